@@ -1,0 +1,91 @@
+"""``python -m bioshards.corpus``: look at a finished directory of documents.
+
+    export DIR          one sentence a line, a blank line between documents, to standard output
+    show DIR --id ID    one document, readable
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import shards
+from .files import LocalFiles
+
+
+def export(folder: str, out: TextIO) -> int:
+    """Write a directory as text (SYSTEMS.md section 1.0); returns the number of documents.
+
+    One sentence a line, a blank line between documents: what the builders of BERT, ELECTRA and
+    ALBERT read.
+    """
+    documents = 0
+    for batch in shards.read(LocalFiles(), folder):
+        for sentences in batch["sentences"].to_pylist():
+            if documents:
+                out.write("\n")
+            out.write("\n".join(sentences))
+            out.write("\n")
+            documents += 1
+    return documents
+
+
+def find(folder: str, id_: str) -> dict[str, Any] | None:
+    """The document of this id, as plain data; None where the directory has none."""
+    for batch in shards.read(LocalFiles(), folder):
+        row = pc.index(batch["id"], pa.scalar(id_)).as_py()
+        if row >= 0:
+            found: dict[str, Any] = batch.slice(row, 1).to_pylist()[0]
+            return found
+    return None
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    for name, value in document.items():
+        if name not in ("sentences", "sections") and value is not None:
+            yield f"{name:10} {value}"
+    headings = {section["first_sentence"]: section["heading"] for section in document["sections"]}
+    for number, sentence in enumerate(document["sentences"]):
+        if number in headings:
+            yield f"  [{headings[number]}]"
+        yield f"  {number:3}  {sentence}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bioshards.corpus", description="Look at a finished directory of documents."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    exporting = commands.add_parser("export", help="print it as text: one sentence a line")
+    exporting.add_argument("folder", metavar="DIR")
+    showing = commands.add_parser("show", help="print one document")
+    showing.add_argument("folder", metavar="DIR")
+    showing.add_argument("--id", required=True, help="as in pubmed:12345678")
+    options = parser.parse_args()
+    try:
+        if options.command == "export":
+            export(options.folder, sys.stdout)
+            sys.stdout.flush()
+            return 0
+        document = find(options.folder, options.id)
+    except FileNotFoundError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    if document is None:
+        print(f"{options.folder} has no document {options.id}", file=sys.stderr)
+        return 1
+    print("\n".join(_lines(document)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

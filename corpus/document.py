@@ -1,0 +1,69 @@
+"""The document: what every source gives, every shard holds and every later step reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+HEADING_SEPARATOR: Final = " > "
+
+_name = pa.dictionary(pa.int32(), pa.string())
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("source", _name, nullable=False),
+        pa.field("pmid", pa.int32()),
+        pa.field("pmcid", pa.string()),
+        pa.field("doi", pa.string()),
+        pa.field("version", pa.int16()),
+        pa.field("year", pa.int16()),
+        pa.field("language", _name),
+        pa.field("licence", _name),
+        pa.field("retracted", pa.bool_(), nullable=False),
+        pa.field("title", pa.string(), nullable=False),
+        pa.field("sentences", pa.list_(pa.string()), nullable=False),
+        pa.field("sections", pa.list_(pa.struct([("heading", _name), ("first_sentence", pa.int32())]))),
+        pa.field("origin", pa.struct([("file", _name), ("position", pa.int32())])),
+    ]
+)
+"""One row of a document shard.  README.md has each column in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One article's text, sentence by sentence, with where it comes from.
+
+    Attributes:
+        id: ``pubmed:12345678`` or ``pmc:PMC123456.1``; unique among the documents of a directory.
+        source: ``pubmed`` or ``pmc``.
+        year: year of publication.
+        language: the article's language codes (MARC, three letters), joined by a comma; the text
+            of a PubMed document is English whatever the article's language.
+        title: as printed, in one line; its sentences are the first of ``sentences`` too, unless
+            the rules leave titles out of the text.
+        sections: (heading path joined by " > ", index of the section's first sentence).
+        file: name of the source file; ``position``: index of the record in it, from 0.
+        words: words of all sentences, split at white space.
+        characters: characters of all sentences.
+    """
+
+    id: str
+    source: str
+    pmid: int | None
+    pmcid: str | None
+    doi: str | None
+    version: int
+    year: int | None
+    language: str | None
+    licence: str | None
+    retracted: bool
+    title: str
+    sentences: list[str]
+    sections: list[tuple[str, int]]
+    file: str
+    position: int
+    words: int
+    characters: int

@@ -1,0 +1,128 @@
+"""The file system as the rest of corpus/ sees it: a handful of calls, each all or nothing.
+
+A file under its final name is whole: it is written under another name, brought to disk and then
+renamed.  :class:`LocalFiles` does so for local paths; pipelines/ adds object stores by the same calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final, cast
+
+TEMPORARY: Final = ".tmp-"
+"""Prefix of files being written; what a killed run leaves of them is swept by the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file that is there: ``stamp`` changes when it is written anew (size and time of change)."""
+
+    path: str
+    size: int
+    stamp: str
+
+
+def _found(path: str) -> Found:
+    info = os.stat(path)
+    return Found(path, info.st_size, f"{info.st_size}-{info.st_mtime_ns}")
+
+
+class LocalFiles:
+    """Files on this machine."""
+
+    def open(self, path: str) -> BinaryIO:
+        return open(path, "rb")
+
+    @contextlib.contextmanager
+    def write(self, path: str) -> Iterator[BinaryIO]:
+        """A file that appears under ``path``, whole, when the block ends without an exception."""
+        folder = os.path.dirname(path)
+        os.makedirs(folder, exist_ok=True)
+        temporary = os.path.join(folder, f"{TEMPORARY}{uuid.uuid4().hex}")
+        try:
+            with open(temporary, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.remove(temporary)
+            raise
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or do nothing where there is none."""
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)
+
+    def remove_folder(self, path: str) -> None:
+        shutil.rmtree(path, ignore_errors=True)
+
+    def names(self, folder: str) -> list[str]:
+        """Sorted names of the files in a folder; none where there is no folder."""
+        try:
+            with os.scandir(folder) as entries:
+                return sorted(entry.name for entry in entries if entry.is_file())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def is_folder(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def find(self, pattern: str) -> list[Found]:
+        """The files that a path or a glob (``**`` for any depth) names, sorted by path."""
+        paths = [pattern] if os.path.isfile(pattern) else glob.glob(pattern, recursive=True)
+        return [_found(path) for path in sorted(paths) if os.path.isfile(path)]
+
+    def walk(self, folder: str) -> list[Found]:
+        """The files in a folder at any depth, hidden ones left out, sorted by path."""
+        found = []
+        for root, folders, names in os.walk(folder):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            found += [_found(os.path.join(root, name)) for name in names if not name.startswith(".")]
+        return sorted(found, key=lambda item: item.path)
+
+    # What follows is made of the calls above, the same for every kind of storage.
+
+    def read_json(self, path: str) -> Any:
+        with self.open(path) as file:
+            return json.loads(file.read())
+
+    def write_json(self, path: str, value: object) -> None:
+        with self.write(path) as file:
+            file.write(json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n")
+
+
+class Checked:
+    """A file being written, with the SHA-256 and the size of what went into it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self.size = 0
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        view = memoryview(cast(bytes, data))
+        self._digest.update(view)
+        self.size += view.nbytes
+        self._file.write(view)
+        return view.nbytes
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()

@@ -1,0 +1,177 @@
+"""Finish one source: its staged shard less the verdicts on it gives its final shards.
+
+A final shard is written again only when the verdicts on its source have changed, so that a day's
+update file costs the shards it touches and no more.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import lifecycle, shards
+from .document import SCHEMA
+from .files import LocalFiles
+from .staging import Staged, ordered
+from .workspace import Workspace
+
+DROPPED_SCHEMA = SCHEMA.append(pa.field("reason", pa.string(), nullable=False))
+"""The documents kept aside by ``--keep-dropped``: the same columns and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What became of a source.
+
+    Attributes:
+        funnel: records by what became of them: ``kept`` or a reason of rules.py.
+        counts: documents, sentences, words and characters kept.
+        years, languages: documents kept by year and by language code(s).
+    """
+
+    name: str
+    shards: list[dict[str, Any]]
+    dropped: list[dict[str, Any]]
+    funnel: dict[str, int]
+    counts: dict[str, int]
+    years: dict[str, int]
+    languages: dict[str, int]
+
+
+def good_names(staged: list[Staged]) -> list[str]:
+    """The names of the sources that can be used, in the order they are applied."""
+    return [source.name for source in ordered(staged)[0] if source.name]
+
+
+def decide(files: LocalFiles, work: Workspace, staged: list[Staged], bucket: int, buckets: int) -> int:
+    """Write one bucket's verdicts, a batch per source in order, for :func:`finish` to pick from."""
+
+    def keys(name: str) -> pa.Table:
+        with files.open(work.staged(name, "keys")) as file, pa.ipc.open_stream(file) as stream:
+            return stream.read_all().select(lifecycle.KEYS.names)
+
+    good = good_names(staged)
+    with files.write(work.verdicts(bucket)) as out:
+        with pa.ipc.new_file(out, lifecycle.VERDICTS) as verdicts:
+            for batch in lifecycle.decide([lambda name=name: keys(name) for name in good], bucket, buckets):
+                verdicts.write_batch(batch)
+    return bucket
+
+
+def finish(
+    files: LocalFiles, work: Workspace, name: str, index: int, buckets: int, keep_dropped: bool, max_bytes: int
+) -> Finished:
+    """Write the final shards of the ``index``-th good source, unless they stand already."""
+    verdicts = _verdicts(files, work, index, buckets)
+    print_ = lifecycle.fingerprint(verdicts)
+    report = work.finished(name)
+    if files.exists(report):
+        before = files.read_json(report)
+        standing = [*before["finished"]["shards"], *before["finished"]["dropped"]]
+        if before["fingerprint"] == print_ and all(
+            files.exists(f"{work.output}/{shard['file']}") for shard in standing
+        ):
+            return Finished(**before["finished"])
+    finished = _Finisher(files, work, name, verdicts).run(keep_dropped, max_bytes)
+    files.write_json(
+        report,
+        {"fingerprint": print_, "finished": {key: getattr(finished, key) for key in Finished.__slots__}},
+    )
+    return finished
+
+
+def _verdicts(files: LocalFiles, work: Workspace, index: int, buckets: int) -> pa.Table:
+    batches = []
+    for bucket in range(buckets):
+        with files.open(work.verdicts(bucket)) as file, pa.ipc.open_file(file) as reader:
+            batches.append(reader.get_batch(index))
+    table = pa.Table.from_batches(batches, lifecycle.VERDICTS)
+    return table if buckets == 1 else table.sort_by("position")
+
+
+class _Finisher:
+    def __init__(self, files: LocalFiles, work: Workspace, name: str, verdicts: pa.Table) -> None:
+        self._files, self._work, self._name = files, work, name
+        self._positions = verdicts["position"].combine_chunks()
+        self._reasons = verdicts["reason"].cast(pa.string()).combine_chunks()
+        self._counts = dict.fromkeys(("documents", "sentences", "words", "characters"), 0)
+        self._years: collections.Counter[str] = collections.Counter()
+        self._languages: collections.Counter[str] = collections.Counter()
+
+    def run(self, keep_dropped: bool, max_bytes: int) -> Finished:
+        folder = self._work.output
+        kept = shards.write(self._files, folder, self._name, self._kept(), SCHEMA, max_bytes)
+        dropped = []
+        if keep_dropped:
+            dropped = shards.as_dicts(
+                shards.write(
+                    self._files, f"{folder}/dropped", self._name, self._dropped(), DROPPED_SCHEMA, max_bytes
+                )
+            )
+            for shard in dropped:
+                shard["file"] = f"dropped/{shard['file']}"
+        return Finished(
+            name=self._name,
+            shards=shards.as_dicts(kept),
+            dropped=dropped,
+            funnel=self._funnel(),
+            counts=self._counts,
+            years=dict(sorted(self._years.items())),
+            languages=dict(sorted(self._languages.items())),
+        )
+
+    def _staged(self) -> Iterator[pa.RecordBatch]:
+        path = self._work.staged(self._name, "arrow")
+        with self._files.open(path) as file, pa.ipc.open_stream(file) as stream:
+            yield from stream
+
+    def _reason(self, batch: pa.RecordBatch, position: pa.Array) -> pa.Array:
+        """Why each row is dropped, null where it is not; a verdict comes before a rule's reason."""
+        verdict = self._reasons.take(pc.index_in(position, value_set=self._positions))
+        return pc.coalesce(verdict, batch["drop"].cast(pa.string()))
+
+    def _kept(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._staged():
+            reason = self._reason(batch, pc.struct_field(batch["origin"], "position"))
+            if reason.null_count < len(reason):
+                batch = batch.filter(pc.is_null(reason))
+            if not batch.num_rows:
+                continue
+            self._count(batch)
+            yield batch.select(SCHEMA.names).cast(SCHEMA)
+
+    def _dropped(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._staged():
+            reason = self._reason(batch, pc.struct_field(batch["origin"], "position"))
+            rows = batch.select(SCHEMA.names).add_column(len(SCHEMA), "reason", reason)
+            rows = rows.filter(pc.is_valid(reason))
+            if rows.num_rows:
+                yield rows.cast(DROPPED_SCHEMA)
+
+    def _count(self, batch: pa.RecordBatch) -> None:
+        self._counts["documents"] += batch.num_rows
+        self._counts["sentences"] += pc.sum(pc.list_value_length(batch["sentences"])).as_py()
+        self._counts["words"] += pc.sum(batch["words"]).as_py()
+        self._counts["characters"] += pc.sum(batch["characters"]).as_py()
+        for counter, column in ((self._years, "year"), (self._languages, "language")):
+            for item in batch[column].value_counts():
+                counter[str(item["values"].as_py() or "unknown")] += item["counts"].as_py()
+
+    def _funnel(self) -> dict[str, int]:
+        path = self._work.staged(self._name, "keys")
+        with self._files.open(path) as file, pa.ipc.open_stream(file) as stream:
+            keys = stream.read_all()
+        records = keys.filter(pc.invert(keys["deletes"])).combine_chunks()
+        batch = records.to_batches()[0] if records.num_rows else None
+        if batch is None:
+            return {}
+        reasons = pc.fill_null(self._reason(batch, batch["position"]), "kept")
+        return {
+            item["values"].as_py(): item["counts"].as_py()
+            for item in sorted(reasons.value_counts(), key=lambda item: item["values"].as_py())
+        }

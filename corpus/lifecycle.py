@@ -1,0 +1,139 @@
+"""Decide across files which version of each citation lives: keys in, verdicts out.
+
+The rule (DESIGN.md section 5; SOURCES.md section 1.5).  Of a PMID's records the one in the latest
+file lives; in one file, the highest Version; of the same Version, the last position.  A
+``DeleteCitation`` removes the PMID's records that came before it, in its own file or earlier ones,
+and none that come after.
+
+Only keys are looked at, 14 bytes a record, and they are looked at in buckets of PMIDs: memory
+depends on the bucket's size, not on PubMed's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+KEYS: Final = pa.schema(
+    [
+        pa.field("pmid", pa.int32(), nullable=False),
+        pa.field("version", pa.int16(), nullable=False),
+        pa.field("position", pa.int32(), nullable=False),
+        pa.field("deletes", pa.bool_(), nullable=False),
+    ]
+)
+"""One row a record, in the order of the file: a DeleteCitation gives a row for each of its PMIDs."""
+
+VERDICTS: Final = pa.schema(
+    [
+        pa.field("position", pa.int32(), nullable=False),
+        pa.field("reason", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+    ]
+)
+"""One row for each record of one file that does not live."""
+
+BUCKET_KEYS: Final = 4_000_000
+"""Keys decided at a time, about 0.5 GB at the peak."""
+
+_REASONS: Final = pa.array(["superseded", "deleted"])
+
+
+def buckets(keys: int) -> int:
+    """In how many buckets ``keys`` keys are decided."""
+    return max(1, -(-keys // BUCKET_KEYS))
+
+
+def decide(
+    sources: Iterable[Callable[[], pa.Table]], bucket: int, buckets: int
+) -> Iterator[pa.RecordBatch]:
+    """The verdicts on one bucket's records: one batch of :data:`VERDICTS` per source, in order.
+
+    Args:
+        sources: how to read each source's :data:`KEYS`, in the order the sources are applied.
+        bucket: PMIDs whose remainder by ``buckets`` is this are decided.
+    """
+    parts = []
+    for index, read in enumerate(sources):
+        keys = read()
+        if buckets > 1:
+            pmids = keys["pmid"]
+            rest = pc.subtract(pmids, pc.multiply(pc.divide(pmids, buckets), buckets))
+            keys = keys.filter(pc.equal(rest, bucket))
+        parts.append(keys.append_column("source", pa.array([index], pa.int32()).take(_zeros(keys))))
+    count = len(parts)
+    keys = pa.concat_tables(parts).combine_chunks()
+    del parts
+    dead = _dead(keys).sort_by([("source", "ascending"), ("position", "ascending")]).combine_chunks()
+    del keys
+    counted = {
+        row["source"]: row["count"]
+        for row in dead["source"].value_counts().to_pylist()
+        for row in [{"source": row["values"], "count": row["counts"]}]
+    }
+    start = 0
+    for index in range(count):
+        rows = dead.slice(start, counted.get(index, 0)).combine_chunks()
+        start += rows.num_rows
+        yield _batch(rows)
+
+
+def fingerprint(verdicts: pa.Table) -> str:
+    """A short digest of a source's verdicts: equal digests, equal final shards."""
+    digest = hashlib.sha256()
+    for position, reason in zip(
+        verdicts["position"].to_pylist(), verdicts["reason"].to_pylist(), strict=True
+    ):
+        digest.update(f"{position} {reason}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def _zeros(table: pa.Table) -> pa.Array:
+    return pa.nulls(table.num_rows, pa.int32()).fill_null(0)
+
+
+def _dead(keys: pa.Table) -> pa.Table:
+    """(source, position, reason) of the records that do not live; ``reason`` indexes _REASONS."""
+    when = pc.add(
+        pc.shift_left(keys["source"].cast(pa.int64()), pa.scalar(32, pa.int64())),
+        keys["position"].cast(pa.int64()),
+    )
+    keys = keys.append_column("when", when)
+    deletions = keys.filter(keys["deletes"])
+    records = keys.filter(pc.invert(keys["deletes"])).drop_columns(["deletes"])
+    last = deletions.group_by("pmid").aggregate([("when", "max")])
+    deleted_when = last["when_max"].take(pc.index_in(records["pmid"], value_set=last["pmid"]))
+    deleted = pc.less(records["when"], deleted_when).fill_null(False)
+    living = records.filter(pc.invert(deleted)).sort_by(
+        [
+            ("pmid", "ascending"),
+            ("source", "ascending"),
+            ("version", "ascending"),
+            ("position", "ascending"),
+        ]
+    )
+    pmids = living["pmid"].combine_chunks()
+    superseded = pc.equal(pmids.slice(0, max(0, len(pmids) - 1)), pmids.slice(1))
+    return pa.concat_tables(
+        [
+            _with_reason(living.slice(0, len(superseded)).filter(superseded), 0),
+            _with_reason(records.filter(deleted), 1),
+        ]
+    )
+
+
+def _with_reason(records: pa.Table, reason: int) -> pa.Table:
+    reasons = pa.nulls(records.num_rows, pa.int8()).fill_null(reason)
+    return records.select(["source", "position"]).append_column("reason", reasons)
+
+
+def _batch(rows: pa.Table) -> pa.RecordBatch:
+    def column(name: str, kind: pa.DataType) -> pa.Array:
+        chunks = rows[name].chunks
+        return chunks[0] if chunks else pa.array([], kind)
+
+    reasons = pa.DictionaryArray.from_arrays(column("reason", pa.int8()), _REASONS)
+    return pa.RecordBatch.from_arrays([column("position", pa.int32()), reasons], schema=VERDICTS)

@@ -1,0 +1,280 @@
+"""Read one PubMed record: its bytes in, a :class:`Citation` out.
+
+Of a record's many kilobytes (authors, MeSH, hundreds of references) a corpus reads a few elements.
+They are found where the DTD (pubmed_250101.dtd; older ones alike) puts them: by direct child path
+only, for ``PMID`` and ``ArticleIdList`` also occur in the records' lists of *cited* papers.  Text
+without markup is taken as it stands; an element with inline markup or entities goes through lxml.
+A record that is unusual in any way (see :func:`_usual`) is first written out anew by lxml, which
+also refuses it where it is not well-formed.
+
+So the well-formedness of elements that are never read is checked only roughly (their tags must
+balance, their bytes be UTF-8); tests compare every result with a whole-tree reading.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from lxml import etree
+
+RETRACTED_TYPE: Final = "Retracted Publication"
+"""Publication type of a retracted article (D016441); D016440 marks the notice, which is not one."""
+
+
+class BadRecord(Exception):
+    """A record that cannot be read: ``reason`` for counting, ``detail`` for people."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One ``AbstractText``: its label as printed (None without one, or for UNLABELLED) and text."""
+
+    label: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """What a corpus reads of a PubMed record.  Text is joined exactly as written."""
+
+    pmid: int
+    version: int
+    title: str
+    abstract: tuple[Section, ...]
+    year: int | None
+    languages: tuple[str, ...]
+    publication_types: tuple[str, ...]
+    retracted: bool
+    pmcid: str | None
+    doi: str | None
+
+
+class _Unusual(Exception):
+    """The record is not laid out as the fast reading expects; lxml must write it out anew."""
+
+
+def parse(record: bytes) -> Citation:
+    """Read a ``PubmedArticle`` or ``MedlineCitation``.
+
+    Raises:
+        BadRecord: not UTF-8, not well-formed, or without a PMID.
+    """
+    text = _decoded(record)
+    if _usual(text):
+        try:
+            return _citation(text)
+        except _Unusual:
+            pass
+    text = etree.tostring(_tree(text), encoding="unicode")
+    try:
+        return _citation(text)
+    except _Unusual as unusual:
+        raise BadRecord("bad-record", str(unusual)) from unusual
+
+
+def pmids(record: bytes) -> list[tuple[int, int]]:
+    """(PMID, Version) of the record's own ``PMID`` children: a deletion has many, a book one."""
+    tree = _tree(_decoded(record))
+    holder = tree.find("BookDocument") if tree.tag == "PubmedBookArticle" else tree
+    found = [] if holder is None else holder.findall("PMID")
+    return [(_pmid(item.text or ""), int(item.get("Version", "1"))) for item in found]
+
+
+def _decoded(record: bytes) -> str:
+    try:
+        return record.decode()
+    except UnicodeDecodeError as error:
+        raise BadRecord("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
+
+
+def _usual(text: str) -> bool:
+    """Do the tags balance?  Each ``<x`` has a ``</x``, or ends in ``/>``.
+
+    True for every well-formed record but those with ``/>`` in their text, false for most that are
+    broken; lxml decides about the rest.
+    """
+    unclosed = text.count("<") - 2 * text.count("</")
+    return unclosed == 0 or unclosed == text.count("/>")
+
+
+_PARSER = etree.XMLParser(
+    resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True
+)
+
+
+def _tree(text: str) -> etree._Element:
+    try:
+        tree = etree.fromstring(text, _PARSER)
+        return tree
+    except etree.XMLSyntaxError as error:
+        if "Namespace prefix mml" not in str(error):
+            raise BadRecord("malformed-xml", str(error)) from error
+    # PubMed declares the prefix on the formula itself; where a file does so on its root, here.
+    wrapped = f'<x xmlns:mml="http://www.w3.org/1998/Math/MathML">{text}</x>'
+    try:
+        return etree.fromstring(wrapped, _PARSER)[0]
+    except etree.XMLSyntaxError as error:
+        raise BadRecord("malformed-xml", str(error)) from error
+
+
+_PMID = re.compile(
+    r"""<MedlineCitation(?:\s[^<>]*)?>\s*<PMID(?:\s+Version\s*=\s*["'](\d+)["'])?\s*>\s*(\d+)\s*</PMID>"""
+)
+_DATE = re.compile(r"<PubDate>\s*(?:<Year>\s*(\d{4})|<MedlineDate>[^<]*?(\d{4}))")
+_LANGUAGE = re.compile(r"<Language>([^<]*)</Language>\s*")
+_TYPE = re.compile(r"<PublicationType(?:\s[^<>]*)?>([^<]*)</PublicationType>")
+_ARTICLE_ID = re.compile(r"""<ArticleId\s+IdType\s*=\s*["'](\w+)["']\s*>([^<]*)</ArticleId>""")
+_DOI_LOCATION = re.compile(
+    r"""<ELocationID\s(?=[^<>]*EIdType\s*=\s*["']doi["'])(?![^<>]*ValidYN\s*=\s*["']N["'])[^<>]*>([^<]*)<"""
+)
+_RETRACTION_IN = re.compile(r"""RefType\s*=\s*["']RetractionIn["']|<RetractionIn[\s>]""")
+_PMCID = re.compile(r"PMC\d+")
+
+
+def _citation(text: str) -> Citation:
+    """Read the record from left to right, in the DTD's order.
+
+    ``ArticleTitle``, ``Abstract``, ``PubDate``, ``Language`` and ``PublicationTypeList`` occur
+    nowhere in a ``MedlineCitation`` but once as children of its ``Article`` (and its ``Journal``).
+    """
+    number = _PMID.search(text)
+    if number is None:
+        raise _Unusual("no PMID as first child of MedlineCitation")
+    start = number.end()
+    end = _find(text, "</MedlineCitation>", start)
+    dated = text.find("<PubDate>", start, end)
+    date = _DATE.match(text, dated) if dated >= 0 else None
+    title, after_title = _title(text, start, end)
+    abstract, after = _abstract(text, after_title, end)
+    languages = []
+    at = text.find("<Language>", after, end)
+    while at >= 0 and (language := _LANGUAGE.match(text, at, end)):
+        languages.append(language[1])
+        at = language.end()
+    at = text.find("<PublicationTypeList", after, end)
+    types = _TYPE.findall(text, at, _find(text, "</PublicationTypeList>", at, end)) if at >= 0 else []
+    ids = _article_ids(text, end)
+    doi = ids.get("doi")
+    if doi is None:
+        location = _DOI_LOCATION.search(text, start, end)
+        doi = _unescaped(location[1]).strip() if location else None
+    pmcid = _PMCID.search(ids.get("pmc") or ids.get("pmcid") or "")
+    retracted = RETRACTED_TYPE in types or (
+        text.find("RetractionIn", start, end) >= 0 and _RETRACTION_IN.search(text, start, end) is not None
+    )
+    return Citation(
+        pmid=_pmid(number[2]),
+        version=int(number[1] or 1),
+        title=title,
+        abstract=abstract,
+        year=int(date[1] or date[2]) if date else None,
+        languages=tuple(languages),
+        publication_types=tuple(types),
+        retracted=retracted,
+        pmcid=pmcid[0] if pmcid else None,
+        doi=doi or None,
+    )
+
+
+def _pmid(digits: str) -> int:
+    digits = digits.strip()
+    if not digits.isdecimal() or not 0 < int(digits) < 2**31:
+        raise BadRecord("bad-pmid", f"PMID {digits[:20]!r} is not a number of 1 to 10 digits")
+    return int(digits)
+
+
+def _find(text: str, what: str, start: int, end: int | None = None) -> int:
+    at = text.find(what, start, end)
+    if at < 0:
+        raise _Unusual(f"no {what}")
+    return at
+
+
+def _inside(text: str, name: str, start: int, end: int) -> tuple[int, int] | None:
+    """Offsets of the content of the first element of this name, which must not be a nested one."""
+    opened = text.find(f"<{name}>", start, end)
+    if opened < 0:
+        return None
+    return opened + len(name) + 2, _find(text, f"</{name}>", opened, end)
+
+
+_START = r"""(?:\s+[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'))*\s*"""
+_TITLE = re.compile(rf"<ArticleTitle{_START}(?:/>|>([^<&]*)</ArticleTitle>)")
+_SEGMENT = re.compile(rf"\s*<AbstractText({_START})(?:/>|>([^<&]*)</AbstractText>)\s*")
+_COPYRIGHT = re.compile(r"\s*<CopyrightInformation>[^<]*</CopyrightInformation>\s*")
+_LABEL = re.compile(r"""\sLabel\s*=\s*(?:"([^"&]*)"|'([^'&]*)')""")
+_UNLABELLED: Final = "UNLABELLED"
+
+
+def _title(text: str, start: int, end: int) -> tuple[str, int]:
+    opened = text.find("<ArticleTitle", start, end)
+    if opened < 0:
+        return "", start
+    plain = _TITLE.match(text, opened, end)
+    if plain:
+        return plain[1] or "", plain.end()
+    closed = _find(text, "</ArticleTitle>", opened, end) + len("</ArticleTitle>")
+    return "".join(_tree(text[opened:closed]).itertext()), closed
+
+
+def _abstract(text: str, start: int, end: int) -> tuple[tuple[Section, ...], int]:
+    opened = text.find("<Abstract>", start, end)
+    if opened < 0:
+        if "<Abstract " in text[start:end]:
+            raise _Unusual("Abstract has attributes")
+        return (), start
+    closed = _find(text, "</Abstract>", opened, end)
+    at = opened + len("<Abstract>")
+    sections = []
+    while segment := _SEGMENT.match(text, at, closed):
+        label = _LABEL.search(segment[1])
+        if label is None and "Label" in segment[1]:
+            break
+        sections.append(_section((label[1] or label[2]) if label else None, segment[2] or ""))
+        at = segment.end()
+    if at != closed and not _COPYRIGHT.fullmatch(text, at, closed):
+        if text[at:closed].strip():
+            sections = _marked_up(text[opened : closed + len("</Abstract>")])
+    return tuple(sections), closed
+
+
+def _marked_up(abstract: str) -> list[Section]:
+    """The sections of an Abstract in which something is not plain text."""
+    return [
+        _section(part.get("Label"), "".join(part.itertext()))
+        for part in _tree(abstract).iterchildren("AbstractText")
+    ]
+
+
+def _section(label: str | None, text: str) -> Section:
+    label = label.strip() if label else None
+    return Section(None if not label or label.upper() == _UNLABELLED else label, text)
+
+
+def _article_ids(text: str, start: int) -> dict[str, str]:
+    """The record's own ids by type, the first of each: never those of its references."""
+    data = text.find("<PubmedData", start)
+    if data < 0:
+        return {}
+    end = text.find("<ReferenceList", data)
+    own = _inside(text, "ArticleIdList", data, end if end >= 0 else len(text))
+    if own is None and end >= 0:
+        end = text.rfind("</ReferenceList>")
+        own = _inside(text, "ArticleIdList", end, len(text))
+    ids: dict[str, str] = {}
+    for kind, value in _ARTICLE_ID.findall(text, *own) if own else []:
+        if value.strip():
+            ids.setdefault(kind, _unescaped(value).strip())
+    return ids
+
+
+def _unescaped(text: str) -> str:
+    """Flat text with its entities resolved; through lxml, so that only XML's own are."""
+    return text if "&" not in text else _tree(f"<x>{text}</x>").text or ""

@@ -1,0 +1,209 @@
+"""Publish a finished directory: what is rejected, what ``datasets`` needs, and the manifest last.
+
+No manifest, not finished.  Everything in it but the part called ``run`` is the same for the same
+inputs and rules, whatever the runner, the number of workers and the restarts.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from . import shards
+from .files import LocalFiles
+from .finishing import Finished
+from .rules import REASONS
+from .shards import Shard
+from .staging import Staged, ordered
+from .workspace import Workspace
+
+NOTICE: Final = (
+    "Courtesy of the U.S. National Library of Medicine. NLM neither endorses this product nor "
+    "guarantees its content; it does not reflect the most current data available from NLM. "
+    "Abstracts may be their publishers' copyright."
+)
+
+_MADE_OF = re.compile(r"(.+-[0-9a-f]{8})\.(?:arrow|keys|json|rejected\.jsonl)$")
+"""File names in the work folder: the source's name and an ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended.  ``problem`` is None when the manifest is written, else says why it is not."""
+
+    problem: str | None
+    documents: int
+    sentences: int
+    rejected: int
+    records: int
+
+
+def publish(
+    files: LocalFiles,
+    work: Workspace,
+    config: dict[str, Any],
+    staged: list[Staged],
+    finished: list[Finished],
+    max_rejected: float,
+    run: dict[str, Any],
+) -> Outcome:
+    """Check the share of rejected input and, where it is small enough, write the manifest.
+
+    Args:
+        staged: all sources; ``finished``: what became of the good ones; in any order.
+        max_rejected: the share of records, and of files, that may be rejected.
+        run: what is true of this run only: times, versions, the command.
+    """
+    staged, copies = ordered(staged)
+    good = [source for source in staged if not source.bad]
+    by_name = {done.name: done for done in finished}
+    manifest = _manifest(config, staged, copies, [by_name[str(source.name)] for source in good])
+    _publish_rejected(files, work, staged)
+    totals = manifest["counts"]
+    problem = _too_many(work, staged, totals, max_rejected)
+    outcome = Outcome(problem, totals["documents"], totals["sentences"], totals["rejected"], totals["records"])
+    if problem is None:
+        outputs = manifest["outputs"]
+        shards.publish(files, work.output, [Shard(**shard) for shard in outputs])
+        if config["keep_dropped"]:
+            dropped = [Shard(**{**shard, "file": os.path.basename(shard["file"])}) for shard in manifest["dropped"]]
+            shards.publish(files, f"{work.output}/dropped", dropped)
+        _sweep(files, work, manifest, {source.name for source in good if source.name})
+        files.write_json(work.manifest, {**manifest, "run": run})
+    return outcome
+
+
+def _manifest(
+    config: dict[str, Any], staged: list[Staged], copies: list[tuple[str, str]], finished: list[Finished]
+) -> dict[str, Any]:
+    good = [source for source in staged if not source.bad]
+    funnel = _summed(done.funnel for done in finished)
+    rejected = _summed(source.rejected for source in staged)
+    records = sum(source.records for source in staged)
+    return {
+        "pipeline": "pubmed_to_shards",
+        "notice": NOTICE,
+        "config": config,
+        "inputs": [_input(source, done) for source, done in zip(good, finished, strict=True)],
+        "bad_files": [
+            {"file": source.source.name, "path": source.source.path, "reason": source.bad[0], "detail": source.bad[1]}
+            for source in staged
+            if source.bad
+        ],
+        "outputs": [shard for done in finished for shard in done.shards],
+        "dropped": [shard for done in finished for shard in done.dropped],
+        "funnel": {
+            "records": records,
+            **{f"rejected: {reason}": count for reason, count in sorted(rejected.items())},
+            **{f"dropped: {reason}": funnel[reason] for reason in REASONS if reason in funnel},
+            "kept": funnel.get("kept", 0),
+        },
+        "counts": {
+            "documents": 0,
+            "sentences": 0,
+            "words": 0,
+            "characters": 0,
+            **_summed(done.counts for done in finished),
+            "records": records,
+            "rejected": sum(rejected.values()),
+            "deletions": sum(source.deletions for source in staged),
+        },
+        "years": _summed(done.years for done in finished),
+        "languages": _summed(done.languages for done in finished),
+        "warnings": _warnings(staged, copies),
+    }
+
+
+def _input(source: Staged, done: Finished) -> dict[str, Any]:
+    return {
+        "file": source.source.name,
+        "path": source.source.path,
+        "bytes": source.source.size,
+        "md5": source.md5,
+        "records": source.records,
+        "deletions": source.deletions,
+        "rejected": source.rejected,
+        "funnel": done.funnel,
+        "shards": [shard["file"] for shard in done.shards],
+    }
+
+
+def _summed(parts: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: collections.Counter[str] = collections.Counter()
+    for part in parts:
+        total.update(part)
+    return dict(sorted(total.items()))
+
+
+def _warnings(staged: list[Staged], copies: list[tuple[str, str]]) -> list[str]:
+    warnings = [
+        f"{source.source.name} has no year and file number in its name: it is applied after all "
+        "files that have one, in the order of names"
+        for source in staged
+        if source.source.year >= 10**9
+    ]
+    warnings += [f"{copy} is the same file as {kept}: it is read once" for copy, kept in copies]
+    names = collections.Counter(source.source.name for source in staged)
+    warnings += [
+        f"{count} files with different content are called {name}; they are applied in the order of their paths"
+        for name, count in sorted(names.items())
+        if count > 1
+    ]
+    return warnings
+
+
+def _too_many(work: Workspace, staged: list[Staged], totals: dict[str, int], max_rejected: float) -> str | None:
+    bad = [source for source in staged if source.bad]
+    see = f"See {work.output}/rejected/. Mend or replace the input and run the same command again"
+    if bad and len(bad) > max_rejected * len(staged):
+        named = "; ".join(f"{source.source.path}: {source.bad[1]}" for source in bad[:5] if source.bad)
+        more = f" (and {len(bad) - 5} more)" if len(bad) > 5 else ""
+        return (
+            f"{len(bad)} of {len(staged)} files cannot be used, more than --max-rejected {max_rejected:g} allows: "
+            f"{named}{more}. {see}, or allow a share with --max-rejected."
+        )
+    if totals["rejected"] > max_rejected * totals["records"]:
+        return (
+            f"{totals['rejected']} of {totals['records']} records were rejected, more than --max-rejected "
+            f"{max_rejected:g} allows. {see}, or allow a share with --max-rejected."
+        )
+    return None
+
+
+def _publish_rejected(files: LocalFiles, work: Workspace, staged: list[Staged]) -> None:
+    folder = f"{work.output}/rejected"
+    wanted = {f"{source.name}.jsonl": source for source in staged if source.rejected}
+    for name in files.names(folder):
+        if name not in wanted:
+            files.remove(f"{folder}/{name}")
+    for name, source in wanted.items():
+        with files.open(work.staged(str(source.name), "rejected.jsonl")) as old:
+            with files.write(f"{folder}/{name}") as new:
+                while block := old.read(1 << 20):
+                    new.write(block)
+    bad = [source for source in staged if source.bad]
+    if bad:
+        with files.write(f"{folder}/files.jsonl") as out:
+            for source in bad:
+                reason, detail = source.bad or ("", "")
+                entry = {"file": source.source.path, "position": None, "reason": reason, "detail": detail}
+                out.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+
+
+def _sweep(files: LocalFiles, work: Workspace, manifest: dict[str, Any], names: set[str]) -> None:
+    """Remove what no source of this run has written: shards and staged files of replaced inputs."""
+    wanted = {shard["file"] for shard in manifest["outputs"] + manifest["dropped"]}
+    for folder, prefix in ((work.output, ""), (f"{work.output}/dropped", "dropped/")):
+        for name in files.names(folder):
+            if name.startswith("data-") and name.endswith(".arrow") and prefix + name not in wanted:
+                files.remove(f"{folder}/{name}")
+    for part in ("staged", "finished"):
+        for file in files.names(f"{work.folder}/{part}"):
+            made = _MADE_OF.match(file)
+            if made is None or made[1] not in names:
+                files.remove(f"{work.folder}/{part}/{file}")

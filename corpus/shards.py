@@ -1,0 +1,151 @@
+"""Write and read document shards: Arrow IPC streams that pyarrow and datasets open memory-mapped.
+
+A directory of shards holds ``data-*.arrow`` and the two small JSON files by which Hugging Face's
+``datasets.load_from_disk`` finds them.  Shards are streams, not IPC files, because that is what
+``datasets`` maps, and uncompressed, because a compressed one would be unpacked into memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from .document import SCHEMA, Document
+from .files import Checked, LocalFiles
+
+BATCH_ROWS: Final = 2048
+"""Documents a record batch: 3-4 MB of abstracts, the unit that is in memory at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A finished shard, as a manifest lists it."""
+
+    file: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+def _encoded(values: list[str] | list[str | None]) -> pa.Array:
+    return pa.array(values, pa.string()).dictionary_encode()
+
+
+def _listed(lists: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
+    """Offsets and flat values of a list column."""
+    offsets = [0]
+    flat: list[Any] = []
+    for values in lists:
+        flat += values
+        offsets.append(len(flat))
+    return pa.array(offsets, pa.int32()), flat
+
+
+def batch(documents: list[Document]) -> pa.RecordBatch:
+    """The documents as one record batch of :data:`~.document.SCHEMA`."""
+    sentence_offsets, sentences = _listed([document.sentences for document in documents])
+    section_offsets, sections = _listed([document.sections for document in documents])
+    columns = {
+        "id": pa.array([document.id for document in documents], pa.string()),
+        "source": _encoded([document.source for document in documents]),
+        "pmid": pa.array([document.pmid for document in documents], pa.int32()),
+        "pmcid": pa.array([document.pmcid for document in documents], pa.string()),
+        "doi": pa.array([document.doi for document in documents], pa.string()),
+        "version": pa.array([document.version for document in documents], pa.int16()),
+        "year": pa.array([document.year for document in documents], pa.int16()),
+        "language": _encoded([document.language for document in documents]),
+        "licence": _encoded([document.licence for document in documents]),
+        "retracted": pa.array([document.retracted for document in documents], pa.bool_()),
+        "title": pa.array([document.title for document in documents], pa.string()),
+        "sentences": pa.ListArray.from_arrays(sentence_offsets, pa.array(sentences, pa.string())),
+        "sections": pa.ListArray.from_arrays(
+            section_offsets,
+            pa.StructArray.from_arrays(
+                [
+                    _encoded([heading for heading, _ in sections]),
+                    pa.array([first for _, first in sections], pa.int32()),
+                ],
+                names=["heading", "first_sentence"],
+            ),
+        ),
+        "origin": pa.StructArray.from_arrays(
+            [
+                _encoded([document.file for document in documents]),
+                pa.array([document.position for document in documents], pa.int32()),
+            ],
+            names=["file", "position"],
+        ),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def write(
+    files: LocalFiles,
+    folder: str,
+    stem: str,
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    max_bytes: int,
+) -> list[Shard]:
+    """Write record batches to ``data-STEM-00000.arrow`` and on, none larger than ``max_bytes``.
+
+    A new shard begins where a batch would go over the bound; a single batch (a few MB) may.
+    """
+    shards: list[Shard] = []
+    source = iter(batches)
+    waiting = next(source, None)
+    while waiting is not None:
+        name = f"data-{stem}-{len(shards):05d}.arrow"
+        rows = size = 0
+        with files.write(f"{folder}/{name}") as file:
+            checked = Checked(file)
+            with pa.ipc.new_stream(pa.PythonFile(checked, "w"), schema) as stream:
+                while waiting is not None and (not rows or size + waiting.nbytes <= max_bytes):
+                    stream.write_batch(waiting)
+                    rows += waiting.num_rows
+                    size += waiting.nbytes
+                    waiting = next(source, None)
+        shards.append(Shard(name, rows, checked.size, checked.sha256))
+    return shards
+
+
+def publish(files: LocalFiles, folder: str, shards: list[Shard]) -> None:
+    """Write what ``datasets.load_from_disk`` looks for beside the shards."""
+    fingerprint = hashlib.sha256("".join(shard.sha256 for shard in shards).encode()).hexdigest()
+    files.write_json(f"{folder}/dataset_info.json", {})
+    files.write_json(
+        f"{folder}/state.json",
+        {
+            "_data_files": [{"filename": shard.file} for shard in shards],
+            "_fingerprint": fingerprint[:16],
+            "_format_columns": None,
+            "_format_kwargs": {},
+            "_format_type": None,
+            "_output_all_columns": False,
+            "_split": None,
+        },
+    )
+
+
+def read(files: LocalFiles, folder: str) -> Iterator[pa.RecordBatch]:
+    """All record batches of a finished directory, in its shards' order.
+
+    Raises:
+        FileNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
+    """
+    if not files.exists(f"{folder}/manifest.json"):
+        raise FileNotFoundError(
+            f"{folder} has no manifest.json: it is no finished output of bioshards. "
+            "Give the --output of a run that has ended, or run it again to its end."
+        )
+    for shard in files.read_json(f"{folder}/manifest.json")["outputs"]:
+        with files.open(f"{folder}/{shard['file']}") as file, pa.ipc.open_stream(file) as stream:
+            yield from stream
+
+
+def as_dicts(shards: list[Shard]) -> list[dict[str, Any]]:
+    return [asdict(shard) for shard in shards]

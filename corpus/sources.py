@@ -1,0 +1,106 @@
+"""Input files and the order in which PubMed means them to be applied.
+
+NLM numbers a year's baseline and update files in one series (``pubmed26n0001.xml.gz``); what a
+later file says of a citation replaces what an earlier one said, so everything hangs on this order.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from .files import Found, LocalFiles
+
+_NUMBERED = re.compile(r"(\d\d)n(\d{4,6})(?!\d)")
+_YEAR_ONLY = re.compile(r"(?<!\d)(?:19|20)(\d\d)(?!\d)")
+_ENDINGS: Final = (".xml", ".xml.gz")
+_LAST: Final = 10**9
+
+
+class NoInput(Exception):
+    """There is nothing to read where an ``--input`` points."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Source:
+    """An input file.  Sources sort in the order in which they are applied.
+
+    Attributes:
+        year, number: of the file's name, the order key.  NLM's sample sets have a year but no
+            number (``medsamp2014.xml``) and come first in their year; a file with neither comes
+            after all others, by name.
+        name: the file's name, for messages and for a document's origin.
+        path: where it is; also the last tie-break, between files of the same name.
+    """
+
+    year: int
+    number: int
+    name: str
+    path: str
+    size: int
+    stamp: str
+
+    @property
+    def numbered(self) -> bool:
+        return self.number > 0
+
+    @property
+    def stem(self) -> str:
+        """The name without its endings, safe in a file name."""
+        stem = re.sub(r"\.xml(\.gz)?(?=\.|$)", "", self.name)
+        return re.sub(r"[^A-Za-z0-9_.@-]+", "_", stem).lstrip(".") or "file"
+
+
+def source(found: Found) -> Source:
+    """A found file with its order key."""
+    name = re.split(r"[/\\]", found.path)[-1]
+    numbered = _NUMBERED.search(name)
+    year = _YEAR_ONLY.search(name)
+    if numbered:
+        key = int(numbered[1]), int(numbered[2])
+    elif year:
+        key = int(year[1]), 0
+    else:
+        key = _LAST, 0
+    return Source(*key, name=name, path=found.path, size=found.size, stamp=found.stamp)
+
+
+def discover(files: LocalFiles, inputs: Iterable[str]) -> list[Source]:
+    """All files that the inputs (folders, globs, single files) name, once each, in order.
+
+    A folder gives its ``*.xml`` and ``*.xml.gz`` at any depth, a glob or a path whatever it names.
+
+    Raises:
+        NoInput: an input names nothing.
+    """
+    found: dict[str, Source] = {}
+    for given in inputs:
+        here = list(_files_of(files, given))
+        if not here:
+            kind = "has no *.xml or *.xml.gz file" if files.is_folder(given) else "names no file"
+            raise NoInput(
+                f"--input {given} {kind}. Give a folder, a file or a quoted glob of PubMed XML "
+                "(pubmed26n0001.xml.gz ...)."
+            )
+        for item in here:
+            found[item.path] = source(item)
+    return sorted(found.values())
+
+
+def _files_of(files: LocalFiles, given: str) -> Iterator[Found]:
+    if files.is_folder(given):
+        for item in files.walk(given):
+            if item.path.endswith(_ENDINGS):
+                yield _absolute(item)
+    else:
+        yield from map(_absolute, files.find(given))
+
+
+def _absolute(found: Found) -> Found:
+    """The same file by its one full path, so that two spellings of it are one input."""
+    if "://" in found.path:
+        return found
+    return Found(os.path.abspath(found.path), found.size, found.stamp)

@@ -1,0 +1,261 @@
+"""Stage one source file: read, parse, shape, split and write its documents, once.
+
+The staged shard holds every document of the file as if there were no other file; its keys say which
+PMIDs and versions are in it.  What other files have to say comes later (finishing.py).  Staged
+files are named by the source's MD5, so a file is read again only when its bytes have changed.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import contextlib
+import hashlib
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+
+from . import medline, shards
+from .document import SCHEMA, Document
+from .files import LocalFiles
+from .lifecycle import KEYS
+from .medline import BadRecord
+from .medline_file import BadFile, records
+from .rules import Rules, document
+from .sources import Source
+from .workspace import Workspace
+
+STAGED_SCHEMA: Final = (
+    SCHEMA.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
+    .append(pa.field("words", pa.int32()))
+    .append(pa.field("characters", pa.int32()))
+)
+STAGED_KEYS: Final = KEYS.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
+
+_DELETIONS: Final = frozenset({"DeleteCitation", "DeleteDocument"})
+_BOOKS: Final = frozenset({"PubmedBookArticle", "BookDocument"})
+_CITATIONS: Final = frozenset({"PubmedArticle", "MedlineCitation"})
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What is known of a source once it is staged; the same for the same bytes and rules.
+
+    Attributes:
+        name: names everything that comes of this source; None for a bad file.
+        records: record elements of the file, rejected ones too, deletions not.
+        deletions: PMIDs named by its DeleteCitation.
+        keys: rows of its keys.
+        rejected: how many records were rejected, by reason.
+        bad: why the file as a whole cannot be used: (reason, detail).
+    """
+
+    source: Source
+    name: str | None
+    md5: str | None
+    records: int = 0
+    deletions: int = 0
+    keys: int = 0
+    rejected: dict[str, int] = field(default_factory=dict)
+    bad: tuple[str, str] | None = None
+
+
+def stage(files: LocalFiles, work: Workspace, source: Source, rules: Rules, keep_dropped: bool) -> Staged:
+    """Stage a source unless that is done already."""
+    try:
+        md5 = _md5(files, work, source)
+        name = f"{source.stem}-{md5[:8]}"
+        report = work.staged(name, "json")
+        if not files.exists(report):
+            files.write_json(report, _Stager(files, work, source, rules, keep_dropped, name).run())
+        return Staged(source, name, md5, **files.read_json(report)["staged"])
+    except BadFile as bad:
+        return Staged(source, None, None, bad=(bad.reason, bad.detail))
+
+
+def ordered(staged: list[Staged]) -> tuple[list[Staged], list[tuple[str, str]]]:
+    """The sources in the order they are applied, each once; and (path, path kept) of the copies.
+
+    A copy is a file of the same name and bytes at another path.
+    """
+    once: dict[str, Staged] = {}
+    copies = []
+    for source in sorted(staged, key=lambda item: item.source):
+        kept = once.setdefault(source.name or source.source.path, source)
+        if kept is not source:
+            copies.append((source.source.path, kept.source.path))
+    return list(once.values()), copies
+
+
+def _md5(files: LocalFiles, work: Workspace, source: Source) -> str:
+    """The file's MD5, checked against NLM's sidecar where there is one; remembered while unchanged."""
+    seen = work.seen(source.path, source.stamp)
+    if files.exists(seen):
+        return str(files.read_json(seen)["md5"])
+    digest = hashlib.md5(usedforsecurity=False)
+    try:
+        with files.open(source.path) as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise BadFile("unreadable", f"cannot be read: {error.strerror or error}") from error
+    sidecar = f"{source.path}.md5"
+    if files.exists(sidecar):
+        with files.open(sidecar) as file:
+            expected = re.search(rb"\b[0-9a-fA-F]{32}\b", file.read(4096))
+        if expected and expected[0].decode().lower() != digest.hexdigest():
+            raise BadFile(
+                "checksum",
+                f"its MD5 is {digest.hexdigest()}, its .md5 file says {expected[0].decode()}; "
+                "download it again",
+            )
+    files.write_json(seen, {"md5": digest.hexdigest(), "path": source.path})
+    return digest.hexdigest()
+
+
+def _unreadable(error: OSError) -> BadFile:
+    return BadFile("unreadable", f"cannot be read: {error.strerror or error}")
+
+
+class _Reading:
+    """A source being read: a failing disk or connection makes it a bad file, not a failed run."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self._file.read(size)
+        except OSError as error:
+            raise _unreadable(error) from error
+
+
+class _Rejects:
+    """The rejected records of a file, as JSON lines written when the first one comes."""
+
+    def __init__(self, files: LocalFiles, path: str, stack: contextlib.ExitStack) -> None:
+        self._files, self._path, self._stack = files, path, stack
+        self._out: BinaryIO | None = None
+        self.reasons: collections.Counter[str] = collections.Counter()
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, files: LocalFiles, work: Workspace, name: str) -> Iterator[_Rejects]:
+        with contextlib.ExitStack() as stack:
+            yield cls(files, work.staged(name, "rejected.jsonl"), stack)
+
+    def add(self, file: str, position: int, xml: bytes, bad: BadRecord) -> None:
+        """Keep a record: its raw bytes as text where they are UTF-8, else in base 64."""
+        entry: dict[str, object] = {"file": file, "position": position, "reason": bad.reason}
+        entry["detail"] = bad.detail
+        try:
+            entry["raw"] = xml.decode()
+        except UnicodeDecodeError:
+            entry["raw_base64"] = base64.b64encode(xml).decode()
+        if self._out is None:
+            self._out = self._stack.enter_context(self._files.write(self._path))
+        self._out.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+        self.reasons[bad.reason] += 1
+
+
+class _Stager:
+    """One pass over a file: documents to a staged shard, keys and rejected records beside it."""
+
+    def __init__(
+        self, files: LocalFiles, work: Workspace, source: Source, rules: Rules, keep_dropped: bool, name: str
+    ) -> None:
+        self._files, self._work, self._source, self._name = files, work, source, name
+        self._rules, self._keep_dropped = rules, keep_dropped
+        self._keys: list[tuple[int, int, int, bool, str | None]] = []
+        self._records = 0
+
+    def run(self) -> dict[str, Any]:
+        """Stage the file; what the report says of it."""
+        started = time.monotonic()
+        with contextlib.ExitStack() as stack:
+            try:
+                file = stack.enter_context(self._files.open(self._source.path))
+            except OSError as error:
+                raise _unreadable(error) from error
+            self._rejects = stack.enter_context(_Rejects.opened(self._files, self._work, self._name))
+            self._write_documents(_Reading(file))
+        self._write_keys()
+        return {
+            "staged": {
+                "records": self._records,
+                "deletions": sum(1 for key in self._keys if key[3]),
+                "keys": len(self._keys),
+                "rejected": dict(self._rejects.reasons),
+            },
+            "seconds": round(time.monotonic() - started, 3),
+        }
+
+    def _write_documents(self, file: _Reading) -> None:
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        with self._files.write(self._work.staged(self._name, "arrow")) as out:
+            with pa.ipc.new_stream(out, STAGED_SCHEMA, options=options) as stream:
+                for batch in self._batches(file):
+                    stream.write_batch(batch)
+
+    def _batches(self, file: _Reading) -> Iterator[pa.RecordBatch]:
+        documents: list[Document] = []
+        drops: list[str | None] = []
+        for position, (element, xml) in enumerate(records(file)):
+            try:
+                drop, shaped = self._read(position, element, xml)
+            except BadRecord as bad:
+                self._rejects.add(self._source.name, position, xml, bad)
+                continue
+            if shaped is not None and (drop is None or self._keep_dropped):
+                documents.append(shaped)
+                drops.append(drop)
+                if len(documents) == shards.BATCH_ROWS:
+                    yield _staged_batch(documents, drops)
+                    documents, drops = [], []
+        if documents:
+            yield _staged_batch(documents, drops)
+
+    def _read(self, position: int, element: str, xml: bytes) -> tuple[str | None, Document | None]:
+        if element in _DELETIONS:
+            self._keys += [(pmid, version, position, True, None) for pmid, version in medline.pmids(xml)]
+            return None, None
+        self._records += 1
+        if element in _CITATIONS:
+            citation = medline.parse(xml)
+            drop, shaped = document(citation, self._rules, self._source.name, position)
+            self._keys.append((citation.pmid, citation.version, position, False, drop))
+            return drop, shaped
+        if element in _BOOKS:
+            found = medline.pmids(xml)
+            if not found:
+                raise BadRecord("no-pmid", "a book record without a PMID")
+            self._keys.append((*found[0], position, False, "book"))
+            return "book", None
+        raise BadRecord("unexpected-element", f"<{element}> is none of PubMed's records")
+
+    def _write_keys(self) -> None:
+        columns = list(zip(*self._keys, strict=True)) or [()] * len(STAGED_KEYS)
+        table = pa.table(
+            [
+                pa.array(column, kind.type)
+                for column, kind in zip(columns, STAGED_KEYS, strict=True)
+            ],
+            schema=STAGED_KEYS,
+        )
+        with self._files.write(self._work.staged(self._name, "keys")) as out:
+            with pa.ipc.new_stream(out, STAGED_KEYS) as stream:
+                stream.write_table(table)
+
+
+def _staged_batch(documents: list[Document], drops: list[str | None]) -> pa.RecordBatch:
+    extra = [
+        pa.array(drops, STAGED_SCHEMA.field("drop").type),
+        pa.array([document.words for document in documents], pa.int32()),
+        pa.array([document.characters for document in documents], pa.int32()),
+    ]
+    return pa.RecordBatch.from_arrays([*shards.batch(documents).columns, *extra], schema=STAGED_SCHEMA)

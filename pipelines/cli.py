@@ -1,0 +1,56 @@
+"""The ``beam`` command: list the pipelines, run one.
+
+Beam is imported only when a pipeline runs, so that ``beam list`` and ``--help`` answer at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Sequence
+
+from .exits import OK, USAGE_ERROR
+
+PIPELINES = {
+    "pubmed_to_shards": "PubMed citation XML to sentence-split document shards",
+}
+
+USAGE = """\
+usage: beam list
+       beam run PIPELINE --output DIR [options]
+       beam run PIPELINE --help
+
+pipelines:
+""" + "".join(f"  {name:18} {what}\n" for name, what in PIPELINES.items())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words in (["list"], ["--list"]):
+        print("\n".join(f"{name:18} {what}" for name, what in PIPELINES.items()))
+        return OK
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(USAGE, end="")
+        return OK if words else USAGE_ERROR
+    if words[0] != "run":
+        return _wrong(f"unknown command {words[0]!r}", words[0], ["run", "list"])
+    if len(words) < 2 or words[1] in ("-h", "--help"):
+        print(USAGE, end="")
+        return OK if len(words) > 1 else USAGE_ERROR
+    if words[1] not in PIPELINES:
+        return _wrong(f"unknown pipeline {words[1]!r}", words[1], list(PIPELINES))
+    from . import running
+
+    return running.main(words[2:])
+
+
+def _wrong(what: str, given: str, known: list[str]) -> int:
+    near = difflib.get_close_matches(given, known, 1, 0.4)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+    print(f"beam: {what}; {hint}", file=sys.stderr)
+    return USAGE_ERROR
+
+
+if __name__ == "__main__":
+    sys.exit(main())

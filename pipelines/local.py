@@ -1,0 +1,86 @@
+"""Run a pipeline on this machine, in as many processes as asked for.
+
+Beam's own default would first try to download a runner, so its in-process runner is named here.  It
+gives its worker processes the pipeline's options only as "provision information", so that is made
+here too.  The pipeline runs in a thread with the interrupt signal blocked, which its worker processes
+inherit: Ctrl-C reaches the main thread alone, and that ends the run in an orderly way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.portability.api import beam_provision_api_pb2
+from apache_beam.runners.portability.fn_api_runner import fn_runner
+from apache_beam.runners.portability.portable_runner import JobServiceHandle
+
+
+def options_for(workers: int) -> dict[str, Any]:
+    """Beam options of a local run."""
+    mode = "in_memory" if workers == 1 else "multi_processing"
+    return {"direct_running_mode": mode, "direct_num_workers": workers}
+
+
+def runner(options: PipelineOptions) -> fn_runner.FnApiRunner:
+    """Beam's in-process runner, its workers given ``options``."""
+    encoded = JobServiceHandle.encode_pipeline_options(options.get_all_options())
+    provision = beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded)
+    return fn_runner.FnApiRunner(provision_info=fn_runner.ExtendedProvisionInfo(provision))
+
+
+def run(work: Callable[[], None], tick: Callable[[], None], seconds: float) -> None:
+    """Run ``work`` to its end in a thread, calling ``tick`` every ``seconds``.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C or a termination signal; the worker processes are gone by then.
+        Exception: what ``work`` raised.
+    """
+    logging.getLogger().setLevel(logging.CRITICAL)
+    failed: list[BaseException] = []
+
+    def quietly() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        try:
+            work()
+        except BaseException as error:  # handed to the main thread, which raises it
+            failed.append(error)
+
+    thread = threading.Thread(target=quietly, name="pipeline", daemon=True)
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        thread.start()
+        while thread.is_alive():
+            thread.join(seconds)
+            tick()
+    except KeyboardInterrupt:
+        _kill_descendants(os.getpid())
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if failed:
+        raise failed[0]
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _kill_descendants(process: int) -> None:
+    """End worker processes at once: what they had begun is under temporary names.
+
+    Where there is no /proc they end by themselves, when the connection to this process closes.
+    """
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{process}/task"):
+            with open(f"/proc/{process}/task/{task}/children") as listed:
+                for child in map(int, listed.read().split()):
+                    _kill_descendants(child)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(child, signal.SIGKILL)

@@ -1,0 +1,134 @@
+"""Command-line options: those every pipeline shares, and what to say of a misspelt one.
+
+The options are parsed by argparse, not as Beam ``PipelineOptions``: Beam's are global to a process
+and drop a misspelt one with a warning.  What is left over goes to Beam, and only if Beam knows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+BEAM_OPTIONS_HELP: Final = """\
+Runner: without --runner the job runs on this machine, in --workers processes. Any Beam runner can be
+named instead, and all its own options follow as they are, for example
+  --runner=DataflowRunner --project=P --region=R --temp_location=gs://BUCKET/tmp
+  --runner=PortableRunner --job_endpoint=HOST:PORT --environment_type=EXTERNAL --environment_config=...
+Options of Beam's file systems (--s3_endpoint_url ...) work with and without a runner."""
+
+
+class UsageError(Exception):
+    """The command line is wrong; the message says how to mend it."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser that leaves the exit to its caller and takes no abbreviations."""
+
+    def __init__(self, prog: str, description: str) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=BEAM_OPTIONS_HELP,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
+
+
+def at_least(lowest: int) -> type[int]:
+    """An argparse type: a whole number that is not below ``lowest``."""
+
+    def number(text: str) -> int:
+        value = int(text)
+        if value < lowest:
+            raise argparse.ArgumentTypeError(f"{text} is below {lowest}")
+        return value
+
+    number.__name__ = "whole number"
+    return number  # type: ignore[return-value]
+
+
+def names(text: str) -> tuple[str, ...]:
+    """A comma-separated list."""
+    return tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))
+
+
+def add_shared(parser: Parser, presets: Sequence[str]) -> None:
+    """The options that every pipeline has, with the same meaning everywhere."""
+    shared = parser.add_argument_group("input and output")
+    shared.add_argument(
+        "--input",
+        action="append",
+        metavar="PATH",
+        help="a folder, a file or a quoted glob, local or gs:// or s3://; may be given several times "
+        "(default: the sample that comes with bioshards)",
+    )
+    shared.add_argument("--output", metavar="DIR", required=True, help="folder to write; one for each configuration")
+    shared.add_argument(
+        "--workers",
+        type=at_least(1),
+        metavar="N",
+        default=os.cpu_count() or 1,
+        help="local processes (default: one for each core, here %(default)s); a --runner has its own option",
+    )
+    shared.add_argument(
+        "--preset", choices=presets, help="the rules of a paper's corpus; options given beside it win over it"
+    )
+    shared.add_argument(
+        "--max-rejected",
+        type=share,
+        metavar="SHARE",
+        default=0.001,
+        help="share of records, and of files, that may be rejected before the run fails at its end "
+        "(default: %(default)s)",
+    )
+    shared.add_argument(
+        "--keep-dropped", action="store_true", help="also write the dropped documents, with reasons, to DIR/dropped"
+    )
+    shared.add_argument(
+        "--max-shard-mb",
+        type=at_least(1),
+        metavar="MB",
+        default=256,
+        help="largest shard in megabytes (default: %(default)s)",
+    )
+
+
+def beam_options(rest: Sequence[str], parser: Parser, **ours: object) -> object:
+    """Beam's PipelineOptions of the options that are not the pipeline's own.
+
+    Raises:
+        UsageError: an option that neither the pipeline nor Beam knows, with the nearest one.
+    """
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    strays = [word for word in rest if not word.startswith("-")]
+    if strays and rest[0] == strays[0]:
+        raise UsageError(f"{strays[0]} is no option; paths are given with --input and --output")
+    try:
+        options = PipelineOptions(list(rest), **ours)
+        known = options.get_all_options()
+        unknown = set(options.get_all_options(retain_unknown_options=True)) - set(known)
+    except SystemExit as refused:
+        raise UsageError(f"Beam does not take these options: {' '.join(rest)}") from refused
+    for name in sorted(unknown):
+        own = [option for action in parser._actions for option in action.option_strings]
+        theirs = [f"--{option}" for option in known]
+        given = next((word.split("=")[0] for word in rest if word.lstrip("-").split("=")[0] == name), f"--{name}")
+        near = difflib.get_close_matches(given, own, 1, 0.5) or difflib.get_close_matches(given, theirs, 1, 0.5)
+        hint = f"; did you mean {near[0]}?" if near else "; see --help"
+        raise UsageError(f"unknown option {given}{hint}")
+    return options

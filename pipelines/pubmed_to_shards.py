@@ -1,0 +1,117 @@
+"""PubMed citation XML to document shards: ``beam run pubmed_to_shards``.
+
+The recipe is :func:`build`.  Around it: the options and where the inputs come from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.presets import PRESETS
+from bioshards.corpus.rules import Rules
+from bioshards.corpus.sources import Source
+from bioshards.corpus.workspace import Workspace
+
+from .options import Parser, UsageError, add_shared, at_least, names
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+
+DESCRIPTION = """\
+PubMed citation XML (baseline and update files, any mixture) to document shards: the latest version of
+each citation, cleaned of markup, split into sentences, in Arrow files with a manifest."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a run is made of."""
+
+    files: LocalFiles
+    work: Workspace
+    sources: list[Source]
+    rules: Rules
+    keep_dropped: bool
+    max_shard_bytes: int
+    max_rejected: float
+    config: dict[str, Any]
+    run: dict[str, Any]
+
+
+def build(root: beam.Pipeline, job: Job) -> None:
+    """The pipeline: stage every file, decide which versions live, finish the shards, publish."""
+    import apache_beam as beam  # here, so that --help does not wait for it
+
+    from .transforms import DecideVersions, FinishShards, Publish, StageFiles
+
+    staged = (
+        root
+        | "Sources" >> beam.Create(job.sources, reshuffle=False)
+        | "StageFiles" >> StageFiles(job.files, job.work, job.rules, job.keep_dropped)
+    )
+    decided = staged | "DecideVersions" >> DecideVersions(job.files, job.work)
+    finished = staged | "FinishShards" >> FinishShards(
+        job.files, job.work, job.keep_dropped, job.max_shard_bytes, decided
+    )
+    staged | "Publish" >> Publish(job.files, job.work, job.config, job.max_rejected, job.run, finished)
+
+
+def parser() -> Parser:
+    """The options of ``beam run pubmed_to_shards``."""
+    parser = Parser("beam run pubmed_to_shards", DESCRIPTION)
+    add_shared(parser, sorted(PRESETS))
+    rules = parser.add_argument_group(
+        "which citations, and what of them (defaults: every citation that has an abstract)"
+    )
+    rules.add_argument(
+        "--languages",
+        type=names,
+        metavar="CODES",
+        help="keep articles in any of these languages: MARC codes, comma-separated (eng,fre); "
+        "PubMed's titles and abstracts are English for all of them",
+    )
+    rules.add_argument(
+        "--min-abstract-words", type=at_least(0), metavar="WORDS", help="drop abstracts of fewer words"
+    )
+    rules.add_argument("--min-pmid", type=at_least(0), metavar="PMID", help="drop lower PMIDs")
+    rules.add_argument(
+        "--drop-publication-types",
+        type=names,
+        metavar="TYPES",
+        help='drop records of any of these types, comma-separated ("Published Erratum,Comment")',
+    )
+    for option, text in (
+        ("drop-retracted", "drop retracted articles (default: keep them, marked in the column retracted)"),
+        ("keep-title-only", "keep records without an abstract, as their title alone"),
+        ("titles", "begin the text with the title (default: yes; the title column is there either way)"),
+        ("section-labels", "begin a section's text with its label, METHODS: ... (default: no)"),
+    ):
+        rules.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=text)
+    return parser
+
+
+def rules_of(options: Any) -> Rules:
+    """The preset's rules, with what the command line says instead.
+
+    Raises:
+        UsageError: options that contradict each other.
+    """
+    preset = PRESETS[options.preset] if options.preset else Rules()
+    given = {
+        field.name: getattr(options, field.name)
+        for field in dataclasses.fields(Rules)
+        if getattr(options, field.name) is not None
+    }
+    try:
+        return dataclasses.replace(preset, **given)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def sample() -> str:
+    """The folder of the sample that comes with bioshards: 100 citations, all of them invented."""
+    return str(resources.files("bioshards.corpus") / "sample")

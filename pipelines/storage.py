@@ -1,0 +1,94 @@
+"""Object stores (gs://, s3:// ...) behind the same calls as local files, through Beam.
+
+A name without a scheme is a local path and handled by :class:`LocalFiles`, so one object serves
+inputs on one store and outputs on another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from bioshards.corpus.files import TEMPORARY, Found, LocalFiles
+
+
+def _remote(path: str) -> bool:
+    return "://" in path
+
+
+class AnyFiles(LocalFiles):
+    """Local files and every store that Beam has a file system for."""
+
+    def open(self, path: str) -> BinaryIO:
+        if not _remote(path):
+            return super().open(path)
+        return cast(BinaryIO, FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED))
+
+    @contextlib.contextmanager
+    def write(self, path: str) -> Iterator[BinaryIO]:
+        if not _remote(path):
+            with super().write(path) as local:
+                yield local
+            return
+        # Object stores make an object visible whole, when it is closed; a name of its own until
+        # then keeps a writer that dies from ever showing half of it under the final one.
+        folder, _, _ = path.rpartition("/")
+        temporary = f"{folder}/{TEMPORARY}{uuid.uuid4().hex}"
+        file = FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED)
+        try:
+            yield cast(BinaryIO, file)
+        except BaseException:
+            file.close()
+            self.remove(temporary)
+            raise
+        file.close()
+        FileSystems.rename([temporary], [path])
+
+    def exists(self, path: str) -> bool:
+        return bool(FileSystems.exists(path)) if _remote(path) else super().exists(path)
+
+    def remove(self, path: str) -> None:
+        if not _remote(path):
+            super().remove(path)
+        elif FileSystems.exists(path):
+            FileSystems.delete([path])
+
+    def remove_folder(self, path: str) -> None:
+        if not _remote(path):
+            super().remove_folder(path)
+            return
+        for found in self.walk(path):
+            FileSystems.delete([found.path])
+
+    def names(self, folder: str) -> list[str]:
+        if not _remote(folder):
+            return super().names(folder)
+        paths = (found.path[len(folder) + 1 :] for found in self.find(f"{folder}/*"))
+        return sorted(name for name in paths if "/" not in name)
+
+    def is_folder(self, path: str) -> bool:
+        if not _remote(path):
+            return super().is_folder(path)
+        return not any(mark in path for mark in "*?[") and bool(self.walk(path))
+
+    def find(self, pattern: str) -> list[Found]:
+        if not _remote(pattern):
+            return super().find(pattern)
+        return sorted(
+            (
+                Found(data.path, data.size_in_bytes, f"{data.size_in_bytes}-{data.last_updated_in_seconds}")
+                for result in FileSystems.match([pattern])
+                for data in result.metadata_list
+            ),
+            key=lambda found: found.path,
+        )
+
+    def walk(self, folder: str) -> list[Found]:
+        if not _remote(folder):
+            return super().walk(folder)
+        return self.find(f"{folder.rstrip('/')}/**")

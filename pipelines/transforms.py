@@ -1,0 +1,141 @@
+"""PTransforms that wire the functions of corpus/ into a pipeline, as little logic as possible.
+
+What passes between them is small: names, counts and reports.  Text goes from the source file to the
+staged shard and from there to the final shard inside one call each, never through a shuffle.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from bioshards.corpus import finishing, lifecycle, publishing, staging
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.finishing import Finished
+from bioshards.corpus.publishing import Outcome
+from bioshards.corpus.rules import Rules
+from bioshards.corpus.sources import Source
+from bioshards.corpus.staging import Staged
+from bioshards.corpus.workspace import Workspace
+
+NAMESPACE = "bioshards"
+
+
+def _count(name: str, value: int) -> None:
+    beam.metrics.Metrics.counter(NAMESPACE, name).inc(value)
+
+
+@dataclass
+class StageFiles(beam.PTransform):  # type: ignore[misc]
+    """Source files in, :class:`Staged` out: each file read, parsed, shaped and split once."""
+
+    files: LocalFiles
+    work: Workspace
+    rules: Rules
+    keep_dropped: bool
+
+    def expand(self, sources: beam.PCollection[Source]) -> beam.PCollection[Staged]:
+        return sources | "OneFileEach" >> beam.Reshuffle() | "Stage" >> beam.Map(self._stage)
+
+    def _stage(self, source: Source) -> Staged:
+        started = time.monotonic()
+        staged = staging.stage(self.files, self.work, source, self.rules, self.keep_dropped)
+        _count("files_bad" if staged.bad else "files_staged", 1)
+        _count("records_read", staged.records)
+        _count("bytes_read", source.size)
+        _count("stage_milliseconds", int(1000 * (time.monotonic() - started)))
+        for reason, count in staged.rejected.items():
+            _count(f"rejected_{reason}", count)
+        return staged
+
+
+@dataclass
+class DecideVersions(beam.PTransform):  # type: ignore[misc]
+    """All :class:`Staged` in, the number of each decided bucket out; verdicts go to files."""
+
+    files: LocalFiles
+    work: Workspace
+
+    def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[int]:
+        everything = beam.pvalue.AsList(staged)
+        return (
+            staged.pipeline
+            | "Once" >> beam.Create([None])
+            | "Buckets" >> beam.FlatMap(_buckets, everything)
+            | "OneBucketEach" >> beam.Reshuffle()
+            | "Decide" >> beam.Map(self._decide, everything)
+        )
+
+    def _decide(self, bucket: int, staged: list[Staged]) -> int:
+        return finishing.decide(self.files, self.work, staged, bucket, len(list(_buckets(None, staged))))
+
+
+def _buckets(_: None, staged: Iterable[Staged]) -> Iterable[int]:
+    return range(lifecycle.buckets(sum(source.keys for source in staged)))
+
+
+@dataclass
+class FinishShards(beam.PTransform):  # type: ignore[misc]
+    """All :class:`Staged` in, a :class:`Finished` for each good one out, once all are decided."""
+
+    files: LocalFiles
+    work: Workspace
+    keep_dropped: bool
+    max_shard_bytes: int
+    decided: beam.PCollection[int]
+
+    def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[Finished]:
+        return (
+            staged.pipeline
+            | "Once" >> beam.Create([None])
+            | "InOrder" >> beam.FlatMap(_numbered, beam.pvalue.AsList(staged))
+            | "OneSourceEach" >> beam.Reshuffle()
+            | "Finish" >> beam.Map(self._finish, beam.pvalue.AsList(self.decided))
+        )
+
+    def _finish(self, numbered: tuple[int, str], decided: list[int]) -> Finished:
+        index, name = numbered
+        finished = finishing.finish(
+            self.files, self.work, name, index, len(decided), self.keep_dropped, self.max_shard_bytes
+        )
+        for reason, count in finished.funnel.items():
+            _count("documents_kept" if reason == "kept" else f"dropped_{reason}", count)
+        for what in ("sentences", "words"):
+            _count(what, finished.counts[what])
+        return finished
+
+
+def _numbered(_: None, staged: list[Staged]) -> Iterator[tuple[int, str]]:
+    return iter(enumerate(finishing.good_names(staged)))
+
+
+@dataclass
+class Publish(beam.PTransform):  # type: ignore[misc]
+    """All :class:`Staged` and :class:`Finished` in, one :class:`Outcome` out: the manifest, last."""
+
+    files: LocalFiles
+    work: Workspace
+    config: dict[str, Any]
+    max_rejected: float
+    run: dict[str, Any]
+    finished: beam.PCollection[Finished]
+
+    def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[Outcome]:
+        return (
+            staged.pipeline
+            | "Once" >> beam.Create([None])
+            | "Manifest"
+            >> beam.Map(self._publish, beam.pvalue.AsList(staged), beam.pvalue.AsList(self.finished))
+        )
+
+    def _publish(self, _: None, staged: list[Staged], finished: list[Finished]) -> Outcome:
+        run = {**self.run, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+        outcome = publishing.publish(
+            self.files, self.work, self.config, staged, finished, self.max_rejected, run
+        )
+        self.files.write_json(self.work.outcome, {name: getattr(outcome, name) for name in Outcome.__slots__})
+        return outcome
