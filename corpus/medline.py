@@ -139,35 +139,34 @@ _PMCID = re.compile(r"PMC\d+")
 
 
 def _citation(text: str) -> Citation:
-    """Read the record from left to right, in the DTD's order.
+    """Read the record from left to right, in the DTD's order, each part of it at most once or twice.
 
-    ``ArticleTitle``, ``Abstract``, ``PubDate``, ``Language`` and ``PublicationTypeList`` occur
-    nowhere in a ``MedlineCitation`` but once as children of its ``Article`` (and its ``Journal``).
+    ``PubDate``, ``ArticleTitle``, ``Abstract``, ``Language`` and ``PublicationTypeList`` occur in a
+    record once, as children of its ``Article`` (``PubDate``: of its ``JournalIssue``).
     """
     number = _PMID.search(text)
     if number is None:
         raise _Unusual("no PMID as first child of MedlineCitation")
     start = number.end()
-    end = _find(text, "</MedlineCitation>", start)
-    dated = text.find("<PubDate>", start, end)
+    dated = text.find("<PubDate>", start)
     date = _DATE.match(text, dated) if dated >= 0 else None
-    title, after_title = _title(text, start, end)
-    abstract, after = _abstract(text, after_title, end)
-    languages = []
-    at = text.find("<Language>", after, end)
-    while at >= 0 and (language := _LANGUAGE.match(text, at, end)):
-        languages.append(language[1])
-        at = language.end()
-    at = text.find("<PublicationTypeList", after, end)
-    types = _TYPE.findall(text, at, _find(text, "</PublicationTypeList>", at, end)) if at >= 0 else []
-    ids = _article_ids(text, end)
+    title, after_title = _title(text, date.end() if date else start)
+    languages, after_languages = _languages(text, after_title)
+    abstract = _abstract(text, after_title, after_languages if languages else len(text))
+    types_at = text.find("<PublicationTypeList", after_languages)
+    types_end = _find(text, "</PublicationTypeList>", types_at) if types_at >= 0 else after_languages
+    types = _TYPE.findall(text, types_at, types_end) if types_at >= 0 else []
+    data_at = text.find("<PubmedData", types_end)
+    end = data_at if data_at >= 0 else len(text)
+    ids = _article_ids(text, data_at) if data_at >= 0 else {}
     doi = ids.get("doi")
     if doi is None:
         location = _DOI_LOCATION.search(text, start, end)
         doi = _unescaped(location[1]).strip() if location else None
     pmcid = _PMCID.search(ids.get("pmc") or ids.get("pmcid") or "")
     retracted = RETRACTED_TYPE in types or (
-        text.find("RetractionIn", start, end) >= 0 and _RETRACTION_IN.search(text, start, end) is not None
+        text.find("RetractionIn", types_end, end) >= 0
+        and _RETRACTION_IN.search(text, types_end, end) is not None
     )
     return Citation(
         pmid=_pmid(number[2]),
@@ -175,7 +174,7 @@ def _citation(text: str) -> Citation:
         title=title,
         abstract=abstract,
         year=int(date[1] or date[2]) if date else None,
-        languages=tuple(languages),
+        languages=languages,
         publication_types=tuple(types),
         retracted=retracted,
         pmcid=pmcid[0] if pmcid else None,
@@ -190,48 +189,57 @@ def _pmid(digits: str) -> int:
     return int(digits)
 
 
-def _find(text: str, what: str, start: int, end: int | None = None) -> int:
-    at = text.find(what, start, end)
+def _find(text: str, what: str, start: int) -> int:
+    at = text.find(what, start)
     if at < 0:
         raise _Unusual(f"no {what}")
     return at
 
 
-def _inside(text: str, name: str, start: int, end: int) -> tuple[int, int] | None:
-    """Offsets of the content of the first element of this name, which must not be a nested one."""
-    opened = text.find(f"<{name}>", start, end)
-    if opened < 0:
-        return None
-    return opened + len(name) + 2, _find(text, f"</{name}>", opened, end)
-
-
 _START = r"""(?:\s+[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'))*\s*"""
 _TITLE = re.compile(rf"<ArticleTitle{_START}(?:/>|>([^<&]*)</ArticleTitle>)")
 _SEGMENT = re.compile(rf"\s*<AbstractText({_START})(?:/>|>([^<&]*)</AbstractText>)\s*")
+_ABSTRACT = re.compile(rf"<Abstract{_START}>")
 _COPYRIGHT = re.compile(r"\s*<CopyrightInformation>[^<]*</CopyrightInformation>\s*")
 _LABEL = re.compile(r"""\sLabel\s*=\s*(?:"([^"&]*)"|'([^'&]*)')""")
 _UNLABELLED: Final = "UNLABELLED"
 
 
-def _title(text: str, start: int, end: int) -> tuple[str, int]:
-    opened = text.find("<ArticleTitle", start, end)
+def _title(text: str, start: int) -> tuple[str, int]:
+    """The title, and the offset after it."""
+    opened = text.find("<ArticleTitle", start)
     if opened < 0:
         return "", start
-    plain = _TITLE.match(text, opened, end)
+    plain = _TITLE.match(text, opened)
     if plain:
         return plain[1] or "", plain.end()
-    closed = _find(text, "</ArticleTitle>", opened, end) + len("</ArticleTitle>")
+    closed = _find(text, "</ArticleTitle>", opened) + len("</ArticleTitle>")
     return "".join(_tree(text[opened:closed]).itertext()), closed
 
 
-def _abstract(text: str, start: int, end: int) -> tuple[tuple[Section, ...], int]:
-    opened = text.find("<Abstract>", start, end)
-    if opened < 0:
-        if "<Abstract " in text[start:end]:
-            raise _Unusual("Abstract has attributes")
+def _languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
+    """The language codes, which follow the abstract and the authors, and the offset after them."""
+    at = text.find("<Language>", start)
+    if at < 0:
         return (), start
-    closed = _find(text, "</Abstract>", opened, end)
-    at = opened + len("<Abstract>")
+    codes = []
+    while language := _LANGUAGE.match(text, at):
+        codes.append(language[1].strip())
+        at = language.end()
+    return tuple(codes), at
+
+
+def _abstract(text: str, start: int, end: int) -> tuple[Section, ...]:
+    """The sections of the Abstract, which the DTD has between ``start`` and ``end``."""
+    opened = text.find("<Abstract>", start, end)
+    if opened >= 0:
+        at = opened + len("<Abstract>")
+    else:
+        elsewhere = _ABSTRACT.search(text, start)
+        if elsewhere is None:
+            return ()
+        opened, at = elsewhere.span()
+    closed = _find(text, "</Abstract>", at)
     sections = []
     while segment := _SEGMENT.match(text, at, closed):
         label = _LABEL.search(segment[1])
@@ -239,10 +247,9 @@ def _abstract(text: str, start: int, end: int) -> tuple[tuple[Section, ...], int
             break
         sections.append(_section((label[1] or label[2]) if label else None, segment[2] or ""))
         at = segment.end()
-    if at != closed and not _COPYRIGHT.fullmatch(text, at, closed):
-        if text[at:closed].strip():
-            sections = _marked_up(text[opened : closed + len("</Abstract>")])
-    return tuple(sections), closed
+    if at != closed and not _COPYRIGHT.fullmatch(text, at, closed) and text[at:closed].strip():
+        sections = _marked_up(text[opened : closed + len("</Abstract>")])
+    return tuple(sections)
 
 
 def _marked_up(abstract: str) -> list[Section]:
@@ -258,18 +265,17 @@ def _section(label: str | None, text: str) -> Section:
     return Section(None if not label or label.upper() == _UNLABELLED else label, text)
 
 
-def _article_ids(text: str, start: int) -> dict[str, str]:
+def _article_ids(text: str, data: int) -> dict[str, str]:
     """The record's own ids by type, the first of each: never those of its references."""
-    data = text.find("<PubmedData", start)
-    if data < 0:
+    references = text.find("<ReferenceList", data)
+    end = references if references >= 0 else len(text)
+    opened = text.find("<ArticleIdList>", data, end)
+    if opened < 0 and references >= 0:
+        opened = text.find("<ArticleIdList>", text.rfind("</ReferenceList>"))
+    if opened < 0:
         return {}
-    end = text.find("<ReferenceList", data)
-    own = _inside(text, "ArticleIdList", data, end if end >= 0 else len(text))
-    if own is None and end >= 0:
-        end = text.rfind("</ReferenceList>")
-        own = _inside(text, "ArticleIdList", end, len(text))
     ids: dict[str, str] = {}
-    for kind, value in _ARTICLE_ID.findall(text, *own) if own else []:
+    for kind, value in _ARTICLE_ID.findall(text, opened, _find(text, "</ArticleIdList>", opened)):
         if value.strip():
             ids.setdefault(kind, _unescaped(value).strip())
     return ids

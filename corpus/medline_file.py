@@ -165,22 +165,31 @@ def _plain(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """
     held = b""
     for block in blocks:
-        block = held + block
-        held = b""
-        if _BEGINS_MARKUP.search(block):
-            block = _MARKUP.sub(_text_of_markup, block)
-            opened = [at for at in (block.find(b"<!-"), block.find(b"<?"), block.find(b"<![")) if at >= 0]
-            if opened:
-                block, held = block[: min(opened)], block[min(opened) :]
-        cut = _begun_markup(block)
-        if cut and not held:
-            block, held = block[:-cut], block[-cut:]
+        block, held = _split_markup(held + block if held else block)
         if len(held) > MAX_RECORD_BYTES:
             break
         if block:
             yield block
     if held:
         raise BadFile("truncated-xml", f"a comment or section is not closed: {held[:40]!r}")
+
+
+def _split_markup(block: bytes) -> tuple[bytes, bytes]:
+    """The block without complete markup, and what follows the beginning of incomplete markup."""
+    parts = []
+    at = scanned = 0
+    while begun := _BEGINS_MARKUP.search(block, scanned):
+        start = scanned = begun.start()
+        whole = _MARKUP.match(block, start)
+        if whole:
+            parts += [block[at:start], _text_of_markup(whole)]
+            at = scanned = whole.end()
+        elif block.startswith((b"<!-", b"<![", b"<?"), start):
+            return b"".join([*parts, block[at:start]]), block[start:]
+        else:
+            scanned += 2
+    end = len(block) - _begun_markup(block)
+    return b"".join([*parts, block[at:end]]) if parts else block[:end], block[end:]
 
 
 def _begun_markup(block: bytes) -> int:
