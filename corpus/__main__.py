@@ -1,7 +1,7 @@
 """``python -m bioshards.corpus``: look at a finished directory of documents.
 
-    export DIR          one sentence a line, a blank line between documents, to standard output
-    show DIR --id ID    one document, readable
+export DIR          one sentence a line, a blank line between documents, to standard output
+show DIR --id ID    one document, readable
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
 
 
 def main() -> int:
+    """Run the command; returns its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m bioshards.corpus", description="Look at a finished directory of documents."
     )

@@ -15,7 +15,7 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final
 
 TEMPORARY: Final = ".tmp-"
 """Prefix of files being written; what a killed run leaves of them is swept by the next."""
@@ -114,7 +114,7 @@ class Checked:
         self.closed = False
 
     def write(self, data: bytes) -> int:
-        view = memoryview(cast(bytes, data))
+        view = memoryview(data)
         self._digest.update(view)
         self.size += view.nbytes
         self._file.write(view)

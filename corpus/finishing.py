@@ -7,6 +7,7 @@ update file costs the shards it touches and no more.
 from __future__ import annotations
 
 import collections
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -56,15 +57,20 @@ def decide(files: LocalFiles, work: Workspace, staged: list[Staged], bucket: int
             return stream.read_all().select(lifecycle.KEYS.names)
 
     good = good_names(staged)
-    with files.write(work.verdicts(bucket)) as out:
-        with pa.ipc.new_file(out, lifecycle.VERDICTS) as verdicts:
-            for batch in lifecycle.decide([lambda name=name: keys(name) for name in good], bucket, buckets):
-                verdicts.write_batch(batch)
+    with files.write(work.verdicts(bucket)) as out, pa.ipc.new_file(out, lifecycle.VERDICTS) as verdicts:
+        for batch in lifecycle.decide([functools.partial(keys, name) for name in good], bucket, buckets):
+            verdicts.write_batch(batch)
     return bucket
 
 
 def finish(
-    files: LocalFiles, work: Workspace, name: str, index: int, buckets: int, keep_dropped: bool, max_bytes: int
+    files: LocalFiles,
+    work: Workspace,
+    name: str,
+    index: int,
+    buckets: int,
+    keep_dropped: bool,
+    max_bytes: int,
 ) -> Finished:
     """Write the final shards of the ``index``-th good source, unless they stand already."""
     verdicts = _verdicts(files, work, index, buckets)

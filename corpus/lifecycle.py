@@ -47,9 +47,7 @@ def buckets(keys: int) -> int:
     return max(1, -(-keys // BUCKET_KEYS))
 
 
-def decide(
-    sources: Iterable[Callable[[], pa.Table]], bucket: int, buckets: int
-) -> Iterator[pa.RecordBatch]:
+def decide(sources: Iterable[Callable[[], pa.Table]], bucket: int, buckets: int) -> Iterator[pa.RecordBatch]:
     """The verdicts on one bucket's records: one batch of :data:`VERDICTS` per source, in order.
 
     Args:

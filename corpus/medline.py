@@ -76,7 +76,7 @@ def parse(record: bytes) -> Citation:
     try:
         return _citation(text)
     except _Unusual as unusual:
-        raise BadRecord("bad-record", str(unusual)) from unusual
+        raise BadRecord("no-pmid", str(unusual)) from unusual
 
 
 def pmids(record: bytes) -> list[tuple[int, int]]:
@@ -84,7 +84,7 @@ def pmids(record: bytes) -> list[tuple[int, int]]:
     tree = _tree(_decoded(record))
     holder = tree.find("BookDocument") if tree.tag == "PubmedBookArticle" else tree
     found = [] if holder is None else holder.findall("PMID")
-    return [(_pmid(item.text or ""), int(item.get("Version", "1"))) for item in found]
+    return [(_pmid(item.text or ""), _version(item.get("Version"))) for item in found]
 
 
 def _decoded(record: bytes) -> str:
@@ -111,8 +111,7 @@ _PARSER = etree.XMLParser(
 
 def _tree(text: str) -> etree._Element:
     try:
-        tree = etree.fromstring(text, _PARSER)
-        return tree
+        return etree.fromstring(text, _PARSER)
     except etree.XMLSyntaxError as error:
         if "Namespace prefix mml" not in str(error):
             raise BadRecord("malformed-xml", str(error)) from error
@@ -125,7 +124,7 @@ def _tree(text: str) -> etree._Element:
 
 
 _PMID = re.compile(
-    r"""<MedlineCitation(?:\s[^<>]*)?>\s*<PMID(?:\s+Version\s*=\s*["'](\d+)["'])?\s*>\s*(\d+)\s*</PMID>"""
+    r"""<MedlineCitation(?:\s[^<>]*)?>\s*<PMID(?:\s+Version\s*=\s*["']\s*(\d+)\s*["'])?\s*>([^<]*)</PMID>"""
 )
 _DATE = re.compile(r"<PubDate>\s*(?:<Year>\s*(\d{4})|<MedlineDate>[^<]*?(\d{4}))")
 _LANGUAGE = re.compile(r"<Language>([^<]*)</Language>\s*")
@@ -170,7 +169,7 @@ def _citation(text: str) -> Citation:
     )
     return Citation(
         pmid=_pmid(number[2]),
-        version=int(number[1] or 1),
+        version=_version(number[1]),
         title=title,
         abstract=abstract,
         year=int(date[1] or date[2]) if date else None,
@@ -184,8 +183,16 @@ def _citation(text: str) -> Citation:
 
 def _pmid(digits: str) -> int:
     digits = digits.strip()
-    if not digits.isdecimal() or not 0 < int(digits) < 2**31:
-        raise BadRecord("bad-pmid", f"PMID {digits[:20]!r} is not a number of 1 to 10 digits")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 10 and 0 < int(digits) < 2**31):
+        raise BadRecord("bad-pmid", f"PMID {digits[:20]!r} is no number from 1 to 2,147,483,647")
+    return int(digits)
+
+
+def _version(digits: str | None) -> int:
+    if digits is None:
+        return 1
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 4):
+        raise BadRecord("bad-version", f"PMID Version {digits[:20]!r} is no number below 10,000")
     return int(digits)
 
 
@@ -214,7 +221,7 @@ def _title(text: str, start: int) -> tuple[str, int]:
     if plain:
         return plain[1] or "", plain.end()
     closed = _find(text, "</ArticleTitle>", opened) + len("</ArticleTitle>")
-    return "".join(_tree(text[opened:closed]).itertext()), closed
+    return _text(_tree(text[opened:closed])), closed
 
 
 def _languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
@@ -254,10 +261,12 @@ def _abstract(text: str, start: int, end: int) -> tuple[Section, ...]:
 
 def _marked_up(abstract: str) -> list[Section]:
     """The sections of an Abstract in which something is not plain text."""
-    return [
-        _section(part.get("Label"), "".join(part.itertext()))
-        for part in _tree(abstract).iterchildren("AbstractText")
-    ]
+    return [_section(part.get("Label"), _text(part)) for part in _tree(abstract).iterchildren("AbstractText")]
+
+
+def _text(element: etree._Element) -> str:
+    """All text in an element, joined as written."""
+    return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
 
 
 def _section(label: str | None, text: str) -> Section:

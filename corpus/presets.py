@@ -16,8 +16,8 @@ PRESETS: Final[dict[str, Rules]] = {
     # languages, retractions, title-only records (taken as left out: it speaks of abstracts) and
     # labels of sections.
     "bio-electra": Rules(min_pmid=10_000_000),
-    # PubMedBERT (Gu et al. 2020, on its pretraining corpus): abstracts of February 2020, those below 128 words
-    # left out.  Titles are not mentioned; the code it builds on (NVIDIA's BERT for TensorFlow)
-    # writes the abstract alone, so titles are no part of the text.
+    # PubMedBERT (Gu et al. 2020, on its pretraining corpus): abstracts of February 2020, those
+    # below 128 words left out.  Titles are not mentioned; the code it builds on (NVIDIA's BERT for
+    # TensorFlow) writes the abstract alone, so titles are no part of the text.
     "pubmedbert": Rules(min_abstract_words=128, titles=False),
 }

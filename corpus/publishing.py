@@ -66,12 +66,16 @@ def publish(
     _publish_rejected(files, work, staged)
     totals = manifest["counts"]
     problem = _too_many(work, staged, totals, max_rejected)
-    outcome = Outcome(problem, totals["documents"], totals["sentences"], totals["rejected"], totals["records"])
+    outcome = Outcome(
+        problem, totals["documents"], totals["sentences"], totals["rejected"], totals["records"]
+    )
     if problem is None:
         outputs = manifest["outputs"]
         shards.publish(files, work.output, [Shard(**shard) for shard in outputs])
         if config["keep_dropped"]:
-            dropped = [Shard(**{**shard, "file": os.path.basename(shard["file"])}) for shard in manifest["dropped"]]
+            dropped = [
+                Shard(**{**shard, "file": os.path.basename(shard["file"])}) for shard in manifest["dropped"]
+            ]
             shards.publish(files, f"{work.output}/dropped", dropped)
         _sweep(files, work, manifest, {source.name for source in good if source.name})
         files.write_json(work.manifest, {**manifest, "run": run})
@@ -91,7 +95,12 @@ def _manifest(
         "config": config,
         "inputs": [_input(source, done) for source, done in zip(good, finished, strict=True)],
         "bad_files": [
-            {"file": source.source.name, "path": source.source.path, "reason": source.bad[0], "detail": source.bad[1]}
+            {
+                "file": source.source.name,
+                "path": source.source.path,
+                "reason": source.bad[0],
+                "detail": source.bad[1],
+            }
             for source in staged
             if source.bad
         ],
@@ -141,31 +150,35 @@ def _summed(parts: Iterable[dict[str, int]]) -> dict[str, int]:
 
 
 def _warnings(staged: list[Staged], copies: list[tuple[str, str]]) -> list[str]:
-    warnings = [
-        f"{source.source.name} has no year and file number in its name: it is applied after all "
-        "files that have one, in the order of names"
-        for source in staged
-        if source.source.year >= 10**9
-    ]
+    warnings = []
+    stray = [source.source.name for source in staged if not source.source.ordered]
+    if stray:
+        listed = ", ".join(stray[:5]) + (" ..." if len(stray) > 5 else "")
+        warnings.append(
+            f"{len(stray)} files have no year and number in their names (pubmed26n0001.xml.gz has); they "
+            f"are applied after all that have, in the order of their names: {listed}"
+        )
     warnings += [f"{copy} is the same file as {kept}: it is read once" for copy, kept in copies]
     names = collections.Counter(source.source.name for source in staged)
     warnings += [
-        f"{count} files with different content are called {name}; they are applied in the order of their paths"
+        f"{count} different files are called {name}; they are applied in the order of their paths"
         for name, count in sorted(names.items())
         if count > 1
     ]
     return warnings
 
 
-def _too_many(work: Workspace, staged: list[Staged], totals: dict[str, int], max_rejected: float) -> str | None:
+def _too_many(
+    work: Workspace, staged: list[Staged], totals: dict[str, int], max_rejected: float
+) -> str | None:
     bad = [source for source in staged if source.bad]
     see = f"See {work.output}/rejected/. Mend or replace the input and run the same command again"
     if bad and len(bad) > max_rejected * len(staged):
         named = "; ".join(f"{source.source.path}: {source.bad[1]}" for source in bad[:5] if source.bad)
         more = f" (and {len(bad) - 5} more)" if len(bad) > 5 else ""
         return (
-            f"{len(bad)} of {len(staged)} files cannot be used, more than --max-rejected {max_rejected:g} allows: "
-            f"{named}{more}. {see}, or allow a share with --max-rejected."
+            f"{len(bad)} of {len(staged)} files cannot be used, more than --max-rejected "
+            f"{max_rejected:g} allows: {named}{more}. {see}, or allow a share with --max-rejected."
         )
     if totals["rejected"] > max_rejected * totals["records"]:
         return (
@@ -182,10 +195,10 @@ def _publish_rejected(files: LocalFiles, work: Workspace, staged: list[Staged]) 
         if name not in wanted:
             files.remove(f"{folder}/{name}")
     for name, source in wanted.items():
-        with files.open(work.staged(str(source.name), "rejected.jsonl")) as old:
-            with files.write(f"{folder}/{name}") as new:
-                while block := old.read(1 << 20):
-                    new.write(block)
+        path = work.staged(str(source.name), "rejected.jsonl")
+        with files.open(path) as old, files.write(f"{folder}/{name}") as new:
+            while block := old.read(1 << 20):
+                new.write(block)
     bad = [source for source in staged if source.bad]
     if bad:
         with files.write(f"{folder}/files.jsonl") as out:

@@ -76,9 +76,7 @@ class Rules:
         }
 
 
-def document(
-    citation: Citation, rules: Rules, file: str, position: int
-) -> tuple[str | None, Document]:
+def document(citation: Citation, rules: Rules, file: str, position: int) -> tuple[str | None, Document]:
     """Shape a citation into a document: (reason to drop it or None, document).
 
     The document is whole even where there is a reason, so that it can be kept aside.

@@ -10,16 +10,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
-ABBREVIATIONS: Final = frozenset(
-    # followed by a number or a name, never the last word of a sentence
-    """Fig Figs fig figs Eq Eqs eq Ref Refs ref refs No Nos no. Vol vol pp Tab Suppl suppl Sect Chap
+_TABLE: Final = """
+    Fig Figs fig figs Eq Eqs eq Ref Refs ref refs No Nos nos Vol vol pp Tab Suppl suppl Sect Chap
     Exp Ser ser St Dr Drs Mr Mrs Ms Prof Sir Mt Ft cf vs v.s viz e.g i.e eg ie ca approx incl resp
     al et.al var subsp ssp sp spp cv pv bv f.sp nov gen str Ltd Inc Co Corp Univ Dept Jr Sr Ph.D
     i.p i.v i.m s.c p.o i.c.v i.d i.n b.i.d t.i.d q.d b.w w.t
     Biol Chem Med Sci Natl Acad Proc Int Am Br Eur Surg Clin Rev Res Soc Pharmacol Physiol Biochem
     Biophys Immunol Genet Microbiol Neurol Psychiatr Pathol
-    Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec""".split()
-)
+    Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec
+"""
+ABBREVIATIONS: Final = frozenset(_TABLE.split())
 """Words before a full stop that does not end a sentence, without that full stop."""
 
 _END = re.compile(

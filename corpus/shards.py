@@ -148,4 +148,5 @@ def read(files: LocalFiles, folder: str) -> Iterator[pa.RecordBatch]:
 
 
 def as_dicts(shards: list[Shard]) -> list[dict[str, Any]]:
+    """The shards as plain data, for a manifest."""
     return [asdict(shard) for shard in shards]

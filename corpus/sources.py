@@ -15,7 +15,7 @@ from typing import Final
 from .files import Found, LocalFiles
 
 _NUMBERED = re.compile(r"(\d\d)n(\d{4,6})(?!\d)")
-_YEAR_ONLY = re.compile(r"(?<!\d)(?:19|20)(\d\d)(?!\d)")
+_SAMPLE = re.compile(r"medsamp20(\d\d)(?!\d)")
 _ENDINGS: Final = (".xml", ".xml.gz")
 _LAST: Final = 10**9
 
@@ -44,8 +44,9 @@ class Source:
     stamp: str
 
     @property
-    def numbered(self) -> bool:
-        return self.number > 0
+    def ordered(self) -> bool:
+        """Does the name say where the file belongs?"""
+        return self.year < _LAST
 
     @property
     def stem(self) -> str:
@@ -58,11 +59,11 @@ def source(found: Found) -> Source:
     """A found file with its order key."""
     name = re.split(r"[/\\]", found.path)[-1]
     numbered = _NUMBERED.search(name)
-    year = _YEAR_ONLY.search(name)
+    sample = _SAMPLE.search(name)
     if numbered:
         key = int(numbered[1]), int(numbered[2])
-    elif year:
-        key = int(year[1]), 0
+    elif sample:
+        key = int(sample[1]), 0
     else:
         key = _LAST, 0
     return Source(*key, name=name, path=found.path, size=found.size, stamp=found.stamp)

@@ -197,10 +197,13 @@ class _Stager:
 
     def _write_documents(self, file: _Reading) -> None:
         options = pa.ipc.IpcWriteOptions(compression="lz4")
-        with self._files.write(self._work.staged(self._name, "arrow")) as out:
-            with pa.ipc.new_stream(out, STAGED_SCHEMA, options=options) as stream:
-                for batch in self._batches(file):
-                    stream.write_batch(batch)
+        path = self._work.staged(self._name, "arrow")
+        with (
+            self._files.write(path) as out,
+            pa.ipc.new_stream(out, STAGED_SCHEMA, options=options) as stream,
+        ):
+            for batch in self._batches(file):
+                stream.write_batch(batch)
 
     def _batches(self, file: _Reading) -> Iterator[pa.RecordBatch]:
         documents: list[Document] = []
@@ -241,15 +244,12 @@ class _Stager:
     def _write_keys(self) -> None:
         columns = list(zip(*self._keys, strict=True)) or [()] * len(STAGED_KEYS)
         table = pa.table(
-            [
-                pa.array(column, kind.type)
-                for column, kind in zip(columns, STAGED_KEYS, strict=True)
-            ],
+            [pa.array(column, kind.type) for column, kind in zip(columns, STAGED_KEYS, strict=True)],
             schema=STAGED_KEYS,
         )
-        with self._files.write(self._work.staged(self._name, "keys")) as out:
-            with pa.ipc.new_stream(out, STAGED_KEYS) as stream:
-                stream.write_table(table)
+        path = self._work.staged(self._name, "keys")
+        with self._files.write(path) as out, pa.ipc.new_stream(out, STAGED_KEYS) as stream:
+            stream.write_table(table)
 
 
 def _staged_batch(documents: list[Document], drops: list[str | None]) -> pa.RecordBatch:

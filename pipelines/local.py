@@ -60,6 +60,7 @@ def run(work: Callable[[], None], tick: Callable[[], None], seconds: float) -> N
             thread.join(seconds)
             tick()
     except KeyboardInterrupt:
+        threading.excepthook = lambda _: None  # Beam's threads miss their processes
         _kill_descendants(os.getpid())
         raise
     finally:

@@ -76,7 +76,9 @@ def add_shared(parser: Parser, presets: Sequence[str]) -> None:
         help="a folder, a file or a quoted glob, local or gs:// or s3://; may be given several times "
         "(default: the sample that comes with bioshards)",
     )
-    shared.add_argument("--output", metavar="DIR", required=True, help="folder to write; one for each configuration")
+    shared.add_argument(
+        "--output", metavar="DIR", required=True, help="folder to write; one for each configuration"
+    )
     shared.add_argument(
         "--workers",
         type=at_least(1),
@@ -96,7 +98,9 @@ def add_shared(parser: Parser, presets: Sequence[str]) -> None:
         "(default: %(default)s)",
     )
     shared.add_argument(
-        "--keep-dropped", action="store_true", help="also write the dropped documents, with reasons, to DIR/dropped"
+        "--keep-dropped",
+        action="store_true",
+        help="also write the dropped documents, with reasons, to DIR/dropped",
     )
     shared.add_argument(
         "--max-shard-mb",
@@ -127,8 +131,12 @@ def beam_options(rest: Sequence[str], parser: Parser, **ours: object) -> object:
     for name in sorted(unknown):
         own = [option for action in parser._actions for option in action.option_strings]
         theirs = [f"--{option}" for option in known]
-        given = next((word.split("=")[0] for word in rest if word.lstrip("-").split("=")[0] == name), f"--{name}")
-        near = difflib.get_close_matches(given, own, 1, 0.5) or difflib.get_close_matches(given, theirs, 1, 0.5)
+        given = next(
+            (word.split("=")[0] for word in rest if word.lstrip("-").split("=")[0] == name), f"--{name}"
+        )
+        near = difflib.get_close_matches(given, own, 1, 0.5) or difflib.get_close_matches(
+            given, theirs, 1, 0.5
+        )
         hint = f"; did you mean {near[0]}?" if near else "; see --help"
         raise UsageError(f"unknown option {given}{hint}")
     return options

@@ -39,7 +39,8 @@ class Progress:
             self._records += records
             if not self._live:
                 print(
-                    f"{len(self._done)}/{self._total} {name[:-14]}: {records:,} records in {report['seconds']:.1f} s",
+                    f"{len(self._done)}/{self._total} {name[:-14]}: {records:,} records "
+                    f"in {report['seconds']:.1f} s",
                     file=self._out,
                     flush=True,
                 )

@@ -19,7 +19,7 @@ from typing import Any
 from bioshards import __version__
 from bioshards.corpus import sources, workspace
 from bioshards.corpus.files import TEMPORARY, LocalFiles
-from bioshards.corpus.sources import NoInput, Source
+from bioshards.corpus.sources import NoInput
 from bioshards.corpus.workspace import FORMAT, Workspace, WrongOutput
 
 from . import pubmed_to_shards as pipeline
@@ -89,7 +89,10 @@ def _run(parser: Parser, options: Any, rest: Sequence[str]) -> int:
     workspace.check(files, job.work, job.config)
     with _locked(job.work):
         if _finished(job):
-            print(f"{job.work.output} is finished and its {len(found)} input files are unchanged: nothing to do.")
+            print(
+                f"{job.work.output} is finished and its {len(found)} input files are unchanged: "
+                "nothing to do."
+            )
             return OK
         _clear_way(job)
         _execute(job, beams, options.workers, runner_given=any(word.startswith("--runner") for word in rest))

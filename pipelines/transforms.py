@@ -30,7 +30,7 @@ def _count(name: str, value: int) -> None:
 
 
 @dataclass
-class StageFiles(beam.PTransform):  # type: ignore[misc]
+class StageFiles(beam.PTransform):
     """Source files in, :class:`Staged` out: each file read, parsed, shaped and split once."""
 
     files: LocalFiles
@@ -54,7 +54,7 @@ class StageFiles(beam.PTransform):  # type: ignore[misc]
 
 
 @dataclass
-class DecideVersions(beam.PTransform):  # type: ignore[misc]
+class DecideVersions(beam.PTransform):
     """All :class:`Staged` in, the number of each decided bucket out; verdicts go to files."""
 
     files: LocalFiles
@@ -79,7 +79,7 @@ def _buckets(_: None, staged: Iterable[Staged]) -> Iterable[int]:
 
 
 @dataclass
-class FinishShards(beam.PTransform):  # type: ignore[misc]
+class FinishShards(beam.PTransform):
     """All :class:`Staged` in, a :class:`Finished` for each good one out, once all are decided."""
 
     files: LocalFiles
@@ -114,7 +114,7 @@ def _numbered(_: None, staged: list[Staged]) -> Iterator[tuple[int, str]]:
 
 
 @dataclass
-class Publish(beam.PTransform):  # type: ignore[misc]
+class Publish(beam.PTransform):
     """All :class:`Staged` and :class:`Finished` in, one :class:`Outcome` out: the manifest, last."""
 
     files: LocalFiles

@@ -1,0 +1,109 @@
+"""An independent reading of PubMed files, to compare the pipeline with.
+
+Naive on purpose: whole files in memory, a full tree, one dictionary, PubMed's rules in the order in
+which they are written down.  It shares no code with bioshards.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+from lxml import etree
+
+PARSER = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
+
+
+def order(path: Path) -> tuple[int, int, str, str]:
+    numbered = re.search(r"(\d\d)n(\d{4})", path.name)
+    if numbered:
+        return int(numbered[1]), int(numbered[2]), path.name, str(path)
+    year = re.search(r"20(\d\d)", path.name)
+    return (int(year[1]) if year and "samp" in path.name else 999, 0, path.name, str(path))
+
+
+def root(path: Path) -> etree._Element:
+    data = path.read_bytes()
+    return etree.fromstring(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data, PARSER)
+
+
+def words(element: etree._Element | None) -> list[str]:
+    return [] if element is None else "".join(element.itertext(etree.Element)).split()
+
+
+class Oracle:
+    """What lives after all files are applied: PMID -> (words of the title, words of the abstract)."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.live: dict[str, tuple[list[str], list[str]]] = {}
+        self.facts: dict[str, dict[str, object]] = {}
+        self.records = 0
+        seen = set()
+        for path in sorted(paths, key=order):
+            identity = (re.sub(r"\.xml(\.gz)?", "", path.name), path.read_bytes())
+            if identity not in seen:
+                seen.add(identity)
+                self.apply(root(path))
+
+    def apply(self, top: etree._Element) -> None:
+        here: dict[str, int] = {}
+        for record in [top] if top.tag in ("PubmedArticle", "MedlineCitation") else top:
+            if record.tag == "DeleteCitation":
+                for pmid in record.findall("PMID"):
+                    self.live.pop(pmid.text or "", None)
+                    here.pop(pmid.text or "", None)
+            elif record.tag in ("PubmedArticle", "MedlineCitation"):
+                self.records += 1
+                citation = record if record.tag == "MedlineCitation" else record.find("MedlineCitation")
+                pmid = citation.find("PMID")
+                if not pmid.text.isdecimal():  # "11119751-a": no PMID, so no PubMed record
+                    continue
+                version = int(pmid.get("Version", "1"))
+                if version >= here.get(pmid.text, 0):
+                    here[pmid.text] = version
+                    self.live[pmid.text] = self.text(citation)
+                    self.facts[pmid.text] = self.other(record, citation)
+
+    def text(self, citation: etree._Element) -> tuple[list[str], list[str]]:
+        abstract: list[str] = []
+        for part in citation.findall("Article/Abstract/AbstractText"):
+            abstract += words(part)
+        return words(citation.find("Article/ArticleTitle")), abstract
+
+    def other(self, record: etree._Element, citation: etree._Element) -> dict[str, object]:
+        ids = {
+            item.get("IdType"): item.text
+            for item in reversed(record.findall("PubmedData/ArticleIdList/ArticleId"))
+        }
+        doi = ids.get("doi") or next(
+            (
+                item.text
+                for item in citation.findall("Article/ELocationID")
+                if item.get("EIdType") == "doi" and item.get("ValidYN") != "N"
+            ),
+            None,
+        )
+        date = citation.find("Article/Journal/JournalIssue/PubDate")
+        year = (
+            None
+            if date is None
+            else re.search(r"\d{4}", date.findtext("Year") or date.findtext("MedlineDate") or "")
+        )
+        retraction = citation.xpath("CommentsCorrectionsList/CommentsCorrections[@RefType='RetractionIn']")
+        old_retraction = citation.xpath(
+            "CommentsCorrectionsList/RetractionIn|CommentsCorrections/RetractionIn"
+        )
+        types = [item.text for item in citation.findall("Article/PublicationTypeList/PublicationType")]
+        return {
+            "doi": doi.strip() if doi else None,
+            "pmcid": (ids.get("pmc") or "").strip() or None,
+            "year": int(year[0]) if year else None,
+            "language": ",".join(item.text for item in citation.findall("Article/Language")) or None,
+            "retracted": bool(retraction or old_retraction or "Retracted Publication" in types),
+            "labels": [
+                item.get("Label")
+                for item in citation.findall("Article/Abstract/AbstractText")
+                if words(item) and (item.get("Label") or "").strip()
+            ],
+        }
