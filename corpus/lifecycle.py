@@ -63,6 +63,8 @@ def decide(sources: Iterable[Callable[[], pa.Table]], bucket: int, buckets: int)
             keys = keys.filter(pc.equal(rest, bucket))
         parts.append(keys.append_column("source", pa.array([index], pa.int32()).take(_zeros(keys))))
     count = len(parts)
+    if not parts:
+        return
     keys = pa.concat_tables(parts).combine_chunks()
     del parts
     dead = _dead(keys).sort_by([("source", "ascending"), ("position", "ascending")]).combine_chunks()

@@ -65,7 +65,7 @@ def publish(
     manifest = _manifest(config, staged, copies, [by_name[str(source.name)] for source in good])
     _publish_rejected(files, work, staged)
     totals = manifest["counts"]
-    problem = _too_many(work, staged, totals, max_rejected)
+    problem = _problem(work, staged, manifest, max_rejected)
     outcome = Outcome(
         problem, totals["documents"], totals["sentences"], totals["rejected"], totals["records"]
     )
@@ -168,23 +168,29 @@ def _warnings(staged: list[Staged], copies: list[tuple[str, str]]) -> list[str]:
     return warnings
 
 
-def _too_many(
-    work: Workspace, staged: list[Staged], totals: dict[str, int], max_rejected: float
+def _problem(
+    work: Workspace, staged: list[Staged], manifest: dict[str, Any], max_rejected: float
 ) -> str | None:
+    """Why this output cannot be published; None where it can."""
+    counts, funnel = manifest["counts"], manifest["funnel"]
     bad = [source for source in staged if source.bad]
-    see = f"See {work.output}/rejected/. Mend or replace the input and run the same command again"
-    if bad and len(bad) > max_rejected * len(staged):
+    mend = (
+        f"--max-rejected {max_rejected:g} allows. See {work.output}/rejected/. Mend or replace the input "
+        "and run the same command again, or allow a larger share"
+    )
+    if len(bad) > max_rejected * len(staged):
         named = "; ".join(f"{source.source.path}: {source.bad[1]}" for source in bad[:5] if source.bad)
         more = f" (and {len(bad) - 5} more)" if len(bad) > 5 else ""
+        return f"{len(bad)} of {len(staged)} files cannot be used ({named}{more}), more than {mend}"
+    if counts["rejected"] > max_rejected * counts["records"]:
+        reasons = _summed(source.rejected for source in staged)
+        listed = ", ".join(f"{reason}: {count}" for reason, count in reasons.items())
         return (
-            f"{len(bad)} of {len(staged)} files cannot be used, more than --max-rejected "
-            f"{max_rejected:g} allows: {named}{more}. {see}, or allow a share with --max-rejected."
+            f"{counts['rejected']} of {counts['records']} records were rejected ({listed}), more than {mend}"
         )
-    if totals["rejected"] > max_rejected * totals["records"]:
-        return (
-            f"{totals['rejected']} of {totals['records']} records were rejected, more than --max-rejected "
-            f"{max_rejected:g} allows. {see}, or allow a share with --max-rejected."
-        )
+    if not counts["documents"]:
+        listed = ", ".join(f"{what}: {count}" for what, count in funnel.items())
+        return f"no document was kept ({listed}). Look at --input and at the options that drop records"
     return None
 
 

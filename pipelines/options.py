@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import logging
 import os
 from collections.abc import Sequence
 from typing import Final, NoReturn
@@ -76,9 +77,7 @@ def add_shared(parser: Parser, presets: Sequence[str]) -> None:
         help="a folder, a file or a quoted glob, local or gs:// or s3://; may be given several times "
         "(default: the sample that comes with bioshards)",
     )
-    shared.add_argument(
-        "--output", metavar="DIR", required=True, help="folder to write; one for each configuration"
-    )
+    shared.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")
     shared.add_argument(
         "--workers",
         type=at_least(1),
@@ -119,6 +118,7 @@ def beam_options(rest: Sequence[str], parser: Parser, **ours: object) -> object:
     """
     from apache_beam.options.pipeline_options import PipelineOptions
 
+    logging.getLogger("apache_beam").setLevel(logging.ERROR)  # the errors below say it better
     strays = [word for word in rest if not word.startswith("-")]
     if strays and rest[0] == strays[0]:
         raise UsageError(f"{strays[0]} is no option; paths are given with --input and --output")
@@ -132,11 +132,12 @@ def beam_options(rest: Sequence[str], parser: Parser, **ours: object) -> object:
         own = [option for action in parser._actions for option in action.option_strings]
         theirs = [f"--{option}" for option in known]
         given = next(
-            (word.split("=")[0] for word in rest if word.lstrip("-").split("=")[0] == name), f"--{name}"
+            (word.split("=")[0] for word in rest if word.lstrip("-").split("=")[0].replace("-", "_") == name),
+            f"--{name}",
         )
         near = difflib.get_close_matches(given, own, 1, 0.5) or difflib.get_close_matches(
             given, theirs, 1, 0.5
         )
-        hint = f"; did you mean {near[0]}?" if near else "; see --help"
+        hint = f" (did you mean {near[0]}?)" if near else ""
         raise UsageError(f"unknown option {given}{hint}")
     return options

@@ -23,7 +23,7 @@ from bioshards.corpus.sources import NoInput
 from bioshards.corpus.workspace import FORMAT, Workspace, WrongOutput
 
 from . import pubmed_to_shards as pipeline
-from .exits import FAILED, INTERRUPTED, OK, TOO_MANY_REJECTED, USAGE_ERROR
+from .exits import FAILED, INTERRUPTED, OK, NOT_PUBLISHED, USAGE_ERROR
 from .options import Parser, UsageError, beam_options
 from .pubmed_to_shards import Job
 
@@ -59,9 +59,11 @@ def _say(message: str, code: int) -> int:
 def _run(parser: Parser, options: Any, rest: Sequence[str]) -> int:
     started = time.gmtime()
     given = options.input or [pipeline.sample()]
-    files = _files([*given, options.output])
+    files = _files([*given, options.output or ""])
     rules = pipeline.rules_of(options)
     beams = beam_options(rest, parser, **_local_options(rest, options.workers)) if rest else None
+    if not options.output:
+        raise UsageError("--output DIR is missing: the folder to write")
     found = sources.discover(files, given)
     output = options.output if "://" in options.output else os.path.abspath(options.output)
     job = Job(
@@ -86,7 +88,10 @@ def _run(parser: Parser, options: Any, rest: Sequence[str]) -> int:
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", started),
         },
     )
-    workspace.check(files, job.work, job.config)
+    try:
+        workspace.check(files, job.work, job.config)
+    except OSError as error:
+        raise WrongOutput(f"--output {output} cannot be written: {error.strerror or error}") from error
     with _locked(job.work):
         if _finished(job):
             print(
@@ -192,7 +197,7 @@ def _execute(job: Job, beams: Any, workers: int, runner_given: bool) -> None:
 def _report(job: Job) -> int:
     outcome = job.files.read_json(job.work.outcome)
     if outcome["problem"]:
-        return _say(outcome["problem"], TOO_MANY_REJECTED)
+        return _say(outcome["problem"], NOT_PUBLISHED)
     manifest = job.files.read_json(job.work.manifest)
     for warning in manifest["warnings"]:
         print(f"warning: {warning}", file=sys.stderr)
@@ -204,8 +209,6 @@ def _report(job: Job) -> int:
     )
     if outcome["rejected"] or manifest["bad_files"]:
         print(f"rejected: {job.work.output}/rejected")
-    if not outcome["documents"]:
-        print("warning: no document was kept; the funnel above says why", file=sys.stderr)
     return OK
 
 
