@@ -80,7 +80,8 @@ def finish(
         before = files.read_json(report)
         standing = [*before["finished"]["shards"], *before["finished"]["dropped"]]
         if before["fingerprint"] == print_ and all(
-            files.exists(f"{work.output}/{shard['file']}") for shard in standing
+            [found.size for found in files.find(f"{work.output}/{shard['file']}")] == [shard["bytes"]]
+            for shard in standing
         ):
             return Finished(**before["finished"])
     finished = _Finisher(files, work, name, verdicts).run(keep_dropped, max_bytes)

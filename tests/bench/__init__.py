@@ -1,0 +1,1 @@
+"""Benchmarks: run by hand with ``python -m tests.bench.bench_pubmed``, never collected by pytest."""

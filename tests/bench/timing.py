@@ -1,0 +1,177 @@
+"""Time whole processes from outside, and put the figures into a Markdown table.
+
+What a user waits for and pays is a process from its start to its end, so nothing is timed from
+within.  CPU time and peak memory are those of the process and of every process it starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SAMPLE_SECONDS = 0.1
+PR_SET_CHILD_SUBREAPER = 36
+MB = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One timed process.
+
+    Attributes:
+        wall: seconds from its start to its end.
+        cpu: user and system seconds of it and all processes under it.
+        peak_mb: the most memory that any one of these processes held at a time.
+        processes_mb: what the processes of the job held, each at its own peak, the first one first.
+        output: its standard output.
+    """
+
+    wall: float
+    cpu: float
+    peak_mb: float
+    processes_mb: tuple[float, ...]
+    output: str
+
+
+def adopt_orphans() -> None:
+    """Let processes whose parent has ended become ours, so that their CPU time is counted too."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def run(command: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) -> Run:
+    """Run a command to its end and measure it.
+
+    Raises:
+        SystemExit: it failed; the message has the end of what it said.
+    """
+    with open(log, "wb") as errors:
+        started = time.perf_counter()
+        process = subprocess.Popen(command, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=errors)
+        sampler = _Sampler(process.pid)
+        assert process.stdout is not None
+        output = process.stdout.read().decode()
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        process.stdout.close()
+        sampler.stop()
+    cpu, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / MB
+    for orphan in _orphans():
+        cpu += orphan.ru_utime + orphan.ru_stime
+        peak = max(peak, orphan.ru_maxrss * 1024 / MB)
+    if process.returncode:
+        said = log.read_text(errors="replace")[-2000:]
+        raise SystemExit(
+            f"{' '.join(command)[:300]} ended with {process.returncode}:\n{output[-1000:]}{said}"
+        )
+    peaks = tuple(sampler.peaks.values())
+    return Run(wall, cpu, max(peak, *peaks, 0.0), peaks, output)
+
+
+def _orphans() -> Iterator[resource.struct_rusage]:
+    """What the processes used that the job left behind; those still running are ended first."""
+    while True:
+        for child in _children(os.getpid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        try:
+            _, _, usage = os.wait4(-1, 0)
+        except ChildProcessError:
+            return
+        yield usage
+
+
+def _children(process: int) -> list[int]:
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{process}/task"):
+            children += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
+    return children
+
+
+class _Sampler:
+    """Looks at the peak memory of a process and its descendants now and then, until told to stop.
+
+    A process's own peak (VmHWM) only grows, so looking seldom costs no more than its last moment.
+    """
+
+    def __init__(self, process: int) -> None:
+        self.peaks: dict[int, float] = {}
+        self._process = process
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._loop, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _loop(self) -> None:
+        while not self._stopped.wait(SAMPLE_SECONDS):
+            self._look(self._process)
+
+    def _look(self, process: int) -> None:
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{process}/status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    self.peaks[process] = int(line.split()[1]) * 1024 / MB
+        for child in _children(process):
+            self._look(child)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One row: a name, its values (one a round) and what they should be.
+
+    ``better`` is "<=" or ">=" where there is a ``bar``, and maybe a ``moonshot`` beyond it.
+    """
+
+    name: str
+    values: list[float]
+    unit: str
+    better: str = ""
+    bar: float | None = None
+    moonshot: float | None = None
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    def verdict(self) -> str:
+        """The last column: the bar and the moonshot, each with whether the median meets it."""
+        goals = [("", self.bar), ("moonshot ", self.moonshot)]
+        return "; ".join(
+            f"{name}{'≤' if self.better == '<=' else '≥'} {goal:g}: {'met' if self.met(goal) else 'NOT met'}"
+            for name, goal in goals
+            if goal is not None
+        )
+
+    def met(self, goal: float) -> bool:
+        return self.median <= goal if self.better == "<=" else self.median >= goal
+
+    def row(self) -> str:
+        """The row as Markdown."""
+        spread = f"{self._shown(min(self.values))} – {self._shown(max(self.values))}"
+        if len(self.values) == 1:
+            spread = "one run"
+        return f"| {self.name} | {self._shown(self.median)} {self.unit} | {spread} | {self.verdict()} |"
+
+    @staticmethod
+    def _shown(value: float) -> str:
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """All figures as a Markdown table."""
+    head = "| what | median | min – max | bar |\n|---|---|---|---|"
+    return "\n".join([head, *(figure.row() for figure in figures)])

@@ -1,0 +1,105 @@
+"""Fixtures of all tests, and two rules: no test reaches the network, none leaves its own folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bioshards.pipelines import cli
+
+SAMPLE = Path(__file__).parent.parent / "corpus" / "sample"
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse every connection but those to this machine."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1", "localhost"):
+            raise AssertionError(f"a test connects to {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """``beam run pubmed_to_shards`` in this process, one worker unless said otherwise."""
+
+    def call(*arguments: object) -> int:
+        words = ["run", "pubmed_to_shards", "--workers", "1", *map(str, arguments)]
+        monkeypatch.setattr(sys, "argv", ["beam", *words])
+        return cli.main(words)
+
+    return call
+
+
+def beam(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The ``beam`` command as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "bioshards.pipelines.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+def sums(output: Path) -> dict[str, str]:
+    """SHA-256 of everything a run publishes; of the manifest, all that is not about this run alone."""
+    found = {}
+    for path in sorted(output.rglob("*")):
+        name = str(path.relative_to(output))
+        if path.is_file() and not name.startswith(".bioshards"):
+            data = path.read_bytes()
+            if name == "manifest.json":
+                manifest = json.loads(data)
+                del manifest["run"]
+                data = json.dumps(manifest).encode()
+            found[name] = hashlib.sha256(data).hexdigest()
+    return found
+
+
+def manifest(output: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((output / "manifest.json").read_text())
+    return loaded
+
+
+def documents(output: Path) -> dict[str, dict[str, Any]]:
+    """All documents of a finished directory by id."""
+    from bioshards.corpus import shards
+    from bioshards.corpus.files import LocalFiles
+
+    return {row["id"]: row for batch in shards.read(LocalFiles(), str(output)) for row in batch.to_pylist()}
+
+
+def citation(pmid: int, abstract: str = "One sentence. Another one.", version: int = 1, **parts: str) -> str:
+    """A small PubmedArticle; ``parts`` replace the title or the language."""
+    return (
+        f'<PubmedArticle><MedlineCitation Status="MEDLINE"><PMID Version="{version}">{pmid}</PMID><Article>'
+        "<Journal><JournalIssue><PubDate><Year>2020</Year></PubDate></JournalIssue></Journal>"
+        f"<ArticleTitle>{parts.get('title', 'A title.')}</ArticleTitle>"
+        + (f"<Abstract><AbstractText>{abstract}</AbstractText></Abstract>" if abstract else "")
+        + f"<Language>{parts.get('language', 'eng')}</Language></Article></MedlineCitation></PubmedArticle>"
+    )
+
+
+def pubmed_set(*records: str, deleted: tuple[int, ...] = ()) -> bytes:
+    """A PubmedArticleSet of these records."""
+    deletion = "".join(f'<PMID Version="1">{pmid}</PMID>' for pmid in deleted)
+    tail = f"<DeleteCitation>{deletion}</DeleteCitation>" if deleted else ""
+    return f'<?xml version="1.0"?>\n<PubmedArticleSet>{"".join(records)}{tail}</PubmedArticleSet>'.encode()
+
+
+DATA = os.environ.get("BIOSHARDS_DATA")
+needs_data = pytest.mark.skipif(not DATA, reason="BIOSHARDS_DATA is not set: the real records are not here")
