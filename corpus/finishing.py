@@ -75,7 +75,7 @@ def finish(
     """Write the final shards of the ``index``-th good source, unless they stand already."""
     verdicts = _verdicts(files, work, index, buckets)
     print_ = lifecycle.fingerprint(verdicts)
-    report = work.finished(name)
+    report = work.report(name)
     if files.exists(report):
         before = files.read_json(report)
         standing = [*before["finished"]["shards"], *before["finished"]["dropped"]]

@@ -6,11 +6,15 @@ once a run is finished: the next one then starts from the inputs again.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .files import LocalFiles
+from .files import TEMPORARY, LocalFiles
+from .sources import Source
 
 FORMAT: Final = 1
 """Raised whenever the same input and rules give other bytes than before, so that nothing made by
@@ -53,7 +57,7 @@ class Workspace:
     def verdicts(self, bucket: int) -> str:
         return f"{self.folder}/verdicts/{bucket:05d}.arrow"
 
-    def finished(self, name: str) -> str:
+    def report(self, name: str) -> str:
         return f"{self.folder}/finished/{name}.json"
 
 
@@ -79,6 +83,56 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
             "Choose another --output or empty that folder."
         )
     files.write_json(work.config, config)
+
+
+@contextlib.contextmanager
+def locked(work: Workspace) -> Iterator[None]:
+    """One run at a time in a local output folder; the system drops the lock of a killed one.
+
+    Raises:
+        WrongOutput: another run holds it.
+    """
+    if "://" in work.output:
+        yield
+        return
+    with open(f"{work.folder}/lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise WrongOutput(f"another run is writing {work.output}; wait for it or stop it") from error
+        yield
+
+
+def finished(files: LocalFiles, work: Workspace, sources: list[Source]) -> bool:
+    """Is the manifest there, of these very inputs, with every shard in place?"""
+    if not files.exists(work.manifest):
+        return False
+    manifest = files.read_json(work.manifest)
+    sizes = {found.path: found.size for found in files.walk(work.output)}
+    for shard in manifest["outputs"] + manifest["dropped"]:
+        if sizes.get(f"{work.output}/{shard['file']}") != shard["bytes"]:
+            return False
+    if manifest["bad_files"]:
+        return False
+    now = set()
+    for source in sources:
+        seen = work.seen(source.path, source.stamp)
+        if not files.exists(seen):
+            return False
+        now.add((source.name, files.read_json(seen)["md5"]))
+    return now == {(item["file"], item["md5"]) for item in manifest["inputs"]}
+
+
+def clear(files: LocalFiles, work: Workspace) -> None:
+    """No manifest while unfinished; nothing left of what a killed run was just writing."""
+    for path in (work.manifest, f"{work.output}/state.json", work.outcome):
+        files.remove(path)
+    parts = ["", "/dropped", "/rejected", "/.bioshards"]
+    parts += [f"/.bioshards/{part}" for part in ("seen", "staged", "verdicts", "finished")]
+    for folder in [f"{work.output}{part}" for part in parts]:
+        for name in files.names(folder):
+            if name.startswith(TEMPORARY):
+                files.remove(f"{folder}/{name}")
 
 
 def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:

@@ -12,9 +12,10 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
 
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_provision_api_pb2
@@ -33,6 +34,24 @@ def runner(options: PipelineOptions) -> fn_runner.FnApiRunner:
     encoded = JobServiceHandle.encode_pipeline_options(options.get_all_options())
     provision = beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded)
     return fn_runner.FnApiRunner(provision_info=fn_runner.ExtendedProvisionInfo(provision))
+
+
+@contextlib.contextmanager
+def errors_to(path: str | None) -> Iterator[TextIO]:
+    """Send this process's and its workers' error output to a file; yields the real one.
+
+    Beam's workers print pages of traceback for what the driver says in a line.  With None nothing
+    is sent anywhere.
+    """
+    if path is None:
+        yield sys.stderr
+        return
+    with open(path, "w") as log, open(os.dup(2), "w") as terminal:
+        os.dup2(log.fileno(), 2)
+        try:
+            yield terminal
+        finally:
+            os.dup2(terminal.fileno(), 2)
 
 
 def run(work: Callable[[], None], tick: Callable[[], None], seconds: float) -> None:

@@ -17,9 +17,10 @@ from bioshards.corpus.workspace import Workspace
 class Progress:
     """Call :meth:`tick` now and then; it prints what is new."""
 
-    def __init__(self, files: LocalFiles, work: Workspace, total: int, out: TextIO = sys.stderr) -> None:
-        self._files, self._work, self._total, self._out = files, work, total, out
-        self._live = out.isatty()
+    def __init__(self, files: LocalFiles, work: Workspace, total: int, out: TextIO | None = None) -> None:
+        self._files, self._work, self._total = files, work, total
+        self._out = out or sys.stderr
+        self._live = self._out.isatty()
         self._done = set(self._reports())
         self._before = len(self._done)
         self._records = 0

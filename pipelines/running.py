@@ -6,19 +6,18 @@ progress, and errors that say what, where, why and what to do.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import re
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from bioshards import __version__
 from bioshards.corpus import sources, workspace
-from bioshards.corpus.files import TEMPORARY, LocalFiles
+from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.sources import NoInput
 from bioshards.corpus.workspace import FORMAT, Workspace, WrongOutput
 
@@ -48,6 +47,8 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         os._exit(code)  # Beam's threads do not end by themselves
     except Exception as error:
+        if os.environ.get("BIOSHARDS_TRACEBACK"):
+            traceback.print_exc()
         return _say(_explained(error), FAILED)
 
 
@@ -64,6 +65,8 @@ def _run(parser: Parser, options: Any, rest: Sequence[str]) -> int:
     beams = beam_options(rest, parser, **_local_options(rest, options.workers)) if rest else None
     if not options.output:
         raise UsageError("--output DIR is missing: the folder to write")
+    if "DataflowRunner" in " ".join(rest) and "://" not in options.output:
+        raise UsageError(f"--output {options.output} is local; Dataflow's workers need gs://BUCKET/...")
     found = sources.discover(files, given)
     output = options.output if "://" in options.output else os.path.abspath(options.output)
     job = Job(
@@ -92,14 +95,14 @@ def _run(parser: Parser, options: Any, rest: Sequence[str]) -> int:
         workspace.check(files, job.work, job.config)
     except OSError as error:
         raise WrongOutput(f"--output {output} cannot be written: {error.strerror or error}") from error
-    with _locked(job.work):
-        if _finished(job):
+    with workspace.locked(job.work):
+        if workspace.finished(files, job.work, found):
             print(
                 f"{job.work.output} is finished and its {len(found)} input files are unchanged: "
                 "nothing to do."
             )
             return OK
-        _clear_way(job)
+        workspace.clear(files, job.work)
         _execute(job, beams, options.workers, runner_given=any(word.startswith("--runner") for word in rest))
         return _report(job)
 
@@ -120,56 +123,6 @@ def _local_options(rest: Sequence[str], workers: int) -> dict[str, Any]:
     return local.options_for(workers)
 
 
-@contextlib.contextmanager
-def _locked(work: Workspace) -> Iterator[None]:
-    """One run at a time in a local output folder; the system drops the lock of a killed one."""
-    if "://" in work.output:
-        yield
-        return
-    import fcntl
-
-    with open(f"{work.folder}/lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise WrongOutput(f"another run is writing {work.output}; wait for it or stop it") from error
-        yield
-
-
-def _finished(job: Job) -> bool:
-    """Is the manifest there, of these very inputs, with every shard in place?"""
-    files, work = job.files, job.work
-    if not files.exists(work.manifest):
-        return False
-    manifest = files.read_json(work.manifest)
-    sizes = {found.path: found.size for found in files.walk(work.output)}
-    for shard in manifest["outputs"] + manifest["dropped"]:
-        if sizes.get(f"{work.output}/{shard['file']}") != shard["bytes"]:
-            return False
-    if manifest["bad_files"]:
-        return False
-    now = set()
-    for source in job.sources:
-        seen = work.seen(source.path, source.stamp)
-        if not files.exists(seen):
-            return False
-        now.add((source.name, files.read_json(seen)["md5"]))
-    return now == {(item["file"], item["md5"]) for item in manifest["inputs"]}
-
-
-def _clear_way(job: Job) -> None:
-    """No manifest while unfinished; nothing left of what a killed run was just writing."""
-    files, work = job.files, job.work
-    for path in (work.manifest, f"{work.output}/state.json", work.outcome):
-        files.remove(path)
-    parts = ["", "/dropped", "/rejected", "/.bioshards"]
-    parts += [f"/.bioshards/{part}" for part in ("seen", "staged", "verdicts", "finished")]
-    for folder in [f"{work.output}{part}" for part in parts]:
-        for name in files.names(folder):
-            if name.startswith(TEMPORARY):
-                files.remove(f"{folder}/{name}")
-
-
 def _execute(job: Job, beams: Any, workers: int, runner_given: bool) -> None:
     import apache_beam as beam
 
@@ -187,11 +140,17 @@ def _execute(job: Job, beams: Any, workers: int, runner_given: bool) -> None:
         pipeline.build(root, job)
         root.run().wait_until_finish()
 
-    progress = Progress(job.files, job.work, len(job.sources))
-    try:
-        local.run(work, progress.tick, TICK_SECONDS)
-    finally:
-        progress.end()
+    log = None if "://" in job.work.output or workers == 1 else f"{job.work.folder}/error.log"
+    with local.errors_to(log) as terminal:
+        progress = Progress(job.files, job.work, len(job.sources), terminal)
+        try:
+            local.run(work, progress.tick, TICK_SECONDS)
+        except Exception:
+            if log:
+                traceback.print_exc()
+            raise
+        finally:
+            progress.end()
 
 
 def _report(job: Job) -> int:
@@ -212,21 +171,19 @@ def _report(job: Job) -> int:
     return OK
 
 
-_RAISED = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Refused|Interrupt)): (.*)$", re.MULTILINE)
+_RAISED = re.compile(r"^(?:[\w.]+: )*?([A-Za-z_.]*(?:Error|Exception|Refused|Invalid)): (.*)$", re.MULTILINE)
 
 
 def _explained(error: Exception) -> str:
     """What went wrong, in a line or two, from an error that may be a worker's whole traceback."""
-    text = "".join(traceback.format_exception_only(error))
-    raised = _RAISED.findall(text)
+    raised = _RAISED.findall("".join(traceback.format_exception_only(error)))
     kind, what = raised[-1] if raised else (type(error).__name__, str(error))
+    while nested := _RAISED.match(what):
+        kind, what = nested.groups()
     what = re.sub(r" \[while running '.*", "", what).strip()
-    full = os.strerror(errno.ENOSPC)
-    if getattr(error, "errno", None) == errno.ENOSPC or full in what:
+    if getattr(error, "errno", None) == errno.ENOSPC or os.strerror(errno.ENOSPC) in what:
         return "the disk is full. Free some space and run the same command again: it continues"
-    if os.environ.get("BIOSHARDS_TRACEBACK"):
-        traceback.print_exception(error)
     return (
-        f"the run failed: {kind}: {what}. What was done is kept; run the same command again to continue "
-        "(BIOSHARDS_TRACEBACK=1 shows where it failed)"
+        f"the run failed: {kind}: {what}. What was done is kept; run the same command again to continue. "
+        "Where it failed is in .bioshards/error.log of the output, or shown with BIOSHARDS_TRACEBACK=1"
     )
