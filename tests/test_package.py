@@ -1,0 +1,220 @@
+"""The package: folders that keep their arrows, and installations that work and overwrite nothing."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import os
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MAY_IMPORT = {
+    "corpus": {"lxml", "pyarrow", "requests"},
+    "pipelines": {"apache_beam", "bioshards"},
+}
+"""Third-party and own packages each folder may import (ARCHITECTURE.md, the arrows)."""
+OWN_FOLDERS = {"corpus": set(), "pipelines": {"corpus", "vocab"}}
+
+
+def _imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add("." * node.level + (node.module or ""))
+    return found
+
+
+@pytest.mark.parametrize("folder", MAY_IMPORT)
+def test_a_folder_imports_only_what_its_arrows_allow(folder: str) -> None:
+    for path in (ROOT / folder).glob("*.py"):
+        for name in _imports(path):
+            top, *rest = name.split(".")
+            if name.startswith("."):
+                assert not name.startswith(".."), f"{path} imports across folders as {name}"
+            elif top == "bioshards":
+                assert not rest or rest[0] in OWN_FOLDERS[folder], f"{path} imports {name}"
+            else:
+                assert top in sys.stdlib_module_names | MAY_IMPORT[folder], f"{path} imports {name}"
+
+
+def test_every_module_says_why_it_exists() -> None:
+    for folder in (*MAY_IMPORT, "tests", "tests/bench"):
+        for path in (ROOT / folder).glob("*.py"):
+            if path.read_text().strip():
+                assert ast.get_docstring(ast.parse(path.read_text())), f"{path} has no docstring"
+
+
+def test_the_repository_speaks_of_itself_alone() -> None:
+    """No path of one machine and no package registry's host in what is committed."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    names = listed.stdout.split("\n") if listed.returncode == 0 else []
+    forbidden = [f"/{name}/" for name in ("work", "root", "home")] + [
+        "pypi" + ".org",
+        "files.python" + "hosted",
+    ]
+    for name in filter(None, names):
+        path = ROOT / name
+        if path.is_file() and path.suffix in {".py", ".md", ".toml", ".txt", ".cff", "", ".xml"}:
+            text = path.read_text()
+            for word in forbidden:
+                assert word not in text, f"{name} holds {word}"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(sdist, wheel made from that sdist), built from a copy of what git would check out."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT],
+        check=True,
+        capture_output=True,
+    )
+    [sdist], [wheel] = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    return sdist, wheel
+
+
+def test_the_wheel_holds_one_top_level_package_and_the_sample(built: tuple[Path, Path]) -> None:
+    names = zipfile.ZipFile(built[1]).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"bioshards"}
+    for wanted in (
+        "__init__.py",
+        "py.typed",
+        "corpus/medline.py",
+        "pipelines/cli.py",
+        "corpus/sample/pubmed26n0001.xml",
+    ):
+        assert f"bioshards/{wanted}" in names
+    with tarfile.open(built[0]) as sdist:
+        assert any(name.endswith("/corpus/sample/pubmed26n0003.xml") for name in sdist.getnames())
+
+
+def test_nothing_of_the_evaluate_package_is_overwritten(built: tuple[Path, Path]) -> None:
+    """Hugging Face's ``evaluate`` is installed beside us here, as are its users' other packages."""
+    import evaluate
+
+    assert hasattr(evaluate, "load")
+    ours = {name for name in zipfile.ZipFile(built[1]).namelist() if ".dist-info/" not in name}
+    for package in ("evaluate", "datasets", "apache-beam"):
+        theirs = {str(path) for path in importlib.metadata.files(package) or []}
+        assert theirs
+        assert not ours & theirs
+
+
+@pytest.fixture(scope="module")
+def second_environment(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bin folder of another environment, with our sdist installed; our dependencies are lent to it."""
+    folder = tmp_path_factory.mktemp("second")
+    venv.create(folder, with_pip=False, symlinks=True)
+    [packages] = folder.glob("lib/python*/site-packages")
+    lent = next(path for path in sys.path if path.endswith("site-packages"))
+    (packages / "lent.pth").write_text(lent + "\n")
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "--python", folder / "bin/python", "install"),
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            built[0],
+        ],
+        check=True,
+        cwd=folder,
+    )
+    return folder / "bin"
+
+
+def test_the_sdist_works_in_a_second_environment(second_environment: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            second_environment / "beam",
+            "run",
+            "pubmed_to_shards",
+            "--workers",
+            "1",
+            "--output",
+            tmp_path / "out",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "77 documents" in done.stdout
+    where = subprocess.run(
+        [second_environment / "python", "-c", "import bioshards.corpus; print(bioshards.corpus.__file__)"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert str(second_environment.parent) in where.stdout
+
+
+@pytest.mark.timeout(300)
+def test_a_job_service_with_a_worker_of_its_own_gives_the_same_bytes(
+    second_environment: Path, tmp_path: Path
+) -> None:
+    """The portable path to Flink and Spark: our pipeline, Beam's job service, a worker that has our sdist."""
+    import socket
+    import time
+
+    from tests.conftest import beam, sums
+
+    def free_port() -> int:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            port: int = taken.getsockname()[1]
+            return port
+
+    def wait(port: int) -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            time.sleep(0.1)
+        raise AssertionError(f"nothing listens on {port}")
+
+    job, pool = free_port(), free_port()
+    runners = "apache_beam.runners"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    path = {**os.environ, "PATH": f"{second_environment}:{os.environ['PATH']}"}
+    service = subprocess.Popen(
+        [
+            *(sys.executable, "-m", f"{runners}.portability.local_job_service_main"),
+            *("-p", str(job), "--staging_dir", str(tmp_path / "staging")),
+        ],
+        **quiet,  # type: ignore[call-overload]
+    )
+    worker = subprocess.Popen(
+        [second_environment / "python", "-m", f"{runners}.worker.worker_pool_main", f"--service_port={pool}"],
+        cwd=tmp_path,
+        env=path,
+        start_new_session=True,
+        **quiet,  # type: ignore[call-overload]
+    )
+    try:
+        wait(job)
+        wait(pool)
+        done = beam(
+            *("run", "pubmed_to_shards", "--output", tmp_path / "remote", "--keep-dropped"),
+            *("--runner=PortableRunner", f"--job_endpoint=localhost:{job}"),
+            *("--environment_type=EXTERNAL", f"--environment_config=localhost:{pool}"),
+        )
+    finally:
+        service.kill()
+        os.killpg(worker.pid, 9)
+        service.wait()
+        worker.wait()
+    assert done.returncode == 0, done.stderr
+    assert beam("run", "pubmed_to_shards", "--output", tmp_path / "here", "--keep-dropped").returncode == 0
+    assert sums(tmp_path / "remote") == sums(tmp_path / "here")
