@@ -11,7 +11,6 @@ import glob
 import hashlib
 import json
 import os
-import shutil
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -65,9 +64,6 @@ class LocalFiles:
         """Remove a file, or do nothing where there is none."""
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)
-
-    def remove_folder(self, path: str) -> None:
-        shutil.rmtree(path, ignore_errors=True)
 
     def names(self, folder: str) -> list[str]:
         """Sorted names of the files in a folder; none where there is no folder."""

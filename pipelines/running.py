@@ -110,8 +110,13 @@ def _run(parser: Parser, options: Any, rest: Sequence[str]) -> int:
 def _files(paths: Sequence[str]) -> LocalFiles:
     if not any("://" in path for path in paths):
         return LocalFiles()
-    from .storage import AnyFiles
+    from .storage import AnyFiles, supported
 
+    for path in paths:
+        if "://" in path and not supported(path):
+            raise UsageError(
+                f"nothing here can open {path}; gs:// and s3:// need: pip install 'bioshards[cloud]'"
+            )
     return AnyFiles()
 
 

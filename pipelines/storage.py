@@ -21,6 +21,14 @@ def _remote(path: str) -> bool:
     return "://" in path
 
 
+def supported(path: str) -> bool:
+    """Is there a file system for this path?  Those of the clouds come with ``bioshards[cloud]``."""
+    try:
+        return FileSystems.get_filesystem(path) is not None
+    except ValueError:
+        return False
+
+
 class AnyFiles(LocalFiles):
     """Local files and every store that Beam has a file system for."""
 
@@ -57,13 +65,6 @@ class AnyFiles(LocalFiles):
             super().remove(path)
         elif FileSystems.exists(path):
             FileSystems.delete([path])
-
-    def remove_folder(self, path: str) -> None:
-        if not _remote(path):
-            super().remove_folder(path)
-            return
-        for found in self.walk(path):
-            FileSystems.delete([found.path])
 
     def names(self, folder: str) -> list[str]:
         if not _remote(folder):

@@ -1,0 +1,164 @@
+"""Object stores: the whole job on a Beam file system that is not the local one.
+
+Beam finds file systems by subclassing; this one keeps its objects in memory, makes an object visible
+when it is closed, as object stores do, and can be made to fail.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from apache_beam.io.filesystem import BeamIOError, FileMetadata, FileSystem
+
+from bioshards.pipelines.storage import AnyFiles
+from tests.conftest import SAMPLE, manifest
+
+OBJECTS: dict[str, bytes] = {}
+
+
+class _Object(io.BytesIO):
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+
+    def close(self) -> None:
+        if not self.closed:
+            OBJECTS[self._path] = self.getvalue()
+        super().close()
+
+
+class MemoryFileSystem(FileSystem):
+    """``mem://`` paths."""
+
+    @classmethod
+    def scheme(cls) -> str:
+        return "mem"
+
+    def join(self, basepath: str, *paths: str) -> str:
+        return "/".join([basepath, *paths])
+
+    def split(self, path: str) -> tuple[str, ...]:
+        return tuple(path.rsplit("/", 1))
+
+    def mkdirs(self, path: str) -> None: ...
+
+    def has_dirs(self) -> bool:
+        return False
+
+    def _list(self, dir_or_prefix: str) -> Iterator[FileMetadata]:
+        for path, data in OBJECTS.items():
+            if path.startswith(dir_or_prefix):
+                yield FileMetadata(path, len(data), 1.0)
+
+    def create(self, path: str, *_: Any, **__: Any) -> Any:
+        return _Object(path)
+
+    def open(self, path: str, *_: Any, **__: Any) -> Any:
+        if path not in OBJECTS:
+            raise BeamIOError(f"no object {path}")
+        return io.BytesIO(OBJECTS[path])
+
+    def copy(self, source_file_names: list[str], destination_file_names: list[str]) -> None:
+        for source, destination in zip(source_file_names, destination_file_names, strict=True):
+            OBJECTS[destination] = OBJECTS[source]
+
+    def rename(self, source_file_names: list[str], destination_file_names: list[str]) -> None:
+        self.copy(source_file_names, destination_file_names)
+        self.delete(source_file_names)
+
+    def exists(self, path: str) -> bool:
+        return path in OBJECTS
+
+    def size(self, path: str) -> int:
+        return len(OBJECTS[path])
+
+    def last_updated(self, path: str) -> float:
+        return 1.0
+
+    def checksum(self, path: str) -> str:
+        return str(len(OBJECTS[path]))
+
+    def metadata(self, path: str) -> FileMetadata:
+        return FileMetadata(path, len(OBJECTS[path]), 1.0)
+
+    def delete(self, paths: list[str]) -> None:
+        for path in paths:
+            del OBJECTS[path]
+
+
+@pytest.fixture(autouse=True)
+def empty_store() -> None:
+    OBJECTS.clear()
+
+
+def test_the_whole_job_from_and_to_an_object_store(tmp_path: Path, run: Callable[..., int]) -> None:
+    for path in SAMPLE.glob("*.xml"):
+        OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
+    assert run("--input", "mem://bucket/in", "--output", "mem://bucket/out", "--keep-dropped") == 0
+    assert run("--output", tmp_path, "--keep-dropped") == 0
+    facts = json.loads(OBJECTS["mem://bucket/out/manifest.json"])
+    for part in ("outputs", "dropped", "funnel", "counts"):
+        assert facts[part] == manifest(tmp_path)[part]
+    for shard in facts["outputs"] + facts["dropped"]:
+        assert OBJECTS[f"mem://bucket/out/{shard['file']}"] == (tmp_path / shard["file"]).read_bytes()
+    assert not [path for path in OBJECTS if ".tmp-" in path]
+
+
+def test_a_finished_run_again_does_nothing(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in SAMPLE.glob("*.xml"):
+        OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
+    command = ("--input", "mem://bucket/in/*.xml", "--output", "mem://bucket/out/")
+    assert run(*command) == 0
+    before = dict(OBJECTS)
+    assert run(*command) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert before == OBJECTS
+
+
+def test_nothing_is_seen_of_what_was_not_written_to_its_end() -> None:
+    files = AnyFiles()
+
+    def write() -> None:
+        with files.write("mem://bucket/a.json") as file:
+            file.write(b"half")
+            raise OSError("connection lost")
+
+    with pytest.raises(OSError, match="connection lost"):
+        write()
+    assert OBJECTS == {}
+
+
+def test_calls_are_the_same_as_for_local_files(tmp_path: Path) -> None:
+    files = AnyFiles()
+    for folder in ("mem://bucket/x", str(tmp_path / "x")):
+        for name in ("b.txt", "a.txt", "deep/c.txt"):
+            with files.write(f"{folder}/{name}") as file:
+                file.write(name.encode())
+        assert files.names(folder) == ["a.txt", "b.txt"]
+        assert files.is_folder(folder)
+        assert not files.is_folder(f"{folder}/a.txt")
+        assert files.exists(f"{folder}/a.txt")
+        assert not files.exists(f"{folder}/z.txt")
+        found = [re.sub(".*/x/", "", item.path) for item in files.walk(folder)]
+        assert found == ["a.txt", "b.txt", "deep/c.txt"]
+        assert [item.size for item in files.find(f"{folder}/*.txt")] == [5, 5]
+        with files.open(f"{folder}/deep/c.txt") as file:
+            assert file.read() == b"deep/c.txt"
+        files.remove(f"{folder}/a.txt")
+        files.remove(f"{folder}/a.txt")
+        assert files.names(folder) == ["b.txt"]
+
+
+def test_a_store_without_its_package_says_what_to_install(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--input", "nowhere://bucket/in", "--output", "nowhere://bucket/out") == 2
+    assert "bioshards[cloud]" in capsys.readouterr().err
