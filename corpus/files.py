@@ -30,7 +30,10 @@ class Found:
 
 
 def _found(path: str) -> Found:
-    info = os.stat(path)
+    try:
+        info = os.stat(path)
+    except FileNotFoundError:  # a link to nowhere: it is there, and reading it will say what is wrong
+        info = os.lstat(path)
     return Found(path, info.st_size, f"{info.st_size}-{info.st_mtime_ns}")
 
 
@@ -43,7 +46,7 @@ class LocalFiles:
     @contextlib.contextmanager
     def write(self, path: str) -> Iterator[BinaryIO]:
         """A file that appears under ``path``, whole, when the block ends without an exception."""
-        folder = os.path.dirname(path)
+        folder = os.path.dirname(path) or "."
         os.makedirs(folder, exist_ok=True)
         temporary = os.path.join(folder, f"{TEMPORARY}{uuid.uuid4().hex}")
         try:

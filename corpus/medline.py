@@ -94,14 +94,17 @@ def _decoded(record: bytes) -> str:
         raise BadRecord("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
 
 
+_SELF_CLOSED = re.compile(r"<[^<>]*/>")
+
+
 def _usual(text: str) -> bool:
     """Do the tags balance?  Each ``<x`` has a ``</x``, or ends in ``/>``.
 
-    True for every well-formed record but those with ``/>`` in their text, false for most that are
-    broken; lxml decides about the rest.
+    True for well-formed records (but a few with ``>`` in an attribute), false for most that are
+    broken; where it is false, lxml decides.
     """
     unclosed = text.count("<") - 2 * text.count("</")
-    return unclosed == 0 or unclosed == text.count("/>")
+    return unclosed == 0 or unclosed == len(_SELF_CLOSED.findall(text))
 
 
 _PARSER = etree.XMLParser(
@@ -123,17 +126,29 @@ def _tree(text: str) -> etree._Element:
         raise BadRecord("malformed-xml", str(error)) from error
 
 
-_PMID = re.compile(
-    r"""<MedlineCitation(?:\s[^<>]*)?>\s*<PMID(?:\s+Version\s*=\s*["']\s*(\d+)\s*["'])?\s*>([^<]*)</PMID>"""
+_ATTRIBUTES = r"""(?:\s+[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'))*?"""
+_START = _ATTRIBUTES + r"\s*"
+
+
+def _attribute(name: str) -> str:
+    """A pattern for a start tag's attributes up to this one, its value as the next two groups."""
+    return rf"""{_ATTRIBUTES}\s+{name}\s*=\s*(?:"([^"<]*)"|'([^'<]*)')"""
+
+
+_CITATION = re.compile(rf"<MedlineCitation{_START}>\s*<PMID({_START})>([^<]*)</PMID\s*>")
+_VERSION = re.compile(_attribute("Version"))
+_DATE = re.compile(r"<PubDate\s*>\s*(?:<Year\s*>\s*(\d{4})|<MedlineDate\s*>[^<]*?(\d{4}))")
+_LANGUAGE = re.compile(r"<Language\s*>([^<]*)</Language\s*>\s*")
+_TYPE = re.compile(rf"<PublicationType{_START}>([^<]*)</PublicationType\s*>")
+_ARTICLE_ID = re.compile(rf"<ArticleId{_attribute('IdType')}{_START}>([^<]*)</ArticleId\s*>")
+_LOCATION = re.compile(rf"<ELocationID({_START})>([^<]*)</ELocationID\s*>")
+_DOI = re.compile(r"""\sEIdType\s*=\s*["']doi["']""")
+_INVALID = re.compile(r"""\sValidYN\s*=\s*["']N["']""")
+_RETRACTION_IN = re.compile(
+    r"""<CommentsCorrections\s[^<>]*RefType\s*=\s*["']RetractionIn["']|<RetractionIn[\s>]"""
 )
-_DATE = re.compile(r"<PubDate>\s*(?:<Year>\s*(\d{4})|<MedlineDate>[^<]*?(\d{4}))")
-_LANGUAGE = re.compile(r"<Language>([^<]*)</Language>\s*")
-_TYPE = re.compile(r"<PublicationType(?:\s[^<>]*)?>([^<]*)</PublicationType>")
-_ARTICLE_ID = re.compile(r"""<ArticleId\s+IdType\s*=\s*["'](\w+)["']\s*>([^<]*)</ArticleId>""")
-_DOI_LOCATION = re.compile(
-    r"""<ELocationID\s(?=[^<>]*EIdType\s*=\s*["']doi["'])(?![^<>]*ValidYN\s*=\s*["']N["'])[^<>]*>([^<]*)<"""
-)
-_RETRACTION_IN = re.compile(r"""RefType\s*=\s*["']RetractionIn["']|<RetractionIn[\s>]""")
+_TYPES_END = re.compile(r"</PublicationTypeList\s*>")
+_IDS_END = re.compile(r"</ArticleIdList\s*>")
 _PMCID = re.compile(r"PMC\d+")
 
 
@@ -143,41 +158,32 @@ def _citation(text: str) -> Citation:
     ``PubDate``, ``ArticleTitle``, ``Abstract``, ``Language`` and ``PublicationTypeList`` occur in a
     record once, as children of its ``Article`` (``PubDate``: of its ``JournalIssue``).
     """
-    number = _PMID.search(text)
+    number = _CITATION.search(text)
     if number is None:
         raise _Unusual("no PMID as first child of MedlineCitation")
     start = number.end()
-    dated = text.find("<PubDate>", start)
+    dated = text.find("<PubDate", start)
     date = _DATE.match(text, dated) if dated >= 0 else None
     title, after_title = _title(text, date.end() if date else start)
     languages, after_languages = _languages(text, after_title)
     abstract = _abstract(text, after_title, after_languages if languages else len(text))
-    types_at = text.find("<PublicationTypeList", after_languages)
-    types_end = _find(text, "</PublicationTypeList>", types_at) if types_at >= 0 else after_languages
-    types = _TYPE.findall(text, types_at, types_end) if types_at >= 0 else []
-    data_at = text.find("<PubmedData", types_end)
+    types, after_types = _types(text, after_languages)
+    data_at = text.find("<PubmedData", after_types)
     end = data_at if data_at >= 0 else len(text)
     ids = _article_ids(text, data_at) if data_at >= 0 else {}
-    doi = ids.get("doi")
-    if doi is None:
-        location = _DOI_LOCATION.search(text, start, end)
-        doi = _unescaped(location[1]).strip() if location else None
     pmcid = _PMCID.search(ids.get("pmc") or ids.get("pmcid") or "")
-    retracted = RETRACTED_TYPE in types or (
-        text.find("RetractionIn", types_end, end) >= 0
-        and _RETRACTION_IN.search(text, types_end, end) is not None
-    )
+    version = _VERSION.match(number[1]) if number[1] else None
     return Citation(
         pmid=_pmid(number[2]),
-        version=_version(number[1]),
+        version=_version(version[1] or version[2] or "" if version else None),
         title=title,
         abstract=abstract,
         year=int(date[1] or date[2]) if date else None,
         languages=languages,
-        publication_types=tuple(types),
-        retracted=retracted,
+        publication_types=types,
+        retracted=RETRACTED_TYPE in types or _retraction_in(text, after_types, end),
         pmcid=pmcid[0] if pmcid else None,
-        doi=doi or None,
+        doi=ids.get("doi") or _located_doi(text, start, end),
     )
 
 
@@ -196,19 +202,36 @@ def _version(digits: str | None) -> int:
     return int(digits)
 
 
-def _find(text: str, what: str, start: int) -> int:
-    at = text.find(what, start)
-    if at < 0:
-        raise _Unusual(f"no {what}")
-    return at
+def _found(pattern: re.Pattern[str], text: str, start: int) -> re.Match[str]:
+    """The pattern's next match.
+
+    Raises:
+        _Unusual: there is none.
+    """
+    found = pattern.search(text, start)
+    if found is None:
+        raise _Unusual(f"nothing like {pattern.pattern}")
+    return found
 
 
-_START = r"""(?:\s+[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'))*\s*"""
-_TITLE = re.compile(rf"<ArticleTitle{_START}(?:/>|>([^<&]*)</ArticleTitle>)")
-_SEGMENT = re.compile(rf"\s*<AbstractText({_START})(?:/>|>([^<&]*)</AbstractText>)\s*")
+def _inside(text: str, tag: str, close: re.Pattern[str], start: int, end: int) -> tuple[int, int] | None:
+    """Offsets of what is in the next element of this tag; None where there is none or it is empty."""
+    at = text.find(tag, start, end)
+    head = text.find(">", at) if at >= 0 else -1
+    if head < 0 or text[head - 1] == "/":
+        return None
+    return head + 1, _found(close, text, head).start()
+
+
+_PLAIN = r"([^<&\x00-\x08\x0b\x0c\x0e-\x1f]*)"
+"""Text without markup, entities and characters that XML forbids."""
+_TITLE = re.compile(rf"<ArticleTitle{_START}(?:/>|>{_PLAIN}</ArticleTitle\s*>)")
+_TITLE_END = re.compile(r"</ArticleTitle\s*>")
+_SEGMENT = re.compile(rf"\s*<AbstractText({_START})(?:/>|>{_PLAIN}</AbstractText\s*>)\s*")
 _ABSTRACT = re.compile(rf"<Abstract{_START}>")
+_ABSTRACT_END = re.compile(r"</Abstract\s*>")
 _COPYRIGHT = re.compile(r"\s*<CopyrightInformation>[^<]*</CopyrightInformation>\s*")
-_LABEL = re.compile(r"""\sLabel\s*=\s*(?:"([^"&]*)"|'([^'&]*)')""")
+_LABEL = re.compile(_attribute("Label"))
 _UNLABELLED: Final = "UNLABELLED"
 
 
@@ -220,20 +243,42 @@ def _title(text: str, start: int) -> tuple[str, int]:
     plain = _TITLE.match(text, opened)
     if plain:
         return plain[1] or "", plain.end()
-    closed = _find(text, "</ArticleTitle>", opened) + len("</ArticleTitle>")
+    closed = _found(_TITLE_END, text, opened).end()
     return _text(_tree(text[opened:closed])), closed
 
 
 def _languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
     """The language codes, which follow the abstract and the authors, and the offset after them."""
-    at = text.find("<Language>", start)
+    at = text.find("<Language", start)
     if at < 0:
         return (), start
     codes = []
     while language := _LANGUAGE.match(text, at):
-        codes.append(language[1].strip())
+        codes.append(_unescaped(language[1]).strip())
         at = language.end()
     return tuple(codes), at
+
+
+def _types(text: str, start: int) -> tuple[tuple[str, ...], int]:
+    """The publication types, which follow the languages, and the offset after them."""
+    inside = _inside(text, "<PublicationTypeList", _TYPES_END, start, len(text))
+    if inside is None:
+        return (), start
+    return tuple([_unescaped(name).strip() for name in _TYPE.findall(text, *inside)]), inside[1]
+
+
+def _retraction_in(text: str, start: int, end: int) -> bool:
+    """Do its CommentsCorrections, between these offsets, name a retraction of the article?"""
+    return text.find("RetractionIn", start, end) >= 0 and bool(_RETRACTION_IN.search(text, start, end))
+
+
+def _located_doi(text: str, start: int, end: int) -> str | None:
+    """The DOI among the article's ELocationIDs, for records without PubmedData."""
+    at = text.find("<ELocationID", start, end)
+    for attributes, value in _LOCATION.findall(text, at, end) if at >= 0 else []:
+        if _DOI.search(attributes) and not _INVALID.search(attributes) and value.strip():
+            return _unescaped(value).strip()
+    return None
 
 
 def _abstract(text: str, start: int, end: int) -> tuple[Section, ...]:
@@ -246,16 +291,18 @@ def _abstract(text: str, start: int, end: int) -> tuple[Section, ...]:
         if elsewhere is None:
             return ()
         opened, at = elsewhere.span()
-    closed = _find(text, "</Abstract>", at)
+    closed = _found(_ABSTRACT_END, text, at)
+    end = closed.start()
     sections = []
-    while segment := _SEGMENT.match(text, at, closed):
-        label = _LABEL.search(segment[1])
-        if label is None and "Label" in segment[1]:
+    while segment := _SEGMENT.match(text, at, end):
+        label = _LABEL.match(segment[1]) if segment[1] else None
+        value = (label[1] or label[2]) if label else None
+        if value and "&" in value:
             break
-        sections.append(_section((label[1] or label[2]) if label else None, segment[2] or ""))
+        sections.append(_section(value, segment[2] or ""))
         at = segment.end()
-    if at != closed and not _COPYRIGHT.fullmatch(text, at, closed) and text[at:closed].strip():
-        sections = _marked_up(text[opened : closed + len("</Abstract>")])
+    if at != end and not _COPYRIGHT.fullmatch(text, at, end) and text[at:end].strip():
+        sections = _marked_up(text[opened : closed.end()])
     return tuple(sections)
 
 
@@ -278,15 +325,14 @@ def _article_ids(text: str, data: int) -> dict[str, str]:
     """The record's own ids by type, the first of each: never those of its references."""
     references = text.find("<ReferenceList", data)
     end = references if references >= 0 else len(text)
-    opened = text.find("<ArticleIdList>", data, end)
-    if opened < 0 and references >= 0:
-        opened = text.find("<ArticleIdList>", text.rfind("</ReferenceList>"))
-    if opened < 0:
-        return {}
+    inside = _inside(text, "<ArticleIdList", _IDS_END, data, end)
+    if inside is None and references >= 0:
+        after = max(references, text.rfind("</ReferenceList"))
+        inside = _inside(text, "<ArticleIdList", _IDS_END, after, len(text))
     ids: dict[str, str] = {}
-    for kind, value in _ARTICLE_ID.findall(text, opened, _find(text, "</ArticleIdList>", opened)):
+    for double, single, value in _ARTICLE_ID.findall(text, *inside) if inside else []:
         if value.strip():
-            ids.setdefault(kind, _unescaped(value).strip())
+            ids.setdefault(double or single, _unescaped(value).strip())
     return ids
 
 

@@ -83,6 +83,11 @@ def batch(documents: list[Document]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
+def _room(batch: pa.RecordBatch) -> int:
+    """Bytes the batch takes in a stream, at most: its buffers, their padding and description."""
+    return int(batch.nbytes) + 10_000
+
+
 def write(
     files: LocalFiles,
     folder: str,
@@ -100,14 +105,13 @@ def write(
     waiting = next(source, None)
     while waiting is not None:
         name = f"data-{stem}-{len(shards):05d}.arrow"
-        rows = size = 0
+        rows = 0
         with files.write(f"{folder}/{name}") as file:
             checked = Checked(file)
             with pa.ipc.new_stream(pa.PythonFile(checked, "w"), schema) as stream:
-                while waiting is not None and (not rows or size + waiting.nbytes <= max_bytes):
+                while waiting is not None and (not rows or checked.size + _room(waiting) <= max_bytes):
                     stream.write_batch(waiting)
                     rows += waiting.num_rows
-                    size += waiting.nbytes
                     waiting = next(source, None)
         shards.append(Shard(name, rows, checked.size, checked.sha256))
     return shards

@@ -25,10 +25,11 @@ from .document import SCHEMA, Document
 from .files import LocalFiles
 from .lifecycle import KEYS
 from .medline import BadRecord
-from .medline_file import BadFile, records
+from .medline_file import records
 from .rules import Rules, document
 from .sources import Source
 from .workspace import Workspace
+from .xml_blocks import BadFile
 
 STAGED_SCHEMA: Final = (
     SCHEMA.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))

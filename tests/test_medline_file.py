@@ -15,20 +15,19 @@ import tracemalloc
 import zlib
 
 import pytest
-from bioshards.corpus import medline_file
-from bioshards.corpus.medline_file import BadFile, records
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-settings.register_profile(
-    "medline_file",
+from bioshards.corpus import medline_file, xml_blocks
+from bioshards.corpus.medline_file import BadFile, records
+
+PROFILE = settings(
     derandomize=True,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-PROFILE = settings.get_profile("medline_file")
 
 Cut = list[tuple[str, bytes]]
 
@@ -112,7 +111,7 @@ MARKED_UP = (
     b'<?xml version="1.0"?><!-- <PubmedArticleSet> --><?note <PubmedArticle> ?>'
     + DOCTYPE
     + b"<!---->\n<PubmedArticleSet><!-- </PubmedArticleSet> -->"
-    + b"<PubmedArticle><A>one<!-- </A></PubmedArticle> -- >-> --> two</A>"
+    + b"<PubmedArticle><A>one<!-- </A></PubmedArticle> - ->-> --> two</A>"
     + b"<B><![CDATA[</B></PubmedArticle> & ]] > ]]]]><![CDATA[>]]></B><?go </PubmedArticle>?></PubmedArticle>"
     + b"<!-- between --><?and?>\n"
     + SECOND
@@ -138,7 +137,7 @@ def test_the_records_are_the_same_whatever_a_read_gives() -> None:
 
 def test_the_records_are_the_same_for_every_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     for size in range(1, len(PLAIN) + 1):
-        monkeypatch.setattr(medline_file, "BLOCK_BYTES", size)
+        monkeypatch.setattr(xml_blocks, "BLOCK_BYTES", size)
         assert cut(PLAIN) == EXPECTED, size
 
 
@@ -159,7 +158,7 @@ def test_blanks_in_the_roots_end_tag_may_lie_on_any_border(blanks: bytes) -> Non
 
 
 def test_records_longer_than_a_block_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(medline_file, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(xml_blocks, "BLOCK_BYTES", 1000)
     long = b"<PubmedArticle>" + b"<A>a word and another</A>" * 4000 + b"</PubmedArticle>"
     data = b"<PubmedArticleSet>" + FIRST + long + FIRST + b"</PubmedArticleSet>"
     assert cut(data) == [("PubmedArticle", FIRST), ("PubmedArticle", long), ("PubmedArticle", FIRST)]
@@ -192,9 +191,20 @@ def test_zero_bytes_after_the_gzip_data_are_padding(zeros: int) -> None:
         assert list(records(Trickle(packed, step))) == EXPECTED, step
 
 
+def test_zero_bytes_between_gzip_members_mean_the_same_wherever_a_block_ends() -> None:
+    packed = gzip.compress(PLAIN[:50], mtime=0) + bytes(20) + gzip.compress(PLAIN[50:], mtime=0)
+    outcomes = set()
+    for step in (*range(2, 120), len(packed)):
+        try:
+            outcomes.add(str(list(records(Trickle(packed, step)))))
+        except BadFile as bad:
+            outcomes.add(bad.reason)
+    assert len(outcomes) == 1
+
+
 def test_gzip_blocks_smaller_than_what_they_unpack_to_are_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     data = b"<PubmedArticleSet>" + FIRST * 3000 + b"</PubmedArticleSet>"
-    monkeypatch.setattr(medline_file, "BLOCK_BYTES", 500)
+    monkeypatch.setattr(xml_blocks, "BLOCK_BYTES", 500)
     assert cut(gzip.compress(data, mtime=0)) == [("PubmedArticle", FIRST)] * 3000
 
 
@@ -472,7 +482,7 @@ def test_the_reason_does_not_depend_on_the_blocks(what: str) -> None:
         assert refusal(data, step).reason == reason, step
 
 
-@pytest.mark.parametrize("codec", ["hex", "base64", "rot13", "zlib", "bz2", "uu", "quopri", "idna", "undefined"])
+@pytest.mark.parametrize("codec", ["hex", "base64", "rot13", "zlib", "bz2", "uu", "quopri", "undefined"])
 def test_an_encoding_that_is_no_character_set_is_refused(codec: str) -> None:
     """Python's codecs know more than text; naming one of those must not crash a run."""
     data = f"<?xml version='1.0' encoding='{codec}'?><PubmedArticleSet></PubmedArticleSet>".encode()
@@ -485,14 +495,10 @@ def test_text_far_behind_the_last_record_is_malformed_too() -> None:
 
 
 def test_the_records_before_the_damage_come_first() -> None:
-    found: Cut = []
+    reading = records(io.BytesIO(b"<PubmedArticleSet>" + FIRST + SECOND + b"<PubmedArticle>"))
+    assert [next(reading), next(reading)] == EXPECTED[:2]
     with pytest.raises(BadFile, match="truncated-xml"):
-        found.extend(records(io.BytesIO(b"<PubmedArticleSet>" + FIRST + SECOND + b"<PubmedArticle>")))
-    seen: Cut = []
-    with pytest.raises(BadFile):
-        for record in records(io.BytesIO(b"<PubmedArticleSet>" + FIRST + SECOND + b"<PubmedArticle>")):
-            seen.append(record)
-    assert seen == EXPECTED[:2]
+        next(reading)
 
 
 @pytest.mark.parametrize("step", [2, 64, 1 << 20])
@@ -500,7 +506,9 @@ def test_gzip_data_cut_anywhere_is_truncated(step: int) -> None:
     packed = gzip.compress(PLAIN, mtime=0)
     for length in range(2, len(packed)):
         assert refusal(packed[:length], step).reason in (
-            ("truncated-gzip",) if length >= len(packed) - 8 else ("truncated-gzip", "truncated-xml", "not-xml")
+            ("truncated-gzip",)
+            if length >= len(packed) - 8
+            else ("truncated-gzip", "truncated-xml", "not-xml")
         ), length
 
 
@@ -547,17 +555,17 @@ def test_gzip_of_nothing_is_no_xml() -> None:
 
 
 def test_a_file_above_the_bound_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(medline_file, "MAX_FILE_BYTES", len(PLAIN) - 1)
+    monkeypatch.setattr(xml_blocks, "MAX_FILE_BYTES", len(PLAIN) - 1)
     assert refusal(PLAIN).reason == "too-large"
     assert refusal(gzip.compress(PLAIN)).reason == "too-large"
-    monkeypatch.setattr(medline_file, "MAX_FILE_BYTES", len(PLAIN))
+    monkeypatch.setattr(xml_blocks, "MAX_FILE_BYTES", len(PLAIN))
     assert cut(PLAIN) == EXPECTED
     assert cut(gzip.compress(PLAIN)) == EXPECTED
 
 
 def test_a_gzip_bomb_is_stopped_without_being_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = gzip.compress(b"<PubmedArticleSet>" + b" " * 30_000_000)
-    monkeypatch.setattr(medline_file, "MAX_FILE_BYTES", 1_000_000)
+    monkeypatch.setattr(xml_blocks, "MAX_FILE_BYTES", 1_000_000)
     tracemalloc.start()
     try:
         assert refusal(bomb).reason == "too-large"
@@ -580,7 +588,7 @@ def test_a_record_above_the_bound_is_too_long(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_comment_without_end_is_not_held_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(medline_file, "MAX_RECORD_BYTES", 1000)
+    monkeypatch.setattr(xml_blocks, "MAX_MARKUP_BYTES", 1000)
     file = Trickle(b"<PubmedArticleSet><!--" + b"x" * 1_000_000, 100)
     with pytest.raises(BadFile) as caught:
         list(records(file))
@@ -641,7 +649,7 @@ def one_record(draw: st.DrawFn, odd: bool) -> str:
     name = draw(KINDS)
     values = draw(st.lists(VALUES, max_size=2))
     if not odd:
-        values = [value.replace("/", "|") for value in values]
+        values = [value.replace(">", "&gt;") for value in values]
     blank = st.sampled_from([" ", "\n", " \t"])
     attributes = "".join(f'{draw(blank)}a{at}="{value}"' for at, value in enumerate(values))
     end = draw(st.sampled_from(["", " ", "\n "])) if odd else ""
@@ -668,12 +676,12 @@ def whole_file(draw: st.DrawFn, odd: bool = False) -> bytes:
 @settings(PROFILE, max_examples=250)
 @given(whole_file(), st.integers(1, 120))
 def test_any_file_is_cut_into_the_records_that_lxml_finds(data: bytes, step: int) -> None:
-    found = list(records(Trickle(data, max(step, 1))))
+    found = list(records(Trickle(data, step)))
     assert canonical_cut(found) == parsed(data)
     assert found == cut(data) == cut(gzip.compress(data, compresslevel=1))
 
 
-@settings(PROFILE, max_examples=250)
+@settings(PROFILE, max_examples=250, phases=[Phase.generate])
 @given(whole_file(odd=True), st.integers(1, 120))
 def test_tags_may_be_written_in_any_legal_way(data: bytes, step: int) -> None:
     found = list(records(Trickle(data, step)))
