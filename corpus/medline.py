@@ -147,8 +147,6 @@ _INVALID = re.compile(r"""\sValidYN\s*=\s*["']N["']""")
 _RETRACTION_IN = re.compile(
     r"""<CommentsCorrections\s[^<>]*RefType\s*=\s*["']RetractionIn["']|<RetractionIn[\s>]"""
 )
-_TYPES_END = re.compile(r"</PublicationTypeList\s*>")
-_IDS_END = re.compile(r"</ArticleIdList\s*>")
 _PMCID = re.compile(r"PMC\d+")
 
 
@@ -202,34 +200,38 @@ def _version(digits: str | None) -> int:
     return int(digits)
 
 
-def _found(pattern: re.Pattern[str], text: str, start: int) -> re.Match[str]:
-    """The pattern's next match.
+def _close(text: str, name: str, start: int) -> tuple[int, int]:
+    """Offsets of the end tag of an element that a record has but once.
 
     Raises:
         _Unusual: there is none.
     """
-    found = pattern.search(text, start)
-    if found is None:
-        raise _Unusual(f"nothing like {pattern.pattern}")
-    return found
+    at = text.find(f"</{name}>", start)
+    if at >= 0:
+        return at, at + len(name) + 3
+    spaced = re.search(rf"</{name}\s*>", text[start:])
+    if spaced is None:
+        raise _Unusual(f"no </{name}>")
+    return start + spaced.start(), start + spaced.end()
 
 
-def _inside(text: str, tag: str, close: re.Pattern[str], start: int, end: int) -> tuple[int, int] | None:
-    """Offsets of what is in the next element of this tag; None where there is none or it is empty."""
-    at = text.find(tag, start, end)
+def _inside(text: str, name: str, start: int, end: int) -> tuple[int, int] | None:
+    """Offsets of what is in the next element of this name; None where there is none or it is empty."""
+    at = text.find(f"<{name}", start, end)
     head = text.find(">", at) if at >= 0 else -1
     if head < 0 or text[head - 1] == "/":
         return None
-    return head + 1, _found(close, text, head).start()
+    close = text.find(f"</{name}", head)
+    if close < 0:
+        raise _Unusual(f"no </{name}>")
+    return head + 1, close
 
 
 _PLAIN = r"([^<&\x00-\x08\x0b\x0c\x0e-\x1f]*)"
 """Text without markup, entities and characters that XML forbids."""
 _TITLE = re.compile(rf"<ArticleTitle{_START}(?:/>|>{_PLAIN}</ArticleTitle\s*>)")
-_TITLE_END = re.compile(r"</ArticleTitle\s*>")
 _SEGMENT = re.compile(rf"\s*<AbstractText({_START})(?:/>|>{_PLAIN}</AbstractText\s*>)\s*")
 _ABSTRACT = re.compile(rf"<Abstract{_START}>")
-_ABSTRACT_END = re.compile(r"</Abstract\s*>")
 _COPYRIGHT = re.compile(r"\s*<CopyrightInformation>[^<]*</CopyrightInformation>\s*")
 _LABEL = re.compile(_attribute("Label"))
 _UNLABELLED: Final = "UNLABELLED"
@@ -243,7 +245,7 @@ def _title(text: str, start: int) -> tuple[str, int]:
     plain = _TITLE.match(text, opened)
     if plain:
         return plain[1] or "", plain.end()
-    closed = _found(_TITLE_END, text, opened).end()
+    closed = _close(text, "ArticleTitle", opened)[1]
     return _text(_tree(text[opened:closed])), closed
 
 
@@ -261,7 +263,7 @@ def _languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
 
 def _types(text: str, start: int) -> tuple[tuple[str, ...], int]:
     """The publication types, which follow the languages, and the offset after them."""
-    inside = _inside(text, "<PublicationTypeList", _TYPES_END, start, len(text))
+    inside = _inside(text, "PublicationTypeList", start, len(text))
     if inside is None:
         return (), start
     return tuple([_unescaped(name).strip() for name in _TYPE.findall(text, *inside)]), inside[1]
@@ -291,8 +293,7 @@ def _abstract(text: str, start: int, end: int) -> tuple[Section, ...]:
         if elsewhere is None:
             return ()
         opened, at = elsewhere.span()
-    closed = _found(_ABSTRACT_END, text, at)
-    end = closed.start()
+    end, after = _close(text, "Abstract", at)
     sections = []
     while segment := _SEGMENT.match(text, at, end):
         label = _LABEL.match(segment[1]) if segment[1] else None
@@ -302,7 +303,7 @@ def _abstract(text: str, start: int, end: int) -> tuple[Section, ...]:
         sections.append(_section(value, segment[2] or ""))
         at = segment.end()
     if at != end and not _COPYRIGHT.fullmatch(text, at, end) and text[at:end].strip():
-        sections = _marked_up(text[opened : closed.end()])
+        sections = _marked_up(text[opened:after])
     return tuple(sections)
 
 
@@ -325,10 +326,10 @@ def _article_ids(text: str, data: int) -> dict[str, str]:
     """The record's own ids by type, the first of each: never those of its references."""
     references = text.find("<ReferenceList", data)
     end = references if references >= 0 else len(text)
-    inside = _inside(text, "<ArticleIdList", _IDS_END, data, end)
+    inside = _inside(text, "ArticleIdList", data, end)
     if inside is None and references >= 0:
         after = max(references, text.rfind("</ReferenceList"))
-        inside = _inside(text, "<ArticleIdList", _IDS_END, after, len(text))
+        inside = _inside(text, "ArticleIdList", after, len(text))
     ids: dict[str, str] = {}
     for double, single, value in _ARTICLE_ID.findall(text, *inside) if inside else []:
         if value.strip():
