@@ -29,7 +29,7 @@ clean:
 
 # An environment is made once, and again only when what it is made from has changed.
 $(VENV)/.python:
-	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13) and \
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13) and \
 	  "bioshards needs Python 3.11 or 3.12, this is %d.%d; name one: make PYTHON=python3.12" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
 	touch $@

@@ -9,7 +9,6 @@ inherit: Ctrl-C reaches the main thread alone, and that ends the run in an order
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
 import sys
@@ -61,7 +60,6 @@ def run(work: Callable[[], None], tick: Callable[[], None], seconds: float) -> N
         KeyboardInterrupt: Ctrl-C or a termination signal; the worker processes are gone by then.
         Exception: what ``work`` raised.
     """
-    logging.getLogger().setLevel(logging.CRITICAL)
     failed: list[BaseException] = []
 
     def quietly() -> None:

@@ -118,7 +118,7 @@ def beam_options(rest: Sequence[str], parser: Parser, **ours: object) -> object:
     """
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    logging.getLogger("apache_beam").setLevel(logging.ERROR)  # the errors below say it better
+    logging.getLogger("apache_beam.options").setLevel(logging.ERROR)  # the errors below say it better
     strays = [word for word in rest if not word.startswith("-")]
     if strays and rest[0] == strays[0]:
         raise UsageError(f"{strays[0]} is no option; paths are given with --input and --output")

@@ -7,6 +7,7 @@ progress, and errors that say what, where, why and what to do.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 import sys
@@ -59,10 +60,13 @@ def _say(message: str, code: int) -> int:
 
 def _run(parser: Parser, options: Any, rest: Sequence[str]) -> int:
     started = time.gmtime()
+    runner_given = any(word.startswith("--runner") for word in rest)
+    if not runner_given:
+        logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
     given = options.input or [pipeline.sample()]
     files = _files([*given, options.output or ""])
     rules = pipeline.rules_of(options)
-    beams = beam_options(rest, parser, **_local_options(rest, options.workers)) if rest else None
+    beams = beam_options(rest, parser, **_local_options(runner_given, options.workers)) if rest else None
     if not options.output:
         raise UsageError("--output DIR is missing: the folder to write")
     if "DataflowRunner" in " ".join(rest) and "://" not in options.output:
@@ -103,7 +107,7 @@ def _run(parser: Parser, options: Any, rest: Sequence[str]) -> int:
             )
             return OK
         workspace.clear(files, job.work)
-        _execute(job, beams, options.workers, runner_given=any(word.startswith("--runner") for word in rest))
+        _execute(job, beams, options.workers, runner_given)
         return _report(job)
 
 
@@ -120,8 +124,8 @@ def _files(paths: Sequence[str]) -> LocalFiles:
     return AnyFiles()
 
 
-def _local_options(rest: Sequence[str], workers: int) -> dict[str, Any]:
-    if any(word.startswith("--runner") for word in rest):
+def _local_options(runner_given: bool, workers: int) -> dict[str, Any]:
+    if runner_given:
         return {}
     from . import local
 
