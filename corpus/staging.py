@@ -7,11 +7,8 @@ files are named by the source's MD5, so a file is read again only when its bytes
 
 from __future__ import annotations
 
-import base64
-import collections
 import contextlib
 import hashlib
-import json
 import re
 import time
 from collections.abc import Iterator
@@ -26,6 +23,7 @@ from .files import LocalFiles
 from .lifecycle import KEYS
 from .medline import BadRecord
 from .medline_file import records
+from .rejects import Rejects
 from .rules import Rules, document
 from .sources import Source
 from .workspace import Workspace
@@ -104,7 +102,7 @@ def _md5(files: LocalFiles, work: Workspace, source: Source) -> str:
             while block := file.read(1 << 20):
                 digest.update(block)
     except OSError as error:
-        raise BadFile("unreadable", f"cannot be read: {error.strerror or error}") from error
+        raise _unreadable(error) from error
     sidecar = f"{source.path}.md5"
     if files.exists(sidecar):
         with files.open(sidecar) as file:
@@ -136,34 +134,6 @@ class _Reading:
             raise _unreadable(error) from error
 
 
-class _Rejects:
-    """The rejected records of a file, as JSON lines written when the first one comes."""
-
-    def __init__(self, files: LocalFiles, path: str, stack: contextlib.ExitStack) -> None:
-        self._files, self._path, self._stack = files, path, stack
-        self._out: BinaryIO | None = None
-        self.reasons: collections.Counter[str] = collections.Counter()
-
-    @classmethod
-    @contextlib.contextmanager
-    def opened(cls, files: LocalFiles, work: Workspace, name: str) -> Iterator[_Rejects]:
-        with contextlib.ExitStack() as stack:
-            yield cls(files, work.staged(name, "rejected.jsonl"), stack)
-
-    def add(self, file: str, position: int, xml: bytes, bad: BadRecord) -> None:
-        """Keep a record: its raw bytes as text where they are UTF-8, else in base 64."""
-        entry: dict[str, object] = {"file": file, "position": position, "reason": bad.reason}
-        entry["detail"] = bad.detail
-        try:
-            entry["raw"] = xml.decode()
-        except UnicodeDecodeError:
-            entry["raw_base64"] = base64.b64encode(xml).decode()
-        if self._out is None:
-            self._out = self._stack.enter_context(self._files.write(self._path))
-        self._out.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
-        self.reasons[bad.reason] += 1
-
-
 class _Stager:
     """One pass over a file: documents to a staged shard, keys and rejected records beside it."""
 
@@ -183,8 +153,12 @@ class _Stager:
                 file = stack.enter_context(self._files.open(self._source.path))
             except OSError as error:
                 raise _unreadable(error) from error
-            self._rejects = stack.enter_context(_Rejects.opened(self._files, self._work, self._name))
+            self._rejects = stack.enter_context(
+                Rejects.opened(self._files, self._work.staged(self._name, "rejected.jsonl"))
+            )
             self._write_documents(_Reading(file))
+        if [found.stamp for found in self._files.find(self._source.path)] != [self._source.stamp]:
+            raise BadFile("changed", "it changed while it was read; run again when it is at rest")
         self._write_keys()
         return {
             "staged": {

@@ -67,13 +67,18 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
     Raises:
         WrongOutput: it holds something else; the message says what and what to do.
     """
+    before = None
     if files.exists(work.config):
         before = files.read_json(work.config)
+    elif files.exists(work.manifest):  # finished, and its work folder deleted
+        before = files.read_json(work.manifest).get("config")
+    if before is not None:
         if before != config:
             raise WrongOutput(
                 f"{work.output} was begun with another configuration: {_difference(before, config)}. "
                 "Choose another --output, give the same options, or delete that folder."
             )
+        files.write_json(work.config, config)
         return
     strangers = [name for name in files.names(work.output) if not name.startswith(".")]
     if strangers:

@@ -27,7 +27,8 @@ from .exits import FAILED, INTERRUPTED, NOT_PUBLISHED, OK, USAGE_ERROR
 from .options import Parser, UsageError, beam_options
 from .pubmed_to_shards import Job
 
-TICK_SECONDS = 0.5
+TICK_SECONDS, REMOTE_TICK_SECONDS = 0.5, 20
+"""How often progress is looked for; in an object store each look is a listing that costs."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -153,7 +154,8 @@ def _execute(job: Job, beams: Any, workers: int, runner_given: bool) -> None:
     with local.errors_to(log) as terminal:
         progress = Progress(job.files, job.work, len(job.sources), terminal)
         try:
-            local.run(work, progress.tick, TICK_SECONDS)
+            remote = "://" in job.work.output
+            local.run(work, progress.tick, REMOTE_TICK_SECONDS if remote else TICK_SECONDS)
         except Exception:
             if log:
                 traceback.print_exc()

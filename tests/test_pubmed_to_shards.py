@@ -151,6 +151,70 @@ def test_an_update_rewrites_only_the_shards_it_touches(tmp_path: Path, run: Run)
     }
 
 
+def test_a_finished_output_lives_without_its_work_folder(tmp_path: Path, run: Run) -> None:
+    assert run("--output", tmp_path) == 0
+    before = sums(tmp_path)
+    shutil.rmtree(tmp_path / ".bioshards")
+    assert run("--output", tmp_path, "--min-pmid", 5) == 2
+    assert run("--output", tmp_path) == 0
+    assert sums(tmp_path) == before
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_trusted(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from bioshards.corpus import medline_file, staging
+
+    source = tmp_path / "pubmed26n0001.xml"
+    source.write_bytes(pubmed_set(citation(1)))
+
+    def growing(file: object) -> object:
+        yield from medline_file.records(file)  # type: ignore[arg-type]
+        source.write_bytes(pubmed_set(citation(1), citation(2)))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(staging, "records", growing)
+        assert run("--input", source, "--output", tmp_path / "out") == 3
+    assert "changed while it was read" in capsys.readouterr().err
+    assert run("--input", source, "--output", tmp_path / "out") == 0
+    assert len(documents(tmp_path / "out")) == 2
+
+
+def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
+    import apache_beam
+
+    from bioshards.corpus import sources
+    from bioshards.corpus.files import LocalFiles
+    from bioshards.corpus.rules import Rules
+    from bioshards.corpus.workspace import Workspace
+    from bioshards.pipelines import local, pubmed_to_shards
+
+    files = LocalFiles()
+    job = pubmed_to_shards.Job(
+        files=files,
+        work=Workspace(str(tmp_path)),
+        sources=sources.discover(files, [str(SAMPLE)]),
+        rules=Rules(),
+        keep_dropped=False,
+        max_shard_bytes=10**8,
+        max_rejected=0,
+        config={"keep_dropped": False},
+        run={},
+    )
+    options = apache_beam.options.pipeline_options.PipelineOptions([], **local.options_for(1))
+    root = apache_beam.Pipeline(runner=local.runner(options), options=options)
+    pubmed_to_shards.build(root, job)
+    result = root.run()
+    result.wait_until_finish()
+    counters = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
+    funnel = manifest(tmp_path)["funnel"]
+    assert counters["records_read"] == funnel["records"]
+    assert counters["documents_kept"] == funnel["kept"]
+    assert counters["dropped_superseded"] == funnel["dropped: superseded"]
+    assert counters["sentences"] == manifest(tmp_path)["counts"]["sentences"]
+    assert counters["files_staged"] == 3
+
+
 def test_a_file_published_again_under_its_name_replaces_itself(tmp_path: Path, run: Run) -> None:
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(pubmed_set(citation(1), citation(2)))
