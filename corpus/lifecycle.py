@@ -83,11 +83,10 @@ def decide(sources: Iterable[Callable[[], pa.Table]], bucket: int, buckets: int)
 
 def fingerprint(verdicts: pa.Table) -> str:
     """A short digest of a source's verdicts: equal digests, equal final shards."""
+    plain = verdicts.set_column(1, "reason", pc.index_in(verdicts["reason"].cast(pa.string()), _REASONS))
     digest = hashlib.sha256()
-    for position, reason in zip(
-        verdicts["position"].to_pylist(), verdicts["reason"].to_pylist(), strict=True
-    ):
-        digest.update(f"{position} {reason}\n".encode())
+    for batch in plain.combine_chunks().to_batches():
+        digest.update(batch.serialize())
     return digest.hexdigest()[:16]
 
 
