@@ -16,20 +16,20 @@ import importlib.util
 import json
 import os
 import shutil
-import statistics
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from . import timing
+from .jobs import CALM_CORES, TRIES, Bench, less, ratios
 from .timing import MB, Figure, Run
 
-ROOT = Path(__file__).resolve().parents[2]
 MEMORY_BAR_MB = 1500
 BUCKET_MEMORY_BAR_MB = 1500
 MANY = 8
 """Files of the largest memory run; the four of the two-worker figure are among them."""
+
+UNTIMED = ("make", "untimed", "lifecycle make", "lifecycle check")
 
 LXML_START = "import lxml.etree, gzip"
 LXML = """
@@ -53,77 +53,15 @@ print(sum(1 for _ in parsed))
 """
 
 
-class Bench:
-    """Runs the commands in the work folder and keeps their measurements by name."""
-
-    def __init__(self, work: Path) -> None:
-        self.work = work
-        self.runs: dict[str, list[Run]] = {}
-        beam = Path(sys.executable).with_name("beam")
-        self._beam = str(beam) if beam.exists() else shutil.which("beam") or "beam"
-        self._env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        self._env["PYTHONPYCACHEPREFIX"] = str(work / "pycache")  # nobody compiles but the first, untimed
-        self._env["TMPDIR"] = str(work / "tmp")
-        shutil.rmtree(work / "tmp", ignore_errors=True)
-        (work / "tmp").mkdir(parents=True)
-
-    def python(self, name: str, *arguments: str) -> Run:
-        """Time a Python process."""
-        return self._run(name, [sys.executable, *arguments])
-
-    def job(self, name: str, inputs: list[str], workers: int, records: int) -> Run:
-        """Time ``beam run`` into a new output folder and see that no record was left out."""
-        output = self.work / "output"
-        shutil.rmtree(output, ignore_errors=True)
-        command = [self._beam, "run", "pubmed_to_shards", "--workers", str(workers), "--output", str(output)]
-        run = self._run(name, command + [word for path in inputs for word in ("--input", path)])
-        manifest = json.loads((output / "manifest.json").read_text())
-        if sum(sum(source["funnel"].values()) for source in manifest["inputs"]) != records:
-            raise SystemExit(
-                f"{name}: not all of the {records} records are in its funnel: {manifest['funnel']}"
-            )
-        shutil.rmtree(output)
-        return run
-
-    def _run(self, name: str, command: list[str]) -> Run:
-        os.sync()  # what the last run wrote is not this one's to wait for
-        run = timing.run(command, self._env, ROOT, self.work / "stderr.log")
-        print(
-            f"{name}: {run.wall:.2f} s, CPU {run.cpu:.2f} s, {run.peak_mb:.0f} MB",
-            file=sys.stderr,
-            flush=True,
-        )
-        self.runs.setdefault(name, []).append(run)
-        return run
-
-    def walls(self, name: str) -> list[float]:
-        return [run.wall for run in self.runs[name]]
-
-    def cpus(self, name: str) -> list[float]:
-        return [run.cpu for run in self.runs[name]]
-
-    def peaks(self, name: str) -> list[float]:
-        return [run.peak_mb for run in self.runs[name]]
-
-
-def less(values: list[float], start: list[float]) -> list[float]:
-    """Values without the start-up: its median is taken off, so that its scatter does not add up."""
-    return [value - statistics.median(start) for value in values]
-
-
-def ratios(above: list[float], below: list[float]) -> list[float]:
-    """Round by round: the two of a round ran one after the other, on the machine as it was then."""
-    return [one / other for one, other in zip(above, below, strict=True)]
-
-
 def run_rounds(bench: Bench, one: dict[str, Any], made: dict[str, Any], repeats: int, peer: bool) -> None:
     """Everything that is timed against something else, in turns, ``repeats`` times."""
     paths, records = made["paths"], made["records"]
     for path in paths:
-        Path(path).read_bytes()  # into the page cache, for all alike
+        with open(path, "rb") as file, open(os.devnull, "wb") as nowhere:
+            shutil.copyfileobj(file, nowhere)  # into the page cache, for all alike
     for _ in range(repeats):
-        bench.job("start 1", one["paths"], 1, 1)
-        bench.job("start 2", one["paths"], 2, 1)
+        for workers in (1, 2):
+            bench.job(f"start {workers}", one["paths"], workers, 1)
         bench.python("lxml start", "-c", LXML_START)
         lxml = bench.python("lxml", "-c", LXML, paths[0])
         bench.job("1 file 1", paths[:1], 1, records)
@@ -146,12 +84,19 @@ def run_lifecycle(bench: Bench, files: int, keys: int) -> dict[str, Any]:
     common = ["--work", str(home), "--files", str(files), "--keys", str(keys)]
     said = {}
     for step in ("make", "decide", "read_back", "check"):
-        run = bench.python(f"lifecycle {step}", "-m", "tests.bench.lifecycle_scale", step, *common)
+        name = f"lifecycle {step}"
+        tries = 1 if name in UNTIMED else TRIES
+        run = bench.python(name, "-m", "tests.bench.lifecycle_scale", step, *common, tries=tries)
         said[step] = json.loads(run.output)
     if said["check"]["records"] - said["read_back"]["dead"] != said["check"]["living"]:
         raise SystemExit(f"the verdicts on {files} x {keys} keys are wrong: {said}")
     shutil.rmtree(home)
     return said
+
+
+def net(bench: Bench, name: str, start: str) -> tuple[list[float], list[float]]:
+    """Wall and CPU seconds of each round, less the start-up."""
+    return less(bench.walls(name), bench.walls(start)), less(bench.cpus(name), bench.cpus(start))
 
 
 def figures(bench: Bench, made: dict[str, Any], lifecycle: dict[str, Any] | None, peer: bool) -> list[Figure]:
@@ -162,25 +107,25 @@ def figures(bench: Bench, made: dict[str, Any], lifecycle: dict[str, Any] | None
             Figure(f"start-up, {workers} worker(s): wall", bench.walls(f"start {workers}"), "s"),
             Figure(f"start-up, {workers} worker(s): CPU", bench.cpus(f"start {workers}"), "s"),
         ]
-    job, bare, parsed, four, both = ([[], []] for _ in range(5))
-    for which, values in enumerate[Callable[[str], list[float]]]([bench.walls, bench.cpus]):
-        job[which] = less(values("1 file 1"), values("start 1"))
-        bare[which] = less(values("lxml"), values("lxml start"))
-        parsed[which] = less(values("peer"), values("peer start")) if peer else []
-        four[which] = less(values("4 files 1"), values("start 1"))
-        both[which] = less(values("4 files 2"), values("start 2"))
+    job, bare = net(bench, "1 file 1", "start 1"), net(bench, "lxml", "lxml start")
+    four, both = net(bench, "4 files 1", "start 1"), net(bench, "4 files 2", "start 2")
     xml = made["xml_bytes"][0] / MB
     rows += [
         Figure("1 file, 1 worker, less start-up: wall", job[0], "s"),
         Figure("1 file, 1 worker, less start-up: CPU", job[1], "s"),
-        Figure("… records a second", [made["records"] / seconds for seconds in job[0]], "records/s"),
-        Figure("… XML a second", [xml / seconds for seconds in job[0]], "MB/s"),
+        Figure(
+            "1 file, 1 worker, less start-up: records",
+            [made["records"] / seconds for seconds in job[0]],
+            "records/s",
+        ),
+        Figure("1 file, 1 worker, less start-up: XML", [xml / seconds for seconds in job[0]], "MB/s"),
         Figure("gunzip + bare lxml iterparse, less start-up: wall", bare[0], "s"),
         Figure("gunzip + bare lxml iterparse, less start-up: CPU", bare[1], "s"),
         Figure("**ours / bare lxml, wall**", ratios(job[0], bare[0]), "×", "<=", 1.6, 1.0),
         Figure("ours / bare lxml, CPU", ratios(job[1], bare[1]), "×", "<=", 1.6, 1.0),
     ]
     if peer:
+        parsed = net(bench, "peer", "peer start")
         rows += [
             Figure("pubmed_parser, less start-up: wall", parsed[0], "s"),
             Figure("**pubmed_parser / ours, wall**", ratios(parsed[0], job[0]), "×", ">=", 2.5, 4.0),
@@ -209,17 +154,19 @@ def lifecycle_figures(bench: Bench, said: dict[str, Any]) -> list[Figure]:
     buckets = said["decide"]["buckets"]
     return [
         Figure(f"life cycle, all {buckets} buckets", bench.walls("lifecycle decide"), "s"),
-        Figure("… a bucket", said["decide"]["seconds"], "s"),
-        Figure("… peak", bench.peaks("lifecycle decide"), "MB", "<=", BUCKET_MEMORY_BAR_MB),
-        Figure("… verdicts read back for every file", bench.walls("lifecycle read_back"), "s"),
-        Figure("… of it fingerprints", [said["read_back"]["fingerprints"]], "s"),
+        Figure("life cycle, one bucket", said["decide"]["seconds"], "s"),
+        Figure("life cycle, peak", bench.peaks("lifecycle decide"), "MB", "<=", BUCKET_MEMORY_BAR_MB),
+        Figure("verdicts read back and fingerprinted, all files", bench.walls("lifecycle read_back"), "s"),
+        Figure("the fingerprints of it", [said["read_back"]["fingerprints"]], "s"),
     ]
 
 
 def make(bench: Bench, records: int, files: int) -> dict[str, Any]:
     """Input files, made by a process of its own: what this one holds, its children start with."""
     common = ["--work", str(bench.work), "--records", str(records), "--files", str(files)]
-    made: dict[str, Any] = json.loads(bench.python("make", "-m", "tests.bench.baseline", *common).output)
+    made: dict[str, Any] = json.loads(
+        bench.python("make", "-m", "tests.bench.baseline", *common, tries=1).output
+    )
     return made
 
 
@@ -244,13 +191,13 @@ def main() -> None:
     peer = importlib.util.find_spec("pubmed_parser") is not None
     one, made = make(bench, 1, 1), make(bench, options.records, MANY)
     for workers in (1, 2):
-        bench.job("untimed", one["paths"], workers, 1)
+        bench.job("untimed", one["paths"], workers, 1, tries=1)
     for code in (LXML_START, PEER_START) if peer else (LXML_START,):
-        bench.python("untimed", "-c", code)
+        bench.python("untimed", "-c", code, tries=1)
     run_rounds(bench, one, made, options.repeats, peer)
     lifecycle = run_lifecycle(bench, options.keys_files, 30_000) if options.keys_files else None
     rows = figures(bench, made, lifecycle, peer)
-    say(made, rows, lifecycle, peer)
+    say(bench.runs, made, rows, lifecycle, peer)
     written = {
         "made": made,
         "figures": {row.name: {**dataclasses.asdict(row), "verdict": row.verdict()} for row in rows},
@@ -260,12 +207,26 @@ def main() -> None:
     (work / "figures.json").write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n")
 
 
-def say(made: dict[str, Any], rows: list[Figure], lifecycle: dict[str, Any] | None, peer: bool) -> None:
+def say(
+    runs: dict[str, list[Run]],
+    made: dict[str, Any],
+    rows: list[Figure],
+    lifecycle: dict[str, Any] | None,
+    peer: bool,
+) -> None:
     """Print the table and what one must know to read it."""
     print(
         f"Files of {made['records']:,} records and {made['xml_bytes'][0] / MB:.0f} MB of XML, made of "
         f"{made['distinct']:,} distinct ones; {os.cpu_count()} cores, Python {sys.version.split()[0]}."
     )
+    timed = [run for name, of in runs.items() if name not in UNTIMED for run in of]
+    loud = [run.others for run in timed if run.others > CALM_CORES]
+    if loud:
+        print(
+            f"{len(loud)} of {len(timed)} runs are too long: other processes kept {max(loud):.1f} cores busy."
+        )
+    if min(run.wall for run in runs["lxml"]) < 1:
+        print("The files are too small for the ratios to mean anything.")
     if made["indicative"]:
         print("Made of the bundled sample (BIOSHARDS_DATA is not set): these figures are only indicative.")
     if not peer:

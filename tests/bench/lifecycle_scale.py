@@ -52,7 +52,7 @@ def write_keys(work: Workspace, staged: list[Staged]) -> None:
             "version": pa.array(np.ones(rows, np.int16)),
             "position": pa.array(np.arange(rows, dtype=np.int32)),
             "deletes": pa.array(random.random(rows) < DELETED_SHARE),
-            "drop": pa.array(np.where(random.random(rows) < 0.3, "no-abstract", None)).cast(
+            "drop": pc.if_else(pa.array(random.random(rows) < 0.3), "no-abstract", None).cast(
                 STAGED_KEYS.field("drop").type
             ),
         }

@@ -33,6 +33,8 @@ class Run:
         cpu: user and system seconds of it and all processes under it.
         peak_mb: the most memory that any one of these processes held at a time.
         processes_mb: what the processes of the job held, each at its own peak, the first one first.
+        others: cores that the rest of the machine kept busy meanwhile; more than a little of one, and
+            the times are not worth much.
         output: its standard output.
     """
 
@@ -40,6 +42,7 @@ class Run:
     cpu: float
     peak_mb: float
     processes_mb: tuple[float, ...]
+    others: float
     output: str
 
 
@@ -55,13 +58,13 @@ def run(command: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) ->
         SystemExit: it failed; the message has the end of what it said.
     """
     with open(log, "wb") as errors:
-        started = time.perf_counter()
+        busy, started = _machine_busy(), time.perf_counter()
         process = subprocess.Popen(command, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=errors)
         sampler = _Sampler(process.pid)
         assert process.stdout is not None
         output = process.stdout.read().decode()
         _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - started
+        wall, busy = time.perf_counter() - started, _machine_busy() - busy
         process.returncode = os.waitstatus_to_exitcode(status)
         process.stdout.close()
         sampler.stop()
@@ -75,7 +78,15 @@ def run(command: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) ->
             f"{' '.join(command)[:300]} ended with {process.returncode}:\n{output[-1000:]}{said}"
         )
     peaks = tuple(sampler.peaks.values())
-    return Run(wall, cpu, max(peak, *peaks, 0.0), peaks, output)
+    return Run(wall, cpu, max(peak, *peaks, 0.0), peaks, max(0.0, busy - cpu) / wall, output)
+
+
+def _machine_busy() -> float:
+    """Seconds that all cores together were busy since the machine started, other guests' share too."""
+    user, nice, system, _idle, _waiting, irq, softirq, steal, *_ = (
+        int(ticks) for ticks in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    )
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def _orphans() -> Iterator[resource.struct_rusage]:
