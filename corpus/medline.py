@@ -98,7 +98,7 @@ _SELF_CLOSED = re.compile(r"<[^<>]*/>")
 
 
 def _usual(text: str) -> bool:
-    """Do the tags balance?  Each ``<x`` has a ``</x``, or ends in ``/>``.
+    """Do the tags balance?  Each ``<x>`` has a ``</x>``, or is closed itself: ``<x/>``.
 
     True for well-formed records (but a few with ``>`` in an attribute), false for most that are
     broken; where it is false, lxml decides.
@@ -227,8 +227,8 @@ def _inside(text: str, name: str, start: int, end: int) -> tuple[int, int] | Non
     return head + 1, close
 
 
-_PLAIN = r"([^<&\x00-\x08\x0b\x0c\x0e-\x1f]*)"
-"""Text without markup, entities and characters that XML forbids."""
+_PLAIN = r"([^<\x00-\x08\x0b\x0c\x0e-\x1f]*)"
+"""Text without markup and characters that XML forbids."""
 _TITLE = re.compile(rf"<ArticleTitle{_START}(?:/>|>{_PLAIN}</ArticleTitle\s*>)")
 _SEGMENT = re.compile(rf"\s*<AbstractText({_START})(?:/>|>{_PLAIN}</AbstractText\s*>)\s*")
 _ABSTRACT = re.compile(rf"<Abstract{_START}>")
@@ -244,7 +244,7 @@ def _title(text: str, start: int) -> tuple[str, int]:
         return "", start
     plain = _TITLE.match(text, opened)
     if plain:
-        return plain[1] or "", plain.end()
+        return _unescaped(plain[1] or ""), plain.end()
     closed = _close(text, "ArticleTitle", opened)[1]
     return _text(_tree(text[opened:closed])), closed
 
@@ -297,10 +297,8 @@ def _abstract(text: str, start: int, end: int) -> tuple[Section, ...]:
     sections = []
     while segment := _SEGMENT.match(text, at, end):
         label = _LABEL.match(segment[1]) if segment[1] else None
-        value = (label[1] or label[2]) if label else None
-        if value and "&" in value:
-            break
-        sections.append(_section(value, segment[2] or ""))
+        value = _unescaped(label[1] or label[2] or "") if label else None
+        sections.append(_section(value, _unescaped(segment[2] or "")))
         at = segment.end()
     if at != end and not _COPYRIGHT.fullmatch(text, at, end) and text[at:end].strip():
         sections = _marked_up(text[opened:after])
@@ -338,5 +336,10 @@ def _article_ids(text: str, data: int) -> dict[str, str]:
 
 
 def _unescaped(text: str) -> str:
-    """Flat text with its entities resolved; through lxml, so that only XML's own are."""
-    return text if "&" not in text else _tree(f"<x>{text}</x>").text or ""
+    """Flat text with its entities resolved: XML's own only, so that others are errors."""
+    if "&" not in text:
+        return text
+    rest = text.replace("&lt;", "<").replace("&gt;", ">")
+    if rest.count("&") == rest.count("&amp;"):
+        return rest.replace("&amp;", "&")
+    return _tree(f"<x>{text}</x>").text or ""

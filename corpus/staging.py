@@ -8,6 +8,7 @@ files are named by the source's MD5, so a file is read again only when its bytes
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import re
 import time
@@ -121,6 +122,19 @@ def _unreadable(error: OSError) -> BadFile:
     return BadFile("unreadable", f"cannot be read: {error.strerror or error}")
 
 
+@contextlib.contextmanager
+def _without_cycle_search() -> Iterator[None]:
+    """No search for reference cycles: documents have none, and it costs a twentieth of the time."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 class _Reading:
     """A source being read: a failing disk or connection makes it a bad file, not a failed run."""
 
@@ -149,6 +163,7 @@ class _Stager:
         """Stage the file; what the report says of it."""
         started = time.monotonic()
         with contextlib.ExitStack() as stack:
+            stack.enter_context(_without_cycle_search())
             try:
                 file = stack.enter_context(self._files.open(self._source.path))
             except OSError as error:
