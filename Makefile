@@ -19,7 +19,7 @@ test: lint
 lint: $(VENV)/.dev build/typing/bioshards
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	MYPYPATH=build/typing $(BIN)/mypy -p bioshards
+	MYPYPATH=build/typing:. $(BIN)/mypy -p bioshards -p tests
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_pubmed

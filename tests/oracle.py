@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 from pathlib import Path
+from typing import Any
 
 from lxml import etree
 
@@ -23,12 +24,12 @@ def order(path: Path) -> tuple[int, int, str, str]:
     return (int(year[1]) if year and "samp" in path.name else 999, 0, path.name, str(path))
 
 
-def root(path: Path) -> etree._Element:
+def root(path: Path) -> Any:
     data = path.read_bytes()
     return etree.fromstring(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data, PARSER)
 
 
-def words(element: etree._Element | None) -> list[str]:
+def words(element: Any) -> list[str]:
     return [] if element is None else "".join(element.itertext(etree.Element)).split()
 
 
@@ -46,7 +47,7 @@ class Oracle:
                 seen.add(identity)
                 self.apply(root(path))
 
-    def apply(self, top: etree._Element) -> None:
+    def apply(self, top: Any) -> None:
         here: dict[str, int] = {}
         for record in [top] if top.tag in ("PubmedArticle", "MedlineCitation") else top:
             if record.tag == "DeleteCitation":
@@ -65,13 +66,13 @@ class Oracle:
                     self.live[pmid.text] = self.text(citation)
                     self.facts[pmid.text] = self.other(record, citation)
 
-    def text(self, citation: etree._Element) -> tuple[list[str], list[str]]:
+    def text(self, citation: Any) -> tuple[list[str], list[str]]:
         abstract: list[str] = []
         for part in citation.findall("Article/Abstract/AbstractText"):
             abstract += words(part)
         return words(citation.find("Article/ArticleTitle")), abstract
 
-    def other(self, record: etree._Element, citation: etree._Element) -> dict[str, object]:
+    def other(self, record: Any, citation: Any) -> dict[str, object]:
         ids = {
             item.get("IdType"): item.text
             for item in reversed(record.findall("PubmedData/ArticleIdList/ArticleId"))

@@ -36,7 +36,7 @@ MATHML = "http://www.w3.org/1998/Math/MathML"
 
 
 def text_of(element: etree._Element | None) -> str:
-    return "" if element is None else "".join(element.itertext())
+    return "" if element is None else "".join(map(str, element.itertext()))
 
 
 def first_year(date: etree._Element | None) -> int | None:
@@ -160,7 +160,7 @@ def attribute(draw: st.DrawFn, name: str, value: str) -> str:
 
 
 @st.composite
-def element(draw: st.DrawFn, name: str, content: str, **attributes: str | None) -> str:
+def element(draw: st.DrawFn, /, name: str, content: str, **attributes: str | None) -> str:
     """An element with its attributes in any order and writing; one without content may be closed."""
     given_ = [(key, value) for key, value in attributes.items() if value is not None]
     start = name + "".join(draw(attribute(key, value)) for key, value in draw(st.permutations(given_)))
@@ -675,7 +675,7 @@ def refusal(record: str | bytes) -> BadRecord:
 
 
 OTHER_PMID = "<CommentsCorrections RefType='Cites'><PMID Version='1'>99</PMID></CommentsCorrections>"
-BROKEN = {
+BROKEN: dict[str, tuple[str | bytes, str]] = {
     "no PMID": (small(pmid_=""), "no-pmid"),
     "no PMID but another article's": (small(pmid_="", after=OTHER_PMID), "no-pmid"),
     "no citation": ("<PubmedArticle><PubmedData/></PubmedArticle>", "no-pmid"),
@@ -764,7 +764,8 @@ def test_a_broken_record_is_refused_by_name(what: str) -> None:
 
 
 def test_a_broken_record_is_refused_when_the_file_has_cut_it_too() -> None:
-    file = f"<PubmedArticleSet>{small()}{BROKEN['an open title'][0]}{small()}</PubmedArticleSet>".encode()
+    broken = str(BROKEN["an open title"][0])
+    file = f"<PubmedArticleSet>{small()}{broken}{small()}</PubmedArticleSet>".encode()
     cut = [record for _, record in records(io.BytesIO(file))]
     assert len(cut) == 3
     assert medline.parse(cut[0]) == medline.parse(cut[2])

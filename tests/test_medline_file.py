@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.corpus import medline_file, xml_blocks
-from bioshards.corpus.medline_file import BadFile, records
+from bioshards.corpus.medline_file import records
+from bioshards.corpus.xml_blocks import BadFile
 
 PROFILE = settings(
     derandomize=True,

@@ -6,6 +6,7 @@ import collections
 import glob
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,7 +114,7 @@ def test_each_file_alone_equals_the_oracle(tmp_path: Path) -> None:
         for (element, raw), record in zip(ours, top, strict=True):
             if element not in ("PubmedArticle", "MedlineCitation"):
                 continue
-            citation = record if record.tag == "MedlineCitation" else record.find("MedlineCitation")
+            citation: Any = record if record.tag == "MedlineCitation" else record.find("MedlineCitation")
             if not citation.findtext("PMID").isdecimal():
                 continue
             parsed = medline.parse(raw)

@@ -33,7 +33,7 @@ class _Object(io.BytesIO):
         super().close()
 
 
-class MemoryFileSystem(FileSystem):
+class MemoryFileSystem(FileSystem):  # type: ignore[misc]
     """``mem://`` paths."""
 
     @classmethod
