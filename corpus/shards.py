@@ -31,10 +31,6 @@ class Shard:
     sha256: str
 
 
-def _encoded(values: list[str] | list[str | None]) -> pa.Array:
-    return pa.array(values, pa.string()).dictionary_encode()
-
-
 def _listed(lists: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
     """Offsets and flat values of a list column."""
     offsets = [0]
@@ -51,14 +47,14 @@ def batch(documents: list[Document]) -> pa.RecordBatch:
     section_offsets, sections = _listed([document.sections for document in documents])
     columns = {
         "id": pa.array([document.id for document in documents], pa.string()),
-        "source": _encoded([document.source for document in documents]),
+        "source": pa.array([document.source for document in documents], pa.string()),
         "pmid": pa.array([document.pmid for document in documents], pa.int32()),
         "pmcid": pa.array([document.pmcid for document in documents], pa.string()),
         "doi": pa.array([document.doi for document in documents], pa.string()),
         "version": pa.array([document.version for document in documents], pa.int16()),
         "year": pa.array([document.year for document in documents], pa.int16()),
-        "language": _encoded([document.language for document in documents]),
-        "licence": _encoded([document.licence for document in documents]),
+        "language": pa.array([document.language for document in documents], pa.string()),
+        "licence": pa.array([document.licence for document in documents], pa.string()),
         "retracted": pa.array([document.retracted for document in documents], pa.bool_()),
         "title": pa.array([document.title for document in documents], pa.string()),
         "sentences": pa.ListArray.from_arrays(sentence_offsets, pa.array(sentences, pa.string())),
@@ -66,7 +62,7 @@ def batch(documents: list[Document]) -> pa.RecordBatch:
             section_offsets,
             pa.StructArray.from_arrays(
                 [
-                    _encoded([heading for heading, _ in sections]),
+                    pa.array([heading for heading, _ in sections], pa.string()),
                     pa.array([first for _, first in sections], pa.int32()),
                 ],
                 names=["heading", "first_sentence"],
@@ -74,7 +70,7 @@ def batch(documents: list[Document]) -> pa.RecordBatch:
         ),
         "origin": pa.StructArray.from_arrays(
             [
-                _encoded([document.file for document in documents]),
+                pa.array([document.file for document in documents], pa.string()),
                 pa.array([document.position for document in documents], pa.int32()),
             ],
             names=["file", "position"],

@@ -76,7 +76,9 @@ def test_every_record_is_kept_or_dropped_with_a_reason(reference: Path) -> None:
 
 
 def test_shards_open_memory_mapped_in_pyarrow_and_datasets(reference: Path) -> None:
+    before = pa.total_allocated_bytes()
     loaded = datasets.load_from_disk(str(reference))
+    assert pa.total_allocated_bytes() - before < 10_000
     assert {row["id"] for row in loaded} == set(documents(reference))
     assert loaded[0]["sentences"] == documents(reference)[loaded[0]["id"]]["sentences"]
     for shard in manifest(reference)["outputs"]:
