@@ -194,7 +194,12 @@ def _explained(error: Exception) -> str:
     what = re.sub(r" \[while running '.*", "", what).strip()
     if getattr(error, "errno", None) == errno.ENOSPC or os.strerror(errno.ENOSPC) in what:
         return "the disk is full. Free some space and run the same command again: it continues"
+    if "Channel closed" in what:
+        return (
+            "a worker process ended before its time, perhaps killed because memory ran out. Nothing is lost: "
+            "run the same command again to continue, with fewer --workers if memory is short"
+        )
     return (
-        f"the run failed: {kind}: {what}. What was done is kept; run the same command again to continue. "
-        "Where it failed is in .bioshards/error.log of the output, or shown with BIOSHARDS_TRACEBACK=1"
+        f"the run failed: {kind}: {what.rstrip('.')}. What was done is kept; run the same command again "
+        "to continue. Where it failed is in .bioshards/error.log of the output, or shown with BIOSHARDS_TRACEBACK=1"
     )

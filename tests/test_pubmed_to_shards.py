@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -312,7 +313,8 @@ def test_killed_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_path
     assert left == []
 
 
-def test_ctrl_c_stops_cleanly_and_the_next_run_continues(tmp_path: Path) -> None:
+def _begun(tmp_path: Path) -> tuple[list[str], subprocess.Popen[str]]:
+    """A run of two workers over four files that lasts a few seconds: its command, its process."""
     source = tmp_path / "in"
     source.mkdir()
     for number in range(1, 5):
@@ -320,7 +322,21 @@ def test_ctrl_c_stops_cleanly_and_the_next_run_continues(tmp_path: Path) -> None
         (source / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set(*records))
     command = [sys.executable, "-m", "bioshards.pipelines.cli", "run", "pubmed_to_shards", "--workers", "2"]
     command += ["--input", str(source), "--output", str(tmp_path / "out")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    return command, subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def _workers(session: int) -> list[int]:
+    """The worker processes of a session."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if b"sdk_worker_main" in path.read_bytes() and os.getsid(int(path.parent.name)) == session:
+                found.append(int(path.parent.name))
+    return found
+
+
+def test_ctrl_c_stops_cleanly_and_the_next_run_continues(tmp_path: Path) -> None:
+    command, process = _begun(tmp_path)
     deadline = time.monotonic() + 60
     while not list((tmp_path / "out" / ".bioshards" / "staged").glob("*.json")):
         assert time.monotonic() < deadline
@@ -333,6 +349,21 @@ def test_ctrl_c_stops_cleanly_and_the_next_run_continues(tmp_path: Path) -> None
     assert not (tmp_path / "out" / "manifest.json").exists()
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 0
+    assert len(documents(tmp_path / "out")) == 36_000
+
+
+def test_a_killed_worker_ends_the_run_with_a_clear_word(tmp_path: Path) -> None:
+    command, process = _begun(tmp_path)
+    staged = tmp_path / "out" / ".bioshards" / "staged"
+    deadline = time.monotonic() + 60
+    while not list(staged.glob(".tmp-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(_workers(process.pid)[-1], signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "a worker process ended before its time" in errors
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
     assert len(documents(tmp_path / "out")) == 36_000
 
 
