@@ -148,7 +148,9 @@ def _execute(job: Job, beams: Any, workers: int, runner_given: bool) -> None:
     def work() -> None:
         root = beam.Pipeline(runner=runner, options=beams)
         pipeline.build(root, job)
-        root.run().wait_until_finish()
+        state = root.run().wait_until_finish()
+        if state in ("FAILED", "CANCELLED"):
+            raise RuntimeError(f"the runner says the job {state.lower()}")
 
     log = None if "://" in job.work.output or workers == 1 else f"{job.work.folder}/error.log"
     with local.errors_to(log) as terminal:
@@ -165,6 +167,12 @@ def _execute(job: Job, beams: Any, workers: int, runner_given: bool) -> None:
 
 
 def _report(job: Job) -> int:
+    if not job.files.exists(job.work.outcome):
+        print(
+            "The job has published nothing yet: a dry run, or one that goes on without this command. "
+            f"It is finished when {job.work.manifest} is there."
+        )
+        return OK
     outcome = job.files.read_json(job.work.outcome)
     if outcome["problem"]:
         return _say(outcome["problem"], NOT_PUBLISHED)
@@ -201,5 +209,5 @@ def _explained(error: Exception) -> str:
         )
     return (
         f"the run failed: {kind}: {what.rstrip('.')}. What was done is kept; run the same command again "
-        "to continue. Where it failed is in .bioshards/error.log of the output, or shown with BIOSHARDS_TRACEBACK=1"
+        "to continue. BIOSHARDS_TRACEBACK=1, or .bioshards/error.log of the output, shows where it failed"
     )
