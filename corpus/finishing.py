@@ -74,12 +74,12 @@ def finish(
 ) -> Finished:
     """Write the final shards of the ``index``-th good source, unless they stand already."""
     verdicts = _verdicts(files, work, index, buckets)
-    print_ = lifecycle.fingerprint(verdicts)
+    digest = lifecycle.fingerprint(verdicts)
     report = work.report(name)
     if files.exists(report):
         before = files.read_json(report)
         standing = [*before["finished"]["shards"], *before["finished"]["dropped"]]
-        if before["fingerprint"] == print_ and all(
+        if before["fingerprint"] == digest and all(
             [found.size for found in files.find(f"{work.output}/{shard['file']}")] == [shard["bytes"]]
             for shard in standing
         ):
@@ -87,7 +87,7 @@ def finish(
     finished = _Finisher(files, work, name, verdicts).run(keep_dropped, max_bytes)
     files.write_json(
         report,
-        {"fingerprint": print_, "finished": {key: getattr(finished, key) for key in Finished.__slots__}},
+        {"fingerprint": digest, "finished": {key: getattr(finished, key) for key in Finished.__slots__}},
     )
     return finished
 

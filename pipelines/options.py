@@ -10,7 +10,7 @@ import argparse
 import difflib
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 BEAM_OPTIONS_HELP: Final = """\
@@ -49,7 +49,7 @@ def share(text: str) -> float:
     return value
 
 
-def at_least(lowest: int) -> type[int]:
+def at_least(lowest: int) -> Callable[[str], int]:
     """An argparse type: a whole number that is not below ``lowest``."""
 
     def number(text: str) -> int:
@@ -59,7 +59,7 @@ def at_least(lowest: int) -> type[int]:
         return value
 
     number.__name__ = "whole number"
-    return number  # type: ignore[return-value]
+    return number
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = pipeline.parser()
     try:
         options, rest = parser.parse_known_args(list(arguments))
-        return _run(parser, options, rest)
+        return _run(parser, options, rest, arguments)
     except SystemExit as left:  # --help
         return int(left.code or 0)
     except UsageError as error:
@@ -59,25 +59,41 @@ def _say(message: str, code: int) -> int:
     return code
 
 
-def _run(parser: Parser, options: Any, rest: Sequence[str]) -> int:
-    started = time.gmtime()
+def _run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
     runner_given = any(word.startswith("--runner") for word in rest)
     if not runner_given:
         logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
-    given = options.input or [pipeline.sample()]
-    files = _files([*given, options.output or ""])
-    rules = pipeline.rules_of(options)
     beams = beam_options(rest, parser, **_local_options(runner_given, options.workers)) if rest else None
     if not options.output:
         raise UsageError("--output DIR is missing: the folder to write")
     if "DataflowRunner" in " ".join(rest) and "://" not in options.output:
         raise UsageError(f"--output {options.output} is local; Dataflow's workers need gs://BUCKET/...")
-    found = sources.discover(files, given)
+    job = _job(options, arguments)
+    try:
+        workspace.check(job.files, job.work, job.config)
+    except OSError as error:
+        reason = error.strerror or error
+        raise WrongOutput(f"--output {job.work.output} cannot be written: {reason}") from error
+    with workspace.locked(job.work):
+        if workspace.finished(job.files, job.work, job.sources):
+            unchanged = f"its {len(job.sources)} input files are unchanged"
+            print(f"{job.work.output} is finished and {unchanged}: nothing to do.")
+            return OK
+        workspace.clear(job.files, job.work)
+        _execute(job, beams, options.workers, runner_given)
+        return _report(job)
+
+
+def _job(options: Any, arguments: Sequence[str]) -> Job:
+    """The job that the command line asks for, its inputs found."""
+    inputs = options.input or [pipeline.sample()]
+    files = _files([*inputs, options.output])
+    rules = pipeline.rules_of(options)
     output = options.output if "://" in options.output else os.path.abspath(options.output)
-    job = Job(
+    return Job(
         files=files,
         work=Workspace(output.rstrip("/")),
-        sources=found,
+        sources=sources.discover(files, inputs),
         rules=rules,
         keep_dropped=options.keep_dropped,
         max_shard_bytes=options.max_shard_mb * 1_000_000,
@@ -92,24 +108,10 @@ def _run(parser: Parser, options: Any, rest: Sequence[str]) -> int:
         },
         run={
             "bioshards": __version__,
-            "command": ["beam", "run", "pubmed_to_shards", *sys.argv[3:]],
-            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", started),
+            "command": ["beam", "run", "pubmed_to_shards", *arguments],
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         },
     )
-    try:
-        workspace.check(files, job.work, job.config)
-    except OSError as error:
-        raise WrongOutput(f"--output {output} cannot be written: {error.strerror or error}") from error
-    with workspace.locked(job.work):
-        if workspace.finished(files, job.work, found):
-            print(
-                f"{job.work.output} is finished and its {len(found)} input files are unchanged: "
-                "nothing to do."
-            )
-            return OK
-        workspace.clear(files, job.work)
-        _execute(job, beams, options.workers, runner_given)
-        return _report(job)
 
 
 def _files(paths: Sequence[str]) -> LocalFiles:

@@ -33,13 +33,11 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def run() -> Callable[..., int]:
     """``beam run pubmed_to_shards`` in this process, one worker unless said otherwise."""
 
     def call(*arguments: object) -> int:
-        words = ["run", "pubmed_to_shards", "--workers", "1", *map(str, arguments)]
-        monkeypatch.setattr(sys, "argv", ["beam", *words])
-        return cli.main(words)
+        return cli.main(["run", "pubmed_to_shards", "--workers", "1", *map(str, arguments)])
 
     return call
 
@@ -103,3 +101,12 @@ def pubmed_set(*records: str, deleted: tuple[int, ...] = ()) -> bytes:
 
 DATA = os.environ.get("BIOSHARDS_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="BIOSHARDS_DATA is not set: the real records are not here")
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample's output, dropped documents kept: what every other way of running must equal."""
+    output = tmp_path_factory.mktemp("reference") / "out"
+    done = beam("run", "pubmed_to_shards", "--workers", 1, "--keep-dropped", "--output", output)
+    assert done.returncode == 0, done.stderr
+    return output

@@ -1,0 +1,114 @@
+"""A run that is stopped, by whatever, loses nothing: the next one continues to the same bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import beam, citation, documents, pubmed_set, sums
+
+Run = Callable[..., int]
+
+
+@pytest.mark.timeout(600)
+def test_killed_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    """``kill -9`` at ten moments spread over the run, each time continued, over eight files."""
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    for number in range(1, 9):
+        records = [citation(number * 1000 + pmid, "Some words. And others here.") for pmid in range(1500)]
+        (inputs / f"pubmed26n{number:04d}.xml").write_bytes(
+            pubmed_set(*records, deleted=(number * 1000 - 7,))
+        )
+    command = ["run", "pubmed_to_shards", "--workers", "2", "--input", str(inputs), "--output"]
+    started = time.monotonic()
+    assert beam(*command, tmp_path / "whole").returncode == 0
+    lasts = time.monotonic() - started
+
+    chance = random.Random(7)
+    killed = 0
+    for attempt in range(10):
+        if attempt == 5:  # a second life: from nothing again
+            shutil.rmtree(tmp_path / "killed", ignore_errors=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bioshards.pipelines.cli", *command, str(tmp_path / "killed")],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            process.wait(timeout=chance.uniform(0.3, lasts * 0.98))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            killed += 1
+    assert killed >= 5
+    done = beam(*command, tmp_path / "killed")
+    assert done.returncode == 0, done.stderr
+    assert sums(tmp_path / "killed") == sums(tmp_path / "whole")
+    left = list((tmp_path / "killed").rglob(".tmp-*"))
+    assert left == []
+
+
+def _begun(tmp_path: Path) -> tuple[list[str], subprocess.Popen[str]]:
+    """A run of two workers over four files that lasts a few seconds: its command, its process."""
+    source = tmp_path / "in"
+    source.mkdir()
+    for number in range(1, 5):
+        records = [citation(number * 10_000 + pmid, "Some words here. " * 30) for pmid in range(9000)]
+        (source / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set(*records))
+    command = [sys.executable, "-m", "bioshards.pipelines.cli", "run", "pubmed_to_shards", "--workers", "2"]
+    command += ["--input", str(source), "--output", str(tmp_path / "out")]
+    return command, subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def _workers(session: int) -> list[int]:
+    """The worker processes of a session."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if b"sdk_worker_main" in path.read_bytes() and os.getsid(int(path.parent.name)) == session:
+                found.append(int(path.parent.name))
+    return found
+
+
+def test_ctrl_c_stops_cleanly_and_the_next_run_continues(tmp_path: Path) -> None:
+    command, process = _begun(tmp_path)
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "out" / ".bioshards" / "staged").glob("*.json")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "run the same command again to continue" in errors
+    assert "Traceback" not in errors
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode == 0
+    assert len(documents(tmp_path / "out")) == 36_000
+
+
+def test_a_killed_worker_ends_the_run_with_a_clear_word(tmp_path: Path) -> None:
+    command, process = _begun(tmp_path)
+    staged = tmp_path / "out" / ".bioshards" / "staged"
+    deadline = time.monotonic() + 60
+    while not list(staged.glob(".tmp-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(_workers(process.pid)[-1], signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "a worker process ended before its time" in errors
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    assert len(documents(tmp_path / "out")) == 36_000
