@@ -1,0 +1,206 @@
+"""Records that cannot be read, and deletions and books: each refused by name, nothing fetched."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from bioshards.corpus import medline
+from bioshards.corpus.medline import BadRecord
+from bioshards.corpus.medline_file import records
+from tests.medline_records import MATHML, OWN, PIECE, PROFILE, article_record, small
+
+# Errors
+
+
+def refusal(record: str | bytes) -> BadRecord:
+    with pytest.raises(BadRecord) as caught:
+        medline.parse(record.encode() if isinstance(record, str) else record)
+    return caught.value
+
+
+OTHER_PMID = "<CommentsCorrections RefType='Cites'><PMID Version='1'>99</PMID></CommentsCorrections>"
+BROKEN: dict[str, tuple[str | bytes, str]] = {
+    "no PMID": (small(pmid_=""), "no-pmid"),
+    "no PMID but another article's": (small(pmid_="", after=OTHER_PMID), "no-pmid"),
+    "no citation": ("<PubmedArticle><PubmedData/></PubmedArticle>", "no-pmid"),
+    "an empty record": ("<PubmedArticle/>", "no-pmid"),
+    "a PMID outside the citation": (
+        "<PubmedArticle><PMID>5</PMID><MedlineCitation/></PubmedArticle>",
+        "no-pmid",
+    ),
+    "a PMID of letters": (small(pmid_='<PMID Version="1">5-a</PMID>'), "bad-pmid"),
+    "an empty PMID": (small(pmid_='<PMID Version="1"> </PMID>'), "bad-pmid"),
+    "PMID zero": (small(pmid_='<PMID Version="1">0</PMID>'), "bad-pmid"),
+    "a negative PMID": (small(pmid_='<PMID Version="1">-5</PMID>'), "bad-pmid"),
+    "a PMID beyond 31 bits": (small(pmid_='<PMID Version="1">2147483648</PMID>'), "bad-pmid"),
+    "a PMID of thousands of digits": (small(pmid_=f"<PMID>{'9' * 9000}</PMID>"), "bad-pmid"),
+    "a PMID in foreign digits": (small(pmid_='<PMID Version="1">٤٢</PMID>'), "bad-pmid"),
+    "a version too high": (small(pmid_='<PMID Version="10000">5</PMID>'), "bad-version"),
+    "a version in foreign digits": (small(pmid_='<PMID Version="٤">5</PMID>'), "bad-version"),
+    "a version of letters": (small(pmid_='<PMID Version="one">5</PMID>'), "bad-version"),
+    "an empty version": (small(pmid_='<PMID Version="">5</PMID>'), "bad-version"),
+    "a broken byte": (small().encode().replace(b"title.", b"title\xff"), "invalid-utf-8"),
+    "a broken byte in what is not read": (small().encode().replace(b"Doe", b"D\xe9"), "invalid-utf-8"),
+    "an open title": (small(title="<ArticleTitle>A title."), "malformed-xml"),
+    "an open abstract": (
+        small(abstract_="<Abstract><AbstractText>Some text.</AbstractText>"),
+        "malformed-xml",
+    ),
+    "an open segment": (small(abstract_="<Abstract><AbstractText>Some text.</Abstract>"), "malformed-xml"),
+    "an open inline element": (small(title="<ArticleTitle>A <i>title.</ArticleTitle>"), "malformed-xml"),
+    "crossed inline elements": (
+        small(title="<ArticleTitle><i>A <b>title</i>.</b></ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "crossed elements in a segment": (
+        small(abstract_="<Abstract><AbstractText><i>A <b>x</i>.</b></AbstractText></Abstract>"),
+        "malformed-xml",
+    ),
+    "an open element that is not read": (small().replace("</LastName>", ""), "malformed-xml"),
+    "an end tag too many": (small().replace("</LastName>", "</LastName></Initials>"), "malformed-xml"),
+    "an unknown entity in the title": (
+        small(title="<ArticleTitle>&alpha;-helix</ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "an unknown entity in a segment": (
+        small(abstract_="<Abstract><AbstractText>5 &micro;g</AbstractText></Abstract>"),
+        "malformed-xml",
+    ),
+    "an unknown entity in a label": (
+        small(abstract_="<Abstract><AbstractText Label='&alpha;'>x</AbstractText></Abstract>"),
+        "malformed-xml",
+    ),
+    "an unknown entity in an id": (
+        small(data=f"<PubmedData>{OWN.replace('own', '&alpha;')}</PubmedData>"),
+        "malformed-xml",
+    ),
+    "a bare ampersand in the title": (small(title="<ArticleTitle>AT&T</ArticleTitle>"), "malformed-xml"),
+    "a bare ampersand in a segment": (
+        small(abstract_="<Abstract><AbstractText>Q & A</AbstractText></Abstract>"),
+        "malformed-xml",
+    ),
+    "a forbidden character by number": (
+        small(title="<ArticleTitle>a&#1;b</ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "a forbidden character in the title": (
+        small(title="<ArticleTitle>a\x01b</ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "a prefix that is declared nowhere": (
+        small(title="<ArticleTitle><foo:bar>x</foo:bar></ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "a formula that is not closed": (
+        small(title="<ArticleTitle><mml:math><mml:mi>x</mml:math></ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "a tag without its bracket": (small(title="<ArticleTitle>x<i/</ArticleTitle>"), "malformed-xml"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_record_is_refused_by_name(what: str) -> None:
+    record, reason = BROKEN[what]
+    error = refusal(record)
+    assert error.reason == reason
+    assert error.detail
+
+
+def test_a_broken_record_is_refused_when_the_file_has_cut_it_too() -> None:
+    broken = str(BROKEN["an open title"][0])
+    file = f"<PubmedArticleSet>{small()}{broken}{small()}</PubmedArticleSet>".encode()
+    cut = [record for _, record in records(io.BytesIO(file))]
+    assert len(cut) == 3
+    assert medline.parse(cut[0]) == medline.parse(cut[2])
+    assert refusal(cut[1]).reason == "malformed-xml"
+
+
+def without_false_ends(record: str) -> str:
+    """The record without comments and sections, and with ``/>`` only where it ends a tag."""
+    return PIECE.sub(
+        lambda found: (
+            found["tag"][:-2].replace("/>", "/&gt;") + found["tag"][-2:]
+            if found["tag"]
+            else "/&gt;"
+            if found[0] == "/>"
+            else ""
+        ),
+        record,
+    )
+
+
+@settings(PROFILE, max_examples=150)
+@given(article_record(), st.data())
+def test_an_end_tag_left_out_anywhere_is_found(record: str, choice: st.DataObject) -> None:
+    whole = without_false_ends(record)
+    ends = [found.span() for found in PIECE.finditer(whole) if (found["tag"] or "").startswith("</")]
+    start, end = choice.draw(st.sampled_from(ends))
+    broken = whole[:start] + whole[end:]
+    with pytest.raises(etree.XMLSyntaxError):
+        etree.fromstring(f'<x xmlns:mml="{MATHML}">{broken}</x>')
+    assert refusal(broken).reason in ("malformed-xml", "bad-pmid")
+
+
+@pytest.mark.parametrize(
+    "end", ["</Language>", "</PublicationType>", "</LastName>", "</Year>", "</AbstractText>"]
+)
+def test_an_end_tag_left_out_is_found_beside_text_that_looks_like_one(end: str) -> None:
+    record = small(title="<ArticleTitle>a /> b</ArticleTitle>")
+    assert end in record
+    assert refusal(record.replace(end, "")).reason == "malformed-xml"
+
+
+# PMIDs of deletions and books
+
+
+def test_a_deletion_names_all_its_pmids() -> None:
+    record = (
+        b"<DeleteCitation>\n<PMID Version='1'>7</PMID><!-- x -->"
+        b'<PMID Version="2"> 8 </PMID><PMID>9</PMID>\n</DeleteCitation>'
+    )
+    assert medline.pmids(record) == [(7, 1), (8, 2), (9, 1)]
+    assert medline.pmids(b"<DeleteDocument><PMID Version='1'>7</PMID></DeleteDocument>") == [(7, 1)]
+    assert medline.pmids(b"<DeleteCitation/>") == []
+
+
+BOOK = "<BookDocument><PMID Version='3'>31</PMID><Ref><PMID>99</PMID></Ref>{}</BookDocument>"
+
+
+def test_a_book_gives_its_own_pmid_only() -> None:
+    chapter = BOOK.format("<ReferenceList><PMID>98</PMID></ReferenceList>")
+    assert medline.pmids(chapter.encode()) == [(31, 3)]
+    data = "<PubmedBookData><PMID>97</PMID></PubmedBookData>"
+    assert medline.pmids(f"<PubmedBookArticle>{chapter}{data}</PubmedBookArticle>".encode()) == [(31, 3)]
+    assert medline.pmids(f"<PubmedBookArticle>{data}</PubmedBookArticle>".encode()) == []
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (b"<DeleteCitation><PMID>7</PMID><PMID>x</PMID></DeleteCitation>", "bad-pmid"),
+        (b"<DeleteCitation><PMID/></DeleteCitation>", "bad-pmid"),
+        (b"<DeleteCitation><PMID Version='x'>7</PMID></DeleteCitation>", "bad-version"),
+        (b"<DeleteCitation><PMID Version='10000'>7</PMID></DeleteCitation>", "bad-version"),
+        (b"<DeleteCitation><PMID>7</DeleteCitation>", "malformed-xml"),
+        (b"<DeleteCitation>&x;<PMID>7</PMID></DeleteCitation>", "malformed-xml"),
+        (b"<DeleteCitation>\xff<PMID>7</PMID></DeleteCitation>", "invalid-utf-8"),
+    ],
+)
+def test_a_broken_deletion_is_refused_by_name(record: bytes, reason: str) -> None:
+    with pytest.raises(BadRecord) as caught:
+        medline.pmids(record)
+    assert caught.value.reason == reason
+
+
+def test_an_external_entity_is_never_fetched() -> None:
+    record = '<!DOCTYPE PubmedArticle [<!ENTITY e SYSTEM "file:///etc/hostname">]>' + small(
+        title="<ArticleTitle>&e;</ArticleTitle>"
+    )
+    with pytest.raises(BadRecord):
+        medline.parse(record.encode())
