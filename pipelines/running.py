@@ -63,12 +63,17 @@ def _run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[
     runner_given = any(word.startswith("--runner") for word in rest)
     if not runner_given:
         logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
-    beams = beam_options(rest, parser, **_local_options(runner_given, options.workers)) if rest else None
+    inputs = options.input or [pipeline.sample()]
+    remote = any("://" in path for path in [*inputs, options.output or ""])
+    beams = None  # made later where neither options nor paths need them before, as Beam is slow to import
+    if rest or remote:
+        beams = beam_options(rest, parser, **_local_options(runner_given, options.workers))
     if not options.output:
         raise UsageError("--output DIR is missing: the folder to write")
     if "DataflowRunner" in " ".join(rest) and "://" not in options.output:
         raise UsageError(f"--output {options.output} is local; Dataflow's workers need gs://BUCKET/...")
-    job = _job(options, arguments)
+    files = _remote_files([*inputs, options.output], beams) if remote else LocalFiles()
+    job = _job(options, arguments, files, inputs)
     try:
         workspace.check(job.files, job.work, job.config)
     except OSError as error:
@@ -84,10 +89,8 @@ def _run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[
         return _report(job)
 
 
-def _job(options: Any, arguments: Sequence[str]) -> Job:
+def _job(options: Any, arguments: Sequence[str], files: LocalFiles, inputs: Sequence[str]) -> Job:
     """The job that the command line asks for, its inputs found."""
-    inputs = options.input or [pipeline.sample()]
-    files = _files([*inputs, options.output])
     rules = pipeline.rules_of(options)
     output = options.output if "://" in options.output else os.path.abspath(options.output)
     return Job(
@@ -108,17 +111,30 @@ def _job(options: Any, arguments: Sequence[str]) -> Job:
         },
         run={
             "bioshards": __version__,
-            "command": ["beam", "run", "pubmed_to_shards", *arguments],
+            "command": ["beam", "run", "pubmed_to_shards", *_without_secrets(arguments)],
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         },
     )
 
 
-def _files(paths: Sequence[str]) -> LocalFiles:
-    if not any("://" in path for path in paths):
-        return LocalFiles()
-    from .storage import AnyFiles, supported
+_SECRET = re.compile(r"(--\w*(?:key|secret|token|password)\w*)(=.*)?", re.IGNORECASE)
 
+
+def _without_secrets(arguments: Sequence[str]) -> list[str]:
+    """The arguments as a manifest may show them: no access keys, passwords and tokens."""
+    shown: list[str] = []
+    hide = False
+    for word in arguments:
+        secret = _SECRET.fullmatch(word)
+        shown.append("***" if hide else f"{secret[1]}=***" if secret and secret[2] else word)
+        hide = bool(secret and not secret[2])
+    return shown
+
+
+def _remote_files(paths: Sequence[str], beams: Any) -> LocalFiles:
+    from .storage import AnyFiles, configure, supported
+
+    configure(beams)
     for path in paths:
         if "://" in path and not supported(path):
             raise UsageError(

@@ -13,12 +13,18 @@ from typing import BinaryIO, cast
 
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
 
 from bioshards.corpus.files import TEMPORARY, Found, LocalFiles
 
 
 def _remote(path: str) -> bool:
     return "://" in path
+
+
+def configure(options: PipelineOptions) -> None:
+    """Give the file systems of this process their options (``--s3_endpoint_url`` ...)."""
+    FileSystems.set_options(options)
 
 
 def supported(path: str) -> bool:

@@ -157,6 +157,16 @@ def test_calls_are_the_same_as_for_local_files(tmp_path: Path) -> None:
         assert files.names(folder) == ["b.txt"]
 
 
+def test_no_credentials_get_into_the_manifest(run: Callable[..., int], tmp_path: Path) -> None:
+    secrets = ("--s3_access_key_id=AKIA", "--s3_secret_access_key", "hunter2", "--s3_session_token=tick")
+    assert run("--output", tmp_path, *secrets) == 0
+    text = (tmp_path / "manifest.json").read_text()
+    for word in ("AKIA", "hunter2", "tick"):
+        assert word not in text
+    assert "--s3_secret_access_key" in text
+    assert str(tmp_path) in text
+
+
 def test_a_store_without_its_package_says_what_to_install(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
