@@ -77,7 +77,9 @@ def _workers(session: int) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            if b"sdk_worker_main" in path.read_bytes() and os.getsid(int(path.parent.name)) == session:
+            program, *rest = path.read_bytes().split(b"\0")
+            ours = b"python" in program and any(b"sdk_worker_main" in word for word in rest)
+            if ours and os.getsid(int(path.parent.name)) == session:
                 found.append(int(path.parent.name))
     return found
 
