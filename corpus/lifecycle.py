@@ -61,7 +61,7 @@ def decide(sources: Iterable[Callable[[], pa.Table]], bucket: int, buckets: int)
             pmids = keys["pmid"]
             rest = pc.subtract(pmids, pc.multiply(pc.divide(pmids, buckets), buckets))
             keys = keys.filter(pc.equal(rest, bucket))
-        parts.append(keys.append_column("source", pa.array([index], pa.int32()).take(_zeros(keys))))
+        parts.append(keys.append_column("source", pa.repeat(pa.scalar(index, pa.int32()), keys.num_rows)))
     count = len(parts)
     if not parts:
         return
@@ -69,11 +69,7 @@ def decide(sources: Iterable[Callable[[], pa.Table]], bucket: int, buckets: int)
     del parts
     dead = _dead(keys).sort_by([("source", "ascending"), ("position", "ascending")]).combine_chunks()
     del keys
-    counted = {
-        row["source"]: row["count"]
-        for row in dead["source"].value_counts().to_pylist()
-        for row in [{"source": row["values"], "count": row["counts"]}]
-    }
+    counted = {found["values"]: found["counts"] for found in dead["source"].value_counts().to_pylist()}
     start = 0
     for index in range(count):
         rows = dead.slice(start, counted.get(index, 0)).combine_chunks()
@@ -88,10 +84,6 @@ def fingerprint(verdicts: pa.Table) -> str:
     for batch in plain.combine_chunks().to_batches():
         digest.update(batch.serialize())
     return digest.hexdigest()[:16]
-
-
-def _zeros(table: pa.Table) -> pa.Array:
-    return pa.nulls(table.num_rows, pa.int32()).fill_null(0)
 
 
 def _dead(keys: pa.Table) -> pa.Table:
@@ -125,7 +117,7 @@ def _dead(keys: pa.Table) -> pa.Table:
 
 
 def _with_reason(records: pa.Table, reason: int) -> pa.Table:
-    reasons = pa.nulls(records.num_rows, pa.int8()).fill_null(reason)
+    reasons = pa.repeat(pa.scalar(reason, pa.int8()), records.num_rows)
     return records.select(["source", "position"]).append_column("reason", reasons)
 
 

@@ -3,7 +3,7 @@
 Of a record's many kilobytes (authors, MeSH, hundreds of references) a corpus reads a few elements.
 They are found where the DTD (pubmed_250101.dtd; older ones alike) puts them: by direct child path
 only, for ``PMID`` and ``ArticleIdList`` also occur in the records' lists of *cited* papers.  Text
-without markup is taken as it stands; an element with inline markup or entities goes through lxml.
+without markup is taken as it stands; a title or abstract with inline markup goes through lxml.
 A record that is unusual in any way (see :func:`_usual`) is first written out anew by lxml, which
 also refuses it where it is not well-formed.
 
@@ -162,7 +162,7 @@ def _citation(text: str) -> Citation:
     start = number.end()
     dated = text.find("<PubDate", start)
     date = _DATE.match(text, dated) if dated >= 0 else None
-    title, after_title = _title(text, date.end() if date else start)
+    title, after_title = _title(text, start)
     languages, after_languages = _languages(text, after_title)
     abstract = _abstract(text, after_title, after_languages if languages else len(text))
     types, after_types = _types(text, after_languages)

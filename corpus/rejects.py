@@ -6,26 +6,20 @@ import base64
 import collections
 import contextlib
 import json
-from collections.abc import Iterator
 from typing import BinaryIO
 
 from .files import LocalFiles
 from .medline import BadRecord
 
 
-class Rejects:
-    """The rejected records of a file, as JSON lines written when the first one comes."""
+class Rejects(contextlib.ExitStack):
+    """The rejected records of a file, as JSON lines; the file is there only if there are any."""
 
-    def __init__(self, files: LocalFiles, path: str, stack: contextlib.ExitStack) -> None:
-        self._files, self._path, self._stack = files, path, stack
+    def __init__(self, files: LocalFiles, path: str) -> None:
+        super().__init__()
+        self._files, self._path = files, path
         self._out: BinaryIO | None = None
         self.reasons: collections.Counter[str] = collections.Counter()
-
-    @classmethod
-    @contextlib.contextmanager
-    def opened(cls, files: LocalFiles, path: str) -> Iterator[Rejects]:
-        with contextlib.ExitStack() as stack:
-            yield cls(files, path, stack)
 
     def add(self, file: str, position: int, xml: bytes, bad: BadRecord) -> None:
         """Keep a record: its raw bytes as text where they are UTF-8, else in base 64."""
@@ -36,6 +30,6 @@ class Rejects:
         except UnicodeDecodeError:
             entry["raw_base64"] = base64.b64encode(xml).decode()
         if self._out is None:
-            self._out = self._stack.enter_context(self._files.write(self._path))
+            self._out = self.enter_context(self._files.write(self._path))
         self._out.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
         self.reasons[bad.reason] += 1

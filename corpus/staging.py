@@ -168,9 +168,8 @@ class _Stager:
                 file = stack.enter_context(self._files.open(self._source.path))
             except OSError as error:
                 raise _unreadable(error) from error
-            self._rejects = stack.enter_context(
-                Rejects.opened(self._files, self._work.staged(self._name, "rejected.jsonl"))
-            )
+            rejected = self._work.staged(self._name, "rejected.jsonl")
+            self._rejects = stack.enter_context(Rejects(self._files, rejected))
             self._write_documents(_Reading(file))
         if [found.stamp for found in self._files.find(self._source.path)] != [self._source.stamp]:
             raise BadFile("changed", "it changed while it was read; run again when it is at rest")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, Protocol
 
 BLOCK_BYTES: Final = 1 << 18
@@ -60,21 +60,17 @@ def _unpacked(file: Readable) -> Iterator[bytes]:
         raise BadFile("empty-file", "the file has no bytes")
     if len(block) == 1:  # a reader may give less than it is asked for; the magic has two bytes
         block += file.read(BLOCK_BYTES)
-    if block[:2] != b"\x1f\x8b":
-        unpack: Callable[[bytes], Iterator[bytes]] = lambda data: iter((data,))  # noqa: E731
-        finish: Callable[[], None] = lambda: None  # noqa: E731
-    else:
-        gunzip = _Gunzip()
-        unpack, finish = gunzip.blocks, gunzip.finish
+    gunzip = _Gunzip() if block[:2] == b"\x1f\x8b" else None
     total = 0
     while block:
-        for piece in unpack(block):
+        for piece in gunzip.blocks(block) if gunzip else (block,):
             total += len(piece)
             if total > MAX_FILE_BYTES:
                 raise BadFile("too-large", f"more than {MAX_FILE_BYTES >> 30} GiB of XML")
             yield piece
         block = file.read(BLOCK_BYTES)
-    finish()
+    if gunzip:
+        gunzip.finish()
 
 
 class _Gunzip:
@@ -149,7 +145,7 @@ def _text_of_markup(found: re.Match[bytes]) -> bytes:
 def _plain(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The blocks without comments and processing instructions, and CDATA as escaped text.
 
-    A DOCTYPE is left for :func:`_prolog`.  What is begun at the end of a block waits for the next.
+    A DOCTYPE is left as it stands.  What is begun at the end of a block waits for the next.
     """
     held = b""
     for block in blocks:

@@ -52,8 +52,10 @@ class Progress:
         seconds = time.monotonic() - self._started
         new = len(self._done) - self._before
         left = self._total - len(self._done)
-        eta = f", {_clock(left * seconds / new)} left" if new and left > 0 else ""
-        eta = eta if left > 0 else ", finishing the shards"
+        if left <= 0:
+            eta = ", finishing the shards"
+        else:
+            eta = f", {_clock(left * seconds / new)} left" if new else ""
         rate = f", {self._records / seconds:,.0f} records/s" if self._records else ""
         print(f"\r\033[K{len(self._done)}/{self._total} files{rate}{eta}", end="", file=self._out, flush=True)
 

@@ -46,6 +46,13 @@ def test_a_small_record_is_read_whole() -> None:
     )
 
 
+def test_a_title_before_the_journal_is_not_lost() -> None:
+    date = "<Journal><JournalIssue><PubDate><Year>2001</Year></PubDate></JournalIssue></Journal>"
+    title = "<ArticleTitle>First.</ArticleTitle>"
+    record = "<MedlineCitation><PMID>5</PMID><Article>{}<Language>eng</Language></Article></MedlineCitation>"
+    assert read(record.format(title + date)) == read(record.format(date + title))
+
+
 def test_a_record_of_nothing_but_a_pmid_is_read() -> None:
     assert read("<MedlineCitation><PMID>8</PMID></MedlineCitation>") == Citation(
         8, 1, "", (), None, (), (), False, None, None
