@@ -225,6 +225,8 @@ def _explained(error: Exception) -> str:
             "a worker process ended before its time, perhaps killed because memory ran out. Nothing is lost: "
             "run the same command again to continue, with fewer --workers if memory is short"
         )
+    if kind.endswith("FutureTimeoutError"):
+        return "the runner's job service does not answer. Look at --job_endpoint, and whether it is running"
     return (
         f"the run failed: {kind}: {what.rstrip('.')}. What was done is kept; run the same command again "
         "to continue. BIOSHARDS_TRACEBACK=1, or .bioshards/error.log of the output, shows where it failed"

@@ -290,6 +290,21 @@ def test_list_and_help_do_not_wait_for_beam() -> None:
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+def test_a_job_service_that_is_not_there_is_named(
+    run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import grpc
+
+    from bioshards.pipelines import pubmed_to_shards
+
+    def unanswered(*_: object) -> None:
+        raise grpc.FutureTimeoutError
+
+    monkeypatch.setattr(pubmed_to_shards, "build", unanswered)
+    assert run("--output", tmp_path) == 1
+    assert "Look at --job_endpoint" in capsys.readouterr().err
+
+
 def test_a_failure_in_a_worker_process_is_told_in_a_line(tmp_path: Path) -> None:
     """Not Beam's pages of traceback: the folder of the staged files is a file, so writing fails."""
     output = tmp_path / "out"
