@@ -11,7 +11,7 @@ from typing import Final
 
 from .document import HEADING_SEPARATOR, Document
 from .medline import Citation
-from .sentences import split_clean
+from .sentences import one_line, split_clean
 
 REASONS: Final = (
     "deleted",
@@ -120,18 +120,6 @@ def document(citation: Citation, rules: Rules, file: str, position: int) -> tupl
         characters=sum(map(len, sentences)),
     )
     return _reason(citation, rules, bool(title), abstract_words), shaped
-
-
-def one_line(text: str) -> str:
-    """The text with each run of white space as one blank, and none at its ends."""
-    # Most text is so already, and seeing that takes a third of the time of splitting it.
-    if text.isascii():
-        plain = "\n" not in text and "\t" not in text and "\r" not in text
-    else:
-        plain = text.isprintable()
-    if plain and "  " not in text and text[:1] != " " != text[-1:]:
-        return text
-    return " ".join(text.split())
 
 
 def _words(line: str) -> int:

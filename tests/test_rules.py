@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.medline import Citation, Section
 from bioshards.corpus.presets import PRESETS
-from bioshards.corpus.rules import REASONS, Rules, document, one_line
+from bioshards.corpus.rules import REASONS, Rules, document
+from bioshards.corpus.sentences import one_line
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 

@@ -1,0 +1,72 @@
+"""Fit the sentence splitter's weights: ``python -m tests.bench.fit_sentences``, with BIOSHARDS_DATA set.
+
+A logistic regression on the marks that the splitter does not settle at once, of the four fifths of
+CRAFT and GENIA that are not held out and of our own paragraphs, each of these counted several times.
+Run it again whenever sentence_words.py or ``features`` changes; the same input gives the same file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from bioshards.corpus.sentence_model import CAPITALS, SETTLED, Kinds, features, kinds
+from bioshards.corpus.sentences import CANDIDATE, one_line
+
+from .sentence_gold import Paragraph, craft, genia, held_out, invented
+
+ROOT: Final = Path(__file__).parent.parent.parent
+OURS: Final = 2
+"""How often each of our own paragraphs counts."""
+SMALLEST: Final = 0.1
+"""Weights nearer to 0 are left out."""
+
+HEADER: Final = """\
+# Weights of features (sentence_model.py), fitted by tests/bench/fit_sentences.py; in sum above 0: the end.
+"""
+
+
+def undecided(paragraph: Paragraph) -> Iterator[tuple[Kinds, bool]]:
+    """What the model sees of each mark that is not settled, and whether a sentence ends there."""
+    text = one_line(paragraph.text)
+    start = read = characters = 0
+    for match in CANDIDATE.finditer(text):
+        stop, after = match.span()
+        characters += len(text[read:after].replace(" ", ""))
+        read = after
+        is_end = characters in paragraph.ends
+        found = kinds(text, start, stop, after)
+        if found[1] not in SETTLED or text[after] not in CAPITALS:
+            yield found, is_end
+        if is_end:
+            start = after
+
+
+def fit(paragraphs: Iterable[Paragraph]) -> list[tuple[str, float]]:
+    """(feature, weight) of each that matters, by name."""
+    seen = [case for paragraph in paragraphs for case in undecided(paragraph)]
+    rows = DictVectorizer()
+    matrix = rows.fit_transform([dict.fromkeys(features(found), 1) for found, _ in seen])
+    model = LogisticRegression(max_iter=5000).fit(matrix, [is_end for _, is_end in seen])
+    weights = dict(zip(rows.get_feature_names_out(), model.coef_[0], strict=True))
+    kept = [(name, float(weight)) for name, weight in weights.items() if abs(weight) >= SMALLEST]
+    return [("always", float(model.intercept_[0])), *sorted(kept)]
+
+
+def main() -> None:
+    """Fit and write the file."""
+    folder = Path(os.environ["BIOSHARDS_DATA"]) / "sentences"
+    marked = [part for part in [*craft(folder), *genia(folder)] if not held_out(part.document)]
+    weights = fit([*marked, *(invented(ROOT / "tests" / "sentences.txt") * OURS)])
+    lines = [f"{weight:.1f}\t{feature}\n" for feature, weight in weights]
+    (ROOT / "corpus" / "sentence_weights.tsv").write_text(HEADER + "".join(lines), encoding="utf-8")
+    print(f"{len(weights)} weights")
+
+
+if __name__ == "__main__":
+    main()
