@@ -14,16 +14,15 @@ from typing import Final
 from .sentence_model import CAPITALS, ENDS, SETTLED, kinds
 from .sentence_words import BEFORE
 
-CANDIDATE: Final = re.compile(
-    r"""
-    [.!?]
-    (?: ["'”’)\]*†‡]* (?: \ ?\[\d[\d,\ –-]*\] (?=\ [A-Z]) )?     # "..." (...). [12] Then
+_CLOSED: Final = r"""
+    (?: ["'”’)\]*†‡]* (?: \ ?\[\d[\d,\ –-]*\] (?=\ [A-Z]) )?   # "..." (...). [12] Then
       | (?<=[a-z)\]]\.) \d{1,3} (?:[,–-]\d{1,3})* (?=\ [A-Z])  # superscripts: was shown.12,13 Then
     )
-    \ """,
-    re.VERBOSE,
-)
+    \ """
+CANDIDATE: Final = re.compile(rf"[.!?] {_CLOSED}", re.VERBOSE)
 """What may end a sentence: a mark, what is closed after it, and citations set after it."""
+_FULL_STOP: Final = re.compile(rf"\. {_CLOSED}", re.VERBOSE)
+"""The same of full stops only: twice as fast, as one character can be searched for."""
 
 _PARAGRAPH: Final = re.compile(r"\n\s*\n")
 
@@ -81,7 +80,8 @@ def ends(text: str) -> list[int]:
     """Where the sentences of such a line end, but the last: offsets of the blanks after them."""
     found = []
     start = 0
-    for match in CANDIDATE.finditer(text):
+    candidate = CANDIDATE if "?" in text or "!" in text else _FULL_STOP
+    for match in candidate.finditer(text):
         stop, after = match.span()
         before = BEFORE[text[text.rfind(" ", start, stop) + 1 or start : stop]]
         if (before in SETTLED and text[after] in CAPITALS) or ENDS[kinds(text, start, stop, after)]:
