@@ -7,22 +7,25 @@ update file costs the shards it touches and no more.
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import lifecycle, shards
+from . import duplicates, lifecycle, shards
 from .document import SCHEMA
 from .files import LocalFiles
 from .staging import Staged, ordered
 from .workspace import Workspace
 
-DROPPED_SCHEMA = SCHEMA.append(pa.field("reason", pa.string(), nullable=False))
-"""The documents kept aside by ``--keep-dropped``: the same columns and why."""
+DROPPED_SCHEMA = SCHEMA.append(pa.field("reason", pa.string(), nullable=False)).append(
+    pa.field("duplicate_of", pa.string())
+)
+"""The documents kept aside by ``--keep-dropped``: the same columns, why, and what a duplicate repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +52,37 @@ def good_names(staged: list[Staged]) -> list[str]:
     return [source.name for source in ordered(staged)[0] if source.name]
 
 
-def decide(files: LocalFiles, work: Workspace, staged: list[Staged], bucket: int, buckets: int) -> int:
-    """Write one bucket's verdicts, a batch per source in order, for :func:`finish` to pick from."""
+def decide(files: LocalFiles, work: Workspace, staged: list[Staged], bucket: int, buckets: int) -> str:
+    """Write one bucket's verdicts, a batch per source in order, for :func:`finish` to pick from.
+
+    Returns:
+        The file they are in.
+    """
 
     def keys(name: str) -> pa.Table:
-        with files.open(work.staged(name, "keys")) as file, pa.ipc.open_stream(file) as stream:
-            return stream.read_all().select(lifecycle.KEYS.names)
+        return _staged_rows(files, work.staged(name, "keys")).select(lifecycle.KEYS.names)
 
-    good = good_names(staged)
-    with files.write(work.verdicts(bucket)) as out, pa.ipc.new_file(out, lifecycle.VERDICTS) as verdicts:
-        for batch in lifecycle.decide([functools.partial(keys, name) for name in good], bucket, buckets):
-            verdicts.write_batch(batch)
-    return bucket
+    sources = [functools.partial(keys, name) for name in good_names(staged)]
+    return _write_verdicts(files, work.verdicts(bucket), lifecycle.decide(sources, bucket, buckets))
+
+
+def decide_duplicates(
+    files: LocalFiles, work: Workspace, staged: list[Staged], decided: list[str], bucket: int, buckets: int
+) -> str:
+    """Write one bucket's verdicts on documents that repeat another, as :func:`decide` writes its own.
+
+    Args:
+        decided: the files of all verdicts of :func:`decide`; what these drop repeats nothing.
+    """
+    with _opened(files, decided) as readers:
+
+        def living(index: int, name: str) -> pa.Table:
+            digests = _staged_rows(files, work.staged(name, "digests"))
+            dead = _verdicts(readers, index)["position"]
+            return digests.filter(pc.invert(pc.is_in(digests["position"], value_set=dead)))
+
+        sources = [functools.partial(living, *numbered) for numbered in enumerate(good_names(staged))]
+        return _write_verdicts(files, work.duplicates(bucket), duplicates.decide(sources, bucket, buckets))
 
 
 def finish(
@@ -68,12 +90,17 @@ def finish(
     work: Workspace,
     name: str,
     index: int,
-    buckets: int,
+    decided: list[str],
     keep_dropped: bool,
     max_bytes: int,
 ) -> Finished:
-    """Write the final shards of the ``index``-th good source, unless they stand already."""
-    verdicts = _verdicts(files, work, index, buckets)
+    """Write the final shards of the ``index``-th good source, unless they stand already.
+
+    Args:
+        decided: the files of all verdicts.
+    """
+    with _opened(files, decided) as readers:
+        verdicts = _verdicts(readers, index).sort_by("position")
     digest = lifecycle.fingerprint(verdicts)
     report = work.report(name)
     if files.exists(report):
@@ -84,6 +111,9 @@ def finish(
             for shard in standing
         ):
             return Finished(**before["finished"])
+        # A run killed from here on leaves shards that are not those this report speaks of.
+        for path in (report, work.pairs(name)):
+            files.remove(path)
     finished = _Finisher(files, work, name, verdicts).run(keep_dropped, max_bytes)
     files.write_json(
         report,
@@ -92,13 +122,29 @@ def finish(
     return finished
 
 
-def _verdicts(files: LocalFiles, work: Workspace, index: int, buckets: int) -> pa.Table:
-    batches = []
-    for bucket in range(buckets):
-        with files.open(work.verdicts(bucket)) as file, pa.ipc.open_file(file) as reader:
-            batches.append(reader.get_batch(index))
-    table = pa.Table.from_batches(batches, lifecycle.VERDICTS)
-    return table if buckets == 1 else table.sort_by("position")
+def _staged_rows(files: LocalFiles, path: str) -> pa.Table:
+    with files.open(path) as file, pa.ipc.open_stream(file) as stream:
+        return stream.read_all()
+
+
+def _write_verdicts(files: LocalFiles, path: str, batches: Iterable[pa.RecordBatch]) -> str:
+    with files.write(path) as out, pa.ipc.new_file(out, lifecycle.VERDICTS) as verdicts:
+        for batch in batches:
+            verdicts.write_batch(batch)
+    return path
+
+
+@contextlib.contextmanager
+def _opened(files: LocalFiles, paths: list[str]) -> Iterator[list[pa.RecordBatchFileReader]]:
+    """Verdict files, of which a batch a source is read."""
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(files.open(path)) for path in paths]
+        yield [stack.enter_context(pa.ipc.open_file(file)) for file in opened]
+
+
+def _verdicts(readers: list[pa.RecordBatchFileReader], index: int) -> pa.Table:
+    """All verdicts on the ``index``-th good source."""
+    return pa.Table.from_batches([reader.get_batch(index) for reader in readers], lifecycle.VERDICTS)
 
 
 class _Finisher:
@@ -106,6 +152,8 @@ class _Finisher:
         self._files, self._work, self._name = files, work, name
         self._positions = verdicts["position"].combine_chunks()
         self._reasons = verdicts["reason"].cast(pa.string()).combine_chunks()
+        self._duplicate_of = verdicts["duplicate_of"].combine_chunks()
+        self._pairs: list[str] = []
         self._counts = dict.fromkeys(("documents", "sentences", "words", "characters"), 0)
         self._years: collections.Counter[str] = collections.Counter()
         self._languages: collections.Counter[str] = collections.Counter()
@@ -113,6 +161,9 @@ class _Finisher:
     def run(self, keep_dropped: bool, max_bytes: int) -> Finished:
         folder = self._work.output
         kept = shards.write(self._files, folder, self._name, self._kept(), SCHEMA, max_bytes)
+        if self._pairs:
+            with self._files.write(self._work.pairs(self._name)) as out:
+                out.write("".join(self._pairs).encode())
         dropped = []
         if keep_dropped:
             dropped = shards.as_dicts(
@@ -139,24 +190,36 @@ class _Finisher:
 
     def _reason(self, batch: pa.RecordBatch, position: pa.Array) -> pa.Array:
         """Why each row is dropped, null where it is not; a verdict comes before a rule's reason."""
-        verdict = self._reasons.take(pc.index_in(position, value_set=self._positions))
-        return pc.coalesce(verdict, batch["drop"].cast(pa.string()))
+        return pc.coalesce(self._said(self._reasons, position), batch["drop"].cast(pa.string()))
+
+    def _said(self, column: pa.Array, position: pa.Array) -> pa.Array:
+        """What the verdicts say of each position in a column of theirs, null where nothing."""
+        return column.take(pc.index_in(position, value_set=self._positions))
 
     def _kept(self) -> Iterator[pa.RecordBatch]:
         for batch in self._staged():
-            reason = self._reason(batch, pc.struct_field(batch["origin"], "position"))
+            position = pc.struct_field(batch["origin"], "position")
+            reason = self._reason(batch, position)
             if reason.null_count < len(reason):
+                self._pair(batch["id"], self._said(self._duplicate_of, position))
                 batch = batch.filter(pc.is_null(reason))
             if not batch.num_rows:
                 continue
             self._count(batch)
             yield batch.select(SCHEMA.names).cast(SCHEMA)
 
+    def _pair(self, ids: pa.Array, duplicate_of: pa.Array) -> None:
+        repeating = ids.filter(pc.is_valid(duplicate_of)).to_pylist()
+        originals = duplicate_of.drop_null().to_pylist()
+        self._pairs += [f"{id_}\t{other}\n" for id_, other in zip(repeating, originals, strict=True)]
+
     def _dropped(self) -> Iterator[pa.RecordBatch]:
         for batch in self._staged():
-            reason = self._reason(batch, pc.struct_field(batch["origin"], "position"))
+            position = pc.struct_field(batch["origin"], "position")
+            reason = self._reason(batch, position)
             rows = batch.select(SCHEMA.names).add_column(len(SCHEMA), "reason", reason)
-            rows = rows.filter(pc.is_valid(reason))
+            duplicate_of = self._said(self._duplicate_of, position)
+            rows = rows.add_column(len(SCHEMA) + 1, "duplicate_of", duplicate_of).filter(pc.is_valid(reason))
             if rows.num_rows:
                 yield rows.cast(DROPPED_SCHEMA)
 
@@ -170,9 +233,7 @@ class _Finisher:
                 counter[str(item["values"].as_py() or "unknown")] += item["counts"].as_py()
 
     def _funnel(self) -> dict[str, int]:
-        path = self._work.staged(self._name, "keys")
-        with self._files.open(path) as file, pa.ipc.open_stream(file) as stream:
-            keys = stream.read_all()
+        keys = _staged_rows(self._files, self._work.staged(self._name, "keys"))
         records = keys.filter(pc.invert(keys["deletes"])).combine_chunks()
         batch = records.to_batches()[0] if records.num_rows else None
         if batch is None:

@@ -12,7 +12,7 @@ depends on the bucket's size, not on PubMed's.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -32,14 +32,16 @@ VERDICTS: Final = pa.schema(
     [
         pa.field("position", pa.int32(), nullable=False),
         pa.field("reason", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("duplicate_of", pa.string()),
     ]
 )
-"""One row for each record of one file that does not live."""
+"""One row for each record of one file that does not live, or lives but repeats another (duplicates.py)."""
+
+VERDICT_REASONS: Final = pa.array(["superseded", "deleted", "duplicate"])
+"""The reasons of :data:`VERDICTS`, its dictionary."""
 
 BUCKET_KEYS: Final = 4_000_000
 """Keys decided at a time: 0.75 GB at the peak (make bench)."""
-
-_REASONS: Final = pa.array(["superseded", "deleted"])
 
 
 def buckets(keys: int) -> int:
@@ -47,39 +49,55 @@ def buckets(keys: int) -> int:
     return max(1, -(-keys // BUCKET_KEYS))
 
 
-def decide(sources: Iterable[Callable[[], pa.Table]], bucket: int, buckets: int) -> Iterator[pa.RecordBatch]:
+def decide(sources: Sequence[Callable[[], pa.Table]], bucket: int, buckets: int) -> Iterator[pa.RecordBatch]:
     """The verdicts on one bucket's records: one batch of :data:`VERDICTS` per source, in order.
 
     Args:
         sources: how to read each source's :data:`KEYS`, in the order the sources are applied.
         bucket: PMIDs whose remainder by ``buckets`` is this are decided.
     """
-    parts = []
-    for index, read in enumerate(sources):
+
+    def within(read: Callable[[], pa.Table]) -> pa.Table:
         keys = read()
-        if buckets > 1:
-            pmids = keys["pmid"]
-            rest = pc.subtract(pmids, pc.multiply(pc.divide(pmids, buckets), buckets))
-            keys = keys.filter(pc.equal(rest, bucket))
-        parts.append(keys.append_column("source", pa.repeat(pa.scalar(index, pa.int32()), keys.num_rows)))
-    count = len(parts)
-    if not parts:
-        return
-    keys = pa.concat_tables(parts).combine_chunks()
-    del parts
-    dead = _dead(keys).sort_by([("source", "ascending"), ("position", "ascending")]).combine_chunks()
-    del keys
-    counted = {found["values"]: found["counts"] for found in dead["source"].value_counts().to_pylist()}
+        if buckets == 1:
+            return keys
+        pmids = keys["pmid"]
+        rest = pc.subtract(pmids, pc.multiply(pc.divide(pmids, buckets), buckets))
+        return keys.filter(pc.equal(rest, bucket))
+
+    if sources:
+        yield from by_source(_dead(with_source(map(within, sources))), len(sources))
+
+
+def with_source(tables: Iterable[pa.Table]) -> pa.Table:
+    """The tables as one, with a column ``source``: which of them a row is from."""
+    parts = [
+        table.append_column("source", pa.repeat(pa.scalar(index, pa.int32()), table.num_rows))
+        for index, table in enumerate(tables)
+    ]
+    return pa.concat_tables(parts).combine_chunks()
+
+
+def by_source(rows: pa.Table, sources: int) -> Iterator[pa.RecordBatch]:
+    """Verdicts on all sources as a batch of :data:`VERDICTS` each, by position.
+
+    Args:
+        rows: source, position, reason (an index of :data:`VERDICT_REASONS`) and duplicate_of, in any order.
+    """
+    rows = rows.sort_by([("source", "ascending"), ("position", "ascending")]).combine_chunks()
+    counted = {found["values"]: found["counts"] for found in rows["source"].value_counts().to_pylist()}
     start = 0
-    for index in range(count):
-        rows = dead.slice(start, counted.get(index, 0)).combine_chunks()
-        start += rows.num_rows
-        yield _batch(rows)
+    for index in range(sources):
+        part = rows.slice(start, counted.get(index, 0)).combine_chunks()
+        start += part.num_rows
+        yield _batch(part)
 
 
 def fingerprint(verdicts: pa.Table) -> str:
     """A short digest of a source's verdicts: equal digests, equal final shards."""
-    plain = verdicts.set_column(1, "reason", pc.index_in(verdicts["reason"].cast(pa.string()), _REASONS))
+    reasons = pc.index_in(verdicts["reason"].cast(pa.string()), VERDICT_REASONS)
+    plain = verdicts.set_column(1, "reason", reasons)
+    plain = plain.set_column(2, "duplicate_of", pc.fill_null(verdicts["duplicate_of"], ""))
     digest = hashlib.sha256()
     for batch in plain.combine_chunks().to_batches():
         digest.update(batch.serialize())
@@ -87,7 +105,7 @@ def fingerprint(verdicts: pa.Table) -> str:
 
 
 def _dead(keys: pa.Table) -> pa.Table:
-    """(source, position, reason) of the records that do not live; ``reason`` indexes _REASONS."""
+    """The records that do not live, as :func:`by_source` takes them."""
     when = pc.add(
         pc.shift_left(keys["source"].cast(pa.int64()), pa.scalar(32, pa.int64())),
         keys["position"].cast(pa.int64()),
@@ -117,8 +135,10 @@ def _dead(keys: pa.Table) -> pa.Table:
 
 
 def _with_reason(records: pa.Table, reason: int) -> pa.Table:
-    reasons = pa.repeat(pa.scalar(reason, pa.int8()), records.num_rows)
-    return records.select(["source", "position"]).append_column("reason", reasons)
+    count = records.num_rows
+    rows = records.select(["source", "position"])
+    rows = rows.append_column("reason", pa.repeat(pa.scalar(reason, pa.int8()), count))
+    return rows.append_column("duplicate_of", pa.nulls(count, pa.string()))
 
 
 def _batch(rows: pa.Table) -> pa.RecordBatch:
@@ -126,5 +146,6 @@ def _batch(rows: pa.Table) -> pa.RecordBatch:
         chunks = rows[name].chunks
         return chunks[0] if chunks else pa.array([], kind)
 
-    reasons = pa.DictionaryArray.from_arrays(column("reason", pa.int8()), _REASONS)
-    return pa.RecordBatch.from_arrays([column("position", pa.int32()), reasons], schema=VERDICTS)
+    reasons = pa.DictionaryArray.from_arrays(column("reason", pa.int8()), VERDICT_REASONS)
+    columns = [column("position", pa.int32()), reasons, column("duplicate_of", pa.string())]
+    return pa.RecordBatch.from_arrays(columns, schema=VERDICTS)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from . import shards
-from .files import LocalFiles
+from .files import Checked, LocalFiles
 from .finishing import Finished
 from .rules import REASONS
 from .shards import Shard
@@ -28,7 +28,9 @@ NOTICE: Final = (
     "Abstracts may be their publishers' copyright."
 )
 
-_MADE_OF = re.compile(r"(.+-[0-9a-f]{8})\.(?:arrow|keys|json|rejected\.jsonl)$")
+DUPLICATES: Final = "duplicates.tsv"
+
+_MADE_OF = re.compile(r"(.+-[0-9a-f]{8})\.(?:arrow|keys|digests|json|rejected\.jsonl|tsv)$")
 """File names in the work folder: the source's name and an ending."""
 
 
@@ -62,7 +64,8 @@ def publish(
     staged, copies = ordered(staged)
     good = [source for source in staged if not source.bad]
     by_name = {done.name: done for done in finished}
-    manifest = _manifest(config, staged, copies, [by_name[str(source.name)] for source in good])
+    in_order = [by_name[str(source.name)] for source in good]
+    manifest = _manifest(config, staged, copies, in_order)
     _publish_rejected(files, work, staged)
     totals = manifest["counts"]
     problem = _problem(work, staged, manifest, max_rejected)
@@ -77,6 +80,8 @@ def publish(
                 Shard(**{**shard, "file": os.path.basename(shard["file"])}) for shard in manifest["dropped"]
             ]
             shards.publish(files, f"{work.output}/dropped", dropped)
+        if config["dedup"] == "exact":
+            manifest["duplicates"] = shards.as_dicts([_publish_duplicates(files, work, in_order)])
         _sweep(files, work, manifest, {source.name for source in good if source.name})
         files.write_json(work.manifest, {**manifest, "run": run})
     return outcome
@@ -212,6 +217,20 @@ def _publish_rejected(files: LocalFiles, work: Workspace, staged: list[Staged]) 
                 reason, detail = source.bad or ("", "")
                 entry = {"file": source.source.path, "position": None, "reason": reason, "detail": detail}
                 out.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+
+
+def _publish_duplicates(files: LocalFiles, work: Workspace, finished: list[Finished]) -> Shard:
+    """Write each duplicate's id and the id it duplicates, in the order of sources and positions."""
+    rows = 0
+    with files.write(f"{work.output}/{DUPLICATES}") as out:
+        checked = Checked(out)
+        checked.write(b"id\tduplicate_of\n")
+        for done in finished:
+            if "duplicate" in done.funnel:
+                rows += done.funnel["duplicate"]
+                with files.open(work.pairs(done.name)) as pairs:
+                    checked.write(pairs.read())
+    return Shard(DUPLICATES, rows, checked.size, checked.sha256)
 
 
 def _sweep(files: LocalFiles, work: Workspace, manifest: dict[str, Any], names: set[str]) -> None:

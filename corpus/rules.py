@@ -24,11 +24,13 @@ REASONS: Final = (
     "no-text",
     "no-abstract",
     "short-abstract",
+    "duplicate",
 )
 """Every reason for which a record is no document, in the order in which they are asked.
 
 The first two are decided across files (lifecycle.py) and come before all others: an old version
-counts as superseded whatever it says.
+counts as superseded whatever it says.  The last is decided across files too (duplicates.py) and comes
+after all others: only of documents that would be kept can one repeat another.
 """
 
 

@@ -1,8 +1,9 @@
 """Stage one source file: read, parse, shape, split and write its documents, once.
 
 The staged shard holds every document of the file as if there were no other file; its keys say which
-PMIDs and versions are in it.  What other files have to say comes later (finishing.py).  Staged
-files are named by the source's MD5, so a file is read again only when its bytes have changed.
+PMIDs and versions are in it and, if duplicates are looked for, its digests what its texts are.  What
+other files have to say comes later (finishing.py).  Staged files are named by the source's MD5, so a
+file is read again only when its bytes have changed.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import gc
 import hashlib
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
-from . import medline, shards
+from . import duplicates, medline, shards
 from .document import SCHEMA, Document
 from .files import LocalFiles
 from .lifecycle import KEYS
@@ -65,14 +66,16 @@ class Staged:
     bad: tuple[str, str] | None = None
 
 
-def stage(files: LocalFiles, work: Workspace, source: Source, rules: Rules, keep_dropped: bool) -> Staged:
-    """Stage a source unless that is done already."""
+def stage(
+    files: LocalFiles, work: Workspace, source: Source, rules: Rules, keep_dropped: bool, digests: bool
+) -> Staged:
+    """Stage a source unless that is done already; ``digests``: are duplicates to be looked for?"""
     try:
         md5 = _md5(files, work, source)
         name = f"{source.stem}-{md5[:8]}"
         report = work.staged(name, "json")
         if not files.exists(report):
-            files.write_json(report, _Stager(files, work, source, rules, keep_dropped, name).run())
+            files.write_json(report, _Stager(files, work, source, rules, keep_dropped, digests, name).run())
         return Staged(source, name, md5, **files.read_json(report)["staged"])
     except BadFile as bad:
         return Staged(source, None, None, bad=(bad.reason, bad.detail))
@@ -152,11 +155,19 @@ class _Stager:
     """One pass over a file: documents to a staged shard, keys and rejected records beside it."""
 
     def __init__(
-        self, files: LocalFiles, work: Workspace, source: Source, rules: Rules, keep_dropped: bool, name: str
+        self,
+        files: LocalFiles,
+        work: Workspace,
+        source: Source,
+        rules: Rules,
+        keep_dropped: bool,
+        digests: bool,
+        name: str,
     ) -> None:
         self._files, self._work, self._source, self._name = files, work, source, name
         self._rules, self._keep_dropped = rules, keep_dropped
         self._keys: list[tuple[int, int, int, bool, str | None]] = []
+        self._digests: list[tuple[int, int, bytes]] | None = [] if digests else None
         self._records = 0
 
     def run(self) -> dict[str, Any]:
@@ -173,7 +184,9 @@ class _Stager:
             self._write_documents(_Reading(file))
         if [found.stamp for found in self._files.find(self._source.path)] != [self._source.stamp]:
             raise BadFile("changed", "it changed while it was read; run again when it is at rest")
-        self._write_keys()
+        self._write_rows("keys", self._keys, STAGED_KEYS)
+        if self._digests is not None:
+            self._write_rows("digests", self._digests, duplicates.DIGESTS)
         return {
             "staged": {
                 "records": self._records,
@@ -221,6 +234,10 @@ class _Stager:
             citation = medline.parse(xml)
             drop, shaped = document(citation, self._rules, self._source.name, position)
             self._keys.append((citation.pmid, citation.version, position, False, drop))
+            if self._digests is not None and drop is None and shaped.sections:
+                abstract = shaped.sentences[shaped.sections[0][1] :]
+                if digest := duplicates.digest(shaped.title, abstract):
+                    self._digests.append((citation.pmid, position, digest))
             return drop, shaped
         if element in _BOOKS:
             found = medline.pmids(xml)
@@ -230,14 +247,13 @@ class _Stager:
             return "book", None
         raise BadRecord("unexpected-element", f"<{element}> is none of PubMed's records")
 
-    def _write_keys(self) -> None:
-        columns = list(zip(*self._keys, strict=True)) or [()] * len(STAGED_KEYS)
+    def _write_rows(self, ending: str, rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> None:
+        columns = list(zip(*rows, strict=True)) or [()] * len(schema)
         table = pa.table(
-            [pa.array(column, kind.type) for column, kind in zip(columns, STAGED_KEYS, strict=True)],
-            schema=STAGED_KEYS,
+            [pa.array(column, kind.type) for column, kind in zip(columns, schema, strict=True)], schema=schema
         )
-        path = self._work.staged(self._name, "keys")
-        with self._files.write(path) as out, pa.ipc.new_stream(out, STAGED_KEYS) as stream:
+        path = self._work.staged(self._name, ending)
+        with self._files.write(path) as out, pa.ipc.new_stream(out, schema) as stream:
             stream.write_table(table)
 
 

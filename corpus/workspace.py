@@ -57,8 +57,15 @@ class Workspace:
     def verdicts(self, bucket: int) -> str:
         return f"{self.folder}/verdicts/{bucket:05d}.arrow"
 
+    def duplicates(self, bucket: int) -> str:
+        return f"{self.folder}/verdicts/duplicates-{bucket:05d}.arrow"
+
     def report(self, name: str) -> str:
         return f"{self.folder}/finished/{name}.json"
+
+    def pairs(self, name: str) -> str:
+        """Where a source's duplicates are listed, if it has any."""
+        return f"{self.folder}/finished/{name}.tsv"
 
 
 def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
@@ -109,13 +116,13 @@ def locked(work: Workspace) -> Iterator[None]:
 
 
 def finished(files: LocalFiles, work: Workspace, sources: list[Source]) -> bool:
-    """Is the manifest there, of these very inputs, with every shard in place?"""
+    """Is the manifest there, of these very inputs, with everything it lists in place?"""
     if not files.exists(work.manifest):
         return False
     manifest = files.read_json(work.manifest)
     sizes = {found.path: found.size for found in files.walk(work.output)}
-    for shard in manifest["outputs"] + manifest["dropped"]:
-        if sizes.get(f"{work.output}/{shard['file']}") != shard["bytes"]:
+    for listed in manifest["outputs"] + manifest["dropped"] + manifest.get("duplicates", []):
+        if sizes.get(f"{work.output}/{listed['file']}") != listed["bytes"]:
             return False
     if manifest["bad_files"]:
         return False

@@ -36,6 +36,7 @@ class Job:
     sources: list[Source]
     rules: Rules
     keep_dropped: bool
+    dedup: str
     max_shard_bytes: int
     max_rejected: float
     config: dict[str, Any]
@@ -43,17 +44,21 @@ class Job:
 
 
 def build(root: beam.Pipeline, job: Job) -> None:
-    """The pipeline: stage every file, decide which versions live, finish the shards, publish."""
+    """The pipeline: stage every file, decide which documents live, finish the shards, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
-    from .transforms import DecideVersions, FinishShards, Publish, StageFiles
+    from .transforms import DecideDuplicates, DecideVersions, FinishShards, Publish, StageFiles
 
     staged = (
         root
         | "Sources" >> beam.Create(job.sources, reshuffle=False)
-        | "StageFiles" >> StageFiles(job.files, job.work, job.rules, job.keep_dropped)
+        | "StageFiles"
+        >> StageFiles(job.files, job.work, job.rules, job.keep_dropped, digests=job.dedup == "exact")
     )
     decided = staged | "DecideVersions" >> DecideVersions(job.files, job.work)
+    if job.dedup == "exact":
+        duplicates = staged | "DecideDuplicates" >> DecideDuplicates(job.files, job.work, decided)
+        decided = (decided, duplicates) | "Decided" >> beam.Flatten()
     finished = staged | "FinishShards" >> FinishShards(
         job.files, job.work, job.keep_dropped, job.max_shard_bytes, decided
     )
@@ -91,6 +96,13 @@ def parser() -> Parser:
         ("section-labels", "begin a section's text with its label, METHODS: ... (default: no)"),
     ):
         rules.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=text)
+    rules.add_argument(
+        "--dedup",
+        choices=["none", "exact"],
+        default="none",
+        help="exact: of documents with the same title and abstract (case, spacing and punctuation apart) "
+        "keep the one of the lowest PMID; DIR/duplicates.tsv lists the others (default: %(default)s)",
+    )
     return parser
 
 

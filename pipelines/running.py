@@ -99,6 +99,7 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, inputs: Sequ
         sources=sources.discover(files, inputs),
         rules=rules,
         keep_dropped=options.keep_dropped,
+        dedup=options.dedup,
         max_shard_bytes=options.max_shard_mb * 1_000_000,
         max_rejected=options.max_rejected,
         config={
@@ -107,6 +108,7 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, inputs: Sequ
             "preset": options.preset,
             "rules": rules.as_dict(),
             "keep_dropped": options.keep_dropped,
+            "dedup": options.dedup,
             "max_shard_mb": options.max_shard_mb,
         },
         run={

@@ -37,13 +37,14 @@ class StageFiles(beam.PTransform):
     work: Workspace
     rules: Rules
     keep_dropped: bool
+    digests: bool
 
     def expand(self, sources: beam.PCollection[Source]) -> beam.PCollection[Staged]:
         return sources | "OneFileEach" >> beam.Reshuffle() | "Stage" >> beam.Map(self._stage)
 
     def _stage(self, source: Source) -> Staged:
         started = time.monotonic()
-        staged = staging.stage(self.files, self.work, source, self.rules, self.keep_dropped)
+        staged = staging.stage(self.files, self.work, source, self.rules, self.keep_dropped, self.digests)
         _count("files_bad" if staged.bad else "files_staged", 1)
         _count("records_read", staged.records)
         _count("bytes_read", source.size)
@@ -55,12 +56,12 @@ class StageFiles(beam.PTransform):
 
 @dataclass
 class DecideVersions(beam.PTransform):
-    """All :class:`Staged` in, the number of each decided bucket out; verdicts go to files."""
+    """All :class:`Staged` in, the file of each bucket's verdicts out."""
 
     files: LocalFiles
     work: Workspace
 
-    def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[int]:
+    def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[str]:
         everything = beam.pvalue.AsList(staged)
         return (
             staged.pipeline
@@ -70,23 +71,46 @@ class DecideVersions(beam.PTransform):
             | "Decide" >> beam.Map(self._decide, everything)
         )
 
-    def _decide(self, bucket: int, staged: list[Staged]) -> int:
-        return finishing.decide(self.files, self.work, staged, bucket, len(list(_buckets(None, staged))))
+    def _decide(self, bucket: int, staged: list[Staged]) -> str:
+        return finishing.decide(self.files, self.work, staged, bucket, len(_buckets(None, staged)))
 
 
-def _buckets(_: None, staged: Iterable[Staged]) -> Iterable[int]:
+@dataclass
+class DecideDuplicates(beam.PTransform):
+    """All :class:`Staged` in, the file of each bucket's verdicts out, once the versions are decided."""
+
+    files: LocalFiles
+    work: Workspace
+    decided: beam.PCollection[str]
+
+    def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[str]:
+        everything = beam.pvalue.AsList(staged)
+        return (
+            staged.pipeline
+            | "Once" >> beam.Create([None])
+            | "Buckets" >> beam.FlatMap(_buckets, everything)
+            | "OneBucketEach" >> beam.Reshuffle()
+            | "Decide" >> beam.Map(self._decide, everything, beam.pvalue.AsList(self.decided))
+        )
+
+    def _decide(self, bucket: int, staged: list[Staged], decided: list[str]) -> str:
+        buckets = len(_buckets(None, staged))
+        return finishing.decide_duplicates(self.files, self.work, staged, decided, bucket, buckets)
+
+
+def _buckets(_: None, staged: Iterable[Staged]) -> range:
     return range(lifecycle.buckets(sum(source.keys for source in staged)))
 
 
 @dataclass
 class FinishShards(beam.PTransform):
-    """All :class:`Staged` in, a :class:`Finished` for each good one out, once all are decided."""
+    """All :class:`Staged` in, a :class:`Finished` for each good one out, once all is decided."""
 
     files: LocalFiles
     work: Workspace
     keep_dropped: bool
     max_shard_bytes: int
-    decided: beam.PCollection[int]
+    decided: beam.PCollection[str]
 
     def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[Finished]:
         return (
@@ -97,10 +121,10 @@ class FinishShards(beam.PTransform):
             | "Finish" >> beam.Map(self._finish, beam.pvalue.AsList(self.decided))
         )
 
-    def _finish(self, numbered: tuple[int, str], decided: list[int]) -> Finished:
+    def _finish(self, numbered: tuple[int, str], decided: list[str]) -> Finished:
         index, name = numbered
         finished = finishing.finish(
-            self.files, self.work, name, index, len(decided), self.keep_dropped, self.max_shard_bytes
+            self.files, self.work, name, index, decided, self.keep_dropped, self.max_shard_bytes
         )
         for reason, count in finished.funnel.items():
             _count("documents_kept" if reason == "kept" else f"dropped_{reason}", count)

@@ -220,15 +220,15 @@ def test_all_of_pubmed_is_decided_in_a_few_buckets() -> None:
     assert buckets(45_000_000) == 12
 
 
-def verdicts(found: list[tuple[int, str]], chunks: int = 1) -> pa.Table:
-    parts = [found[at::chunks] for at in range(chunks)] if chunks == 1 else [found[:1], found[1:]]
+Found = list[tuple[int, str, str | None]]
+
+
+def verdicts(found: Found, chunks: int = 1) -> pa.Table:
+    parts = [found] if chunks == 1 else [found[:1], found[1:]]
     return pa.Table.from_batches(
         [
             pa.RecordBatch.from_arrays(
-                [
-                    pa.array([position for position, _ in part], pa.int32()),
-                    pa.array([reason for _, reason in part], VERDICTS.field("reason").type),
-                ],
+                [pa.array([row[at] for row in part], field.type) for at, field in enumerate(VERDICTS)],
                 schema=VERDICTS,
             )
             for part in parts
@@ -238,22 +238,22 @@ def verdicts(found: list[tuple[int, str]], chunks: int = 1) -> pa.Table:
 
 
 VERDICT_LISTS = st.lists(
-    st.tuples(st.integers(0, 30), st.sampled_from(["superseded", "deleted"])), max_size=5
+    st.tuples(st.integers(0, 30), st.sampled_from(["superseded", "deleted"]), st.none())
+    | st.tuples(st.integers(0, 30), st.just("duplicate"), st.sampled_from(["pubmed:1", "pubmed:12"])),
+    max_size=5,
 )
 
 
 @settings(PROFILE, max_examples=200)
 @given(VERDICT_LISTS, VERDICT_LISTS)
-def test_fingerprints_are_equal_where_the_verdicts_are(
-    one: list[tuple[int, str]], two: list[tuple[int, str]]
-) -> None:
+def test_fingerprints_are_equal_where_the_verdicts_are(one: Found, two: Found) -> None:
     assert (fingerprint(verdicts(one)) == fingerprint(verdicts(two))) == (one == two)
 
 
 def test_a_fingerprint_is_short_and_does_not_hang_on_how_the_rows_are_held() -> None:
-    found = [(1, "deleted"), (5, "superseded"), (11, "deleted")]
+    found: Found = [(1, "deleted", None), (5, "duplicate", "pubmed:3"), (11, "deleted", None)]
     assert fingerprint(verdicts(found)) == fingerprint(verdicts(found, chunks=2))
     assert len(fingerprint(verdicts(found))) == 16
     assert len(fingerprint(verdicts([]))) == 16
     batches = list(decide([lambda: table([(1, 1, 0, False), (1, 1, 1, False)])], 0, 1))
-    assert fingerprint(pa.Table.from_batches(batches)) == fingerprint(verdicts([(0, "superseded")]))
+    assert fingerprint(pa.Table.from_batches(batches)) == fingerprint(verdicts([(0, "superseded", None)]))

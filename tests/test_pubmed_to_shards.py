@@ -91,9 +91,10 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
         sources=sources.discover(files, [str(SAMPLE)]),
         rules=Rules(),
         keep_dropped=False,
+        dedup="none",
         max_shard_bytes=10**8,
         max_rejected=0,
-        config={"keep_dropped": False},
+        config={"keep_dropped": False, "dedup": "none"},
         run={},
     )
     options = apache_beam.options.pipeline_options.PipelineOptions([], **local.options_for(1))

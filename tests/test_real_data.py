@@ -69,6 +69,25 @@ def test_all_files_in_one_run_equal_the_oracle(everything: Path) -> None:
     }
 
 
+def test_duplicates_are_those_of_the_oracle(tmp_path: Path, run: Run) -> None:
+    assert (
+        run(
+            *("--input", f"{DATA}/pubmed", "--input", f"{DATA}/pubmed/**/*.@*", "--output", tmp_path),
+            *("--max-rejected", 0.01, "--keep-title-only", "--dedup", "exact"),
+        )
+        == 0
+    )
+    lowest: dict[str, str] = {}
+    expected: dict[str, str] = {}
+    for pmid, text in sorted(Oracle(_pubmed()).live.items(), key=lambda item: int(item[0])):
+        title, abstract = ("".join(filter(str.isalnum, "".join(words).lower())) for words in text)
+        original = lowest.setdefault(f"{title} {abstract}", pmid)
+        if abstract and original != pmid:
+            expected[f"pubmed:{pmid}"] = f"pubmed:{original}"
+    pairs = [line.split("\t") for line in (tmp_path / "duplicates.tsv").read_text().splitlines()[1:]]
+    assert dict(pairs) == expected
+
+
 def test_a_baseline_and_its_update_with_deletions_and_revisions(tmp_path: Path, run: Run) -> None:
     [baseline] = _pubmed("hugheylab__pmparser/tests/testthat/data/baseline/pubmed20n1015.xml.gz")
     [update] = _pubmed("hugheylab__pmparser/tests/testthat/data/testfiles/pubmed20n1016.xml.gz")

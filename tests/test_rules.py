@@ -85,11 +85,12 @@ def test_the_reasons_are_asked_in_the_order_in_which_they_are_listed() -> None:
     for mend in [{}, *mends]:
         now |= mend
         seen.append(reason(citation(**now), rules))
-    assert seen == [*REASONS[3:], None]
+    assert seen == [*REASONS[3:-1], None]
 
 
-def test_the_reasons_decided_elsewhere_come_first() -> None:
+def test_the_reasons_decided_elsewhere_come_first_and_last() -> None:
     assert REASONS[:3] == ("deleted", "superseded", "book")
+    assert REASONS[-1] == "duplicate"
 
 
 def test_the_defaults_keep_what_has_an_abstract() -> None:

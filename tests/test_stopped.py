@@ -15,24 +15,31 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import beam, citation, documents, pubmed_set, sums
+from tests.conftest import beam, citation, documents, manifest, pubmed_set, sums
 
 Run = Callable[..., int]
 
 
 @pytest.mark.timeout(600)
 def test_killed_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
-    """``kill -9`` at ten moments spread over the run, each time continued, over eight files."""
+    """``kill -9`` at ten moments spread over the run, each time continued, over eight files.
+
+    Many a text is there under two PMIDs, so that versions and duplicates are decided, and shards finished,
+    on what the killed runs left.
+    """
     inputs = tmp_path / "in"
     inputs.mkdir()
     for number in range(1, 9):
-        records = [citation(number * 1000 + pmid, "Some words. And others here.") for pmid in range(1500)]
+        pmids = range(number * 1000, number * 1000 + 1500)
+        records = [citation(pmid, f"Some words of {pmid % 5000}. And others here.") for pmid in pmids]
         (inputs / f"pubmed26n{number:04d}.xml").write_bytes(
             pubmed_set(*records, deleted=(number * 1000 - 7,))
         )
-    command = ["run", "pubmed_to_shards", "--workers", "2", "--input", str(inputs), "--output"]
+    command = ["run", "pubmed_to_shards", "--workers", "2", "--input", str(inputs)]
+    command += ["--dedup", "exact", "--output"]
     started = time.monotonic()
     assert beam(*command, tmp_path / "whole").returncode == 0
+    assert manifest(tmp_path / "whole")["funnel"]["dropped: duplicate"] == 3497
     lasts = time.monotonic() - started
 
     chance = random.Random(7)

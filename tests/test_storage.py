@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 from apache_beam.io.filesystem import BeamIOError, FileMetadata, FileSystem
 
 from bioshards.pipelines.storage import AnyFiles
-from tests.conftest import SAMPLE, manifest
+from tests.conftest import SAMPLE, citation, manifest, pubmed_set
 
 OBJECTS: dict[str, bytes] = {}
 
@@ -98,15 +99,21 @@ def empty_store() -> None:
 
 
 def test_the_whole_job_from_and_to_an_object_store(tmp_path: Path, run: Callable[..., int]) -> None:
-    for path in SAMPLE.glob("*.xml"):
+    source = tmp_path / "in"
+    shutil.copytree(SAMPLE, source)
+    (source / "pubmed26n0004.xml").write_bytes(pubmed_set(citation(7), citation(8), deleted=(90000041,)))
+    for path in source.glob("*.xml"):
         OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
-    assert run("--input", "mem://bucket/in", "--output", "mem://bucket/out", "--keep-dropped") == 0
-    assert run("--output", tmp_path, "--keep-dropped") == 0
+    options = ("--keep-dropped", "--dedup", "exact")
+    assert run("--input", "mem://bucket/in", "--output", "mem://bucket/out", *options) == 0
+    assert run("--input", source, "--output", tmp_path / "out", *options) == 0
     facts = json.loads(OBJECTS["mem://bucket/out/manifest.json"])
-    for part in ("outputs", "dropped", "funnel", "counts"):
-        assert facts[part] == manifest(tmp_path)[part]
-    for shard in facts["outputs"] + facts["dropped"]:
-        assert OBJECTS[f"mem://bucket/out/{shard['file']}"] == (tmp_path / shard["file"]).read_bytes()
+    for part in ("outputs", "dropped", "duplicates", "funnel", "counts"):
+        assert facts[part] == manifest(tmp_path / "out")[part]
+    for listed in facts["outputs"] + facts["dropped"] + facts["duplicates"]:
+        local = tmp_path / "out" / listed["file"]
+        assert OBJECTS[f"mem://bucket/out/{listed['file']}"] == local.read_bytes()
+    assert OBJECTS["mem://bucket/out/duplicates.tsv"].endswith(b"\npubmed:8\tpubmed:7\n")
     assert not [path for path in OBJECTS if ".tmp-" in path]
 
 

@@ -83,12 +83,14 @@ def run_lifecycle(bench: Bench, files: int, keys: int) -> dict[str, Any]:
     home = bench.work / f"lifecycle-{files}"
     common = ["--work", str(home), "--files", str(files), "--keys", str(keys)]
     said = {}
-    for step in ("make", "decide", "read_back", "check"):
+    for step in ("make", "decide", "duplicates", "read_back", "check"):
         name = f"lifecycle {step}"
         tries = 1 if name in UNTIMED else TRIES
         run = bench.python(name, "-m", "tests.bench.lifecycle_scale", step, *common, tries=tries)
         said[step] = json.loads(run.output)
-    if said["check"]["records"] - said["read_back"]["dead"] != said["check"]["living"]:
+    checked = said["check"]
+    decided = checked["records"] - said["read_back"]["dead"], said["duplicates"]["found"]
+    if decided != (checked["living"], checked["duplicates"]):
         raise SystemExit(f"the verdicts on {files} x {keys} keys are wrong: {said}")
     shutil.rmtree(home)
     return said
@@ -156,6 +158,9 @@ def lifecycle_figures(bench: Bench, said: dict[str, Any]) -> list[Figure]:
         Figure(f"life cycle, all {buckets} buckets", bench.walls("lifecycle decide"), "s"),
         Figure("life cycle, one bucket", said["decide"]["seconds"], "s"),
         Figure("life cycle, peak", bench.peaks("lifecycle decide"), "MB", "<=", BUCKET_MEMORY_BAR_MB),
+        Figure(f"duplicates, all {buckets} buckets", bench.walls("lifecycle duplicates"), "s"),
+        Figure("duplicates, one bucket", said["duplicates"]["seconds"], "s"),
+        Figure("duplicates, peak", bench.peaks("lifecycle duplicates"), "MB", "<=", BUCKET_MEMORY_BAR_MB),
         Figure("verdicts read back and fingerprinted, all files", bench.walls("lifecycle read_back"), "s"),
         Figure("the fingerprints of it", [said["read_back"]["fingerprints"]], "s"),
     ]
@@ -233,7 +238,10 @@ def say(
         print("pubmed_parser: not installed, not compared.")
     if lifecycle:
         records, living = lifecycle["check"]["records"], lifecycle["check"]["living"]
-        print(f"Life cycle: {records:,} records at random PMIDs, {living:,} live (counted another way too).")
+        print(
+            f"Life cycle: {records:,} records at random PMIDs, {living:,} live, "
+            f"{lifecycle['duplicates']['found']:,} of them duplicates (counted another way too)."
+        )
     print(f"\n{timing.table(rows)}")
 
 

@@ -3,7 +3,8 @@
 The documents of PubMed are no part of it: which version of a citation lives is decided on the keys
 that staging leaves beside each shard, so those are all that is made here.  PMIDs are drawn at random,
 which puts every bucket's PMIDs into every file and makes two records in five give way to another:
-more work than a real baseline with its updates.
+more work than a real baseline with its updates.  Exact duplicates are decided on the digests of those that
+live: made-up ones too, of which a few in a hundred are the same.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus import finishing, lifecycle
+from bioshards.corpus.duplicates import DIGESTS
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.sources import Source
 from bioshards.corpus.staging import STAGED_KEYS, Staged
@@ -25,6 +28,9 @@ from bioshards.corpus.workspace import Workspace
 
 DELETED_SHARE = 0.01
 PMIDS_PER_KEY = 5 / 6
+TEXTS_PER_KEY = 10
+ODD = np.uint64(0x9E3779B97F4A7C15)
+"""Times this, the number of a text is spread over all digests."""
 
 
 def staged_of(files: int, keys: int) -> list[Staged]:
@@ -38,8 +44,9 @@ def staged_of(files: int, keys: int) -> list[Staged]:
 
 
 def write_keys(work: Workspace, staged: list[Staged]) -> None:
-    """The keys that staging would leave; the same ones for the same numbers."""
-    highest = int(sum(source.keys for source in staged) * PMIDS_PER_KEY)
+    """The keys and digests that staging would leave; the same ones for the same numbers."""
+    total = sum(source.keys for source in staged)
+    highest = int(total * PMIDS_PER_KEY)
     files = LocalFiles()
     for index, source in enumerate(staged):
         path = work.staged(source.name or "", "keys")
@@ -56,28 +63,69 @@ def write_keys(work: Workspace, staged: list[Staged]) -> None:
                 STAGED_KEYS.field("drop").type
             ),
         }
-        with files.write(path) as out, pa.ipc.new_stream(out, STAGED_KEYS) as stream:
-            stream.write_table(pa.table(columns, schema=STAGED_KEYS))
+        texts = random.integers(0, total * TEXTS_PER_KEY, rows, dtype=np.uint64)
+        halves = np.stack([texts * ODD, texts], axis=1)
+        table = pa.table(columns, schema=STAGED_KEYS)
+        digests = pa.Array.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(halves)])
+        compared = table.select(["pmid", "position"]).append_column(DIGESTS.field("digest"), digests)
+        _write(files, work.staged(source.name or "", "digests"), compared.filter(_compared(table)))
+        _write(files, path, table)
+
+
+def _compared(keys: pa.Table) -> pa.ChunkedArray:
+    """Which rows are of documents that no rule drops."""
+    return pc.and_(pc.invert(keys["deletes"]), pc.is_null(keys["drop"]))
+
+
+def _write(files: LocalFiles, path: str, table: pa.Table) -> None:
+    with files.write(path) as out, pa.ipc.new_stream(out, table.schema) as stream:
+        stream.write_table(table)
+
+
+def _buckets(staged: list[Staged]) -> int:
+    return lifecycle.buckets(sum(source.keys for source in staged))
 
 
 def decide(work: Workspace, staged: list[Staged]) -> dict[str, object]:
     """Decide every bucket, one after the other as one worker would; the seconds of each."""
-    count = lifecycle.buckets(sum(source.keys for source in staged))
+    count = _buckets(staged)
+    return _timed(count, lambda bucket: finishing.decide(LocalFiles(), work, staged, bucket, count))
+
+
+def duplicates(work: Workspace, staged: list[Staged]) -> dict[str, object]:
+    """Decide every bucket's duplicates in the same way, and count them."""
+    files, count, decided = LocalFiles(), _buckets(staged), _decided(work, staged)
+    said = _timed(
+        count, lambda bucket: finishing.decide_duplicates(files, work, staged, decided, bucket, count)
+    )
+    found = 0
+    for bucket in range(count):
+        with finishing._opened(files, [work.duplicates(bucket)]) as [reader]:
+            found += sum(reader.get_batch(index).num_rows for index in range(len(staged)))
+    return {**said, "found": found}
+
+
+def _timed(count: int, decide_one: Callable[[int], str]) -> dict[str, object]:
     seconds = []
     for bucket in range(count):
         started = time.perf_counter()
-        finishing.decide(LocalFiles(), work, staged, bucket, count)
+        decide_one(bucket)
         seconds.append(round(time.perf_counter() - started, 3))
     return {"buckets": count, "seconds": seconds}
 
 
+def _decided(work: Workspace, staged: list[Staged]) -> list[str]:
+    return [work.verdicts(bucket) for bucket in range(_buckets(staged))]
+
+
 def read_back(work: Workspace, staged: list[Staged]) -> dict[str, object]:
     """Pick each source's verdicts out of all buckets and fingerprint them, as finishing it begins."""
-    count = lifecycle.buckets(sum(source.keys for source in staged))
+    decided = _decided(work, staged)
     dead = 0
     fingerprints = 0.0
     for index in range(len(staged)):
-        verdicts = finishing._verdicts(LocalFiles(), work, index, count)
+        with finishing._opened(LocalFiles(), decided) as readers:
+            verdicts = finishing._verdicts(readers, index).sort_by("position")
         dead += verdicts.num_rows
         started = time.perf_counter()
         lifecycle.fingerprint(verdicts)
@@ -86,27 +134,42 @@ def read_back(work: Workspace, staged: list[Staged]) -> dict[str, object]:
 
 
 def check(work: Workspace, staged: list[Staged]) -> dict[str, object]:
-    """Count the records that live by another way: one for each PMID, less those deleted after it."""
+    """Count another way the records that live, one for each PMID less those deleted after it, and the
+    duplicates among them: those that are compared less their different texts.
+    """
     parts = []
     for index, source in enumerate(staged):
-        with open(work.staged(source.name or "", "keys"), "rb") as file:
-            keys = pa.ipc.open_stream(file).read_all()
+        keys, digests = (
+            pa.ipc.open_stream(Path(work.staged(source.name or "", ending)).read_bytes()).read_all()
+            for ending in ("keys", "digests")
+        )
         order = pc.add(pc.cast(keys["position"], pa.int64()), index << 32)
-        parts.append((keys["pmid"].to_numpy(), order.to_numpy(), keys["deletes"].to_numpy()))
-    pmids, orders, deletes = (np.concatenate(column) for column in zip(*parts, strict=True))
+        texts = np.full(keys.num_rows, -1, np.int64)
+        halves = np.frombuffer(b"".join(digests["digest"].to_pylist()), np.int64)
+        texts[digests["position"].to_numpy()] = halves[1::2]
+        parts.append((keys["pmid"].to_numpy(), order.to_numpy(), keys["deletes"].to_numpy(), texts))
+    pmids, orders, deletes, texts = (np.concatenate(column) for column in zip(*parts, strict=True))
     del parts
     last_record = np.full(pmids.max() + 1, -1, np.int64)
     last_deletion = last_record.copy()
     last_record[pmids[~deletes]] = orders[~deletes]  # later ones overwrite earlier ones
     last_deletion[pmids[deletes]] = orders[deletes]
-    living = int(((last_record >= 0) & (last_record > last_deletion)).sum())
-    return {"records": int((~deletes).sum()), "living": living}
+    living = (last_record >= 0) & (last_record > last_deletion)
+    compared = texts[~deletes & (last_record[pmids] == orders) & living[pmids] & (texts >= 0)]
+    return {
+        "records": int((~deletes).sum()),
+        "living": int(living.sum()),
+        "duplicates": len(compared) - len(np.unique(compared)),
+    }
+
+
+STEPS = {"decide": decide, "duplicates": duplicates, "read_back": read_back, "check": check}
 
 
 def main() -> None:
     """Do one step in a process of its own and print its figures as JSON."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.lifecycle_scale", description=__doc__)
-    parser.add_argument("step", choices=["make", "decide", "read_back", "check"])
+    parser.add_argument("step", choices=["make", *STEPS])
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--files", type=int, default=1600)
     parser.add_argument("--keys", type=int, default=30_000)
@@ -117,8 +180,7 @@ def main() -> None:
         write_keys(work, staged)
         print("{}")
     else:
-        step = {"decide": decide, "read_back": read_back, "check": check}[options.step]
-        print(json.dumps(step(work, staged)))
+        print(json.dumps(STEPS[options.step](work, staged)))
 
 
 if __name__ == "__main__":

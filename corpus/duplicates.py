@@ -1,0 +1,102 @@
+"""Decide across files which documents repeat another's text: digests in, verdicts out.
+
+PubMed has articles twice, under two PMIDs, and a language model learns what it reads twice by heart.
+Two documents are the same here if their titles and abstracts are the same letters and digits: digests
+are compared, so no text is kept for it, and nothing is said of texts that are only much alike.
+
+Of documents with one digest the lowest PMID stays.  A PMID never changes, whereas the place of a record
+does: were the first record in the order of files to stay, a revision of it would make it the last one, and
+an update that changes no text would turn the verdicts around.
+
+A document without an abstract is not compared: "Editorial." is thousands of different articles.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import string
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import lifecycle
+
+DIGESTS: Final = pa.schema(
+    [
+        pa.field("pmid", pa.int32(), nullable=False),
+        pa.field("position", pa.int32(), nullable=False),
+        pa.field("digest", pa.binary(16), nullable=False),
+    ]
+)
+"""One row a document to compare, in the order of the file."""
+
+_REST: Final = bytes(set(range(128)) - set((string.ascii_lowercase + string.digits).encode()))
+"""ASCII without the small letters and the digits."""
+_NEITHER_LETTER_NOR_DIGIT: Final = re.compile(r"[\W_]+")
+
+
+def digest(title: str, abstract: Iterable[str]) -> bytes | None:
+    """128 bits that are the same for texts of the same letters and digits.
+
+    Case, spacing, punctuation, markup and ways to write a character (NFKC: a subscript 2 is a 2) make no
+    difference, nor does where the abstract is cut into sentences or sections.
+
+    Args:
+        title: may be empty: then only abstracts without a title have the same digest.
+        abstract: its texts in order.
+
+    Returns:
+        None where the abstract has no letter and no digit: such documents are not to be compared.
+    """
+    text = _normalised(" ".join(abstract))
+    if not text:
+        return None
+    return hashlib.blake2b(_normalised(title) + b"\n" + text, digest_size=16).digest()
+
+
+def decide(sources: Sequence[Callable[[], pa.Table]], bucket: int, buckets: int) -> Iterator[pa.RecordBatch]:
+    """The verdicts on one bucket's documents: one batch of lifecycle.VERDICTS per source, in order.
+
+    Args:
+        sources: how to read each source's :data:`DIGESTS`, only those of documents that live, so that a
+            PMID is there once; in the order in which the sources are applied.
+        bucket: the digests of this one of ``buckets`` equal ranges are decided.
+    """
+    lowest = pa.scalar(((bucket << 128) // buckets).to_bytes(16), DIGESTS.field("digest").type)
+    highest = pa.scalar((((bucket + 1) << 128) // buckets - 1).to_bytes(16), DIGESTS.field("digest").type)
+
+    def within(read: Callable[[], pa.Table]) -> pa.Table:
+        found = read()
+        inside = pc.and_(pc.greater_equal(found["digest"], lowest), pc.less_equal(found["digest"], highest))
+        return found.filter(inside)
+
+    if sources:
+        repeats = _repeats(lifecycle.with_source(map(within, sources)))
+        yield from lifecycle.by_source(repeats, len(sources))
+
+
+def _normalised(text: str) -> bytes:
+    if text.isascii():
+        return text.lower().encode().translate(None, _REST)
+    # Compatibility forms first, as some hide capitals (℃), and once more, as casefold takes letters apart.
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    few = folded.encode().translate(None, _REST).decode()  # halves the time, as most that goes is ASCII
+    return _NEITHER_LETTER_NOR_DIGIT.sub("", few).encode()
+
+
+def _repeats(found: pa.Table) -> pa.Table:
+    """The documents that repeat one of a lower PMID, as lifecycle.by_source takes them."""
+    found = found.sort_by([("digest", "ascending"), ("pmid", "ascending")])
+    digests, pmids = found["digest"].combine_chunks(), found["pmid"].combine_chunks()
+    repeats = pc.equal(digests.slice(0, max(0, len(digests) - 1)), digests.slice(1))
+    first = pa.concat_arrays([pa.array([True]), pc.invert(repeats)]).slice(0, len(digests))
+    originals = pc.fill_null_forward(pc.if_else(first, pmids, None)).filter(pc.invert(first))
+    rows = found.filter(pc.invert(first)).select(["source", "position"])
+    reason = pa.scalar(lifecycle.VERDICT_REASONS.index("duplicate").as_py(), pa.int8())
+    rows = rows.append_column("reason", pa.repeat(reason, rows.num_rows))
+    ids = pc.binary_join_element_wise("pubmed:", originals.cast(pa.string()), "")
+    return rows.append_column("duplicate_of", ids)
