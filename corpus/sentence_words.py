@@ -123,7 +123,8 @@ _BEFORE: Final = {
     "capital at end": r".*[-/][A-Z]",
     "closed": r".*[)\]}]",
     "quoted": r".*[\"'”’]",
-    "dots": r"\.*",
+    "blank": r"",  # of text cut into tokens: was seen .
+    "dots": r"\.+",
     "inner dot": r".*\..*",
 }
 """Kinds of words before a full stop that are in no family: the first pattern that is the whole word."""

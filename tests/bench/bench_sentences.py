@@ -1,0 +1,167 @@
+"""Sentence splitters compared, ours and the others': ``python -m tests.bench.bench_sentences``.
+
+All split the paragraphs of CRAFT and GENIA (BIOSHARDS_DATA/sentences), in turns, several times over; the
+slow ones, a hundred times slower than the rest, once.  CPU time of the splitting alone is taken, so that
+neither a model's loading nor the machine's other work counts.  Ours forgets all words before each turn;
+a row of its own says how fast it is when it has seen them, as in a run over millions of abstracts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bioshards.corpus import sentence_model, sentence_words, sentences
+from bioshards.corpus.splitters import splitter
+
+from .sentence_gold import Paragraph, Score, craft, genia, held_out, score
+
+Split = Callable[[str], list[str]]
+BARS: Final = {"CRAFT": 0.993, "GENIA": 0.994}
+MOONSHOTS: Final = {"CRAFT": 0.996, "GENIA": 0.997}
+SPEED_BAR, SPEED_MOONSHOT = 30, 60  # MB/s a core
+
+
+def _forget() -> None:
+    for remembered in (sentence_words.BEFORE, sentence_words.AFTER, sentence_model.ENDS):
+        remembered.clear()
+
+
+def _blingfire() -> Split:
+    import blingfire
+
+    return lambda text: str(blingfire.text_to_sentences(text)).split("\n")
+
+
+def _nltk() -> Split:
+    from nltk.tokenize.punkt import PunktSentenceTokenizer
+
+    return PunktSentenceTokenizer().tokenize
+
+
+def _nupunkt() -> Split:
+    import nupunkt
+
+    return lambda text: list(nupunkt.sent_tokenize(text))
+
+
+def _pysbd() -> Split:
+    import pysbd
+
+    return pysbd.Segmenter(language="en", clean=False).segment
+
+
+def _sentencex() -> Split:
+    import sentencex
+
+    return lambda text: list(sentencex.segment("en", text))
+
+
+@dataclass
+class Peer:
+    """A splitter to compare.  ``package`` names it; ``rounds`` of None are all rounds."""
+
+    name: str
+    package: str
+    load: Callable[[], Split]
+    rounds: int | None = None
+    before: Callable[[], None] = lambda: None
+
+
+PEERS: Final = (
+    Peer("**bioshards**", "bioshards", lambda: sentences.split, before=_forget),
+    Peer("bioshards, words seen before", "bioshards", lambda: sentences.split),
+    Peer("blingfire", "blingfire", _blingfire),
+    Peer("nupunkt", "nupunkt", _nupunkt),
+    Peer("sentencex", "sentencex", _sentencex),
+    Peer("nltk, Punkt untrained", "nltk", _nltk),
+    Peer("pysbd", "pysbd", _pysbd, rounds=1),
+    Peer("scispacy (--splitter scispacy)", "scispacy", lambda: splitter("scispacy"), rounds=1),
+)
+
+
+def measure(sets: dict[str, list[Paragraph]], rounds: int) -> dict[str, dict[str, list[float]]]:
+    """MB/s of each splitter that is installed on each set, a figure a round."""
+    loaded = {}
+    for peer in PEERS:
+        try:
+            loaded[peer.name] = peer.load()
+        except ImportError as missing:
+            print(f"{peer.name}: not compared: {missing}")
+    speeds: dict[str, dict[str, list[float]]] = {name: {which: [] for which in sets} for name in loaded}
+    for number in range(rounds):
+        for peer in PEERS:
+            if peer.name not in loaded or (peer.rounds is not None and number >= peer.rounds):
+                continue
+            split = loaded[peer.name]
+            for which, paragraphs in sets.items():
+                peer.before()
+                started = time.process_time()
+                for paragraph in paragraphs:
+                    split(paragraph.text)
+                seconds = time.process_time() - started
+                megabytes = sum(len(paragraph.text) for paragraph in paragraphs) / 1e6
+                speeds[peer.name][which].append(megabytes / seconds)
+    return speeds
+
+
+def row(peer: Peer, split: Split, sets: dict[str, list[Paragraph]], speeds: dict[str, list[float]]) -> str:
+    """A line of the table."""
+    cells = [f"{peer.name} {importlib.metadata.version(peer.package)}"]
+    for paragraphs in sets.values():
+        every = score(paragraphs, split)
+        rest = score([part for part in paragraphs if held_out(part.document)], split)
+        cells.append(f"{_shares(every)} ({every.wrong} + {every.missed})")
+        cells.append(f"{rest.f1:.4f} ({rest.wrong} + {rest.missed})")
+    for rates in speeds.values():
+        cells.append(f"{statistics.median(rates):.3g}")
+    return "| " + " | ".join(cells) + " |"
+
+
+def _shares(found: Score) -> str:
+    precision = found.right / (found.right + found.wrong)
+    recall = found.right / (found.right + found.missed)
+    return f"{precision:.4f} / {recall:.4f} / {found.f1:.4f}"
+
+
+def main() -> None:
+    """Run the comparison and print its table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    data = os.environ.get("BIOSHARDS_DATA")
+    if not data:
+        print("Sentence splitters: not compared, BIOSHARDS_DATA is not set (CRAFT and GENIA are not here).")
+        return
+    folder = Path(data) / "sentences"
+    sets = {"CRAFT": craft(folder), "GENIA": genia(folder)}
+    speeds = measure(sets, rounds)
+    print(
+        "| splitter | CRAFT P / R / F1 (wrong + missed) | … held out | GENIA | … held out | MB/s CRAFT | GENIA |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for peer in PEERS:
+        if peer.name in speeds:
+            print(row(peer, peer.load(), sets, speeds[peer.name]), flush=True)
+    print()
+    for which, paragraphs in sets.items():
+        held = score([part for part in paragraphs if held_out(part.document)], sentences.split).f1
+        speed = statistics.median(speeds[PEERS[0].name][which])
+        print(f"{which}, held out: F1 {_judged(held, BARS[which], MOONSHOTS[which])}; ", end="")
+        print(f"MB/s {_judged(speed, SPEED_BAR, SPEED_MOONSHOT)}")
+
+
+def _judged(figure: float, bar: float, moonshot: float) -> str:
+    met = "moonshot met" if figure >= moonshot else "met, moonshot NOT met" if figure >= bar else "NOT met"
+    return f"{figure:.4g} (bar {bar}, moonshot {moonshot}: {met})"
+
+
+if __name__ == "__main__":
+    main()
