@@ -17,7 +17,7 @@ from typing import Any, Final
 from . import shards
 from .files import LocalFiles
 from .finishing import Finished
-from .rules import REASONS
+from .rules import REASONS, Rules
 from .shards import Shard
 from .staging import Staged, ordered
 from .workspace import Workspace
@@ -46,6 +46,7 @@ class Outcome:
 def publish(
     files: LocalFiles,
     work: Workspace,
+    rules: Rules,
     config: dict[str, Any],
     staged: list[Staged],
     finished: list[Finished],
@@ -55,6 +56,7 @@ def publish(
     """Check the share of rejected input and, where it is small enough, write the manifest.
 
     Args:
+        rules: those that ``config`` has as plain data.
         staged: all sources; ``finished``: what became of the good ones; in any order.
         max_rejected: the share of records, and of files, that may be rejected.
         run: what is true of this run only: times, versions, the command.
@@ -62,7 +64,7 @@ def publish(
     staged, copies = ordered(staged)
     good = [source for source in staged if not source.bad]
     by_name = {done.name: done for done in finished}
-    manifest = _manifest(config, staged, copies, [by_name[str(source.name)] for source in good])
+    manifest = _manifest(rules, config, staged, copies, [by_name[str(source.name)] for source in good])
     _publish_rejected(files, work, staged)
     totals = manifest["counts"]
     problem = _problem(work, staged, manifest, max_rejected)
@@ -83,7 +85,11 @@ def publish(
 
 
 def _manifest(
-    config: dict[str, Any], staged: list[Staged], copies: list[tuple[str, str]], finished: list[Finished]
+    rules: Rules,
+    config: dict[str, Any],
+    staged: list[Staged],
+    copies: list[tuple[str, str]],
+    finished: list[Finished],
 ) -> dict[str, Any]:
     good = [source for source in staged if not source.bad]
     funnel = _summed(done.funnel for done in finished)
@@ -121,6 +127,13 @@ def _manifest(
             "records": records,
             "rejected": sum(rejected.values()),
             "deletions": sum(source.deletions for source in staged),
+        },
+        "cleaning": {
+            rule: {
+                what: sum(done.cleaning[rule][what] for done in finished if rule in done.cleaning)
+                for what in ("documents", "characters")
+            }
+            for rule in rules.removals()
         },
         "years": _summed(done.years for done in finished),
         "languages": _summed(done.languages for done in finished),
