@@ -55,7 +55,7 @@ def treebank_tokenizer() -> Callable[[str], list[str]]:
     try:
         from nltk.tokenize import TreebankWordTokenizer
     except ImportError as error:
-        raise _missing("--treebank", "treebank", error) from error
+        raise _missing("--treebank (also of --preset electramed)", "treebank", error) from error
     tokenize: Callable[[str], list[str]] = TreebankWordTokenizer().tokenize
     return tokenize
 

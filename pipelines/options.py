@@ -71,7 +71,11 @@ def some_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     """An argparse type: some of these names, comma-separated, or ``all`` or ``none``; in the names' order."""
 
     def chosen(text: str) -> tuple[str, ...]:
-        given = {"all": tuple(known), "none": ()}.get(text, names(text))
+        if text in ("all", "none"):
+            return tuple(known) if text == "all" else ()
+        given = names(text)
+        if not given:
+            raise argparse.ArgumentTypeError("no name is given (to mean that, say none)")
         for name in given:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1, 0.5)

@@ -107,7 +107,7 @@ def _add_text(parser: Parser) -> None:
         type=some_of(cleaning.NAMES),
         dest="cleaning",
         metavar="NAMES",
-        help="apply only these cleaning rules, comma-separated, or none (default: all, which are "
+        help="apply only these cleaning rules, comma-separated, or none (default: all: "
         f"{', '.join(cleaning.NAMES)})",
     )
     clean.add_argument(
