@@ -50,6 +50,7 @@ class Document:
         file: name of the source file; ``position``: index of the record in it, from 0.
         words: words of all sentences, split at white space.
         characters: characters of all sentences.
+        cleaned: the rules by which something was taken from its text, and how many characters.
     """
 
     id: str
@@ -69,3 +70,4 @@ class Document:
     position: int
     words: int
     characters: int
+    cleaned: dict[str, int]

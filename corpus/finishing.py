@@ -36,6 +36,7 @@ class Finished:
         funnel: records by what became of them: ``kept`` or a reason of rules.py.
         counts: documents, sentences, words and characters kept.
         years, languages: documents kept by year and by language code(s).
+        cleaning: by rule, the documents kept from which it took something, and how many characters.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Finished:
     counts: dict[str, int]
     years: dict[str, int]
     languages: dict[str, int]
+    cleaning: dict[str, dict[str, int]]
 
 
 def good_names(staged: list[Staged]) -> list[str]:
@@ -157,6 +159,8 @@ class _Finisher:
         self._counts = dict.fromkeys(("documents", "sentences", "words", "characters"), 0)
         self._years: collections.Counter[str] = collections.Counter()
         self._languages: collections.Counter[str] = collections.Counter()
+        self._touched: collections.Counter[str] = collections.Counter()
+        self._removed: collections.Counter[str] = collections.Counter()
 
     def run(self, keep_dropped: bool, max_bytes: int) -> Finished:
         folder = self._work.output
@@ -181,6 +185,10 @@ class _Finisher:
             counts=self._counts,
             years=dict(sorted(self._years.items())),
             languages=dict(sorted(self._languages.items())),
+            cleaning={
+                rule: {"documents": count, "characters": self._removed[rule]}
+                for rule, count in sorted(self._touched.items())
+            },
         )
 
     def _staged(self) -> Iterator[pa.RecordBatch]:
@@ -231,6 +239,9 @@ class _Finisher:
         for counter, column in ((self._years, "year"), (self._languages, "language")):
             for item in batch[column].value_counts():
                 counter[str(item["values"].as_py() or "unknown")] += item["counts"].as_py()
+        for item in pc.list_flatten(batch["cleaned"]).to_pylist():
+            self._touched[item["rule"]] += 1
+            self._removed[item["rule"]] += item["characters"]
 
     def _funnel(self) -> dict[str, int]:
         keys = _staged_rows(self._files, self._work.staged(self._name, "keys"))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from lxml import etree
 
@@ -32,8 +32,7 @@ class BadRecord(Exception):
         self.detail = detail
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """One ``AbstractText``: its label as printed (None without one, or for UNLABELLED) and text."""
 
     label: str | None

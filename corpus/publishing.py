@@ -17,7 +17,7 @@ from typing import Any, Final
 from . import shards
 from .files import Checked, LocalFiles
 from .finishing import Finished
-from .rules import REASONS
+from .rules import REASONS, Rules
 from .shards import Shard
 from .staging import Staged, ordered
 from .workspace import Workspace
@@ -48,6 +48,7 @@ class Outcome:
 def publish(
     files: LocalFiles,
     work: Workspace,
+    rules: Rules,
     config: dict[str, Any],
     staged: list[Staged],
     finished: list[Finished],
@@ -57,6 +58,7 @@ def publish(
     """Check the share of rejected input and, where it is small enough, write the manifest.
 
     Args:
+        rules: those that ``config`` has as plain data.
         staged: all sources; ``finished``: what became of the good ones; in any order.
         max_rejected: the share of records, and of files, that may be rejected.
         run: what is true of this run only: times, versions, the command.
@@ -65,7 +67,7 @@ def publish(
     good = [source for source in staged if not source.bad]
     by_name = {done.name: done for done in finished}
     in_order = [by_name[str(source.name)] for source in good]
-    manifest = _manifest(config, staged, copies, in_order)
+    manifest = _manifest(rules, config, staged, copies, in_order)
     _publish_rejected(files, work, staged)
     totals = manifest["counts"]
     problem = _problem(work, staged, manifest, max_rejected)
@@ -88,7 +90,11 @@ def publish(
 
 
 def _manifest(
-    config: dict[str, Any], staged: list[Staged], copies: list[tuple[str, str]], finished: list[Finished]
+    rules: Rules,
+    config: dict[str, Any],
+    staged: list[Staged],
+    copies: list[tuple[str, str]],
+    finished: list[Finished],
 ) -> dict[str, Any]:
     good = [source for source in staged if not source.bad]
     funnel = _summed(done.funnel for done in finished)
@@ -126,6 +132,13 @@ def _manifest(
             "records": records,
             "rejected": sum(rejected.values()),
             "deletions": sum(source.deletions for source in staged),
+        },
+        "cleaning": {
+            rule: {
+                what: sum(done.cleaning[rule][what] for done in finished if rule in done.cleaning)
+                for what in ("documents", "characters")
+            }
+            for rule in rules.removals()
         },
         "years": _summed(done.years for done in finished),
         "languages": _summed(done.languages for done in finished),

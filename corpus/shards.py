@@ -31,7 +31,7 @@ class Shard:
     sha256: str
 
 
-def _listed(lists: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
+def listed(lists: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
     """Offsets and flat values of a list column."""
     offsets = [0]
     flat: list[Any] = []
@@ -43,8 +43,8 @@ def _listed(lists: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
 
 def batch(documents: list[Document]) -> pa.RecordBatch:
     """The documents as one record batch of :data:`~.document.SCHEMA`."""
-    sentence_offsets, sentences = _listed([document.sentences for document in documents])
-    section_offsets, sections = _listed([document.sections for document in documents])
+    sentence_offsets, sentences = listed([document.sentences for document in documents])
+    section_offsets, sections = listed([document.sections for document in documents])
     columns = {
         "id": pa.array([document.id for document in documents], pa.string()),
         "source": pa.array([document.source for document in documents], pa.string()),

@@ -26,7 +26,7 @@ from .lifecycle import KEYS
 from .medline import BadRecord
 from .medline_file import records
 from .rejects import Rejects
-from .rules import Rules, document
+from .rules import Rules, Shaper
 from .sources import Source
 from .workspace import Workspace
 from .xml_blocks import BadFile
@@ -35,6 +35,7 @@ STAGED_SCHEMA: Final = (
     SCHEMA.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
     .append(pa.field("words", pa.int32()))
     .append(pa.field("characters", pa.int32()))
+    .append(pa.field("cleaned", pa.list_(pa.struct([("rule", pa.string()), ("characters", pa.int32())]))))
 )
 STAGED_KEYS: Final = KEYS.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
 
@@ -165,7 +166,7 @@ class _Stager:
         name: str,
     ) -> None:
         self._files, self._work, self._source, self._name = files, work, source, name
-        self._rules, self._keep_dropped = rules, keep_dropped
+        self._shaper, self._keep_dropped = Shaper(rules), keep_dropped
         self._keys: list[tuple[int, int, int, bool, str | None]] = []
         self._digests: list[tuple[int, int, bytes]] | None = [] if digests else None
         self._records = 0
@@ -232,7 +233,7 @@ class _Stager:
         self._records += 1
         if element in _CITATIONS:
             citation = medline.parse(xml)
-            drop, shaped = document(citation, self._rules, self._source.name, position)
+            drop, shaped = self._shaper.document(citation, self._source.name, position)
             self._keys.append((citation.pmid, citation.version, position, False, drop))
             if self._digests is not None and drop is None and shaped.sections:
                 abstract = shaped.sentences[shaped.sections[0][1] :]
@@ -258,9 +259,20 @@ class _Stager:
 
 
 def _staged_batch(documents: list[Document], drops: list[str | None]) -> pa.RecordBatch:
+    offsets, cleaned = shards.listed([list(document.cleaned.items()) for document in documents])
     extra = [
         pa.array(drops, STAGED_SCHEMA.field("drop").type),
         pa.array([document.words for document in documents], pa.int32()),
         pa.array([document.characters for document in documents], pa.int32()),
+        pa.ListArray.from_arrays(
+            offsets,
+            pa.StructArray.from_arrays(
+                [
+                    pa.array([rule for rule, _ in cleaned], pa.string()),
+                    pa.array([characters for _, characters in cleaned], pa.int32()),
+                ],
+                names=["rule", "characters"],
+            ),
+        ),
     ]
     return pa.RecordBatch.from_arrays([*shards.batch(documents).columns, *extra], schema=STAGED_SCHEMA)

@@ -67,6 +67,37 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))
 
 
+def some_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    """An argparse type: some of these names, comma-separated, or ``all`` or ``none``; in the names' order."""
+
+    def chosen(text: str) -> tuple[str, ...]:
+        if text in ("all", "none"):
+            return tuple(known) if text == "all" else ()
+        given = names(text)
+        if not given:
+            raise argparse.ArgumentTypeError("no name is given (to mean that, say none)")
+        for name in given:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1, 0.5)
+                hint = f" (did you mean {near[0]}?)" if near else ""
+                raise argparse.ArgumentTypeError(
+                    f"unknown name {name}{hint}; the names are {', '.join(known)}"
+                )
+        return tuple(name for name in known if name in given)
+
+    return chosen
+
+
+def all_but(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    """An argparse type: these names without those given, which are as for :func:`some_of`."""
+
+    def left(text: str) -> tuple[str, ...]:
+        left_out = some_of(known)(text)
+        return tuple(name for name in known if name not in left_out)
+
+    return left
+
+
 def add_shared(parser: Parser, presets: Sequence[str]) -> None:
     """The options that every pipeline has, with the same meaning everywhere."""
     shared = parser.add_argument_group("input and output")

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from bioshards.corpus import cleaning, splitters
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.presets import PRESETS
 from bioshards.corpus.rules import Rules
 from bioshards.corpus.sources import Source
 from bioshards.corpus.workspace import Workspace
 
-from .options import Parser, UsageError, add_shared, at_least, names
+from .options import Parser, UsageError, add_shared, all_but, at_least, names, some_of
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -62,7 +63,9 @@ def build(root: beam.Pipeline, job: Job) -> None:
     finished = staged | "FinishShards" >> FinishShards(
         job.files, job.work, job.keep_dropped, job.max_shard_bytes, decided
     )
-    staged | "Publish" >> Publish(job.files, job.work, job.config, job.max_rejected, job.run, finished)
+    staged | "Publish" >> Publish(
+        job.files, job.work, job.rules, job.config, job.max_rejected, job.run, finished
+    )
 
 
 def parser() -> Parser:
@@ -103,7 +106,50 @@ def parser() -> Parser:
         help="exact: of documents with the same title and abstract (case, spacing and punctuation apart) "
         "keep the one of the lowest PMID; DIR/duplicates.tsv lists the others (default: %(default)s)",
     )
+    _add_text(parser)
     return parser
+
+
+def _add_text(parser: Parser) -> None:
+    """The options of what becomes of the text: cleaning, sentences, and how the papers write them."""
+    text = parser.add_argument_group("what becomes of the text (default: cleaned and split, else as written)")
+    clean = text.add_mutually_exclusive_group()
+    clean.add_argument(
+        "--clean",
+        type=some_of(cleaning.NAMES),
+        dest="cleaning",
+        metavar="NAMES",
+        help="apply only these cleaning rules, comma-separated, or none (default: all: "
+        f"{', '.join(cleaning.NAMES)})",
+    )
+    clean.add_argument(
+        "--no-clean",
+        type=all_but(cleaning.NAMES),
+        dest="cleaning",
+        metavar="NAMES",
+        help="apply all cleaning rules but these",
+    )
+    text.add_argument(
+        "--splitter",
+        choices=splitters.NAMES,
+        help="what finds sentences: rules (default), scispacy (needs bioshards[scispacy]; en_core_sci_sm if "
+        "that is installed), or none (a line for each paragraph)",
+    )
+    for option, what in (
+        ("lower-case", "write sentences in lower case (default: no)"),
+        ("ascii-only", "replace each run of non-ASCII characters by a blank (default: no)"),
+        (
+            "treebank",
+            "write Penn Treebank tokens, blanks between them (default: no; needs bioshards[treebank])",
+        ),
+    ):
+        text.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=what)
+    text.add_argument(
+        "--min-line-characters",
+        type=at_least(0),
+        metavar="N",
+        help="leave out sentences of fewer characters, as they would be written",
+    )
 
 
 def rules_of(options: Any) -> Rules:

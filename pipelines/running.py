@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from bioshards import __version__
-from bioshards.corpus import sources, workspace
+from bioshards.corpus import sources, splitters, workspace
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.sources import NoInput
+from bioshards.corpus.splitters import MissingExtra
 from bioshards.corpus.workspace import FORMAT, Workspace, WrongOutput
 
 from . import pubmed_to_shards as pipeline
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
         return int(left.code or 0)
     except UsageError as error:
         return _say(f"{error}. See beam run pubmed_to_shards --help", USAGE_ERROR)
-    except (NoInput, WrongOutput) as error:
+    except (NoInput, WrongOutput, MissingExtra) as error:
         return _say(str(error), USAGE_ERROR)
     except KeyboardInterrupt:
         print(file=sys.stderr)
@@ -107,6 +108,7 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, inputs: Sequ
             "format": FORMAT,
             "preset": options.preset,
             "rules": rules.as_dict(),
+            "tools": splitters.tools(rules.splitter, rules.treebank),
             "keep_dropped": options.keep_dropped,
             "dedup": options.dedup,
             "max_shard_mb": options.max_shard_mb,

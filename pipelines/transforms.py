@@ -143,6 +143,7 @@ class Publish(beam.PTransform):
 
     files: LocalFiles
     work: Workspace
+    rules: Rules
     config: dict[str, Any]
     max_rejected: float
     run: dict[str, Any]
@@ -159,7 +160,7 @@ class Publish(beam.PTransform):
     def _publish(self, _: None, staged: list[Staged], finished: list[Finished]) -> Outcome:
         run = {**self.run, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
         outcome = publishing.publish(
-            self.files, self.work, self.config, staged, finished, self.max_rejected, run
+            self.files, self.work, self.rules, self.config, staged, finished, self.max_rejected, run
         )
         self.files.write_json(self.work.outcome, {name: getattr(outcome, name) for name in Outcome.__slots__})
         return outcome

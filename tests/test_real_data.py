@@ -48,6 +48,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("real") / "out"
     done = beam(
         *("run", "pubmed_to_shards", "--workers", 2, "--output", output, "--keep-title-only"),
+        *("--clean", "none"),
         *("--max-rejected", 0.01, "--input", f"{DATA}/pubmed", "--input", f"{DATA}/pubmed/**/*.@*"),
     )
     assert done.returncode == 0, done.stderr
@@ -91,7 +92,20 @@ def test_duplicates_are_those_of_the_oracle(tmp_path: Path, run: Run) -> None:
 def test_a_baseline_and_its_update_with_deletions_and_revisions(tmp_path: Path, run: Run) -> None:
     [baseline] = _pubmed("hugheylab__pmparser/tests/testthat/data/baseline/pubmed20n1015.xml.gz")
     [update] = _pubmed("hugheylab__pmparser/tests/testthat/data/testfiles/pubmed20n1016.xml.gz")
-    assert run("--input", baseline, "--input", update, "--output", tmp_path, "--keep-title-only") == 0
+    assert (
+        run(
+            "--input",
+            baseline,
+            "--input",
+            update,
+            "--output",
+            tmp_path,
+            "--keep-title-only",
+            "--clean",
+            "none",
+        )
+        == 0
+    )
     _compare(tmp_path, Oracle([baseline, update]))
     facts = manifest(tmp_path)
     assert facts["counts"]["deletions"] == 218
@@ -109,7 +123,7 @@ def test_of_the_sample_sets_of_several_years_the_newest_wins(tmp_path: Path, run
     files = [*_pubmed("**/medsamp20*.xml"), *_pubmed("**/pubmedsample18n0001.xml.gz")]
     assert len(files) == 4
     inputs = [word for path in files for word in ("--input", str(path))]
-    assert run(*inputs, "--output", tmp_path, "--keep-title-only") == 0
+    assert run(*inputs, "--output", tmp_path, "--keep-title-only", "--clean", "none") == 0
     oracle = Oracle(files)
     _compare(tmp_path, oracle)
     origin = collections.Counter(row["origin"]["file"] for row in documents(tmp_path).values())

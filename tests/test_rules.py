@@ -16,10 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bioshards.corpus.cleaning import NAMES
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.medline import Citation, Section
 from bioshards.corpus.presets import PRESETS
-from bioshards.corpus.rules import REASONS, Rules, document
+from bioshards.corpus.rules import REASONS, Rules, Shaper
 from bioshards.corpus.sentences import one_line
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
@@ -46,11 +47,11 @@ def citation(**changes: Any) -> Citation:
 
 
 def reason(of: Citation, rules: Rules) -> str | None:
-    return document(of, rules, "a.xml", 0)[0]
+    return Shaper(rules).document(of, "a.xml", 0)[0]
 
 
 def shaped(of: Citation, rules: Rules | None = None) -> Document:
-    return document(of, rules or Rules(), "a.xml", 3)[1]
+    return Shaper(rules or Rules()).document(of, "a.xml", 3)[1]
 
 
 # Reasons
@@ -136,7 +137,7 @@ def test_the_lowest_pmid_is_itself_kept(bound: int, expected: str | None) -> Non
 
 
 def test_a_dropped_document_is_whole() -> None:
-    why, dropped = document(GOOD, Rules(languages=("ger",)), "a.xml", 3)
+    why, dropped = Shaper(Rules(languages=("ger",))).document(GOOD, "a.xml", 3)
     assert why == "language"
     assert dropped == shaped(GOOD)
 
@@ -163,6 +164,7 @@ def test_a_document_has_what_the_citation_says() -> None:
         position=3,
         words=13,
         characters=14 + 8 + 11 + 13 + 16,
+        cleaned={},
     )
 
 
@@ -201,6 +203,8 @@ def test_a_record_without_languages_has_none() -> None:
     assert shaped(citation(languages=("eng",))).language == "eng"
 
 
+ANY = st.characters(exclude_characters="\x0b\x0c\x1c\x1d\x1e\x1f", exclude_categories=["Cs"])
+"""All characters but the white space that XML forbids."""
 TEXTS = st.lists(
     st.sampled_from(
         [
@@ -220,7 +224,7 @@ TEXTS = st.lists(
             "p<.05",
         ]
     )
-    | st.text(max_size=5),
+    | st.text(ANY, max_size=5),
     max_size=15,
 ).map("".join)
 LABELS = st.none() | TEXTS.filter(str.strip).map(str.strip)
@@ -232,7 +236,7 @@ SECTIONS = st.lists(st.builds(Section, LABELS, TEXTS), max_size=5).map(tuple)
 def test_counts_and_sections_are_those_of_the_sentences(
     title: str, sections: tuple[Section, ...], titles: bool, labels: bool
 ) -> None:
-    rules = Rules(titles=titles, section_labels=labels)
+    rules = Rules(titles=titles, section_labels=labels, cleaning=())
     found = shaped(citation(title=title, abstract=sections), rules)
     assert found.title == " ".join(title.split())
     assert found.words == sum(len(sentence.split()) for sentence in found.sentences)
@@ -253,7 +257,7 @@ def test_counts_and_sections_are_those_of_the_sentences(
 
 
 @settings(PROFILE, max_examples=300)
-@given(TEXTS | st.text())
+@given(TEXTS | st.text(ANY))
 def test_one_line_is_what_splitting_and_joining_gives(text: str) -> None:
     assert one_line(text) == " ".join(text.split())
 
@@ -267,7 +271,7 @@ def test_abstracts_are_short_or_absent_by_their_own_words(
     expected = "no-abstract" if title.split() else "no-text"
     if words:
         expected = "short-abstract" if words < bound else ""
-    assert reason(citation(abstract=sections, title=title), Rules(min_abstract_words=bound)) == (
+    assert reason(citation(abstract=sections, title=title), Rules(min_abstract_words=bound, cleaning=())) == (
         expected or None
     )
 
@@ -280,6 +284,10 @@ def test_abstracts_are_short_or_absent_by_their_own_words(
     [
         ({"min_pmid": -1}, "min_pmid is -1"),
         ({"min_abstract_words": -5}, "min_abstract_words is -5"),
+        ({"min_line_characters": -1}, "min_line_characters is -1"),
+        ({"cleaning": ("x",)}, "cleaning is x; it must be some of these"),
+        ({"cleaning": NAMES[1::-1]}, "in this order"),
+        ({"splitter": "nltk"}, "splitter is nltk; it must be one of rules, scispacy, none"),
         ({"keep_title_only": True, "titles": False}, "titles are left out"),
         ({"keep_title_only": True, "min_abstract_words": 1}, "min_abstract_words drops them"),
     ],
@@ -305,12 +313,21 @@ def test_rules_are_plain_data_for_a_manifest() -> None:
         "keep_title_only": False,
         "titles": True,
         "section_labels": False,
+        "cleaning": list(NAMES),
+        "splitter": "rules",
+        "lower_case": False,
+        "ascii_only": False,
+        "treebank": False,
+        "min_line_characters": 0,
     }
     assert json.loads(json.dumps(plain)) == plain
 
 
 def test_the_presets_are_the_papers_numbers() -> None:
     assert {name: rules.as_dict() for name, rules in PRESETS.items()} == {
+        "bioalbert": Rules().as_dict() | {"cleaning": [], "min_line_characters": 20},
+        "electramed": Rules().as_dict()
+        | {"cleaning": [], "lower_case": True, "ascii_only": True, "treebank": True},
         "bio-electra": Rules().as_dict() | {"min_pmid": 10_000_000},
         "pubmedbert": Rules().as_dict() | {"min_abstract_words": 128, "titles": False},
     }

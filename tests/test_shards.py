@@ -50,6 +50,7 @@ def document(number: int, **changes: Any) -> Document:
         position=number * 2,
         words=3,
         characters=20,
+        cleaned={},
     )
     return dataclasses.replace(made, **changes)
 

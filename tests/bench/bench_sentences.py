@@ -144,7 +144,7 @@ def main() -> None:
     sets = {"CRAFT": craft(folder), "GENIA": genia(folder)}
     speeds = measure(sets, rounds)
     print(
-        "| splitter | CRAFT P / R / F1 (wrong + missed) | … held out | GENIA | … held out | MB/s CRAFT | GENIA |"
+        "| splitter | CRAFT P / R / F1 (wrong + missed) | held out | GENIA | held out | MB/s CRAFT | GENIA |"
     )
     print("|---|---|---|---|---|---|---|")
     for peer in PEERS:
