@@ -105,9 +105,12 @@ def _starts(pattern: re.Pattern[str]) -> Callable[[str, int], int]:
     return start
 
 
-_ENDS: Final = (
-    *(")", ").", "]", "].", ":", "WORDS", "TRUNCATED", "B.V.", "GmbH.", "Inc.", "Ltd.", "Press.", "Sons."),
-    *("Stuttgart.", "York.", "cited.", "ommons.", "icence.", "icense.", "reserved", "reserved.", "RESERVED."),
+_END_WORDS: Final = frozenset(
+    {
+        *("WORDS", "TRUNCATED", "B.V.", "GmbH.", "Inc.", "Ltd.", "Press.", "Sons.", "Stuttgart.", "York."),
+        *("cited.", "Commons.", "commons.", "Licence.", "licence.", "License.", "license."),
+        *("reserved", "reserved.", "RESERVED."),
+    }
 )
 
 
@@ -125,7 +128,9 @@ def may_end_in_note(text: str) -> bool:
         "©" in text
         or "opyright" in tail
         or "ublished" in tail
-        or tail.endswith(_ENDS)
+        or text[-1] in ")]:"
+        or text[-2:] in (").", "].")
+        or text[text.rfind(" ") + 1 :] in _END_WORDS
         or ("(" in tail and "(c) " in tail)
     )
 
@@ -166,6 +171,8 @@ def without_label(label: str, text: str) -> str:
 # Stubs
 
 STUB_LENGTH: Final = 60
+TITLE_STUB_LENGTH: Final = 30
+"""Characters below which an abstract, or a title, may be a stub."""
 _AROUND: Final = _NOTHING + "()[]"
 _STUBS: Final = frozenset(
     {

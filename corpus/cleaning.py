@@ -17,7 +17,6 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from typing import Final
 
 from . import boilerplate
@@ -56,17 +55,10 @@ def _hyphen(match: re.Match[str]) -> str:
 _JOINED_SCRIPT = re.compile("[\u0590-\u1cff\ua800-\uabff]")
 
 
-def _spaces(match: re.Match[str]) -> str:
+def _invisible(match: re.Match[str]) -> str:
     # Joiners are spelling in Arabic and the scripts of India, and noise elsewhere.
-    joined = bool(_JOINED_SCRIPT.match(_around(match)[0]))
-    kept = []
-    for character in match[0]:
-        if character.isspace():
-            kept.append(" ")
-            joined = False
-        elif joined and character in "\u200c\u200d":
-            kept.append(character)
-    return "".join(kept)
+    joined = _JOINED_SCRIPT.match(_around(match)[0])
+    return "".join(character for character in match[0] if joined and character in "\u200c\u200d")
 
 
 _LETTERS: Final = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
@@ -76,6 +68,7 @@ def _letters(match: re.Match[str]) -> str:
     return "".join(_LETTERS[ligature] for ligature in match[0])
 
 
+_SPACES: Final = "spaces"
 _CHARACTERS: Final[dict[str, tuple[str, Callable[[re.Match[str]], str]]]] = {
     "controls": (
         "\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2061-\u2064\u2066-\u206f\ufff9-\ufffb\U000e0001-\U000e007f",
@@ -84,30 +77,21 @@ _CHARACTERS: Final[dict[str, tuple[str, Callable[[re.Match[str]], str]]]] = {
     # Symbol fonts have their ± and α here: which it was is lost, that there was something is not.
     "private-use": ("\ue000-\uf8ff\U000f0000-\U0010ffff", _gap),
     "soft-hyphens": ("\xad", _hyphen),
-    "spaces": (
-        "\xa0\u1680\u180e\u2000-\u200d\u2028\u2029\u202f\u205f\u2060\u3000\ufeff",
-        _spaces,
-    ),
+    _SPACES: ("\u180e\u200b-\u200d\u2060\ufeff", _invisible),  # of no width; the others are below
     "ligatures": ("\ufb00-\ufb06", _letters),
 }
 """The characters of each rule, and what becomes of a run of them."""
 _NFC: Final = "nfc"
-_UNUSUAL = re.compile(f"[{''.join(of for of, _ in _CHARACTERS.values())}\u0300-\u036f]")
+_BLANKS: Final = frozenset("\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | set(map(chr, range(0x2000, 0x200B)))
+"""Spaces of some width, which become blanks: a tenth of all abstracts has one."""
+_MARKS: Final = "\u0300-\u036f"
+_UNUSUAL = re.compile(f"[{''.join(of for of, _ in _CHARACTERS.values())}{''.join(_BLANKS)}{_MARKS}]")
 _ASCII: Final = bytes(range(0x7F))
 
 
 def _foreign(text: str) -> str:
     """The characters of a text that are not ASCII, or are U+007F: a few in most texts, quickly looked at."""
     return text.encode().translate(None, _ASCII).decode()
-
-
-def _usual(foreign: str) -> bool:
-    """Is there nothing in a text that a rule of characters could change?  Told from its :func:`_foreign`.
-
-    With the ASCII between them gone, marks stand beside letters that are not theirs: any mark that goes
-    with an ASCII letter (all are below U+0370) counts, others can only look less normal than they are.
-    """
-    return not _UNUSUAL.search(foreign) and unicodedata.is_normalized("NFC", foreign)
 
 
 # Titles and abstracts
@@ -141,7 +125,7 @@ class Cleaner:
             for name, (characters, new) in _CHARACTERS.items()
             if name in chosen
         ]
-        self._nfc = _NFC in chosen
+        self._spaces, self._nfc = _SPACES in chosen, _NFC in chosen
         self._titles = [rule for rule in boilerplate.TITLE_RULES.items() if rule[0] in chosen]
         self._ends = [rule for rule in boilerplate.END_RULES.items() if rule[0] in chosen]
         self._labels = "empty-labels" in chosen
@@ -150,8 +134,14 @@ class Cleaner:
     def text(self, text: str, removed: dict[str, int]) -> str:
         """A text through the rules of characters only."""
         foreign = _foreign(text)
-        if _usual(foreign):
+        if not _UNUSUAL.search(foreign) and unicodedata.is_normalized("NFC", foreign):
+            # With the ASCII between them gone, marks stand beside letters that are not theirs: any mark
+            # that goes with an ASCII letter is unusual, others can only look less normal than they are.
             return text
+        if self._spaces and (blanks := _BLANKS.intersection(foreign)):
+            _count(removed, _SPACES, 0)
+            for blank in blanks:
+                text = text.replace(blank, " ")
         for name, pattern, new in self._characters:
             if pattern.search(foreign):
                 text = _counted(name, text, pattern.sub(new, text), removed)
@@ -161,7 +151,7 @@ class Cleaner:
         """A title; "" where it only says that there is none."""
         if not text.isascii() or "\x7f" in text:
             text = self.text(text, removed)
-        if "[" in text or len(text) < boilerplate.STUB_LENGTH or "transl" in text:
+        if "[" in text or len(text) < boilerplate.TITLE_STUB_LENGTH or "transl" in text:
             for name, rule in self._titles:
                 text = _counted(name, text, rule(text), removed)
         return text
@@ -173,31 +163,31 @@ class Cleaner:
         goes with what is taken away there.
         """
         cleaned = list(sections)
-        for label, text in cleaned:
-            plain = text.isascii() and "\x7f" not in text
-            if not plain or not (label is None or (label.isascii() and "\x7f" not in label)):
-                if not _usual(_foreign("".join(filter(None, chain.from_iterable(cleaned))))):
-                    cleaned = self._with_clean_characters(cleaned, removed)
-                break
-        for label, text in cleaned if self._labels else ():
-            if (
-                ":" in text[:60] and boilerplate.begins_with_label(text)
-                if label is None
-                else len(text) < len(label) + 4 or text[0] <= "." or text[0] == label[:1]
-            ):
-                cleaned = _without_empty_labels(cleaned, removed)
-                break
+        labels = False
+        for index, (label, text) in enumerate(sections):
+            if label is None:
+                if not text.isascii() or "\x7f" in text:
+                    text = self._section(cleaned, index, removed)
+                labels = labels or (text.find(":", 0, 60) > 0 and boilerplate.begins_with_label(text))
+            else:
+                if not (text.isascii() and label.isascii()) or "\x7f" in text or "\x7f" in label:
+                    text = self._section(cleaned, index, removed)
+                labels = labels or len(text) < len(label) + 4 or text[0] <= "." or text[0] == label[:1]
+        if labels and self._labels:
+            cleaned = _without_empty_labels(cleaned, removed)
         if cleaned and boilerplate.may_end_in_note(cleaned[-1][1]):
             self._cut_end(cleaned, removed)
         if self._stubs and cleaned and len(cleaned[-1][1]) < boilerplate.STUB_LENGTH:
             return _unless_stub(cleaned, removed)
         return cleaned
 
-    def _with_clean_characters(self, sections: list[Section], removed: dict[str, int]) -> list[Section]:
-        return [
-            (None if label is None else self.text(label, removed), self.text(text, removed))
-            for label, text in sections
-        ]
+    def _section(self, sections: list[Section], index: int, removed: dict[str, int]) -> str:
+        """Put a section through the rules of characters; its text."""
+        label, text = sections[index]
+        cleaned = (None if label is None else self.text(label, removed), self.text(text, removed))
+        if cleaned != sections[index]:
+            sections[index] = cleaned
+        return cleaned[1]
 
     def _cut_end(self, sections: list[Section], removed: dict[str, int]) -> None:
         """Take notes and notices from the end of the last section that is more than those."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -34,8 +33,7 @@ into memory, 180 bytes a document, where it maps plain ones (measured with datas
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """One article's text, sentence by sentence, with where it comes from.
 
     Attributes:

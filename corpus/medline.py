@@ -4,7 +4,7 @@ Of a record's many kilobytes (authors, MeSH, hundreds of references) a corpus re
 They are found where the DTD (pubmed_250101.dtd; older ones alike) puts them: by direct child path
 only, for ``PMID`` and ``ArticleIdList`` also occur in the records' lists of *cited* papers.  Text
 without markup is taken as it stands; a title or abstract with inline markup goes through lxml.
-A record that is unusual in any way (see :func:`_usual`) is first written out anew by lxml, which
+A record that is unusual in any way (see tags.py) is first written out anew by lxml, which
 also refuses it where it is not well-formed.
 
 So the well-formedness of elements that are never read is checked only roughly (their tags must
@@ -14,10 +14,11 @@ balance, their bytes be UTF-8); tests compare every result with a whole-tree rea
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from lxml import etree
+
+from . import tags
 
 RETRACTED_TYPE: Final = "Retracted Publication"
 """Publication type of a retracted article (D016441); D016440 marks the notice, which is not one."""
@@ -39,8 +40,7 @@ class Section(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Citation:
+class Citation(NamedTuple):
     """What a corpus reads of a PubMed record.  Text is joined exactly as written."""
 
     pmid: int
@@ -59,14 +59,17 @@ class _Unusual(Exception):
     """The record is not laid out as the fast reading expects; lxml must write it out anew."""
 
 
-def parse(record: bytes) -> Citation:
+def parse(record: bytes, balanced: bool = False) -> Citation:
     """Read a ``PubmedArticle`` or ``MedlineCitation``.
+
+    Args:
+        balanced: is it known that its tags balance?
 
     Raises:
         BadRecord: not UTF-8, not well-formed, or without a PMID.
     """
     text = _decoded(record)
-    if _usual(text):
+    if balanced or tags.balanced(text):
         try:
             return _citation(text)
         except _Unusual:
@@ -91,19 +94,6 @@ def _decoded(record: bytes) -> str:
         return record.decode()
     except UnicodeDecodeError as error:
         raise BadRecord("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
-
-
-_SELF_CLOSED = re.compile(r"<[^<>]*/>")
-
-
-def _usual(text: str) -> bool:
-    """Do the tags balance?  Each ``<x>`` has a ``</x>``, or is closed itself: ``<x/>``.
-
-    True for well-formed records (but a few with ``>`` in an attribute), false for most that are
-    broken; where it is false, lxml decides.
-    """
-    unclosed = text.count("<") - 2 * text.count("</")
-    return unclosed == 0 or unclosed == len(_SELF_CLOSED.findall(text))
 
 
 _PARSER = etree.XMLParser(

@@ -91,12 +91,15 @@ _OPENERS: Final = """
     Before During Except Like Unlike Given Due Owing Regarding Concerning Considering Depending According
     Based Compared Using Following Prior Results Result Methods Method Conclusion Conclusions Background
     Objective Objectives Aim Aims Purpose Introduction Discussion Data Patients Cells Mice Values Samples
-    Arrows Arrowheads Asterisks Bars Scale Error Note See Figure Figures Table Tables Can Could May Might
-    Must Should Would Do Does Did Is Are Was Were Has Have Had Having Let
+    Arrows Arrowheads Asterisks Bars Scale Error Note See Can Could May Might Must Should Would Do Does Did
+    Is Are Was Were Has Have Had Having Let
 """
 OPENERS: Final = frozenset(_OPENERS.split())
 """Words that open sentences and are no names where they have a capital: the closed classes of English,
 and what abstracts and legends open with."""
+
+_FIGURES: Final = "Figure Figures Fig Figs Table Tables Scheme Section Box Appendix Supplementary Eq"
+"""What a text refers to: it opens sentences and stands in brackets (``cf. Table 2``)."""
 
 _COMMON: Final = """
     the of and in to a is was were for with by that from as at on are be this which or an not has have had
@@ -205,6 +208,7 @@ AFTER: Final = Kinds(
     {
         **{word + mark: f"Opener{mark}" for word in OPENERS for mark in ("", ",")},
         **{word + mark: "common" for word in COMMON for mark in ("", ",")},
+        **dict.fromkeys(_FIGURES.split(), "Figure"),
     },
     _AFTER,
 )

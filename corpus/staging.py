@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
+import itertools
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ from .medline_file import records
 from .rejects import Rejects
 from .rules import Rules, Shaper
 from .sources import Source
+from .tags import all_balanced
 from .workspace import Workspace
 from .xml_blocks import BadFile
 
@@ -39,6 +41,8 @@ STAGED_SCHEMA: Final = (
 )
 STAGED_KEYS: Final = KEYS.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
 
+_GROUP: Final = 32
+"""Records whose tags are counted at a time: few enough to stay in a core's cache until they are read."""
 _DELETIONS: Final = frozenset({"DeleteCitation", "DeleteDocument"})
 _BOOKS: Final = frozenset({"PubmedBookArticle", "BookDocument"})
 _CITATIONS: Final = frozenset({"PubmedArticle", "MedlineCitation"})
@@ -211,28 +215,33 @@ class _Stager:
     def _batches(self, file: _Reading) -> Iterator[pa.RecordBatch]:
         documents: list[Document] = []
         drops: list[str | None] = []
-        for position, (element, xml) in enumerate(records(file)):
-            try:
-                drop, shaped = self._read(position, element, xml)
-            except BadRecord as bad:
-                self._rejects.add(self._source.name, position, xml, bad)
-                continue
-            if shaped is not None and (drop is None or self._keep_dropped):
-                documents.append(shaped)
-                drops.append(drop)
-                if len(documents) == shards.BATCH_ROWS:
-                    yield _staged_batch(documents, drops)
-                    documents, drops = [], []
+        numbered = enumerate(records(file))
+        while group := list(itertools.islice(numbered, _GROUP)):
+            balanced = all_balanced([xml for _, (_, xml) in group])
+            for position, (element, xml) in group:
+                try:
+                    drop, shaped = self._read(position, element, xml, balanced)
+                except BadRecord as bad:
+                    self._rejects.add(self._source.name, position, xml, bad)
+                    continue
+                if shaped is not None and (drop is None or self._keep_dropped):
+                    documents.append(shaped)
+                    drops.append(drop)
+                    if len(documents) == shards.BATCH_ROWS:
+                        yield _staged_batch(documents, drops)
+                        documents, drops = [], []
         if documents:
             yield _staged_batch(documents, drops)
 
-    def _read(self, position: int, element: str, xml: bytes) -> tuple[str | None, Document | None]:
+    def _read(
+        self, position: int, element: str, xml: bytes, balanced: bool
+    ) -> tuple[str | None, Document | None]:
         if element in _DELETIONS:
             self._keys += [(pmid, version, position, True, None) for pmid, version in medline.pmids(xml)]
             return None, None
         self._records += 1
         if element in _CITATIONS:
-            citation = medline.parse(xml)
+            citation = medline.parse(xml, balanced)
             drop, shaped = self._shaper.document(citation, self._source.name, position)
             self._keys.append((citation.pmid, citation.version, position, False, drop))
             if self._digests is not None and drop is None and shaped.sections:

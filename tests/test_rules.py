@@ -43,7 +43,7 @@ GOOD = Citation(
 
 
 def citation(**changes: Any) -> Citation:
-    return dataclasses.replace(GOOD, **changes)
+    return GOOD._replace(**changes)
 
 
 def reason(of: Citation, rules: Rules) -> str | None:

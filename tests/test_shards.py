@@ -7,7 +7,6 @@ Face's ``datasets`` and pyarrow make of it.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +51,7 @@ def document(number: int, **changes: Any) -> Document:
         characters=20,
         cleaned={},
     )
-    return dataclasses.replace(made, **changes)
+    return made._replace(**changes)
 
 
 def as_row(made: Document) -> dict[str, Any]:
