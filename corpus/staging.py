@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import hashlib
 import itertools
-import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,14 +18,15 @@ from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
-from . import duplicates, medline, shards
+from . import checksums, duplicates, medline, shards
 from .document import SCHEMA, Document
 from .files import LocalFiles
 from .lifecycle import KEYS
 from .medline import BadRecord
 from .medline_file import records
 from .rejects import Rejects
-from .rules import Rules, Shaper
+from .rules import Rules
+from .shaping import Shaper
 from .sources import Source
 from .tags import all_balanced
 from .workspace import Workspace
@@ -76,7 +75,7 @@ def stage(
 ) -> Staged:
     """Stage a source unless that is done already; ``digests``: are duplicates to be looked for?"""
     try:
-        md5 = _md5(files, work, source)
+        md5 = checksums.md5(files, work, source)
         name = f"{source.stem}-{md5[:8]}"
         report = work.staged(name, "json")
         if not files.exists(report):
@@ -98,36 +97,6 @@ def ordered(staged: list[Staged]) -> tuple[list[Staged], list[tuple[str, str]]]:
         if kept is not source:
             copies.append((source.source.path, kept.source.path))
     return list(once.values()), copies
-
-
-def _md5(files: LocalFiles, work: Workspace, source: Source) -> str:
-    """The file's MD5, checked against NLM's sidecar where there is one; remembered while unchanged."""
-    seen = work.seen(source.path, source.stamp)
-    if files.exists(seen):
-        return str(files.read_json(seen)["md5"])
-    digest = hashlib.md5(usedforsecurity=False)
-    try:
-        with files.open(source.path) as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    except OSError as error:
-        raise _unreadable(error) from error
-    sidecar = f"{source.path}.md5"
-    if files.exists(sidecar):
-        with files.open(sidecar) as file:
-            expected = re.search(rb"\b[0-9a-fA-F]{32}\b", file.read(4096))
-        if expected and expected[0].decode().lower() != digest.hexdigest():
-            raise BadFile(
-                "checksum",
-                f"its MD5 is {digest.hexdigest()}, its .md5 file says {expected[0].decode()}; "
-                "download it again",
-            )
-    files.write_json(seen, {"md5": digest.hexdigest(), "path": source.path})
-    return digest.hexdigest()
-
-
-def _unreadable(error: OSError) -> BadFile:
-    return BadFile("unreadable", f"cannot be read: {error.strerror or error}")
 
 
 @contextlib.contextmanager
@@ -153,7 +122,7 @@ class _Reading:
         try:
             return self._file.read(size)
         except OSError as error:
-            raise _unreadable(error) from error
+            raise checksums.unreadable(error) from error
 
 
 class _Stager:
@@ -183,7 +152,7 @@ class _Stager:
             try:
                 file = stack.enter_context(self._files.open(self._source.path))
             except OSError as error:
-                raise _unreadable(error) from error
+                raise checksums.unreadable(error) from error
             rejected = self._work.staged(self._name, "rejected.jsonl")
             self._rejects = stack.enter_context(Rejects(self._files, rejected))
             self._write_documents(_Reading(file))

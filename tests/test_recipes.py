@@ -15,7 +15,8 @@ import pytest
 from bioshards.corpus.cleaning import NAMES
 from bioshards.corpus.document import Document
 from bioshards.corpus.medline import Citation, Section
-from bioshards.corpus.rules import Rules, Shaper
+from bioshards.corpus.rules import Rules
+from bioshards.corpus.shaping import Shaper
 from tests.conftest import SAMPLE, beam, citation, documents, manifest, pubmed_set, sums
 
 Run = Callable[..., int]

@@ -20,8 +20,9 @@ from bioshards.corpus.cleaning import NAMES
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.medline import Citation, Section
 from bioshards.corpus.presets import PRESETS
-from bioshards.corpus.rules import REASONS, Rules, Shaper
+from bioshards.corpus.rules import REASONS, Rules
 from bioshards.corpus.sentences import one_line
+from bioshards.corpus.shaping import Shaper
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 

@@ -43,7 +43,8 @@ def _blingfire() -> Split:
 def _nltk() -> Split:
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-    return PunktSentenceTokenizer().tokenize
+    tokenizer = PunktSentenceTokenizer()
+    return lambda text: [str(sentence) for sentence in tokenizer.tokenize(text)]
 
 
 def _nupunkt() -> Split:
@@ -55,7 +56,8 @@ def _nupunkt() -> Split:
 def _pysbd() -> Split:
     import pysbd
 
-    return pysbd.Segmenter(language="en", clean=False).segment
+    segmenter = pysbd.Segmenter(language="en", clean=False)
+    return lambda text: list(segmenter.segment(text))
 
 
 def _sentencex() -> Split:

@@ -1,0 +1,46 @@
+"""The MD5 of a source file: what names its staged work, checked against NLM's ``.md5`` beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from .files import LocalFiles
+from .sources import Source
+from .workspace import Workspace
+from .xml_blocks import BadFile
+
+
+def md5(files: LocalFiles, work: Workspace, source: Source) -> str:
+    """The file's MD5 in hexadecimal; it is read for that only if it is new or has changed.
+
+    Raises:
+        BadFile: it cannot be read, or its sidecar names another MD5.
+    """
+    seen = work.seen(source.path, source.stamp)
+    if files.exists(seen):
+        return str(files.read_json(seen)["md5"])
+    digest = hashlib.md5(usedforsecurity=False)
+    try:
+        with files.open(source.path) as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise unreadable(error) from error
+    sidecar = f"{source.path}.md5"
+    if files.exists(sidecar):
+        with files.open(sidecar) as file:
+            expected = re.search(rb"\b[0-9a-fA-F]{32}\b", file.read(4096))
+        if expected and expected[0].decode().lower() != digest.hexdigest():
+            raise BadFile(
+                "checksum",
+                f"its MD5 is {digest.hexdigest()}, its .md5 file says {expected[0].decode()}; "
+                "download it again",
+            )
+    files.write_json(seen, {"md5": digest.hexdigest(), "path": source.path})
+    return digest.hexdigest()
+
+
+def unreadable(error: OSError) -> BadFile:
+    """What is said of a file that cannot be read."""
+    return BadFile("unreadable", f"cannot be read: {error.strerror or error}")
