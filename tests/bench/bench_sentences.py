@@ -50,7 +50,7 @@ def _nltk() -> Split:
 def _nupunkt() -> Split:
     import nupunkt
 
-    return lambda text: list(nupunkt.sent_tokenize(text))
+    return lambda text: [str(sentence) for sentence in nupunkt.sent_tokenize(text)]
 
 
 def _pysbd() -> Split:
