@@ -12,7 +12,7 @@ from typing import Final
 
 FAMILIES: Final[dict[str, str]] = {
     # A name follows.
-    "title": "Dr Drs Mr Mrs Ms Prof Profs Sir St Mt Ft Hon Capt Lt Col Rev Messrs Mme Mlle",
+    "title": "Dr Drs Mr Mrs Ms Prof Profs prof Sir St Mt Ft Hon Capt Lt Col Rev Messrs Mme Mlle",
     # A number or letter follows: of a figure, a volume, an accession, a chromosome, a UniGene cluster.
     "reference": """
         Fig Figs fig figs Eq Eqs eq eqs Eqn Eqns Ref Refs ref refs No Nos no nos Nr nr Vol Vols vol vols Tab
@@ -21,11 +21,11 @@ FAMILIES: Final[dict[str, str]] = {
     """,
     # In the middle of a clause by what they mean: for example, compare, and others, approximately.
     "latin": """
-        cal cf c.f Cf vs v.s viz e.g i.e eg ie E.g I.e ca circa approx appr incl resp esp sensu q.v ibid op
+        cal cf c.f Cf vs v.s viz e.g i.e eg ie E.g I.e ca circa approx appr incl esp sensu q.v ibid op
         loc cit seq a.k.a aka aff pers comm unpubl orig i.a s.l s.s calcd Calcd
     """,
-    # "And others": at the end of a sentence or not.
-    "others": "al et.al etc",
+    # "And others", "respectively": at the end of a sentence or not.
+    "others": "al et.al etc resp",
     # Ranks and marks of taxonomy; a name follows, but they can end a sentence ("Pseudomonas sp.").
     "rank": """
         sp spp ssp subsp var vars subvar cv cvs pv pvs pvar bv biovar f.sp sv serov ser str gen nov comb fam

@@ -8,6 +8,7 @@ the decisions by paragraphs of ours (sentences.txt) and, where they are at hand,
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from bioshards.corpus.sentence_words import AFTER, BEFORE, FAMILIES
 from bioshards.corpus.sentences import spans, split, split_clean
 
+from .bench.fit_sentences import fitted
 from .bench.sentence_gold import Paragraph, craft, ends, genia, held_out, invented, score
 from .conftest import DATA, needs_data
 
@@ -127,6 +129,17 @@ def test_marked_texts_of_which_none_was_fitted_on(
     found = score(paragraphs, split)
     assert found.right > 2000
     assert found.f1 >= bar
+
+
+@needs_data
+def test_the_weights_are_those_that_are_fitted_on_these_tables_and_paragraphs() -> None:
+    """Within what another processor's rounding may change."""
+    now = dict(fitted(Path(str(DATA))))
+    file = resources.files("bioshards.corpus") / "sentence_weights.tsv"
+    rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()[1:]]
+    written = {feature: float(weight) for weight, feature in rows}
+    for feature in now.keys() | written.keys():
+        assert now.get(feature, 0) == pytest.approx(written.get(feature, 0), abs=0.15), feature
 
 
 @pytest.mark.parametrize("nothing", ["", " ", "\n\t\r\n", "\u3000\u2028\u00a0"])

@@ -58,11 +58,16 @@ def fit(paragraphs: Iterable[Paragraph]) -> list[tuple[str, float]]:
     return [("always", float(model.intercept_[0])), *sorted(kept)]
 
 
+def fitted(data: Path) -> list[tuple[str, float]]:
+    """The weights of BIOSHARDS_DATA and our own paragraphs."""
+    folder = data / "sentences"
+    marked = [part for part in [*craft(folder), *genia(folder)] if not held_out(part.document)]
+    return fit([*marked, *(invented(ROOT / "tests" / "sentences.txt") * OURS)])
+
+
 def main() -> None:
     """Fit and write the file."""
-    folder = Path(os.environ["BIOSHARDS_DATA"]) / "sentences"
-    marked = [part for part in [*craft(folder), *genia(folder)] if not held_out(part.document)]
-    weights = fit([*marked, *(invented(ROOT / "tests" / "sentences.txt") * OURS)])
+    weights = fitted(Path(os.environ["BIOSHARDS_DATA"]))
     lines = [f"{weight:.1f}\t{feature}\n" for feature, weight in weights]
     (ROOT / "corpus" / "sentence_weights.tsv").write_text(HEADER + "".join(lines), encoding="utf-8")
     print(f"{len(weights)} weights")
