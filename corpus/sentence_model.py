@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import Final
 
-from .sentence_words import AFTER, BEFORE, kind_before_that, kind_beyond
+from .sentence_words import AFTER, BEFORE, REMEMBERED, kind_before_that, kind_beyond
 
 SETTLED: Final = frozenset({"word", "closed", "ACRONYM", "other"})
 CAPITALS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -90,6 +90,8 @@ class _Ends(dict[Kinds, bool]):
         self._weights = {feature: float(weight) for weight, feature in rows}
 
     def __missing__(self, kinds: Kinds) -> bool:
+        if len(self) >= REMEMBERED:
+            self.clear()
         total = self._weights["always"] + sum([self._weights.get(name, 0.0) for name in features(kinds)])
         self[kinds] = total > 0
         return total > 0

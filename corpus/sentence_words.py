@@ -167,8 +167,8 @@ _OPENING: Final = "([{\"'“‘«"
 _FOREIGN: Final = re.compile(r"[^\W\d_a-zA-Zα-ω]")
 _LONGEST: Final = 40
 """Characters of a word before a full stop that are looked at, its last."""
-_REMEMBERED: Final = 1 << 16
-"""Words whose kind is remembered: more than a file has, and at most 10 MB."""
+REMEMBERED: Final = 1 << 16
+"""Words whose kind is remembered, and kinds whose meaning is: more than a file has, at most 10 MB."""
 
 
 class Kinds(dict[str, str]):
@@ -183,7 +183,7 @@ class Kinds(dict[str, str]):
     def __missing__(self, word: str) -> str:
         if len(word) > _LONGEST:
             return self[word[-_LONGEST:]]
-        if len(self) >= _REMEMBERED:
+        if len(self) >= REMEMBERED:
             self.clear()
         bare = word if word.endswith((")", "]")) else word.lstrip(self._opening)
         kind = self._table.get(bare)

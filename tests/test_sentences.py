@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.sentence_words import AFTER, BEFORE, FAMILIES
+from bioshards.corpus.sentence_model import ENDS
+from bioshards.corpus.sentence_words import AFTER, BEFORE, FAMILIES, REMEMBERED
 from bioshards.corpus.sentences import spans, split, split_clean
 
 from .bench.fit_sentences import fitted
@@ -188,6 +189,6 @@ def test_hostile_text_comes_back_whole(what: str) -> None:
 def test_what_is_remembered_of_words_is_bounded() -> None:
     for number in range(200_000):
         split(f"w{number}x. y{number}z")
-    assert max(len(BEFORE), len(AFTER)) <= 1 << 16
+    assert max(len(BEFORE), len(AFTER), len(ENDS)) <= REMEMBERED
     split("x" * 1_000_000 + ". The end")
     assert max(map(len, BEFORE)) <= 40
