@@ -170,7 +170,7 @@ def without_label(label: str, text: str) -> str:
 
 # Stubs
 
-STUB_LENGTH: Final = 60
+STUB_LENGTH: Final = 120
 TITLE_STUB_LENGTH: Final = 30
 """Characters below which an abstract, or a title, may be a stub."""
 _AROUND: Final = _NOTHING + "()[]"
@@ -179,14 +179,18 @@ _STUBS: Final = frozenset(
         *("", "n/a", "na", "none", "not applicable", "not available", "abstract not available"),
         *("abstract unavailable", "summary not available", "no abstract", "no abstract available"),
         *("no abstract is available", "no abstract provided", "there is no abstract available"),
+        "abstract available from the publisher",
     }
 )
+_ERRATUM = re.compile(r"\s*\[This (?:corrects|retracts) the [^\[\]]+\]\.?\s*")
 _TITLE_STUBS: Final = frozenset({"no title available", "not available", "title not available", "untitled"})
 
 
 def is_stub(abstract: str) -> bool:
-    """Does a whole abstract say that there is none, or nothing at all?"""
-    return len(abstract) < STUB_LENGTH and abstract.strip(_AROUND).lower() in _STUBS
+    """Does a whole abstract say that there is none, nothing at all, or only what article it corrects?"""
+    if len(abstract) >= STUB_LENGTH:
+        return False
+    return abstract.strip(_AROUND).lower() in _STUBS or bool(_ERRATUM.fullmatch(abstract))
 
 
 # Titles

@@ -22,6 +22,7 @@ REASONS: Final = (
     "publication-type",
     "retracted",
     "no-text",
+    "stub",
     "no-abstract",
     "short-abstract",
     "duplicate",

@@ -106,7 +106,7 @@ def _reason(citation: Citation, rules: Rules, shaped: Document, abstract_words: 
         if not (shaped.sentences if rules.keep_title_only else shaped.title):
             return "no-text"
         if not rules.keep_title_only:
-            return "no-abstract"
+            return "stub" if "stubs" in shaped.cleaned else "no-abstract"
     if abstract_words < rules.min_abstract_words:
         return "short-abstract"
     return None

@@ -223,6 +223,9 @@ def test_labels_without_text(before: list[Section], after: list[Section]) -> Non
         "None.",
         "not available",
         "(Not applicable.)",
+        "Abstract available from the publisher.",
+        "[This corrects the article DOI: 10.0000/mice.2001.].",
+        "[This retracts the article on p. 12 in vol. 3, PMID: 90000001.]",
         ".",
     ],
 )
@@ -234,6 +237,14 @@ def test_stubs(stub: str) -> None:
     assert others("stubs").abstract([(None, stub)], {}) == [(None, stub)]
     both = [("SETTING", stub), ("RESULTS", S)] if stub != "." else [(None, stub), ("RESULTS", S)]
     assert ALL.abstract(both, {}) == both
+
+
+def test_an_abstract_that_says_more_is_no_stub() -> None:
+    for text in (
+        "[This corrects the article DOI: 10.0000/mice.] Mice were counted anew.",
+        "This corrects the count.",
+    ):
+        assert ALL.abstract([(None, text)], {}) == [(None, text)]
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,15 @@ def test_an_abstract_emptied_by_cleaning_is_no_abstract() -> None:
     assert shaped("\u00ad", "\u00ad")[0] == "no-text"
 
 
+def test_an_abstract_that_says_that_there_is_none_is_a_stub() -> None:
+    for stub in ("Abstract not available.", "[This corrects the article DOI: 10.0000/mice.]."):
+        assert shaped("A title.", stub)[0] == "stub"
+        assert shaped("A title.", stub, cleaning=())[0] is None
+        why, title_alone = shaped("A title.", stub, keep_title_only=True)
+        assert why is None
+        assert title_alone.cleaned == {"stubs": len(stub)}
+
+
 def test_a_title_alone_whose_lines_vanish_is_no_text() -> None:
     assert shaped("Short.", keep_title_only=True, min_line_characters=9)[0] == "no-text"
     assert shaped("Short.", min_line_characters=9)[0] == "no-abstract"

@@ -79,7 +79,8 @@ def test_the_reasons_are_asked_in_the_order_in_which_they_are_listed() -> None:
         {"languages": ("fre", "eng")},
         {"publication_types": ("Journal Article",)},
         {"retracted": False},
-        {"title": "A title."},
+        {"title": "A title.", "abstract": (Section(None, "No abstract available."),)},
+        {"abstract": (Section("AIM", " "),)},
         {"abstract": (Section("AIM", "One two three four."),)},
         {"abstract": (Section("AIM", "One two three four."), Section(None, "Five."))},
     ]
