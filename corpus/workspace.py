@@ -80,6 +80,12 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
     elif files.exists(work.manifest):  # finished, and its work folder deleted
         before = files.read_json(work.manifest).get("config")
     if before is not None:
+        if before.get("format") != config.get("format"):
+            raise WrongOutput(
+                f"{work.output} was begun by another version of bioshards, whose output differs (format "
+                f"{before.get('format')}, this is {config.get('format')}). Choose another --output or delete "
+                "that folder."
+            )
         if before != config:
             raise WrongOutput(
                 f"{work.output} was begun with another configuration: {_difference(before, config)}. "

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from bioshards.corpus.files import LocalFiles
-from bioshards.pipelines import cli
+from bioshards.pipelines import cli, running
 from tests.conftest import beam, citation, documents, manifest, pubmed_set, sums
 
 Run = Callable[..., int]
@@ -221,6 +221,18 @@ def test_an_output_of_another_configuration(tmp_path: Path, run: Run, capsys: Ca
     assert "min_abstract_words was 0, now 50" in said
     assert "Choose another --output" in said
     assert sums(tmp_path / "out") == before
+
+
+def test_an_output_of_another_version_of_the_tool(
+    tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("--output", tmp_path / "out") == 0
+    monkeypatch.setattr(running, "FORMAT", 999)
+    assert run("--output", tmp_path / "out", "--languages", "eng") == 2
+    said = capsys.readouterr().err
+    assert "was begun by another version of bioshards" in said
+    assert "this is 999" in said
+    assert "languages" not in said
 
 
 def test_an_output_that_is_somebody_elses(tmp_path: Path, run: Run, capsys: Capture) -> None:
