@@ -63,13 +63,7 @@ class DecideVersions(beam.PTransform):
 
     def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[str]:
         everything = beam.pvalue.AsList(staged)
-        return (
-            staged.pipeline
-            | "Once" >> beam.Create([None])
-            | "Buckets" >> beam.FlatMap(_buckets, everything)
-            | "OneBucketEach" >> beam.Reshuffle()
-            | "Decide" >> beam.Map(self._decide, everything)
-        )
+        return _each_bucket(staged, everything) | "Decide" >> beam.Map(self._decide, everything)
 
     def _decide(self, bucket: int, staged: list[Staged]) -> str:
         return finishing.decide(self.files, self.work, staged, bucket, len(_buckets(None, staged)))
@@ -85,17 +79,22 @@ class DecideDuplicates(beam.PTransform):
 
     def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[str]:
         everything = beam.pvalue.AsList(staged)
-        return (
-            staged.pipeline
-            | "Once" >> beam.Create([None])
-            | "Buckets" >> beam.FlatMap(_buckets, everything)
-            | "OneBucketEach" >> beam.Reshuffle()
-            | "Decide" >> beam.Map(self._decide, everything, beam.pvalue.AsList(self.decided))
-        )
+        decide = beam.Map(self._decide, everything, beam.pvalue.AsList(self.decided))
+        return _each_bucket(staged, everything) | "Decide" >> decide
 
     def _decide(self, bucket: int, staged: list[Staged], decided: list[str]) -> str:
         buckets = len(_buckets(None, staged))
         return finishing.decide_duplicates(self.files, self.work, staged, decided, bucket, buckets)
+
+
+def _each_bucket(staged: beam.PCollection[Staged], everything: beam.pvalue.AsList) -> beam.PCollection[int]:
+    """The numbers of the buckets, spread over the workers."""
+    return (
+        staged.pipeline
+        | "Once" >> beam.Create([None])
+        | "Buckets" >> beam.FlatMap(_buckets, everything)
+        | "OneBucketEach" >> beam.Reshuffle()
+    )
 
 
 def _buckets(_: None, staged: Iterable[Staged]) -> range:
