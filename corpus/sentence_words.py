@@ -51,7 +51,7 @@ FAMILIES: Final[dict[str, str]] = {
     "month": "Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec",
     # Firms, addresses and degrees: they end a sentence about as often as not.
     "firm": """
-        Inc Ltd Co Cos Corp Bros GmbH S.A Pty Dept Depts Div Inst Lab Labs Jr Sr Ph Ph.D PhD M.D MD M.Sc
+        Inc Ltd Pvt Co Cos Corp Bros GmbH S.A Pty Dept Depts Div Inst Lab Labs Jr Sr Ph Ph.D PhD M.D MD M.Sc
         B.Sc D.Sc D.V.M Calif Mass Conn Penn Fla Tex Mich Minn Wis Ill Ariz Colo Wash Ont Ave Blvd Rd Bldg
         U.S U.K U.S.A E.U U.N D.C
     """,
@@ -106,7 +106,7 @@ _COMMON: Final = """
     it its their these than been between after both also may can but during did do does more no into all
     other while when who will only such most within using used one two we they there then however if so each
     through under over before among against because could would should being including due following per via
-    about above below without where what how either neither nor yet and/or et thank thanks Thank
+    about above below without where what how either neither nor yet and/or & et thank thanks Thank
 """
 COMMON: Final = frozenset(_COMMON.split())
 """Words in small letters within a sentence: before them, and after them, it goes on."""
@@ -133,6 +133,7 @@ _BEFORE: Final = {
 """Kinds of words before a full stop that are in no family: the first pattern that is the whole word."""
 
 _AFTER: Final = {
+    "dots": r"[.…!?]+",
     "initials": r"[A-Z](?:\.[-–]?[A-Z])*\.(?:[-–][A-Z]\.?)?[,;]?",
     "capital": r"[A-Z]",
     "panel": r"\(?[A-Za-z](?:[-–,&][A-Za-z]?)*\)[.:,;]?|[a-z](?:[-–,][a-z])?[:.]|\([a-zA-Z],",
@@ -219,6 +220,8 @@ def kind_before_that(word: str) -> str:
     """The kind of the word before the word before a full stop: what an initial or a number belongs to."""
     if not word:
         return "none"
+    if word in (".", "...", "…"):
+        return "dots"
     if word[-1] in ",;:." and len(word) > 1:
         return "Name" + word[-1] if word[0].isupper() else word[-1]
     if word in ("and", "&"):
