@@ -114,6 +114,24 @@ _END_WORDS: Final = frozenset(
 )
 
 
+_IN_BRACKETS: Final = (
+    *(
+        "RUNCATED",
+        "runcated",
+        "transl",
+        "TRANSL",
+        "itation",
+        "ITATION",
+        "icense",
+        "icence",
+        "ommons",
+        "eserved",
+    ),
+    *("RESERVED", "(c)", "(C)", "://", "www."),
+)
+"""What a note has that ends with a bracket; many abstracts end with one, few of these have it."""
+
+
 def may_end_in_note(text: str) -> bool:
     """Could one of :data:`END_RULES` find something, or is there nothing to look at?
 
@@ -128,8 +146,8 @@ def may_end_in_note(text: str) -> bool:
         "©" in text
         or "opyright" in tail
         or "ublished" in tail
-        or text[-1] in ")]:"
-        or text[-2:] in (").", "].")
+        or text[-1] == ":"
+        or ((text[-1] in ")]" or text[-2:] in (").", "].")) and any(hint in tail for hint in _IN_BRACKETS))
         or text[text.rfind(" ") + 1 :] in _END_WORDS
         or ("(" in tail and "(c) " in tail)
     )

@@ -216,10 +216,8 @@ def _inside(text: str, name: str, start: int, end: int) -> tuple[int, int] | Non
     return head + 1, close
 
 
-_PLAIN = r"([^<\x00-\x08\x0b\x0c\x0e-\x1f]*)"
-"""Text without markup and characters that XML forbids."""
-_TITLE = re.compile(rf"<ArticleTitle{_START}(?:/>|>{_PLAIN}</ArticleTitle\s*>)")
-_SEGMENT = re.compile(rf"\s*<AbstractText({_START})(?:/>|>{_PLAIN}</AbstractText\s*>)\s*")
+_TITLE = re.compile(rf"<ArticleTitle{_START}(?:/>|>([^<]*)</ArticleTitle\s*>)")
+_SEGMENT = re.compile(rf"\s*<AbstractText({_START})(?:/>|>([^<]*)</AbstractText\s*>)\s*")
 _ABSTRACT = re.compile(rf"<Abstract{_START}>")
 _COPYRIGHT = re.compile(r"\s*<CopyrightInformation>[^<]*</CopyrightInformation>\s*")
 _LABEL = re.compile(_attribute("Label"))
@@ -232,10 +230,18 @@ def _title(text: str, start: int) -> tuple[str, int]:
     if opened < 0:
         return "", start
     plain = _TITLE.match(text, opened)
-    if plain:
+    if plain and not _forbidden(plain[0]):
         return _unescaped(plain[1] or ""), plain.end()
     closed = _close(text, "ArticleTitle", opened)[1]
     return _text(_tree(text[opened:closed])), closed
+
+
+_PERMITTED: Final = bytes(set(range(256)) - set(range(0x20)) | set(b"\t\n\r"))
+
+
+def _forbidden(text: str) -> bool:
+    """Is there a control character in it that XML forbids?"""
+    return bool(text.encode().translate(None, _PERMITTED))
 
 
 def _languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
@@ -289,7 +295,8 @@ def _abstract(text: str, start: int, end: int) -> tuple[Section, ...]:
         value = _unescaped(label[1] or label[2] or "") if label else None
         sections.append(_section(value, _unescaped(segment[2] or "")))
         at = segment.end()
-    if at != end and not _COPYRIGHT.fullmatch(text, at, end) and text[at:end].strip():
+    unusual = at != end and not _COPYRIGHT.fullmatch(text, at, end) and text[at:end].strip()
+    if unusual or _forbidden(text[opened:at]):
         sections = _marked_up(text[opened:after])
     return tuple(sections)
 
