@@ -8,7 +8,8 @@ which would make 102 of 10².  U+FFFD stays, for it says truly that a character 
 
 Nearly all text is clean, so every rule is asked only where a cheap look has found reason to.
 Characters below U+0020 are not looked for: XML has none of them but white space, and
-:func:`bioshards.corpus.rules.one_line` sees to that.
+:func:`~.sentences.one_line` sees to that.  It also makes single blanks of all white space, so that
+spaces of some width become blanks whether ``spaces`` is on or not; only those of no width then stay.
 """
 
 from __future__ import annotations

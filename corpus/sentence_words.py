@@ -48,6 +48,7 @@ FAMILIES: Final[dict[str, str]] = {
         Technol Ther Thromb Toxicol Trans Transl Transplant Trop Ultrastruct Univ Urol Vasc Vet Virol
         Vis Zool
     """,
+    # A day or a year follows, or the sentence ends.
     "month": "Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec",
     # Firms, addresses and degrees: they end a sentence about as often as not.
     "firm": """

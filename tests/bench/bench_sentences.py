@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from bioshards.corpus import sentence_model, sentence_words, sentences
-from bioshards.corpus.splitters import splitter
+from bioshards.corpus.splitters import MissingExtra, splitter
 
 from .sentence_gold import Paragraph, Score, craft, genia, held_out, score
 
@@ -95,7 +95,7 @@ def measure(sets: dict[str, list[Paragraph]], rounds: int) -> dict[str, dict[str
     for peer in PEERS:
         try:
             loaded[peer.name] = peer.load()
-        except ImportError as missing:
+        except (ImportError, MissingExtra) as missing:
             print(f"{peer.name}: not compared: {missing}")
     speeds: dict[str, dict[str, list[float]]] = {name: {which: [] for which in sets} for name in loaded}
     for number in range(rounds):
