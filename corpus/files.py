@@ -16,6 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
+from . import partial
+from .partial import Partial
+
 TEMPORARY: Final = ".tmp-"
 """Prefix of files being written; what a killed run leaves of them is swept by the next."""
 
@@ -59,6 +62,10 @@ class LocalFiles:
             with contextlib.suppress(OSError):
                 os.remove(temporary)
             raise
+
+    def partial(self, path: str, version: str) -> contextlib.AbstractContextManager[Partial]:
+        """A large file that is kept while it arrives; ``version`` tells versions of it apart."""
+        return partial.local(path, version)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)

@@ -60,7 +60,7 @@ def _unpacked(file: Readable) -> Iterator[bytes]:
         raise BadFile("empty-file", "the file has no bytes")
     if len(block) == 1:  # a reader may give less than it is asked for; the magic has two bytes
         block += file.read(BLOCK_BYTES)
-    gunzip = _Gunzip() if block[:2] == b"\x1f\x8b" else None
+    gunzip = Gunzip() if block[:2] == b"\x1f\x8b" else None
     total = 0
     while block:
         for piece in gunzip.blocks(block) if gunzip else (block,):
@@ -73,7 +73,7 @@ def _unpacked(file: Readable) -> Iterator[bytes]:
         gunzip.finish()
 
 
-class _Gunzip:
+class Gunzip:
     """A bounded gunzip: no call gives more than a few blocks, however well the input packs."""
 
     def __init__(self) -> None:

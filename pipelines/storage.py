@@ -16,6 +16,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bioshards.corpus.files import TEMPORARY, Found, LocalFiles
+from bioshards.corpus.partial import Partial
 
 
 def _remote(path: str) -> bool:
@@ -35,6 +36,11 @@ def supported(path: str) -> bool:
         return False
 
 
+def _temporary(path: str) -> str:
+    """A name of its own beside the final one."""
+    return f"{path.rpartition('/')[0]}/{TEMPORARY}{uuid.uuid4().hex}"
+
+
 class AnyFiles(LocalFiles):
     """Local files and every store that Beam has a file system for."""
 
@@ -51,8 +57,7 @@ class AnyFiles(LocalFiles):
             return
         # Object stores make an object visible whole, when it is closed; a name of its own until
         # then keeps a writer that dies from ever showing half of it under the final one.
-        folder, _, _ = path.rpartition("/")
-        temporary = f"{folder}/{TEMPORARY}{uuid.uuid4().hex}"
+        temporary = _temporary(path)
         file = FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED)
         try:
             yield cast(BinaryIO, file)
@@ -62,6 +67,18 @@ class AnyFiles(LocalFiles):
             raise
         file.close()
         FileSystems.rename([temporary], [path])
+
+    @contextlib.contextmanager
+    def partial(self, path: str, version: str) -> Iterator[Partial]:
+        if not _remote(path):
+            with super().partial(path, version) as local:
+                yield local
+            return
+        part = _StorePartial(self, path)
+        try:
+            yield part
+        finally:
+            part.discard()
 
     def exists(self, path: str) -> bool:
         return bool(FileSystems.exists(path)) if _remote(path) else super().exists(path)
@@ -99,3 +116,38 @@ class AnyFiles(LocalFiles):
         if not _remote(folder):
             return super().walk(folder)
         return self.find(f"{folder.rstrip('/')}/**")
+
+
+class _StorePartial:
+    """A file on its way to an object store, which cannot add to an object: one broken off begins anew."""
+
+    def __init__(self, files: AnyFiles, path: str) -> None:
+        self._files, self._path = files, path
+        self._begin()
+
+    def _begin(self) -> None:
+        self._temporary: str | None = _temporary(self._path)
+        self._file = FileSystems.create(self._temporary, compression_type=CompressionTypes.UNCOMPRESSED)
+        self.size = 0
+
+    def blocks(self) -> Iterator[bytes]:
+        return iter(())
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self.size += len(data)
+
+    def restart(self) -> None:
+        self.discard()
+        self._begin()
+
+    def keep(self) -> None:
+        self._file.close()
+        FileSystems.rename([self._temporary], [self._path])
+        self._temporary = None
+
+    def discard(self) -> None:
+        if self._temporary:
+            self._file.close()
+            self._files.remove(self._temporary)
+            self._temporary = None

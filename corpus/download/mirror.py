@@ -1,0 +1,234 @@
+"""The mirror: a folder of verified copies, laid out as on the servers.
+
+    MIRROR/pubmed/baseline/pubmed26n0001.xml.gz       under this name only whole and verified
+                          /pubmed26n0001.xml.gz.md5   as NLM publishes it
+                          /.part-5c1b09f2-...         what a broken or killed download goes on from
+                          /.records/...xml.gz.json    what was verified, when, against what
+
+So the folder serves other programs as well, and ``--input MIRROR/pubmed`` without a network.  What is there
+with the right checksum is not fetched again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from ..files import Found, LocalFiles
+from ..partial import Partial
+from ..xml_blocks import BadFile
+from .remote import Remote
+from .verify import Check
+from .web import Connection, Gone
+
+ATTEMPTS: Final = 3
+"""How often a file whose content is wrong is read again from its beginning."""
+
+_SETTLED: Final = timedelta(days=1)
+"""A listing gives minutes of an unnamed time zone: a file that was put there less than this before it
+was verified may have been replaced since without a change in the listing."""
+_SIDECAR_BYTES: Final = 1 << 16
+_MD5 = re.compile(rb"\b[0-9a-fA-F]{32}\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A verified file in the mirror.
+
+    Attributes:
+        md5: of its bytes; ``published``: has the source itself published that MD5?
+        retrieved: the day and time at which it was verified, UTC.
+        fetched: bytes that were asked of the server for it now; 0 where it was there.
+    """
+
+    found: Found
+    md5: str
+    published: bool
+    retrieved: str
+    fetched: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A mirror folder, on any storage."""
+
+    files: LocalFiles
+    folder: str
+
+    def path(self, remote: Remote) -> str:
+        return f"{self.folder}/{remote.path}"
+
+    def held(self, connection: Connection | None, remotes: list[Remote]) -> dict[Remote, Held]:
+        """Those of the files that are there, verified and still what the server has.
+
+        Only records are read, and for the newest files the published MD5, by ``connection``; without
+        one these count as not held.
+        """
+        folders = sorted({self.path(remote).rpartition("/")[0] for remote in remotes})
+        found = {item.path: item for folder in folders for item in self.files.walk(folder)}
+        here = [remote for remote in remotes if self.path(remote) in found]
+        with ThreadPoolExecutor(16) as threads:  # for object stores, where each takes a while
+            records = list(threads.map(self._record, here))
+        held = {}
+        for remote, record in zip(here, records, strict=True):
+            there = found[self.path(remote)]
+            if record is None or not _still(record, there, remote):
+                continue
+            if not _settled(record, remote):
+                published = self._published(connection, remote) if connection else None
+                if published is None or published != record["md5"]:
+                    continue
+            held[remote] = Held(there, record["md5"], record["published"], record["retrieved"])
+        return held
+
+    def fetch(self, connection: Connection, remote: Remote) -> Held:
+        """Make sure that the file is there, verified: fetched only if it is not there already.
+
+        Raises:
+            BadFile: what the server has is not the file it should be, however often it is read.
+            WebError: the server does not give it.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                md5 = self._published(connection, remote)
+                return self._there(remote, md5) or self._download(connection, remote, md5)
+            except Gone as gone:
+                raise BadFile(
+                    "gone", f"{gone}; it was listed when the run began. Run again to read the new listing"
+                ) from gone
+            except BadFile as bad:
+                if attempt == ATTEMPTS:
+                    raise BadFile(bad.reason, f"{remote.url}: {bad.detail} (read {ATTEMPTS} times)") from bad
+                time.sleep(attempt)
+        raise AssertionError("attempts end with a file or an error")
+
+    def _published(self, connection: Connection, remote: Remote) -> str | None:
+        """The MD5 that the source publishes for the file; None where it publishes none."""
+        if not remote.md5_beside:
+            return None
+        try:
+            body = connection.read(f"{remote.url}.md5", _SIDECAR_BYTES).body
+        except Gone:  # a file may be there some time before its checksum
+            return None
+        given = _MD5.search(body)
+        if given is None:
+            raise BadFile("no-checksum", f"its .md5 holds no MD5; it begins {body[:80]!r}")
+        return given[0].decode().lower()
+
+    def _there(self, remote: Remote, md5: str | None) -> Held | None:
+        """The file as it lies here, if it is the one that the server has."""
+        at_path = self.files.find(self.path(remote))
+        if not at_path:
+            return None
+        [found] = at_path
+        record = self._record(remote)
+        if record and _still(record, found, remote) and md5 in (None, record["md5"]):
+            return self._remember(remote, found, record["md5"], md5 is not None, record["retrieved"])
+        if md5 is None or self._md5(found.path) != md5:
+            return None
+        return self._remember(remote, found, md5, True, _now())
+
+    def _download(self, connection: Connection, remote: Remote, md5: str | None) -> Held:
+        path = self.path(remote)
+        fetched = 0
+        # A part is gone on with only if the same file is meant: its name carries which.
+        version = hashlib.md5((md5 or remote.listed).encode(), usedforsecurity=False).hexdigest()[:8]
+        with self.files.partial(path, version) as part:
+            if there := self._there(remote, md5):  # another process has been quicker
+                part.discard()
+                return there
+            check = _fed(Check(remote.root), part)
+            try:
+                for offset, block in connection.stream(remote.url, part.size):
+                    if offset != part.size:
+                        part.restart()
+                        check = Check(remote.root)
+                    part.write(block)
+                    fetched += len(block)
+                    check.feed(block)
+                found_md5 = check.finish(md5)
+            except BadFile:
+                part.discard()
+                raise
+            self._forget(remote)
+            part.keep()
+        [found] = self.files.find(path)
+        return self._remember(remote, found, found_md5, md5 is not None, _now(), fetched)
+
+    def _record_path(self, remote: Remote) -> str:
+        folder, _, name = self.path(remote).rpartition("/")
+        return f"{folder}/.records/{name}.json"
+
+    def _record(self, remote: Remote) -> dict[str, Any] | None:
+        path = self._record_path(remote)
+        if not self.files.exists(path):
+            return None
+        record: dict[str, Any] = self.files.read_json(path)
+        return record
+
+    def _forget(self, remote: Remote) -> None:
+        self.files.remove(self._record_path(remote))
+        self.files.remove(f"{self.path(remote)}.md5")
+
+    def _remember(
+        self, remote: Remote, found: Found, md5: str, published: bool, retrieved: str, fetched: int = 0
+    ) -> Held:
+        if published:
+            with self.files.write(f"{found.path}.md5") as sidecar:
+                sidecar.write(f"MD5({remote.name})= {md5}\n".encode())
+        record = {
+            "url": remote.url,
+            "md5": md5,
+            "published": published,
+            "bytes": found.size,
+            "stamp": found.stamp,
+            "listed": remote.listed,
+            "retrieved": retrieved,
+        }
+        self.files.write_json(self._record_path(remote), record)
+        return Held(found, md5, published, retrieved, fetched)
+
+    def _md5(self, path: str) -> str:
+        digest = hashlib.md5(usedforsecurity=False)
+        with self.files.open(path) as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        return digest.hexdigest()
+
+
+def _still(record: dict[str, Any], found: Found, remote: Remote) -> bool:
+    """Is the file as it was verified, and the listing's words on it as they were?"""
+    return bool(
+        record["stamp"] == found.stamp
+        and record["url"] == remote.url
+        and remote.listed
+        and record["listed"] == remote.listed
+    )
+
+
+def _settled(record: dict[str, Any], remote: Remote) -> bool:
+    """Was it verified so long after it was put there that another file would show in the listing?"""
+    if remote.changed is None:
+        return False
+    retrieved = datetime.fromisoformat(record["retrieved"]).replace(tzinfo=None)
+    return remote.changed + _SETTLED < retrieved
+
+
+def _fed(check: Check, part: Partial) -> Check:
+    """The check, once it has seen what is there from before; a part that is wrong begins anew."""
+    try:
+        for block in part.blocks():
+            check.feed(block)
+    except BadFile:
+        part.restart()
+        return Check(check.root)
+    return check
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

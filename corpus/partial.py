@@ -1,0 +1,93 @@
+"""A large file that arrives in pieces: under another name until it is whole, gone on with if broken off."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from typing import BinaryIO, Final, Protocol
+
+PART: Final = ".part-"
+"""Prefix of files that have not wholly arrived."""
+
+_BLOCK_BYTES: Final = 1 << 20
+
+
+class Partial(Protocol):
+    """A file on its way; ``size`` bytes of it are there."""
+
+    size: int
+
+    def blocks(self) -> Iterator[bytes]:
+        """What is there from before, from the beginning."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def restart(self) -> None:
+        """Throw away what is there and begin anew."""
+
+    def keep(self) -> None:
+        """It is whole: bring it to disk and under its final name."""
+
+    def discard(self) -> None:
+        """It is wrong: leave nothing of it."""
+
+
+@contextlib.contextmanager
+def local(path: str, version: str) -> Iterator[Partial]:
+    """The part of a local file; ``version`` says which version of the file it is a part of.
+
+    Parts of other versions are removed.  If another process is writing the part, this waits for it.
+    """
+    folder, name = os.path.split(path)
+    os.makedirs(folder, exist_ok=True)
+    part = os.path.join(folder, f"{PART}{version}-{name}")
+    for other in os.listdir(folder):
+        if other.startswith(PART) and other.endswith(f"-{name}") and other != os.path.basename(part):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(os.path.join(folder, other))
+    with _locked(part) as file:
+        yield _LocalPartial(file, part, path)
+
+
+@contextlib.contextmanager
+def _locked(part: str) -> Iterator[BinaryIO]:
+    while True:
+        with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                # Whoever had the lock may have given the file its final name meanwhile.
+                if os.path.samestat(os.fstat(file.fileno()), os.stat(part)):
+                    yield file
+                    return
+
+
+class _LocalPartial:
+    def __init__(self, file: BinaryIO, part: str, path: str) -> None:
+        self._file, self._part, self._path = file, part, path
+        self.size = file.seek(0, os.SEEK_END)
+
+    def blocks(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        while block := self._file.read(_BLOCK_BYTES):
+            yield block
+        self._file.seek(0, os.SEEK_END)
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self.size += len(data)
+
+    def restart(self) -> None:
+        self._file.seek(0)
+        self._file.truncate()
+        self.size = 0
+
+    def keep(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        os.replace(self._part, self._path)
+
+    def discard(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self._part)
