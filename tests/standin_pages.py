@@ -1,0 +1,201 @@
+"""What the stand-in serves: folders in the servers' layouts, and listing pages as the servers write them.
+
+The pages are what the downloads have to read, so they follow the real ones line by line:
+https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/, https://ftp.ebi.ac.uk/pub/databases/pmc/oa/ (both Apache's
+mod_autoindex, one as text, one as a table) and Amazon's ListObjectsV2
+(https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html).
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from urllib.parse import quote
+
+S3_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+
+
+def publish(path: Path, data: bytes, md5: bool = False) -> None:
+    """Put a file there at once, as a server does; XML becomes gzip where the name ends in ``.gz``.
+
+    ``md5`` writes ``path.md5`` too, in the words of ``openssl md5``, as NLM's are.
+    """
+    if path.suffix == ".gz" and not data.startswith(b"\x1f\x8b"):
+        data = gzip.compress(data, 6, mtime=0)
+    _write(path, data)
+    if md5:
+        line = f"MD5({path.name})= {hashlib.md5(data).hexdigest()}\n"
+        _write(path.with_name(path.name + ".md5"), line.encode())
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name("." + path.name)
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
+def arrange_pubmed(root: Path, baseline: Mapping[str, bytes], updates: Mapping[str, bytes]) -> None:
+    """``ROOT/pubmed`` of names such as ``pubmed26n0001.xml.gz`` and XML, or gzip, for each."""
+    for folder, contents in (("baseline", baseline), ("updatefiles", updates)):
+        (root / "pubmed" / folder).mkdir(parents=True, exist_ok=True)
+        for name, data in contents.items():
+            publish(root / "pubmed" / folder / name, data, md5=True)
+    if baseline:
+        first, last = (name.removesuffix(".gz") for name in (min(baseline), max(baseline)))
+        following = f"{last[:9]}{int(last[9:13]) + 1:04d}.xml"
+        publish(
+            root / "pubmed" / "baseline" / "README.txt",
+            f"The complete baseline consists of files {first} through {last}.\n"
+            f"The first Update file to be loaded is {following}.\n".encode(),
+        )
+
+
+def arrange_europepmc(root: Path, packages: Mapping[str, Sequence[str]]) -> None:
+    """``ROOT/europepmc`` of names such as ``PMC13900_PMC17829.xml.gz`` and the articles in each."""
+    (root / "europepmc").mkdir(parents=True, exist_ok=True)
+    for name, articles in packages.items():
+        publish(root / "europepmc" / name, f"<articles>{''.join(articles)}</articles>".encode())
+
+
+def ncbi_page(folder: Path, address: str) -> bytes:
+    """The page of a folder on NCBI's file server; ``address`` is its path there, ``/pubmed/baseline/``."""
+    title = escape(f"Index of {address.rstrip('/') or '/'}")
+    entries = list(_entries(folder))
+    width = max([23, *(len(name) for name, _, _ in entries)]) + 1
+    rows = "".join(
+        f'<a href="{quote(name)}">{escape(name)}</a>{" " * (width - len(name))}{date}  {size}\n'
+        for name, date, size in entries
+    )
+    parent = f'<a href="{_parent(address)}">Parent Directory</a>{" " * (width + 2)}  - \n'
+    return (
+        f"<html>\n<head><title>{title}</title></head>\n<body>\n<h1>{title}</h1>\n"
+        f"<hr><pre>{parent}{rows}</pre><hr>\n</body></html>\n"
+    ).encode()
+
+
+def apache_page(folder: Path, address: str) -> bytes:
+    """The page of a folder on Europe PMC's file server."""
+    title = escape(f"Index of {address.rstrip('/') or '/'}")
+    heads = "".join(
+        f'<th><a href="?C={letter};O=A">{name}</a></th>'
+        for letter, name in zip("NMSD", ("Name", "Last modified", "Size", "Description"), strict=True)
+    )
+
+    def row(icon: str, href: str, text: str, date: str, size: str) -> str:
+        return (
+            f'<tr><td valign="top"><img src="/icons/{icon}.gif" alt="[   ]"></td>'
+            f'<td><a href="{href}">{escape(text)}</a></td><td align="right">{date}  </td>'
+            f'<td align="right">{size}</td><td>&nbsp;</td></tr>\n'
+        )
+
+    rows = row("back", _parent(address), "Parent Directory", "&nbsp;", "  - ") + "".join(
+        row("compressed", quote(name), name, date, size) for name, date, size in _entries(folder)
+    )
+    return (
+        '<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 3.2 Final//EN">\n'
+        f"<html>\n <head>\n  <title>{title}</title>\n </head>\n <body>\n<h1>{title}</h1>\n  <table>\n"
+        f'   <tr><th valign="top"><img src="/icons/blank.gif" alt="[ICO]"></th>{heads}</tr>\n'
+        f'   <tr><th colspan="5"><hr></th></tr>\n{rows}'
+        '   <tr><th colspan="5"><hr></th></tr>\n</table>\n</body></html>\n'
+    ).encode()
+
+
+def _entries(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Name, date and size of what lies in a folder, as Apache writes them."""
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if not entry.name.startswith("."):
+                info = entry.stat()
+                date = datetime.fromtimestamp(info.st_mtime, UTC).strftime("%Y-%m-%d %H:%M")
+                if entry.is_dir():
+                    yield entry.name + "/", date, "  - "
+                else:
+                    yield entry.name, date, apache_size(info.st_size)
+
+
+def apache_size(size: int) -> str:
+    """A size in Apache's four characters: `` 60 ``, ``4.5K``, `` 19M``."""
+    if size < 973:
+        return f"{size:3d} "
+    power = next(power for power in (1, 2, 3, 4) if size < 973 * 1024**power)
+    value, unit = size / 1024**power, " KMGT"[power]
+    return f"{value:.1f}{unit}" if value < 9.95 else f"{value:3.0f}{unit}"
+
+
+def _parent(address: str) -> str:
+    return quote(address.rstrip("/").rpartition("/")[0] + "/")
+
+
+class BadQuery(Exception):
+    """S3 would answer 400."""
+
+
+def s3_page(bucket: Path, query: Mapping[str, str], page_size: int, md5: Callable[[Path], str]) -> bytes:
+    """A page of a bucket's listing.
+
+    Args:
+        bucket: the folder that holds the objects, a key is a path in it.
+        query: the request's: prefix, delimiter ('' or '/'), max-keys, continuation-token, start-after.
+        page_size: entries on a page at most, whatever max-keys asks for.
+        md5: gives an object's MD5, which is its ETag.
+
+    Raises:
+        BadQuery: S3 does not know what is asked for, or the stand-in does not.
+    """
+    prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
+    after = query.get("start-after", "")
+    try:
+        limit = max(1, min(int(query.get("max-keys", "1000")), page_size))
+        if "continuation-token" in query:
+            after = base64.b64decode(query["continuation-token"], validate=True).decode()
+    except ValueError as error:
+        raise BadQuery(str(error)) from error
+    if query.get("list-type") != "2" or delimiter not in ("", "/"):
+        raise BadQuery("the stand-in lists by list-type=2 with the delimiter / or none")
+    entries = [name for name in _keys(bucket, prefix, delimiter) if name > after]
+    page, more = entries[:limit], len(entries) > limit
+    token = base64.b64encode(page[-1].encode()).decode() if more else ""
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="{S3_NAMESPACE}">'
+        f"<Name>pmc-oa-opendata</Name><Prefix>{escape(prefix)}</Prefix><KeyCount>{len(page)}</KeyCount>"
+        f"<MaxKeys>{limit}</MaxKeys><Delimiter>{delimiter}</Delimiter>"
+        f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>"
+        + (f"<NextContinuationToken>{token}</NextContinuationToken>" if token else "")
+        + "".join(_contents(key, bucket / key, md5) for key in page if not key.endswith("/"))
+        + "".join(
+            f"<CommonPrefixes><Prefix>{escape(common)}</Prefix></CommonPrefixes>"
+            for common in page
+            if common.endswith("/")
+        )
+        + "</ListBucketResult>"
+    ).encode()
+
+
+def _contents(key: str, path: Path, md5: Callable[[Path], str]) -> str:
+    info = path.stat()
+    changed = datetime.fromtimestamp(int(info.st_mtime), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return (
+        f"<Contents><Key>{escape(key)}</Key><LastModified>{changed}</LastModified>"
+        f"<ETag>&quot;{md5(path)}&quot;</ETag><Size>{info.st_size}</Size>"
+        "<StorageClass>STANDARD</StorageClass></Contents>"
+    )
+
+
+def _keys(bucket: Path, prefix: str, delimiter: str) -> list[str]:
+    """The keys, and with a delimiter the common prefixes, that begin with ``prefix``, in S3's order."""
+    found = set()
+    for here, folders, names in os.walk(bucket):
+        at = os.path.relpath(here, bucket) + "/" if Path(here) != bucket else ""
+        for key in (at + name for name in names if not name.startswith(".")):
+            if key.startswith(prefix):
+                end = key.find(delimiter, len(prefix)) if delimiter else -1
+                found.add(key if end < 0 else key[: end + 1])
+        folders[:] = [name for name in folders if prefix.startswith(f"{at}{name}/"[: len(prefix)])]
+    return sorted(found, key=str.encode)
