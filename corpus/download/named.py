@@ -1,0 +1,156 @@
+"""What ``--input pubmed:baseline[1-10]`` means: a source by name instead of a path, and which of its files.
+
+    pubmed:                       baseline and updates; also pubmed:baseline, pubmed:updates
+    europepmc:   pmc:
+    pubmed:baseline[1-10]         files by number; [7]; [1400-] to the end; [1-10,20] a list
+    europepmc:[1-20000]           packages that hold PMC ids of this range
+    pmc:[11000000-11010000]       articles by PMC id
+    pubmed:updates[-3:]           the last three of the source's own order (not for pmc:, which has no files)
+    pubmed:updates[since=2026-08-01]   put on the server that day or later; for pmc:, its metadata changed
+
+``since=`` may do without brackets: ``pubmed:since=2026-08-01``, ``pubmed:updates,since=2026-08-01``,
+``pubmed:updates:since=2026-08-01``.  A selection is of one kind: numbers, or the last few, or since a day.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+PARTS: Final[dict[str, tuple[str, ...]]] = {"pubmed": ("baseline", "updates"), "europepmc": (), "pmc": ()}
+"""The sources, and the parts that each can be asked for."""
+
+_EXAMPLES: Final = {
+    "pubmed": "pubmed:baseline[1-10], pubmed:updates[-3:] or pubmed:since=2026-08-01",
+    "europepmc": "europepmc:[1-20000], europepmc:[-3:] or europepmc:since=2026-08-01",
+    "pmc": "pmc:[11000000-11010000] or pmc:since=2026-08-01",
+}
+
+_BARE_SINCE = re.compile(r"(?:([^\[\],:=]+)[,:])?(since=.*)")
+_IN_BRACKETS = re.compile(r"([^\[\],:=]*)(?:\[([^\[\]]*)\])?")
+_NEWEST = re.compile(r"-([0-9]{1,9}):")
+_SINCE = re.compile(r"since=(.*)")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_RANGE = re.compile(r"([0-9]{1,9})(?:(-)([0-9]{1,9})?)?")
+
+
+class BadName(ValueError):
+    """An ``--input`` that begins as a source's name does, or nearly so, but cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which files (for ``pmc:``, which articles) of a source; without any of the three, all.
+
+    Attributes:
+        ranges: first and last number, both included; None is "to the end".
+        newest: this many from the end of the source's order.
+        since: put on the server that day or later, by the server's own clock.
+    """
+
+    ranges: tuple[tuple[int, int | None], ...] = ()
+    newest: int | None = None
+    since: date | None = None
+
+    def overlaps(self, first: int, last: int) -> bool:
+        """Is one of the numbers first to last in the ranges?  Without ranges, every number is."""
+        return not self.ranges or any(
+            low <= last and (high is None or first <= high) for low, high in self.ranges
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A source by name.  ``part`` is '' for all of the source, ``text`` what the user wrote."""
+
+    source: str
+    part: str
+    selection: Selection
+    text: str
+
+
+def named(text: str) -> Named | None:
+    """What an ``--input`` names, or None where it is a path.
+
+    Only ``pubmed:``, ``europepmc:`` and ``pmc:`` at the beginning are names.  A path may hold a colon too;
+    one that looks like a misspelt name is refused, and ``./`` before it makes it a path.
+
+    Raises:
+        BadName: a name that cannot be read; says what is wrong and what would work.
+    """
+    source, colon, rest = text.partition(":")
+    if not colon:
+        return None
+    if source not in PARTS:
+        _refuse_misspelt(text, source, rest)
+        return None
+    parsed = _BARE_SINCE.fullmatch(rest) or _IN_BRACKETS.fullmatch(rest)
+    if not parsed:
+        raise _bad(text, source, f"{rest!r} after {source}: cannot be read")
+    part, inside = parsed[1] or "", parsed[2]
+    if part and part not in PARTS[source]:
+        raise _bad(text, source, _unknown_part(source, part))
+    return Named(source, part, _selection(text, source, inside) if inside is not None else Selection(), text)
+
+
+def _selection(text: str, source: str, inside: str) -> Selection:
+    if not inside.strip():
+        raise _bad(text, source, "the brackets are empty")
+    if since := _SINCE.fullmatch(inside.strip()):
+        return Selection(since=_day(text, source, since[1]))
+    if newest := _NEWEST.fullmatch(inside.strip()):
+        if source == "pmc":
+            raise _bad(text, source, "pmc: has articles, no files, so that there are no newest ones to count")
+        if not int(newest[1]):
+            raise _bad(text, source, f"[-{newest[1]}:] selects nothing")
+        return Selection(newest=int(newest[1]))
+    return Selection(tuple(_range(text, source, item.strip()) for item in inside.split(",")))
+
+
+def _day(text: str, source: str, given: str) -> date:
+    try:
+        if _DATE.fullmatch(given):
+            return date.fromisoformat(given)
+    except ValueError:
+        pass  # a 13th month or a 31st of June
+    raise _bad(text, source, f"{given!r} is not a date (year-month-day)")
+
+
+def _range(text: str, source: str, item: str) -> tuple[int, int | None]:
+    parsed = _RANGE.fullmatch(item)
+    if not parsed:
+        raise _bad(text, source, f"{item!r} is not a number or a range of numbers; a list has nothing else")
+    low = int(parsed[1])
+    high = int(parsed[3]) if parsed[3] else None if parsed[2] else low
+    if not low:
+        raise _bad(text, source, f"{item!r} begins at 0, numbers begin at 1")
+    if high is not None and high < low:
+        raise _bad(text, source, f"the range {item} runs backwards")
+    return low, high
+
+
+def _unknown_part(source: str, part: str) -> str:
+    if not PARTS[source]:
+        return f"{source}: has no parts such as {part!r}, only a selection in brackets may follow"
+    near = difflib.get_close_matches(part.strip().lower(), PARTS[source], 1, 0.5)
+    hint = f"did you mean {near[0]}?" if near else "numbers and the like stand in brackets"
+    return f"{source}: has no part {part!r} ({hint})"
+
+
+def _refuse_misspelt(text: str, word: str, rest: str) -> None:
+    """Refuse a word that is nearly a source's, where what follows is not like the rest of a path."""
+    near = (
+        difflib.get_close_matches(word.lower(), PARTS, 1, 0.8) if re.fullmatch(r"[\w-]{1,20}", word) else []
+    )
+    if near and not re.search(r"[/\\.*?]", rest):
+        raise _bad(text, near[0], f"no source is called {word} (did you mean {near[0]}:{rest}?)")
+
+
+def _bad(text: str, source: str, what: str) -> BadName:
+    return BadName(
+        f"--input {text}: {what}. What would work: {_EXAMPLES[source]}. "
+        f"(If a file or a folder has this name, write ./{text})"
+    )
