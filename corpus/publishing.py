@@ -28,6 +28,12 @@ NOTICE: Final = (
     "Abstracts may be their publishers' copyright."
 )
 
+BASELINE_RECORDS: Final = 30_000
+"""Records of every file of an annual baseline but its last (the baselines of 2024, 2025 and 2026)."""
+
+_BASELINE = re.compile(r"/baseline/[^/]*$")
+"""A file that lies in a folder of this name, as at NLM."""
+
 DUPLICATES: Final = "duplicates.tsv"
 
 _MADE_OF = re.compile(r"(.+-[0-9a-f]{8})\.(?:arrow|keys|digests|json|rejected\.jsonl|tsv)$")
@@ -61,7 +67,7 @@ def publish(
         rules: those that ``config`` has as plain data.
         staged: all sources; ``finished``: what became of the good ones; in any order.
         max_rejected: the share of records, and of files, that may be rejected.
-        run: what is true of this run only: times, versions, the command.
+        run: what is true of this run only: times, versions, the command; when inputs were fetched is added.
     """
     staged, copies = ordered(staged)
     good = [source for source in staged if not source.bad]
@@ -85,7 +91,7 @@ def publish(
         if config["dedup"] == "exact":
             manifest["duplicates"] = shards.as_dicts([_publish_duplicates(files, work, in_order)])
         _sweep(files, work, manifest, {source.name for source in good if source.name})
-        files.write_json(work.manifest, {**manifest, "run": run})
+        files.write_json(work.manifest, {**manifest, "run": {**run, **_retrieved(good)}})
     return outcome
 
 
@@ -104,6 +110,9 @@ def _manifest(
         "pipeline": "pubmed_to_shards",
         "notice": NOTICE,
         "config": config,
+        "newest_file": max(source.source for source in good if source.source.ordered).name
+        if any(source.source.ordered for source in good)
+        else None,
         "inputs": [_input(source, done) for source, done in zip(good, finished, strict=True)],
         "bad_files": [
             {
@@ -160,6 +169,14 @@ def _input(source: Staged, done: Finished) -> dict[str, Any]:
     }
 
 
+def _retrieved(good: list[Staged]) -> dict[str, Any]:
+    """When the inputs that were fetched were fetched, UTC."""
+    dates = {source.source.name: source.source.retrieved for source in good if source.source.retrieved}
+    if not dates:
+        return {}
+    return {"retrieved": {"first": min(dates.values()), "last": max(dates.values()), "files": dates}}
+
+
 def _summed(parts: Iterable[dict[str, int]]) -> dict[str, int]:
     total: collections.Counter[str] = collections.Counter()
     for part in parts:
@@ -183,7 +200,25 @@ def _warnings(staged: list[Staged], copies: list[tuple[str, str]]) -> list[str]:
         for name, count in sorted(names.items())
         if count > 1
     ]
-    return warnings
+    return warnings + _short_baseline(staged)
+
+
+def _short_baseline(staged: list[Staged]) -> list[str]:
+    """Baseline files without the number of records that all but the last one have."""
+    baseline = [source for source in staged if not source.bad and _BASELINE.search(source.source.path)]
+    last = {source.source.year: source.source.number for source in baseline}  # they come in order
+    short = [
+        f"{source.source.name} ({source.records:,})"
+        for source in baseline
+        if source.records != BASELINE_RECORDS and source.source.number != last[source.source.year]
+    ]
+    if not short:
+        return []
+    more = " ..." if len(short) > 5 else ""
+    return [
+        f"{len(short)} baseline files do not have {BASELINE_RECORDS:,} records, as all but the last should: "
+        f"{', '.join(short[:5])}{more}; they may be incomplete"
+    ]
 
 
 def _problem(
@@ -191,15 +226,19 @@ def _problem(
 ) -> str | None:
     """Why this output cannot be published; None where it can."""
     counts, funnel = manifest["counts"], manifest["funnel"]
+    missing = [source for source in staged if source.bad and not source.source.stamp]
+    if missing:
+        return (
+            f"{len(missing)} of {len(staged)} files could not be fetched ({_named(missing)}). All others are "
+            "processed. Run the same command again to fetch what is missing, or select files without it"
+        )
     bad = [source for source in staged if source.bad]
     mend = (
         f"--max-rejected {max_rejected:g} allows. See {work.output}/rejected/. Mend or replace the input "
         "and run the same command again, or allow a larger share"
     )
     if len(bad) > max_rejected * len(staged):
-        named = "; ".join(f"{source.source.path}: {source.bad[1]}" for source in bad[:5] if source.bad)
-        more = f" (and {len(bad) - 5} more)" if len(bad) > 5 else ""
-        return f"{len(bad)} of {len(staged)} files cannot be used ({named}{more}), more than {mend}"
+        return f"{len(bad)} of {len(staged)} files cannot be used ({_named(bad)}), more than {mend}"
     if counts["rejected"] > max_rejected * counts["records"]:
         reasons = _summed(source.rejected for source in staged)
         listed = ", ".join(f"{reason}: {count}" for reason, count in reasons.items())
@@ -210,6 +249,12 @@ def _problem(
         listed = ", ".join(f"{what}: {count}" for what, count in funnel.items())
         return f"no document was kept ({listed}). Look at --input and at the options that drop records"
     return None
+
+
+def _named(bad: list[Staged]) -> str:
+    """The first bad files, each with what is wrong with it."""
+    named = "; ".join(f"{source.source.path}: {source.bad[1]}" for source in bad[:5] if source.bad)
+    return named + (f" (and {len(bad) - 5} more)" if len(bad) > 5 else "")
 
 
 def _publish_rejected(files: LocalFiles, work: Workspace, staged: list[Staged]) -> None:

@@ -34,6 +34,8 @@ class Source:
             after all others, by name.
         name: the file's name, for messages and for a document's origin.
         path: where it is; also the last tie-break, between files of the same name.
+        stamp: changes when the file does; '' for a file that should have been fetched and could not be.
+        retrieved: when it was fetched and verified, UTC; '' for a file that was given.
     """
 
     year: int
@@ -42,6 +44,7 @@ class Source:
     path: str
     size: int
     stamp: str
+    retrieved: str = ""
 
     @property
     def ordered(self) -> bool:
@@ -55,7 +58,7 @@ class Source:
         return re.sub(r"[^A-Za-z0-9_.@-]+", "_", stem).lstrip(".") or "file"
 
 
-def source(found: Found) -> Source:
+def source(found: Found, retrieved: str = "") -> Source:
     """A found file with its order key."""
     name = re.split(r"[/\\]", found.path)[-1]
     numbered = _NUMBERED.search(name)
@@ -66,7 +69,7 @@ def source(found: Found) -> Source:
         key = int(sample[1]), 0
     else:
         key = _LAST, 0
-    return Source(*key, name=name, path=found.path, size=found.size, stamp=found.stamp)
+    return Source(*key, name=name, path=found.path, size=found.size, stamp=found.stamp, retrieved=retrieved)
 
 
 def discover(files: LocalFiles, inputs: Iterable[str]) -> list[Source]:

@@ -91,7 +91,6 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
                 f"{work.output} was begun with another configuration: {_difference(before, config)}. "
                 "Choose another --output, give the same options, or delete that folder."
             )
-        files.write_json(work.config, config)
         return
     strangers = [name for name in files.names(work.output) if not name.startswith(".")]
     if strangers:
@@ -100,6 +99,10 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
             f"{', '.join(strangers[:3])}{' ...' if len(strangers) > 3 else ''}). "
             "Choose another --output or empty that folder."
         )
+
+
+def begin(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
+    """Mark the output directory, once checked, as begun with this configuration."""
     files.write_json(work.config, config)
 
 

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _wrong(f"unknown pipeline {words[1]!r}", words[1], list(PIPELINES))
     from . import running
 
-    return running.main(words[2:])
+    return running.main(words[1], words[2:])
 
 
 def _wrong(what: str, given: str, known: list[str]) -> int:

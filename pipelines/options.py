@@ -10,8 +10,10 @@ import argparse
 import difflib
 import logging
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
+from urllib.parse import urlsplit
 
 BEAM_OPTIONS_HELP: Final = """\
 Runner: without --runner the job runs on this machine, in --workers processes. Any Beam runner can be
@@ -98,6 +100,45 @@ def all_but(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     return left
 
 
+def address(text: str) -> str:
+    """An argparse type: a server's address, https, or http on this machine; ends with a slash."""
+    parts = urlsplit(text)
+    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise argparse.ArgumentTypeError(f"{text} is not encrypted; give its https:// address")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise argparse.ArgumentTypeError(f"{text} is no address like https://SERVER/FOLDER/")
+    return text if text.endswith("/") else f"{text}/"
+
+
+def contact(text: str) -> str:
+    """An argparse type: what may stand in a header, a mail or web address."""
+    if not re.fullmatch(r"[!-'*-~]{3,200}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no mail or web address")
+    return text
+
+
+def add_download(parser: Parser) -> None:
+    """The options of pipelines that can fetch what they read."""
+    download = parser.add_argument_group("files that are fetched")
+    download.add_argument(
+        "--mirror",
+        metavar="DIR",
+        help="folder of verified copies, local, gs:// or s3://; what is in it is not fetched again "
+        "(default: mirror, beside the output)",
+    )
+    download.add_argument(
+        "--contact",
+        type=contact,
+        metavar="ADDRESS",
+        help="tell the servers whom to write to if there is trouble",
+    )
+    download.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="only say what would be fetched and processed, and for how long; nothing is written",
+    )
+
+
 def add_shared(parser: Parser, presets: Sequence[str]) -> None:
     """The options that every pipeline has, with the same meaning everywhere."""
     shared = parser.add_argument_group("input and output")
@@ -105,7 +146,9 @@ def add_shared(parser: Parser, presets: Sequence[str]) -> None:
         "--input",
         action="append",
         metavar="PATH",
-        help="a folder, a file or a quoted glob, local or gs:// or s3://; may be given several times "
+        help="a folder, a file or a quoted glob, local or gs:// or s3://; or a source to fetch, by name: "
+        "pubmed: (NLM's baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', "
+        "'pubmed:[since=2026-08-01]'; may be given several times "
         "(default: the sample that comes with bioshards)",
     )
     shared.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")

@@ -13,12 +13,14 @@ from typing import TextIO
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import Workspace
 
+from .inputs import Inputs
+
 
 class Progress:
     """Call :meth:`tick` now and then; it prints what is new."""
 
-    def __init__(self, files: LocalFiles, work: Workspace, total: int, out: TextIO | None = None) -> None:
-        self._files, self._work, self._total = files, work, total
+    def __init__(self, files: LocalFiles, work: Workspace, inputs: Inputs, out: TextIO | None = None) -> None:
+        self._files, self._work, self._inputs, self._total = files, work, inputs, inputs.count
         self._out = out or sys.stderr
         self._live = self._out.isatty()
         self._done = set(self._reports())

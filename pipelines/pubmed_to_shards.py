@@ -12,13 +12,16 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from bioshards.corpus import cleaning, splitters
+from bioshards.corpus.download import pubmed
+from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.presets import PRESETS
 from bioshards.corpus.rules import Rules
 from bioshards.corpus.sources import Source
 from bioshards.corpus.workspace import Workspace
 
-from .options import Parser, UsageError, add_shared, all_but, at_least, names, some_of
+from .inputs import Fetching
+from .options import Parser, UsageError, add_download, add_shared, address, all_but, at_least, names, some_of
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -30,11 +33,13 @@ each citation, cleaned of markup, split into sentences, in Arrow files with a ma
 
 @dataclass(frozen=True)
 class Job:
-    """Everything a run is made of."""
+    """Everything a run is made of: ``sources`` are here, those ``wanted`` are to be fetched first."""
 
     files: LocalFiles
     work: Workspace
     sources: list[Source]
+    wanted: list[Remote]
+    fetching: Fetching | None
     rules: Rules
     keep_dropped: bool
     dedup: str
@@ -48,14 +53,22 @@ def build(root: beam.Pipeline, job: Job) -> None:
     """The pipeline: stage every file, decide which documents live, finish the shards, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
-    from .transforms import DecideDuplicates, DecideVersions, FinishShards, Publish, StageFiles
-
-    staged = (
-        root
-        | "Sources" >> beam.Create(job.sources, reshuffle=False)
-        | "StageFiles"
-        >> StageFiles(job.files, job.work, job.rules, job.keep_dropped, digests=job.dedup == "exact")
+    from .transforms import (
+        DecideDuplicates,
+        DecideVersions,
+        FetchAndStage,
+        FinishShards,
+        Publish,
+        StageFiles,
+        lanes,
     )
+
+    stage = StageFiles(job.files, job.work, job.rules, job.keep_dropped, digests=job.dedup == "exact")
+    staged = root | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage
+    if job.fetching and job.wanted:
+        wanted = root | "Lanes" >> beam.Create(lanes(job.wanted, job.fetching.lanes), reshuffle=False)
+        fetched = wanted | "FetchAndStage" >> FetchAndStage(job.fetching, stage)
+        staged = (staged, fetched) | "Staged" >> beam.Flatten()
     decided = staged | "DecideVersions" >> DecideVersions(job.files, job.work)
     if job.dedup == "exact":
         duplicates = staged | "DecideDuplicates" >> DecideDuplicates(job.files, job.work, decided)
@@ -72,6 +85,13 @@ def parser() -> Parser:
     """The options of ``beam run pubmed_to_shards``."""
     parser = Parser("beam run pubmed_to_shards", DESCRIPTION)
     add_shared(parser, sorted(PRESETS))
+    add_download(parser)
+    parser.add_argument_group("where NLM's files are").add_argument(
+        "--pubmed-url",
+        type=address,
+        metavar="URL",
+        help=f"a server that has them in NLM's layout (default: {pubmed.URL})",
+    )
     rules = parser.add_argument_group(
         "which citations, and what of them (defaults: every citation that has an abstract)"
     )

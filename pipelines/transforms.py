@@ -14,13 +14,18 @@ from typing import Any
 import apache_beam as beam
 
 from bioshards.corpus import finishing, lifecycle, publishing, staging
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.download.pool import Pool
+from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.files import Found, LocalFiles
 from bioshards.corpus.finishing import Finished
 from bioshards.corpus.publishing import Outcome
 from bioshards.corpus.rules import Rules
-from bioshards.corpus.sources import Source
+from bioshards.corpus.sources import Source, source
 from bioshards.corpus.staging import Staged
 from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.xml_blocks import BadFile
+
+from .inputs import Fetching
 
 NAMESPACE = "bioshards"
 
@@ -40,9 +45,10 @@ class StageFiles(beam.PTransform):
     digests: bool
 
     def expand(self, sources: beam.PCollection[Source]) -> beam.PCollection[Staged]:
-        return sources | "OneFileEach" >> beam.Reshuffle() | "Stage" >> beam.Map(self._stage)
+        return sources | "OneFileEach" >> beam.Reshuffle() | "Stage" >> beam.Map(self.one)
 
-    def _stage(self, source: Source) -> Staged:
+    def one(self, source: Source) -> Staged:
+        """Stage one file, and count."""
         started = time.monotonic()
         staged = staging.stage(self.files, self.work, source, self.rules, self.keep_dropped, self.digests)
         _count("files_bad" if staged.bad else "files_staged", 1)
@@ -52,6 +58,39 @@ class StageFiles(beam.PTransform):
         for reason, count in staged.rejected.items():
             _count(f"rejected_{reason}", count)
         return staged
+
+
+@dataclass
+class FetchAndStage(beam.PTransform):
+    """Lanes of files in, :class:`Staged` out: each file fetched, verified and staged.
+
+    A lane stages one file while it fetches the next ones.  There are as many lanes as the files'
+    server allows to be asked at once, so that no runner can ask more of it.
+    """
+
+    fetching: Fetching
+    stage: StageFiles
+
+    def expand(self, lanes: beam.PCollection[list[Remote]]) -> beam.PCollection[Staged]:
+        return lanes | "OneLaneEach" >> beam.Reshuffle() | "FetchAndStage" >> beam.FlatMap(self._lane)
+
+    def _lane(self, remotes: list[Remote]) -> Iterator[Staged]:
+        mirror = self.fetching.mirror
+        for remote, held in Pool(self.fetching.server, self.fetching.threads).completed(
+            mirror.fetch_or_say, remotes
+        ):
+            if isinstance(held, BadFile):
+                missing = source(Found(mirror.path(remote), 0, ""))
+                _count("files_not_fetched", 1)
+                yield Staged(missing, None, None, bad=(held.reason, held.detail))
+            else:
+                _count("bytes_fetched", held.fetched)
+                yield self.stage.one(source(held.found, held.retrieved))
+
+
+def lanes(remotes: list[Remote], count: int) -> list[list[Remote]]:
+    """The files dealt out to so many lanes, so that the first ones come first."""
+    return [remotes[first::count] for first in range(count)]
 
 
 @dataclass

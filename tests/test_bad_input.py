@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from bioshards.corpus.files import LocalFiles
-from bioshards.pipelines import cli, running
+from bioshards.pipelines import cli, shards_job
 from tests.conftest import beam, citation, documents, manifest, pubmed_set, sums
 
 Run = Callable[..., int]
@@ -227,7 +227,7 @@ def test_an_output_of_another_version_of_the_tool(
     tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("--output", tmp_path / "out") == 0
-    monkeypatch.setattr(running, "FORMAT", 999)
+    monkeypatch.setattr(shards_job, "FORMAT", 999)
     assert run("--output", tmp_path / "out", "--languages", "eng") == 2
     said = capsys.readouterr().err
     assert "was begun by another version of bioshards" in said

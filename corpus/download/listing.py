@@ -16,6 +16,8 @@ from typing import Final, NamedTuple
 from .named import Named
 from .remote import Remote
 
+PAGE_BYTES: Final = 16 << 20
+"""Longest listing that is read; that of 2026 has less than half a megabyte."""
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1|\Z)", re.DOTALL | re.IGNORECASE)
 _ANCHOR = re.compile(r"<a\s", re.IGNORECASE)
 _HREF = re.compile(r"""[^<>]{0,99}?(?<!\S)href=(["'])([^"'<>\s]{1,99})\1""", re.IGNORECASE)

@@ -44,6 +44,7 @@ class Held:
         md5: of its bytes; ``published``: has the source itself published that MD5?
         retrieved: the day and time at which it was verified, UTC.
         fetched: bytes that were asked of the server for it now; 0 where it was there.
+        seconds: that its download took when it was fetched; 0 where that is not known.
     """
 
     found: Found
@@ -51,6 +52,7 @@ class Held:
     published: bool
     retrieved: str
     fetched: int = 0
+    seconds: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,9 @@ class Mirror:
                 published = self._published(connection, remote) if connection else None
                 if published is None or published != record["md5"]:
                     continue
-            held[remote] = Held(there, record["md5"], record["published"], record["retrieved"])
+            held[remote] = Held(
+                there, record["md5"], record["published"], record["retrieved"], seconds=record["seconds"]
+            )
         return held
 
     def fetch(self, connection: Connection, remote: Remote) -> Held:
@@ -107,6 +111,13 @@ class Mirror:
                 time.sleep(attempt)
         raise AssertionError("attempts end with a file or an error")
 
+    def fetch_or_say(self, connection: Connection, remote: Remote) -> Held | BadFile:
+        """As :meth:`fetch`, but what is wrong with the server's file is the result, not raised."""
+        try:
+            return self.fetch(connection, remote)
+        except BadFile as bad:
+            return bad
+
     def _published(self, connection: Connection, remote: Remote) -> str | None:
         """The MD5 that the source publishes for the file; None where it publishes none."""
         if not remote.md5_beside:
@@ -128,14 +139,15 @@ class Mirror:
         [found] = at_path
         record = self._record(remote)
         if record and _still(record, found, remote) and md5 in (None, record["md5"]):
-            return self._remember(remote, found, record["md5"], md5 is not None, record["retrieved"])
+            held = Held(found, record["md5"], md5 is not None, record["retrieved"], seconds=record["seconds"])
+            return self._remember(remote, held)
         if md5 is None or self._md5(found.path) != md5:
             return None
-        return self._remember(remote, found, md5, True, _now())
+        return self._remember(remote, Held(found, md5, True, _now()))
 
     def _download(self, connection: Connection, remote: Remote, md5: str | None) -> Held:
         path = self.path(remote)
-        fetched = 0
+        began, fetched = time.monotonic(), 0
         # A part is gone on with only if the same file is meant: its name carries which.
         version = hashlib.md5((md5 or remote.listed).encode(), usedforsecurity=False).hexdigest()[:8]
         with self.files.partial(path, version) as part:
@@ -158,7 +170,8 @@ class Mirror:
             self._forget(remote)
             part.keep()
         [found] = self.files.find(path)
-        return self._remember(remote, found, found_md5, md5 is not None, _now(), fetched)
+        seconds = round(time.monotonic() - began, 3)
+        return self._remember(remote, Held(found, found_md5, md5 is not None, _now(), fetched, seconds))
 
     def _record_path(self, remote: Remote) -> str:
         folder, _, name = self.path(remote).rpartition("/")
@@ -175,23 +188,22 @@ class Mirror:
         self.files.remove(self._record_path(remote))
         self.files.remove(f"{self.path(remote)}.md5")
 
-    def _remember(
-        self, remote: Remote, found: Found, md5: str, published: bool, retrieved: str, fetched: int = 0
-    ) -> Held:
-        if published:
-            with self.files.write(f"{found.path}.md5") as sidecar:
-                sidecar.write(f"MD5({remote.name})= {md5}\n".encode())
+    def _remember(self, remote: Remote, held: Held) -> Held:
+        if held.published:
+            with self.files.write(f"{held.found.path}.md5") as sidecar:
+                sidecar.write(f"MD5({remote.name})= {held.md5}\n".encode())
         record = {
             "url": remote.url,
-            "md5": md5,
-            "published": published,
-            "bytes": found.size,
-            "stamp": found.stamp,
+            "md5": held.md5,
+            "published": held.published,
+            "bytes": held.found.size,
+            "stamp": held.found.stamp,
             "listed": remote.listed,
-            "retrieved": retrieved,
+            "retrieved": held.retrieved,
+            "seconds": held.seconds,
         }
         self.files.write_json(self._record_path(remote), record)
-        return Held(found, md5, published, retrieved, fetched)
+        return held
 
     def _md5(self, path: str) -> str:
         digest = hashlib.md5(usedforsecurity=False)

@@ -14,20 +14,29 @@ pubmed26n0001.xml through pubmed26n1334.xml".
 
 from __future__ import annotations
 
+import contextlib
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .listing import Chosen, Link, links, no_listing, select
+from .listing import PAGE_BYTES, Chosen, Link, NoListing, links, no_listing, select
 from .named import Named
 from .remote import Remote
+from .web import Connection, Gone
 
 URL: Final = "https://ftp.ncbi.nlm.nih.gov/pubmed/"
+CONNECTIONS: Final = 4
+PER_SECOND: Final = 8.0
+"""What is asked of NCBI's file server at most, all workers together.  People have measured that it serves 4
+connections well and answers 503 to 48, and to more than some 20 requests a second."""
 BASELINE: Final = "baseline"
 UPDATES: Final = "updatefiles"
 
+_ATTEMPTS: Final = 3
+"""How often a page that is no listing is read."""
 _NAME = re.compile(r"(pubmed([0-9]{2})n([0-9]{4,6})\.xml\.gz)(\.md5)?")
 _README = re.compile(
     r"pubmed([0-9]{2})n[0-9]{4,6}(?:\.xml)?(?:\.gz)?\s{1,9}through\s{1,9}pubmed\1n([0-9]{4,6})(?![0-9])"
@@ -190,3 +199,64 @@ def _without_sidecar(files: Iterable[File]) -> Iterator[str]:
 
 def _name(year: int, number: int) -> str:
     return f"pubmed{year:02d}n{number:04d}"
+
+
+def listed(connection: Connection, base: str, named: Named) -> Chosen:
+    """Read the listings that ``named`` is about, and choose.
+
+    Raises:
+        NoListing: what the server sends is no listing, three times.
+        EmptySelection, WebError
+    """
+    baseline = _read(connection, base, BASELINE) if named.part in ("", "baseline") else []
+    updates = _read(connection, base, UPDATES) if named.part in ("", "updates") else []
+    readme = ""
+    if baseline:
+        with contextlib.suppress(Gone):
+            readme = connection.read(f"{base}{BASELINE}/README.txt", PAGE_BYTES).body.decode(
+                "utf-8", "replace"
+            )
+    return choose(named, baseline, updates, readme)
+
+
+def _read(connection: Connection, base: str, folder: str) -> list[File]:
+    """The files of one folder's listing.  Of updates there may be none, just after a new baseline."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        page = connection.read(f"{base}{folder}/", PAGE_BYTES).body.decode("utf-8", "replace")
+        try:
+            return parse(page, base, folder)
+        except NoListing:
+            if folder == UPDATES and "Parent Directory" in page:
+                return []
+            if attempt == _ATTEMPTS:
+                raise
+            time.sleep(attempt)
+    raise AssertionError("attempts end with a listing or an error")
+
+
+def replaced(names: Iterable[str], chosen: Sequence[Remote]) -> list[str]:
+    """What to say if a new baseline replaces that of which the mirror has these files' names."""
+    now = max((int(name[2]) for remote in chosen if (name := _NAME.fullmatch(remote.name))), default=0)
+    old = [name for name in map(_NAME.fullmatch, names) if name and not name[4] and int(name[2]) < now]
+    if not old:
+        return []
+    before = sorted({int(name[2]) for name in old})
+    years = ", ".join(f"pubmed{year:02d}" for year in before)
+    return [
+        f"The new baseline pubmed{now:02d} replaces {years}: all of it is fetched and processed anew. The "
+        f"mirror's {len(old):,} files of {years} are no longer used; delete them when you like."
+    ]
+
+
+def unlisted(names: Iterable[str], chosen: Sequence[Remote], folder: str) -> list[str]:
+    """Of the names in the mirror's folder, the year's files that the listing does not have (any more).
+
+    Within a year NLM adds files and replaces them, it takes none away: so the listing is the one that
+    is wrong, and without them what they say would be lost.  ``chosen`` is all of the listing.
+    """
+    here = [
+        name for remote in chosen if f"/{folder}/" in remote.path and (name := _NAME.fullmatch(remote.name))
+    ]
+    known, years = {name[1] for name in here}, {name[2] for name in here}
+    found = [name for name in map(_NAME.fullmatch, names) if name and not name[4]]
+    return sorted(name[1] for name in found if name[2] in years and name[1] not in known)

@@ -1,0 +1,103 @@
+"""``--dry-run``: what a run would fetch and process, and for how long, from what was measured before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.sources import Source
+from bioshards.corpus.workspace import Workspace
+
+from .inputs import Inputs
+from .pubmed_to_shards import Job
+
+STAGE_MB_A_SECOND: Final = 5.0
+"""Megabytes of .xml.gz staged a second by one worker, measured on one machine (tests/bench/FIGURES.md)."""
+FETCH_MB_A_SECOND: Final = 20.0
+"""Megabytes fetched a second over all connections: a guess, for want of a measurement.  From 4 connections
+people report 90 on a fast link."""
+
+
+def of_shards(job: Job, found: Inputs, workers: int) -> str:
+    """What ``beam run pubmed_to_shards`` would do with these inputs, in lines for a person."""
+    staged = _staged(job.files, job.work, found.here)
+    to_stage = found.count - len(staged)
+    lines = ["dry run: nothing is fetched, nothing is written"]
+    lines += [f"notice: {notice}" for notice in found.notices]
+    if found.fetching:
+        held = [source for source in found.here if source.retrieved]
+        lines += [
+            f"source:      {found.fetching.server.base}, listed {found.listed}",
+            f"mirror:      {found.fetching.mirror.folder}",
+            f"  held:      {_files(held)}",
+            f"  to fetch:  {_files(found.wanted)}",
+        ]
+    lines += [
+        f"output:      {job.work.output}",
+        f"  input:     {_files([*found.here, *found.wanted])}",
+        f"  processed: {len(staged):,} files before, {to_stage:,} files to do",
+    ]
+    return "\n".join([*lines, *_estimate(job, found, staged, workers)])
+
+
+def _files(files: Sequence[Source | Remote]) -> str:
+    if not files:
+        return "no files"
+    names = files[0].name if len(files) == 1 else f"{files[0].name} to {files[-1].name}"
+    return f"{len(files):,} files, {_size(_total(files))} ({names})"
+
+
+def _total(files: Iterable[Source | Remote]) -> int:
+    return sum(file.size for file in files)
+
+
+def _size(size: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} GB"
+
+
+def _staged(files: LocalFiles, work: Workspace, here: Iterable[Source]) -> dict[Source, Any]:
+    """The reports of the sources that were staged before."""
+    names = set(files.names(f"{work.folder}/staged"))
+    reports = {}
+    for source in here:
+        seen = work.seen(source.path, source.stamp)
+        if files.exists(seen):
+            report = work.staged(f"{source.stem}-{files.read_json(seen)['md5'][:8]}", "json")
+            if report.rpartition("/")[2] in names:
+                reports[source] = files.read_json(report)
+    return reports
+
+
+def _estimate(job: Job, found: Inputs, staged: dict[Source, Any], workers: int) -> list[str]:
+    size = _total([*found.here, *found.wanted]) - _total(staged)
+    seconds = sum(report["seconds"] for report in staged.values())
+    rate, whence = STAGE_MB_A_SECOND, "as measured on one machine"
+    if seconds > 1:
+        rate, whence = _total(staged) / 1e6 / seconds, "as here before"
+    processing = size / 1e6 / rate / workers
+    lines = [
+        f"estimate:    {_time(processing)} of processing: {workers} workers, {rate:.1f} MB/s each ({whence})"
+    ]
+    if found.wanted and found.fetching:
+        fetch_rate, whence = FETCH_MB_A_SECOND, "a guess"
+        if found.rate:
+            connections = found.fetching.server.places.connections
+            fetch_rate, whence = connections * found.rate / 1e6, f"as here before, {connections} connections"
+        fetching = _total(found.wanted) / 1e6 / fetch_rate
+        lines.append(
+            f"             {_time(fetching)} of fetching at the same time, {fetch_rate:.1f} MB/s ({whence})"
+        )
+    return lines
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,134 @@
+"""A run that makes document shards: from parsed options to the exit code.
+
+Is there input, is the output folder ours, what is done already, and at the end: what has become of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from bioshards import __version__
+from bioshards.corpus import splitters, workspace
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.workspace import FORMAT, Workspace, WrongOutput
+
+from . import inputs, plan
+from . import pubmed_to_shards as pipeline
+from .executing import execute, local_options, remote_files, without_secrets
+from .exits import NOT_PUBLISHED, OK
+from .inputs import Inputs
+from .options import Parser, UsageError, beam_options
+from .pubmed_to_shards import Job
+
+
+def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
+    """Do what the command line asks for; returns the exit code."""
+    runner_given = any(word.startswith("--runner") for word in rest)
+    if not runner_given:
+        logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
+    given = options.input or [pipeline.sample()]
+    paths = [*given, options.output or "", options.mirror or ""]
+    remote = any("://" in path for path in paths)
+    beams = None  # made later where neither options nor paths need them before, as Beam is slow to import
+    if rest or remote:
+        beams = beam_options(rest, parser, **local_options(runner_given, options.workers))
+    if not options.output:
+        raise UsageError("--output DIR is missing: the folder to write")
+    if "DataflowRunner" in " ".join(rest) and "://" not in options.output:
+        raise UsageError(f"--output {options.output} is local; Dataflow's workers need gs://BUCKET/...")
+    files = remote_files(paths, beams) if remote else LocalFiles()
+    work = Workspace(
+        (options.output if "://" in options.output else os.path.abspath(options.output)).rstrip("/")
+    )
+    found = inputs.find(files, options, work.output, given, local=not runner_given)
+    job = _job(options, arguments, files, work, found)
+    try:
+        workspace.check(files, work, job.config)
+        if options.dry_run:
+            print(plan.of_shards(job, found, options.workers))
+            return OK
+        workspace.begin(files, work, job.config)
+    except OSError as error:
+        raise WrongOutput(f"--output {work.output} cannot be written: {error.strerror or error}") from error
+    for notice in found.notices:
+        print(f"notice: {notice}", file=sys.stderr)
+    with workspace.locked(work):
+        if not job.wanted and workspace.finished(files, work, job.sources):
+            unchanged = f"its {len(job.sources)} input files are unchanged"
+            print(f"{work.output} is finished and {unchanged}: nothing to do.")
+            return OK
+        workspace.clear(files, work)
+        from .progress import Progress
+
+        execute(
+            lambda root: pipeline.build(root, job),
+            beams,
+            options.workers,
+            runner_given,
+            work.folder,
+            lambda terminal: Progress(files, work, found, terminal),
+        )
+        return _report(job)
+
+
+def _job(options: Any, arguments: Sequence[str], files: LocalFiles, work: Workspace, found: Inputs) -> Job:
+    """The job that the command line asks for, its inputs found."""
+    rules = pipeline.rules_of(options)
+    return Job(
+        files=files,
+        work=work,
+        sources=found.here,
+        wanted=found.wanted,
+        fetching=found.fetching,
+        rules=rules,
+        keep_dropped=options.keep_dropped,
+        dedup=options.dedup,
+        max_shard_bytes=options.max_shard_mb * 1_000_000,
+        max_rejected=options.max_rejected,
+        config={
+            "pipeline": "pubmed_to_shards",
+            "format": FORMAT,
+            "preset": options.preset,
+            "rules": rules.as_dict(),
+            "tools": splitters.tools(rules.splitter, rules.treebank),
+            "keep_dropped": options.keep_dropped,
+            "dedup": options.dedup,
+            "max_shard_mb": options.max_shard_mb,
+        },
+        run={
+            "bioshards": __version__,
+            "command": ["beam", "run", "pubmed_to_shards", *without_secrets(arguments)],
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **({"listed": found.listed, "notices": found.notices} if found.listed else {}),
+        },
+    )
+
+
+def _report(job: Job) -> int:
+    if not job.files.exists(job.work.outcome):
+        print(
+            "The job has published nothing yet: a dry run, or one that goes on without this command. "
+            f"It is finished when {job.work.manifest} is there."
+        )
+        return OK
+    outcome = job.files.read_json(job.work.outcome)
+    if outcome["problem"]:
+        print(f"beam: {outcome['problem']}", file=sys.stderr)
+        return NOT_PUBLISHED
+    manifest = job.files.read_json(job.work.manifest)
+    for warning in manifest["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
+    funnel = "\n".join(f"  {count:>12,}  {what}" for what, count in manifest["funnel"].items())
+    print(
+        f"{outcome['documents']:,} documents, {outcome['sentences']:,} sentences in "
+        f"{len(manifest['outputs'])} shards\n{funnel}\n"
+        f"shards:   {job.work.output}\nreport:   {job.work.manifest}"
+    )
+    if outcome["rejected"] or manifest["bad_files"]:
+        print(f"rejected: {job.work.output}/rejected")
+    return OK
