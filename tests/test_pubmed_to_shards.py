@@ -90,6 +90,8 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
         files=files,
         work=Workspace(str(tmp_path)),
         sources=sources.discover(files, [str(SAMPLE)]),
+        wanted=[],
+        fetching=None,
         rules=Rules(),
         keep_dropped=False,
         dedup="none",
