@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from . import shards
+from . import judging, shards
 from .files import Checked, LocalFiles
 from .finishing import Finished
 from .rules import REASONS, Rules
@@ -27,12 +27,6 @@ NOTICE: Final = (
     "guarantees its content; it does not reflect the most current data available from NLM. "
     "Abstracts may be their publishers' copyright."
 )
-
-BASELINE_RECORDS: Final = 30_000
-"""Records of every file of an annual baseline but its last (the baselines of 2024, 2025 and 2026)."""
-
-_BASELINE = re.compile(r"/baseline/[^/]*$")
-"""A file that lies in a folder of this name, as at NLM."""
 
 DUPLICATES: Final = "duplicates.tsv"
 
@@ -76,7 +70,7 @@ def publish(
     manifest = _manifest(rules, config, staged, copies, in_order)
     _publish_rejected(files, work, staged)
     totals = manifest["counts"]
-    problem = _problem(work, staged, manifest, max_rejected)
+    problem = judging.problem_of(work, staged, manifest, max_rejected)
     outcome = Outcome(
         problem, totals["documents"], totals["sentences"], totals["rejected"], totals["records"]
     )
@@ -151,7 +145,7 @@ def _manifest(
         },
         "years": _summed(done.years for done in finished),
         "languages": _summed(done.languages for done in finished),
-        "warnings": _warnings(staged, copies),
+        "warnings": judging.warnings(staged, copies),
     }
 
 
@@ -182,79 +176,6 @@ def _summed(parts: Iterable[dict[str, int]]) -> dict[str, int]:
     for part in parts:
         total.update(part)
     return dict(sorted(total.items()))
-
-
-def _warnings(staged: list[Staged], copies: list[tuple[str, str]]) -> list[str]:
-    warnings = []
-    stray = [source.source.name for source in staged if not source.source.ordered]
-    if stray:
-        listed = ", ".join(stray[:5]) + (" ..." if len(stray) > 5 else "")
-        warnings.append(
-            f"{len(stray)} files have no year and number in their names (pubmed26n0001.xml.gz has); they "
-            f"are applied after all that have, in the order of their names: {listed}"
-        )
-    warnings += [f"{copy} is the same file as {kept}: it is read once" for copy, kept in copies]
-    names = collections.Counter(source.source.name for source in staged)
-    warnings += [
-        f"{count} different files are called {name}; they are applied in the order of their paths"
-        for name, count in sorted(names.items())
-        if count > 1
-    ]
-    return warnings + _short_baseline(staged)
-
-
-def _short_baseline(staged: list[Staged]) -> list[str]:
-    """Baseline files without the number of records that all but the last one have."""
-    baseline = [source for source in staged if not source.bad and _BASELINE.search(source.source.path)]
-    last = {source.source.year: source.source.number for source in baseline}  # they come in order
-    short = [
-        f"{source.source.name} ({source.records:,})"
-        for source in baseline
-        if source.records != BASELINE_RECORDS and source.source.number != last[source.source.year]
-    ]
-    if not short:
-        return []
-    more = " ..." if len(short) > 5 else ""
-    return [
-        f"{len(short)} baseline files do not have {BASELINE_RECORDS:,} records, as all but the last should: "
-        f"{', '.join(short[:5])}{more}; they may be incomplete"
-    ]
-
-
-def _problem(
-    work: Workspace, staged: list[Staged], manifest: dict[str, Any], max_rejected: float
-) -> str | None:
-    """Why this output cannot be published; None where it can."""
-    counts, funnel = manifest["counts"], manifest["funnel"]
-    missing = [source for source in staged if source.bad and not source.source.stamp]
-    if missing:
-        return (
-            f"{len(missing)} of {len(staged)} files could not be fetched ({_named(missing)}). All others are "
-            "processed. Run the same command again to fetch what is missing, or select files without it"
-        )
-    bad = [source for source in staged if source.bad]
-    mend = (
-        f"--max-rejected {max_rejected:g} allows. See {work.output}/rejected/. Mend or replace the input "
-        "and run the same command again, or allow a larger share"
-    )
-    if len(bad) > max_rejected * len(staged):
-        return f"{len(bad)} of {len(staged)} files cannot be used ({_named(bad)}), more than {mend}"
-    if counts["rejected"] > max_rejected * counts["records"]:
-        reasons = _summed(source.rejected for source in staged)
-        listed = ", ".join(f"{reason}: {count}" for reason, count in reasons.items())
-        return (
-            f"{counts['rejected']} of {counts['records']} records were rejected ({listed}), more than {mend}"
-        )
-    if not counts["documents"]:
-        listed = ", ".join(f"{what}: {count}" for what, count in funnel.items())
-        return f"no document was kept ({listed}). Look at --input and at the options that drop records"
-    return None
-
-
-def _named(bad: list[Staged]) -> str:
-    """The first bad files, each with what is wrong with it."""
-    named = "; ".join(f"{source.source.path}: {source.bad[1]}" for source in bad[:5] if source.bad)
-    return named + (f" (and {len(bad) - 5} more)" if len(bad) > 5 else "")
 
 
 def _publish_rejected(files: LocalFiles, work: Workspace, staged: list[Staged]) -> None:
