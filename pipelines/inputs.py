@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from bioshards import __version__
@@ -18,7 +18,7 @@ from bioshards.corpus.download.mirror import Held, Mirror
 from bioshards.corpus.download.named import Named, Selection, named
 from bioshards.corpus.download.places import Places
 from bioshards.corpus.download.remote import Remote
-from bioshards.corpus.download.web import Patience, Server
+from bioshards.corpus.download.web import Connection, Patience, Server
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.sources import Source
 
@@ -65,7 +65,7 @@ class Inputs:
         return len(self.here) + len(self.wanted)
 
 
-def names_and_paths(inputs: Sequence[str], source: str) -> tuple[list[Named], list[str]]:
+def names_and_paths(given: Sequence[str], source: str) -> tuple[list[Named], list[str]]:
     """The inputs apart: those that name ``source``, and paths.
 
     Raises:
@@ -73,14 +73,14 @@ def names_and_paths(inputs: Sequence[str], source: str) -> tuple[list[Named], li
         BadName: a name that cannot be read.
     """
     by_name, paths = [], []
-    for given in inputs:
-        name = named(given)
+    for text in given:
+        name = named(text)
         if name is None:
-            paths.append(given)
-        elif name.source != source:
-            raise UsageError(f"--input {given} is not what this pipeline reads; it reads {source}: and files")
-        else:
+            paths.append(text)
+        elif name.source == source:
             by_name.append(name)
+        else:
+            raise UsageError(f"--input {text} is not what this pipeline reads, which is {source}: and files")
     return by_name, paths
 
 
@@ -93,44 +93,87 @@ def mirror_folder(given: str | None, output: str) -> str:
     return folder.rstrip("/")
 
 
-def server(base: str, contact: str | None, connections: int, per_second: float) -> Server:
+def server_at(base: str, contact: str | None, connections: int, per_second: float) -> Server:
     """A source's server as all processes of this machine may use it together."""
     agent = f"bioshards/{__version__}" + (f" ({contact})" if contact else "")
     return Server(base, agent, Places(urlsplit(base).netloc, connections, per_second))
 
 
-def find(files: LocalFiles, options: Any, output: str, inputs: Sequence[str], local: bool) -> Inputs:
-    """Find what the inputs name: look at folders, read listings, and see what the mirror holds.
+def find(files: LocalFiles, options: Any, output: str, given: Sequence[str], local: bool) -> Inputs:
+    """Find what the inputs of ``pubmed_to_shards`` name: look at folders, listings and the mirror.
 
     Raises:
         NoInput, BadName, NoListing, EmptySelection, WebError: with a message for the person.
     """
-    by_name, paths = names_and_paths(inputs, "pubmed")
+    by_name, paths = names_and_paths(given, "pubmed")
     here = sources.discover(files, paths) if paths else []
     if not by_name:
         return Inputs(here)
     mirror = Mirror(files, mirror_folder(options.mirror, output))
-    ncbi = server(options.pubmed_url or pubmed.URL, options.contact, pubmed.CONNECTIONS, pubmed.PER_SECOND)
-    with replace(ncbi, patience=_DRIVER_PATIENCE).connect() as connection:
-        listed = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        chosen, notices = _merged(pubmed.listed(connection, ncbi.base, name) for name in by_name)
+    listed = look(mirror, pubmed, options.pubmed_url, by_name, options, local)
+    here += [sources.source(there.found, there.retrieved) for there in listed.held.values()]
+    notices = list(listed.notices)
+    if any(name.selection == Selection() for name in by_name):
+        kept, said = _unlisted(mirror, listed.chosen)
+        here, notices = here + kept, notices + said
+    notices += pubmed.replaced(files.names(f"{mirror.folder}/pubmed/{pubmed.BASELINE}"), listed.chosen)
+    once = {source.path: source for source in here}
+    rate = _rate(listed.held.values())
+    return Inputs(sorted(once.values()), listed.wanted, listed.fetching, notices, listed.at, rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a source's listing has, and how much of it the mirror holds.
+
+    Attributes:
+        chosen: the files that were asked for; ``held`` those that the mirror has, ``wanted`` the others.
+        at: when the listing was read, UTC.
+    """
+
+    chosen: list[Remote]
+    held: dict[Remote, Held]
+    wanted: list[Remote]
+    fetching: Fetching
+    notices: list[str]
+    at: str
+
+
+class FileSource(Protocol):
+    """A module of corpus/download/ about a server with files and a listing of them."""
+
+    URL: str
+    CONNECTIONS: int
+    PER_SECOND: float
+
+    def listed(self, connection: Connection, base: str, named: Named) -> Chosen: ...
+
+
+def look(
+    mirror: Mirror, source: FileSource, url: str | None, by_name: Sequence[Named], options: Any, local: bool
+) -> Listed:
+    """Read a source's listing, and see what the mirror holds; nothing is written.
+
+    Raises:
+        NoListing, EmptySelection, WebError: with a message for the person.
+    """
+    server = server_at(url or source.URL, options.contact, source.CONNECTIONS, source.PER_SECOND)
+    with replace(server, patience=_DRIVER_PATIENCE).connect() as connection:
+        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        chosen, notices = _merged(source.listed(connection, server.base, name) for name in by_name)
         held = mirror.held(connection, chosen)
     wanted = [remote for remote in chosen if remote not in held]
-    here += [sources.source(there.found, there.retrieved) for there in held.values()]
-    if any(name.selection == Selection() for name in by_name):
-        kept, said = _unlisted(mirror, chosen)
-        here, notices = here + kept, notices + said
-    notices += pubmed.replaced(files.names(f"{mirror.folder}/pubmed/{pubmed.BASELINE}"), chosen)
     notices += _too_little_room(mirror.folder, wanted)
-    lanes = options.workers if local else REMOTE_LANES
-    fetching = Fetching(
-        mirror,
-        ncbi if local else replace(ncbi, places=ncbi.places.share(lanes)),
-        lanes=min(lanes, len(wanted)),
-        threads=-(-pubmed.CONNECTIONS // lanes),
-    )
-    once = {source.path: source for source in here}
-    return Inputs(sorted(once.values()), wanted, fetching, notices, listed, _rate(held.values()))
+    fetching = fetching_by(mirror, server, options.workers, local)
+    return Listed(chosen, held, wanted, fetching, notices, at)
+
+
+def fetching_by(mirror: Mirror, server: Server, workers: int, local: bool) -> Fetching:
+    """Lanes for this machine's workers, who share the server's places, or for a runner's, a share each."""
+    connections = server.places.connections
+    lanes = workers if local else min(REMOTE_LANES, connections)
+    shared = server if local else replace(server, places=server.places.share(lanes))
+    return Fetching(mirror, shared, lanes, threads=-(-connections // lanes))
 
 
 def _unlisted(mirror: Mirror, chosen: Sequence[Remote]) -> tuple[list[Source], list[str]]:

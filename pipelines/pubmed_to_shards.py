@@ -66,7 +66,7 @@ def build(root: beam.Pipeline, job: Job) -> None:
     stage = StageFiles(job.files, job.work, job.rules, job.keep_dropped, digests=job.dedup == "exact")
     staged = root | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage
     if job.fetching and job.wanted:
-        wanted = root | "Lanes" >> beam.Create(lanes(job.wanted, job.fetching.lanes), reshuffle=False)
+        wanted = root | "Lanes" >> beam.Create(lanes(job.wanted, job.fetching), reshuffle=False)
         fetched = wanted | "FetchAndStage" >> FetchAndStage(job.fetching, stage)
         staged = (staged, fetched) | "Staged" >> beam.Flatten()
     decided = staged | "DecideVersions" >> DecideVersions(job.files, job.work)

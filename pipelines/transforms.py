@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import apache_beam as beam
 
@@ -28,6 +28,8 @@ from bioshards.corpus.xml_blocks import BadFile
 from .inputs import Fetching
 
 NAMESPACE = "bioshards"
+
+Item = TypeVar("Item")
 
 
 def _count(name: str, value: int) -> None:
@@ -88,9 +90,10 @@ class FetchAndStage(beam.PTransform):
                 yield self.stage.one(source(held.found, held.retrieved))
 
 
-def lanes(remotes: list[Remote], count: int) -> list[list[Remote]]:
-    """The files dealt out to so many lanes, so that the first ones come first."""
-    return [remotes[first::count] for first in range(count)]
+def lanes(items: list[Item], fetching: Fetching) -> list[list[Item]]:
+    """The items dealt out to the lanes that there are, so that the first ones come first."""
+    count = min(len(items), fetching.lanes)
+    return [items[first::count] for first in range(count)]
 
 
 @dataclass

@@ -17,14 +17,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Final
 
-from .listing import Chosen, links, no_listing, select
+from .listing import PAGE_BYTES, Chosen, links, no_listing, select
 from .named import Named
 from .remote import Remote
+from .web import Connection
 
 URL: Final = "https://ftp.ebi.ac.uk/pub/databases/pmc/oa/"
+CONNECTIONS: Final = 4
+PER_SECOND: Final = 8.0
+"""What is asked of the file server at most, all workers together: as of NCBI's, as no limit is published."""
 STALE_DAYS: Final = 45
 """Packages that are made weekly and are all older than this have perhaps ceased to be made."""
 
@@ -81,3 +85,13 @@ def choose(named: Named, packages: Sequence[Package], today: date) -> Chosen:
             "have ceased to be refreshed. pmc: has PMC's articles as they are now."
         )
     return Chosen(tuple(chosen), tuple(notices))
+
+
+def listed(connection: Connection, base: str, named: Named) -> Chosen:
+    """Read the listing, and choose.
+
+    Raises:
+        NoListing, EmptySelection, WebError
+    """
+    page = connection.read(base, PAGE_BYTES).body.decode("utf-8", "replace")
+    return choose(named, parse(page, base), datetime.now(UTC).date())
