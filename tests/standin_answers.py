@@ -248,7 +248,7 @@ class Handler(BaseHTTPRequestHandler):
     def _reset(self) -> None:
         """Let the client's machine have what was sent, then make the connection's end a reset."""
         unsent = bytearray(4)
-        for _ in range(100):
+        for _ in range(1000):
             fcntl.ioctl(self.connection, termios.TIOCOUTQ, unsent)
             if not any(unsent):
                 break

@@ -364,7 +364,7 @@ def test_endless_goes_on_until_the_client_has_had_enough(server: StandIn) -> Non
 
 
 def test_replace_is_seen_from_the_next_request_on(server: StandIn) -> None:
-    server.fault(FILE, Replace(FILE, b"<New/>"))
+    server.fault(FILE, Replace(FILE, b"<New/>", md5=True))
     old, after = get(server, FILE), get(server, FILE)
     assert old.content == b"\x1f\x8b" + DATA
     assert gzip.decompress(after.content) == b"<New/>"
@@ -373,7 +373,7 @@ def test_replace_is_seen_from_the_next_request_on(server: StandIn) -> None:
 
 
 def test_a_replaced_file_can_keep_its_old_checksum(server: StandIn) -> None:
-    server.fault(FILE, Replace(FILE, b"<New/>", md5=False))
+    server.fault(FILE, Replace(FILE, b"<New/>"))
     get(server, FILE)
     assert hashlib.md5(b"\x1f\x8b" + DATA).hexdigest() in get(server, FILE + ".md5").text
 
@@ -506,9 +506,15 @@ def test_it_can_be_run_by_hand(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parent.parent,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # a shell's background job ignores it
     ) as process:
-        assert process.stdout
-        url = process.stdout.readline().strip()
-        assert "PMC1_PMC20.xml.gz" in requests.get(url + "europepmc/", timeout=5).text
-        process.send_signal(signal.SIGINT)
-        assert process.wait(5) == 0
+        try:
+            assert process.stdout
+            url = process.stdout.readline().strip()
+            assert "PMC1_PMC20.xml.gz" in requests.get(url + "europepmc/", timeout=5).text
+            process.send_signal(signal.SIGINT)
+            assert process.wait(5) == 0
+        finally:
+            process.kill()
