@@ -99,11 +99,14 @@ class Redirect:
 
 @dataclass(frozen=True)
 class Replace:
-    """Republication: this answer is the old file, every later one the new (:func:`standin_pages.publish`)."""
+    """Republication: this answer is the old file, every later one the new (:func:`standin_pages.publish`).
+
+    With ``md5`` the checksum beside it is the new file's too.
+    """
 
     path: str
     data: bytes
-    md5: bool = True
+    md5: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
+from io import BufferedReader
 from pathlib import Path
 from urllib.parse import quote
 
 S3_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+
+Digest = Callable[[BufferedReader], str]
 
 
 def publish(path: Path, data: bytes, md5: bool = False) -> None:
@@ -137,7 +140,7 @@ class BadQuery(Exception):
     """S3 would answer 400."""
 
 
-def s3_page(bucket: Path, query: Mapping[str, str], page_size: int, md5: Callable[[Path], str]) -> bytes:
+def s3_page(bucket: Path, query: Mapping[str, str], page_size: int, md5: Digest) -> bytes:
     """A page of a bucket's listing.
 
     Args:
@@ -178,12 +181,13 @@ def s3_page(bucket: Path, query: Mapping[str, str], page_size: int, md5: Callabl
     ).encode()
 
 
-def _contents(key: str, path: Path, md5: Callable[[Path], str]) -> str:
-    info = path.stat()
+def _contents(key: str, path: Path, md5: Digest) -> str:
+    with path.open("rb") as file:
+        info, etag = os.fstat(file.fileno()), md5(file)
     changed = datetime.fromtimestamp(int(info.st_mtime), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     return (
         f"<Contents><Key>{escape(key)}</Key><LastModified>{changed}</LastModified>"
-        f"<ETag>&quot;{md5(path)}&quot;</ETag><Size>{info.st_size}</Size>"
+        f"<ETag>&quot;{etag}&quot;</ETag><Size>{info.st_size}</Size>"
         "<StorageClass>STANDARD</StorageClass></Contents>"
     )
 
