@@ -51,7 +51,9 @@ def _say(message: str, code: int) -> int:
     return code
 
 
-_RAISED = re.compile(r"^(?:[\w.]+: )*?([A-Za-z_.]*(?:Error|Exception|Refused|Invalid)): (.*)$", re.MULTILINE)
+_RAISED = re.compile(
+    r"^(?:[\w.]+: )*?([A-Za-z_.]*(?:Error|Exception|Refused|Invalid|Unreachable)): (.*)$", re.MULTILINE
+)
 
 
 def _explained(error: Exception) -> str:
@@ -63,6 +65,8 @@ def _explained(error: Exception) -> str:
     what = re.sub(r" \[while running '.*", "", what).strip()
     if getattr(error, "errno", None) == errno.ENOSPC or os.strerror(errno.ENOSPC) in what:
         return "the disk is full. Free some space and run the same command again: it continues"
+    if kind.endswith("Unreachable"):
+        return f"{what}. What was done is kept; run the same command again to continue"
     if "Channel closed" in what:
         return (
             "a worker process ended before its time, perhaps killed because memory ran out. Nothing is lost: "

@@ -14,8 +14,10 @@ from typing import Any, TypeVar
 import apache_beam as beam
 
 from bioshards.corpus import finishing, lifecycle, publishing, staging
+from bioshards.corpus.download.mirror import UNREACHABLE
 from bioshards.corpus.download.pool import Pool
 from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.download.web import Unreachable
 from bioshards.corpus.files import Found, LocalFiles
 from bioshards.corpus.finishing import Finished
 from bioshards.corpus.publishing import Outcome
@@ -28,6 +30,9 @@ from bioshards.corpus.xml_blocks import BadFile
 from .inputs import Fetching
 
 NAMESPACE = "bioshards"
+
+GIVE_UP_AFTER = 3
+"""So many files without an answer, one after the other, and it is the network, not the files."""
 
 Item = TypeVar("Item")
 
@@ -77,15 +82,18 @@ class FetchAndStage(beam.PTransform):
         return lanes | "OneLaneEach" >> beam.Reshuffle() | "FetchAndStage" >> beam.FlatMap(self._lane)
 
     def _lane(self, remotes: list[Remote]) -> Iterator[Staged]:
-        mirror = self.fetching.mirror
-        for remote, held in Pool(self.fetching.server, self.fetching.threads).completed(
-            mirror.fetch_or_say, remotes
-        ):
+        mirror, pool = self.fetching.mirror, Pool(self.fetching.server, self.fetching.threads)
+        without_answer = 0
+        for remote, held in pool.completed(mirror.fetch_or_say, remotes):
             if isinstance(held, BadFile):
+                without_answer = without_answer + 1 if held.reason == UNREACHABLE else 0
+                if without_answer == GIVE_UP_AFTER:
+                    raise Unreachable(held.detail)
                 missing = source(Found(mirror.path(remote), 0, ""))
                 _count("files_not_fetched", 1)
                 yield Staged(missing, None, None, bad=(held.reason, held.detail))
             else:
+                without_answer = 0
                 _count("bytes_fetched", held.fetched)
                 yield self.stage.one(source(held.found, held.retrieved))
 

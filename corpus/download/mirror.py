@@ -24,8 +24,10 @@ from ..partial import Partial
 from ..xml_blocks import BadFile
 from .remote import Remote
 from .verify import Check
-from .web import Connection, Gone
+from .web import Connection, Gone, Refused, WebError
 
+UNREACHABLE: Final = "unreachable"
+"""The reason where a server gives no answer: it may be the file, or the network."""
 ATTEMPTS: Final = 3
 """How often a file whose content is wrong is read again from its beginning."""
 
@@ -112,11 +114,13 @@ class Mirror:
         raise AssertionError("attempts end with a file or an error")
 
     def fetch_or_say(self, connection: Connection, remote: Remote) -> Held | BadFile:
-        """As :meth:`fetch`, but what is wrong with the server's file is the result, not raised."""
+        """As :meth:`fetch`, but what keeps the file from being fetched is the result, not raised."""
         try:
             return self.fetch(connection, remote)
         except BadFile as bad:
             return bad
+        except WebError as error:
+            return BadFile("refused" if isinstance(error, Refused) else UNREACHABLE, str(error))
 
     def _published(self, connection: Connection, remote: Remote) -> str | None:
         """The MD5 that the source publishes for the file; None where it publishes none."""

@@ -1,0 +1,466 @@
+"""The whole main job from a server: ``--input pubmed:`` through a stand-in that fails in every way it can.
+
+What a run publishes must not depend on where its files came from or on what went wrong meanwhile, and the
+server must never be asked for more than was promised.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bioshards.corpus.download import web
+from bioshards.corpus.download.pubmed import CONNECTIONS, PER_SECOND
+from bioshards.corpus.partial import PART
+
+from .conftest import SAMPLE, beam, citation, manifest, pubmed_set, sums
+from .standin import (
+    Body,
+    Call,
+    Corrupt,
+    Endless,
+    Html,
+    Ignore,
+    Missing,
+    NoRange,
+    Redirect,
+    Replace,
+    Reset,
+    Slow,
+    Stall,
+    StandIn,
+    Truncate,
+    Unavailable,
+)
+from .standin_pages import arrange_pubmed, publish
+
+Run = Callable[..., int]
+FIRST = "pubmed/baseline/pubmed26n0001.xml.gz"
+SECOND = "pubmed/baseline/pubmed26n0002.xml.gz"
+UPDATE = "pubmed/updatefiles/pubmed26n0003.xml.gz"
+
+
+@pytest.fixture
+def nlm(tmp_path: Path) -> Iterator[StandIn]:
+    """NLM's server with the sample as its baseline and update files."""
+    xml = {f"{path.name}.gz": path.read_bytes() for path in sorted(SAMPLE.glob("*.xml"))}
+    first, second, update = xml
+    arrange_pubmed(tmp_path / "nlm", {first: xml[first], second: xml[second]}, {update: xml[update]})
+    with StandIn(tmp_path / "nlm") as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses of a tenth of what is waited for a real server, for runs in this process."""
+    patience = web.Patience(stall=1, first_pause=0.1, longest_pause=1, tries=5)
+    monkeypatch.setattr(web.Server.__init__, "__defaults__", (patience,))
+
+
+def options(server: StandIn, output: Path, *more: object) -> list[object]:
+    return ["--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", "--output", output, *more]
+
+
+def published(output: Path) -> dict[str, str]:
+    """What a run publishes, but for the manifest, which says where the files came from."""
+    found = sums(output)
+    del found["manifest.json"]
+    return found
+
+
+def local_run(server: StandIn, output: Path) -> dict[str, str]:
+    """What a run on the server's own folder publishes."""
+    done = beam("run", "pubmed_to_shards", "--workers", 1, "--input", server.root, "--output", output)
+    assert done.returncode == 0, done.stderr
+    return published(output)
+
+
+def test_a_run_from_the_server_equals_a_local_one(nlm: StandIn, tmp_path: Path, run: Run) -> None:
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+    here, there = manifest(tmp_path / "out"), manifest(tmp_path / "local")
+    assert here["funnel"] == there["funnel"]
+    assert [item["md5"] for item in here["inputs"]] == [item["md5"] for item in there["inputs"]]
+
+
+def test_the_manifest_says_when_files_were_fetched_and_which_is_the_newest(
+    nlm: StandIn, tmp_path: Path, run: Run
+) -> None:
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    made = manifest(tmp_path / "out")
+    assert made["newest_file"] == "pubmed26n0003.xml.gz"
+    assert "National Library of Medicine" in made["notice"]
+    retrieved = made["run"]["retrieved"]
+    assert set(retrieved["files"]) == {f"pubmed26n000{n}.xml.gz" for n in (1, 2, 3)}
+    for date in (made["run"]["listed"], retrieved["first"], retrieved["last"]):
+        assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", date)
+
+
+ALL_AT_ONCE = [
+    ("pubmed/baseline/", Unavailable()),
+    ("pubmed/updatefiles/", Html("<html>We are down for maintenance</html>")),
+    ("pubmed/baseline/", Truncate(300)),
+    (f"{FIRST}.md5", Html("<html>Too busy</html>")),
+    (FIRST, Unavailable("1")),
+    (FIRST, Reset(5000)),
+    (FIRST, Truncate(20_000)),
+    (FIRST, NoRange()),
+    (f"{SECOND}.md5", Body(b"MD5(pubmed26n0002.xml.gz)= 00000000000000000000000000000000\n")),
+    (SECOND, Corrupt(3000)),
+    (SECOND, Stall(2000, 5)),
+    (UPDATE, Ignore()),
+    (UPDATE, Html("<html>An error, with the status of success</html>")),
+    (UPDATE, Slow(500)),
+    (f"{UPDATE}.md5", Unavailable(status=500)),
+]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_fault_at_once_leaves_the_result_as_it_is(
+    nlm: StandIn, tmp_path: Path, run: Run, seed: int
+) -> None:
+    faults = random.Random(seed).sample(ALL_AT_ONCE, len(ALL_AT_ONCE))
+    for path, fault in faults:
+        nlm.fault(path, fault)
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert nlm.unused == []
+    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+    assert nlm.most_connections <= CONNECTIONS
+    assert nlm.busiest_second() <= PER_SECOND + 1
+
+
+def many_files(folder: Path, count: int, records: int = 30) -> None:
+    """A baseline of so many files of distinct citations."""
+    arrange_pubmed(
+        folder,
+        {
+            f"pubmed26n{number:04d}.xml.gz": pubmed_set(
+                *(
+                    citation(1000 * number + n, f"Result {number}-{n} was seen. {os.urandom(400).hex()}.")
+                    for n in range(records)
+                )
+            )
+            for number in range(1, count + 1)
+        },
+        {},
+    )
+
+
+def test_no_more_connections_and_requests_than_promised_whatever_the_workers(tmp_path: Path) -> None:
+    many_files(tmp_path / "nlm", 24)
+    with StandIn(tmp_path / "nlm") as server:
+        server.latency = 0.05
+        done = beam("run", "pubmed_to_shards", "--workers", 6, *options(server, tmp_path / "out"))
+        assert done.returncode == 0, done.stderr
+        assert server.most_connections <= CONNECTIONS
+        assert server.busiest_second() <= PER_SECOND + 1
+        # Connections are kept: 24 files and their checksums are 48 requests.
+        assert len(server.asked("*.gz*")) == 48
+        assert server.connections < 24
+
+
+def test_files_are_fetched_while_others_are_processed(tmp_path: Path) -> None:
+    many_files(tmp_path / "nlm", 6)
+    with StandIn(tmp_path / "nlm") as server:
+        server.latency = 0.3
+        arguments = options(server, tmp_path / "out")
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "bioshards.pipelines.cli",
+                "run",
+                "pubmed_to_shards",
+                "--workers",
+                "1",
+                *map(str, arguments),
+            ]
+        )
+        staged_when_fetched = []
+        while process.poll() is None:
+            fetched = len(list((tmp_path / "mirror").rglob("*.xml.gz")))
+            staged = len(list((tmp_path / "out").rglob("staged/*.json")))
+            staged_when_fetched.append((fetched, staged))
+            time.sleep(0.02)
+        assert process.returncode == 0
+        assert any(0 < staged and fetched < 6 for fetched, staged in staged_when_fetched)
+
+
+def test_killed_and_continued_no_verified_file_is_fetched_again(tmp_path: Path) -> None:
+    many_files(tmp_path / "nlm", 8, records=200)
+    with StandIn(tmp_path / "nlm") as server:
+        server.bytes_per_second = 400_000
+        chance = random.Random(7)
+        kills = 0
+        for _ in range(6):
+            held = {path.name for path in (tmp_path / "mirror").rglob("pubmed*.gz")}
+            before = len(server.requests)
+            process = subprocess.Popen(
+                [sys.executable, "-m", "bioshards.pipelines.cli", "run", "pubmed_to_shards", "--workers", "2"]
+                + [str(word) for word in options(server, tmp_path / "out")],
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            try:
+                process.wait(chance.uniform(2, 5))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                kills += 1
+            again = [
+                asked.path for asked in server.requests[before:] if asked.path.rpartition("/")[2] in held
+            ]
+            assert again == []
+        server.bytes_per_second = None
+        assert kills >= 2
+        done = beam("run", "pubmed_to_shards", *options(server, tmp_path / "out"))
+        assert done.returncode == 0, done.stderr
+        assert any(asked.range for asked in server.asked("*.gz")), "nothing was gone on with"
+        assert published(tmp_path / "out") == local_run(server, tmp_path / "local")
+
+
+def test_a_file_that_is_wrong_for_ever_is_named_and_the_rest_is_processed(
+    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nlm.fault(SECOND, Corrupt(3000), times=None)
+    assert run(*options(nlm, tmp_path / "out")) == 3
+    said = capsys.readouterr().err
+    assert "pubmed26n0002.xml.gz" in said
+    assert "MD5" in said
+    assert not (tmp_path / "out/manifest.json").exists()
+    assert len(list((tmp_path / "out/.bioshards/staged").glob("*.json"))) == 2
+    assert not list((tmp_path / "mirror").rglob("*0002*"))
+    # Mended, the same command fetches that file only, and ends well.
+    before = len(nlm.requests)
+    nlm.mend()
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert {asked.path for asked in nlm.requests[before:] if asked.path.endswith(".gz")} == {SECOND}
+    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Missing(), "is not there"),
+        (Redirect("https://example.org/pubmed26n0002.xml.gz"), "another host"),
+        (Html("<html>Come back later</html>"), "no gzip file"),
+        (Unavailable(status=500), "500"),
+    ],
+)
+def test_whatever_keeps_one_file_from_being_fetched(
+    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], fault: object, said: str
+) -> None:
+    nlm.fault(SECOND, fault, times=None)  # type: ignore[arg-type]
+    assert run(*options(nlm, tmp_path / "out")) == 3
+    error = capsys.readouterr().err
+    assert "pubmed26n0002.xml.gz" in error
+    assert said in error
+    assert not list((tmp_path / "mirror/pubmed").rglob("pubmed26n0002*"))
+    assert len(list((tmp_path / "out/.bioshards/staged").glob("*.json"))) == 2
+
+
+def test_a_republished_file_is_fetched_again(nlm: StandIn, tmp_path: Path, run: Run) -> None:
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    publish(nlm.root / UPDATE, pubmed_set(citation(90000001, "Said anew. In two sentences.")), md5=True)
+    before = len(nlm.requests)
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert [asked.path for asked in nlm.requests[before:] if asked.path.endswith(".gz")] == [UPDATE]
+    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+
+
+def test_a_file_republished_between_its_checksum_and_its_bytes(
+    nlm: StandIn, tmp_path: Path, run: Run
+) -> None:
+    new = pubmed_set(citation(90000001, "Said anew. In two sentences."))
+    nlm.fault(f"{UPDATE}.md5", Replace(UPDATE, new, md5=True))
+    nlm.fault(SECOND, Replace(SECOND, new, md5=True))
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    # The second file was replaced after its old bytes had been sent, and its old checksum fits these.
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+
+
+def test_a_file_added_or_lost_while_the_run_goes_on(nlm: StandIn, tmp_path: Path, run: Run) -> None:
+    def change() -> None:
+        publish(nlm.root / "pubmed/updatefiles/pubmed26n0004.xml.gz", pubmed_set(citation(1)), md5=True)
+
+    nlm.fault(FIRST, Call(change))
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert manifest(tmp_path / "out")["newest_file"] == "pubmed26n0003.xml.gz"
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert manifest(tmp_path / "out")["newest_file"] == "pubmed26n0004.xml.gz"
+
+
+def test_a_listing_that_has_lost_files_loses_nothing(
+    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    before = published(tmp_path / "out")
+    for name in (UPDATE, f"{UPDATE}.md5"):
+        (nlm.root / name).rename(tmp_path / Path(name).name)
+    capsys.readouterr()
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert published(tmp_path / "out") == before
+    assert "The listing has no pubmed26n0003.xml.gz, which the mirror holds" in capsys.readouterr().err
+
+
+def test_a_new_years_baseline_replaces_the_old_one_and_is_said(
+    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    for path in (nlm.root / "pubmed").rglob("pubmed26*"):
+        path.unlink()
+    arrange_pubmed(nlm.root, {"pubmed27n0001.xml.gz": pubmed_set(citation(5), citation(6))}, {})
+    capsys.readouterr()
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert "The new baseline pubmed27 replaces pubmed26" in capsys.readouterr().err
+    assert manifest(tmp_path / "out")["counts"]["records"] == 2
+    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+
+
+def test_a_selection_is_fetched_and_no_more(nlm: StandIn, tmp_path: Path, run: Run) -> None:
+    arguments = ["--pubmed-url", f"{nlm.url}pubmed/", "--output", tmp_path / "out"]
+    assert run("--input", "pubmed:baseline[2]", *arguments) == 0
+    assert {asked.path for asked in nlm.asked("*.gz")} == {SECOND}
+    assert run("--input", "pubmed:[-2:]", *arguments) == 0
+    assert {asked.path for asked in nlm.asked("*.gz")} == {SECOND, UPDATE}
+
+
+def test_a_dry_run_writes_nothing(
+    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    assert run(*options(nlm, tmp_path / "out", "--dry-run")) == 0
+    assert sorted(tmp_path.rglob("*")) == before
+    said = capsys.readouterr().out
+    assert "to fetch:  3 files" in said
+    assert not nlm.asked("*.gz")
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert run(*options(nlm, tmp_path / "out", "--dry-run")) == 0
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == after
+    said = capsys.readouterr().out
+    assert "held:      3 files" in said
+    assert "3 files before, 0 files to do" in said
+
+
+def test_a_full_disk_leaves_no_half_file_under_a_final_name(
+    nlm: StandIn,
+    tmp_path: Path,
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from bioshards.corpus import partial
+
+    def full(self: partial._LocalPartial, data: bytes) -> None:
+        self._file.write(data[: len(data) // 2])
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(partial._LocalPartial, "write", full)
+        assert run(*options(nlm, tmp_path / "out")) == 1
+    assert "the disk is full" in capsys.readouterr().err
+    assert not list((tmp_path / "mirror").rglob("pubmed*.gz"))
+    assert list((tmp_path / "mirror").rglob(f"{PART}*"))
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+
+
+HOSTILE = """<html><body><h1>Index of /pubmed/baseline</h1><pre><a href="/pubmed/">Parent Directory</a>
+<a href="../../../etc/pubmed26n0001.xml.gz">x</a> <a href="https://example.org/pubmed26n0002.xml.gz">x</a>
+<a href="//example.org/pubmed26n0004.xml.gz">x</a> <a href="pubmed26n0005.xml.gz?to=../x">x</a>
+<a href="file:///pubmed26n0006.xml.gz">x</a> <a href="pubmed26n0001.xml.gz">x</a></pre></body></html>"""
+
+
+def test_a_hostile_listing_leads_nowhere_else(nlm: StandIn, tmp_path: Path, run: Run) -> None:
+    nlm.fault("pubmed/baseline/", Body(HOSTILE.encode()), times=None)
+    arguments = [
+        "--pubmed-url",
+        f"{nlm.url}pubmed/",
+        "--output",
+        tmp_path / "out",
+        "--mirror",
+        tmp_path / "m",
+    ]
+    assert run("--input", "pubmed:baseline", *arguments) == 0
+    assert {asked.path for asked in nlm.asked("*.gz")} == {FIRST}
+    assert [path.name for path in (tmp_path / "m").rglob("*.gz")] == ["pubmed26n0001.xml.gz"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Endless(b'<a href="pubmed26n0001.xml.gz">x</a>\n'), "more than"),
+        (Html("<html>Down for maintenance</html>"), "Down for maintenance"),
+        (Redirect("https://example.org/"), "another host"),
+        (Unavailable(), "503"),
+        (Ignore(), "cannot be had"),
+    ],
+)
+def test_a_listing_that_cannot_be_read_begins_nothing(
+    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], fault: object, said: str
+) -> None:
+    nlm.fault("pubmed/baseline/", fault, times=None)  # type: ignore[arg-type]
+    assert run(*options(nlm, tmp_path / "out")) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert f"{nlm.url}pubmed/baseline/" in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_network_is_said_soon_and_begins_nothing(
+    tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--input", "pubmed:", "--pubmed-url", "http://127.0.0.1:9/", "--output", tmp_path / "out"]
+    assert run(*arguments) == 1
+    assert "http://127.0.0.1:9/baseline/ cannot be had" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_who_asks_is_said(nlm: StandIn, tmp_path: Path, run: Run) -> None:
+    assert run(*options(nlm, tmp_path / "out", "--contact", "lab@example.org")) == 0
+    for asked in nlm.requests:
+        assert re.fullmatch(r"bioshards/[\d.]+ \(lab@example\.org\)", asked.headers["user-agent"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--input", "pubmed:basline"], "did you mean baseline"),
+        (["--input", "pmc:"], "is not what this pipeline reads"),
+        (["--input", "pubmed:baseline[9-1]"], "backwards"),
+        (["--input", "pubmed:", "--pubmed-url", "http://example.org/"], "not encrypted"),
+        (["--input", "pubmed:", "--pubmed-url", "ftp://example.org/"], "no address"),
+        (["--input", "pubmed:", "--contact", "a b\nX: y"], "no mail or web address"),
+    ],
+)
+def test_a_wrong_command_line_is_explained(
+    tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert run(*arguments, "--output", tmp_path / "out") == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_mirror_is_not_the_output(nlm: StandIn, tmp_path: Path, run: Run) -> None:
+    assert run(*options(nlm, tmp_path / "out", "--mirror", tmp_path / "out")) == 2
+
+
+def test_the_mirror_serves_as_a_plain_folder_without_a_network(
+    nlm: StandIn, tmp_path: Path, run: Run
+) -> None:
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    before = len(nlm.requests)
+    assert run("--input", tmp_path / "mirror/pubmed", "--output", tmp_path / "again") == 0
+    assert published(tmp_path / "again") == published(tmp_path / "out")
+    assert len(nlm.requests) == before
