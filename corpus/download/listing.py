@@ -23,12 +23,9 @@ _ANCHOR = re.compile(r"<a\s", re.IGNORECASE)
 _HREF = re.compile(r"""[^<>]{0,99}?(?<!\S)href=(["'])([^"'<>\s]{1,99})\1""", re.IGNORECASE)
 _ROW: Final = 400
 """So many characters after a link may hold its date and size."""
-_WHEN = re.compile(
-    r"(?<!\d)(?:(\d{4})-(\d\d)-(\d\d)|(\d\d)-([A-Z][a-z]{2})-(\d{4}))[ \t]{1,9}(\d\d):(\d\d)(?!\d)", re.ASCII
-)
-_SIZE = re.compile(
-    r"(?::\d\d)?(?:\s|&nbsp;|<[^<>]{0,99}>)*(?<!\d)(\d{1,15}(?:\.\d{1,3})?)([KMGT]?)(?=[\s<&]|\Z)", re.ASCII
-)
+_WHEN = r"(?:(\d{4})-(\d\d)-(\d\d)|(\d\d)-([A-Z][a-z]{2})-(\d{4}))[ \t]{1,9}(\d\d):(\d\d)(?::\d\d)?"
+_SIZE = r"(?:\s|&nbsp;|<[^<>]{0,99}>)+(\d{1,15}(?:\.\d{1,3})?)([KMGT]?)(?=[\s<&]|\Z)"
+_WORDS = re.compile(rf"(?<!\d)({_WHEN})(?!\d)(?:{_SIZE})?", re.ASCII)
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _UNITS: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
@@ -78,21 +75,18 @@ def links(page: str) -> Iterator[Link]:
 
 
 def _date_and_size(row: str) -> tuple[datetime | None, int, str]:
-    when = _WHEN.search(row)
-    if not when:
+    found = _WORDS.search(row)
+    if not found:
         return None, 0, ""
-    size = _SIZE.match(row, when.end())
-    words = when[0] + (f" {size[1]}{size[2]}" if size else "")
-    return _datetime(when), int(float(size[1]) * _UNITS[size[2]]) if size else 0, words
-
-
-def _datetime(when: re.Match[str]) -> datetime | None:
-    year, month, day = when[1] or when[6], when[2], when[3] or when[4]
+    words, year, month, day, day_, month_, year_, hour, minute, size, unit = found.groups()
     try:
-        number = int(month) if month else _MONTHS.index(when[5]) + 1
-        return datetime(int(year), number, int(day), int(when[7]), int(when[8]))
+        number = int(month) if month else _MONTHS.index(month_) + 1
+        changed = datetime(int(year or year_), number, int(day or day_), int(hour), int(minute))
     except ValueError:  # no such month, day or hour
-        return None
+        changed = None
+    if not size:
+        return changed, 0, words
+    return changed, int(float(size) * _UNITS[unit]), f"{words} {size}{unit}"
 
 
 def select(named: Named, files: Sequence[tuple[int, int, Remote]]) -> list[Remote]:
