@@ -149,6 +149,11 @@ class StandIn(ThreadingHTTPServer):
         with self._changed:
             self._scripts.append(_Script(pattern, fault, times))
 
+    def mend(self) -> None:
+        """Make no more faults."""
+        with self._changed:
+            self._scripts.clear()
+
     @property
     def unused(self) -> list[Fault]:
         """Faults that have not been made as often as they were asked for."""

@@ -254,9 +254,9 @@ def unlisted(names: Iterable[str], chosen: Sequence[Remote], folder: str) -> lis
     Within a year NLM adds files and replaces them, it takes none away: so the listing is the one that
     is wrong, and without them what they say would be lost.  ``chosen`` is all of the listing.
     """
-    here = [
-        name for remote in chosen if f"/{folder}/" in remote.path and (name := _NAME.fullmatch(remote.name))
-    ]
-    known, years = {name[1] for name in here}, {name[2] for name in here}
+    listed = {remote.path for remote in chosen}
+    years = {name[2] for remote in chosen if (name := _NAME.fullmatch(remote.name))}
     found = [name for name in map(_NAME.fullmatch, names) if name and not name[4]]
-    return sorted(name[1] for name in found if name[2] in years and name[1] not in known)
+    return sorted(
+        name[1] for name in found if name[2] in years and f"pubmed/{folder}/{name[1]}" not in listed
+    )
