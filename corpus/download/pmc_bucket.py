@@ -18,13 +18,19 @@ Folders are listed as S3 lists them
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeVar
 from urllib.parse import urlencode
 
 from lxml import etree
 
-from .web import Connection
+from .web import Connection, Gone, Pool, Refused, Unreachable, WebError
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 URL: Final = "https://pmc-oa-opendata.s3.amazonaws.com/"
 NAME: Final = "pmc-oa-opendata"
@@ -34,15 +40,41 @@ RANGE_IDS: Final = 10_000
 
 _PAGES: Final = 20  # of a thousand entries each: thirty are expected
 _PAGE_BYTES: Final = 4 << 20  # a thousand keys of 1,024 bytes, S3's longest, are 1 MB
-_READINGS: Final = 3
+_PATIENCE: Final = (
+    20  # objects without an answer, after all retries, until it is not the objects but the bucket
+)
+
+READINGS: Final = 3
+"""How often an object with the wrong checksum is read before it is given up."""
 
 
 class BadBucket(Exception):
     """What the bucket lists is not what this program knows how to read."""
 
 
-class Damaged(Exception):
-    """An object has another checksum than it should have, whenever it is read."""
+class Damaged(WebError):
+    """An object is not what its checksum or its name say, whenever it is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """An article version of which an object could not be had.
+
+    Attributes:
+        reason: ``gone``, ``refused``, ``unreachable`` or ``damaged``.
+        detail: a sentence that names the object.
+    """
+
+    pmcid: int
+    version: int
+    reason: str
+    detail: str
+
+    @classmethod
+    def of(cls, pmcid: int, version: int, error: WebError) -> Bad:
+        reasons = (Gone, "gone"), (Refused, "refused"), (Unreachable, "unreachable"), (Damaged, "damaged")
+        reason = next((word for kind, word in reasons if isinstance(error, kind)), "failed")
+        return cls(pmcid, version, reason, str(error))
 
 
 def label(number: int) -> str:
@@ -65,8 +97,8 @@ def folders(connection: Connection, base: str, prefix: str) -> list[str]:
     query = {"list-type": "2", "prefix": prefix, "delimiter": "/"}
     for _ in range(_PAGES):
         url = f"{base}?{urlencode(query)}"
-        page = _listing(url, connection.read(url, _PAGE_BYTES).body)
-        found += [name or "" for name in page.xpath("*[local-name()='CommonPrefixes']/*/text()")]
+        page = _listing(connection, url)
+        found += [name.text or "" for name in page.iterfind("{*}CommonPrefixes/{*}Prefix")]
         token = page.findtext("{*}NextContinuationToken")
         if page.findtext("{*}IsTruncated") != "true" or not token:
             return found
@@ -77,15 +109,18 @@ def folders(connection: Connection, base: str, prefix: str) -> list[str]:
     )
 
 
-def _listing(url: str, body: bytes) -> etree._Element:
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
-    try:
-        page = etree.fromstring(body, parser)
-    except etree.XMLSyntaxError as error:
-        raise BadBucket(f"{url}: not a listing but {body[:200]!r} ({error})") from error
-    if etree.QName(page).localname != "ListBucketResult":
-        raise BadBucket(f"{url}: not a listing but {body[:200]!r}")
-    return page
+def _listing(connection: Connection, url: str) -> etree._Element:
+    for _ in range(READINGS):
+        body = connection.read(url, _PAGE_BYTES).body
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+        with contextlib.suppress(etree.XMLSyntaxError):
+            page = etree.fromstring(body, parser)
+            if etree.QName(page).localname == "ListBucketResult":
+                return page
+    raise BadBucket(
+        f"{url}: not a listing but {body[:200]!r}. If the format of listings has changed, "
+        "corpus/download/pmc_bucket.py is the file to mend."
+    )
 
 
 def read_checked(connection: Connection, url: str, at_most: int, md5: str) -> bytes:
@@ -95,14 +130,38 @@ def read_checked(connection: Connection, url: str, at_most: int, md5: str) -> by
         Damaged: it is not, three times.
         WebError: the bucket did not give it.
     """
-    for _ in range(_READINGS):
+    for _ in range(READINGS):
         body = connection.read(url, at_most).body
         found = md5_of(body)
         if found == md5:
             return body
-    raise Damaged(f"{url}: its MD5 should be {md5} and is {found} ({len(body)} bytes), read {_READINGS} times")
+    raise Damaged(f"{url}: its MD5 should be {md5} and is {found} ({len(body)} bytes), read {READINGS} times")
 
 
 def md5_of(body: bytes) -> str:
     """The MD5 in lower-case hexadecimal."""
     return hashlib.md5(body, usedforsecurity=False).hexdigest()
+
+
+def each(
+    pool: Pool, work: Callable[[Connection, T], R], items: Iterable[T]
+) -> Iterator[tuple[T, R | WebError]]:
+    """Each item with what ``work`` gives for it, or with the error: one bad object does not stop the rest.
+
+    Raises:
+        Unreachable: it is not one object, the bucket does not answer any more.
+    """
+
+    def tried(connection: Connection, item: T) -> tuple[T, R | WebError]:
+        try:
+            return item, work(connection, item)
+        except WebError as error:
+            return item, error
+
+    unanswered = 0
+    for item, outcome in pool.map(tried, items):
+        if isinstance(outcome, Unreachable):
+            unanswered += 1
+            if unanswered > _PATIENCE:
+                raise outcome
+        yield item, outcome

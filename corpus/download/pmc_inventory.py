@@ -5,11 +5,11 @@ URL-encoded (https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inven
 
     "pmc-oa-opendata","metadata/PMC12345.1.json","2026-01-08T11:47:59.000Z","32 hexadecimal digits"
 
-The metadata of an article version names the MD5 of its other objects, so whatever changes in an article changes this
-ETag: the inventory is both the list of all articles and what an update is found by.
+The metadata of an article version names the MD5 of its other objects, so whatever changes in an article
+changes this ETag: the inventory is both the list of all articles and what an update is found by.
 
-It is kept as one Parquet file, sorted, with one row group for each range of ids, so that each range can be worked on
-by itself.  The nine million rows of 2026 are read in batches and wait, compressed, in heaps of a
+It is kept as one Parquet file, sorted, with one row group for each range of ids, so that each range can be
+worked on by itself.  The nine million rows of 2026 are read in batches and wait, compressed, in heaps of a
 hundred ranges; one heap at a time is unpacked, sorted and written.
 """
 
@@ -43,7 +43,7 @@ SCHEMA: Final = pa.schema(
 
 _KEY: Final = r"^metadata(?:/|%2F)PMC(?P<pmcid>[1-9][0-9]{0,7})\.(?P<version>[1-9][0-9]{0,3})\.json$"
 _TYPES: Final = {"Key": pa.string(), "LastModifiedDate": SCHEMA.field("modified").type, "ETag": pa.string()}
-_BLOCK: Final = 8 << 20  # bytes of CSV that are read at a time
+_BLOCK: Final = 2 << 20  # bytes of CSV that are read at a time
 _ROWS: Final = 100_000_000  # 9.3 million in 2026
 _HEAP: Final = 100 * RANGE_IDS
 
@@ -95,7 +95,7 @@ def rows(files: LocalFiles, mirror: str, number: int) -> pa.Table:
 
 def newest(table: pa.Table) -> pa.Table:
     """Each article's newest version, by number (10 after 2), of a table sorted by pmcid and version."""
-    return table.filter(_last_of_each(table["pmcid"]))
+    return table.filter(last_of_each(table["pmcid"]))
 
 
 def keys(table: pa.Table) -> pa.ChunkedArray:
@@ -112,7 +112,7 @@ def _described(metadata: pq.FileMetaData) -> Inventory:
     return Inventory(**json.loads(metadata.metadata[b"inventory"]))
 
 
-def _last_of_each(sorted_values: pa.ChunkedArray) -> pa.Array:
+def last_of_each(sorted_values: pa.ChunkedArray) -> pa.Array:
     """True for the last of equal values."""
     values = sorted_values.combine_chunks()
     if not len(values):
@@ -142,8 +142,7 @@ def update(files: LocalFiles, mirror: str, connection: Connection, base: str) ->
     heaps = _Heaps()
     read = 0
     for data in manifest.data:
-        body = pmc_manifest.read(files, folder, connection, base, data)
-        for batch in _batches(body, manifest, data.name):
+        for batch in _batches(pmc_manifest.read(files, folder, connection, base, data), manifest, data.name):
             read += batch.num_rows
             if read > _ROWS:
                 raise BadInventory(f"PMC's inventory of {manifest.date} has more than {_ROWS:,} rows")
@@ -208,7 +207,7 @@ class _Heaps:
             writer.close()
             table = pa.ipc.open_stream(stream.getvalue()).read_all()
             table = table.sort_by([(name, "ascending") for name in ("pmcid", "version", "modified")])
-            yield table.filter(_last_of_each(keys(table)))
+            yield table.filter(last_of_each(keys(table)))
 
 
 def _write(files: LocalFiles, mirror: str, manifest: Manifest, read: int, heaps: _Heaps) -> Inventory:
@@ -229,8 +228,8 @@ def _write(files: LocalFiles, mirror: str, manifest: Manifest, read: int, heaps:
             rows += table.num_rows
         if not rows:
             raise BadInventory(
-                f"PMC's inventory of {manifest.date} has {read:,} rows and not one article among them. If the names "
-                "of the bucket's objects have changed, corpus/download/pmc_inventory.py is the file to mend."
+                f"PMC's inventory of {manifest.date} has {read:,} rows and not one article among them. If the "
+                "names of the bucket's objects have changed, corpus/download/pmc_inventory.py is to be mended."
             )
         inventory = Inventory(manifest.date, manifest.md5, rows, read - rows, ranges)
         parquet.add_key_value_metadata({"inventory": json.dumps(asdict(inventory))})

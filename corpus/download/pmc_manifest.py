@@ -2,13 +2,15 @@
 
 Once a day the bucket lists its metadata objects, one a version of an article, in
 
-    inventory-reports/pmc-oa-opendata/metadata/2026-09-04T01-00Z/manifest.json  and  manifest.checksum (its MD5)
-    inventory-reports/pmc-oa-opendata/metadata/data/2f6c-d1.csv.gz              five of them, 245 MB in all
+    inventory-reports/pmc-oa-opendata/metadata/2026-09-04T01-00Z/manifest.json
+    inventory-reports/pmc-oa-opendata/metadata/2026-09-04T01-00Z/manifest.checksum   its MD5
+    inventory-reports/pmc-oa-opendata/metadata/data/2f6c-d1.csv.gz                   five of them, 245 MB
 
-and keeps thirty of these.  Beside the dates' folders lie ``data/`` and ``hive/``.  The manifest is as Amazon describes
-it (https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html):
+and keeps thirty of these.  Beside the dates' folders lie ``data/`` and ``hive/``.  The manifest is as Amazon
+describes it (https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html):
 
-    {"sourceBucket": "pmc-oa-opendata", "fileFormat": "CSV", "fileSchema": "Bucket, Key, LastModifiedDate, ETag",
+    {"sourceBucket": "pmc-oa-opendata", "fileFormat": "CSV",
+     "fileSchema": "Bucket, Key, LastModifiedDate, ETag",
      "files": [{"key": "inventory-reports/pmc-oa-opendata/metadata/data/2f6c-d1.csv.gz",
                 "size": 49000000, "MD5checksum": "32 hexadecimal digits"}, ...], ...}
 """
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..files import LocalFiles
-from .pmc_bucket import NAME, folders, md5_of, read_checked
+from .pmc_bucket import NAME, READINGS, folders, md5_of, read_checked
 from .web import Connection, Gone
 
 FOLDER: Final = f"inventory-reports/{NAME}/metadata/"
@@ -77,31 +79,34 @@ def find(connection: Connection, base: str) -> Manifest:
         BadInventory: there is none, or it is not what this program knows how to read.
         WebError: the bucket did not answer.
     """
-    dates = sorted({found[1] for name in folders(connection, base, FOLDER) if (found := _DATED.fullmatch(name))})
+    dates = sorted(
+        {found[1] for name in folders(connection, base, FOLDER) if (found := _DATED.fullmatch(name))}
+    )
     for date in reversed(dates[-_TRIED:]):
         try:
-            body = connection.read(f"{base}{FOLDER}{date}/manifest.json", _MANIFEST_BYTES).body
+            return _parse(_manifest(connection, f"{base}{FOLDER}{date}/"), date)
         except Gone:
             continue
-        _check(connection, base, date, body)
-        return _parse(body, date)
     raise BadInventory(
         f"{base}{FOLDER} lists {len(dates)} inventories, and none of the newest {_TRIED} has a manifest. "
         "If the bucket's layout has changed, corpus/download/pmc_manifest.py is the file to mend."
     )
 
 
-def _check(connection: Connection, base: str, date: str, manifest: bytes) -> None:
-    try:
-        beside = connection.read(f"{base}{FOLDER}{date}/manifest.checksum", 1000).body
-    except Gone:
-        return
-    expected = _MD5.search(beside.decode("latin-1"))
-    if not expected or expected[0].lower() != md5_of(manifest):
-        raise BadInventory(
-            f"{base}{FOLDER}{date}/manifest.json has the MD5 {md5_of(manifest)}, and manifest.checksum beside it "
-            f"says {beside[:100]!r}. Try again later."
-        )
+def _manifest(connection: Connection, folder: str) -> bytes:
+    """manifest.json, with the MD5 that manifest.checksum names, if there is such a file."""
+    for _ in range(READINGS):
+        manifest = connection.read(f"{folder}manifest.json", _MANIFEST_BYTES).body
+        try:
+            checksum = connection.read(f"{folder}manifest.checksum", 1000).body.decode("latin-1").lower()
+        except Gone:
+            return manifest
+        if md5_of(manifest) in _MD5.findall(checksum):
+            return manifest
+    raise BadInventory(
+        f"{folder}manifest.json has the MD5 {md5_of(manifest)}, and manifest.checksum beside it says "
+        f"{checksum[:100]!r}. Try again later."
+    )
 
 
 def _parse(body: bytes, date: str) -> Manifest:
