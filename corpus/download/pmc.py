@@ -1,8 +1,8 @@
 """PMC's articles, range by range, from the bucket into the mirror.
 
 An article lies in the mirror as ``pmc/xml/PMC0123xxxx/PMC1230001.1-0a1b2c3d.xml``: its range, its name, and
-the beginning of its MD5.  It was written there when it had been checked, so the name alone says that it is whole
-and current.  ``pmc/selected/PMC0123xxxx.parquet`` lists the articles of a range: what is read from here on.
+the beginning of its MD5.  It was written there when it had been checked, so the name alone says that it is
+whole and current.  ``pmc/selected/PMC0123xxxx.parquet`` lists a range's articles: what is to be read next.
 """
 
 from __future__ import annotations

@@ -228,8 +228,8 @@ def _write(files: LocalFiles, mirror: str, manifest: Manifest, read: int, heaps:
             rows += table.num_rows
         if not rows:
             raise BadInventory(
-                f"PMC's inventory of {manifest.date} has {read:,} rows and not one article among them. If the "
-                "names of the bucket's objects have changed, corpus/download/pmc_inventory.py is to be mended."
+                f"PMC's inventory of {manifest.date} has {read:,} rows and not one article among them. If "
+                "the bucket's names have changed, corpus/download/pmc_inventory.py is the file to mend."
             )
         inventory = Inventory(manifest.date, manifest.md5, rows, read - rows, ranges)
         parquet.add_key_value_metadata({"inventory": json.dumps(asdict(inventory))})

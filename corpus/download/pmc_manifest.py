@@ -35,6 +35,9 @@ _DATA: Final = re.compile(re.escape(FOLDER) + r"data/([0-9A-Za-z-]{1,100}\.csv\.
 _MD5: Final = re.compile(r"[0-9a-fA-F]{32}")
 _TRIED: Final = 5  # the newest inventory may not be complete yet; if five are not, something else is wrong
 _MANIFEST_BYTES: Final = 4 << 20
+_PAGE_BYTES: Final = (
+    1 << 20
+)  # an error page in a file's place: it is read, found wrong, and the file read again
 _FILES: Final = 1000  # 5 in 2026
 _FILE_BYTES: Final = 1 << 30  # 50 MB in 2026
 
@@ -153,7 +156,8 @@ def read(files: LocalFiles, folder: str, connection: Connection, base: str, data
             body = file.read()
         if md5_of(body) == data.md5:
             return body
-    body = read_checked(connection, f"{base}{FOLDER}data/{data.name}", data.size, data.md5)
+    at_most = max(data.size, _PAGE_BYTES)
+    body = read_checked(connection, f"{base}{FOLDER}data/{data.name}", at_most, data.md5)
     with files.write(path) as file:
         file.write(body)
     return body

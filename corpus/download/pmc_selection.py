@@ -3,8 +3,8 @@
 Every article has the licence that its authors or publisher chose
 (https://pmc.ncbi.nlm.nih.gov/tools/textmining/ groups them; the codes are Creative Commons' names,
 https://creativecommons.org/share-your-work/cclicenses/).  A model is trained on text that was cleaned and
-split, by people who have or have not commercial aims, and that text is passed on.  So by default an article is
-used if its licence permits all three to anybody without asking what for:
+split, by people who have or have not commercial aims, and that text is passed on.  So by default an article
+is used if its licence permits all three to anybody without asking what for:
 
 * CC0, CC-BY and CC-BY-SA do, with acknowledgement, and for SA under the same licence.
 * NC forbids commercial use.
