@@ -113,8 +113,9 @@ def difference(rows: pa.Table, known: pa.Table, versions: Versions = "newest") -
     same = pc.fill_null(same, False)
     other = pc.and_(pc.invert(same), pc.is_valid(before["pmcid"]))
     gone = pc.invert(pc.is_in(keys(known), value_set=keys(rows).combine_chunks()))
+    listed = SCHEMA.get_field_index("listed")
     return Difference(
-        current=before.filter(same),
+        current=before.set_column(listed, SCHEMA.field(listed), wanted["etag"]).filter(same),
         missing=wanted.filter(pc.invert(same)),
         outdated=before.filter(other),
         older=rows.num_rows - wanted.num_rows,
