@@ -180,7 +180,7 @@ def test_only_dates_right_below_the_folder_count(connection: FolderConnection) -
         "other/9999-12-31T01-00Z/",
         "http://other.invalid/",
     ]
-    names += [f"{FOLDER}9999-12-31/", f"{FOLDER}{DAY}T01-00Z/"]
+    names += [f"{FOLDER}9999-12-31/", f"{FOLDER}٩999-12-31T01-00Z/", f"{FOLDER}{DAY}T01-00Z/"]
     prefixes = "".join(f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>" for name in names)
     page = f"<ListBucketResult>{prefixes}<CommonPrefixes/></ListBucketResult>"
     connection.faults[LISTING] = [Answer(page.encode(), "", "")]

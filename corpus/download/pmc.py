@@ -33,7 +33,7 @@ SCHEMA: Final = pa.schema(
 """An article in the mirror: its metadata, its file's name in the range's folder, and that file's size."""
 
 _MOST: Final = 256 << 20  # bytes of an article's XML; 190 kB is usual
-_NAME: Final = re.compile(r"PMC\d{1,8}\.\d{1,4}-[0-9a-f]{8}\.xml")
+_NAME: Final = re.compile(r"PMC\d{1,8}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 _BEGINNING: Final = 1 << 16  # bytes in which the root element must begin
 
 
@@ -64,7 +64,7 @@ class RangeReport:
 def ranges(files: LocalFiles, mirror: str) -> list[int]:
     """The ranges to be worked on: all of the inventory, and those that the mirror has articles of still."""
     names = files.names(f"{mirror}/pmc/selected")
-    found = {int(match[1]) for name in names if (match := re.fullmatch(r"PMC(\d{4})xxxx\.parquet", name))}
+    found = {int(match[1]) for name in names if (match := re.fullmatch(r"PMC([0-9]{4})xxxx\.parquet", name))}
     return sorted(found.union(pmc_inventory.ranges(files, mirror)))
 
 

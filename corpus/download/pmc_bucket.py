@@ -61,7 +61,7 @@ class Bad:
     """An article version of which an object could not be had.
 
     Attributes:
-        reason: ``gone``, ``refused``, ``unreachable`` or ``damaged``.
+        reason: ``gone``, ``refused``, ``unreachable``, ``damaged``, or else ``failed``.
         detail: a sentence that names the object.
     """
 

@@ -30,14 +30,14 @@ FOLDER: Final = f"inventory-reports/{NAME}/metadata/"
 NEEDED: Final = ("Key", "LastModifiedDate", "ETag")
 """The columns that an inventory must have."""
 
-_DATED: Final = re.compile(re.escape(FOLDER) + r"(\d{4}-\d\d-\d\dT\d\d-\d\dZ)/")
+_DATED: Final = re.compile(re.escape(FOLDER) + r"(\d{4}-\d\d-\d\dT\d\d-\d\dZ)/", re.ASCII)
 _DATA: Final = re.compile(re.escape(FOLDER) + r"data/([0-9A-Za-z-]{1,100}\.csv\.gz)")
 _MD5: Final = re.compile(r"[0-9a-fA-F]{32}")
 _TRIED: Final = 5  # the newest inventory may not be complete yet; if five are not, something else is wrong
 _MANIFEST_BYTES: Final = 4 << 20
 _PAGE_BYTES: Final = (
     1 << 20
-)  # an error page in a file's place: it is read, found wrong, and the file read again
+)  # so that an error page in a small file's place is read, found wrong, and read again
 _FILES: Final = 1000  # 5 in 2026
 _FILE_BYTES: Final = 1 << 30  # 50 MB in 2026
 
@@ -101,7 +101,9 @@ def _manifest(connection: Connection, folder: str) -> bytes:
     for _ in range(READINGS):
         manifest = connection.read(f"{folder}manifest.json", _MANIFEST_BYTES).body
         try:
-            checksum = connection.read(f"{folder}manifest.checksum", 1000).body.decode("latin-1").lower()
+            checksum = (
+                connection.read(f"{folder}manifest.checksum", _PAGE_BYTES).body.decode("latin-1").lower()
+            )
         except Gone:
             return manifest
         if md5_of(manifest) in _MD5.findall(checksum):
