@@ -23,7 +23,7 @@ TURN_SECONDS: Final = 30.0
 _BETWEEN_TURNS_SECONDS: Final = 0.2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Pool:
     """At most so many threads, each with a connection of its own."""
 

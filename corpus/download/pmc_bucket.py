@@ -1,0 +1,168 @@
+"""The bucket in which PMC's articles lie: its address, its listing, and objects read with their checksum.
+
+Since August 2026 PMC is distributed as one object a file in Amazon's S3, readable by anybody
+(https://pmc.ncbi.nlm.nih.gov/tools/pmcaws/, https://pmc-oa-opendata.s3.amazonaws.com/README.txt):
+
+    PMC12345.1/PMC12345.1.xml     version 1 of article PMC12345
+    metadata/PMC12345.1.json      what is known of it: licence, checksums
+    inventory-reports/...         the daily list of the latter (pmc_manifest.py)
+
+Folders are listed as S3 lists them
+(https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html):
+
+    <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
+      <IsTruncated>true</IsTruncated><NextContinuationToken>...</NextContinuationToken>
+      <CommonPrefixes><Prefix>inventory-reports/.../2026-09-04T01-00Z/</Prefix></CommonPrefixes>
+    </ListBucketResult>
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeVar
+from urllib.parse import urlencode
+
+from lxml import etree
+
+from .pool import Pool
+from .web import Connection, Gone, Refused, Unreachable, WebError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+URL: Final = "https://pmc-oa-opendata.s3.amazonaws.com/"
+NAME: Final = "pmc-oa-opendata"
+
+RANGE_IDS: Final = 10_000
+"""Articles are worked on by ranges of this many ids: range 123 is PMC1230000 to PMC1239999."""
+
+_PAGES: Final = 20  # of a thousand entries each: thirty are expected
+_PAGE_BYTES: Final = 4 << 20  # a thousand keys of 1,024 bytes, S3's longest, are 1 MB
+_PATIENCE: Final = (
+    20  # objects without an answer, after all retries, until it is not the objects but the bucket
+)
+
+READINGS: Final = 3
+"""How often an object with the wrong checksum is read before it is given up."""
+
+
+class BadBucket(Exception):
+    """What the bucket lists is not what this program knows how to read."""
+
+
+class Damaged(WebError):
+    """An object is not what its checksum or its name say, whenever it is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """An article version of which an object could not be had.
+
+    Attributes:
+        reason: ``gone``, ``refused``, ``unreachable``, ``damaged``, or else ``failed``.
+        detail: a sentence that names the object.
+    """
+
+    pmcid: int
+    version: int
+    reason: str
+    detail: str
+
+    @classmethod
+    def of(cls, pmcid: int, version: int, error: WebError) -> Bad:
+        reasons = (Gone, "gone"), (Refused, "refused"), (Unreachable, "unreachable"), (Damaged, "damaged")
+        reason = next((word for kind, word in reasons if isinstance(error, kind)), "failed")
+        return cls(pmcid, version, reason, str(error))
+
+
+def label(number: int) -> str:
+    """A range's name: ``PMC0123xxxx`` for range 123."""
+    return f"PMC{number:04d}xxxx"
+
+
+def article(pmcid: int, version: int) -> str:
+    """An article version's name: ``PMC12345.1``."""
+    return f"PMC{pmcid}.{version}"
+
+
+def folders(connection: Connection, base: str, prefix: str) -> list[str]:
+    """The names of all "folders" right below ``prefix``, as the bucket gives them (prefix and name, ``/``).
+
+    Raises:
+        BadBucket: the answer is no listing, or a listing without an end.
+    """
+    found: list[str] = []
+    query = {"list-type": "2", "prefix": prefix, "delimiter": "/"}
+    for _ in range(_PAGES):
+        url = f"{base}?{urlencode(query)}"
+        page = _listing(connection, url)
+        found += [name.text or "" for name in page.iterfind("{*}CommonPrefixes/{*}Prefix")]
+        token = page.findtext("{*}NextContinuationToken")
+        if page.findtext("{*}IsTruncated") != "true" or not token:
+            return found
+        query["continuation-token"] = token
+    raise BadBucket(
+        f"{base}: the listing of {prefix} has more than {_PAGES} pages, and some 30 entries were expected. "
+        "If the bucket's layout has changed, corpus/download/pmc_bucket.py is the file to mend."
+    )
+
+
+def _listing(connection: Connection, url: str) -> etree._Element:
+    for _ in range(READINGS):
+        body = connection.read(url, _PAGE_BYTES).body
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+        with contextlib.suppress(etree.XMLSyntaxError):
+            page = etree.fromstring(body, parser)
+            if etree.QName(page).localname == "ListBucketResult":
+                return page
+    raise BadBucket(
+        f"{url}: not a listing but {body[:200]!r}. If the format of listings has changed, "
+        "corpus/download/pmc_bucket.py is the file to mend."
+    )
+
+
+def read_checked(connection: Connection, url: str, at_most: int, md5: str) -> bytes:
+    """The object at ``url``, whose MD5 must be ``md5`` (lower case); read again where it is not.
+
+    Raises:
+        Damaged: it is not, three times.
+        WebError: the bucket did not give it.
+    """
+    for _ in range(READINGS):
+        body = connection.read(url, at_most).body
+        found = md5_of(body)
+        if found == md5:
+            return body
+    raise Damaged(f"{url}: its MD5 should be {md5} and is {found} ({len(body)} bytes), read {READINGS} times")
+
+
+def md5_of(body: bytes) -> str:
+    """The MD5 in lower-case hexadecimal."""
+    return hashlib.md5(body, usedforsecurity=False).hexdigest()
+
+
+def each(
+    pool: Pool, work: Callable[[Connection, T], R], items: Iterable[T]
+) -> Iterator[tuple[T, R | WebError]]:
+    """Each item with what ``work`` gives for it, or with the error: one bad object does not stop the rest.
+
+    Raises:
+        Unreachable: it is not one object, the bucket does not answer any more.
+    """
+
+    def tried(connection: Connection, item: T) -> tuple[T, R | WebError]:
+        try:
+            return item, work(connection, item)
+        except WebError as error:
+            return item, error
+
+    unanswered = 0
+    for item, outcome in pool.map(tried, items):
+        if isinstance(outcome, Unreachable):
+            unanswered += 1
+            if unanswered > _PATIENCE:
+                raise outcome
+        yield item, outcome

@@ -1,0 +1,102 @@
+"""What PMC says of one article version: its licence, its data set, and the checksum of its XML.
+
+That is a small JSON object (https://pmc-oa-opendata.s3.amazonaws.com/README.txt), which lies beside the
+article and, the same, under ``metadata/``:
+
+    {"pmcid": "PMC12345", "version": 1, "pmid": 23456 or null, "doi": "10.1000/1" or null,
+     "license_code": "CC BY" or null,
+     "is_pmc_openaccess": true, "is_manuscript": false, "is_historical_ocr": false, "is_retracted": false,
+     "xml_url": "s3://pmc-oa-opendata/PMC12345.1/PMC12345.1.xml?md5=32 hexadecimal digits", ...}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from .pmc_bucket import article
+
+CODES: Final = ("CC0", "CC-BY", "CC-BY-SA", "CC-BY-ND", "CC-BY-NC", "CC-BY-NC-SA", "CC-BY-NC-ND", "TDM")
+"""The licences that PMC has codes for, in our spelling."""
+
+UNKNOWN: Final = "unknown"
+"""The licence of an article whose metadata has no code, or one that we do not know."""
+
+_MD5: Final = re.compile(r"[0-9a-fA-F]{32}")
+_LICENCE_VERSION: Final = re.compile(r"-\d(\.\d)?(-IGO)?$")
+
+
+class BadMetadata(Exception):
+    """A metadata object is not what it should be."""
+
+
+def parse(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
+    """The columns ``pmid`` to ``md5`` of :data:`.pmc_metadata.SCHEMA` of this article version.
+
+    Raises:
+        BadMetadata: it is not JSON, of another article, or a value is of another type than it should be.
+    """
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadMetadata(f"not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise BadMetadata("not a JSON object")
+    if found.get("pmcid") != f"PMC{pmcid}" or _whole(found, "version") != version:
+        raise BadMetadata(f"it is of {found.get('pmcid')!r:.100}, version {found.get('version')!r:.100}")
+    return {
+        "pmid": _whole(found, "pmid"),
+        "doi": _text(found, "doi"),
+        "licence": licence(_text(found, "license_code")),
+        "open_access": _flag(found, "is_pmc_openaccess"),
+        "manuscript": _flag(found, "is_manuscript"),
+        "ocr": _flag(found, "is_historical_ocr"),
+        "retracted": _flag(found, "is_retracted"),
+        "md5": _md5_of_xml(_text(found, "xml_url"), article(pmcid, version)),
+    }
+
+
+def licence(code: str | None) -> str:
+    """A licence code in one spelling: ``CC BY``, ``cc-by`` and ``CC BY 4.0`` are ``CC-BY``."""
+    spelt = "-".join(re.split(r"[\s_-]+", (code or "").strip().upper()))
+    spelt = _LICENCE_VERSION.sub("", spelt)
+    return spelt if spelt in CODES else UNKNOWN
+
+
+def _whole(found: dict[str, Any], name: str) -> int | None:
+    value = found.get(name)
+    if value is None or (type(value) is int and 0 < value < 1 << 31):
+        return value
+    raise BadMetadata(f"{name} is {value!r:.100}, not a whole number above 0")
+
+
+def _text(found: dict[str, Any], name: str) -> str | None:
+    value = found.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
+        raise BadMetadata(f"{name} is {value!r:.100}, not a line of text")
+    return value or None
+
+
+def _flag(found: dict[str, Any], name: str) -> bool:
+    value = found.get(name)
+    if isinstance(value, bool):
+        return value
+    raise BadMetadata(f"{name} is {value!r:.100}, not true or false")
+
+
+def _md5_of_xml(url: str | None, name: str) -> str | None:
+    """The checksum in the XML's address.  Its path must be the one we know, its host is not looked at."""
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise BadMetadata(f"xml_url is {url!r:.200}: {error}") from error
+    md5 = parse_qs(parts.query).get("md5", [""])
+    if parts.path != f"/{name}/{name}.xml" or len(md5) != 1 or not _MD5.fullmatch(md5[0]):
+        raise BadMetadata(f"xml_url is {url!r:.200}, not s3://.../{name}/{name}.xml?md5=...")
+    return md5[0].lower()

@@ -1,0 +1,400 @@
+"""PMC's articles in the mirror: exactly those chosen, each checked, none fetched twice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bioshards.corpus.download import pmc, pmc_inventory
+from bioshards.corpus.download.pmc import Plan, RangeReport
+from bioshards.corpus.download.pmc_selection import Articles
+from bioshards.corpus.download.web import Answer, Gone, Refused, Unreachable
+from bioshards.corpus.files import TEMPORARY, LocalFiles
+from bioshards.pipelines.storage import AnyFiles
+from tests.pmc_bucket import BASE, HTML, TODAY, Article, Bucket, FolderConnection, OneAfterTheOther, arrange
+from tests.test_storage import OBJECTS
+
+FILES = LocalFiles()
+DEFAULT = Articles()
+FIRST = Article(1, text="An article with & in it.".replace("&", "&amp;"))
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Bucket:
+    articles = [
+        FIRST,
+        Article(11),
+        Article(2, 9),
+        Article(2, 10, text="The tenth version."),
+        Article(3, licence="CC BY-NC"),
+        Article(4, licence=None),
+        Article(5, has_xml=False),
+        Article(6, ocr=True),
+        Article(7, open_access=False, manuscript=True, licence="TDM"),
+        Article(8, retracted=True, pmid=88, doi="10.1000/8"),
+        Article(12_345),
+    ]
+    return arrange(tmp_path / "bucket", articles, "2026-09-04")
+
+
+@pytest.fixture
+def connection(bucket: Bucket) -> FolderConnection:
+    return FolderConnection(bucket.root)
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> str:
+    return str(tmp_path / "mirror")
+
+
+@pytest.fixture
+def bring(mirror: str, connection: FolderConnection) -> Callable[..., RangeReport]:
+    """Bring the inventory and the articles of a range."""
+
+    def call(articles: Articles = DEFAULT, number: int = 0) -> RangeReport:
+        pmc_inventory.update(FILES, mirror, connection, BASE)
+        connection.requests.clear()
+        return pmc.bring(FILES, mirror, BASE, OneAfterTheOther(connection), number, articles, TODAY)
+
+    return call
+
+
+def there(mirror: str, number: int = 0) -> list[str]:
+    """The names of the articles in the mirror; each has the checksum in its name, and each is listed."""
+    folder = Path(mirror, "pmc", "xml", f"PMC{number:04d}xxxx")
+    for path in folder.glob("*"):
+        assert hashlib.md5(path.read_bytes()).hexdigest().startswith(path.stem[-8:])
+    listed = pmc.selected(FILES, mirror, number).to_pylist()
+    assert {(row["file"], row["bytes"]) for row in listed} == {
+        (path.name, path.stat().st_size) for path in folder.glob("*")
+    }
+    return [row["file"][:-13] for row in listed]
+
+
+# What is chosen is there
+
+
+def test_the_articles_chosen_are_in_the_mirror(
+    mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    report = bring()
+    assert there(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+    wanted = [FIRST, Article(2, 10, text="The tenth version."), Article(8), Article(11)]
+    size = sum(len(article.xml) for article in wanted)
+    assert report == RangeReport(
+        number=0,
+        selected=4,
+        held=0,
+        fetched=4,
+        bytes=size,
+        removed=0,
+        bad=(),
+        dropped={
+            "licence:CC-BY-NC": 1,
+            "licence:TDM": 1,
+            "licence:unknown": 1,
+            "no-xml": 1,
+            "not-newest": 1,
+            "set:ocr": 1,
+        },
+    )
+    assert len(connection.asked(".xml")) == 4
+    assert not connection.asked("PMC2.9")
+
+
+def test_the_list_of_articles_says_what_is_known_of_them(
+    mirror: str, bring: Callable[..., RangeReport]
+) -> None:
+    bring()
+    table = pmc.selected(FILES, mirror, 0)
+    assert table.schema == pmc.SCHEMA
+    row = table.to_pylist()[2]
+    assert (row["pmcid"], row["version"], row["pmid"], row["doi"]) == (8, 1, 88, "10.1000/8")
+    assert (row["licence"], row["retracted"], row["retrieved"]) == ("CC-BY", True, TODAY)
+    assert row["file"] == f"PMC8.1-{row['md5'][:8]}.xml"
+    assert Path(mirror, "pmc/xml/PMC0000xxxx", row["file"]).read_bytes() == Article(8).xml
+
+
+def test_ranges_are_apart(mirror: str, bring: Callable[..., RangeReport]) -> None:
+    assert bring(number=1).selected == 1
+    assert there(mirror, 1) == ["PMC12345.1"]
+    assert there(mirror) == []
+    assert pmc.ranges(FILES, mirror) == [0, 1]
+    assert bring(number=1234).selected == 0
+
+
+def test_nothing_is_fetched_or_written_twice(
+    mirror: str,
+    bring: Callable[..., RangeReport],
+    connection: FolderConnection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = bring()
+    monkeypatch.setattr(LocalFiles, "write", None)
+    again = bring()
+    assert connection.requests == []
+    assert again == replace(first, held=4, fetched=0, bytes=0)
+
+
+def test_a_stopped_run_continues(
+    mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    connection.faults["PMC2.10/PMC2.10.xml"] = [KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        bring()
+    report = bring()
+    assert (report.held, report.fetched) == (1, 3)
+    assert connection.requests == [f"{name}/{name}.xml" for name in ("PMC2.10", "PMC8.1", "PMC11.1")]
+
+
+def test_the_mirror_may_be_an_object_store(bucket: Bucket, connection: FolderConnection) -> None:
+    files, mirror = AnyFiles(), "mem://mirror"
+    for day, fetched in (("2026-09-05", 4), ("2026-09-06", 1)):
+        bucket.put(Article(11, text=f"Revised on {day}."))
+        bucket.inventory(day)
+        pmc_inventory.update(files, mirror, connection, BASE)
+        report = pmc.bring(files, mirror, BASE, OneAfterTheOther(connection), 0, DEFAULT, TODAY)
+        assert (report.selected, report.fetched, report.bad) == (4, fetched, ())
+    assert report.removed == 1
+    listed = pmc.selected(files, mirror, 0)["file"].to_pylist()
+    assert sorted(listed) == files.names(f"{mirror}/pmc/xml/PMC0000xxxx")
+    assert not [path for path in OBJECTS if TEMPORARY in path or path.endswith(".gz")]
+
+
+# What is no longer chosen is not
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (lambda bucket: bucket.put(Article(1, 2)), ["PMC1.2", "PMC2.10", "PMC8.1", "PMC11.1"]),
+        (
+            lambda bucket: bucket.put(replace(FIRST, text="Revised.")),
+            ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"],
+        ),
+        (lambda bucket: bucket.remove(1), ["PMC2.10", "PMC8.1", "PMC11.1"]),
+        (lambda bucket: bucket.put(replace(FIRST, licence="CC BY-NC")), ["PMC2.10", "PMC8.1", "PMC11.1"]),
+        (lambda bucket: bucket.remove(2, 10), ["PMC1.1", "PMC2.9", "PMC8.1", "PMC11.1"]),
+    ],
+)
+def test_the_mirror_follows_the_bucket(
+    bucket: Bucket,
+    mirror: str,
+    bring: Callable[..., RangeReport],
+    change: Callable[[Bucket], object],
+    left: list[str],
+) -> None:
+    bring()
+    change(bucket)
+    bucket.inventory("2026-09-05")
+    report = bring()
+    assert there(mirror) == left
+    assert (report.removed, report.bad) == (1, ())
+    assert report.fetched == len(left) - 3
+
+
+def test_the_mirror_follows_the_choice(mirror: str, bring: Callable[..., RangeReport]) -> None:
+    bring()
+    report = bring(Articles(licences=frozenset({"CC-BY-NC", "TDM"}), drop_retracted=True))
+    assert there(mirror) == ["PMC3.1", "PMC7.1"]
+    assert (report.fetched, report.removed) == (2, 4)
+    assert bring(Articles(versions="all")).selected == 5
+    assert there(mirror) == ["PMC1.1", "PMC2.9", "PMC2.10", "PMC8.1", "PMC11.1"]
+
+
+def test_a_range_whose_articles_have_all_gone_is_emptied(
+    bucket: Bucket, mirror: str, bring: Callable[..., RangeReport]
+) -> None:
+    bring(number=1)
+    bucket.remove(12_345)
+    bucket.inventory("2026-09-05")
+    pmc_inventory.update(FILES, mirror, FolderConnection(bucket.root), BASE)
+    assert pmc_inventory.ranges(FILES, mirror) == [0]
+    assert pmc.ranges(FILES, mirror) == [0, 1]
+    assert bring(number=1).removed == 1
+    assert there(mirror, 1) == []
+
+
+def test_files_of_others_are_left_alone(mirror: str, bring: Callable[..., RangeReport]) -> None:
+    other = Path(mirror, "pmc/xml/PMC0000xxxx/notes.txt")
+    other.parent.mkdir(parents=True)
+    other.write_text("ours")
+    assert bring().removed == 0
+    assert other.exists()
+
+
+# What cannot be had
+
+
+def test_a_damaged_article_is_read_again(
+    mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    connection.faults["PMC1.1/PMC1.1.xml"] = [HTML, lambda answer: answer._replace(body=answer.body[:-9])]
+    assert bring().bad == ()
+    assert len(connection.asked("PMC1.1.xml")) == 3
+    assert len(there(mirror)) == 4
+
+
+@pytest.mark.parametrize(
+    ("faults", "reason", "detail"),
+    [
+        ([HTML] * 3, "damaged", "PMC1.1.xml: its MD5 should be"),
+        ([Gone(f"{BASE}PMC1.1/PMC1.1.xml: 404")], "gone", "PMC1.1.xml"),
+        ([Refused(f"{BASE}PMC1.1/PMC1.1.xml: 403")], "refused", "PMC1.1.xml"),
+        ([Unreachable(f"{BASE}PMC1.1/PMC1.1.xml: no answer")], "unreachable", "PMC1.1.xml"),
+    ],
+)
+def test_a_bad_article_is_reported_and_the_rest_goes_on(
+    mirror: str,
+    bring: Callable[..., RangeReport],
+    connection: FolderConnection,
+    faults: list[Any],
+    reason: str,
+    detail: str,
+) -> None:
+    connection.faults["PMC1.1/PMC1.1.xml"] = faults
+    report = bring()
+    [bad] = report.bad
+    assert (bad.pmcid, bad.version, bad.reason) == (1, 1, reason)
+    assert detail in bad.detail
+    assert there(mirror) == ["PMC2.10", "PMC8.1", "PMC11.1"]
+    assert (report.selected, report.fetched) == (4, 3)
+    assert bring().bad == ()
+    assert len(there(mirror)) == 4
+
+
+def test_a_revised_article_that_cannot_be_had_is_not_the_old_one(
+    bucket: Bucket, mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    bring()
+    bucket.put(replace(FIRST, text="Revised."))
+    bucket.inventory("2026-09-05")
+    connection.faults["PMC1.1/PMC1.1.xml"] = [HTML] * 3
+    assert len(bring().bad) == 1
+    assert there(mirror) == ["PMC2.10", "PMC8.1", "PMC11.1"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html><body>Not found</body></html>",
+        b"<Error><Code>NoSuchKey</Code></Error>",
+        b"ORA-12537",
+        b"",
+        b"<!DOCTYPE article [<!ENTITY a 'x'>]><!-- only a comment -->",
+        b"<?xml version='1.0' encoding='none'?><article/>",
+        b"<!-- " + b"x" * 100_000 + b" --><article/>",
+    ],
+)
+def test_what_is_not_an_article_is_not_taken_even_with_the_right_checksum(
+    bucket: Bucket, mirror: str, bring: Callable[..., RangeReport], body: bytes
+) -> None:
+    md5 = hashlib.md5(body).hexdigest()
+    bucket.put(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
+    bucket.write("PMC1.1/PMC1.1.xml", body)
+    bucket.inventory("2026-09-05")
+    [bad] = bring().bad
+    assert bad.reason == "damaged"
+    assert "not the XML of an article" in bad.detail
+    assert "PMC1.1" not in there(mirror)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<article/>",
+        b'\xef\xbb\xbf<article xmlns="https://jats.nlm.nih.gov/ns/archiving/1.4/"/>',
+        '<?xml version="1.0" encoding="UTF-16"?><article/>'.encode("utf-16"),
+        b'<!DOCTYPE article SYSTEM "http://other.invalid/x.dtd"><!-- c --><?p i?><article>&x;</article>',
+        b"<article><p>not closed",
+    ],
+)
+def test_the_root_is_an_article_by_its_local_name(
+    bucket: Bucket, bring: Callable[..., RangeReport], body: bytes
+) -> None:
+    md5 = hashlib.md5(body).hexdigest()
+    bucket.put(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
+    bucket.write("PMC1.1/PMC1.1.xml", body)
+    bucket.inventory("2026-09-05")
+    assert bring().bad == ()
+
+
+def test_another_bucket_in_the_address_is_not_asked(
+    bucket: Bucket, bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    md5 = hashlib.md5(FIRST.xml).hexdigest()
+    bucket.put(FIRST, xml_url=f"http://169.254.0.1/PMC1.1/PMC1.1.xml?md5={md5}")
+    bucket.inventory("2026-09-05")
+    assert bring().bad == ()
+    assert "PMC1.1/PMC1.1.xml" in connection.requests
+
+
+def test_metadata_that_cannot_be_had_is_reported_too(
+    bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    connection.faults["metadata/PMC1.1.json"] = [Refused("metadata/PMC1.1.json: 403")]
+    connection.faults["PMC11.1/PMC11.1.xml"] = [Gone("PMC11.1.xml: 404")]
+    report = bring()
+    assert [(bad.pmcid, bad.reason) for bad in report.bad] == [(1, "refused"), (11, "gone")]
+    assert report.dropped["unreadable-metadata"] == 1
+
+
+def test_a_bucket_that_does_not_answer_any_more_ends_the_run_and_removes_nothing(
+    bucket: Bucket, mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    bring()
+    bucket.remove(1)
+    for number in range(100, 150):
+        bucket.put(Article(number))
+        connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [Unreachable("no answer")]
+    bucket.inventory("2026-09-05")
+    with pytest.raises(Unreachable):
+        bring()
+    assert len(connection.asked(".xml")) == 21
+    assert there(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+
+
+def test_a_full_disk_leaves_no_half_file(
+    mirror: str,
+    bring: Callable[..., RangeReport],
+    connection: FolderConnection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(answer: Answer) -> Answer:
+        monkeypatch.setattr("os.fsync", _no_space)
+        return answer
+
+    connection.faults["PMC2.10/PMC2.10.xml"] = [full]
+    with pytest.raises(OSError, match="No space left"):
+        bring()
+    names = FILES.names(f"{mirror}/pmc/xml/PMC0000xxxx")
+    assert [name[:-13] for name in names] == ["PMC1.1"]
+
+
+def _no_space(_: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+# Looking ahead
+
+
+def test_the_plan_says_what_is_known_and_writes_nothing(
+    bucket: Bucket, mirror: str, bring: Callable[..., RangeReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert pmc.plan(FILES, mirror, pmc.ranges(FILES, mirror), DEFAULT) == Plan()
+    pmc_inventory.update(FILES, mirror, FolderConnection(bucket.root), BASE)
+    assert pmc.plan(FILES, mirror, [0, 1], DEFAULT) == Plan(articles=10, unknown=10)
+    bring()
+    bucket.put(Article(1, text="Revised."))
+    bucket.put(Article(9))
+    bucket.inventory("2026-09-05")
+    pmc_inventory.update(FILES, mirror, FolderConnection(bucket.root), BASE)
+    monkeypatch.setattr(LocalFiles, "write", None)
+    assert pmc.plan(FILES, mirror, [0, 1], DEFAULT) == Plan(articles=11, unknown=3, selected=3, held=3)
+    wider = Articles(licences=frozenset({"CC-BY", "CC-BY-NC"}))
+    assert pmc.plan(FILES, mirror, [0], wider) == Plan(articles=10, unknown=2, selected=4, held=3)
