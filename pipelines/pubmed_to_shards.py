@@ -20,7 +20,7 @@ from bioshards.corpus.rules import Rules
 from bioshards.corpus.sources import Source
 from bioshards.corpus.workspace import Workspace
 
-from .inputs import Fetching
+from .fetching import Fetching
 from .options import Parser, UsageError, add_download, add_shared, address, all_but, at_least, names, some_of
 
 if TYPE_CHECKING:

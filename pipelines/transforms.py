@@ -27,7 +27,7 @@ from bioshards.corpus.staging import Staged
 from bioshards.corpus.workspace import Workspace
 from bioshards.corpus.xml_blocks import BadFile
 
-from .inputs import Fetching
+from .fetching import Fetching
 
 NAMESPACE = "bioshards"
 
