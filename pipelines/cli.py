@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from .exits import OK, USAGE_ERROR
 
 PIPELINES = {
+    "fetch": "PubMed, PMC and Europe PMC into a mirror of verified files",
     "pubmed_to_shards": "PubMed citation XML to sentence-split document shards",
 }
 

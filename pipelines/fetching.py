@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
@@ -12,19 +12,23 @@ from urllib.parse import urlsplit
 
 from bioshards import __version__
 from bioshards.corpus.download.listing import Chosen
-from bioshards.corpus.download.mirror import Held, Mirror
+from bioshards.corpus.download.mirror import UNREACHABLE, Held, Mirror
 from bioshards.corpus.download.named import Named
 from bioshards.corpus.download.places import Places
+from bioshards.corpus.download.pool import Pool
 from bioshards.corpus.download.remote import Remote
-from bioshards.corpus.download.web import Connection, Patience, Server
+from bioshards.corpus.download.web import Connection, Patience, Server, Unreachable
+from bioshards.corpus.xml_blocks import BadFile
 
 from .options import UsageError
 
 REMOTE_LANES: Final = 4
 """Width of the step that downloads on a runner whose machines do not see each other: what NCBI allows."""
 
+GIVE_UP_AFTER: Final = 3
+"""So many files without an answer, one after the other, and it is the network, not the files."""
+
 _DRIVER_PATIENCE: Final = Patience(tries=4)
-"""A person waits for the listing, and would rather hear soon that there is no network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ def look(
         NoListing, EmptySelection, WebError: with a message for the person.
     """
     server = server_at(url or source.URL, options.contact, source.CONNECTIONS, source.PER_SECOND)
-    with replace(server, patience=_DRIVER_PATIENCE).connect() as connection:
+    with patient_with_a_person(server).connect() as connection:
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         chosen, notices = _merged(source.listed(connection, server.base, name) for name in by_name)
         held = mirror.held(connection, chosen)
@@ -83,12 +87,32 @@ def look(
     return Listed(chosen, held, wanted, fetching, notices, at)
 
 
+def patient_with_a_person(server: Server) -> Server:
+    """The server, asked for a listing while a person waits, who wants to hear soon of a missing network."""
+    return replace(server, patience=_DRIVER_PATIENCE)
+
+
 def fetching_by(mirror: Mirror, server: Server, workers: int, local: bool) -> Fetching:
     """Lanes for this machine's workers, who share the server's places, or for a runner's, a share each."""
     connections = server.places.connections
     lanes = workers if local else min(REMOTE_LANES, connections)
     shared = server if local else replace(server, places=server.places.share(lanes))
     return Fetching(mirror, shared, lanes, threads=-(-connections // lanes))
+
+
+def arriving(fetching: Fetching, remotes: list[Remote]) -> Iterator[tuple[Remote, Held | BadFile]]:
+    """The files of a lane as they arrive, or why one could not be fetched.
+
+    Raises:
+        Unreachable: it is not one file, the server does not answer any more.
+    """
+    pool = Pool(fetching.server, fetching.threads)
+    without_answer = 0
+    for remote, held in pool.completed(fetching.mirror.fetch_or_say, remotes):
+        without_answer = without_answer + 1 if isinstance(held, BadFile) and held.reason == UNREACHABLE else 0
+        if isinstance(held, BadFile) and without_answer == GIVE_UP_AFTER:
+            raise Unreachable(held.detail)
+        yield remote, held
 
 
 def mirror_folder(given: str | None, output: str) -> str:

@@ -80,8 +80,8 @@ def find(files: LocalFiles, options: Any, output: str, given: Sequence[str], loc
         here, notices = here + kept, notices + said
     notices += pubmed.replaced(files.names(f"{mirror.folder}/pubmed/{pubmed.BASELINE}"), listed.chosen)
     once = {source.path: source for source in here}
-    rate = _rate(listed.held.values())
-    return Inputs(sorted(once.values()), listed.wanted, listed.fetching, notices, listed.at, rate)
+    measured = rate(listed.held.values())
+    return Inputs(sorted(once.values()), listed.wanted, listed.fetching, notices, listed.at, measured)
 
 
 def _unlisted(mirror: Mirror, chosen: Sequence[Remote]) -> tuple[list[Source], list[str]]:
@@ -100,6 +100,7 @@ def _unlisted(mirror: Mirror, chosen: Sequence[Remote]) -> tuple[list[Source], l
     ]
 
 
-def _rate(held: Iterable[Held]) -> float:
+def rate(held: Iterable[Held]) -> float:
+    """Bytes a second at which these came over one connection; 0 if that was never measured."""
     timed = [there for there in held if there.seconds]
     return sum(there.found.size for there in timed) / sum(there.seconds for there in timed) if timed else 0

@@ -117,14 +117,14 @@ def contact(text: str) -> str:
     return text
 
 
-def add_download(parser: Parser) -> None:
-    """The options of pipelines that can fetch what they read."""
+def add_download(parser: Parser, mirror: str) -> None:
+    """The options of pipelines that fetch; ``mirror`` says where the mirror is if it is not said."""
     download = parser.add_argument_group("files that are fetched")
     download.add_argument(
         "--mirror",
         metavar="DIR",
         help="folder of verified copies, local, gs:// or s3://; what is in it is not fetched again "
-        "(default: mirror, beside the output)",
+        f"(default: {mirror})",
     )
     download.add_argument(
         "--contact",
@@ -136,6 +136,25 @@ def add_download(parser: Parser) -> None:
         "--dry-run",
         action="store_true",
         help="only say what would be fetched and processed, and for how long; nothing is written",
+    )
+
+
+def add_local(parser: Parser, what: str) -> None:
+    """How a run goes on this machine, and how much of ``what`` may be bad."""
+    run = parser.add_argument_group("how it runs")
+    run.add_argument(
+        "--workers",
+        type=at_least(1),
+        metavar="N",
+        default=os.cpu_count() or 1,
+        help="local processes (default: one for each core, here %(default)s); a --runner has its own option",
+    )
+    run.add_argument(
+        "--max-rejected",
+        type=share,
+        metavar="SHARE",
+        default=0.001,
+        help=f"share of {what} that may be rejected before the run fails at its end (default: %(default)s)",
     )
 
 
@@ -153,22 +172,7 @@ def add_shared(parser: Parser, presets: Sequence[str]) -> None:
     )
     shared.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")
     shared.add_argument(
-        "--workers",
-        type=at_least(1),
-        metavar="N",
-        default=os.cpu_count() or 1,
-        help="local processes (default: one for each core, here %(default)s); a --runner has its own option",
-    )
-    shared.add_argument(
         "--preset", choices=presets, help="the rules of a paper's corpus; options given beside it win over it"
-    )
-    shared.add_argument(
-        "--max-rejected",
-        type=share,
-        metavar="SHARE",
-        default=0.001,
-        help="share of records, and of files, that may be rejected before the run fails at its end "
-        "(default: %(default)s)",
     )
     shared.add_argument(
         "--keep-dropped",

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from bioshards.corpus.download import pmc, pmc_inventory, pmc_manifest
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.sources import Source
 from bioshards.corpus.workspace import Workspace
 
-from .inputs import Inputs
+from .fetch import Job as FetchJob
+from .fetching import Fetching, patient_with_a_person
+from .inputs import Inputs, rate
 from .pubmed_to_shards import Job
 
 STAGE_MB_A_SECOND: Final = 5.0
@@ -18,6 +21,13 @@ STAGE_MB_A_SECOND: Final = 5.0
 FETCH_MB_A_SECOND: Final = 20.0
 """Megabytes fetched a second over all connections: a guess, for want of a measurement.  From 4 connections
 people report 90 on a fast link."""
+
+
+INVENTORY_BYTES: Final = 26.4
+"""Of an inventory's compressed files, for each article version (245 MB for 9.3 million, September 2026)."""
+ARTICLES_A_SECOND: Final = 60.0
+"""Objects of PMC's bucket fetched a second: a guess for 64 connections, at 0.6 to 1.6 seconds an object, as
+people report for one connection."""
 
 
 def of_shards(job: Job, found: Inputs, workers: int) -> str:
@@ -40,6 +50,48 @@ def of_shards(job: Job, found: Inputs, workers: int) -> str:
         f"  processed: {len(staged):,} files before, {to_stage:,} files to do",
     ]
     return "\n".join([*lines, *_estimate(job, found, staged, workers)])
+
+
+def of_mirror(job: FetchJob) -> str:
+    """What ``beam run fetch`` would do, in lines for a person."""
+    lines = ["dry run: nothing is fetched, nothing is written", f"mirror:      {job.mirror.folder}"]
+    for name, listed in job.listed.items():
+        lines += [f"notice: {notice}" for notice in listed.notices]
+        lines += [
+            f"{name + ':':12} {listed.fetching.server.base}, listed {listed.at}",
+            f"  held:      {_files(list(listed.held))}",
+            f"  to fetch:  {_files(listed.wanted)}",
+            f"  estimate:  {_fetching(listed.wanted, listed.fetching, rate(listed.held.values()))}",
+        ]
+    return "\n".join(lines + (_articles(job, job.bucket) if job.bucket else []))
+
+
+def _articles(job: FetchJob, bucket: Fetching) -> list[str]:
+    mirror, server = job.mirror, bucket.server
+    with patient_with_a_person(server).connect() as connection:
+        newest = pmc_manifest.find(connection, server.base)
+    known = pmc_inventory.held(mirror.files, mirror.folder)
+    lines = [f"pmc:         {server.base}, newest inventory {newest.date}"]
+    if known is None:
+        size = sum(data.size for data in newest.data)
+        return [
+            *lines,
+            f"  inventory: {len(newest.data)} files, {_size(size)}, some {size / INVENTORY_BYTES:,.0f} "
+            "article versions; it is read first, then the metadata of each, which says what is selected",
+        ]
+    if known.md5 != newest.md5:
+        lines.append(f"  inventory: {known.date} is in the mirror and is used here; the newest is read first")
+    counts = pmc.plan(mirror.files, mirror.folder, job.ranges, job.articles)
+    seconds = (2 * counts.unknown + counts.selected - counts.held) / ARTICLES_A_SECOND
+    return [
+        *lines,
+        f"  articles:  {counts.articles:,} in {len(job.ranges):,} ranges of ids",
+        f"  unknown:   {counts.unknown:,}, whose metadata is read first",
+        f"  selected:  {counts.selected:,} of the others",
+        f"  held:      {counts.held:,} of these",
+        f"  estimate:  {_time(seconds)}, at {ARTICLES_A_SECOND:.0f} objects a second (a guess), if all "
+        "unknown ones are selected",
+    ]
 
 
 def _files(files: Sequence[Source | Remote]) -> str:
@@ -85,15 +137,18 @@ def _estimate(job: Job, found: Inputs, staged: dict[Source, Any], workers: int) 
         f"estimate:    {_time(processing)} of processing: {workers} workers, {rate:.1f} MB/s each ({whence})"
     ]
     if found.wanted and found.fetching:
-        fetch_rate, whence = FETCH_MB_A_SECOND, "a guess"
-        if found.rate:
-            connections = found.fetching.server.places.connections
-            fetch_rate, whence = connections * found.rate / 1e6, f"as here before, {connections} connections"
-        fetching = _total(found.wanted) / 1e6 / fetch_rate
-        lines.append(
-            f"             {_time(fetching)} of fetching at the same time, {fetch_rate:.1f} MB/s ({whence})"
-        )
+        fetching = _fetching(found.wanted, found.fetching, found.rate)
+        lines.append(f"             at the same time {fetching}")
     return lines
+
+
+def _fetching(wanted: Sequence[Remote], fetching: Fetching, measured: float) -> str:
+    """How long fetching takes; ``measured`` in bytes a second over one connection, 0 if never measured."""
+    connections = fetching.server.places.connections
+    speed, whence = FETCH_MB_A_SECOND, "a guess"
+    if measured:
+        speed, whence = connections * measured / 1e6, f"as here before, {connections} connections"
+    return f"{_time(_total(wanted) / 1e6 / speed)} of fetching, {speed:.1f} MB/s ({whence})"
 
 
 def _time(seconds: float) -> str:

@@ -13,6 +13,7 @@ from typing import TextIO
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import Workspace
 
+from .fetch import Job as FetchJob
 from .inputs import Inputs
 
 
@@ -64,6 +65,47 @@ class Progress:
     def end(self) -> None:
         """Leave the live line, so that what follows begins on its own."""
         if self._live:
+            print(file=self._out)
+
+
+class FetchProgress:
+    """Says how much of what was asked for the mirror has."""
+
+    def __init__(self, job: FetchJob, out: TextIO) -> None:
+        self._job, self._out, self._live = job, out, out.isatty()
+        self._wanted = {job.mirror.path(remote) for listed in job.listed.values() for remote in listed.wanted}
+        self._folders = {path.rpartition("/")[0] for path in self._wanted}
+        self._before = self._reports()
+        self._said, self._when = "", time.monotonic()
+
+    def _reports(self) -> set[tuple[str, str]]:
+        if not self._job.bucket:
+            return set()
+        found = self._job.mirror.files.walk(f"{self._job.mirror.folder}/pmc/reports")
+        return {(report.path, report.stamp) for report in found}
+
+    def tick(self) -> None:
+        """Print how far it is, if that has changed; in a log every ten seconds at most."""
+        if not self._live and time.monotonic() - self._when < 10:
+            return
+        self._when = time.monotonic()
+        parts = []
+        if self._wanted:
+            files = self._job.mirror.files
+            here = {f"{folder}/{name}" for folder in self._folders for name in files.names(folder)}
+            parts.append(f"{len(self._wanted & here):,}/{len(self._wanted):,} files")
+        if self._job.ranges:
+            done = len(self._reports() - self._before)
+            parts.append(f"{done:,}/{len(self._job.ranges):,} ranges of articles")
+        line = ", ".join(parts)
+        if line != self._said:
+            self._said = line
+            begin, end = ("\r\033[K", "") if self._live else ("", "\n")
+            print(f"{begin}{line}", end=end, file=self._out, flush=True)
+
+    def end(self) -> None:
+        """Leave the live line, so that what follows begins on its own."""
+        if self._live and self._said:
             print(file=self._out)
 
 

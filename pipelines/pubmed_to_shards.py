@@ -21,7 +21,18 @@ from bioshards.corpus.sources import Source
 from bioshards.corpus.workspace import Workspace
 
 from .fetching import Fetching
-from .options import Parser, UsageError, add_download, add_shared, address, all_but, at_least, names, some_of
+from .options import (
+    Parser,
+    UsageError,
+    add_download,
+    add_local,
+    add_shared,
+    address,
+    all_but,
+    at_least,
+    names,
+    some_of,
+)
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -85,7 +96,8 @@ def parser() -> Parser:
     """The options of ``beam run pubmed_to_shards``."""
     parser = Parser("beam run pubmed_to_shards", DESCRIPTION)
     add_shared(parser, sorted(PRESETS))
-    add_download(parser)
+    add_local(parser, "records, and of files,")
+    add_download(parser, "mirror, beside the output")
     parser.add_argument_group("where NLM's files are").add_argument(
         "--pubmed-url",
         type=address,

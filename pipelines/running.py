@@ -11,29 +11,37 @@ from collections.abc import Sequence
 
 from bioshards.corpus.download.listing import EmptySelection, NoListing
 from bioshards.corpus.download.named import BadName
+from bioshards.corpus.download.pmc_bucket import BadBucket
+from bioshards.corpus.download.pmc_manifest import BadInventory
 from bioshards.corpus.download.web import WebError
 from bioshards.corpus.sources import NoInput
 from bioshards.corpus.splitters import MissingExtra
 from bioshards.corpus.workspace import WrongOutput
 
-from . import pubmed_to_shards, shards_job
+from . import fetch, fetch_job, pubmed_to_shards, shards_job
 from .exits import FAILED, INTERRUPTED, USAGE_ERROR
 from .options import UsageError
+
+_PIPELINES = {
+    "pubmed_to_shards": (pubmed_to_shards.parser, shards_job.run),
+    "fetch": (fetch.parser, fetch_job.run),
+}
 
 
 def main(name: str, arguments: Sequence[str]) -> int:
     """Run ``beam run NAME`` with these arguments; returns the exit code."""
-    parser = pubmed_to_shards.parser()
+    parser_of, run = _PIPELINES[name]
+    parser = parser_of()
     try:
         options, rest = parser.parse_known_args(list(arguments))
-        return shards_job.run(parser, options, rest, arguments)
+        return run(parser, options, rest, arguments)
     except SystemExit as left:  # --help
         return int(left.code or 0)
     except UsageError as error:
         return _say(f"{error}. See beam run {name} --help", USAGE_ERROR)
     except (NoInput, BadName, EmptySelection, WrongOutput, MissingExtra) as error:
         return _say(str(error), USAGE_ERROR)
-    except (NoListing, WebError) as error:
+    except (NoListing, BadBucket, BadInventory, WebError) as error:
         return _say(f"{error}. Nothing was begun; see whether the network is there and run again", FAILED)
     except KeyboardInterrupt:
         print(file=sys.stderr)

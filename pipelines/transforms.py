@@ -14,10 +14,7 @@ from typing import Any, TypeVar
 import apache_beam as beam
 
 from bioshards.corpus import finishing, lifecycle, publishing, staging
-from bioshards.corpus.download.mirror import UNREACHABLE
-from bioshards.corpus.download.pool import Pool
 from bioshards.corpus.download.remote import Remote
-from bioshards.corpus.download.web import Unreachable
 from bioshards.corpus.files import Found, LocalFiles
 from bioshards.corpus.finishing import Finished
 from bioshards.corpus.publishing import Outcome
@@ -27,17 +24,15 @@ from bioshards.corpus.staging import Staged
 from bioshards.corpus.workspace import Workspace
 from bioshards.corpus.xml_blocks import BadFile
 
-from .fetching import Fetching
+from .fetching import Fetching, arriving
 
 NAMESPACE = "bioshards"
-
-GIVE_UP_AFTER = 3
-"""So many files without an answer, one after the other, and it is the network, not the files."""
 
 Item = TypeVar("Item")
 
 
-def _count(name: str, value: int) -> None:
+def tally(name: str, value: int) -> None:
+    """Add to one of Beam's metrics."""
     beam.metrics.Metrics.counter(NAMESPACE, name).inc(value)
 
 
@@ -58,12 +53,12 @@ class StageFiles(beam.PTransform):
         """Stage one file, and count."""
         started = time.monotonic()
         staged = staging.stage(self.files, self.work, source, self.rules, self.keep_dropped, self.digests)
-        _count("files_bad" if staged.bad else "files_staged", 1)
-        _count("records_read", staged.records)
-        _count("bytes_read", source.size)
-        _count("stage_milliseconds", int(1000 * (time.monotonic() - started)))
+        tally("files_bad" if staged.bad else "files_staged", 1)
+        tally("records_read", staged.records)
+        tally("bytes_read", source.size)
+        tally("stage_milliseconds", int(1000 * (time.monotonic() - started)))
         for reason, count in staged.rejected.items():
-            _count(f"rejected_{reason}", count)
+            tally(f"rejected_{reason}", count)
         return staged
 
 
@@ -82,19 +77,13 @@ class FetchAndStage(beam.PTransform):
         return lanes | "OneLaneEach" >> beam.Reshuffle() | "FetchAndStage" >> beam.FlatMap(self._lane)
 
     def _lane(self, remotes: list[Remote]) -> Iterator[Staged]:
-        mirror, pool = self.fetching.mirror, Pool(self.fetching.server, self.fetching.threads)
-        without_answer = 0
-        for remote, held in pool.completed(mirror.fetch_or_say, remotes):
+        for remote, held in arriving(self.fetching, remotes):
             if isinstance(held, BadFile):
-                without_answer = without_answer + 1 if held.reason == UNREACHABLE else 0
-                if without_answer == GIVE_UP_AFTER:
-                    raise Unreachable(held.detail)
-                missing = source(Found(mirror.path(remote), 0, ""))
-                _count("files_not_fetched", 1)
+                missing = source(Found(self.fetching.mirror.path(remote), 0, ""))
+                tally("files_not_fetched", 1)
                 yield Staged(missing, None, None, bad=(held.reason, held.detail))
             else:
-                without_answer = 0
-                _count("bytes_fetched", held.fetched)
+                tally("bytes_fetched", held.fetched)
                 yield self.stage.one(source(held.found, held.retrieved))
 
 
@@ -176,9 +165,9 @@ class FinishShards(beam.PTransform):
             self.files, self.work, name, index, decided, self.keep_dropped, self.max_shard_bytes
         )
         for reason, count in finished.funnel.items():
-            _count("documents_kept" if reason == "kept" else f"dropped_{reason}", count)
+            tally("documents_kept" if reason == "kept" else f"dropped_{reason}", count)
         for what in ("sentences", "words"):
-            _count(what, finished.counts[what])
+            tally(what, finished.counts[what])
         return finished
 
 

@@ -83,6 +83,11 @@ def label(number: int) -> str:
     return f"PMC{number:04d}xxxx"
 
 
+def ids(number: int) -> tuple[int, int]:
+    """The first and the last PMC id of a range."""
+    return number * RANGE_IDS, (number + 1) * RANGE_IDS - 1
+
+
 def article(pmcid: int, version: int) -> str:
     """An article version's name: ``PMC12345.1``."""
     return f"PMC{pmcid}.{version}"

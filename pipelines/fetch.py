@@ -1,0 +1,119 @@
+"""Fill a mirror with PubMed, PMC and Europe PMC, to be processed later: ``beam run fetch``.
+
+The recipe is :func:`build`.  Around it: the options.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bioshards.corpus.download import europepmc, pmc_bucket, pubmed
+from bioshards.corpus.download.mirror import Mirror
+from bioshards.corpus.download.pmc_selection import DEFAULT_LICENCES, DEFAULT_SETS, LICENCES, SETS, Articles
+from bioshards.corpus.workspace import Workspace
+
+from .fetching import Fetching, Listed
+from .options import Parser, add_download, add_local, address, at_least, some_of
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+
+DESCRIPTION = """\
+Fetch PubMed's files, PMC's articles and Europe PMC's packages into a mirror: a folder of verified copies,
+from which they are processed later. What is there is not fetched again."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a run is made of: sources with a listing, by name, and PMC's articles, in ranges."""
+
+    mirror: Mirror
+    listed: dict[str, Listed]
+    ranges: list[int]
+    articles: Articles
+    bucket: Fetching | None
+    max_rejected: float
+    config: dict[str, Any]
+    run: dict[str, Any]
+
+    @property
+    def work(self) -> Workspace:
+        """Where the mirror's manifest and the run's own files are."""
+        return Workspace(self.mirror.folder)
+
+
+def build(root: beam.Pipeline, job: Job) -> None:
+    """The pipeline: fetch the files of each server, bring PMC's ranges, write the manifest."""
+    import apache_beam as beam  # here, so that --help does not wait for it
+
+    from .fetch_transforms import BringRanges, FetchFiles, PublishMirror
+    from .transforms import lanes
+
+    files, ranges = [], []
+    for name, listed in job.listed.items():
+        wanted = lanes(listed.wanted, listed.fetching)
+        files.append(root | f"Lanes of {name}" >> beam.Create(wanted) | FetchFiles(name, listed.fetching))
+    if job.bucket:
+        wanted_ranges = lanes(job.ranges, job.bucket)
+        ranges.append(root | "Ranges" >> beam.Create(wanted_ranges) | BringRanges(job.bucket, job.articles))
+    fetched = (*files, root | "No files" >> beam.Create([])) | "Files" >> beam.Flatten()
+    brought = (*ranges, root | "No ranges" >> beam.Create([])) | "Articles" >> beam.Flatten()
+    root | "Publish" >> PublishMirror(job, fetched, brought)
+
+
+def parser() -> Parser:
+    """The options of ``beam run fetch``."""
+    parser = Parser("beam run fetch", DESCRIPTION)
+    what = parser.add_argument_group("what to fetch")
+    what.add_argument(
+        "--input",
+        action="append",
+        metavar="NAME",
+        help="pubmed: (baseline and updates), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', "
+        "'pubmed:[since=2026-08-01]'; pmc:, or 'pmc:[11000000-11010000]' for ids, in whole ranges of 10,000; "
+        "europepmc:, 'europepmc:[-3:]'; may be given several times",
+    )
+    add_local(parser, "articles")
+    add_download(parser, "mirror, in this folder")
+    _add_articles(parser)
+    where = parser.add_argument_group("other servers with the same layouts")
+    for name, url in (("pubmed", pubmed.URL), ("europepmc", europepmc.URL), ("pmc", pmc_bucket.URL)):
+        where.add_argument(f"--{name}-url", type=address, metavar="URL", help=f"default: {url}")
+    return parser
+
+
+def _add_articles(parser: Parser) -> None:
+    articles = parser.add_argument_group("which of PMC's articles (pmc:), decided before any is fetched")
+    articles.add_argument(
+        "--licences",
+        type=some_of(tuple(LICENCES)),
+        metavar="CODES",
+        default=tuple(sorted(DEFAULT_LICENCES)),
+        help=f"comma-separated, of {', '.join(LICENCES)} (default: {','.join(sorted(DEFAULT_LICENCES))}, "
+        "which permit everybody any use, and passing on changed text)",
+    )
+    articles.add_argument(
+        "--sets",
+        type=some_of(SETS),
+        metavar="NAMES",
+        default=tuple(sorted(DEFAULT_SETS)),
+        help=f"comma-separated, of {', '.join(SETS)} (default: all but ocr, scanned pages)",
+    )
+    articles.add_argument(
+        "--drop-retracted",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="leave out retracted articles (default: no; their list says which they are)",
+    )
+    articles.add_argument(
+        "--versions", choices=["newest", "all"], default="newest", help="of an article (default: newest)"
+    )
+    articles.add_argument(
+        "--connections",
+        type=at_least(1),
+        metavar="N",
+        default=64,
+        help="to PMC's bucket, of all workers together (default: %(default)s)",
+    )

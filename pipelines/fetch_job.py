@@ -1,0 +1,181 @@
+"""A run that fills a mirror: from parsed options to the exit code."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from bioshards import __version__
+from bioshards.corpus import workspace
+from bioshards.corpus.download import europepmc, pmc, pmc_bucket, pmc_inventory, pubmed
+from bioshards.corpus.download.mirror import Mirror
+from bioshards.corpus.download.named import Named, named
+from bioshards.corpus.download.pmc_selection import Articles
+from bioshards.corpus.download.web import Server
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.workspace import WrongOutput
+
+from . import fetch, plan
+from .executing import execute, local_options, remote_files, without_secrets
+from .exits import NOT_PUBLISHED, OK
+from .fetch import Job
+from .fetching import fetching_by, look, mirror_folder, patient_with_a_person, server_at
+from .options import Parser, UsageError, beam_options
+
+BUCKET_PER_SECOND = 1000.0
+"""Requests to PMC's bucket at most; S3 serves several thousand a second."""
+
+_LISTED = {"pubmed": pubmed, "europepmc": europepmc}
+
+
+def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
+    """Do what the command line asks for; returns the exit code."""
+    runner_given = any(word.startswith("--runner") for word in rest)
+    if not runner_given:
+        logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
+    names = _names(options.input or [])
+    folder = mirror_folder(options.mirror, "")
+    beams, files = None, LocalFiles()
+    if rest or "://" in folder:
+        beams = beam_options(rest, parser, **local_options(runner_given, options.workers))
+    if "://" in folder:
+        files = remote_files([folder], beams)
+    mirror = Mirror(files, folder)
+    job = _job(options, arguments, mirror, names, local=not runner_given)
+    if options.dry_run:
+        print(plan.of_mirror(job))
+        return OK
+    for listed in job.listed.values():
+        for notice in listed.notices:
+            print(f"notice: {notice}", file=sys.stderr)
+    try:
+        workspace.begin(files, job.work, job.config)
+    except OSError as error:
+        raise WrongOutput(f"--mirror {folder} cannot be written: {error.strerror or error}") from error
+    with workspace.locked(job.work):
+        files.remove(job.work.manifest)
+        files.remove(job.work.outcome)
+        from .progress import FetchProgress
+
+        execute(
+            lambda root: fetch.build(root, job),
+            beams,
+            options.workers,
+            runner_given,
+            job.work.folder,
+            lambda terminal: FetchProgress(job, terminal),
+        )
+        return _report(job)
+
+
+def _names(given: Sequence[str]) -> dict[str, list[Named]]:
+    """The sources that the inputs name, with their selections.
+
+    Raises:
+        UsageError, BadName: an input that cannot be fetched.
+    """
+    if not given:
+        raise UsageError("--input is missing: what to fetch, pubmed:, pmc: or europepmc:")
+    names: dict[str, list[Named]] = {}
+    for text in given:
+        name = named(text)
+        if name is None:
+            raise UsageError(f"--input {text} is no source that can be fetched: pubmed:, pmc: or europepmc:")
+        if name.source == "pmc" and name.selection.since:
+            raise UsageError(
+                f"--input {text}: pmc: has no need of since=, as what the mirror has is not read again"
+            )
+        names.setdefault(name.source, []).append(name)
+    return names
+
+
+def _job(
+    options: Any, arguments: Sequence[str], mirror: Mirror, names: dict[str, list[Named]], local: bool
+) -> Job:
+    """The job that the command line asks for; for it the listings and PMC's inventory are read."""
+    articles = Articles(
+        frozenset(options.licences), frozenset(options.sets), options.drop_retracted, options.versions
+    )
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    listed = {
+        name: look(mirror, _LISTED[name], getattr(options, f"{name}_url"), by_name, options, local)
+        for name, by_name in sorted(names.items())
+        if name in _LISTED
+    }
+    bucket, ranges, inventory = None, [], None
+    if "pmc" in names:
+        server = server_at(
+            options.pmc_url or pmc_bucket.URL, options.contact, options.connections, BUCKET_PER_SECOND
+        )
+        bucket = fetching_by(mirror, server, options.workers, local)
+        if not options.dry_run:
+            inventory = _inventory(mirror, server)
+        ranges = [
+            number
+            for number in pmc.ranges(mirror.files, mirror.folder)
+            if any(name.selection.overlaps(*pmc_bucket.ids(number)) for name in names["pmc"])
+        ]
+    return Job(
+        mirror=mirror,
+        listed=listed,
+        ranges=ranges,
+        articles=articles,
+        bucket=bucket,
+        max_rejected=options.max_rejected,
+        config={
+            "inputs": list(options.input),
+            "servers": {
+                **{name: found.fetching.server.base for name, found in listed.items()},
+                **({"pmc": bucket.server.base} if bucket else {}),
+            },
+            "licences": sorted(articles.licences),
+            "sets": sorted(articles.sets),
+            "drop_retracted": articles.drop_retracted,
+            "versions": articles.versions,
+            "inventory": {"date": inventory.date, "md5": inventory.md5} if inventory else None,
+        },
+        run={
+            "bioshards": __version__,
+            "command": ["beam", "run", "fetch", *without_secrets(arguments)],
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "listed": now,
+            "notices": [notice for found in listed.values() for notice in found.notices],
+        },
+    )
+
+
+def _inventory(mirror: Mirror, server: Server) -> pmc_inventory.Inventory:
+    """PMC's newest inventory, brought into the mirror."""
+    print(f"reading the newest inventory of {server.base} ...", file=sys.stderr)
+    with patient_with_a_person(server).connect() as connection:
+        return pmc_inventory.update(mirror.files, mirror.folder, connection, server.base)
+
+
+def _report(job: Job) -> int:
+    files, work = job.mirror.files, job.work
+    if not files.exists(work.outcome):
+        print(f"The job goes on without this command. It is finished when {work.manifest} is there.")
+        return OK
+    outcome = files.read_json(work.outcome)
+    if outcome["files"] or outcome["problem"]:
+        print(
+            f"{outcome['files']:,} files in the mirror, {outcome['fetched']:,} of them fetched now "
+            f"({outcome['bytes'] / 1e6:,.1f} MB)"
+        )
+    if found := outcome["articles"]:
+        print(
+            f"{found['selected']:,} articles selected: {outcome['articles_held']:,} were there, "
+            f"{outcome['articles_fetched']:,} are fetched ({outcome['articles_bytes'] / 1e6:,.1f} MB), "
+            f"{found['bad']:,} could not be; {outcome['articles_removed']:,} are taken out"
+        )
+        for reason, count in found["not_selected"].items():
+            print(f"  {count:>12,}  not selected: {reason}")
+    if outcome["problem"]:
+        print(f"beam: {outcome['problem']}", file=sys.stderr)
+        return NOT_PUBLISHED
+    print(f"mirror:   {job.mirror.folder}\nreport:   {work.manifest}")
+    return OK

@@ -1,0 +1,284 @@
+"""``beam run fetch``: PubMed's files, Europe PMC's packages, PMC's articles into a mirror, from a stand-in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bioshards.corpus.download import pmc, web
+from bioshards.corpus.files import LocalFiles
+from bioshards.pipelines import cli
+
+from .conftest import beam, citation, pubmed_set
+from .pmc_bucket import Article, Bucket, arrange
+from .standin import Corrupt, Missing, Reset, StandIn, Unavailable
+from .standin_pages import arrange_europepmc, arrange_pubmed
+
+Fetch = Callable[..., int]
+DAY, NEXT_DAY = "2026-11-01", "2026-11-02"
+ARTICLES = [
+    Article(1200001),
+    Article(1200002, licence="CC0"),
+    Article(1200003, licence="CC BY-NC"),
+    Article(1200004, licence=None),
+    Article(1200005, licence="TDM", open_access=False, manuscript=True),
+    Article(1200006, ocr=True),
+    Article(1200007, retracted=True),
+    Article(12900001, version=2),
+    Article(12900001, version=10, text="The tenth version is the newest."),
+]
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[StandIn]:
+    root = tmp_path / "servers"
+    arrange_pubmed(
+        root,
+        {"pubmed26n0001.xml.gz": pubmed_set(citation(1))},
+        {"pubmed26n0002.xml.gz": pubmed_set(citation(2))},
+    )
+    arrange_europepmc(
+        root,
+        {
+            "PMC1_PMC20.xml.gz": ["<article><body><p>One.</p></body></article>"],
+            "PMC21_PMC40.xml.gz": ["<article><body><p>Two.</p></body></article>"],
+        },
+    )
+    arrange(root / "bucket", ARTICLES, DAY)
+    with StandIn(root) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    patience = web.Patience(stall=1, first_pause=0.05, longest_pause=0.2, tries=4)
+    monkeypatch.setattr(web.Server.__init__, "__defaults__", (patience,))
+
+
+@pytest.fixture
+def fetch(servers: StandIn, tmp_path: Path) -> Fetch:
+    """``beam run fetch`` of these inputs from the stand-in into ``tmp_path/mirror``, in this process."""
+
+    def call(*inputs: str, more: tuple[object, ...] = ()) -> int:
+        return cli.main(["run", "fetch", *map(str, arguments(servers, tmp_path, inputs)), *map(str, more)])
+
+    return call
+
+
+def arguments(servers: StandIn, folder: Path, inputs: tuple[str, ...]) -> list[object]:
+    places = {"pubmed": "pubmed/", "europepmc": "europepmc/", "pmc": "bucket/"}
+    return [
+        *(word for name in inputs for word in ("--input", name)),
+        *(word for name, place in places.items() for word in (f"--{name}-url", f"{servers.url}{place}")),
+        *("--mirror", folder / "mirror", "--workers", 1, "--connections", 8),
+    ]
+
+
+def report(folder: Path) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads((folder / "mirror/manifest.json").read_text())
+    return made
+
+
+def articles(folder: Path) -> set[str]:
+    """The article versions in the mirror; the list of what is selected says the same."""
+    found = {path.name.split("-")[0] for path in (folder / "mirror/pmc/xml").rglob("*.xml")}
+    files, mirror = LocalFiles(), str(folder / "mirror")
+    listed = [
+        row for number in pmc.ranges(files, mirror) for row in pmc.selected(files, mirror, number).to_pylist()
+    ]
+    assert {f"PMC{row['pmcid']}.{row['version']}" for row in listed} == found
+    return found
+
+
+def test_all_sources_at_once(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
+    assert fetch("pubmed:", "europepmc:", "pmc:") == 0
+    made = report(tmp_path)
+    assert [file["file"] for file in made["files"]] == [
+        "europepmc/PMC1_PMC20.xml.gz",
+        "europepmc/PMC21_PMC40.xml.gz",
+        "pubmed/baseline/pubmed26n0001.xml.gz",
+        "pubmed/updatefiles/pubmed26n0002.xml.gz",
+    ]
+    assert [file["md5_published"] for file in made["files"]] == [False, False, True, True]
+    assert made["newest_file"] == "pubmed26n0002.xml.gz"
+    assert "National Library of Medicine" in made["notice"]
+    assert made["config"]["inventory"]["date"].startswith(DAY)
+    for file in made["files"]:
+        there = (tmp_path / "mirror" / file["file"]).read_bytes()
+        assert there == (servers.root / file["file"]).read_bytes()
+
+
+def test_by_default_articles_with_licences_that_permit_reuse(fetch: Fetch, tmp_path: Path) -> None:
+    assert fetch("pmc:") == 0
+    assert articles(tmp_path) == {"PMC1200001.1", "PMC1200002.1", "PMC1200007.1", "PMC12900001.10"}
+    assert report(tmp_path)["articles"]["not_selected"] == {
+        "licence:CC-BY-NC": 1,
+        "licence:TDM": 1,
+        "licence:unknown": 1,
+        "not-newest": 1,
+        "set:ocr": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "selected"),
+    [
+        (("--licences", "CC0"), {"PMC1200002.1"}),
+        (("--licences", "TDM"), {"PMC1200005.1"}),
+        (("--licences", "TDM", "--sets", "open-access"), set()),
+        (
+            ("--licences", "CC-BY", "--sets", "all", "--drop-retracted"),
+            {"PMC1200001.1", "PMC1200006.1", "PMC12900001.10"},
+        ),
+        (("--licences", "unknown,CC-BY-NC"), {"PMC1200003.1", "PMC1200004.1"}),
+        (
+            ("--versions", "all", "--drop-retracted"),
+            {"PMC1200001.1", "PMC1200002.1", "PMC12900001.2", "PMC12900001.10"},
+        ),
+    ],
+)
+def test_other_articles_if_asked_for(
+    fetch: Fetch, tmp_path: Path, more: tuple[str, ...], selected: set[str]
+) -> None:
+    assert fetch("pmc:", more=more) == 0
+    assert articles(tmp_path) == selected
+
+
+def test_no_article_is_fetched_that_is_not_selected(servers: StandIn, fetch: Fetch) -> None:
+    assert fetch("pmc:") == 0
+    assert {asked.path for asked in servers.asked("bucket/*.xml")} == {
+        f"bucket/{name}/{name}.xml"
+        for name in ("PMC1200001.1", "PMC1200002.1", "PMC1200007.1", "PMC12900001.10")
+    }
+
+
+def test_again_nothing_is_fetched_but_what_says_so(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
+    assert fetch("pubmed:", "europepmc:", "pmc:") == 0
+    before, held = len(servers.requests), articles(tmp_path)
+    assert fetch("pubmed:", "europepmc:", "pmc:") == 0
+    again = [asked.path for asked in servers.requests[before:]]
+    assert not [path for path in again if path.endswith((".xml", ".json.gz", "csv.gz"))]
+    assert not [path for path in again if path.startswith("bucket/metadata/")]
+    assert not [path for path in again if path.endswith(".xml.gz") and path.startswith("pubmed/")]
+    assert articles(tmp_path) == held
+
+
+def test_an_update_reads_what_has_changed_and_takes_out_what_is_gone(
+    servers: StandIn, fetch: Fetch, tmp_path: Path
+) -> None:
+    assert fetch("pmc:") == 0
+    bucket = Bucket(servers.root / "bucket")
+    bucket.put(Article(1200001, text="Said otherwise now."))
+    bucket.put(Article(1200002, licence="CC BY-NC-ND"))
+    bucket.put(Article(1200008))
+    bucket.put(Article(12900001, version=11))
+    bucket.remove(1200007)
+    bucket.inventory(NEXT_DAY)
+    before = len(servers.requests)
+    assert fetch("pmc:") == 0
+    assert articles(tmp_path) == {"PMC1200001.1", "PMC1200008.1", "PMC12900001.11"}
+    again = [asked.path for asked in servers.requests[before:]]
+    assert {path for path in again if "/metadata/PMC" in path} == {
+        f"bucket/metadata/{name}.json"
+        for name in ("PMC1200001.1", "PMC1200002.1", "PMC1200008.1", "PMC12900001.11")
+    }
+    assert len([path for path in again if path.endswith(".xml")]) == 3
+
+
+def test_a_range_of_ids(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
+    assert fetch("pmc:[12900000-12900009]") == 0
+    assert articles(tmp_path) == {"PMC12900001.10"}
+    assert len(servers.asked("bucket/metadata/*")) == 1
+
+
+def test_faults_are_mended(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
+    servers.fault("bucket/", Unavailable())
+    servers.fault("bucket/inventory-reports/*manifest.json", Reset(20))
+    servers.fault("bucket/inventory-reports/*.csv.gz", Corrupt(30))
+    servers.fault("bucket/metadata/*", Unavailable("0"), times=3)
+    servers.fault("bucket/*.xml", Corrupt(10), times=2)
+    servers.fault("bucket/*.xml", Reset(10))
+    servers.fault("europepmc/PMC1_PMC20.xml.gz", Corrupt(20))
+    assert fetch("pmc:", "europepmc:") == 0
+    assert servers.unused == []
+    assert articles(tmp_path) == {"PMC1200001.1", "PMC1200002.1", "PMC1200007.1", "PMC12900001.10"}
+
+
+def test_an_article_that_cannot_be_had_is_named_and_the_rest_is_there(
+    servers: StandIn, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers.fault("bucket/PMC1200002.1/*.xml", Missing(), times=None)
+    assert fetch("pmc:") == 3
+    assert "PMC1200002.1.xml is not there" in capsys.readouterr().err
+    assert not (tmp_path / "mirror/manifest.json").exists()
+    assert articles(tmp_path) == {"PMC1200001.1", "PMC1200007.1", "PMC12900001.10"}
+    assert fetch("pmc:", more=("--max-rejected", 0.5)) == 0
+    assert report(tmp_path)["articles"]["bad"] == 1
+    servers.mend()
+    assert fetch("pmc:") == 0
+    assert "PMC1200002.1" in articles(tmp_path)
+
+
+def test_a_package_that_cannot_be_had_is_named(
+    servers: StandIn, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers.fault("europepmc/PMC21_PMC40.xml.gz", Corrupt(20), times=None)
+    assert fetch("europepmc:") == 3
+    assert "PMC21_PMC40.xml.gz" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "mirror/europepmc").glob("*.gz")] == ["PMC1_PMC20.xml.gz"]
+
+
+def test_no_more_connections_than_asked_for(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
+    bucket = Bucket(servers.root / "bucket")
+    for pmcid in range(1210000, 1210100):
+        bucket.put(Article(pmcid))
+    bucket.inventory(NEXT_DAY)
+    servers.latency = 0.01
+    done = beam("run", "fetch", *arguments(servers, tmp_path, ("pmc:",)), "--workers", 2, "--connections", 5)
+    assert done.returncode == 0, done.stderr
+    assert servers.most_connections <= 5
+    assert len(articles(tmp_path)) == 104
+
+
+def test_a_dry_run_writes_nothing(
+    servers: StandIn, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = ("pubmed:", "europepmc:", "pmc:")
+    assert fetch(*inputs, more=("--dry-run",)) == 0
+    assert not (tmp_path / "mirror").exists()
+    said = capsys.readouterr().out
+    assert said.count("to fetch:  2 files") == 2
+    assert "newest inventory 2026-11-01" in said
+    assert fetch(*inputs) == 0
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "mirror").rglob("*")}
+    assert fetch(*inputs, more=("--dry-run",)) == 0
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "mirror").rglob("*")} == before
+    said = capsys.readouterr().out
+    assert "held:      4 of these" in said
+    assert "unknown:   0," in said
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ((), "--input is missing"),
+        (("folder/",), "is no source that can be fetched"),
+        (("pmc:since=2026-11-01",), "has no need of since="),
+        (("pmc:[-3:]",), "no newest ones"),
+    ],
+)
+def test_a_wrong_command_line_is_explained(
+    fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str], inputs: tuple[str, ...], said: str
+) -> None:
+    assert fetch(*inputs) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "mirror").exists()
+
+
+def test_a_licence_that_is_misspelt_is_explained(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fetch("pmc:", more=("--licences", "CC-BI")) == 2
+    assert "did you mean CC-BY" in capsys.readouterr().err
