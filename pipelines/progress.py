@@ -8,13 +8,32 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TextIO
+from collections.abc import Iterable
+from typing import Final, TextIO
 
+from bioshards.corpus.download.mirror import Mirror
+from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import Workspace
 
 from .fetch import Job as FetchJob
 from .inputs import Inputs
+
+_LOG_SECONDS: Final = 10
+"""A log has a line about what is fetched this often at most."""
+
+
+class _Arrived:
+    """How many of the files that are to be fetched the mirror has."""
+
+    def __init__(self, mirror: Mirror, wanted: Iterable[Remote]) -> None:
+        self._files = mirror.files
+        self._wanted = {mirror.path(remote) for remote in wanted}
+        self._folders = {path.rpartition("/")[0] for path in self._wanted}
+
+    def __str__(self) -> str:
+        here = {f"{folder}/{name}" for folder in self._folders for name in self._files.names(folder)}
+        return f"{len(self._wanted & here):,}/{len(self._wanted):,} fetched"
 
 
 class Progress:
@@ -27,7 +46,9 @@ class Progress:
         self._done = set(self._reports())
         self._before = len(self._done)
         self._records = 0
-        self._started = time.monotonic()
+        self._started = self._when = time.monotonic()
+        self._arrived = inputs.fetching and inputs.wanted and _Arrived(inputs.fetching.mirror, inputs.wanted)
+        self._said = ""
 
     def _reports(self) -> list[str]:
         return [name for name in self._files.names(f"{self._work.folder}/staged") if name.endswith(".json")]
@@ -50,6 +71,11 @@ class Progress:
                 )
         if self._live:
             self._line()
+        elif self._arrived and time.monotonic() - self._when > _LOG_SECONDS:
+            self._when = time.monotonic()
+            if (line := str(self._arrived)) != self._said:
+                self._said = line
+                print(line, file=self._out, flush=True)
 
     def _line(self) -> None:
         seconds = time.monotonic() - self._started
@@ -60,7 +86,9 @@ class Progress:
         else:
             eta = f", {_clock(left * seconds / new)} left" if new else ""
         rate = f", {self._records / seconds:,.0f} records/s" if self._records else ""
-        print(f"\r\033[K{len(self._done)}/{self._total} files{rate}{eta}", end="", file=self._out, flush=True)
+        arrived = f"{self._arrived}, " if self._arrived else ""
+        line = f"{arrived}{len(self._done)}/{self._total} files{rate}{eta}"
+        print(f"\r\033[K{line}", end="", file=self._out, flush=True)
 
     def end(self) -> None:
         """Leave the live line, so that what follows begins on its own."""
@@ -73,8 +101,8 @@ class FetchProgress:
 
     def __init__(self, job: FetchJob, out: TextIO) -> None:
         self._job, self._out, self._live = job, out, out.isatty()
-        self._wanted = {job.mirror.path(remote) for listed in job.listed.values() for remote in listed.wanted}
-        self._folders = {path.rpartition("/")[0] for path in self._wanted}
+        wanted = [remote for listed in job.listed.values() for remote in listed.wanted]
+        self._arrived = wanted and _Arrived(job.mirror, wanted)
         self._before = self._reports()
         self._said, self._when = "", time.monotonic()
 
@@ -85,15 +113,11 @@ class FetchProgress:
         return {(report.path, report.stamp) for report in found}
 
     def tick(self) -> None:
-        """Print how far it is, if that has changed; in a log every ten seconds at most."""
-        if not self._live and time.monotonic() - self._when < 10:
+        """Print how far it is, if that has changed."""
+        if not self._live and time.monotonic() - self._when < _LOG_SECONDS:
             return
         self._when = time.monotonic()
-        parts = []
-        if self._wanted:
-            files = self._job.mirror.files
-            here = {f"{folder}/{name}" for folder in self._folders for name in files.names(folder)}
-            parts.append(f"{len(self._wanted & here):,}/{len(self._wanted):,} files")
+        parts = [str(self._arrived)] if self._arrived else []
         if self._job.ranges:
             done = len(self._reports() - self._before)
             parts.append(f"{done:,}/{len(self._job.ranges):,} ranges of articles")

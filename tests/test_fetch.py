@@ -1,4 +1,4 @@
-"""``beam run fetch``: PubMed's files, Europe PMC's packages, PMC's articles into a mirror, from a stand-in."""
+"""``beam run fetch``: files, packages and articles of all sources into a mirror, from a stand-in."""
 
 from __future__ import annotations
 
