@@ -9,15 +9,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import Workspace
 
-from .fetch import Job as FetchJob
-from .inputs import Inputs
+if TYPE_CHECKING:
+    from .fetch import Job as FetchJob
+    from .inputs import Inputs
 
 _LOG_SECONDS: Final = 10
 """A log has a line about what is fetched this often at most."""

@@ -11,26 +11,23 @@ from collections.abc import Sequence
 
 from bioshards.corpus.download.listing import EmptySelection, NoListing
 from bioshards.corpus.download.named import BadName
-from bioshards.corpus.download.pmc_bucket import BadBucket
-from bioshards.corpus.download.pmc_manifest import BadInventory
 from bioshards.corpus.download.web import WebError
 from bioshards.corpus.sources import NoInput
 from bioshards.corpus.splitters import MissingExtra
 from bioshards.corpus.workspace import WrongOutput
 
-from . import fetch, fetch_job, pubmed_to_shards, shards_job
 from .exits import FAILED, INTERRUPTED, USAGE_ERROR
 from .options import UsageError
-
-_PIPELINES = {
-    "pubmed_to_shards": (pubmed_to_shards.parser, shards_job.run),
-    "fetch": (fetch.parser, fetch_job.run),
-}
 
 
 def main(name: str, arguments: Sequence[str]) -> int:
     """Run ``beam run NAME`` with these arguments; returns the exit code."""
-    parser_of, run = _PIPELINES[name]
+    if name == "fetch":  # each imports what it needs only
+        from .fetch import parser as parser_of
+        from .fetch_job import run
+    else:
+        from .pubmed_to_shards import parser as parser_of
+        from .shards_job import run
     parser = parser_of()
     try:
         options, rest = parser.parse_known_args(list(arguments))
@@ -41,7 +38,7 @@ def main(name: str, arguments: Sequence[str]) -> int:
         return _say(f"{error}. See beam run {name} --help", USAGE_ERROR)
     except (NoInput, BadName, EmptySelection, WrongOutput, MissingExtra) as error:
         return _say(str(error), USAGE_ERROR)
-    except (NoListing, BadBucket, BadInventory, WebError) as error:
+    except (NoListing, WebError) as error:
         return _say(f"{error}. Nothing was begun; see whether the network is there and run again", FAILED)
     except KeyboardInterrupt:
         print(file=sys.stderr)

@@ -17,7 +17,7 @@ from bioshards.corpus import splitters, workspace
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import FORMAT, Workspace, WrongOutput
 
-from . import inputs, plan
+from . import inputs
 from . import pubmed_to_shards as pipeline
 from .executing import execute, local_options, remote_files, without_secrets
 from .exits import NOT_PUBLISHED, OK
@@ -50,6 +50,8 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
     try:
         workspace.check(files, work, job.config)
         if options.dry_run:
+            from . import plan
+
             print(plan.of_shards(job, found, options.workers))
             return OK
         workspace.begin(files, work, job.config)

@@ -27,6 +27,7 @@ from urllib.parse import urlencode
 
 from lxml import etree
 
+from .listing import NoListing
 from .pool import Pool
 from .web import Connection, Gone, Refused, Unreachable, WebError
 
@@ -49,7 +50,7 @@ READINGS: Final = 3
 """How often an object with the wrong checksum is read before it is given up."""
 
 
-class BadBucket(Exception):
+class BadBucket(NoListing):
     """What the bucket lists is not what this program knows how to read."""
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..files import LocalFiles
+from .listing import NoListing
 from .pmc_bucket import NAME, READINGS, folders, md5_of, read_checked
 from .web import Connection, Gone
 
@@ -42,7 +43,7 @@ _FILES: Final = 1000  # 5 in 2026
 _FILE_BYTES: Final = 1 << 30  # 50 MB in 2026
 
 
-class BadInventory(Exception):
+class BadInventory(NoListing):
     """There is no inventory, or it is not what it is said to be."""
 
 
