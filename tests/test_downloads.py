@@ -22,7 +22,7 @@ from bioshards.corpus.download import web
 from bioshards.corpus.download.pubmed import CONNECTIONS, PER_SECOND
 from bioshards.corpus.partial import PART
 
-from .conftest import SAMPLE, beam, citation, manifest, pubmed_set, sums
+from .conftest import DATA, SAMPLE, beam, citation, manifest, needs_data, pubmed_set, sums
 from .standin import (
     Body,
     Call,
@@ -465,3 +465,22 @@ def test_the_mirror_serves_as_a_plain_folder_without_a_network(
     assert run("--input", tmp_path / "mirror/pubmed", "--output", tmp_path / "again") == 0
     assert published(tmp_path / "again") == published(tmp_path / "out")
     assert len(nlm.requests) == before
+
+
+@needs_data
+def test_real_files_through_every_fault_equal_a_local_run(tmp_path: Path, run: Run) -> None:
+    real = Path(str(DATA)) / "pubmed/hugheylab__pmparser/tests/testthat/data"
+    baseline, update = real / "baseline/pubmed20n1015.xml.gz", real / "updatefiles/pubmed20n1016.xml.gz"
+    arrange_pubmed(
+        tmp_path / "nlm", {baseline.name: baseline.read_bytes()}, {update.name: update.read_bytes()}
+    )
+    renamed = {FIRST: f"pubmed/baseline/{baseline.name}", UPDATE: f"pubmed/updatefiles/{update.name}"}
+    with StandIn(tmp_path / "nlm") as nlm:
+        for path, fault in ALL_AT_ONCE:
+            plain, suffix = (path[:-4], ".md5") if path.endswith(".md5") else (path, "")
+            nlm.fault(renamed.get(plain, plain) + suffix, fault)
+        assert run(*options(nlm, tmp_path / "out")) == 0
+        assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+        assert manifest(tmp_path / "out")["counts"]["deletions"] == 218
+        assert nlm.most_connections <= CONNECTIONS
+        assert nlm.busiest_second() <= PER_SECOND + 1

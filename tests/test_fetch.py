@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from bioshards.corpus.download import pmc, web
 from bioshards.corpus.files import LocalFiles
 from bioshards.pipelines import cli
 
-from .conftest import beam, citation, pubmed_set
+from .conftest import DATA, beam, citation, needs_data, pubmed_set
 from .pmc_bucket import Article, Bucket, arrange
 from .standin import Corrupt, Missing, Reset, StandIn, Unavailable
 from .standin_pages import arrange_europepmc, arrange_pubmed
@@ -282,3 +283,29 @@ def test_a_wrong_command_line_is_explained(
 def test_a_licence_that_is_misspelt_is_explained(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
     assert fetch("pmc:", more=("--licences", "CC-BI")) == 2
     assert "did you mean CC-BY" in capsys.readouterr().err
+
+
+@needs_data
+def test_real_articles_arrive_as_they_are(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
+    paths = sorted((Path(str(DATA)) / "jats/petermr__tigr2ess").rglob("*.xml"))[:200]
+    bodies = {13_000_000 + n: path.read_bytes() for n, path in enumerate(paths)}
+    bucket = Bucket(servers.root / "bucket")
+    for pmcid, body in bodies.items():
+        bucket.put(RealArticle(pmcid, body=body))
+    bucket.inventory(NEXT_DAY)
+    for pmcid in range(13_000_000, 13_000_040):
+        servers.fault(f"bucket/PMC{pmcid}.1/*.xml", Corrupt(1000))
+        servers.fault(f"bucket/PMC{pmcid}.1/*.xml", Reset(5000))
+    servers.fault("bucket/metadata/*", Unavailable("0"), times=5)
+    assert fetch("pmc:[13000000-13009999]") == 0
+    held = {int(path.name[3:11]): path.read_bytes() for path in (tmp_path / "mirror/pmc/xml").rglob("*.xml")}
+    assert held == bodies
+
+
+@dataclass(frozen=True)
+class RealArticle(Article):
+    body: bytes = b""
+
+    @property
+    def xml(self) -> bytes:
+        return self.body
