@@ -39,6 +39,11 @@ class Job:
     run: dict[str, Any]
 
     @property
+    def something_to_do(self) -> bool:
+        """Is there more to do than to write the manifest anew?"""
+        return bool(self.ranges or any(listed.wanted for listed in self.listed.values()))
+
+    @property
     def work(self) -> Workspace:
         """Where the mirror's manifest and the run's own files are."""
         return Workspace(self.mirror.folder)

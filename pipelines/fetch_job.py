@@ -64,7 +64,7 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
         execute(
             lambda root: fetch.build(root, job),
             beams,
-            options.workers,
+            options.workers if job.something_to_do else 1,
             runner_given,
             job.work.folder,
             lambda terminal: FetchProgress(job, terminal),

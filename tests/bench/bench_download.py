@@ -1,0 +1,169 @@
+"""Fetching, timed against plain downloaders and against processing: ``python -m tests.bench.bench_download``.
+
+Everything comes from the tests' stand-in server on this machine, so no figure depends on a network: what is
+measured is what our own work (checksums, unpacking, lock files, records) costs, and whether fetching and
+processing go on at the same time.  PubMed is some 1,600 files, of which the last few are processed when all
+are fetched; that a few files may stand in for them they are smaller here.  They are of real records where
+BIOSHARDS_DATA is set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+from tests.pmc_bucket import Article, arrange
+from tests.standin import StandIn
+from tests.standin_pages import arrange_pubmed
+
+from . import baseline, timing
+from .timing import MB, Figure, Run
+
+ROOT = Path(__file__).resolve().parents[2]
+BEAM = [sys.executable, "-m", "bioshards.pipelines.cli", "run"]
+RECORDS = 5000
+ARTICLES = 2000
+LATENCY_SECONDS = 0.05
+"""Of each answer of the bucket's stand-in, as of a bucket on the same continent."""
+
+
+class Fetching:
+    """Times commands that fetch into a new folder each time."""
+
+    def __init__(self, work: Path, server: StandIn) -> None:
+        self.work, self.server = work, server
+        self.mirror, self.output = work / "mirror", work / "output"
+
+    def run(self, *command: object, keep_mirror: bool = False) -> Run:
+        shutil.rmtree(self.output, ignore_errors=True)
+        if not keep_mirror:
+            shutil.rmtree(self.mirror, ignore_errors=True)
+        os.sync()
+        words = [str(word) for word in command]
+        done = timing.run(words, dict(os.environ), ROOT, self.work / "stderr.log")
+        print(f"{' '.join(words[:6])[-90:]}: {done.wall:.2f} s, CPU {done.cpu:.2f} s", file=sys.stderr)
+        return done
+
+    def fetch(self, name: str, workers: int, keep_mirror: bool = False) -> Run:
+        return self.run(
+            *(*BEAM, "fetch", "--input", name, "--workers", workers, "--mirror", self.mirror),
+            *("--pubmed-url", f"{self.server.url}pubmed/", "--pmc-url", f"{self.server.url}bucket/"),
+            keep_mirror=keep_mirror,
+        )
+
+    def shards(self, source: object, workers: int) -> Run:
+        return self.run(
+            *(*BEAM, "pubmed_to_shards", "--input", source, "--workers", workers, "--output", self.output),
+            *("--mirror", self.mirror, "--pubmed-url", f"{self.server.url}pubmed/"),
+        )
+
+    def curl(self, paths: list[Path]) -> Run:
+        """Four connections, nothing checked: what the machine gives a downloader."""
+        urls = [f"{self.server.url}pubmed/baseline/{path.name}" for path in paths]
+        into = ("--create-dirs", "--output-dir", self.mirror, "--remote-name-all")
+        return self.run("curl", "-sSf", "-Z", "--parallel-max", 4, *into, *urls)
+
+    def wget(self) -> Run:
+        """One connection, nothing checked: what most instructions on the web say."""
+        url = f"{self.server.url}pubmed/baseline/"
+        return self.run("wget", "-q", "-r", "-np", "-nd", "-A", "pubmed*.gz", "-P", self.mirror, url)
+
+
+def measure(work: Path, files: int, repeats: int) -> list[Figure]:
+    made = baseline.make(work, RECORDS, files)
+    paths = [Path(path) for path in made.paths]
+    total = sum(path.stat().st_size for path in paths)
+    root = Path(tempfile.mkdtemp(dir=work))
+    arrange_pubmed(root, {path.name: path.read_bytes() for path in paths}, {})
+    text = "Nothing was seen. " * 6000
+    arrange(root / "bucket", (Article(1_000_000 + n, text=text) for n in range(ARTICLES)), "2026-11-01")
+    try:
+        with StandIn(root) as server:
+            return _measured(Fetching(work, server), paths, total, repeats)
+    finally:
+        shutil.rmtree(root)
+
+
+def _measured(bench: Fetching, paths: list[Path], total: int, repeats: int) -> list[Figure]:
+    server = bench.server
+    walls: dict[str, list[float]] = defaultdict(list)
+    cpus: dict[str, list[float]] = defaultdict(list)
+
+    def note(name: str, run: Run) -> float:
+        walls[name].append(run.wall)
+        cpus[name].append(run.cpu)
+        return run.wall
+
+    for _ in range(repeats):
+        note("start", bench.fetch("pubmed:baseline[1]", 2))
+        note("again", bench.fetch("pubmed:baseline[1]", 2, keep_mirror=True))
+        note("fetch", bench.fetch("pubmed:baseline", 2))
+        note("curl", bench.curl(paths))
+        note("wget", bench.wget())
+        for workers in (1, 2):
+            processing = note(f"process {workers}", bench.shards(paths[0].parent, workers))
+            # As slow a server as makes fetching and processing take about the same time.
+            server.bytes_per_second = total / processing
+            fetching = note(f"slow fetch {workers}", bench.fetch("pubmed:baseline", workers))
+            both = note(f"both {workers}", bench.shards("pubmed:baseline", workers))
+            walls[f"overlap {workers}"].append(both / max(fetching, processing))
+            server.bytes_per_second = None
+        server.latency = LATENCY_SECONDS
+        note("articles", bench.fetch("pmc:", 2))
+        server.latency = 0
+    return _figures(walls, cpus, len(paths), total)
+
+
+def _figures(
+    walls: dict[str, list[float]], cpus: dict[str, list[float]], files: int, total: int
+) -> list[Figure]:
+    start = min(walls["start"])
+    rows = [
+        Figure("a mirror of one file, from nothing", walls["start"], "s"),
+        Figure("... and again, nothing new", walls["again"], "s"),
+        Figure(f"fetch {files} files, {total / MB:.0f} MB: wall", walls["fetch"], "s"),
+        Figure("... less start-up", [total / MB / (wall - start) for wall in walls["fetch"]], "MB/s"),
+        Figure("... CPU", cpus["fetch"], "s"),
+        Figure("curl, 4 connections, nothing checked: wall", walls["curl"], "s"),
+        Figure("wget, 1 connection, nothing checked: wall", walls["wget"], "s"),
+    ]
+    for workers in (1, 2):
+        rows += [
+            Figure(f"process what is here, {workers} worker(s)", walls[f"process {workers}"], "s"),
+            Figure("fetch alone, from a server as slow as that", walls[f"slow fetch {workers}"], "s"),
+            Figure("fetch and process", walls[f"both {workers}"], "s"),
+            Figure("**... / the longer of the two**", walls[f"overlap {workers}"], "×", "<=", 1.25),
+        ]
+    objects = 2 * ARTICLES
+    return [
+        *rows,
+        Figure(f"{ARTICLES:,} PMC articles and their metadata", walls["articles"], "s"),
+        Figure(
+            "... objects a second, less start-up",
+            [objects / (wall - start) for wall in walls["articles"]],
+            "",
+        ),
+        Figure("... CPU an object", [1000 * cpu / objects for cpu in cpus["articles"]], "ms"),
+    ]
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_download", description=__doc__)
+    parser.add_argument("--work", type=Path, default=Path("build/bench"))
+    parser.add_argument("--files", type=int, default=24)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    work = options.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    timing.adopt_orphans()
+    print(f"\n{timing.table(measure(work, options.files, options.repeats))}")
+
+
+if __name__ == "__main__":
+    main()
