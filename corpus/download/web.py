@@ -134,7 +134,7 @@ class Connection:
         Raises:
             WebError: it cannot be had to its end.
         """
-        at = start
+        at = furthest = start
         validator = ""
         for tries in self._tries(url):
             headers = {"Range": f"bytes={at}-"} if at else {}
@@ -144,7 +144,6 @@ class Connection:
                 with self._ask(url, headers) as response:
                     if response.status_code == 416:  # it is shorter than what we have, or as long
                         at = 0
-                        tries.progress()
                         raise _AskAgain("the server has no such range of it")
                     if response.status_code != 206:
                         at = 0
@@ -152,7 +151,9 @@ class Connection:
                     for block in self._blocks(response, at):
                         yield at, block
                         at += len(block)
-                        tries.progress()
+                        if at > furthest:  # what was sent before, sent again, is no progress
+                            furthest = at
+                            tries.progress()
                 return
 
     def _tries(self, url: str) -> Iterator[_Try]:

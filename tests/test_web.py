@@ -1,0 +1,38 @@
+"""Asking a server: whatever it does, what arrives is what it has, or an error that says why."""
+
+from __future__ import annotations
+
+import pytest
+
+from bioshards.corpus.download.web import Connection, Unreachable
+from tests.asking import SOON, Canned, answer, connected
+
+pytestmark = pytest.mark.usefixtures("own_temporary_folder")
+
+LETTERS = bytes(range(256)) * 4
+
+
+def arrived(connection: Connection, url: str, start: int = 0) -> bytes:
+    """What has come once the stream has ended; bytes before ``start`` are there already."""
+    held = bytearray(LETTERS[:start])
+    for offset, block in connection.stream(url, start):
+        if offset != len(held):
+            assert offset == 0, "only ever on, or from the beginning"
+            held.clear()
+        held += block
+    return bytes(held)
+
+
+def test_a_server_that_never_sends_more_than_the_same_beginning_is_given_up() -> None:
+    """It knows no ranges and always breaks off: that it sends something is no progress."""
+    with Canned(answer("200 OK", LETTERS[:100], length=1024)) as server, connected(server.url) as connection:
+        with pytest.raises(Unreachable, match="100 bytes read, 924 more expected"):
+            arrived(connection, server.url)
+        assert len(server.heads) == SOON.tries
+
+
+def test_a_server_that_has_no_range_not_even_all_of_it_is_given_up() -> None:
+    with Canned(answer("416 Range Not Satisfiable")) as server, connected(server.url) as connection:
+        with pytest.raises(Unreachable, match="no such range"):
+            arrived(connection, server.url, 100)
+        assert len(server.heads) == SOON.tries
