@@ -36,3 +36,10 @@ def test_a_server_that_has_no_range_not_even_all_of_it_is_given_up() -> None:
         with pytest.raises(Unreachable, match="no such range"):
             arrived(connection, server.url, 100)
         assert len(server.heads) == SOON.tries
+
+
+def test_what_is_there_whole_already_is_not_sent_again() -> None:
+    refusal = answer("416 Range Not Satisfiable\r\nContent-Range: bytes */1024")
+    with Canned(refusal, answer("200 OK", LETTERS)) as server, connected(server.url) as connection:
+        assert list(connection.stream(server.url, 1024)) == []
+        assert len(server.heads) == 1

@@ -142,8 +142,10 @@ class Connection:
                 headers["If-Range"] = validator
             with tries:
                 with self._ask(url, headers) as response:
-                    if response.status_code == 416:  # it is shorter than what we have, or as long
-                        at = 0
+                    if response.status_code == 416:
+                        if response.headers.get("Content-Range") == f"bytes */{at}":
+                            return  # all of it is there
+                        at = 0  # it is shorter than what is there
                         raise _AskAgain("the server has no such range of it")
                     if response.status_code != 206:
                         at = 0
