@@ -43,3 +43,16 @@ def test_what_is_there_whole_already_is_not_sent_again() -> None:
     with Canned(refusal, answer("200 OK", LETTERS)) as server, connected(server.url) as connection:
         assert list(connection.stream(server.url, 1024)) == []
         assert len(server.heads) == 1
+
+
+def test_a_range_of_another_version_is_not_appended() -> None:
+    """A server that does not know If-Range answers 206, but says by the ETag that the file is another."""
+    other = LETTERS[::-1]
+    answers = (
+        answer('200 OK\r\nETag: "a"', LETTERS[:100], length=1024),
+        answer('206 Partial Content\r\nETag: "b"\r\nContent-Range: bytes 100-1023/1024', other[100:]),
+        answer('200 OK\r\nETag: "b"', other),
+    )
+    with Canned(*answers) as server, connected(server.url) as connection:
+        assert arrived(connection, server.url) == other
+        assert 'If-Range: "a"' in server.heads[1]

@@ -147,9 +147,13 @@ class Connection:
                             return  # all of it is there
                         at = 0  # it is shorter than what is there
                         raise _AskAgain("the server has no such range of it")
+                    said = _validator(response)
                     if response.status_code != 206:
+                        at, validator = 0, said
+                    elif validator and said not in ("", validator):  # it does not know If-Range
                         at = 0
-                    validator = _validator(response)
+                        raise _AskAgain("the server sends a range of another version of it")
+                    validator = said or validator
                     for block in self._blocks(response, at):
                         yield at, block
                         at += len(block)
