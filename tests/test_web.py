@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from bioshards.corpus.download.web import Connection, Unreachable
+from bioshards.corpus.download.web import Connection, Refused, Unreachable
 from tests.asking import SOON, Canned, answer, connected
 
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
@@ -56,3 +58,24 @@ def test_a_range_of_another_version_is_not_appended() -> None:
     with Canned(*answers) as server, connected(server.url) as connection:
         assert arrived(connection, server.url) == other
         assert 'If-Range: "a"' in server.heads[1]
+
+
+@pytest.mark.parametrize("location", ["http://[", "http://[::1", "//[x]/", "http://127.0.0.1:x/"])
+def test_a_redirect_to_no_address_is_refused(location: str) -> None:
+    with Canned(answer(f"302 Found\r\nLocation: {location}")) as server, connected(server.url) as connection:
+        with pytest.raises(Refused, match="redirected"):
+            connection.read(server.url, 100)
+        assert len(server.heads) == 1
+
+
+def test_the_body_of_a_redirect_is_not_read() -> None:
+    def endless() -> Iterator[bytes]:
+        yield b"HTTP/1.1 302 Found\r\nLocation: /there\r\nConnection: close\r\n\r\n"
+        for _ in range(300):
+            yield bytes(1 << 20)
+            sent.append(1)
+
+    sent: list[int] = []
+    with Canned(endless(), answer("200 OK", b"here")) as server, connected(server.url) as connection:
+        assert connection.read(server.url, 100).body == b"here"
+        assert len(sent) < 100

@@ -96,12 +96,19 @@ class Server:
             yield connection
 
 
+class _Session(requests.Session):
+    """Without a look at redirects: requests reads their bodies and addresses even if it is not to follow."""
+
+    def get_redirect_target(self, _response: object) -> None:
+        return None
+
+
 class Connection:
     """One kept-alive connection to a server; for one thread at a time."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._session = requests.Session()
+        self._session = _Session()
         self._session.headers.update({"User-Agent": server.agent, "Accept-Encoding": "identity"})
 
     def close(self) -> None:
@@ -196,10 +203,11 @@ class Connection:
                     self._judge(url, response)
                     yield response
                     return
-                target = urljoin(asked, response.headers.get("Location", ""))
-                if urlsplit(target)[:2] != urlsplit(url)[:2]:
+                location = response.headers.get("Location", "")
+                target = _on_same_host(asked, location)
+                if target is None:
                     raise Refused(
-                        f"{url} is redirected to another host ({target[:200]}), which is not followed"
+                        f"{url} is redirected to another host ({location[:200]}), which is not followed"
                     )
                 asked = target
         raise Refused(f"{url} is redirected again and again")
@@ -276,6 +284,15 @@ class _Try:
             self.failure = error
             return True
         return False
+
+
+def _on_same_host(asked: str, location: str) -> str | None:
+    """Where a redirect leads to; None where that is on another host, or no address."""
+    try:
+        target = urljoin(asked, location)
+        return target if urlsplit(target)[:2] == urlsplit(asked)[:2] else None
+    except ValueError:
+        return None
 
 
 def _end_of_body(response: requests.Response, at: int) -> int | None:
