@@ -79,3 +79,33 @@ def test_the_body_of_a_redirect_is_not_read() -> None:
     with Canned(endless(), answer("200 OK", b"here")) as server, connected(server.url) as connection:
         assert connection.read(server.url, 100).body == b"here"
         assert len(sent) < 100
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "Retry-After: Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
+        f"Retry-After: Mon, 01 Jan {'9' * 5000} 00:00:00 GMT",
+        "Retry-After: Mon, 01 Jan 0001 00:00:00 -0000",
+        "Retry-After: Mon, 01 Jan 2020 00:00:00 +9999999999999999999",
+        "Retry-After: \xb2",
+    ],
+)
+def test_an_absurd_pause_is_no_pause(headers: str) -> None:
+    with (
+        Canned(answer(f"503 Busy\r\n{headers}"), answer("200 OK", b"here")) as server,
+        connected(server.url) as connection,
+    ):
+        assert connection.read(server.url, 100).body == b"here"
+
+
+@pytest.mark.parametrize("length", ["\xb2", "9" * 5000, "-1", "many", ""])
+def test_an_absurd_length_is_no_length(length: str) -> None:
+    with Canned(answer("200 OK", b"here", length)) as server, connected(server.url) as connection:
+        assert connection.read(server.url, 100).body == b"here"
+
+
+def test_an_absurd_range_is_another_range() -> None:
+    absurd = answer(f"206 Partial Content\r\nContent-Range: bytes {'1' * 5000}-2/3", b"x")
+    with Canned(absurd, answer("200 OK", LETTERS)) as server, connected(server.url) as connection:
+        assert arrived(connection, server.url, 100) == LETTERS

@@ -25,7 +25,8 @@ from .places import LONGEST_PAUSE, Places
 _BLOCK_BYTES: Final = 1 << 17
 _TRY_AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MOVED: Final = frozenset({301, 302, 303, 307, 308})
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(?:(\d+)|\*)")
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(?:(\d{1,18})|\*)", re.ASCII)
+_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _REDIRECTS: Final = 3
 
 
@@ -304,7 +305,7 @@ def _end_of_body(response: requests.Response, at: int) -> int | None:
         if given[2]:
             return int(given[2])
     length = response.headers.get("Content-Length", "")
-    return at + int(length) if length.isdigit() else None
+    return at + int(length) if _LENGTH.fullmatch(length) else None
 
 
 def _validator(response: requests.Response) -> str:
@@ -319,7 +320,7 @@ def _pause_asked_for(retry_after: str) -> float | None:
         return float(retry_after)
     try:
         return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 
