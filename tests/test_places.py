@@ -251,3 +251,15 @@ def test_a_folder_that_somebody_else_has_made_is_refused(
     monkeypatch.setattr(os, "getuid", lambda: other)
     with pytest.raises(PermissionError, match="belongs to another user"), FOUR.take():
         pass
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a link that is somebody else's")
+def test_a_link_that_somebody_else_has_made_is_refused(own_temporary_folder: Path) -> None:
+    """Else others choose in which of our folders files are made."""
+    ours, link = own_temporary_folder / "ours", own_temporary_folder / "bioshards-0"
+    ours.mkdir()
+    link.symlink_to(ours)
+    os.lchown(link, 1, 1)
+    with pytest.raises(PermissionError, match="belongs to another user"), FOUR.take():
+        pass
+    assert list(ours.iterdir()) == []

@@ -121,7 +121,7 @@ def _folder() -> str:
     """
     folder = os.path.join(tempfile.gettempdir(), f"bioshards-{os.getuid()}")
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    if os.stat(folder).st_uid != os.getuid():
+    if os.lstat(folder).st_uid != os.getuid():
         raise PermissionError(
             f"{folder} belongs to another user, so the count of open connections cannot be kept there; "
             "set TMPDIR to a folder of your own"
