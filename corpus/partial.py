@@ -56,11 +56,16 @@ def _locked(part: str) -> Iterator[BinaryIO]:
     while True:
         with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            with contextlib.suppress(FileNotFoundError):
-                # Whoever had the lock may have given the file its final name meanwhile.
-                if os.path.samestat(os.fstat(file.fileno()), os.stat(part)):
-                    yield file
-                    return
+            if _is_there(file, part):  # whoever had the lock may have given the file its final name meanwhile
+                yield file
+                return
+
+
+def _is_there(file: BinaryIO, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 class _LocalPartial:
