@@ -128,6 +128,19 @@ def test_parts_of_other_versions_are_removed_and_no_others(path: Path) -> None:
     assert names(path) == [f"{PART}v1-b.xml.gz", "a.xml.gz", "c.xml.gz"]
 
 
+def test_a_part_that_another_process_writes_is_not_taken_from_it(path: Path) -> None:
+    """It was published anew between two runs' looks at the server; each ends with its own version."""
+    with writing_elsewhere(path, "v1", "part.keep()") as other:
+        with local(str(path), "v2") as part:
+            part.write(b"ours")
+            part.keep()
+        assert path.read_bytes() == b"ours"
+        go_on(other)
+        assert other.wait(10) == 0
+        assert path.read_bytes() == b"theirs"
+    assert names(path) == ["a.xml.gz"]
+
+
 @pytest.mark.parametrize(
     ("then", "size", "left"),
     [
