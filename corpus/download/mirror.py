@@ -82,7 +82,10 @@ class Mirror:
             if record is None or not _still(record, there, remote):
                 continue
             if not _settled(record, remote):
-                published = self._published(connection, remote) if connection else None
+                try:
+                    published = self._published(connection, remote) if connection else None
+                except BadFile:  # a page in its place; `fetch` asks again
+                    continue
                 if published is None or published != record["md5"]:
                     continue
             held[remote] = Held(

@@ -1,0 +1,118 @@
+"""The mirror: under a final name only ever whole, verified files, and no byte fetched that is there already."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bioshards.corpus.download import mirror as module
+from bioshards.corpus.download.mirror import Mirror
+from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.download.web import Connection
+from bioshards.corpus.files import LocalFiles
+from tests.asking import connected
+from tests.standin import (
+    Html,
+    StandIn,
+)
+from tests.standin_pages import publish
+
+pytestmark = pytest.mark.usefixtures("own_temporary_folder")
+
+NAME = "pubmed26n0007.xml.gz"
+AT = f"pubmed/baseline/{NAME}"
+SIDECAR = f"{AT}.md5"
+LONG_AGO = datetime(2020, 1, 2, 3, 4)
+PAGE = "<html><body>Please try again later</body></html>"
+
+
+def contents(seed: int, size: int = 200_000) -> bytes:
+    """A gzipped file of about this size; each seed gives another."""
+    words = random.Random(seed).randbytes(size).hex()
+    return gzip.compress(f"<PubmedArticleSet>{words}</PubmedArticleSet>".encode(), 6, mtime=0)
+
+
+OLD, NEW = contents(1), contents(2)
+
+
+def md5_of(data: bytes) -> str:
+    return hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between attempts nobody waits."""
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None))
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[StandIn]:
+    publish(tmp_path / "server" / AT, OLD, md5=True)
+    with StandIn(tmp_path / "server") as running:
+        yield running
+
+
+@pytest.fixture
+def connection(server: StandIn) -> Iterator[Connection]:
+    with connected(server.url) as made:
+        yield made
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Mirror:
+    return Mirror(LocalFiles(), str(tmp_path / "mirror"))
+
+
+@pytest.fixture
+def listed(server: StandIn) -> Remote:
+    """The file as a listing names it: put there long ago."""
+    return Remote(
+        f"{server.url}{AT}", AT, "PubmedArticleSet", True, "2020-01-02 03:04 195K", LONG_AGO, 200_000
+    )
+
+
+def just_now(remote: Remote) -> Remote:
+    """The same, put there just now."""
+    return replace(remote, changed=datetime.now(UTC).replace(tzinfo=None))
+
+
+def data_of(mirror: Mirror) -> bytes | None:
+    path = Path(mirror.folder) / AT
+    return path.read_bytes() if path.exists() else None
+
+
+def record_of(mirror: Mirror) -> Path:
+    return Path(mirror.folder) / "pubmed/baseline/.records" / f"{NAME}.json"
+
+
+def left(mirror: Mirror) -> list[str]:
+    """The names of all files in the mirror."""
+    return sorted(path.name for path in Path(mirror.folder).rglob("*") if path.is_file())
+
+
+WHOLE = [NAME, f"{NAME}.json", f"{NAME}.md5"]
+
+
+# What is fetched, and what is left of it.
+
+
+def test_a_page_in_a_recent_files_checksums_place_does_not_end_the_look_at_what_is_held(
+    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+) -> None:
+    recent = just_now(listed)
+    mirror.fetch(connection, recent)
+    server.fault(SIDECAR, Html(PAGE))
+    assert mirror.held(connection, [recent]) == {}
+    assert mirror.fetch(connection, recent).fetched == 0
+
+
+# Wrong content.
