@@ -116,3 +116,24 @@ def test_a_page_in_a_recent_files_checksums_place_does_not_end_the_look_at_what_
 
 
 # Wrong content.
+
+
+@pytest.mark.parametrize("content", [b"", b"{", bytes(300), b"\xff\xfe", b'{"md5": '])
+def test_a_damaged_record_is_as_none(
+    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote, content: bytes
+) -> None:
+    mirror.fetch(connection, listed)
+    record_of(mirror).write_bytes(content)
+    assert mirror.held(None, [listed]) == {}
+    assert mirror.fetch(connection, listed).fetched == 0
+    assert list(mirror.held(None, [listed])) == [listed]
+
+
+def test_a_record_that_another_process_takes_away_just_now_is_as_none(
+    mirror: Mirror, connection: Connection, listed: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror.fetch(connection, listed)
+    record_of(mirror).unlink()
+    monkeypatch.setattr(LocalFiles, "exists", lambda *_: True)
+    assert mirror.held(None, [listed]) == {}
+    assert mirror.fetch(connection, listed).fetched == 0

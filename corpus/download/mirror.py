@@ -184,7 +184,10 @@ class Mirror:
         path = self._record_path(remote)
         if not self.files.exists(path):
             return None
-        record: dict[str, Any] = self.files.read_json(path)
+        try:
+            record: dict[str, Any] = self.files.read_json(path)
+        except (FileNotFoundError, ValueError):  # another process is replacing the file, or it is damaged
+            return None
         return record
 
     def _forget(self, remote: Remote) -> None:
