@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import random
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from bioshards.corpus.download import mirror as module
-from bioshards.corpus.download.mirror import Mirror
+from bioshards.corpus.download.mirror import Held, Mirror
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.download.web import Connection
 from bioshards.corpus.files import LocalFiles
@@ -137,3 +140,51 @@ def test_a_record_that_another_process_takes_away_just_now_is_as_none(
     monkeypatch.setattr(LocalFiles, "exists", lambda *_: True)
     assert mirror.held(None, [listed]) == {}
     assert mirror.fetch(connection, listed).fetched == 0
+
+
+@pytest.mark.parametrize("md5_beside", [True, False])
+def test_two_who_fetch_the_same_file_fetch_it_once(
+    server: StandIn, mirror: Mirror, listed: Remote, monkeypatch: pytest.MonkeyPatch, md5_beside: bool
+) -> None:
+    remember = Mirror._remember
+
+    def slowly(self: Mirror, remote: Remote, held: Held) -> Held:
+        time.sleep(0.2)
+        return remember(self, remote, held)
+
+    def fetch() -> None:
+        with connected(server.url) as connection:
+            results.append(mirror.fetch(connection, remote))
+
+    monkeypatch.setattr(Mirror, "_remember", slowly)
+    remote = replace(listed, md5_beside=md5_beside)
+    results: list[Held] = []
+    server.bytes_per_second = 1_000_000
+    threads = [threading.Thread(target=fetch) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(held.fetched for held in results) == [0, 0, len(OLD)]
+    assert {held.md5 for held in results} == {md5_of(OLD)}
+    assert len(server.asked(AT)) == 1
+
+
+CHILD = """
+import sys
+from datetime import datetime
+from bioshards.corpus.download.mirror import Mirror
+from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.files import LocalFiles
+from tests.asking import connected
+folder, base, path = sys.argv[1:]
+remote = Remote(base + path, path, "PubmedArticleSet", True, "2020-01-02 03:04 195K", datetime(2020, 1, 2, 3, 4))
+with connected(base) as connection:
+    print(Mirror(LocalFiles(), folder).fetch(connection, remote).fetched)
+"""
+
+
+def child(server: StandIn, mirror: Mirror) -> subprocess.Popen[str]:
+    """A process that fetches the file."""
+    command = [sys.executable, "-c", CHILD, mirror.folder, server.url, AT]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

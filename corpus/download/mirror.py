@@ -172,9 +172,10 @@ class Mirror:
                 raise
             self._forget(remote)
             part.keep()
-        [found] = self.files.find(path)
-        seconds = round(time.monotonic() - began, 3)
-        return self._remember(remote, Held(found, found_md5, md5 is not None, _now(), fetched, seconds))
+            [found] = self.files.find(path)
+            seconds = round(time.monotonic() - began, 3)
+            # Recorded while the part is ours: who waits for it then knows that the file is there.
+            return self._remember(remote, Held(found, found_md5, md5 is not None, _now(), fetched, seconds))
 
     def _record_path(self, remote: Remote) -> str:
         folder, _, name = self.path(remote).rpartition("/")
