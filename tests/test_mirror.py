@@ -108,6 +108,15 @@ WHOLE = [NAME, f"{NAME}.json", f"{NAME}.md5"]
 # What is fetched, and what is left of it.
 
 
+@pytest.mark.parametrize("changed", [datetime.max, datetime.min])
+def test_a_date_at_the_end_of_time_is_a_date(
+    mirror: Mirror, connection: Connection, listed: Remote, changed: datetime
+) -> None:
+    remote = replace(listed, changed=changed)
+    mirror.fetch(connection, remote)
+    assert list(mirror.held(connection, [remote])) == [remote]
+
+
 def test_a_page_in_a_recent_files_checksums_place_does_not_end_the_look_at_what_is_held(
     server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
 ) -> None:

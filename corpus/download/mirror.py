@@ -235,7 +235,7 @@ def _settled(record: dict[str, Any], remote: Remote) -> bool:
     if remote.changed is None:
         return False
     retrieved = datetime.fromisoformat(record["retrieved"]).replace(tzinfo=None)
-    return remote.changed + _SETTLED < retrieved
+    return retrieved - remote.changed > _SETTLED
 
 
 def _fed(check: Check, part: Partial) -> Check:
