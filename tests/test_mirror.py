@@ -151,6 +151,19 @@ def test_a_record_that_another_process_takes_away_just_now_is_as_none(
     assert mirror.fetch(connection, listed).fetched == 0
 
 
+def test_a_folder_whose_name_looks_like_a_pattern_is_a_folder(
+    tmp_path: Path, connection: Connection, listed: Remote
+) -> None:
+    other = Mirror(LocalFiles(), str(tmp_path / "mirror1"))
+    mirror = Mirror(LocalFiles(), str(tmp_path / "mirror[1]"))
+    other.fetch(connection, listed)
+    assert mirror.fetch(connection, listed).found.path == mirror.path(listed)
+    assert data_of(mirror) == OLD
+
+
+# Several at once.
+
+
 @pytest.mark.parametrize("md5_beside", [True, False])
 def test_two_who_fetch_the_same_file_fetch_it_once(
     server: StandIn, mirror: Mirror, listed: Remote, monkeypatch: pytest.MonkeyPatch, md5_beside: bool

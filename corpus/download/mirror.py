@@ -136,10 +136,11 @@ class Mirror:
 
     def _there(self, remote: Remote, md5: str | None) -> Held | None:
         """The file as it lies here, if it is the one that the server has."""
-        at_path = self.files.find(self.path(remote))
-        if not at_path:
+        path = self.path(remote)
+        # Where there is no such file, a folder's name such as mirror[1] is taken for a pattern.
+        found = next((item for item in self.files.find(path) if item.path == path), None)
+        if found is None:
             return None
-        [found] = at_path
         record = self._record(remote)
         if record and _still(record, found, remote) and md5 in (None, record["md5"]):
             held = Held(found, record["md5"], md5 is not None, record["retrieved"], seconds=record["seconds"])
