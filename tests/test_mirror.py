@@ -25,6 +25,7 @@ from bioshards.corpus.files import LocalFiles
 from tests.asking import connected
 from tests.standin import (
     Html,
+    Missing,
     StandIn,
 )
 from tests.standin_pages import publish
@@ -115,6 +116,15 @@ def test_a_date_at_the_end_of_time_is_a_date(
     remote = replace(listed, changed=changed)
     mirror.fetch(connection, remote)
     assert list(mirror.held(connection, [remote])) == [remote]
+
+
+def test_a_checksum_that_goes_away_was_published_all_the_same(
+    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+) -> None:
+    mirror.fetch(connection, listed)
+    server.fault(SIDECAR, Missing())
+    assert mirror.fetch(connection, listed).published
+    assert mirror.held(None, [listed])[listed].published
 
 
 def test_a_page_in_a_recent_files_checksums_place_does_not_end_the_look_at_what_is_held(

@@ -143,7 +143,8 @@ class Mirror:
             return None
         record = self._record(remote)
         if record and _still(record, found, remote) and md5 in (None, record["md5"]):
-            held = Held(found, record["md5"], md5 is not None, record["retrieved"], seconds=record["seconds"])
+            published = md5 is not None or record["published"]
+            held = Held(found, record["md5"], published, record["retrieved"], seconds=record["seconds"])
             return self._remember(remote, held)
         if md5 is None or self._md5(found.path) != md5:
             return None
