@@ -22,6 +22,7 @@ from bioshards.corpus.download.mirror import Held, Mirror
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.download.web import Connection
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.xml_blocks import BadFile
 from tests.asking import connected
 from tests.standin import (
     Html,
@@ -138,6 +139,17 @@ def test_a_page_in_a_recent_files_checksums_place_does_not_end_the_look_at_what_
 
 
 # Wrong content.
+
+
+def test_a_file_that_is_gone_is_named_and_leaves_nothing(
+    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+) -> None:
+    server.fault(AT, Missing(), times=None)
+    with pytest.raises(BadFile, match="gone") as caught:
+        mirror.fetch(connection, listed)
+    assert listed.url in caught.value.detail
+    assert len(server.asked(AT)) == 1
+    assert left(mirror) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"{", bytes(300), b"\xff\xfe", b'{"md5": '])

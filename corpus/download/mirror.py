@@ -169,7 +169,7 @@ class Mirror:
                     fetched += len(block)
                     check.feed(block)
                 found_md5 = check.finish(md5)
-            except BadFile:
+            except (BadFile, Gone):
                 part.discard()
                 raise
             self._forget(remote)
