@@ -22,7 +22,9 @@ SAMPLE = Path(__file__).parent.parent / "corpus" / "sample"
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refuse every connection but those to this machine."""
+    """Refuse every connection but those to this machine, which go through no proxy."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "127.0.0.1,localhost")
     connect = socket.socket.connect
 
     def guarded(self: socket.socket, address: Any) -> None:
