@@ -38,17 +38,23 @@ class Partial(Protocol):
 def local(path: str, version: str) -> Iterator[Partial]:
     """The part of a local file; ``version`` says which version of the file it is a part of.
 
-    Parts of other versions are removed.  If another process is writing the part, this waits for it.
+    Parts of other versions are removed, but for those that another process is writing.  If another process is
+    writing this part, this waits for it.
     """
     folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
     part = os.path.join(folder, f"{PART}{version}-{name}")
     for other in os.listdir(folder):
         if other.startswith(PART) and other.endswith(f"-{name}") and other != os.path.basename(part):
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(os.path.join(folder, other))
+            _remove_unused(os.path.join(folder, other))
     with _locked(part) as file:
         yield _LocalPartial(file, part, path)
+
+
+def _remove_unused(part: str) -> None:
+    with contextlib.suppress(FileNotFoundError, BlockingIOError), open(part, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.remove(part)
 
 
 @contextlib.contextmanager
@@ -56,11 +62,16 @@ def _locked(part: str) -> Iterator[BinaryIO]:
     while True:
         with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            with contextlib.suppress(FileNotFoundError):
-                # Whoever had the lock may have given the file its final name meanwhile.
-                if os.path.samestat(os.fstat(file.fileno()), os.stat(part)):
-                    yield file
-                    return
+            if _is_there(file, part):  # whoever had the lock may have given the file its final name meanwhile
+                yield file
+                return
+
+
+def _is_there(file: BinaryIO, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 class _LocalPartial:

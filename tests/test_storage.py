@@ -10,15 +10,25 @@ import io
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from apache_beam.io.filesystem import BeamIOError, FileMetadata, FileSystem
 
+from bioshards.corpus.download import mirror as mirror_module
+from bioshards.corpus.download.mirror import Mirror
+from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.xml_blocks import BadFile
 from bioshards.pipelines.storage import AnyFiles
+from tests.asking import connected
 from tests.conftest import SAMPLE, citation, manifest, pubmed_set
+from tests.standin import Html, StandIn, Truncate
+from tests.standin_pages import publish
 
 OBJECTS: dict[str, bytes] = {}
 
@@ -141,6 +151,80 @@ def test_nothing_is_seen_of_what_was_not_written_to_its_end() -> None:
     with pytest.raises(OSError, match="connection lost"):
         write()
     assert OBJECTS == {}
+
+
+PATH = "mem://bucket/a.xml.gz"
+
+
+def test_a_file_on_its_way_appears_when_it_is_kept() -> None:
+    with AnyFiles().partial(PATH, "v1") as part:
+        assert part.size == 0
+        part.write(b"some ")
+        part.write(b"bytes")
+        assert part.size == 10
+        assert PATH not in OBJECTS
+        part.keep()
+        assert OBJECTS == {PATH: b"some bytes"}
+    assert OBJECTS == {PATH: b"some bytes"}
+
+
+def test_a_file_on_its_way_can_be_begun_anew() -> None:
+    with AnyFiles().partial(PATH, "v1") as part:
+        part.write(b"old")
+        part.restart()
+        assert part.size == 0
+        assert list(part.blocks()) == []
+        part.write(b"new")
+        part.keep()
+    assert OBJECTS == {PATH: b"new"}
+
+
+def test_nothing_is_left_of_a_file_that_is_broken_off_or_thrown_away() -> None:
+    OBJECTS[PATH] = b"the one before"
+
+    def broken_off() -> None:
+        with AnyFiles().partial(PATH, "v1") as part:
+            part.write(b"half")
+            raise OSError("connection lost")
+
+    with pytest.raises(OSError, match="connection lost"):
+        broken_off()
+    with AnyFiles().partial(PATH, "v1") as part:
+        assert part.size == 0
+        part.write(b"wrong")
+        part.discard()
+    assert OBJECTS == {PATH: b"the one before"}
+
+
+@pytest.mark.usefixtures("own_temporary_folder")
+def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        mirror_module, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None)
+    )
+    path = "pubmed/baseline/pubmed26n0001.xml.gz"
+    publish(tmp_path / path, pubmed_set(*map(citation, range(1, 500))), md5=True)
+    mirror = Mirror(AnyFiles(), "mem://bucket/mirror")
+    with StandIn(tmp_path) as server, connected(server.url) as connection:
+        remote = Remote(server.url + path, path, "PubmedArticleSet", True, "words", datetime(2020, 1, 2))
+        server.fault(path, Html("<html>Too busy</html>"))
+        server.fault(path, Truncate(1000))
+        held = mirror.fetch(connection, remote)
+        assert OBJECTS[held.found.path] == (tmp_path / path).read_bytes()
+        assert sorted(name.rpartition("/")[2] for name in OBJECTS) == [
+            "pubmed26n0001.xml.gz",
+            "pubmed26n0001.xml.gz.json",
+            "pubmed26n0001.xml.gz.md5",
+        ]
+        asked = len(server.requests)
+        assert list(mirror.held(None, [remote])) == [remote]
+        assert len(server.requests) == asked
+        del OBJECTS[f"mem://bucket/mirror/{path.replace('/pubmed26', '/.records/pubmed26')}.json"]
+        assert mirror.fetch(connection, remote).fetched == 0
+        server.fault(path, Html("<html>Too busy</html>"), times=None)
+        OBJECTS[held.found.path] = b"damaged"
+        before = dict(OBJECTS)
+        assert isinstance(mirror.fetch_or_say(connection, remote), BadFile)
+        assert before == OBJECTS
 
 
 def test_calls_are_the_same_as_for_local_files(tmp_path: Path) -> None:

@@ -84,7 +84,10 @@ class Mirror:
             if record is None or not _still(record, there, remote):
                 continue
             if not _settled(record, remote):
-                published = self._published(connection, remote) if connection else None
+                try:
+                    published = self._published(connection, remote) if connection else None
+                except BadFile:  # a page in its place; `fetch` asks again
+                    continue
                 if published is None or published != record["md5"]:
                     continue
             held[remote] = Held(
@@ -137,13 +140,15 @@ class Mirror:
 
     def _there(self, remote: Remote, md5: str | None) -> Held | None:
         """The file as it lies here, if it is the one that the server has."""
-        at_path = self.files.find(self.path(remote))
-        if not at_path:
+        path = self.path(remote)
+        # Where there is no such file, a folder's name such as mirror[1] is taken for a pattern.
+        found = next((item for item in self.files.find(path) if item.path == path), None)
+        if found is None:
             return None
-        [found] = at_path
         record = self._record(remote)
         if record and _still(record, found, remote) and md5 in (None, record["md5"]):
-            held = Held(found, record["md5"], md5 is not None, record["retrieved"], seconds=record["seconds"])
+            published = md5 is not None or record["published"]
+            held = Held(found, record["md5"], published, record["retrieved"], seconds=record["seconds"])
             return self._remember(remote, held)
         if md5 is None or self._md5(found.path) != md5:
             return None
@@ -168,14 +173,15 @@ class Mirror:
                     fetched += len(block)
                     check.feed(block)
                 found_md5 = check.finish(md5)
-            except BadFile:
+            except (BadFile, Gone):
                 part.discard()
                 raise
             self._forget(remote)
             part.keep()
-        [found] = self.files.find(path)
-        seconds = round(time.monotonic() - began, 3)
-        return self._remember(remote, Held(found, found_md5, md5 is not None, _now(), fetched, seconds))
+            [found] = self.files.find(path)
+            seconds = round(time.monotonic() - began, 3)
+            # Recorded while the part is ours: who waits for it then knows that the file is there.
+            return self._remember(remote, Held(found, found_md5, md5 is not None, _now(), fetched, seconds))
 
     def _record_path(self, remote: Remote) -> str:
         folder, _, name = self.path(remote).rpartition("/")
@@ -185,7 +191,10 @@ class Mirror:
         path = self._record_path(remote)
         if not self.files.exists(path):
             return None
-        record: dict[str, Any] = self.files.read_json(path)
+        try:
+            record: dict[str, Any] = self.files.read_json(path)
+        except (FileNotFoundError, ValueError):  # another process is replacing the file, or it is damaged
+            return None
         return record
 
     def _forget(self, remote: Remote) -> None:
@@ -232,7 +241,7 @@ def _settled(record: dict[str, Any], remote: Remote) -> bool:
     if remote.changed is None:
         return False
     retrieved = datetime.fromisoformat(record["retrieved"]).replace(tzinfo=None)
-    return remote.changed + _SETTLED < retrieved
+    return retrieved - remote.changed > _SETTLED
 
 
 def _fed(check: Check, part: Partial) -> Check:

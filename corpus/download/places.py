@@ -24,6 +24,8 @@ LONGEST_PAUSE: Final = 3600.0
 """Seconds: no pause that a server asks for is taken for longer."""
 
 _POLL_SECONDS: Final = 0.05
+_LONGEST_QUEUE: Final = 60.0
+"""Seconds: nobody plans a request further ahead, as only those few who hold a place plan one."""
 _TIMES: Final = struct.Struct("<dd")
 
 
@@ -71,8 +73,7 @@ class Places:
         while True:
             with self._times() as times:
                 now = time.time()
-                # A time far ahead is no plan of ours: the clock has been set back.
-                begins, pause_ends = (t if t < now + LONGEST_PAUSE + 60 else now for t in times)
+                begins, pause_ends = times
                 if pause_ends <= now:
                     mine = max(now, begins)
                     times[:] = [mine + 1 / self.per_second, pause_ends]
@@ -96,10 +97,12 @@ class Places:
         with self._open("pace") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             data = file.read(_TIMES.size)
-            times = list(_TIMES.unpack(data)) if len(data) == _TIMES.size else [0.0, 0.0]
-            before = list(times)
+            before = _TIMES.unpack(data) if len(data) == _TIMES.size else (0.0, 0.0)
+            # A time further ahead is no plan of ours: the clock has been set back, or the file is damaged.
+            furthest = time.time() + _LONGEST_QUEUE, time.time() + LONGEST_PAUSE + _LONGEST_QUEUE
+            times = [at if at <= limit else 0.0 for at, limit in zip(before, furthest, strict=True)]
             yield times
-            if times != before:
+            if tuple(times) != before:
                 file.seek(0)
                 file.write(_TIMES.pack(*times))
                 file.flush()
@@ -118,7 +121,7 @@ def _folder() -> str:
     """
     folder = os.path.join(tempfile.gettempdir(), f"bioshards-{os.getuid()}")
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    if os.stat(folder).st_uid != os.getuid():
+    if os.lstat(folder).st_uid != os.getuid():
         raise PermissionError(
             f"{folder} belongs to another user, so the count of open connections cannot be kept there; "
             "set TMPDIR to a folder of your own"

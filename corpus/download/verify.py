@@ -27,6 +27,10 @@ def root_of(head: bytes) -> str | None:
     return root[1].decode() if root else None
 
 
+def _too_large() -> BadFile:
+    return BadFile("too-large", f"more than {MAX_FILE_BYTES >> 30} GiB of XML")
+
+
 class Check:
     """Feed it a gzipped XML document's bytes as they come; it ends with their MD5, or raises.
 
@@ -49,6 +53,8 @@ class Check:
         """
         self._md5.update(data)
         self._size += len(data)
+        if self._size > MAX_FILE_BYTES:  # padding and empty blocks unpack to nothing, for ever
+            raise _too_large()
         if len(self._first) < 2:
             self._first += data[:80]
             if self._first[:2] not in (b"\x1f\x8b", b"\x1f", b""):
@@ -56,7 +62,7 @@ class Check:
         for block in self._gunzip.blocks(data):
             self._unpacked += len(block)
             if self._unpacked > MAX_FILE_BYTES:
-                raise BadFile("too-large", f"more than {MAX_FILE_BYTES >> 30} GiB of XML")
+                raise _too_large()
             if self._head is not None:
                 self._head += block
                 if len(self._head) >= _HEAD_BYTES:

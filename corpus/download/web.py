@@ -25,7 +25,8 @@ from .places import LONGEST_PAUSE, Places
 _BLOCK_BYTES: Final = 1 << 17
 _TRY_AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MOVED: Final = frozenset({301, 302, 303, 307, 308})
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(?:(\d+)|\*)")
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(?:(\d{1,18})|\*)", re.ASCII)
+_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _REDIRECTS: Final = 3
 
 
@@ -96,12 +97,19 @@ class Server:
             yield connection
 
 
+class _Session(requests.Session):
+    """Without a look at redirects: requests reads their bodies and addresses even if it is not to follow."""
+
+    def get_redirect_target(self, _response: object) -> None:
+        return None
+
+
 class Connection:
     """One kept-alive connection to a server; for one thread at a time."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._session = requests.Session()
+        self._session = _Session()
         self._session.headers.update({"User-Agent": server.agent, "Accept-Encoding": "identity"})
 
     def close(self) -> None:
@@ -134,7 +142,7 @@ class Connection:
         Raises:
             WebError: it cannot be had to its end.
         """
-        at = start
+        at = furthest = start
         validator = ""
         for tries in self._tries(url):
             headers = {"Range": f"bytes={at}-"} if at else {}
@@ -142,17 +150,24 @@ class Connection:
                 headers["If-Range"] = validator
             with tries:
                 with self._ask(url, headers) as response:
-                    if response.status_code == 416:  # it is shorter than what we have, or as long
-                        at = 0
-                        tries.progress()
+                    if response.status_code == 416:
+                        if response.headers.get("Content-Range") == f"bytes */{at}":
+                            return  # all of it is there
+                        at = 0  # it is shorter than what is there
                         raise _AskAgain("the server has no such range of it")
+                    said = _validator(response)
                     if response.status_code != 206:
+                        at, validator = 0, said
+                    elif validator and said not in ("", validator):  # it does not know If-Range
                         at = 0
-                    validator = _validator(response)
+                        raise _AskAgain("the server sends a range of another version of it")
+                    validator = said or validator
                     for block in self._blocks(response, at):
                         yield at, block
                         at += len(block)
-                        tries.progress()
+                        if at > furthest:  # what was sent before, sent again, is no progress
+                            furthest = at
+                            tries.progress()
                 return
 
     def _tries(self, url: str) -> Iterator[_Try]:
@@ -189,10 +204,11 @@ class Connection:
                     self._judge(url, response)
                     yield response
                     return
-                target = urljoin(asked, response.headers.get("Location", ""))
-                if urlsplit(target)[:2] != urlsplit(url)[:2]:
+                location = response.headers.get("Location", "")
+                target = _on_same_host(asked, location)
+                if target is None:
                     raise Refused(
-                        f"{url} is redirected to another host ({target[:200]}), which is not followed"
+                        f"{url} is redirected to another host ({location[:200]}), which is not followed"
                     )
                 asked = target
         raise Refused(f"{url} is redirected again and again")
@@ -271,6 +287,15 @@ class _Try:
         return False
 
 
+def _on_same_host(asked: str, location: str) -> str | None:
+    """Where a redirect leads to; None where that is on another host, or no address."""
+    try:
+        target = urljoin(asked, location)
+        return target if urlsplit(target)[:2] == urlsplit(asked)[:2] else None
+    except ValueError:
+        return None
+
+
 def _end_of_body(response: requests.Response, at: int) -> int | None:
     """The offset at which the body ends; None where the headers do not say."""
     if response.status_code == 206:
@@ -280,7 +305,7 @@ def _end_of_body(response: requests.Response, at: int) -> int | None:
         if given[2]:
             return int(given[2])
     length = response.headers.get("Content-Length", "")
-    return at + int(length) if length.isdigit() else None
+    return at + int(length) if _LENGTH.fullmatch(length) else None
 
 
 def _validator(response: requests.Response) -> str:
@@ -295,7 +320,7 @@ def _pause_asked_for(retry_after: str) -> float | None:
         return float(retry_after)
     try:
         return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 

@@ -1,0 +1,59 @@
+"""What the tests of downloads share: a server's address with little patience, and answers byte by byte."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from bioshards.corpus.download.places import Places
+from bioshards.corpus.download.web import Connection, Patience, Server
+
+SOON = Patience(connect=2, stall=0.4, slowest=1000, tries=4, first_pause=0.01, longest_pause=0.04)
+
+
+def server_at(url: str, patience: Patience = SOON, connections: int = 4, per_second: float = 500) -> Server:
+    return Server(url, "bioshards/test", Places(urlsplit(url).netloc, connections, per_second), patience)
+
+
+def connected(url: str, patience: Patience = SOON) -> contextlib.AbstractContextManager[Connection]:
+    return server_at(url, patience).connect()
+
+
+class Canned:
+    """A server that gives each request the next of these answers, as they stand, and hangs up.
+
+    The last answer is given for ever.  ``heads`` has what was asked.
+    """
+
+    def __init__(self, *answers: bytes | Iterator[bytes]) -> None:
+        self._answers = answers
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/"
+        self.heads: list[str] = []
+
+    def __enter__(self) -> Canned:
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):  # the end of the test
+            while True:
+                connection, _ = self._socket.accept()
+                with connection, contextlib.suppress(ConnectionError):
+                    self.heads.append(connection.recv(65536).decode())
+                    answer = self._answers[min(len(self.heads), len(self._answers)) - 1]
+                    for piece in (answer,) if isinstance(answer, bytes) else answer:
+                        connection.sendall(piece)
+
+
+def answer(head: str, body: bytes = b"", length: int | str | None = None) -> bytes:
+    """An answer with this status line and headers (lines without their ends), and a Content-Length."""
+    lines = [f"HTTP/1.1 {head}", f"Content-Length: {len(body) if length is None else length}"]
+    return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1") + body

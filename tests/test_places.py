@@ -1,0 +1,265 @@
+"""Places and pace: what a server is promised holds over threads and processes, whatever becomes of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bioshards.corpus.download import places
+from bioshards.corpus.download.places import LONGEST_PAUSE, Places
+
+pytestmark = pytest.mark.usefixtures("own_temporary_folder")
+
+FOUR = Places("files.example.org:443", connections=4, per_second=1000)
+
+
+def process(code: str, *arguments: object) -> subprocess.Popen[str]:
+    """A Python process that has imported what the tests use."""
+    imports = "import sys, threading, time\nfrom bioshards.corpus.download.places import Places\n"
+    return subprocess.Popen(
+        [sys.executable, "-c", imports + textwrap.dedent(code), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def said(running: subprocess.Popen[str]) -> str:
+    assert running.stdout
+    return running.stdout.readline().strip()
+
+
+class Clock:
+    """A clock that stands still but when somebody sleeps; ``slept`` is for how long."""
+
+    def __init__(self) -> None:
+        self.now, self.slept = 2e9, 0.0
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds >= 0
+        self.meanwhile()
+        self.now += seconds
+        self.slept += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    fake = Clock()
+    monkeypatch.setattr(places, "time", fake)
+    return fake
+
+
+# Places.
+
+
+def test_never_more_hold_a_place_than_there_are_over_threads_and_processes(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = """
+        def hold():
+            for _ in range(4):
+                with Places("server", 2, 1000).take():
+                    log.write(b"+"), time.sleep(0.01), log.write(b"-")
+        log = open(sys.argv[1], "ab", buffering=0)
+        threads = [threading.Thread(target=hold) for _ in range(3)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+    """
+    for running in [process(code, log) for _ in range(3)]:
+        assert running.wait(20) == 0
+    held, most = 0, 0
+    for mark in log.read_text():
+        held += 1 if mark == "+" else -1
+        most = max(most, held)
+    assert log.read_text().count("+") == 36
+    assert held == 0
+    assert most == 2
+
+
+def test_a_killed_process_gives_its_place_back() -> None:
+    running = process(
+        """
+        with Places("server", 1, 1000).take():
+            print("held", flush=True), time.sleep(60)
+        """
+    )
+    assert said(running) == "held"
+    began = time.monotonic()
+    killer = threading.Timer(0.3, running.send_signal, [signal.SIGKILL])
+    killer.start()
+    with Places("server", 1, 1000).take():
+        assert time.monotonic() - began > 0.25
+        assert running.wait() == -signal.SIGKILL
+
+
+def test_an_error_gives_the_place_back() -> None:
+    one = Places("server", 1, 1000)
+    with pytest.raises(ZeroDivisionError), one.take():
+        raise ZeroDivisionError
+    with one.take():
+        pass
+
+
+def test_servers_have_their_own_places_and_their_names_stay_in_the_folder(own_temporary_folder: Path) -> None:
+    with Places("one", 1, 1000).take(), Places("../../other", 1, 1000).take():
+        [folder] = own_temporary_folder.iterdir()
+        assert sorted(path.name for path in folder.iterdir()) == [".._.._other.0", "one.0"]
+    assert list(own_temporary_folder.parent.glob("*other*")) == []
+
+
+def test_no_handle_is_left_open() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        with FOUR.take():
+            FOUR.wait()
+            FOUR.pause(0)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_machines_that_cannot_see_each_other_share_what_there_is() -> None:
+    assert FOUR.share(2) == Places(FOUR.server, 2, 500)
+    assert FOUR.share(4).connections == FOUR.share(9).connections == 1
+    assert FOUR.share(8).per_second == 125
+
+
+# Pace.
+
+
+def test_no_second_has_more_requests_than_allowed_over_several_processes(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = """
+        log = open(sys.argv[1], "ab", buffering=0)
+        for _ in range(8):
+            Places("server", 4, 10).wait()
+            log.write(b"%r\\n" % time.monotonic())
+    """
+    for running in [process(code, log) for _ in range(3)]:
+        assert running.wait(30) == 0
+    times = sorted(map(float, log.read_text().split()))
+    assert len(times) == 24
+    assert max(bisect_left(times, at + 1) - number for number, at in enumerate(times)) <= 11
+    assert times[-1] - times[0] < 4, "and no fewer than need be"
+
+
+def test_requests_are_evenly_spaced(clock: Clock) -> None:
+    sent = []
+    for _ in range(4):
+        Places("server", 4, 8).wait()
+        sent.append(clock.slept)
+    assert sent == pytest.approx([0, 0.125, 0.25, 0.375])
+
+
+def test_time_in_which_nobody_asked_is_not_saved_up(clock: Clock) -> None:
+    eight = Places("server", 4, 8)
+    eight.wait()
+    clock.now += 100
+    eight.wait()
+    eight.wait()
+    assert clock.slept == pytest.approx(0.125)
+
+
+# Pauses.
+
+
+def test_a_pause_that_one_process_is_told_of_holds_the_others_back() -> None:
+    assert process('Places("server", 4, 1000).pause(0.8)').wait(20) == 0
+    began = time.time()
+    Places("server", 4, 1000).wait()
+    assert 0.1 < time.time() - began < 2
+
+
+def test_a_pause_that_begins_while_somebody_waits_for_its_turn(clock: Clock) -> None:
+    slow = Places("server", 4, 0.5)
+    slow.wait()
+    clock.meanwhile = lambda: slow.pause(10) if not clock.slept else None
+    slow.wait()
+    assert clock.slept >= 10
+
+
+def test_a_longer_pause_is_not_shortened(clock: Clock) -> None:
+    FOUR.pause(100)
+    FOUR.pause(1)
+    FOUR.wait()
+    assert clock.slept == pytest.approx(100)
+
+
+def test_no_pause_is_longer_than_the_longest(clock: Clock) -> None:
+    FOUR.pause(10 * LONGEST_PAUSE)
+    FOUR.wait()
+    assert clock.slept == pytest.approx(LONGEST_PAUSE)
+
+
+def test_another_servers_pause_is_none_of_ours(clock: Clock) -> None:
+    Places("other", 4, 1000).pause(100)
+    FOUR.wait()
+    assert clock.slept == 0
+
+
+# What is in the folder may be anything.
+
+
+DAMAGED = [b"", b"short", b"\0" * 16, b"\xff" * 16, b"longer than sixteen bytes, and text"]
+DAMAGED += [struct.pack("<dd", time, time) for time in (float("nan"), float("inf"), -float("inf"), 1e308, -1)]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_damaged_file_of_times_is_as_none(content: bytes, clock: Clock, own_temporary_folder: Path) -> None:
+    FOUR.wait()
+    [pace] = own_temporary_folder.glob("*/*.pace")
+    pace.write_bytes(content)
+    FOUR.pause(5)
+    FOUR.wait()
+    assert clock.slept == pytest.approx(5)
+    FOUR.wait()
+    assert clock.slept == pytest.approx(5.001)
+
+
+@pytest.mark.parametrize("seconds", [10, 1800, 86_400, 1e9])
+def test_a_clock_set_back_does_not_keep_anybody_waiting(clock: Clock, seconds: float) -> None:
+    FOUR.wait()
+    clock.now -= seconds
+    FOUR.wait()
+    assert clock.slept < 60
+
+
+def test_a_clock_set_back_in_a_pause_ends_it_within_the_longest(clock: Clock) -> None:
+    FOUR.pause(LONGEST_PAUSE)
+    clock.now -= 86_400
+    FOUR.pause(7)
+    FOUR.wait()
+    assert clock.slept == pytest.approx(7)
+
+
+def test_a_folder_that_somebody_else_has_made_is_refused(
+    monkeypatch: pytest.MonkeyPatch, own_temporary_folder: Path
+) -> None:
+    other = os.getuid() + 1
+    (own_temporary_folder / f"bioshards-{other}").mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: other)
+    with pytest.raises(PermissionError, match="belongs to another user"), FOUR.take():
+        pass
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a link that is somebody else's")
+def test_a_link_that_somebody_else_has_made_is_refused(own_temporary_folder: Path) -> None:
+    """Else others choose in which of our folders files are made."""
+    ours, link = own_temporary_folder / "ours", own_temporary_folder / "bioshards-0"
+    ours.mkdir()
+    link.symlink_to(ours)
+    os.lchown(link, 1, 1)
+    with pytest.raises(PermissionError, match="belongs to another user"), FOUR.take():
+        pass
+    assert list(ours.iterdir()) == []
