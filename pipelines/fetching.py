@@ -80,7 +80,7 @@ def look(
     with patient_with_a_person(server).connect() as connection:
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         chosen, notices = _merged(source.listed(connection, server.base, name) for name in by_name)
-        held = mirror.held(connection, chosen)
+        held = mirror.held(connection, chosen, look_only=options.dry_run)
     wanted = [remote for remote in chosen if remote not in held]
     notices += _too_little_room(mirror.folder, wanted)
     fetching = fetching_by(mirror, server, options.workers, local)

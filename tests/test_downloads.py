@@ -197,9 +197,9 @@ def test_files_are_fetched_while_others_are_processed(tmp_path: Path) -> None:
 
 
 def test_killed_and_continued_no_verified_file_is_fetched_again(tmp_path: Path) -> None:
-    many_files(tmp_path / "nlm", 8, records=200)
+    many_files(tmp_path / "nlm", 8, records=1000)
     with StandIn(tmp_path / "nlm") as server:
-        server.bytes_per_second = 400_000
+        server.bytes_per_second = 1_000_000
         chance = random.Random(7)
         kills = 0
         for _ in range(6):

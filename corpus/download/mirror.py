@@ -34,7 +34,7 @@ ATTEMPTS: Final = 3
 _SETTLED: Final = timedelta(days=1)
 """A listing gives minutes of an unnamed time zone: a file that was put there less than this before it
 was verified may have been replaced since without a change in the listing."""
-_SIDECAR_BYTES: Final = 1 << 16
+_SIDECAR_BYTES: Final = 1 << 20
 _MD5 = re.compile(rb"\b[0-9a-fA-F]{32}\b")
 
 
@@ -67,11 +67,13 @@ class Mirror:
     def path(self, remote: Remote) -> str:
         return f"{self.folder}/{remote.path}"
 
-    def held(self, connection: Connection | None, remotes: list[Remote]) -> dict[Remote, Held]:
+    def held(
+        self, connection: Connection | None, remotes: list[Remote], look_only: bool = False
+    ) -> dict[Remote, Held]:
         """Those of the files that are there, verified and still what the server has.
 
         Only records are read, and for the newest files the published MD5, by ``connection``; without
-        one these count as not held.
+        one these count as not held.  Unless ``look_only``, it is remembered that they were asked for.
         """
         folders = sorted({self.path(remote).rpartition("/")[0] for remote in remotes})
         found = {item.path: item for folder in folders for item in self.files.walk(folder)}
@@ -83,13 +85,15 @@ class Mirror:
             there = found[self.path(remote)]
             if record is None or not _still(record, there, remote):
                 continue
-            if not _settled(record, remote):
+            if remote.md5_beside and not _settled(record, remote):
                 try:
                     published = self._published(connection, remote) if connection else None
                 except BadFile:  # a page in its place; `fetch` asks again
                     continue
                 if published is None or published != record["md5"]:
                     continue
+                if not look_only:
+                    self.files.write_json(self._record_path(remote), {**record, "checked": _now()})
             held[remote] = Held(
                 there, record["md5"], record["published"], record["retrieved"], seconds=record["seconds"]
             )
@@ -213,6 +217,7 @@ class Mirror:
             "stamp": held.found.stamp,
             "listed": remote.listed,
             "retrieved": held.retrieved,
+            "checked": _now(),
             "seconds": held.seconds,
         }
         self.files.write_json(self._record_path(remote), record)
@@ -237,11 +242,11 @@ def _still(record: dict[str, Any], found: Found, remote: Remote) -> bool:
 
 
 def _settled(record: dict[str, Any], remote: Remote) -> bool:
-    """Was it verified so long after it was put there that another file would show in the listing?"""
+    """Was it checked so long after it was put there that another file would show in the listing?"""
     if remote.changed is None:
         return False
-    retrieved = datetime.fromisoformat(record["retrieved"]).replace(tzinfo=None)
-    return retrieved - remote.changed > _SETTLED
+    checked = datetime.fromisoformat(record["checked"]).replace(tzinfo=None)
+    return checked - remote.changed > _SETTLED
 
 
 def _fed(check: Check, part: Partial) -> Check:
