@@ -27,6 +27,17 @@ class Watcher(Protocol):
     def end(self) -> None: ...
 
 
+def for_workers_elsewhere(rest: Sequence[str], folders: dict[str, str]) -> None:
+    """See that Dataflow's workers can reach the folders, by option, that they will read and write.
+
+    Raises:
+        UsageError: one is on this machine.
+    """
+    for option, folder in folders.items():
+        if "DataflowRunner" in " ".join(rest) and "://" not in folder:
+            raise UsageError(f"{option} {folder} is local; Dataflow's workers need gs://BUCKET/...")
+
+
 def local_options(runner_given: bool, workers: int) -> dict[str, Any]:
     """Beam options of a run without ``--runner``; none with one."""
     if runner_given:

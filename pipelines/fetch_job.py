@@ -20,7 +20,7 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import WrongOutput
 
 from . import fetch, plan
-from .executing import execute, local_options, remote_files, without_secrets
+from .executing import execute, for_workers_elsewhere, local_options, remote_files, without_secrets
 from .exits import NOT_PUBLISHED, OK
 from .fetch import Job
 from .fetching import fetching_by, look, mirror_folder, patient_with_a_person, server_at
@@ -39,6 +39,7 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
         logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
     names = _names(options.input or [])
     folder = mirror_folder(options.mirror, "")
+    for_workers_elsewhere(rest, {"--mirror": folder})
     beams, files = None, LocalFiles()
     if rest or "://" in folder:
         beams = beam_options(rest, parser, **local_options(runner_given, options.workers))

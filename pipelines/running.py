@@ -39,7 +39,11 @@ def main(name: str, arguments: Sequence[str]) -> int:
     except (NoInput, BadName, EmptySelection, WrongOutput, MissingExtra) as error:
         return _say(str(error), USAGE_ERROR)
     except (NoListing, WebError) as error:
-        return _say(f"{error}. Nothing was begun; see whether the network is there and run again", FAILED)
+        return _say(
+            f"{error}. Nothing was begun: see whether the network is there and run again. What a mirror "
+            "holds can be processed without a network: --input MIRROR/pubmed",
+            FAILED,
+        )
     except KeyboardInterrupt:
         print(file=sys.stderr)
         code = _say("stopped. Nothing is lost: run the same command again to continue", INTERRUPTED)

@@ -19,7 +19,7 @@ from bioshards.corpus.workspace import FORMAT, Workspace, WrongOutput
 
 from . import inputs
 from . import pubmed_to_shards as pipeline
-from .executing import execute, local_options, remote_files, without_secrets
+from .executing import execute, for_workers_elsewhere, local_options, remote_files, without_secrets
 from .exits import NOT_PUBLISHED, OK
 from .inputs import Inputs
 from .options import Parser, UsageError, beam_options
@@ -39,8 +39,8 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
         beams = beam_options(rest, parser, **local_options(runner_given, options.workers))
     if not options.output:
         raise UsageError("--output DIR is missing: the folder to write")
-    if "DataflowRunner" in " ".join(rest) and "://" not in options.output:
-        raise UsageError(f"--output {options.output} is local; Dataflow's workers need gs://BUCKET/...")
+    folders = {"--output": options.output, **({"--mirror": options.mirror} if options.mirror else {})}
+    for_workers_elsewhere(rest, folders)
     files = remote_files(paths, beams) if remote else LocalFiles()
     work = Workspace(
         (options.output if "://" in options.output else os.path.abspath(options.output)).rstrip("/")

@@ -21,6 +21,7 @@ import pytest
 from bioshards.corpus.download import web
 from bioshards.corpus.download.pubmed import CONNECTIONS, PER_SECOND
 from bioshards.corpus.partial import PART
+from bioshards.pipelines import cli
 
 from .conftest import DATA, SAMPLE, beam, citation, manifest, needs_data, pubmed_set, sums
 from .standin import (
@@ -80,8 +81,8 @@ def published(output: Path) -> dict[str, str]:
 
 def local_run(server: StandIn, output: Path) -> dict[str, str]:
     """What a run on the server's own folder publishes."""
-    done = beam("run", "pubmed_to_shards", "--workers", 1, "--input", server.root, "--output", output)
-    assert done.returncode == 0, done.stderr
+    words = ["--workers", 1, "--input", server.root, "--output", output]
+    assert cli.main(["run", "pubmed_to_shards", *map(str, words)]) == 0
     return published(output)
 
 
@@ -125,7 +126,7 @@ ALL_AT_ONCE: list[tuple[str, Fault]] = [
 ]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_every_fault_at_once_leaves_the_result_as_it_is(
     nlm: StandIn, tmp_path: Path, run: Run, seed: int
 ) -> None:
@@ -157,16 +158,16 @@ def many_files(folder: Path, count: int, records: int = 30) -> None:
 
 
 def test_no_more_connections_and_requests_than_promised_whatever_the_workers(tmp_path: Path) -> None:
-    many_files(tmp_path / "nlm", 24)
+    many_files(tmp_path / "nlm", 16)
     with StandIn(tmp_path / "nlm") as server:
         server.latency = 0.05
-        done = beam("run", "pubmed_to_shards", "--workers", 6, *options(server, tmp_path / "out"))
+        done = beam("run", "pubmed_to_shards", "--workers", 5, *options(server, tmp_path / "out"))
         assert done.returncode == 0, done.stderr
         assert server.most_connections <= CONNECTIONS
         assert server.busiest_second() <= PER_SECOND + 1
-        # Connections are kept: 24 files and their checksums are 48 requests.
-        assert len(server.asked("*.gz*")) == 48
-        assert server.connections < 24
+        # Connections are kept: 16 files and their checksums are 32 requests.
+        assert len(server.asked("*.gz*")) == 32
+        assert server.connections < 16
 
 
 def test_files_are_fetched_while_others_are_processed(tmp_path: Path) -> None:

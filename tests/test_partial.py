@@ -153,10 +153,11 @@ def test_who_comes_second_waits_and_finds_what_the_first_has_left(
     path: Path, then: str, size: int, left: list[str]
 ) -> None:
     with writing_elsewhere(path, "v1", then) as other:
-        waited = threading.Timer(0.3, go_on, [other])
+        let_go = threading.Event()
+        waited = threading.Timer(0.3, lambda: (let_go.set(), go_on(other)))
         waited.start()
         with local(str(path), "v1") as part:
-            assert waited.finished.is_set()
+            assert let_go.is_set()
             assert part.size == size
             if size == 0:
                 part.discard()
