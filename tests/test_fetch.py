@@ -12,7 +12,7 @@ import pytest
 
 from bioshards.corpus.download import pmc, web
 from bioshards.corpus.files import LocalFiles
-from bioshards.pipelines import cli
+from bioshards.pipelines import cli, fetching
 
 from .conftest import DATA, beam, citation, needs_data, pubmed_set
 from .pmc_bucket import Article, Bucket, arrange
@@ -58,6 +58,7 @@ def servers(tmp_path: Path) -> Iterator[StandIn]:
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     patience = web.Patience(stall=1, first_pause=0.05, longest_pause=0.2, tries=4)
     monkeypatch.setattr(web.Server.__init__, "__defaults__", (patience,))
+    monkeypatch.setattr(fetching, "_DRIVER_PATIENCE", patience)
 
 
 @pytest.fixture

@@ -154,7 +154,12 @@ def test_who_comes_second_waits_and_finds_what_the_first_has_left(
 ) -> None:
     with writing_elsewhere(path, "v1", then) as other:
         let_go = threading.Event()
-        waited = threading.Timer(0.3, lambda: (let_go.set(), go_on(other)))
+
+        def release() -> None:
+            let_go.set()
+            go_on(other)
+
+        waited = threading.Timer(0.3, release)
         waited.start()
         with local(str(path), "v1") as part:
             assert let_go.is_set()
