@@ -24,6 +24,7 @@ lint: $(VENV)/.dev build/typing/bioshards
 bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_sentences
 	$(BIN)/python -m tests.bench.bench_pubmed
+	$(BIN)/python -m tests.bench.bench_download
 
 clean:
 	rm -rf $(VENV) build out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

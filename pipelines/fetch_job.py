@@ -38,7 +38,7 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
     if not runner_given:
         logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
     names = _names(options.input or [])
-    folder = mirror_folder(options.mirror, "")
+    folder = mirror_folder(options.mirror or "mirror", "")
     for_workers_elsewhere(rest, {"--mirror": folder})
     beams, files = None, LocalFiles()
     if rest or "://" in folder:

@@ -71,7 +71,7 @@ class FileSource(Protocol):
 def look(
     mirror: Mirror, source: FileSource, url: str | None, by_name: Sequence[Named], options: Any, local: bool
 ) -> Listed:
-    """Read a source's listing, and see what the mirror holds; nothing is written.
+    """Read a source's listing, and see what the mirror holds.
 
     Raises:
         NoListing, EmptySelection, WebError: with a message for the person.

@@ -25,6 +25,8 @@ people report 90 on a fast link."""
 
 INVENTORY_BYTES: Final = 26.4
 """Of an inventory's compressed files, for each article version (245 MB for 9.3 million, September 2026)."""
+ARTICLE_BYTES: Final = 190_000
+"""Of an article's XML, in the mean of samples that people report."""
 ARTICLES_A_SECOND: Final = 60.0
 """Objects of PMC's bucket fetched a second: a guess for 64 connections, at 0.6 to 1.6 seconds an object, as
 people report for one connection."""
@@ -78,17 +80,21 @@ def _articles(job: FetchJob, bucket: Fetching) -> list[str]:
             *lines,
             f"  inventory: {len(newest.data)} files, {_size(size)}, some {size / INVENTORY_BYTES:,.0f} "
             "article versions; it is read first, then the metadata of each, which says what is selected",
+            f"  estimate:  {_time(size / INVENTORY_BYTES / ARTICLES_A_SECOND)} for the metadata alone, at "
+            f"{ARTICLES_A_SECOND:.0f} objects a second (a guess)",
         ]
     if known.md5 != newest.md5:
         lines.append(f"  inventory: {known.date} is in the mirror and is used here; the newest is read first")
     counts = pmc.plan(mirror.files, mirror.folder, job.ranges, job.articles)
-    seconds = (2 * counts.unknown + counts.selected - counts.held) / ARTICLES_A_SECOND
+    to_fetch = counts.selected - counts.held
+    seconds = (2 * counts.unknown + to_fetch) / ARTICLES_A_SECOND
     return [
         *lines,
         f"  articles:  {counts.articles:,} in {len(job.ranges):,} ranges of ids",
         f"  unknown:   {counts.unknown:,}, whose metadata is read first",
         f"  selected:  {counts.selected:,} of the others",
         f"  held:      {counts.held:,} of these",
+        f"  to fetch:  {to_fetch:,}, some {_size(to_fetch * ARTICLE_BYTES)}",
         f"  estimate:  {_time(seconds)}, at {ARTICLES_A_SECOND:.0f} objects a second (a guess), if all "
         "unknown ones are selected",
     ]

@@ -66,8 +66,8 @@ class StageFiles(beam.PTransform):
 class FetchAndStage(beam.PTransform):
     """Lanes of files in, :class:`Staged` out: each file fetched, verified and staged.
 
-    A lane stages one file while it fetches the next ones.  There are as many lanes as the files'
-    server allows to be asked at once, so that no runner can ask more of it.
+    A lane stages one file while it fetches the next ones.  How many lanes there are, and what each
+    may ask of the server, is such that no runner asks more of it than it allows (fetching.py).
     """
 
     fetching: Fetching

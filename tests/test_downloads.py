@@ -444,6 +444,7 @@ def test_who_asks_is_said(nlm: StandIn, tmp_path: Path, run: Run) -> None:
         (["--input", "pubmed:baseline[9-1]"], "backwards"),
         (["--input", "pubmed:", "--pubmed-url", "http://example.org/"], "not encrypted"),
         (["--input", "pubmed:", "--pubmed-url", "ftp://example.org/"], "no address"),
+        (["--input", "pubmed:", "--pubmed-url", "https://me:secret@example.org/"], "a user's name"),
         (["--input", "pubmed:", "--contact", "a b\nX: y"], "no mail or web address"),
     ],
 )

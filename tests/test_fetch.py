@@ -264,6 +264,15 @@ def test_a_dry_run_writes_nothing(
     assert "unknown:   0," in said
 
 
+def test_the_mirror_is_in_this_folder_if_none_is_named(
+    servers: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = f"{servers.url}pubmed/"
+    assert cli.main(["run", "fetch", "--input", "pubmed:", "--pubmed-url", url, "--workers", "1"]) == 0
+    assert (tmp_path / "mirror/manifest.json").exists()
+
+
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [

@@ -33,7 +33,7 @@ SCHEMA: Final = pa.schema(
 )
 """An article in the mirror: its metadata, its file's name in the range's folder, and that file's size."""
 
-_MOST: Final = 256 << 20  # bytes of an article's XML; 190 kB is usual
+_MOST: Final = 64 << 20  # bytes of an article's XML; 190 kB is usual, and each thread holds one
 _NAME: Final = re.compile(r"PMC\d{1,8}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 _BEGINNING: Final = 1 << 16  # bytes in which the root element must begin
 
