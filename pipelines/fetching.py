@@ -150,4 +150,13 @@ def _too_little_room(folder: str, wanted: Sequence[Remote]) -> list[str]:
     free, needed = shutil.disk_usage(there).free, sum(remote.size for remote in wanted)
     if needed < free:
         return []
-    return [f"{needed / 1e9:.1f} GB are to be fetched into {folder}, where {free / 1e9:.1f} GB are free"]
+    return [f"{as_size(needed)} are to be fetched into {folder}, where {as_size(free)} are free"]
+
+
+def as_size(size: float) -> str:
+    """Bytes for a person: ``19.7 MB``."""
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} GB"

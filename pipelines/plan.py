@@ -12,12 +12,12 @@ from bioshards.corpus.sources import Source
 from bioshards.corpus.workspace import Workspace
 
 from .fetch import Job as FetchJob
-from .fetching import Fetching, patient_with_a_person
+from .fetching import Fetching, as_size, patient_with_a_person
 from .inputs import Inputs, rate
 from .pubmed_to_shards import Job
 
-STAGE_MB_A_SECOND: Final = 5.0
-"""Megabytes of .xml.gz staged a second by one worker, measured on one machine (tests/bench/FIGURES.md)."""
+STAGE_MB_A_SECOND: Final = 8.0
+"""Megabytes of .xml.gz staged a second by one worker: 38 MB in 3 to 5 seconds (tests/bench/FIGURES.md)."""
 FETCH_MB_A_SECOND: Final = 20.0
 """Megabytes fetched a second over all connections: a guess, for want of a measurement.  From 4 connections
 people report 90 on a fast link."""
@@ -78,7 +78,7 @@ def _articles(job: FetchJob, bucket: Fetching) -> list[str]:
         size = sum(data.size for data in newest.data)
         return [
             *lines,
-            f"  inventory: {len(newest.data)} files, {_size(size)}, some {size / INVENTORY_BYTES:,.0f} "
+            f"  inventory: {len(newest.data)} files, {as_size(size)}, some {size / INVENTORY_BYTES:,.0f} "
             "article versions; it is read first, then the metadata of each, which says what is selected",
             f"  estimate:  {_time(size / INVENTORY_BYTES / ARTICLES_A_SECOND)} for the metadata alone, at "
             f"{ARTICLES_A_SECOND:.0f} objects a second (a guess)",
@@ -94,7 +94,7 @@ def _articles(job: FetchJob, bucket: Fetching) -> list[str]:
         f"  unknown:   {counts.unknown:,}, whose metadata is read first",
         f"  selected:  {counts.selected:,} of the others",
         f"  held:      {counts.held:,} of these",
-        f"  to fetch:  {to_fetch:,}, some {_size(to_fetch * ARTICLE_BYTES)}",
+        f"  to fetch:  {to_fetch:,}, some {as_size(to_fetch * ARTICLE_BYTES)}",
         f"  estimate:  {_time(seconds)}, at {ARTICLES_A_SECOND:.0f} objects a second (a guess), if all "
         "unknown ones are selected",
     ]
@@ -104,19 +104,11 @@ def _files(files: Sequence[Source | Remote]) -> str:
     if not files:
         return "no files"
     names = files[0].name if len(files) == 1 else f"{files[0].name} to {files[-1].name}"
-    return f"{len(files):,} files, {_size(_total(files))} ({names})"
+    return f"{len(files):,} files, {as_size(_total(files))} ({names})"
 
 
 def _total(files: Iterable[Source | Remote]) -> int:
     return sum(file.size for file in files)
-
-
-def _size(size: float) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} GB"
 
 
 def _staged(files: LocalFiles, work: Workspace, here: Iterable[Source]) -> dict[Source, Any]:
