@@ -15,7 +15,7 @@ from bioshards.corpus.download.pmc_selection import DEFAULT_LICENCES, DEFAULT_SE
 from bioshards.corpus.workspace import Workspace
 
 from .fetching import Fetching, Listed
-from .options import Parser, add_download, add_local, address, at_least, some_of
+from .options import Parser, add_download, add_local, address, at_least, at_least_one_of
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -93,7 +93,7 @@ def _add_articles(parser: Parser) -> None:
     articles = parser.add_argument_group("which of PMC's articles (pmc:), decided before any is fetched")
     articles.add_argument(
         "--licences",
-        type=some_of(tuple(LICENCES)),
+        type=at_least_one_of(tuple(LICENCES)),
         metavar="CODES",
         default=tuple(sorted(DEFAULT_LICENCES)),
         help=f"comma-separated, of {', '.join(LICENCES)} (default: {','.join(sorted(DEFAULT_LICENCES))}, "
@@ -101,7 +101,7 @@ def _add_articles(parser: Parser) -> None:
     )
     articles.add_argument(
         "--sets",
-        type=some_of(SETS),
+        type=at_least_one_of(SETS),
         metavar="NAMES",
         default=tuple(sorted(DEFAULT_SETS)),
         help=f"comma-separated, of {', '.join(SETS)} (default: all but ocr, scanned pages)",

@@ -12,18 +12,19 @@ from typing import Any
 from bioshards import __version__
 from bioshards.corpus import workspace
 from bioshards.corpus.download import europepmc, pmc, pmc_bucket, pmc_inventory, pubmed
+from bioshards.corpus.download.listing import EmptySelection
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.named import Named, named
 from bioshards.corpus.download.pmc_selection import Articles
 from bioshards.corpus.download.web import Server
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.workspace import WrongOutput
+from bioshards.corpus.files import TEMPORARY, LocalFiles
+from bioshards.corpus.workspace import Workspace, WrongOutput
 
 from . import fetch, plan
 from .executing import execute, for_workers_elsewhere, local_options, remote_files, without_secrets
 from .exits import NOT_PUBLISHED, OK
 from .fetch import Job
-from .fetching import fetching_by, look, mirror_folder, patient_with_a_person, server_at
+from .fetching import Listed, fetching_by, look, mirror_folder, patient_with_a_person, server_at
 from .options import Parser, UsageError, beam_options
 
 BUCKET_PER_SECOND = 1000.0
@@ -46,20 +47,28 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
     if "://" in folder:
         files = remote_files([folder], beams)
     mirror = Mirror(files, folder)
-    job = _job(options, arguments, mirror, names, local=not runner_given)
+    local = not runner_given
+    listed = {
+        name: look(mirror, _LISTED[name], getattr(options, f"{name}_url"), by_name, options, local)
+        for name, by_name in sorted(names.items())
+        if name in _LISTED
+    }
     if options.dry_run:
-        print(plan.of_mirror(job))
+        print(plan.of_mirror(_job(options, arguments, mirror, names, listed, local)))
         return OK
-    for listed in job.listed.values():
-        for notice in listed.notices:
-            print(f"notice: {notice}", file=sys.stderr)
+    for notice in [notice for found in listed.values() for notice in found.notices]:
+        print(f"notice: {notice}", file=sys.stderr)
+    work = Workspace(folder)
     try:
-        workspace.begin(files, job.work, job.config)
+        workspace.begin(files, work, {"pipeline": "fetch"})
     except OSError as error:
         raise WrongOutput(f"--mirror {folder} cannot be written: {error.strerror or error}") from error
-    with workspace.locked(job.work):
-        files.remove(job.work.manifest)
-        files.remove(job.work.outcome)
+    with workspace.locked(work):
+        if "pmc" in names:
+            _sweep(files, f"{folder}/pmc")
+        job = _job(options, arguments, mirror, names, listed, local)
+        files.remove(work.manifest)
+        files.remove(work.outcome)
         from .progress import FetchProgress
 
         execute(
@@ -94,19 +103,27 @@ def _names(given: Sequence[str]) -> dict[str, list[Named]]:
     return names
 
 
+def _sweep(files: LocalFiles, folder: str) -> None:
+    """Remove what a killed run was just writing; of articles, each range's own is removed with it."""
+    for part in ("", "/inventory", "/metadata", "/selected", "/reports"):
+        for name in files.names(f"{folder}{part}"):
+            if name.startswith(TEMPORARY):
+                files.remove(f"{folder}{part}/{name}")
+
+
 def _job(
-    options: Any, arguments: Sequence[str], mirror: Mirror, names: dict[str, list[Named]], local: bool
+    options: Any,
+    arguments: Sequence[str],
+    mirror: Mirror,
+    names: dict[str, list[Named]],
+    listed: dict[str, Listed],
+    local: bool,
 ) -> Job:
-    """The job that the command line asks for; for it the listings and PMC's inventory are read."""
+    """The job that the command line asks for; unless it is a dry run, PMC's inventory is brought for it."""
     articles = Articles(
         frozenset(options.licences), frozenset(options.sets), options.drop_retracted, options.versions
     )
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    listed = {
-        name: look(mirror, _LISTED[name], getattr(options, f"{name}_url"), by_name, options, local)
-        for name, by_name in sorted(names.items())
-        if name in _LISTED
-    }
     bucket, ranges, inventory = None, [], None
     if "pmc" in names:
         server = server_at(
@@ -120,6 +137,10 @@ def _job(
             for number in pmc.ranges(mirror.files, mirror.folder)
             if any(name.selection.overlaps(*pmc_bucket.ids(number)) for name in names["pmc"])
         ]
+        if inventory and not ranges:
+            asked = ", ".join(name.text for name in names["pmc"])
+            first, last = (pmc_bucket.label(number) for number in (inventory.ranges[0], inventory.ranges[-1]))
+            raise EmptySelection(f"--input {asked} selects no article; there are {first} to {last}")
     return Job(
         mirror=mirror,
         listed=listed,

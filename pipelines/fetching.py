@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from bioshards import __version__
 from bioshards.corpus.download.listing import Chosen
-from bioshards.corpus.download.mirror import UNREACHABLE, Held, Mirror
+from bioshards.corpus.download.mirror import REFUSED, UNREACHABLE, Held, Mirror
 from bioshards.corpus.download.named import Named
 from bioshards.corpus.download.places import Places
 from bioshards.corpus.download.pool import Pool
@@ -26,7 +26,7 @@ REMOTE_LANES: Final = 4
 """Width of the step that downloads on a runner whose machines do not see each other: what NCBI allows."""
 
 GIVE_UP_AFTER: Final = 3
-"""So many files without an answer, one after the other, and it is the network, not the files."""
+"""So many files without an answer or refused, one after the other, and it is not the files."""
 
 _DRIVER_PATIENCE: Final = Patience(tries=4)
 
@@ -82,7 +82,7 @@ def look(
         chosen, notices = _merged(source.listed(connection, server.base, name) for name in by_name)
         held = mirror.held(connection, chosen, look_only=options.dry_run)
     wanted = [remote for remote in chosen if remote not in held]
-    notices += _too_little_room(mirror.folder, wanted)
+    notices += too_little_room(mirror.folder, sum(remote.size for remote in wanted))
     fetching = fetching_by(mirror, server, options.workers, local)
     return Listed(chosen, held, wanted, fetching, notices, at)
 
@@ -104,12 +104,13 @@ def arriving(fetching: Fetching, remotes: list[Remote]) -> Iterator[tuple[Remote
     """The files of a lane as they arrive, or why one could not be fetched.
 
     Raises:
-        Unreachable: it is not one file, the server does not answer any more.
+        Unreachable: it is not one file, the server does not answer any more, or refuses everything.
     """
     pool = Pool(fetching.server, fetching.threads)
     without_answer = 0
     for remote, held in pool.completed(fetching.mirror.fetch_or_say, remotes):
-        without_answer = without_answer + 1 if isinstance(held, BadFile) and held.reason == UNREACHABLE else 0
+        failed = isinstance(held, BadFile) and held.reason in (UNREACHABLE, REFUSED)
+        without_answer = without_answer + 1 if failed else 0
         if isinstance(held, BadFile) and without_answer == GIVE_UP_AFTER:
             raise Unreachable(held.detail)
         yield remote, held
@@ -117,7 +118,10 @@ def arriving(fetching: Fetching, remotes: list[Remote]) -> Iterator[tuple[Remote
 
 def mirror_folder(given: str | None, output: str) -> str:
     """The mirror's folder: as given, else ``mirror`` beside the output."""
-    folder = given or f"{output.rstrip('/').rpartition('/')[0]}/mirror"
+    beside = output.rstrip("/").rpartition("/")[0]
+    if not given and beside.endswith("/"):  # gs:// is left of gs://bucket
+        raise UsageError(f"--mirror DIR is missing: there is no folder beside --output {output}")
+    folder = given or f"{beside}/mirror"
     folder = folder if "://" in folder else os.path.abspath(folder)
     if folder.rstrip("/") == output.rstrip("/"):
         raise UsageError(f"--mirror {folder} is the --output; choose another folder")
@@ -140,14 +144,14 @@ def _merged(each: Iterable[Chosen]) -> tuple[list[Remote], list[str]]:
     return list(files.values()), list(notices)
 
 
-def _too_little_room(folder: str, wanted: Sequence[Remote]) -> list[str]:
-    """What to say if the listing's sizes are more than the disk has room for."""
-    if "://" in folder or not wanted:
+def too_little_room(folder: str, needed: int) -> list[str]:
+    """What to say if so many bytes are more than the disk has room for."""
+    if "://" in folder or not needed:
         return []
     there = folder
     while not os.path.isdir(there):
         there = os.path.dirname(there)
-    free, needed = shutil.disk_usage(there).free, sum(remote.size for remote in wanted)
+    free = shutil.disk_usage(there).free
     if needed < free:
         return []
     return [f"{as_size(needed)} are to be fetched into {folder}, where {as_size(free)} are free"]

@@ -73,21 +73,26 @@ def find(files: LocalFiles, options: Any, output: str, given: Sequence[str], loc
         return Inputs(here)
     mirror = Mirror(files, mirror_folder(options.mirror, output))
     listed = look(mirror, pubmed, options.pubmed_url, by_name, options, local)
+    arriving = {mirror.path(remote) for remote in listed.wanted}
+    here = [source for source in here if source.path not in arriving]
     here += [sources.source(there.found, there.retrieved) for there in listed.held.values()]
     notices = list(listed.notices)
-    if any(name.selection == Selection() for name in by_name):
-        kept, said = _unlisted(mirror, listed.chosen)
-        here, notices = here + kept, notices + said
+    whole = {name.part for name in by_name if name.selection == Selection()}
+    parts = {pubmed.BASELINE: {"", "baseline"}, pubmed.UPDATES: {"", "updates"}}
+    kept, said = _unlisted(mirror, listed.chosen, [part for part, names in parts.items() if names & whole])
+    here, notices = here + kept, notices + said
     notices += pubmed.replaced(files.names(f"{mirror.folder}/pubmed/{pubmed.BASELINE}"), listed.chosen)
     once = {source.path: source for source in here}
     measured = rate(listed.held.values())
     return Inputs(sorted(once.values()), listed.wanted, listed.fetching, notices, listed.at, measured)
 
 
-def _unlisted(mirror: Mirror, chosen: Sequence[Remote]) -> tuple[list[Source], list[str]]:
-    """Files of the mirror that the listing has lost, and what to say of them."""
+def _unlisted(
+    mirror: Mirror, chosen: Sequence[Remote], folders: Iterable[str]
+) -> tuple[list[Source], list[str]]:
+    """Files in these folders of the mirror that the listing has lost, and what to say of them."""
     lost: list[Source] = []
-    for folder in (pubmed.BASELINE, pubmed.UPDATES):
+    for folder in folders:
         path = f"{mirror.folder}/pubmed/{folder}"
         for name in pubmed.unlisted(mirror.files.names(path), chosen, folder):
             lost += [sources.source(found) for found in mirror.files.find(f"{path}/{name}")]

@@ -69,6 +69,18 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))
 
 
+def at_least_one_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    """An argparse type: as :func:`some_of`, but not none of them."""
+
+    def chosen(text: str) -> tuple[str, ...]:
+        given = some_of(known)(text)
+        if not given:
+            raise argparse.ArgumentTypeError(f"{text} selects nothing; all selects everything")
+        return given
+
+    return chosen
+
+
 def some_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     """An argparse type: some of these names, comma-separated, or ``all`` or ``none``; in the names' order."""
 

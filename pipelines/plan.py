@@ -12,7 +12,7 @@ from bioshards.corpus.sources import Source
 from bioshards.corpus.workspace import Workspace
 
 from .fetch import Job as FetchJob
-from .fetching import Fetching, as_size, patient_with_a_person
+from .fetching import Fetching, as_size, patient_with_a_person, too_little_room
 from .inputs import Inputs, rate
 from .pubmed_to_shards import Job
 
@@ -95,6 +95,8 @@ def _articles(job: FetchJob, bucket: Fetching) -> list[str]:
         f"  selected:  {counts.selected:,} of the others",
         f"  held:      {counts.held:,} of these",
         f"  to fetch:  {to_fetch:,}, some {as_size(to_fetch * ARTICLE_BYTES)}",
+        f"  surplus:   {counts.surplus:,} others in the mirror, which are taken out if they are not selected",
+        *(f"notice: {said}" for said in too_little_room(mirror.folder, to_fetch * ARTICLE_BYTES)),
         f"  estimate:  {_time(seconds)}, at {ARTICLES_A_SECOND:.0f} objects a second (a guess), if all "
         "unknown ones are selected",
     ]

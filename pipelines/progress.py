@@ -11,15 +11,18 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TextIO
 
+from bioshards.corpus import sources
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.remote import Remote
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import Found, LocalFiles
 from bioshards.corpus.workspace import Workspace
 
 if TYPE_CHECKING:
     from .fetch import Job as FetchJob
     from .inputs import Inputs
 
+_NAME_END: Final = -len("-fb7c0573.json")
+"""Where a source's stem ends in its report's name."""
 _LOG_SECONDS: Final = 10
 """A log has a line about what is fetched this often at most."""
 
@@ -44,7 +47,12 @@ class Progress:
         self._files, self._work, self._inputs, self._total = files, work, inputs, inputs.count
         self._out = out or sys.stderr
         self._live = self._out.isatty()
-        self._done = set(self._reports())
+        stems = {source.stem for source in inputs.here} | {
+            sources.source(Found(remote.path, 0, "")).stem for remote in inputs.wanted
+        }
+        there = set(self._reports())
+        self._done = {name for name in there if name[:_NAME_END] in stems}
+        self._others = there - self._done  # of inputs of former runs
         self._before = len(self._done)
         self._records = 0
         self._started = self._when = time.monotonic()
@@ -57,7 +65,7 @@ class Progress:
     def tick(self) -> None:
         """Print the files staged since the last call."""
         for name in self._reports():
-            if name in self._done:
+            if name in self._done or name in self._others:
                 continue
             self._done.add(name)
             report = self._files.read_json(f"{self._work.folder}/staged/{name}")
@@ -65,7 +73,7 @@ class Progress:
             self._records += records
             if not self._live:
                 print(
-                    f"{len(self._done)}/{self._total} {name[:-14]}: {records:,} records "
+                    f"{len(self._done)}/{self._total} {name[:_NAME_END]}: {records:,} records "
                     f"in {report['seconds']:.1f} s",
                     file=self._out,
                     flush=True,

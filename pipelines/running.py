@@ -38,7 +38,9 @@ def main(name: str, arguments: Sequence[str]) -> int:
         return _say(f"{error}. See beam run {name} --help", USAGE_ERROR)
     except (NoInput, BadName, EmptySelection, WrongOutput, MissingExtra) as error:
         return _say(str(error), USAGE_ERROR)
-    except (NoListing, WebError) as error:
+    except NoListing as error:
+        return _say(f"{error}. Nothing was begun", FAILED)
+    except WebError as error:
         return _say(
             f"{error}. Nothing was begun: see whether the network is there and run again. What a mirror "
             "holds can be processed without a network: --input MIRROR/pubmed",

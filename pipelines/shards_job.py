@@ -5,16 +5,18 @@ Is there input, is the output folder ours, what is done already, and at the end:
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bioshards import __version__
 from bioshards.corpus import splitters, workspace
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.rules import Rules
 from bioshards.corpus.workspace import FORMAT, Workspace, WrongOutput
 
 from . import inputs
@@ -45,18 +47,19 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
     work = Workspace(
         (options.output if "://" in options.output else os.path.abspath(options.output)).rstrip("/")
     )
+    rules = pipeline.rules_of(options)
+    config = _config(options, rules)
+    with _output_at_fault(work):
+        workspace.check(files, work, config)
     found = inputs.find(files, options, work.output, given, local=not runner_given)
-    job = _job(options, arguments, files, work, found)
-    try:
-        workspace.check(files, work, job.config)
-        if options.dry_run:
-            from . import plan
+    job = _job(options, arguments, files, work, found, rules, config)
+    if options.dry_run:
+        from . import plan
 
-            print(plan.of_shards(job, found, options.workers))
-            return OK
-        workspace.begin(files, work, job.config)
-    except OSError as error:
-        raise WrongOutput(f"--output {work.output} cannot be written: {error.strerror or error}") from error
+        print(plan.of_shards(job, found, options.workers))
+        return OK
+    with _output_at_fault(work):
+        workspace.begin(files, work, config)
     for notice in found.notices:
         print(f"notice: {notice}", file=sys.stderr)
     with workspace.locked(work):
@@ -78,9 +81,38 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
         return _report(job)
 
 
-def _job(options: Any, arguments: Sequence[str], files: LocalFiles, work: Workspace, found: Inputs) -> Job:
+@contextlib.contextmanager
+def _output_at_fault(work: Workspace) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WrongOutput(f"--output {work.output} cannot be written: {error.strerror or error}") from error
+
+
+def _config(options: Any, rules: Rules) -> dict[str, Any]:
+    """What must be the same for an output to be gone on with."""
+    return {
+        "pipeline": "pubmed_to_shards",
+        "format": FORMAT,
+        "preset": options.preset,
+        "rules": rules.as_dict(),
+        "tools": splitters.tools(rules.splitter, rules.treebank),
+        "keep_dropped": options.keep_dropped,
+        "dedup": options.dedup,
+        "max_shard_mb": options.max_shard_mb,
+    }
+
+
+def _job(
+    options: Any,
+    arguments: Sequence[str],
+    files: LocalFiles,
+    work: Workspace,
+    found: Inputs,
+    rules: Rules,
+    config: dict[str, Any],
+) -> Job:
     """The job that the command line asks for, its inputs found."""
-    rules = pipeline.rules_of(options)
     return Job(
         files=files,
         work=work,
@@ -92,16 +124,7 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, work: Worksp
         dedup=options.dedup,
         max_shard_bytes=options.max_shard_mb * 1_000_000,
         max_rejected=options.max_rejected,
-        config={
-            "pipeline": "pubmed_to_shards",
-            "format": FORMAT,
-            "preset": options.preset,
-            "rules": rules.as_dict(),
-            "tools": splitters.tools(rules.splitter, rules.treebank),
-            "keep_dropped": options.keep_dropped,
-            "dedup": options.dedup,
-            "max_shard_mb": options.max_shard_mb,
-        },
+        config=config,
         run={
             "bioshards": __version__,
             "command": ["beam", "run", "pubmed_to_shards", *without_secrets(arguments)],

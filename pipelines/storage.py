@@ -119,35 +119,42 @@ class AnyFiles(LocalFiles):
 
 
 class _StorePartial:
-    """A file on its way to an object store, which cannot add to an object: one broken off begins anew."""
+    """A file on its way to an object store, which cannot add to an object: one broken off begins anew.
+
+    The object is made with its first bytes: S3 refuses to end an upload that has none.
+    """
 
     def __init__(self, files: AnyFiles, path: str) -> None:
         self._files, self._path = files, path
-        self._begin()
-
-    def _begin(self) -> None:
-        self._temporary: str | None = _temporary(self._path)
-        self._file = FileSystems.create(self._temporary, compression_type=CompressionTypes.UNCOMPRESSED)
+        self._temporary = _temporary(path)
+        self._file: BinaryIO | None = None
         self.size = 0
 
     def blocks(self) -> Iterator[bytes]:
         return iter(())
 
     def write(self, data: bytes) -> None:
+        if self._file is None:
+            self._file = cast(
+                BinaryIO,
+                FileSystems.create(self._temporary, compression_type=CompressionTypes.UNCOMPRESSED),
+            )
         self._file.write(data)
         self.size += len(data)
 
     def restart(self) -> None:
         self.discard()
-        self._begin()
+        self.size = 0
 
     def keep(self) -> None:
+        if self._file is None:
+            return
         self._file.close()
+        self._file = None
         FileSystems.rename([self._temporary], [self._path])
-        self._temporary = None
 
     def discard(self) -> None:
-        if self._temporary:
+        if self._file is not None:
             self._file.close()
+            self._file = None
             self._files.remove(self._temporary)
-            self._temporary = None

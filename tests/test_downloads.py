@@ -22,6 +22,7 @@ from bioshards.corpus.download import web
 from bioshards.corpus.download.pubmed import CONNECTIONS, PER_SECOND
 from bioshards.corpus.partial import PART
 from bioshards.pipelines import cli, fetching
+from bioshards.pipelines.options import UsageError
 
 from .conftest import DATA, SAMPLE, beam, citation, manifest, needs_data, pubmed_set, sums
 from .standin import (
@@ -316,6 +317,41 @@ def test_a_listing_that_has_lost_files_loses_nothing(
     assert "The listing has no pubmed26n0003.xml.gz, which the mirror holds" in capsys.readouterr().err
 
 
+def test_one_part_of_the_source_does_not_take_in_the_other_that_the_mirror_holds(
+    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    words = ["--pubmed-url", f"{nlm.url}pubmed/", "--mirror", tmp_path / "mirror", "--output"]
+    capsys.readouterr()
+    assert run("--input", "pubmed:updates", *words, tmp_path / "updates") == 0
+    assert [item["file"] for item in manifest(tmp_path / "updates")["inputs"]] == ["pubmed26n0003.xml.gz"]
+    assert run("--input", "pubmed:baseline", *words, tmp_path / "baseline") == 0
+    assert len(manifest(tmp_path / "baseline")["inputs"]) == 2
+    assert "notice" not in capsys.readouterr().err
+
+
+def test_a_file_of_the_mirror_that_is_an_input_too_and_was_republished_is_read_as_it_is_now(
+    nlm: StandIn, tmp_path: Path, run: Run
+) -> None:
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    publish(nlm.root / UPDATE, pubmed_set(citation(90000001, "Said anew. In two sentences.")), md5=True)
+    assert run("--input", tmp_path / "mirror/pubmed", *options(nlm, tmp_path / "out")) == 0
+    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+
+
+def test_a_baseline_that_is_still_being_posted_replaces_nothing(
+    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*options(nlm, tmp_path / "out")) == 0
+    before = sums(tmp_path / "out")
+    publish(nlm.root / "pubmed/baseline/pubmed27n0001.xml.gz", pubmed_set(citation(5), citation(6)), md5=True)
+    assert run(*options(nlm, tmp_path / "out")) == 1
+    assert "still being posted" in capsys.readouterr().err
+    assert sums(tmp_path / "out") == before
+    words = ["--pubmed-url", f"{nlm.url}pubmed/", "--output", tmp_path / "part"]
+    assert run("--input", "pubmed:baseline[1]", *words) == 0
+
+
 def test_a_new_years_baseline_replaces_the_old_one_and_is_said(
     nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -395,7 +431,7 @@ def test_a_hostile_listing_leads_nowhere_else(nlm: StandIn, tmp_path: Path, run:
         "--mirror",
         tmp_path / "m",
     ]
-    assert run("--input", "pubmed:baseline", *arguments) == 0
+    assert run("--input", "pubmed:baseline[1-9]", *arguments) == 0
     assert {asked.path for asked in nlm.asked("*.gz")} == {FIRST}
     assert [path.name for path in (tmp_path / "m").rglob("*.gz")] == ["pubmed26n0001.xml.gz"]
 
@@ -454,6 +490,12 @@ def test_a_wrong_command_line_is_explained(
     assert run(*arguments, "--output", tmp_path / "out") == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_beside_a_bucket_there_is_no_folder_for_the_mirror() -> None:
+    with pytest.raises(UsageError, match="--mirror DIR is missing"):
+        fetching.mirror_folder(None, "gs://bucket")
+    assert fetching.mirror_folder(None, "gs://bucket/shards") == "gs://bucket/mirror"
 
 
 def test_the_mirror_is_not_the_output(nlm: StandIn, tmp_path: Path, run: Run) -> None:

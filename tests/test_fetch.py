@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,6 +192,56 @@ def test_an_update_reads_what_has_changed_and_takes_out_what_is_gone(
     assert len([path for path in again if path.endswith(".xml")]) == 3
 
 
+def test_an_inventory_that_has_lost_articles_takes_none_out(
+    servers: StandIn, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fetch("pmc:") == 0
+    before = articles(tmp_path)
+    bucket = Bucket(servers.root / "bucket")
+    for pmcid in (1200001, 1200002):
+        bucket.remove(pmcid)
+    bucket.inventory(NEXT_DAY)
+    assert fetch("pmc:") == 1
+    assert "would be taken out of the mirror" in capsys.readouterr().err
+    assert articles(tmp_path) == before
+    (tmp_path / "mirror/pmc/inventory.parquet").unlink()
+    assert fetch("pmc:") == 0
+    assert articles(tmp_path) == before - {"PMC1200001.1", "PMC1200002.1"}
+
+
+def test_what_a_killed_run_was_just_writing_is_removed(fetch: Fetch, tmp_path: Path) -> None:
+    assert fetch("pmc:") == 0
+    left = [
+        tmp_path / f"mirror/pmc/{folder}/.tmp-0123"
+        for folder in ("xml/PMC0120xxxx", "metadata", "selected", ".", "inventory")
+    ]
+    for path in left:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"half")
+    assert fetch("pmc:") == 0
+    assert not [path for path in left if path.exists()]
+
+
+def test_a_package_that_was_copied_here_is_not_fetched_again(
+    servers: StandIn, fetch: Fetch, tmp_path: Path
+) -> None:
+    assert fetch("europepmc:") == 0
+    for path in (tmp_path / "mirror/europepmc").glob("*.gz"):
+        os.utime(path, (1, 1))
+    before = len(servers.requests)
+    assert fetch("europepmc:") == 0
+    assert [asked.path for asked in servers.requests[before:]] == ["europepmc/"]
+
+
+def test_a_damaged_record_is_made_anew(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
+    assert fetch("pubmed:") == 0
+    for path in (tmp_path / "mirror/pubmed").rglob(".records/*.json"):
+        path.write_text("{}")
+    before = len(servers.asked("pubmed/*.gz"))
+    assert fetch("pubmed:") == 0
+    assert len(servers.asked("pubmed/*.gz")) == before
+
+
 def test_a_range_of_ids(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
     assert fetch("pmc:[12900000-12900009]") == 0
     assert articles(tmp_path) == {"PMC12900001.10"}
@@ -288,6 +339,16 @@ def test_a_wrong_command_line_is_explained(
     assert fetch(*inputs) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "mirror").exists()
+
+
+def test_a_range_that_has_no_article_is_explained(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fetch("pmc:[99000000-]") == 2
+    assert "there are PMC0120xxxx to PMC1290xxxx" in capsys.readouterr().err
+
+
+def test_a_choice_of_nothing_is_explained(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fetch("pmc:", more=("--licences", "none")) == 2
+    assert "none selects nothing" in capsys.readouterr().err
 
 
 def test_a_licence_that_is_misspelt_is_explained(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:

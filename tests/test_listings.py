@@ -374,9 +374,12 @@ README = "The complete baseline consists of files pubmed31n0001.xml through pubm
 
 def test_a_baseline_that_ends_before_its_readme_says_is_still_being_posted() -> None:
     updates = files(31, 7, 8, folder=pubmed.UPDATES)
-    [notice] = pubmed.choose(name("pubmed:"), BASE, updates, README.format("0006")).notices
-    assert "still being posted" in notice
-    assert "goes to pubmed31n0006, the listing ends with pubmed31n0004" in notice
+    with pytest.raises(NoListing, match="still being posted") as refused:
+        pubmed.choose(name("pubmed:"), BASE, updates, README.format("0006"))
+    assert "ends with pubmed31n0004" in str(refused.value)
+    assert "goes to pubmed31n0006" in str(refused.value)
+    selected = pubmed.choose(name("pubmed:baseline[1-2]"), BASE, updates, README.format("0006"))
+    assert "still being posted" in selected.notices[0]
     assert pubmed.choose(name("pubmed:"), BASE, LATER, README.format("0004")).notices == ()
 
 

@@ -395,6 +395,8 @@ def test_the_plan_says_what_is_known_and_writes_nothing(
     bucket.inventory("2026-09-05")
     pmc_inventory.update(FILES, mirror, FolderConnection(bucket.root), BASE)
     monkeypatch.setattr(LocalFiles, "write", None)
-    assert pmc.plan(FILES, mirror, [0, 1], DEFAULT) == Plan(articles=11, unknown=3, selected=3, held=3)
+    assert pmc.plan(FILES, mirror, [0, 1], DEFAULT) == Plan(
+        articles=11, unknown=3, selected=3, held=3, surplus=1
+    )
     wider = Articles(licences=frozenset({"CC-BY", "CC-BY-NC"}))
-    assert pmc.plan(FILES, mirror, [0], wider) == Plan(articles=10, unknown=2, selected=4, held=3)
+    assert pmc.plan(FILES, mirror, [0], wider) == Plan(articles=10, unknown=2, selected=4, held=3, surplus=1)

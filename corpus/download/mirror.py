@@ -26,6 +26,7 @@ from .remote import Remote
 from .verify import Check
 from .web import Connection, Gone, Refused, WebError
 
+REFUSED: Final = "refused"
 UNREACHABLE: Final = "unreachable"
 """The reason where a server gives no answer: it may be the file, or the network."""
 ATTEMPTS: Final = 3
@@ -34,6 +35,8 @@ ATTEMPTS: Final = 3
 _SETTLED: Final = timedelta(days=1)
 """A listing gives minutes of an unnamed time zone: a file that was put there less than this before it
 was verified may have been replaced since without a change in the listing."""
+_RECORD: Final = {"url", "md5", "published", "stamp", "listed", "retrieved", "checked", "seconds"}
+"""What a record must say to be used."""
 _SIDECAR_BYTES: Final = 1 << 20
 _MD5 = re.compile(rb"\b[0-9a-fA-F]{32}\b")
 
@@ -127,7 +130,7 @@ class Mirror:
         except BadFile as bad:
             return bad
         except WebError as error:
-            return BadFile("refused" if isinstance(error, Refused) else UNREACHABLE, str(error))
+            return BadFile(REFUSED if isinstance(error, Refused) else UNREACHABLE, str(error))
 
     def _published(self, connection: Connection, remote: Remote) -> str | None:
         """The MD5 that the source publishes for the file; None where it publishes none."""
@@ -154,9 +157,11 @@ class Mirror:
             published = md5 is not None or record["published"]
             held = Held(found, record["md5"], published, record["retrieved"], seconds=record["seconds"])
             return self._remember(remote, held)
-        if md5 is None or self._md5(found.path) != md5:
+        # Copied here, or touched: its bytes say whether it is the same.
+        expected = md5 or (record["md5"] if record and _listed_as_before(record, remote) else None)
+        if expected is None or self._md5(found.path) != expected:
             return None
-        return self._remember(remote, Held(found, md5, True, _now()))
+        return self._remember(remote, Held(found, expected, md5 is not None, _now()))
 
     def _download(self, connection: Connection, remote: Remote, md5: str | None) -> Held:
         path = self.path(remote)
@@ -199,7 +204,7 @@ class Mirror:
             record: dict[str, Any] = self.files.read_json(path)
         except (FileNotFoundError, ValueError):  # another process is replacing the file, or it is damaged
             return None
-        return record
+        return record if isinstance(record, dict) and record.keys() >= _RECORD else None
 
     def _forget(self, remote: Remote) -> None:
         self.files.remove(self._record_path(remote))
@@ -233,12 +238,11 @@ class Mirror:
 
 def _still(record: dict[str, Any], found: Found, remote: Remote) -> bool:
     """Is the file as it was verified, and the listing's words on it as they were?"""
-    return bool(
-        record["stamp"] == found.stamp
-        and record["url"] == remote.url
-        and remote.listed
-        and record["listed"] == remote.listed
-    )
+    return record["stamp"] == found.stamp and _listed_as_before(record, remote)
+
+
+def _listed_as_before(record: dict[str, Any], remote: Remote) -> bool:
+    return bool(record["url"] == remote.url and remote.listed and record["listed"] == remote.listed)
 
 
 def _settled(record: dict[str, Any], remote: Remote) -> bool:

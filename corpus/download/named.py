@@ -6,7 +6,7 @@
     europepmc:[1-20000]           packages that hold PMC ids of this range
     pmc:[11000000-11010000]       articles by PMC id
     pubmed:updates[-3:]           the last three of the source's own order (not for pmc:, which has no files)
-    pubmed:updates[since=2026-08-01]   put on the server that day or later; for pmc:, its metadata changed
+    pubmed:updates[since=2026-08-01]   put on the server that day or later (not for pmc:)
 
 ``since=`` may do without brackets: ``pubmed:since=2026-08-01``, ``pubmed:updates,since=2026-08-01``,
 ``pubmed:updates:since=2026-08-01``.  A selection is of one kind: numbers, or the last few, or since a day.
@@ -26,7 +26,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {"pubmed": ("baseline", "updates"), "
 _EXAMPLES: Final = {
     "pubmed": "pubmed:baseline[1-10], pubmed:updates[-3:] or pubmed:since=2026-08-01",
     "europepmc": "europepmc:[1-20000], europepmc:[-3:] or europepmc:since=2026-08-01",
-    "pmc": "pmc:[11000000-11010000] or pmc:since=2026-08-01",
+    "pmc": "pmc: or pmc:[11000000-11010000]",
 }
 
 _BARE_SINCE = re.compile(r"(?:([^\[\],:=]+)[,:])?(since=.*)")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from lxml import etree
 
-from ..files import LocalFiles
+from ..files import TEMPORARY, LocalFiles
 from . import pmc_inventory, pmc_metadata
 from .pmc_bucket import URL as URL
 from .pmc_bucket import Bad, Damaged, article, each, label, read_checked
@@ -131,7 +131,8 @@ def fetch_range(
         [rows[name] | {"file": name, "bytes": there[name]} for name in rows if name in there],
     )
     surplus = [name for name in sizes if name not in rows and _NAME.fullmatch(name)]
-    for name in surplus:
+    begun = [name for name in files.names(folder) if name.startswith(TEMPORARY)]  # by a run that was killed
+    for name in surplus + begun:
         files.remove(f"{folder}/{name}")
     return RangeReport(
         number=number,
@@ -203,12 +204,14 @@ class Plan:
         unknown: those whose metadata would have to be read first.
         selected: of the others, those asked for; their size is not known before they are fetched.
         held: those among them that the mirror has already.
+        surplus: what else the mirror has, which would be taken out of it.
     """
 
     articles: int = 0
     unknown: int = 0
     selected: int = 0
     held: int = 0
+    surplus: int = 0
 
 
 def plan(files: LocalFiles, mirror: str, numbers: list[int], articles: Articles) -> Plan:
@@ -219,10 +222,12 @@ def plan(files: LocalFiles, mirror: str, numbers: list[int], articles: Articles)
         known = pmc_metadata.known(files, mirror, number)
         found = pmc_metadata.difference(rows, known, articles.versions)
         names = set(map(_file, articles.select(found.current).table.to_pylist()))
+        there = set(filter(_NAME.fullmatch, files.names(_folder(mirror, number))))
         total = Plan(
             total.articles + rows.num_rows - found.older,
             total.unknown + found.missing.num_rows,
             total.selected + len(names),
-            total.held + len(names.intersection(files.names(_folder(mirror, number)))),
+            total.held + len(names & there),
+            total.surplus + len(there - names),
         )
     return total

@@ -167,8 +167,8 @@ def each(
 
     unanswered = 0
     for item, outcome in pool.map(tried, items):
-        if isinstance(outcome, Unreachable):
+        if isinstance(outcome, Unreachable | Refused):
             unanswered += 1
             if unanswered > _PATIENCE:
-                raise outcome
+                raise Unreachable(str(outcome))
         yield item, outcome

@@ -45,6 +45,8 @@ _KEY: Final = r"^metadata(?:/|%2F)PMC(?P<pmcid>[1-9][0-9]{0,7})\.(?P<version>[1-
 _TYPES: Final = {"Key": pa.string(), "LastModifiedDate": SCHEMA.field("modified").type, "ETag": pa.string()}
 _BLOCK: Final = 2 << 20  # bytes of CSV that are read at a time
 _ROWS: Final = 100_000_000  # 9.3 million in 2026
+_SHRUNK: Final = 0.9
+"""An inventory with less than this share of the last one's rows is taken for an accident."""
 _HEAP: Final = 100 * RANGE_IDS
 
 
@@ -147,7 +149,7 @@ def update(files: LocalFiles, mirror: str, connection: Connection, base: str) ->
             if read > _ROWS:
                 raise BadInventory(f"PMC's inventory of {manifest.date} has more than {_ROWS:,} rows")
             heaps.add(_articles(batch))
-    inventory = _write(files, mirror, manifest, read, heaps)
+    inventory = _write(files, mirror, manifest, read, heaps, before.rows if before else 0)
     for name in files.names(folder):
         files.remove(f"{folder}/{name}")
     return inventory
@@ -210,7 +212,9 @@ class _Heaps:
             yield table.filter(last_of_each(keys(table)))
 
 
-def _write(files: LocalFiles, mirror: str, manifest: Manifest, read: int, heaps: _Heaps) -> Inventory:
+def _write(
+    files: LocalFiles, mirror: str, manifest: Manifest, read: int, heaps: _Heaps, before: int
+) -> Inventory:
     ranges: list[int] = []
     rows = 0
     with (
@@ -230,6 +234,12 @@ def _write(files: LocalFiles, mirror: str, manifest: Manifest, read: int, heaps:
             raise BadInventory(
                 f"PMC's inventory of {manifest.date} has {read:,} rows and not one article among them. If "
                 "the bucket's names have changed, corpus/download/pmc_inventory.py is the file to mend."
+            )
+        if rows < _SHRUNK * before:
+            raise BadInventory(
+                f"PMC's inventory of {manifest.date} has {rows:,} articles, and the one in the mirror has "
+                f"{before:,}: what it lacks would be taken out of the mirror. Wait for the next one; if "
+                f"this is right, delete {_path(mirror)} and run again."
             )
         inventory = Inventory(manifest.date, manifest.md5, rows, read - rows, ranges)
         parquet.add_key_value_metadata({"inventory": json.dumps(asdict(inventory))})

@@ -48,7 +48,7 @@ def parse(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
         raise BadMetadata(f"it is of {found.get('pmcid')!r:.100}, version {found.get('version')!r:.100}")
     return {
         "pmid": _whole(found, "pmid"),
-        "doi": _text(found, "doi"),
+        "doi": _doi(found),
         "licence": licence(_text(found, "license_code")),
         "open_access": _flag(found, "is_pmc_openaccess"),
         "manuscript": _flag(found, "is_manuscript"),
@@ -79,6 +79,15 @@ def _text(found: dict[str, Any], name: str) -> str | None:
     if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
         raise BadMetadata(f"{name} is {value!r:.100}, not a line of text")
     return value or None
+
+
+def _doi(found: dict[str, Any]) -> str | None:
+    """The DOI, or None where it cannot be used: an odd character in it is no reason to lose the article."""
+    value = found.get("doi")
+    if value is not None and not isinstance(value, str):
+        raise BadMetadata(f"doi is {value!r:.100}, not a line of text")
+    value = (value or "").strip()
+    return value if value and len(value) <= 2000 and value.isprintable() else None
 
 
 def _flag(found: dict[str, Any], name: str) -> bool:

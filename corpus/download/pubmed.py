@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .listing import PAGE_BYTES, Chosen, Link, NoListing, links, no_listing, select
-from .named import Named
+from .named import Named, Selection
 from .remote import Remote
 from .web import Connection, Gone
 
@@ -103,7 +103,8 @@ def choose(named: Named, baseline: Sequence[File], updates: Sequence[File], read
 
     Raises:
         EmptySelection: there is nothing of what is selected.
-        NoListing: ``since=`` is asked for, and a file has no date in the listing.
+        NoListing: ``since=`` is asked for, and a file has no date in the listing; or all of a baseline is
+            asked for that is still being posted.
     """
     year = max((file.year for file in (updates if named.part == "updates" else baseline)), default=0)
     base = [file for file in baseline if file.year == year]
@@ -116,7 +117,10 @@ def choose(named: Named, baseline: Sequence[File], updates: Sequence[File], read
         files += base
         notices += _other_years(BASELINE, baseline, year)
         notices += _gaps(year, BASELINE, base, 1)
-        notices += _unfinished(year, end, announced)
+        unfinished = _unfinished(year, baseline, max(end, announced))
+        if unfinished and named.selection == Selection():
+            raise NoListing(f"{unfinished[0]} Run again when all of it is there, or select what is")
+        notices += unfinished
     if named.part != "baseline":
         files += later
         notices += _other_years(UPDATES, updates, year)
@@ -140,14 +144,21 @@ def _announced(readme: str, year: int) -> int:
     return int(found[2]) if found and int(found[1]) == year else 0
 
 
-def _unfinished(year: int, end: int, announced: int) -> Iterator[str]:
-    """A notice of a baseline that ends before the file that README.txt gives as its last."""
+def _unfinished(year: int, baseline: Sequence[File], announced: int) -> list[str]:
+    """What to say of a baseline that is not all there: without its end, or beside more files of the last.
+
+    Made into a corpus, it would take the place of all that was known before.
+    """
+    counts = Counter(file.year for file in baseline)
+    end = max((file.number for file in baseline if file.year == year), default=0)
+    before = max((count for other, count in counts.items() if other != year), default=0)
     if announced > end:
-        yield (
-            "The baseline is still being posted: its README.txt says that it goes to "
-            f"{_name(year, announced)}, the listing ends with {_name(year, end)}. "
-            "Run again when all of it is there."
-        )
+        why = f"its README.txt says that it goes to {_name(year, announced)}"
+    elif before > counts[year]:
+        why = f"{before:,} files of another year are still there"
+    else:
+        return []
+    return [f"The baseline is still being posted: the listing ends with {_name(year, end)}, and {why}."]
 
 
 def _other_years(folder: str, files: Iterable[File], year: int) -> Iterator[str]:
@@ -244,7 +255,8 @@ def replaced(names: Iterable[str], chosen: Sequence[Remote]) -> list[str]:
     years = ", ".join(f"pubmed{year:02d}" for year in before)
     return [
         f"The new baseline pubmed{now:02d} replaces {years}: all of it is fetched and processed anew. The "
-        f"mirror's {len(old):,} files of {years} are no longer used; delete them when you like."
+        f"mirror's {len(old):,} files of {years} are no longer used: delete them before its folder is an "
+        "--input."
     ]
 
 

@@ -23,7 +23,7 @@ import urllib3.exceptions
 from .places import LONGEST_PAUSE, Places
 
 _BLOCK_BYTES: Final = 1 << 17
-_TRY_AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_TRY_AGAIN: Final = frozenset({408, 425, 429, *range(500, 600)} - {501, 505})
 _MOVED: Final = frozenset({301, 302, 303, 307, 308})
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(?:(\d{1,18})|\*)", re.ASCII)
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
