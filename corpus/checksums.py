@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import BinaryIO
 
 from .files import LocalFiles
 from .sources import Source
@@ -20,24 +21,29 @@ def md5(files: LocalFiles, work: Workspace, source: Source) -> str:
     seen = work.seen(source.path, source.stamp)
     if files.exists(seen):
         return str(files.read_json(seen)["md5"])
-    digest = hashlib.md5(usedforsecurity=False)
     try:
         with files.open(source.path) as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
+            found = of_file(file)
     except OSError as error:
         raise unreadable(error) from error
     sidecar = f"{source.path}.md5"
     if files.exists(sidecar):
         with files.open(sidecar) as file:
             expected = re.search(rb"\b[0-9a-fA-F]{32}\b", file.read(4096))
-        if expected and expected[0].decode().lower() != digest.hexdigest():
+        if expected and expected[0].decode().lower() != found:
             raise BadFile(
                 "checksum",
-                f"its MD5 is {digest.hexdigest()}, its .md5 file says {expected[0].decode()}; "
-                "download it again",
+                f"its MD5 is {found}, its .md5 file says {expected[0].decode()}; download it again",
             )
-    files.write_json(seen, {"md5": digest.hexdigest(), "path": source.path})
+    files.write_json(seen, {"md5": found, "path": source.path})
+    return found
+
+
+def of_file(file: BinaryIO) -> str:
+    """The MD5 of what is left of an open file, in hexadecimal."""
+    digest = hashlib.md5(usedforsecurity=False)
+    while block := file.read(1 << 20):
+        digest.update(block)
     return digest.hexdigest()
 
 

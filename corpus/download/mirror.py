@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from .. import checksums
 from ..files import Found, LocalFiles
 from ..partial import Partial
 from ..xml_blocks import BadFile
@@ -229,11 +230,8 @@ class Mirror:
         return held
 
     def _md5(self, path: str) -> str:
-        digest = hashlib.md5(usedforsecurity=False)
         with self.files.open(path) as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-        return digest.hexdigest()
+            return checksums.of_file(file)
 
 
 def _still(record: dict[str, Any], found: Found, remote: Remote) -> bool:
