@@ -369,12 +369,13 @@ def test_a_page_in_the_checksums_place_for_ever(
     assert left(mirror) == []
 
 
-def test_a_page_in_a_recent_files_checksums_place_does_not_end_the_look_at_what_is_held(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+@pytest.mark.parametrize("fault", [Html(PAGE), Unavailable(status=403)])
+def test_a_recent_file_without_its_checksum_does_not_end_the_look_at_what_is_held(
+    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote, fault: Fault
 ) -> None:
     recent = just_now(listed)
     mirror.fetch(connection, recent)
-    server.fault(SIDECAR, Html(PAGE))
+    server.fault(SIDECAR, fault)
     assert mirror.held(connection, [recent]) == {}
     assert mirror.fetch(connection, recent).fetched == 0
 

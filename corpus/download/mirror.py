@@ -92,7 +92,7 @@ class Mirror:
             if remote.md5_beside and not _settled(record, remote):
                 try:
                     published = self._published(connection, remote) if connection else None
-                except BadFile:  # a page in its place; `fetch` asks again
+                except (BadFile, Refused):  # a page in its place; `fetch` asks again, and names the file
                     continue
                 if published is None or published != record["md5"]:
                     continue
