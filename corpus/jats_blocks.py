@@ -1,0 +1,299 @@
+"""An article as blocks: a paragraph, list item, caption or footnote each, with its part and its headings.
+
+The order is a reader's: title, abstracts, body, back matter, floats, sub-articles.  Of a section first come its
+own paragraphs, then the captions of its figures and tables, then its subsections.  Everything is here but
+what is no text (references, tables' cells, graphics) and what is said of the article (authors, licence).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from lxml import etree
+
+from .jats_boilerplate import is_boilerplate, opens_as_boilerplate
+from .jats_inline import Pieces, append_one, joined, text_of
+from .sentences import one_line
+
+Headings = tuple[str, ...]
+
+PARTS: Final = (
+    *("title", "abstract", "summary", "other-abstract", "translated-abstract", "body", "caption", "footnote"),
+    *("acknowledgements", "appendix", "glossary", "boilerplate", "sub-article"),
+)
+"""The parts of an article.  ``summary`` is an abstract for other readers, ``other-abstract`` one that only
+teases (graphical, table of contents, highlights); ``sub-article`` all of a review, a reply, a translation."""
+
+
+class Block(NamedTuple):
+    """A paragraph's text in one line, the part of the article that it is in, and its headings, outermost first."""
+
+    part: str
+    headings: Headings
+    text: str
+
+
+def blocks(article: etree._Element, captions_in_place: bool = False, formula: str = "") -> list[Block]:
+    """All blocks of an article (jats_xml.py), in order.
+
+    Args:
+        captions_in_place: captions of figures and tables after everything else instead of after their section.
+        formula: what stands for a displayed formula in its paragraph.
+    """
+    walk = _Walk(captions_in_place, formula)
+    walk.article(article)
+    return walk.blocks
+
+
+_SUMMARIES: Final = frozenset(
+    {
+        *("summary", "synopsis", "author-summary", "executive-summary", "editor-summary", "editors-summary"),
+        *("plain-language-summary", "plain-language", "lay-abstract", "lay-summary", "patient-summary", "longsummary", "short"),
+    }
+)
+_ABSTRACTS: Final = frozenset({"", "abstract", "normal", "structured", "section"})
+_NOTED: Final = frozenset(  # types of footnotes that are not about a person's address
+    {"con", "conflict", "coi-statement", "financial-disclosure", "supported-by", "study-group-members"}
+)
+_LINK: Final = re.compile(r"(?:click here (?:for|to)|\(?[\d.]+ ?[KMG]?B,? \w{2,4}\)?[.]?$)", re.IGNORECASE)
+
+
+class _Walk:
+    """One walk over an article, gathering its blocks."""
+
+    def __init__(self, captions_in_place: bool, formula: str) -> None:
+        self.blocks: list[Block] = []
+        self._captions_in_place, self._formula = captions_in_place, f" {formula} "
+        self._floats: list[tuple[etree._Element, Headings]] = []
+        self._of_tag: dict[object, Callable[[etree._Element, str, Headings], None]] = {
+            "p": self._paragraph,
+            "sec": self._section,
+            "list": self._items,
+            "def-list": self._definitions,
+            "boxed-text": self._section,
+            "fn-group": self._footnotes,
+            "fn": self._footnote,
+            "glossary": self._glossary,
+            "verse-group": self._verses,
+            "speech": self._speech,
+            "app": self._appendix,
+            "ack": self._acknowledgements,
+            "notes": self._section,
+            **dict.fromkeys(("preformat", "code", "verse-line", "attrib"), self._paragraph),
+            **dict.fromkeys(
+                ("fig", "fig-group", "table-wrap", "table-wrap-group", "supplementary-material", "media"),
+                self._float,
+            ),
+            **dict.fromkeys(
+                (
+                    *("title", "subtitle", "label", "ref-list", "sec-meta", "permissions", "disp-formula", "bio"),
+                    *("disp-formula-group", "graphic", "object-id", "alternatives", "table", "array", "tex-math"),
+                    *("chem-struct-wrap", "alt-text", "long-desc", "alt-title", "caption", "kwd-group", "subj-group"),
+                    *("related-article", "related-object", "mixed-citation", "element-citation", "nlm-citation"),
+                ),
+                self._nothing,
+            ),
+        }
+
+    # The article
+
+    def article(self, article: etree._Element) -> None:
+        """Gather the blocks of an article or a sub-article."""
+        meta = article.find("front/article-meta")
+        if meta is None:
+            meta = article.find("front-stub")
+        if meta is not None:
+            self._front(meta)
+        for name in ("body", "back"):
+            holder = article.find(name)
+            if holder is not None:
+                self._inside(holder, "body", ())
+                self._captions()
+        for notes in meta.iterfind("author-notes") if meta is not None else ():
+            self._footnotes(notes, "footnote", ())
+        for group in article.iterfind("floats-group"):
+            self._inside(group, "caption", ())
+        self._captions(end=True)
+        for name in ("sub-article", "response"):
+            for other in article.iterfind(name):
+                self._sub_article(other)
+
+    def _front(self, meta: etree._Element) -> None:
+        if (title := title_of(meta)):
+            self._add("title", (), title)
+        main = False
+        for abstract in meta.iterfind("abstract"):
+            kind = (abstract.get("abstract-type") or "").lower()
+            part = "summary" if kind in _SUMMARIES else "other-abstract"
+            if kind in _ABSTRACTS:
+                part, main = ("other-abstract" if main else "abstract"), True
+            self._titled(abstract, part, (), "Abstract" if part == "abstract" else kind.replace("-", " ").capitalize())
+        for abstract in meta.iterfind("trans-abstract"):
+            self._titled(abstract, "translated-abstract", (), "Abstract")
+
+    def _sub_article(self, article: etree._Element) -> None:
+        walk = _Walk(self._captions_in_place, self._formula.strip())
+        walk.article(article)
+        meta = article.find("front-stub")
+        title = title_of(article.find("front/article-meta") if meta is None else meta)
+        above = (title,) if title else ()
+        self.blocks += [Block("sub-article", above + block.headings, block.text) for block in walk.blocks]
+
+    # Sections and what is in them
+
+    def _add(self, part: str, headings: Headings, text: str) -> None:
+        if text:
+            self.blocks.append(Block(part, headings, text))
+
+    def _inside(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
+        """What is in a section, a box, a list item ...; what is not known is looked into."""
+        for child in parent:
+            self._of_tag.get(child.tag, self._inside)(child, part, headings)
+
+    def _nothing(self, element: etree._Element, part: str, headings: Headings) -> None:
+        """No text of the article's."""
+
+    def _section(self, section: etree._Element, part: str, headings: Headings) -> None:
+        self._captions()  # of what stands before it
+        title = _title(section)
+        kinds = section.get("sec-type"), section.get("notes-type")
+        if part not in ("abstract", "caption") and is_boilerplate(title, kinds):
+            part = "boilerplate"
+        self._titled(section, part, headings, "")
+
+    def _titled(self, section: etree._Element, part: str, headings: Headings, default: str) -> None:
+        """A section under its title, or under ``default`` if it has none."""
+        title = _title(section) or default
+        self._inside(section, part, (*headings, title) if title else headings)
+        self._captions()
+
+    def _acknowledgements(self, ack: etree._Element, part: str, headings: Headings) -> None:
+        titled_inside = any(_title(section) for section in ack.iterchildren("sec"))
+        self._titled(ack, "acknowledgements", headings, "" if titled_inside else "Acknowledgements")
+
+    def _appendix(self, app: etree._Element, part: str, headings: Headings) -> None:
+        self._titled(app, "appendix", headings, text_of(label) if (label := app.find("label")) is not None else "Appendix")
+
+    def _glossary(self, glossary: etree._Element, part: str, headings: Headings) -> None:
+        self._titled(glossary, "glossary", headings, "Abbreviations")
+
+    def _items(self, items: etree._Element, part: str, headings: Headings) -> None:
+        for item in items.iterchildren("list-item", "title"):
+            if item.tag == "title":
+                self._add(part, headings, text_of(item))
+            else:
+                self._inside(item, part, headings)
+
+    def _definitions(self, definitions: etree._Element, part: str, headings: Headings) -> None:
+        for child in definitions:
+            if child.tag == "def-item":
+                term = "".join(map(text_of, child.iterchildren("term")))
+                meaning = " ".join(text_of(p) for of in child.iterchildren("def") for p in of.iterchildren("p"))
+                self._add(part, headings, f"{term}: {meaning}" if term and meaning else term or meaning)
+            elif child.tag == "def-list":
+                self._definitions(child, part, headings)
+
+    def _verses(self, verses: etree._Element, part: str, headings: Headings) -> None:
+        self._add(part, headings, " ".join(text_of(line) for line in verses.iter("verse-line")))
+
+    def _speech(self, speech: etree._Element, part: str, headings: Headings) -> None:
+        said = " ".join(text_of(p) for p in speech.iterchildren("p"))
+        self._add(part, headings, ": ".join([*map(text_of, speech.iterchildren("speaker")), said]))
+
+    def _paragraph(self, paragraph: etree._Element, part: str, headings: Headings) -> None:
+        """A paragraph: one block, or more where lists and the like stand inside it."""
+        if not len(paragraph):
+            self._add(part, headings, one_line(paragraph.text or ""))
+            return
+        pieces: Pieces = [paragraph.text or ""]
+        footnotes = []
+        for child in paragraph:
+            special = self._of_tag.get(child.tag)
+            if special is None:
+                append_one(child, pieces)
+            elif child.tag == "fn":
+                footnotes.append(child)
+            elif special == self._nothing:
+                pieces.append(self._formula if child.tag in _DISPLAYED else " ")
+            elif special == self._float:
+                self._floats.append((child, headings))
+            else:
+                self._add(part, headings, joined(pieces))
+                pieces = []
+                special(child, part, headings)
+            if child.tail:
+                pieces.append(child.tail)
+        self._add(part, headings, joined(pieces))
+        for footnote in footnotes:
+            self._footnote(footnote, part, headings)
+        if self._captions_in_place:
+            self._captions()
+
+    # Figures, tables, footnotes
+
+    def _float(self, element: etree._Element, part: str, headings: Headings) -> None:
+        if self._captions_in_place:
+            self._caption(element, headings)
+        else:
+            self._floats.append((element, headings))
+
+    def _captions(self, end: bool = False) -> None:
+        """The captions of the floats that have been passed."""
+        if self._floats:
+            floats, self._floats = self._floats, []
+            for element, headings in floats:
+                self._caption(element, headings)
+
+    def _caption(self, element: etree._Element, headings: Headings) -> None:
+        label = element.find("label")
+        if label is not None and (text := text_of(label)):
+            headings = (*headings, text)
+        begun = len(self.blocks)
+        for child in element:
+            if child.tag == "caption":
+                self._add("caption", headings, _title(child))
+                self._inside(child, "caption", headings)
+            elif child.tag == "p":
+                self._paragraph(child, "caption", headings)
+            elif child.tag == "table-wrap-foot":
+                self._inside(child, "caption", headings)
+            elif self._of_tag.get(child.tag) == self._float:
+                self._caption(child, headings)
+        if element.tag in ("supplementary-material", "media"):
+            self.blocks[begun:] = [block for block in self.blocks[begun:] if not _LINK.match(block.text)]
+
+    def _footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
+        title = _title(group) or ("" if part == "caption" else "Footnotes")
+        for child in group:
+            if child.tag == "p":
+                self._paragraph(child, part, headings)
+            elif child.tag == "fn" and (group.tag == "fn-group" or (child.get("fn-type") or "").lower() in _NOTED):
+                self._footnote(child, part, (*headings, title) if title else headings)
+
+    def _footnote(self, footnote: etree._Element, part: str, headings: Headings) -> None:
+        begun = len(self.blocks)
+        part = part if part == "caption" else "footnote"
+        self._inside(footnote, part, headings)
+        of_it = self.blocks[begun:]
+        if part == "footnote" and of_it:
+            if is_boilerplate("", (footnote.get("fn-type"),)) or opens_as_boilerplate(of_it[0].text):
+                self.blocks[begun:] = [block._replace(part="boilerplate") for block in of_it]
+
+
+_DISPLAYED: Final = ("disp-formula", "disp-formula-group")
+
+
+def title_of(meta: etree._Element | None) -> str:
+    """The title, with its subtitle after a colon, of an ``article-meta`` or ``front-stub``."""
+    group = meta.find("title-group") if meta is not None else None
+    if group is None:
+        return ""
+    found = [text_of(part) for part in group.iterchildren("article-title", "subtitle")]
+    return ": ".join(text for text in found if text)
+
+
+def _title(section: etree._Element) -> str:
+    title = section.find("title")
+    return "" if title is None else text_of(title)

@@ -1,0 +1,76 @@
+"""Take numeric citations out of running text so that nobody sees where they were.
+
+``found worldwide.<sup>1,2</sup> People`` becomes "found worldwide. People": with the numbers go their brackets,
+what separates them, and the blank before them.  jats_inline.py puts a mark where each citation stood; here
+the marked text is closed up.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MARK: Final = "\x02"
+"""Stands where a citation is to vanish: a control character, which no XML can hold."""
+
+_DASHES: Final = "‐‑‒–—―−-"
+_NUMBER: Final = r"[Ss]?(?:\d{1,3}|1[0-4]\d\d)[a-z]?"
+_NUMERIC = re.compile(
+    rf"(?:refs?\.?|references?)?[\s\[(]*(?:{_NUMBER}|[*†‡§¶#])?(?:[\s,;{_DASHES}]+{_NUMBER})*[\s\])]*[.,;]?",
+    re.IGNORECASE,
+)
+
+
+def is_numeric(text: str) -> bool:
+    """Is a reference only numbers, as in ``[12]``, ``3–5``, ``S7``, or nothing?  A year is not."""
+    return _NUMERIC.fullmatch(text) is not None
+
+
+def only_citations(text: str) -> bool:
+    """Is a text with a mark in it nothing but citations, as in ``<sup>M,5–M</sup>``?"""
+    return _ONLY.fullmatch(text) is not None
+
+
+_BETWEEN: Final = rf"(?:[\s,;/&{_DASHES}]|\s(?:and|or|to)\s)*"
+_RUN = re.compile(rf"\s*{MARK}(?:{_BETWEEN}{MARK})*\s*")
+_ONLY = re.compile(rf"(?:[\d\s,;{MARK}{_DASHES}]|\b(?:and|to)\b)*")
+_BRACKET = re.compile(rf"[(\[][^()\[\]{MARK}]*{MARK}[^()\[\]]*[)\]]")
+_WORD = re.compile(r"[^\W_]+")
+_LOOSE = re.compile(r"^(?:\s*[,;:])+\s*|(?:\s*[,;:])+\s*$")
+
+
+def without(text: str) -> str:
+    """The text without its marks and the brackets that they leave empty."""
+    while _BRACKET.search(text):  # again for brackets within brackets
+        text = _BRACKET.sub(_without_bracket, text)
+    return _closed_up(text)
+
+
+def _without_bracket(bracket: re.Match[str]) -> str:
+    """What becomes of a bracket with citations in it: a mark if it says nothing else."""
+    inside = bracket[0][1:-1]
+    if only_citations(inside) or not _WORD.search(inside):
+        return MARK
+    return f"{bracket[0][0]}{_LOOSE.sub('', _closed_up(inside))}{bracket[0][-1]}"
+
+
+def _closed_up(text: str) -> str:
+    parts: list[str] = []
+    at = 0
+    for run in _RUN.finditer(text):
+        before, after = text[at : run.start()], text[run.end() : run.end() + 1]
+        left = before[-1:]
+        if not after or after in ".,;:!?)]}”’\"'":
+            # "as shown, [5]." loses its comma, "Miller et al. [5]." has its full stop already
+            if (left in (",", ";", ":") and after in (".", ",", ";", ":", "")) or left == after == ".":
+                before = before[:-1]
+            gap = ""
+        elif not left or left in "([{“‘":
+            gap = ""
+        elif run[0][:1].isspace() or run[0][-1:].isspace():
+            gap = " "
+        else:
+            gap = " " if (left.isalnum() or left in ".,;:!?)]") and (after.isalnum() or after in "([") else ""
+        parts += [before, gap]
+        at = run.end()
+    return "".join([*parts, text[at:]])

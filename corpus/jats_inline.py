@@ -1,0 +1,142 @@
+"""The text of a title or a paragraph: inline elements joined as written, numeric citations gone.
+
+``<sub>``, ``<italic>``, ``<named-content>`` and all that only looks different join without a blank more or
+less.  What a reader's eye skips is skipped: numbers of references and footnotes, graphics, LaTeX.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from lxml import etree
+
+from . import jats_citations, mathml
+from .jats_citations import MARK
+from .jats_xml import MATHML
+from .sentences import one_line
+
+Pieces = list[str]
+
+_REFERENCE: Final = frozenset({"bibr", "ref"})
+_FOOTNOTE: Final = frozenset({"fn", "table-fn", "author-notes", "aff", "corresp"})
+_LONGEST_FOOTNOTE: Final = 3  # characters of a footnote's number or symbol
+_ENDS_IN_NUMBER = re.compile(r"\s*[\[(]\d[\d,;–-]*[\])]$")
+_INDENT = re.compile(r"\s*\n[ \t]+$")
+_COUNTED = re.compile(r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*$", re.I)
+
+
+def text_of(element: etree._Element) -> str:
+    """The element's text in one line."""
+    if not len(element):
+        return one_line(element.text or "")
+    pieces: Pieces = []
+    append(element, pieces)
+    return joined(pieces)
+
+
+def joined(pieces: Pieces) -> str:
+    """What :func:`append` has given, in one line, closed up where citations stood."""
+    text = "".join(pieces)
+    if MARK in text:
+        text = jats_citations.without(text)
+    return one_line(text)
+
+
+def append(element: etree._Element, pieces: Pieces) -> None:
+    """Append the text inside an element, with a mark for each citation that is to vanish."""
+    if element.text:
+        pieces.append(element.text)
+    for child in element:
+        append_one(child, pieces)
+        if child.tail:
+            pieces.append(child.tail)
+
+
+def append_one(element: etree._Element, pieces: Pieces) -> None:
+    """Append the text of an inline element."""
+    special = _SPECIAL.get(element.tag)
+    if special:
+        special(element, pieces)
+    else:
+        append(element, pieces)
+
+
+def _nothing(_: etree._Element, pieces: Pieces) -> None:
+    """No text: the element is left out, what follows it is not."""
+
+
+def _blank(_: etree._Element, pieces: Pieces) -> None:
+    pieces.append(" ")
+
+
+def _xref(xref: etree._Element, pieces: Pieces) -> None:
+    kind = xref.get("ref-type")
+    inside: Pieces = []
+    append(xref, inside)
+    text = "".join(inside)
+    if kind in _REFERENCE or not kind:
+        if jats_citations.is_numeric(text.replace(MARK, "")):
+            if kind or not (pieces and _COUNTED.search(pieces[-1])):
+                text = MARK
+        elif kind:
+            text = _ENDS_IN_NUMBER.sub(MARK, text)
+    elif kind in _FOOTNOTE and len(text) <= _LONGEST_FOOTNOTE and pieces and not pieces[-1][-1:].isspace():
+        text = MARK
+    pieces.append(text)
+
+
+def _superscript(element: etree._Element, pieces: Pieces) -> None:
+    inside: Pieces = []
+    append(element, inside)
+    text = "".join(inside)
+    if not (text.isdigit() and (element.tail or "")[:1].isupper()):  # of <sup>14</sup>C the blank before is meant
+        _unindent(pieces)
+    pieces.append(MARK if MARK in text and jats_citations.only_citations(text) else text)
+
+
+def _subscript(element: etree._Element, pieces: Pieces) -> None:
+    _unindent(pieces)
+    append(element, pieces)
+
+
+def _unindent(pieces: Pieces) -> None:
+    """Take back a line break that only indents the XML: scripts stand at what comes before them."""
+    if pieces and pieces[-1][-1:].isspace():
+        pieces[-1] = _INDENT.sub("", pieces[-1])
+
+
+def _formula(element: etree._Element, pieces: Pieces) -> None:
+    """A formula as MathML if it is there, else as what is left without LaTeX and graphics."""
+    math = element.find(f".//{MATHML}math")
+    if math is None:
+        append(element, pieces)
+    else:
+        pieces.append(mathml.text(math))
+
+
+def _math(element: etree._Element, pieces: Pieces) -> None:
+    pieces.append(mathml.text(element))
+
+
+_SPECIAL: Final[dict[object, Callable[[etree._Element, Pieces], None]]] = {
+    "xref": _xref,
+    "sup": _superscript,
+    "sub": _subscript,
+    "break": _blank,
+    "inline-formula": _formula,
+    f"{MATHML}math": _math,
+    "math": _math,
+    **dict.fromkeys(
+        (
+            *("tex-math", "graphic", "inline-graphic", "media", "inline-media", "object-id", "private-char"),
+            *("inline-supplementary-material", "supplementary-material", "index-term", "fn", "table", "array"),
+            *("mixed-citation", "element-citation", "nlm-citation", "citation", "citation-alternatives"),
+            *("ref-list", "related-article", "related-object", "alt-text", "long-desc", "processing-meta"),
+            *("contrib-group", "permissions", "label-alternatives"),
+        ),
+        _nothing,
+    ),
+}
+"""Elements of which the text is not simply what is in them."""
