@@ -165,14 +165,22 @@ _TEXT_MINING: Final = re.compile(r"\bavailable for text mining\b.*\bfair use\b")
 """PMC's sentence for authors' manuscripts: "This file is available for text mining. It may also be used
 consistent with the principles of fair use under the copyright law." (https://pmc.ncbi.nlm.nih.gov/about/authorms/)"""
 
+_LICENCE_WORD: Final = re.compile(r"creative|(?<![a-z])cc|public|free\sof|text\smining", re.IGNORECASE)
+"""Without one of these in it, a text gives no licence: most copyright statements."""
+
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+(?=[A-Z©(])")
 
 
-@lru_cache(maxsize=1024)
 def of_text(text: str) -> str | None:
     """The licence that a statement in prose gives the article, by its name or its address."""
-    if len(text) > MAX_TEXT:
+    if len(text) > MAX_TEXT or not _LICENCE_WORD.search(text):
         return None
+    return _of_prose(text)
+
+
+@lru_cache(maxsize=1024)
+def _of_prose(text: str) -> str | None:
+    """Remembered, for publishers have few statements."""
     sentences = [_plain(sentence) for sentence in _SENTENCE_END.split(text)]
     whole = " ".join(sentences)
     if _TEXT_MINING.search(whole):
