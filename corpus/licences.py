@@ -113,6 +113,7 @@ _LONG_TERMS: Final = {"attribution": "by", "noncommercial": "nc", "noderiv": "nd
 _FREE_NAME: Final = re.compile("(?:cc|creativecommons)(?:0|zero)|publicdomain(?:dedication|mark)?")
 
 
+@lru_cache(maxsize=1024)
 def of_name(name: str) -> str | None:
     """The licence of a bare name: ``CC BY-NC 4.0``, ``ccbynclicense``, ``creativeCommonsBy``, ``TDM``."""
     letters = re.sub(r"\d\.\d|[^a-z0-9]|licen[cs]e|international|unported|igo", "", name[:100].lower())
