@@ -125,7 +125,11 @@ def _text(element: etree._Element | None) -> str:
 
 def _line(element: etree._Element | None) -> str:
     """All text in an element, in one line."""
-    return "" if element is None else " ".join("".join(element.itertext()).split())
+    return "" if element is None else " ".join(_all_text(element).split())
+
+
+def _all_text(element: etree._Element) -> str:
+    return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
 
 
 # Ids
@@ -150,8 +154,8 @@ def _ids(elements: list[etree._Element]) -> dict[str, list[str]]:
 def _pmcid(ids: dict[str, list[str]]) -> tuple[str | None, int | None]:
     """PMC's id and version.
 
-    PMC writes ``pmcid`` (``PMC123``) and ``pmcid-ver`` (``PMC123.2``); until 2025 it was ``pmc`` (``123``), in
-    OAI ``pmc-uid`` too.  ``pmcaid`` and ``pmcaiid`` are numbers of something else.
+    PMC writes ``pmcid`` (``PMC123``) and ``pmcid-ver`` (``PMC123.2``); until 2025 it was ``pmc`` (``123``),
+    in OAI ``pmc-uid`` too.  ``pmcaid`` and ``pmcaiid`` are numbers of something else.
     """
     found = [
         match
@@ -193,7 +197,7 @@ def _doi(ids: dict[str, list[str]]) -> str | None:
 
 
 def _manuscript(ids: dict[str, list[str]], properties: dict[str, str]) -> bool:
-    """PMC says so in a property, Europe PMC in ``is-manuscript``; older files have only the manuscript's id."""
+    """PMC says so in a property, Europe PMC in ``is-manuscript``; older files have only its id."""
     said = properties.get("pmc-prop-manuscript") or properties.get("is-manuscript")
     return said == "yes" if said else "manuscript" in ids
 
@@ -306,7 +310,7 @@ def _licence(parts: _Parts, properties: dict[str, str]) -> str | None:
     said = {_of_name(properties.get("pmc-license-ref"))}
     for holder in (parts, *map(_parts, parts.get("permissions", []))):
         for statement in holder.get("copyright-statement", []):
-            said.add(licences.of_text("".join(statement.itertext())))
+            said.add(licences.of_text(_all_text(statement)))
         for reference in holder.get(_LICENSE_REF, []):
             said |= _of_reference(reference)
         for license in holder.get("license", []):
@@ -327,7 +331,7 @@ def _of_license(license: etree._Element) -> set[str | None]:
     said = {
         _of_address(license.get(_HREF)),
         _of_name(license.get("license-type")),
-        licences.of_text("".join(license.itertext())),
+        licences.of_text(_all_text(license)),
     }
     for reference in license.iterchildren(_LICENSE_REF):
         said |= _of_reference(reference)
