@@ -8,29 +8,11 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.languages import marc
 
-TWENTY = {
-    **{
-        "bo": "tib",
-        "cs": "cze",
-        "cy": "wel",
-        "de": "ger",
-        "el": "gre",
-        "eu": "baq",
-        "fa": "per",
-        "fr": "fre",
-    },
-    **{
-        "hy": "arm",
-        "is": "ice",
-        "ka": "geo",
-        "mi": "mao",
-        "mk": "mac",
-        "ms": "may",
-        "my": "bur",
-        "nl": "dut",
-    },
-    **{"ro": "rum", "sk": "slo", "sq": "alb", "zh": "chi"},
-}
+_PAIRS = """
+bo:tib cs:cze cy:wel de:ger el:gre eu:baq fa:per fr:fre hy:arm is:ice
+ka:geo mi:mao mk:mac ms:may my:bur nl:dut ro:rum sk:slo sq:alb zh:chi
+"""
+TWENTY = dict(pair.split(":") for pair in _PAIRS.split())
 
 
 @pytest.mark.parametrize(
