@@ -68,11 +68,11 @@ def _line(element: etree._Element, depth: int, *, tight: bool) -> str:
 
 def _children(element: etree._Element, count: int) -> list[etree._Element]:
     """The first children, and empty ones where there are fewer."""
-    return [*element[:count], *[_EMPTY] * (count - len(element))]
+    return [*list(element)[:count], *[_EMPTY] * (count - len(element))]
 
 
 def _token(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
-    token("".join(element.itertext(etree.Element)) if len(element) else element.text, pieces)
+    token("".join(map(str, element.itertext(etree.Element))) if len(element) else element.text, pieces)
 
 
 def _row(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
@@ -100,14 +100,14 @@ def _selected(element: etree._Element, pieces: list[str], depth: int, tight: boo
 _LENGTH = re.compile(r"\s*(-?(?:[0-9]{1,4}\.?[0-9]{0,20}|\.[0-9]{1,20}))\s*(em|ex|pt|px|mm|cm|in|pc)\s*")
 _EM: Final = {"em": 1, "ex": 0.43, "pt": 0.1, "px": 0.075, "mm": 0.28, "cm": 2.8, "in": 7.2, "pc": 1.2}
 """Ems in a unit, for type of 10 points."""
-_WIDE: Final = frozenset(size + "mathspace" for size in "thin medium thick verythick veryverythick".split())
+_WIDE = re.compile(r"\s*(?:thin|medium|(?:very){0,2}thick)mathspace\s*")
 
 
 def _space(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
     """A blank if it is at least as wide as a thin space, a sixth of an em."""
     width = element.get("width", "")
     length = _LENGTH.fullmatch(width)
-    wide = float(length[1]) * _EM[length[2]] > 0.166 if length else width.strip() in _WIDE
+    wide = float(length[1]) * _EM[length[2]] > 0.166 if length else _WIDE.fullmatch(width)
     if wide or element.get("linebreak") == "newline":
         pieces.append(" ")
 
@@ -158,7 +158,7 @@ def _root(element: etree._Element, pieces: list[str], depth: int, tight: bool) -
         pieces += (radicand if is_factor(radicand) else in_brackets(radicand), f"^(1/{index})", SOFT)
 
 
-_BARE_SCRIPT = re.compile(r"[+−-]?(?:[^\W_][\u0300-\u036f]*)+(?:\.\d+)?")
+_BARE_SCRIPT = re.compile(r"[+−‑-]?\d+(?:\.\d+)?|(?:[^\W\d_][\u0300-\u036f]*)+\d*")
 _WITHOUT_MARK: Final = {"′": "′", "″": "″", "‴": "‴", "'": "′", "''": "″", "°": "°", "∘": "°"}
 
 
@@ -169,12 +169,12 @@ def _script(mark: str, script: str) -> str:
     return mark + (script if len(script) == 1 or _BARE_SCRIPT.fullmatch(script) else in_brackets(script))
 
 
+_SPECIES = re.compile(r"(?=.*[A-Z]).*[A-Za-z]")
 _COUNT = re.compile(r"\d+[a-z]*")
 _CHARGE = re.compile(r"\d?[+−-]|[∙•·]")
-_POWER = re.compile(r"[−-]?\d")
-_UNITS: Final = frozenset(
-    "m cm mm km μm µm nm s min h d day yr g kg mg μg µg L l mL ml mol mmol ha Hz kJ cal".split()
-)
+_SURE_CHARGE = re.compile(r"\d[+−]")
+_POWER = re.compile(r"[−‑-]?\d")
+_UNIT = re.compile("m|cm|mm|km|μm|µm|nm|s|min|h|d|day|yr|g|kg|mg|μg|µg|L|l|mL|ml|mol|mmol|ha|Hz|kJ|cal")
 
 
 def _with_scripts(
@@ -182,24 +182,25 @@ def _with_scripts(
 ) -> None:
     """Add ``x_i^2``, or ``NH4+`` and ``cm−2``: chemistry and units stand as they do in running text.
 
-    They are known by upright letters (or the O of oxygen) with a number below or a charge above, or by
-    the unit's name.  Scripts of nothing at the formula's start belong to the text before the formula.
+    Chemistry is a capital in upright letters (H, N and O in any) with a number below or a charge above.
+    Scripts of nothing at the formula's start belong to the text before the formula.
     """
     core = _line(base, depth, tight=tight)
     if not core and not visible(pieces):
         pieces.append(sub + sup)
         return
-    if core[-1:].isalpha() and (sub[:1].isdecimal() or sup) and (core == "O" or _is_upright(base)):
-        if _COUNT.fullmatch(sub):
-            core, sub = core + sub, ""
-        if not sub and (_CHARGE.fullmatch(sup) or (core in _UNITS and _POWER.fullmatch(sup))):
-            core, sup = core + sup, ""
-        if not sub and not sup:
-            pieces.append(core)
-            return
-    elif not core and not sub and _CHARGE.fullmatch(sup):
+    if not core and not sub and _CHARGE.fullmatch(sup):
         pieces.append(GLUE + sup)
         return
+    joined = core
+    if _COUNT.fullmatch(sub) and _is_species(core, sub, base):
+        joined, sub = joined + sub, ""
+    if not sub and (_is_charge_or_power(core, sup, base) or (joined != core and _CHARGE.fullmatch(sup))):
+        joined, sup = joined + sup, ""
+    if joined != core and not sub and not sup:
+        pieces.append(joined)
+        return
+    core = joined
     if is_compound(core) and not core.replace(" ", "").isalpha():
         core = in_brackets(core)
     around = " " if core in BIG else SOFT
@@ -213,13 +214,28 @@ def _with_scripts(
     pieces.append(around)
 
 
+def _is_species(core: str, sub: str, base: etree._Element) -> bool:
+    if core in ("H", "N", "O"):
+        return sub[0] not in "01" or _is_upright(base)
+    return _SPECIES.fullmatch(core) is not None and _is_upright(base)
+
+
+def _is_charge_or_power(core: str, sup: str, base: etree._Element) -> bool:
+    if _SURE_CHARGE.fullmatch(sup) and core[-1:].isalpha():  # no formula has x^{2+}: Fe2+, spelled in italics
+        return True
+    if _CHARGE.fullmatch(sup) and _SPECIES.fullmatch(core):
+        return core in ("H", "N", "O") or _is_upright(base)
+    return bool(_UNIT.fullmatch(core) and _POWER.fullmatch(sup)) and _is_upright(base)
+
+
 _TEXT: Final = ("mtext", _NAMESPACE + "mtext")
 
 
 def _is_upright(base: etree._Element) -> bool:
     """Whether all its letters are upright: as text, by their variant, or as a name of several letters."""
     return all(
-        leaf.tag in _TEXT or leaf.get("mathvariant", "italic" if len(leaf.text or "") == 1 else "normal") == "normal"
+        leaf.tag in _TEXT
+        or leaf.get("mathvariant", "italic" if len(leaf.text or "") == 1 else "normal") == "normal"
         for leaf in base.iter(etree.Element)
         if not len(leaf)
     )
@@ -243,14 +259,17 @@ def _sub_sup(element: etree._Element, pieces: list[str], depth: int, tight: bool
 
 def _both_sides(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
     """Scripts before and after the base: ``14C``; with both before it, ``14_6C``."""
-    after = [_line(child, depth, tight=True) for child in element[1:] if child.tag not in _PRESCRIPTS]
-    marks = [index for index, child in enumerate(element[1:]) if child.tag in _PRESCRIPTS]
-    before = after[marks[0] :] if marks else []
-    del after[len(after) - len(before) :]
+    base, *others = _children(element, max(1, len(element)))
+    after: list[str] = []
+    before: list[str] = []
+    side = after
+    for child in others:
+        if child.tag in _PRESCRIPTS:
+            side = before
+        else:
+            side.append(_line(child, depth, tight=True))
     inside: list[str] = []
-    _with_scripts(
-        _children(element, 1)[0], "".join(after[::2]), "".join(after[1::2]), inside, depth, tight
-    )
+    _with_scripts(base, "".join(after[::2]), "".join(after[1::2]), inside, depth, tight)
     above_and_below = filter(None, ("".join(before[1::2]), "".join(before[::2])))
     pieces.append("_".join(above_and_below) + line(inside, tight=tight))
 
@@ -319,7 +338,7 @@ def _table(element: etree._Element, pieces: list[str], depth: int, tight: bool) 
     A table with nothing before it is no matrix but the layout of long formulas: its cells are one
     formula, its rows are joined by a semicolon where the next does not go on from the last.
     """
-    rows = [(row[1:] if row.tag in _LABELED else list(row)) for row in element]
+    rows = [(list(row)[1:] if row.tag in _LABELED else list(row) or [row]) for row in element]
     if not visible(pieces):
         for row in rows:
             inside: list[str] = []
@@ -332,7 +351,7 @@ def _table(element: etree._Element, pieces: list[str], depth: int, tight: bool) 
         return
     lines = [[_line(cell, depth, tight=tight) for cell in row] for row in rows]
     matrix = "; ".join(", ".join(cell.rstrip(",;") for cell in row if cell) for row in lines)
-    pieces.append(matrix if opens(pieces) else f"[{matrix}]")
+    pieces.append(matrix if opens(pieces) or not matrix else f"[{matrix}]")
 
 
 _LABELED: Final = ("mlabeledtr", _NAMESPACE + "mlabeledtr")

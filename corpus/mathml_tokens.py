@@ -18,15 +18,16 @@ It is Unicode's invisible function application, which asks for the same."""
 GLUE: Final = "\u2060"
 """Begins a piece that is written without a blank after the one before it, as ``_`` and ``^`` do."""
 
-FUNCTIONS: Final = frozenset(
-    "arg cos cosh cot cov cosec csc deg det diag dim div erf exp gcd inf ker lg lim ln log max min mod rank "
-    "sec sgn sign sin sinh sup tan tanh tr var arccos arcsin arctan argmax argmin Cov Pr Var".split()
+_FUNCTIONS: Final = (
+    "arg cos cosh cosec cot cov csc deg det diag dim div erf exp gcd inf ker lg lim ln log max min mod "
+    "rank sec sgn sign sin sinh sup tan tanh tr var arccos arcsin arctan argmax argmin Cov Pr Var"
 )
+FUNCTIONS: Final = frozenset(_FUNCTIONS.split())
 BIG: Final = frozenset("∑∏∐∫∬∭∮⋃⋂⨁⨂")
 
 _WORD = 0  # and anything else that is not below
 _BLANK, _SOFT, _NOTHING, _OPEN, _CLOSE, _BAR, _RELATION, _BINARY, _SIGN, _TIGHT, _SEPARATOR = range(1, 12)
-_START, _PREFIX = 12, 13
+_START, _PREFIX, _BIG = 12, 13, 14
 
 _KINDS: Final = {
     **dict.fromkeys(["", "\u2062", "\u200b", "\u2060", "\ufeff"], _NOTHING),
@@ -39,11 +40,13 @@ _KINDS: Final = {
     **dict.fromkeys([":=", "==", "<=", ">=", "<<", ">>", "~", "->", "<-", "!="], _RELATION),
     **dict.fromkeys("×∗*⁎÷∩∪∖∧∨⊕⊗⊙", _BINARY),
     **dict.fromkeys("+−-–±∓", _SIGN),
+    **dict.fromkeys(BIG | FUNCTIONS, _BIG),
     **dict.fromkeys("/∕⁄·⋅∙∘^_‐‑", _TIGHT),
     **dict.fromkeys(",;\u2063", _SEPARATOR),  # 2063: invisible comma
 }
 _GLUED: Final = "_^" + GLUE
 _NO_OPERAND: Final = frozenset((_START, _OPEN, _RELATION, _BINARY, _SIGN, _TIGHT, _SEPARATOR, _PREFIX))
+_TILDES: Final = ("~", "∼")
 _UNSEEN: Final = frozenset((_BLANK, _SOFT, _NOTHING))
 _SPACED: Final = frozenset((_RELATION, _BINARY, _SIGN))
 _ENDS: Final = frozenset((_CLOSE, _SEPARATOR, _RELATION))
@@ -95,16 +98,16 @@ def line(pieces: Sequence[str], *, tight: bool) -> str:
             continue
         if piece[0] in _GLUED and len(piece) > 1:  # a script is part of what stands before it
             written.append(piece.removeprefix(GLUE))
-            if before not in _SPACED:
+            if before not in _SPACED and before != _BIG:
                 before, last = _WORD, piece
             gap = False
             continue
         if kind == _BAR:
-            if before in _NO_OPERAND:
+            if before in _NO_OPERAND or before == _BIG:
                 kind, bars = _OPEN, bars + 1
             else:
                 kind, bars = (_CLOSE, bars - 1) if bars else (_TIGHT, 0)
-        elif kind == _SIGN and before in _NO_OPERAND:
+        elif (kind == _SIGN or piece in _TILDES) and before in _NO_OPERAND:
             kind = _PREFIX
         elif kind in (_SIGN, _BINARY) and _is_last(pieces, index):
             kind = _CLOSE  # the charge of Na+, the star of y*
@@ -133,12 +136,14 @@ def _blank(before: int, kind: int, last: str, piece: str, gap: bool, soft: bool,
         return False
     if gap:
         return True
-    if tight or kind != _WORD:
+    if tight or kind not in (_WORD, _BIG):
         return False
     starts = piece[0].isalnum()
     if soft:
         return starts or piece[0] in "√∛∜∂∇"
     # A word beside a number or another word; single letters are factors, or a word that was spelled.
+    if before == _CLOSE and len(piece) > 1:
+        return piece.isalpha() and last in ")]}"
     if before != _WORD or not starts:
         return False
     if len(piece) > 1 and piece.isalpha():
@@ -187,13 +192,13 @@ def is_compound(text: str) -> bool:
 
 
 _FACTOR = re.compile(
-    r"(?:\d+(?:\.\d+)?%?|[^\W\d_][\u0300-\u036f\u20d0-\u20ff]*[^\W_]*|[√∛∜]?\([^()]*\)|√[^\W_]+)"
+    r"(?:\d+(?:\.\d+)?%?|[∂∇]?[^\W\d_][\u0300-\u036f\u20d0-\u20ff]*[^\W_]*|[√∛∜]?\([^()]*\)|√[^\W_]+)"
     r"(?:[_^](?:\([^()]*\)|[+−-]?[^\W_]+|[^\w(]))*[′″]*"
 )
 
 
 def is_factor(text: str) -> bool:
-    """Whether it is one number, one word or one bracket, with scripts: all else needs brackets after ``/``."""
+    """Whether it is a number, a word or a bracket, with scripts: all else needs brackets after ``/``."""
     return _FACTOR.fullmatch(text) is not None
 
 
