@@ -4,22 +4,20 @@ JATS articles hold most of their formulas as presentation MathML (<https://www.w
 chapter 3), which says what stands where and little of what it means.  A model that reads articles
 should meet the same formula in the same letters, however its publisher has marked it up.  So white
 space comes from what the symbols are, not from the source; words, numbers and symbols stay as they are.
-mathml_tokens.py knows the symbols and the white space between them, this file the elements.
+mathml_tokens.py knows the symbols and the white space between them, mathml_scripts.py what is above and
+below, this file the elements.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
 from typing import Final
 
 from lxml import etree
 
+from .mathml_scripts import ACCENTS, LINES_BELOW, accented, scripted
 from .mathml_tokens import (
-    BIG,
-    FUNCTIONS,
-    GLUE,
     SOFT,
     goes_on,
     in_brackets,
@@ -158,74 +156,14 @@ def _root(element: etree._Element, pieces: list[str], depth: int, tight: bool) -
         pieces += (radicand if is_factor(radicand) else in_brackets(radicand), f"^(1/{index})", SOFT)
 
 
-_BARE_SCRIPT = re.compile(r"[+−‑-]?\d+(?:\.\d+)?|(?:[^\W\d_][\u0300-\u036f]*)+\d*")
-_WITHOUT_MARK: Final = {"′": "′", "″": "″", "‴": "‴", "'": "′", "''": "″", "°": "°", "∘": "°"}
-
-
-def _script(mark: str, script: str) -> str:
-    """``_i``, ``^(i+1)``, and primes and degrees as they are."""
-    if mark == "^" and script in _WITHOUT_MARK:
-        return _WITHOUT_MARK[script]
-    return mark + (script if len(script) == 1 or _BARE_SCRIPT.fullmatch(script) else in_brackets(script))
-
-
-_SPECIES = re.compile(r"(?=.*[A-Z]).*[A-Za-z]")
-_COUNT = re.compile(r"\d+[a-z]*")
-_CHARGE = re.compile(r"\d?[+−-]|[∙•·]")
-_SURE_CHARGE = re.compile(r"\d[+−]")
-_POWER = re.compile(r"[−‑-]?\d")
-_UNIT = re.compile("m|cm|mm|km|μm|µm|nm|s|min|h|d|day|yr|g|kg|mg|μg|µg|L|l|mL|ml|mol|mmol|ha|Hz|kJ|cal")
-
-
 def _with_scripts(
     base: etree._Element, sub: str, sup: str, pieces: list[str], depth: int, tight: bool
 ) -> None:
-    """Add ``x_i^2``, or ``NH4+`` and ``cm−2``: chemistry and units stand as they do in running text.
-
-    Chemistry is a capital in upright letters (H, N and O in any) with a number below or a charge above.
-    Scripts of nothing at the formula's start belong to the text before the formula.
-    """
     core = _line(base, depth, tight=tight)
-    if not core and not visible(pieces):
+    if not core and not visible(pieces):  # they belong to the text before the formula
         pieces.append(sub + sup)
-        return
-    if not core and not sub and _CHARGE.fullmatch(sup):
-        pieces.append(GLUE + sup)
-        return
-    joined = core
-    if _COUNT.fullmatch(sub) and _is_species(core, sub, base):
-        joined, sub = joined + sub, ""
-    if not sub and (_is_charge_or_power(core, sup, base) or (joined != core and _CHARGE.fullmatch(sup))):
-        joined, sup = joined + sup, ""
-    if joined != core and not sub and not sup:
-        pieces.append(joined)
-        return
-    core = joined
-    if is_compound(core) and not core.replace(" ", "").isalpha():
-        core = in_brackets(core)
-    around = " " if core in BIG else SOFT
-    if core in BIG or core in FUNCTIONS:
-        pieces.append(around)
-    pieces.append(core)
-    if sub:
-        pieces.append(_script("_", sub))
-    if sup:
-        pieces.append(_script("^", sup))
-    pieces.append(around)
-
-
-def _is_species(core: str, sub: str, base: etree._Element) -> bool:
-    if core in ("H", "N", "O"):
-        return sub[0] not in "01" or _is_upright(base)
-    return _SPECIES.fullmatch(core) is not None and _is_upright(base)
-
-
-def _is_charge_or_power(core: str, sup: str, base: etree._Element) -> bool:
-    if _SURE_CHARGE.fullmatch(sup) and core[-1:].isalpha():  # no formula has x^{2+}: Fe2+, spelled in italics
-        return True
-    if _CHARGE.fullmatch(sup) and _SPECIES.fullmatch(core):
-        return core in ("H", "N", "O") or _is_upright(base)
-    return bool(_UNIT.fullmatch(core) and _POWER.fullmatch(sup)) and _is_upright(base)
+    else:
+        pieces += scripted(core, sub, sup, lambda: _is_upright(base))
 
 
 _TEXT: Final = ("mtext", _NAMESPACE + "mtext")
@@ -278,44 +216,20 @@ _PRESCRIPTS: Final = ("mprescripts", _NAMESPACE + "mprescripts")
 
 # Accents and limits
 
-_ACCENTS: Final = {
-    **dict.fromkeys("¯‾―_-−–\u0304\u0305", "\u0304"),
-    **dict.fromkeys("^ˆ\u0302", "\u0302"),
-    **dict.fromkeys("~˜∼\u0303", "\u0303"),
-    **dict.fromkeys("˙.·⋅∙\u0307", "\u0307"),
-    **dict.fromkeys(("¨", "..", "\u0308"), "\u0308"),
-    **dict.fromkeys("→⇀\u20d7", "\u20d7"),
-    **dict.fromkeys("˘\u0306", "\u0306"),
-    **dict.fromkeys("ˇ\u030c", "\u030c"),
-    **dict.fromkeys("´\u0301", "\u0301"),
-    **dict.fromkeys("`\u0300", "\u0300"),
-    **dict.fromkeys("˚\u030a", "\u030a"),
-    **dict.fromkeys("⏞⏟︷︸⎴⎵⏜⏝", ""),
-}
-"""What stands over a base, and the combining character that says the same; braces have none."""
-_LINES_BELOW: Final = dict.fromkeys("¯‾―_-−–\u0332", "\u0332") | dict.fromkeys("⏞⏟︷︸⎴⎵⏜⏝", "")
-_LETTER = re.compile(r"[^\W\d_][\u0300-\u036f\u20d0-\u20ff]*(?![^_^])")
-
 
 def _accented(base: etree._Element, mark: str, pieces: list[str], depth: int, tight: bool) -> None:
     """``x̄``, ``x̄_i``; a base of several letters stays as it is."""
     inside: list[str] = []
     _add(base, inside, depth, tight)
-    plain = line(inside, tight=tight)
-    letter = _LETTER.match(plain)
-    if letter and mark:
-        pieces.append(unicodedata.normalize("NFC", letter[0] + mark) + plain[letter.end() :])
-        if letter.end() < len(plain):
-            pieces.append(SOFT)
-    else:
-        pieces += inside
+    with_accent = accented(line(inside, tight=tight), mark)
+    pieces += (with_accent, SOFT if "_" in with_accent else "") if with_accent else inside
 
 
 def _under(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
     base, script = _children(element, 2)
     below = _line(script, depth, tight=True)
-    if below in _LINES_BELOW:
-        _accented(base, _LINES_BELOW[below], pieces, depth, tight)
+    if below in LINES_BELOW:
+        _accented(base, LINES_BELOW[below], pieces, depth, tight)
     else:
         _with_scripts(base, below, "", pieces, depth, tight)
 
@@ -323,8 +237,8 @@ def _under(element: etree._Element, pieces: list[str], depth: int, tight: bool) 
 def _over(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
     base, script = _children(element, 2)
     above = _line(script, depth, tight=True)
-    if above in _ACCENTS:
-        _accented(base, _ACCENTS[above], pieces, depth, tight)
+    if above in ACCENTS:
+        _accented(base, ACCENTS[above], pieces, depth, tight)
     else:
         _with_scripts(base, "", above, pieces, depth, tight)
 

@@ -23,15 +23,8 @@ PARSER = etree.XMLParser(
 TITLE_WORDS = 8
 """A reference's title of fewer words may well be said by chance."""
 
-TITLES = {
-    "article-title",
-    "chapter-title",
-    "part-title",
-    "data-title",
-    "trans-title",
-    "source",
-    "trans-source",
-}
+TITLES = {"article-title", "chapter-title", "part-title", "data-title", "trans-title"}
+BOOKS = {"source", "trans-source"}
 CITATIONS = {"mixed-citation", "element-citation", "nlm-citation", "citation"}
 PEOPLE = {"person-group", "name", "string-name", "collab", "etal"}
 BLOCKS = {
@@ -71,8 +64,8 @@ def tree(xml: bytes) -> Any:
     for node in list(root.iter()):
         if isinstance(node, etree._Entity):
             replace(node, html.unescape(node.text or "") + (node.tail or ""))
-        elif isinstance(node.tag, str):
-            node.tag = etree.QName(node).localname
+        elif "}" in node.tag:
+            node.tag = node.tag.rpartition("}")[2]
     return root
 
 
@@ -125,9 +118,9 @@ def reference_titles(xml: bytes) -> list[str]:
     found = set()
     for references in tree(xml).iter("ref-list"):
         for node in references.iter():
-            if node.tag in TITLES:
+            if node.tag in TITLES | BOOKS:
                 found.add(normal(text_of(node)))
-            elif node.tag in CITATIONS and not any(part.tag in TITLES - {"source"} for part in node.iter()):
+            elif node.tag in CITATIONS and not any(part.tag in TITLES for part in node.iter()):
                 sentences = re.split(r"[.?!]\s+|\n\s*\n", text_of(without(node, PEOPLE)))
                 found.update(map(normal, sentences))
     return sorted(title for title in found if len(title.split()) >= TITLE_WORDS)

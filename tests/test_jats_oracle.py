@@ -28,7 +28,7 @@ REFERENCES = (
     f"<ref><element-citation><article-title>{LONG}</article-title><source>Journal</source></element-citation></ref>"
     f"<ref><mixed-citation>Doe J. <article-title>{OTHER}</article-title>. J Reeds.</mixed-citation></ref>"
     f"<ref-list><ref><citation><source>{NESTED}</source></citation></ref></ref-list>"
-    f"<ref><mixed-citation><name><surname>Roe</surname></name> {FREE}. J Birds. 2001;1:2.</mixed-citation></ref>"
+    f"<ref><mixed-citation><name><surname>Roe</surname></name> {FREE}. J Birds. 2001.</mixed-citation></ref>"
     "<ref><mixed-citation><article-title>Too short to count</article-title></mixed-citation></ref></ref-list>"
 )
 
@@ -48,7 +48,8 @@ def test_titles_of_references_are_found_wherever_they_stand() -> None:
 
 
 def test_titles_are_found_in_any_namespace_and_with_entities() -> None:
-    back = f"<ref-list><ref><citation><article-title>{LONG} &eacute;t&eacute;</article-title></citation></ref></ref-list>"
+    title = f"<article-title>{LONG} &eacute;t&eacute;</article-title>"
+    back = f"<ref-list><ref><citation>{title}</citation></ref></ref-list>"
     xml = article("", back=back, attributes='xmlns="https://jats.nlm.nih.gov/ns/archiving/1.4/"')
     declared = b'<!DOCTYPE article PUBLIC "-//NLM//DTD" "archivearticle.dtd">' + xml
     assert reference_titles(declared) == ["quiet rivers and the slow growth of small northern fish été"]
@@ -64,10 +65,10 @@ def test_a_title_outside_of_reference_lists_is_none_of_a_reference() -> None:
         ("<p>One two.</p><p>two</p>", "one two two"),
         ("<sec><title>Head</title><sec><title>Deeper</title><p>text</p></sec></sec>", "head deeper text"),
         ("<p>H<sub>2</sub>O and <italic>E</italic>. coli</p>", "h2o and e coli"),
-        ('<p>known<xref ref-type="bibr" rid="r1">1</xref>, as in <xref ref-type="fig">Figure 2</xref></p>', "known as in figure 2"),
+        ('<p>known<xref ref-type="bibr">1</xref> <xref ref-type="fig">Fig 2</xref></p>', "known fig 2"),
         ("<p>before<disp-formula><tex-math>x</tex-math></disp-formula>after</p>", "before after"),
         ('<p>a <m:math xmlns:m="http://www.w3.org/1998/Math/MathML"><m:mi>q</m:mi></m:math> b</p>', "a b"),
-        ("<p>list<list><list-item><p>one</p></list-item><list-item><p>two</p></list-item></list>end</p>", "list one two end"),
+        ("<p>a<list><list-item><p>b</p></list-item><list-item>c</list-item></list>d</p>", "a b c d"),
         ("<table-wrap><label>Table 1</label><caption><title>Fish</title><p>seen</p></caption>"
          "<table><tr><td><p>cell</p></td></tr></table></table-wrap>", "fish seen"),
         (f"<p>text</p>{REFERENCES}", "text"),
@@ -82,7 +83,8 @@ def test_prose_is_what_paragraphs_and_titles_of_the_body_say(body: str, expected
 def test_prose_has_the_main_abstract_and_no_other_part() -> None:
     abstract = (
         "<abstract><sec><title>Aim</title><p>fish</p></sec></abstract>"
-        '<abstract abstract-type="graphical"><p>drawing</p></abstract><trans-abstract><p>Fisch</p></trans-abstract>'
+        '<abstract abstract-type="graphical"><p>drawing</p></abstract>'
+        "<trans-abstract><p>Fisch</p></trans-abstract>"
     )
     xml = article("<p>body</p>", abstract=abstract, back="<ack><p>thanks</p></ack>")
     xml = xml.replace(b"</article>", b"<sub-article><body><p>review</p></body></sub-article></article>")
