@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from bioshards.corpus.download import europepmc, pmc_bucket, pubmed
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.pmc_selection import DEFAULT_LICENCES, DEFAULT_SETS, LICENCES, SETS, Articles
+from bioshards.corpus.download.pmc_selection import DEFAULT_SETS, SETS, Articles
+from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 from bioshards.corpus.workspace import Workspace
 
 from .fetching import Fetching, Listed

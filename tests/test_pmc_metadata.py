@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.download import pmc_inventory, pmc_metadata
 from bioshards.corpus.download.pmc_metadata import SCHEMA, Update, Versions
-from bioshards.corpus.download.pmc_record import CODES, UNKNOWN, BadMetadata, licence, parse
+from bioshards.corpus.download.pmc_record import BadMetadata, licence, parse
 from bioshards.corpus.download.web import Answer, Refused, Unreachable
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.licences import LICENCES
 from tests.pmc_bucket import BASE, HTML, TODAY, Article, Bucket, FolderConnection, OneAfterTheOther, arrange
 
 FILES = LocalFiles()
@@ -84,7 +85,7 @@ def test_a_licence_has_one_spelling(code: str | None, spelt: str) -> None:
 @settings(derandomize=True, database=None)
 @given(st.text())
 def test_a_licence_is_known_or_unknown(code: str) -> None:
-    assert licence(code) in (*CODES, UNKNOWN)
+    assert licence(code) in LICENCES
 
 
 def test_the_host_of_the_xml_is_not_looked_at() -> None:

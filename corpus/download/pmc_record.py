@@ -16,13 +16,8 @@ import re
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from ..licences import LICENCES, UNKNOWN
 from .pmc_bucket import article
-
-CODES: Final = ("CC0", "CC-BY", "CC-BY-SA", "CC-BY-ND", "CC-BY-NC", "CC-BY-NC-SA", "CC-BY-NC-ND", "TDM")
-"""The licences that PMC has codes for, in our spelling."""
-
-UNKNOWN: Final = "unknown"
-"""The licence of an article whose metadata has no code, or one that we do not know."""
 
 _MD5: Final = re.compile(r"[0-9a-fA-F]{32}")
 _LICENCE_VERSION: Final = re.compile(r"-\d(\.\d)?(-IGO)?$")
@@ -62,7 +57,7 @@ def licence(code: str | None) -> str:
     """A licence code in one spelling: ``CC BY``, ``cc-by`` and ``CC BY 4.0`` are ``CC-BY``."""
     spelt = "-".join(re.split(r"[\s_-]+", (code or "").strip().upper()))
     spelt = _LICENCE_VERSION.sub("", spelt)
-    return spelt if spelt in CODES else UNKNOWN
+    return spelt if spelt in LICENCES else UNKNOWN
 
 
 def _whole(found: dict[str, Any], name: str) -> int | None:

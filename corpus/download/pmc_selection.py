@@ -23,23 +23,9 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..licences import DEFAULT_LICENCES, LICENCES
 from .pmc_inventory import last_of_each
 from .pmc_metadata import Versions
-
-LICENCES: Final = {
-    "CC0": "no rights reserved: any use",
-    "CC-BY": "any use, with acknowledgement",
-    "CC-BY-SA": "any use, with acknowledgement; adapted text under the same licence",
-    "CC-BY-ND": "any use, with acknowledgement; adapted text may not be passed on",
-    "CC-BY-NC": "not for commercial use",
-    "CC-BY-NC-SA": "not for commercial use; adapted text under the same licence",
-    "CC-BY-NC-ND": "not for commercial use; adapted text may not be passed on",
-    "TDM": "authors' manuscripts: text mining and fair use only",
-    "unknown": "no licence code, or one that is not known here: nothing is permitted that the law does not",
-}
-"""What each licence permits, by the codes of :func:`.pmc_record.licence`."""
-
-DEFAULT_LICENCES: Final = frozenset({"CC0", "CC-BY", "CC-BY-SA"})
 
 SETS: Final = ("open-access", "manuscripts", "ocr")
 """PMC's data sets: the Open Access Subset, authors' manuscripts, and articles read from scanned pages."""
@@ -59,7 +45,7 @@ class Articles:
     """Which articles are asked for.
 
     Attributes:
-        licences: of :data:`LICENCES`.
+        licences: of :data:`..licences.LICENCES`.
         sets: of :data:`SETS`; an article must be in one of them, and one that is in ``ocr`` is used only if
             that is among them: scanned pages are text of another quality.
         drop_retracted: leave out retracted articles.

@@ -1,0 +1,49 @@
+"""Language codes: those of articles, in the spelling of PubMed's records.
+
+PubMed's records name languages by the three letters of the MARC code list
+(https://www.loc.gov/marc/languages/), JATS articles by ``xml:lang``, which has ISO 639-1's two letters
+wherever there are such (https://www.rfc-editor.org/info/bcp47).  A corpus of both has one spelling of each.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_TABLE: Final = """
+aa:aar ab:abk ae:ave af:afr ak:aka am:amh an:arg ar:ara as:asm av:ava ay:aym az:aze ba:bak be:bel
+bg:bul bh:bih bi:bis bm:bam bn:ben bo:tib br:bre bs:bos ca:cat ce:che ch:cha co:cos cr:cre cs:cze
+cu:chu cv:chv cy:wel da:dan de:ger dv:div dz:dzo ee:ewe el:gre en:eng eo:epo es:spa et:est eu:baq
+fa:per ff:ful fi:fin fj:fij fo:fao fr:fre fy:fry ga:gle gd:gla gl:glg gn:grn gu:guj gv:glv ha:hau
+he:heb hi:hin ho:hmo hr:hrv ht:hat hu:hun hy:arm hz:her ia:ina id:ind ie:ile ig:ibo ii:iii ik:ipk
+io:ido is:ice it:ita iu:iku ja:jpn jv:jav ka:geo kg:kon ki:kik kj:kua kk:kaz kl:kal km:khm kn:kan
+ko:kor kr:kau ks:kas ku:kur kv:kom kw:cor ky:kir la:lat lb:ltz lg:lug li:lim ln:lin lo:lao lt:lit
+lu:lub lv:lav mg:mlg mh:mah mi:mao mk:mac ml:mal mn:mon mr:mar ms:may mt:mlt my:bur na:nau nb:nob
+nd:nde ne:nep ng:ndo nl:dut nn:nno no:nor nr:nbl nv:nav ny:nya oc:oci oj:oji om:orm or:ori os:oss
+pa:pan pi:pli pl:pol ps:pus pt:por qu:que rm:roh rn:run ro:rum ru:rus rw:kin sa:san sc:srd sd:snd
+se:sme sg:sag si:sin sk:slo sl:slv sm:smo sn:sna so:som sq:alb sr:srp ss:ssw st:sot su:sun sv:swe
+sw:swa ta:tam te:tel tg:tgk th:tha ti:tir tk:tuk tl:tgl tn:tsn to:ton tr:tur ts:tso tt:tat tw:twi
+ty:tah ug:uig uk:ukr ur:urd uz:uzb ve:ven vi:vie vo:vol wa:wln wo:wol xh:xho yi:yid yo:yor za:zha
+zh:chi zu:zul
+"""
+"""ISO 639-1 to MARC: all 184 two-letter codes of https://www.loc.gov/standards/iso639-2/php/code_list.php.
+
+MARC's codes are ISO 639-2's; where that has two for a language (20 of these), MARC's is the bibliographic
+one: ``ger``, not ``deu``.  ``bh`` (Bihari) has since been withdrawn from ISO 639-1; ``sh`` (Serbo-Croatian),
+withdrawn earlier, never had a code of ISO 639-2 of its own, so it is not here.
+"""
+_MARC: Final = dict(pair.split(":") for pair in _TABLE.split())
+
+_LANGUAGE: Final = re.compile(r"([a-z]{2,3})(?:[-_].*)?", re.DOTALL)
+
+
+def marc(code: str) -> str:
+    """MARC's code of a language: ``en``, ``EN`` and ``en-US`` are ``eng``.
+
+    Codes of three letters stay, without what follows them; what is not known stays, in lower case.
+    """
+    lower = code.strip().lower()
+    language = _LANGUAGE.fullmatch(lower)
+    if language is None:
+        return lower
+    return language[1] if len(language[1]) == 3 else _MARC.get(language[1], lower)

@@ -1,0 +1,218 @@
+"""Licences: their codes, and how addresses, names and prose are read as one.
+
+An article's licence says whether a model may be trained on it and whether its text may be passed on, so a
+restriction that is overlooked is worse than a licence that is not recognised: whatever names NC, ND or SA
+anywhere is never read as CC-BY, and what is not surely a permission has no code at all.
+
+The codes are Creative Commons' names (https://creativecommons.org/share-your-work/cclicenses/), as PMC has
+them (https://pmc.ncbi.nlm.nih.gov/tools/textmining/).  Versions and countries are left out: they permit the
+same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+from urllib.parse import unquote
+
+UNKNOWN: Final = "unknown"
+"""The licence of an article that has none, or one that we do not know."""
+
+LICENCES: Final = {
+    "CC0": "no rights reserved: any use",
+    "CC-BY": "any use, with acknowledgement",
+    "CC-BY-SA": "any use, with acknowledgement; adapted text under the same licence",
+    "CC-BY-ND": "any use, with acknowledgement; adapted text may not be passed on",
+    "CC-BY-NC": "not for commercial use",
+    "CC-BY-NC-SA": "not for commercial use; adapted text under the same licence",
+    "CC-BY-NC-ND": "not for commercial use; adapted text may not be passed on",
+    "TDM": "authors' manuscripts: text mining and fair use only",
+    UNKNOWN: "no licence code, or one that is not known here: nothing is permitted that the law does not",
+}
+"""What each licence permits."""
+
+DEFAULT_LICENCES: Final = frozenset({"CC0", "CC-BY", "CC-BY-SA"})
+"""Licences that permit anybody to train on cleaned, split text and to pass it on, for any purpose."""
+
+MAX_TEXT: Final = 10_000
+"""Characters: a licence statement is some sentences, so what is longer is something else."""
+
+
+def strictest(codes: Iterable[str]) -> str | None:
+    """One code for several statements about the same article: all their restrictions; None without any."""
+    given = set(codes)
+    if len(given) < 2:
+        return next(iter(given), None)
+    if "TDM" in given:
+        return "TDM"
+    return _code({term for code in given - {"CC0"} for term in code.lower().split("-")[1:]})
+
+
+def _code(terms: set[str]) -> str:
+    """Of some of by, nc, nd, sa.  Every licence since version 2 is BY too, and ND makes SA void."""
+    restrictions = [
+        term for term in ("nc", "nd", "sa") if term in terms and not (term == "sa" and "nd" in terms)
+    ]
+    return "-".join(["CC", "BY", *[term.upper() for term in restrictions]])
+
+
+_TERM: Final = re.compile("by|nc|nd|sa")
+_TERMS: Final = re.compile("(?:by|nc|nd|sa)+")
+
+_DEED: Final = re.compile(
+    r"creative-?commons?\s*\.\s*(?:org|net)\s*/+\s*(?:licen[cs]es?|publicdomain)\s*/+\s*(\S*)"
+)
+_DEED_NAME_ENDS: Final = re.compile(r"\d|deed|legalcode|igo|$")
+_FREE_DEED: Final = re.compile(r"(?:zero|mark|cc0|publicdomain)(?![a-z])")
+
+_SHORT_NAME: Final = re.compile(
+    r"(?<![a-z])(?:cc[- (/]*(?:by|nc|nd|sa)|by(?=-(?:nc|nd|sa)))(?:[- /+,.&]*(?:by|nc|nd|sa))*(?![a-z])"
+)
+_CC0: Final = re.compile(r"(?<![a-z])cc[- ]?(?:0(?!\.?\d)|zero)")
+
+
+@lru_cache(maxsize=1024)
+def of_address(url: str) -> str | None:
+    """The licence at an address: Creative Commons' deed or legal code, or a page named ``...ccby...``."""
+    if len(url) > MAX_TEXT:
+        return None
+    plain = _plain(unquote(url))
+    deed = _DEED.search(plain)
+    if deed is not None:
+        return _of_deed(deed[1])
+    named = _SHORT_NAME.search(plain)
+    if named is not None:
+        return _code(set(_TERM.findall(named[0])))
+    return "CC0" if _CC0.search(plain) else None
+
+
+def _of_deed(path: str) -> str | None:
+    """The licence of ``by-nc/4.0/deed.en``: what follows Creative Commons' ``licenses/``."""
+    if _FREE_DEED.match(path):
+        return "CC0"
+    end = _DEED_NAME_ENDS.search(path)
+    name = re.findall("[a-z]+", path[: end.start() if end else None])
+    if not name or not all(map(_TERMS.fullmatch, name)):
+        return None
+    return _code(
+        {
+            term
+            for word in re.findall("[a-z]+", path)
+            if _TERMS.fullmatch(word)
+            for term in _TERM.findall(word)
+        }
+    )
+
+
+_NAME: Final = re.compile(
+    r"(?:cc|creativecommons)((?:by|attribution|noncommercial|noderiv(?:ative)?s?|sharealike|nc|nd|sa)+)"
+)
+_LONG_TERMS: Final = {"attribution": "by", "noncommercial": "nc", "noderiv": "nd", "sharealike": "sa"}
+_FREE_NAME: Final = re.compile("(?:cc|creativecommons)(?:0|zero)|publicdomain(?:dedication|mark)?")
+
+
+@lru_cache(maxsize=1024)
+def of_name(name: str) -> str | None:
+    """The licence of a bare name: ``CC BY-NC 4.0``, ``ccbynclicense``, ``creativeCommonsBy``, ``TDM``."""
+    letters = re.sub(r"\d\.\d|[^a-z0-9]|licen[cs]e|international|unported|igo", "", name[:100].lower())
+    if letters == "tdm":
+        return "TDM"
+    if _FREE_NAME.fullmatch(letters):
+        return "CC0"
+    named = _NAME.fullmatch(letters)
+    if named is None:
+        return None
+    terms = named[1]
+    for long, short in _LONG_TERMS.items():
+        terms = terms.replace(long, short)
+    return _code(set(_TERM.findall(terms)))
+
+
+_LONG_NAME: Final = re.compile(
+    r"creative commons?\W+"
+    r"(?:(?:international|public|open|access|copyright|licen[cs]e[sd]?|cc|by|the|unported|generic|version|v?\d+)\W+){0,8}"
+    r"(?:attribution|non[- ]?com+er|no[nt]?[- ]?deriv|share[- ]?alike|by\W{0,2}(?:licen[cs]e|\d))"
+)
+_RESTRICTIONS: Final = {
+    "nc": re.compile(
+        r"(?<!commercial and )(?<!commercial or )(?<!commercial and/or )(?<!commercial/)"
+        r"\bnon[- ]?com+er\w*\b(?! (?:and|or|and/or) commercial)(?!/commercial)"
+        r"|\b(?:no|n[aã]o|nicht|pas)[- ](?:comercia|kommerz)"
+    ),
+    "nd": re.compile(
+        r"\bno[nt]?[- ]?deriv|\b(?:sin|sem)[- ]?deriva"
+        r"|\b(?:no|without(?: any)?) (?:modification|adaptation|alteration|change)s?\b"
+        r"|\bnot (?:be(?:en)? )?(?:altered|modified|changed|transformed|adapted)\b"
+    ),
+    "sa": re.compile(r"\bshare[- ]?alike|\b(?:same|identical|similar) licen[cs]e|\b(?:same|identical) terms"),
+}
+"""What a restriction is called in prose.  "For commercial and non-commercial use" is none."""
+
+_PUBLIC_DOMAIN: Final = re.compile(
+    r"creative commons(?: licen[cs]e)? zero|\bpublic domain (?:dedication|declaration|mark|waiver|licen[cs]e)"
+    r"|\b(?:in|into|to) the public domain\b(?! in the u)|\bfree of (?:all|known) copyright"
+)
+_NOT_THE_ARTICLE: Final = re.compile(r"\b(?:meta)?data(?:sets?|bases?)?\b|\bgovernment")
+"""Of what sentences about the public domain speak that do not free the article: BMC's "waiver applies to the
+data made available in this article"; works of the US government, which are free in the USA."""
+
+_NOT_GRANTED: Final = re.compile(
+    r"\bnot (?:be )?(?:covered|included|licen[cs]ed|distributed|available|published|released|under)\b"
+    r"|\bnot in the public domain"
+)
+_TEXT_MINING: Final = re.compile(r"\bavailable for text mining\b.*\bfair use\b")
+"""PMC's sentence for authors' manuscripts: "This file is available for text mining. It may also be used
+consistent with the principles of fair use under the copyright law." (https://pmc.ncbi.nlm.nih.gov/about/authorms/)"""
+
+_LICENCE_WORD: Final = re.compile(r"creative|(?<![a-z])cc|public|free\sof|text\smining", re.IGNORECASE)
+"""Without one of these in it, a text gives no licence: most copyright statements."""
+
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+(?=[A-Z©(])")
+
+
+def of_text(text: str) -> str | None:
+    """The licence that a statement in prose gives the article, by its name or its address."""
+    if len(text) > MAX_TEXT or not _LICENCE_WORD.search(text):
+        return None
+    return _of_prose(text)
+
+
+@lru_cache(maxsize=1024)
+def _of_prose(text: str) -> str | None:
+    """Remembered, for publishers have few statements."""
+    sentences = [_plain(sentence) for sentence in _SENTENCE_END.split(text)]
+    whole = " ".join(sentences)
+    if _TEXT_MINING.search(whole):
+        return "TDM"
+    granted = [sentence for sentence in sentences if not _NOT_GRANTED.search(sentence)]
+    restrictions = {term for term, words in _RESTRICTIONS.items() if words.search(whole)}
+    if terms := _terms(" ".join(granted)):
+        return _code(terms | restrictions | _terms(whole))
+    if restrictions or _terms(whole):
+        return None
+    return "CC0" if any(map(_is_freed, granted)) else None
+
+
+def _terms(text: str) -> set[str]:
+    """by, nc, nd, sa: the terms of all Creative Commons licences that are named or linked in a text."""
+    terms = {term for name in _SHORT_NAME.findall(text) for term in _TERM.findall(name)}
+    for deed in _DEED.finditer(text):
+        terms |= set((_of_deed(deed[1]) or "").lower().split("-")[1:])
+    return terms | {"by"} if _LONG_NAME.search(text) else terms
+
+
+def _is_freed(sentence: str) -> bool:
+    """Does it say that the article is in the public domain?"""
+    if _NOT_THE_ARTICLE.search(sentence):
+        return False
+    if _CC0.search(sentence) or _PUBLIC_DOMAIN.search(sentence):
+        return True
+    return any(_of_deed(deed[1]) == "CC0" for deed in _DEED.finditer(sentence))
+
+
+def _plain(text: str) -> str:
+    """In lower case, with single blanks and one sort of hyphen, which nothing surrounds."""
+    text = re.sub(r"[\u00ad\u200b-\u200d\ufeff]", "", text).lower()
+    return re.sub(" ?[-_‐‑‒–—―−] ?", "-", " ".join(text.split()))

@@ -1,0 +1,296 @@
+"""A licence in every spelling, and no restriction that is lost."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bioshards.corpus.licences import (
+    DEFAULT_LICENCES,
+    LICENCES,
+    MAX_TEXT,
+    UNKNOWN,
+    of_address,
+    of_name,
+    of_text,
+    strictest,
+)
+
+VARIANTS = ["by", "by-sa", "by-nd", "by-nc", "by-nc-sa", "by-nc-nd"]
+variants = st.sampled_from(VARIANTS)
+
+
+def code(variant: str) -> str:
+    return f"CC-{variant.upper()}"
+
+
+def test_every_licence_is_explained() -> None:
+    assert {code(variant) for variant in VARIANTS} | {"CC0", "TDM", UNKNOWN} == set(LICENCES)
+    assert set(LICENCES) > DEFAULT_LICENCES
+
+
+# Addresses
+
+
+@given(
+    variants,
+    st.sampled_from(["http://", "https://", "", "http://www.", "//"]),
+    st.sampled_from(
+        ["", "/", "/4.0", "/4.0/", "/3.0/igo/", "/2.0/uk", "/4.0/legalcode", "/4.0/deed.en", "/3.0/deed.de"]
+    ),
+    st.booleans(),
+)
+def test_an_address_of_creative_commons_is_read_in_every_form(
+    variant: str, scheme: str, rest: str, upper: bool
+) -> None:
+    url = f"{scheme}creativecommons.org/licenses/{variant}{rest}"
+    assert of_address(url.upper() if upper else url) == code(variant)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://creativecommons.org/publicdomain/zero/1.0/", "CC0"),
+        ("https://creativecommons.org/publicdomain/mark/1.0/", "CC0"),
+        ("http://creativecommons.org/licenses/publicdomain/", "CC0"),
+        ("http://creativecommons.org/licenses/zero/1.0", "CC0"),
+        ("http://creativecommons.org/license/by/4.0/", "CC-BY"),
+        ("http://creativecommons.org/licences/by/4.0/", "CC-BY"),
+        ("http://creativecommons.org//licenses/by/4.0/", "CC-BY"),
+        ("http://creativecommons.org/licenses/by4.0/", "CC-BY"),
+        ("http://creativecommons.org/licenses/by/legalcode", "CC-BY"),
+        ("http://creativecommons.org/licenses/by-nc-nd4.0", "CC-BY-NC-ND"),
+        ("http://creativecommons.org/licenses/by-ncnd/4.0/", "CC-BY-NC-ND"),
+        ("http://creativecommons.org/licenses/by_nc_sa/4.0/", "CC-BY-NC-SA"),
+        ("http://creativecommons.org/licenses/by–nc–nd/4.0/", "CC-BY-NC-ND"),
+        ("http://creativecommons.org/licenses/by/nc/4.0/", "CC-BY-NC"),
+        ("http://creativecommons.org/licenses/by%2Dnc/4.0/", "CC-BY-NC"),
+        ("http://creativecommons.org/licenses/by/4.0/nc", "CC-BY-NC"),
+        ("http://creativecommons.org/licenses/nc-sa/1.0/", "CC-BY-NC-SA"),
+        ("https://press.example/terms/ccby_termsofuse.html", "CC-BY"),
+        ("https://press.example/terms/choice_ccbyncnd_terms.html", "CC-BY-NC-ND"),
+        ("https://press.example/cc0", "CC0"),
+    ],
+)
+def test_addresses_that_are_spelt_oddly(url: str, expected: str) -> None:
+    assert of_address(url) == expected
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "https://creativecommons.org/",
+        "https://creativecommons.org/licenses/",
+        "https://creativecommons.org/licenses/sampling+/1.0/",
+        "https://creativecommons.org/licenses/nc-sampling+/1.0/",
+        "https://creativecommons.org/licenses/by-devnations/2.0/",
+        "https://creativecommons.org/licenses/by-ncx/4.0/",
+        "https://creativecommons.org/publicdomain/",
+        "https://press.example/open-access",
+        "https://press.example/account/by",
+        "https://creativecommons.org/licenses/by/4.0/" + "x" * MAX_TEXT,
+    ],
+)
+def test_other_addresses_say_nothing(url: str) -> None:
+    assert of_address(url) is None
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("CC BY", "CC-BY"),
+        ("CC BY-NC-ND 4.0", "CC-BY-NC-ND"),
+        ("cc-by-sa", "CC-BY-SA"),
+        ("CC BY 3.0 IGO", "CC-BY"),
+        ("ccbylicense", "CC-BY"),
+        ("ccbynclicense", "CC-BY-NC"),
+        ("ccbyncsalicense", "CC-BY-NC-SA"),
+        ("ccbyncndlicense", "CC-BY-NC-ND"),
+        ("ccbyndlicense", "CC-BY-ND"),
+        ("ccbyigolicense", "CC-BY"),
+        ("cc0license", "CC0"),
+        ("cczerolicense", "CC0"),
+        ("CC0 1.0", "CC0"),
+        ("public-domain", "CC0"),
+        ("creativeCommonsBy", "CC-BY"),
+        ("creative-commons-attribution", "CC-BY"),
+        ("Creative Commons Attribution-NonCommercial-NoDerivs", "CC-BY-NC-ND"),
+        ("TDM", "TDM"),
+        ("open-access", None),
+        ("creative-commons", None),
+        ("OpenAccess", None),
+        ("CC BY-NC-X", None),
+        ("", None),
+    ],
+)
+def test_bare_names(name: str, expected: str | None) -> None:
+    assert of_name(name) == expected
+
+
+# Prose
+
+BY = "This article may be shared under the terms of the Creative Commons Attribution License."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (BY, "CC-BY"),
+        (
+            "Open access, distributed under the Creative\n  Commons Attribution 4.0 International License",
+            "CC-BY",
+        ),
+        ("Free under a Creative Commons License (Attribution 4.0 International).", "CC-BY"),
+        ("Free under the Creative Commons by Attribution (CC-BY) licence.", "CC-BY"),
+        ("Free under the CC BY license", "CC-BY"),
+        ("Re-use permitted under CC BY. Published by Us.", "CC-BY"),
+        ("Free (CCBY).", "CC-BY"),
+        ("Licensed under Creative Commons BY 4.0.", "CC-BY"),
+        ("Free under CC BY-SA 3.0.", "CC-BY-SA"),
+        ("Free under CC BY SA 3.0.", "CC-BY-SA"),
+        ("Free under CC BY SAGE terms.", "CC-BY"),
+        ("Free under CC BY-NC 4.0, see elsewhere.", "CC-BY-NC"),
+        ("Free under CC BY_NC_ND 4.0.", "CC-BY-NC-ND"),
+        ("Free under the CC-BY–NC–ND licence.", "CC-BY-NC-ND"),
+        ("Free under Creative Commons Attribution (BY-NC-ND).", "CC-BY-NC-ND"),
+        ("Under the Creative Commons Attribution Non-Commercial No Derivatives License.", "CC-BY-NC-ND"),
+        ("Under a Creative Commons Attribution-NonCommercial-ShareAlike 4.0 licence.", "CC-BY-NC-SA"),
+        (
+            "Under the Creative Commons Attribution–Noncommercial–Share Alike–No Mirrors licence.",
+            "CC-BY-NC-SA",
+        ),
+        ("Under the Creative Commons Attribution-NoDerivs License.", "CC-BY-ND"),
+        ("Under the Creative Commons Non-Commercial License.", "CC-BY-NC"),
+        ("Under the Creative Commons Attribution License, for non-commerical use.", "CC-BY-NC"),
+        ("Under the Creative Commons Attribution License, if it is not altered in any way.", "CC-BY-ND"),
+        ("Under CC BY, but no modifications or adaptations are made.", "CC-BY-ND"),
+        ("Creative Commons Attribution. New works must carry the same licence.", "CC-BY-SA"),
+        ("CC BY, for commercial and non-commercial purposes.", "CC-BY"),
+        ("CC BY, for non-commercial or commercial purposes.", "CC-BY"),
+        ("CC BY, for any purpose, even commercially, if you say what changes were made.", "CC-BY"),
+        ("Free: http://creativecommons.org/licenses/by/4.0/), which permits reuse.", "CC-BY"),
+        ("Free (http:// creativecommons. org/ licenses/ by-nc/4. 0).", "CC-BY-NC"),
+        (f"{BY} See http://creativecommons.org/licenses/by-nc-sa/4.0/.", "CC-BY-NC-SA"),
+        ("Dedicated by its authors under Creative Commons CC0.", "CC0"),
+        ("This article is in the public domain.", "CC0"),
+        ("Free of all copyright, under the Creative Commons Public Domain Dedication.", "CC0"),
+        ("This work is free of known copyright restrictions.", "CC0"),
+        ("See https://creativecommons.org/publicdomain/zero/1.0/.", "CC0"),
+        (
+            "This file is available for text mining. It may also be used consistent with the principles of "
+            "fair use under the copyright law.",
+            "TDM",
+        ),
+    ],
+)
+def test_prose_that_names_a_licence(text: str, expected: str) -> None:
+    assert of_text(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "© 2019 The Authors. All rights reserved.",
+        "Open access.",
+        "Free for non-commercial use, with proper attribution.",
+        "Under a Creative Commons license; its authors ask for attribution in a footnote of your own.",
+        "The article's Creative Commons license does not extend to images.",
+        "This article is not covered by the CC BY license of this journal.",
+        "The CC0 waiver applies to the data made available in this article.",
+        "All metadata are in the public domain.",
+        "Written by employees of the US Government, it is in the public domain.",
+        "This work is in the public domain in the USA.",
+        "This article is not in the public domain.",
+        "In the public domain, for non-commercial use.",
+        "Copies and redistribution are permitted in all media for any purpose, if this notice is kept.",
+        "Accepted by the University of NC, Chapel Hill.",
+        BY + " And so on." * MAX_TEXT,
+    ],
+)
+def test_prose_that_is_not_surely_a_permission(text: str) -> None:
+    assert of_text(text) is None
+
+
+def test_the_waiver_for_data_does_not_free_the_article() -> None:
+    waiver = (
+        "The Creative Commons Public Domain Dedication waiver "
+        "(http://creativecommons.org/publicdomain/zero/1.0/) applies to the data made available here."
+    )
+    assert of_text(f"{BY} {waiver}") == of_text(f"{waiver} {BY}") == "CC-BY"
+    assert of_text(f"{BY[:-1]}, and {waiver}") == "CC-BY"
+    assert of_text(f"{waiver} Free under CC BY-NC.") == "CC-BY-NC"
+
+
+LONG = {"by": "Attribution", "nc": "NonCommercial", "nd": "NoDerivatives", "sa": "ShareAlike"}
+
+
+@given(
+    variants, st.sampled_from([" ", "-", "–", " - ", "\n"]), st.sampled_from([" ", "-", "- "]), st.booleans()
+)
+def test_no_restriction_is_lost_in_any_spelling(variant: str, join: str, short: str, upper: bool) -> None:
+    terms = variant.split("-")
+    name = f"Creative Commons {join.join(LONG[term] for term in terms)} License"
+    text = f"Free under the {name.upper() if upper else name}."
+    assert of_text(text) == code(variant)
+    assert of_text(f"Free under CC {short.join(terms).upper()} 4.0, in any medium.") == code(variant)
+    assert of_text(f"{BY} Or: {text}") == code(variant)
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_asked(text: str) -> None:
+    for answer in (of_address(text), of_name(text), of_text(text)):
+        assert answer is None or answer in set(LICENCES) - {UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "creative commons 4.0 ",
+        "cc" + "-" * 50,
+        "non",
+        " ",
+        "available for text mining ",
+        "creativecommons.org/",
+    ],
+)
+def test_a_hostile_text_takes_no_time(piece: str) -> None:
+    text = "creative commons " + piece * (MAX_TEXT // len(piece) - 2)
+    start = time.process_time()
+    of_text(text), of_address(text), of_name(text)
+    assert time.process_time() - start < 1
+
+
+# Several statements
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ([], None),
+        (["CC0"], "CC0"),
+        (["CC0", "CC-BY"], "CC-BY"),
+        (["CC-BY", "CC-BY-NC"], "CC-BY-NC"),
+        (["CC-BY-NC", "CC-BY-ND"], "CC-BY-NC-ND"),
+        (["CC-BY-SA", "CC-BY-NC"], "CC-BY-NC-SA"),
+        (["CC-BY-NC-SA", "CC-BY-ND"], "CC-BY-NC-ND"),
+        (["CC-BY", "TDM"], "TDM"),
+    ],
+)
+def test_of_several_statements_all_restrictions_hold(codes: list[str], expected: str | None) -> None:
+    assert strictest(codes) == expected
+
+
+@given(st.lists(st.sampled_from(sorted(set(LICENCES) - {UNKNOWN})), min_size=1))
+def test_more_statements_never_permit_more(codes: list[str]) -> None:
+    found = strictest(codes)
+    assert found in LICENCES
+    assert all(strictest([found, known]) == found for known in codes)
+    assert strictest(reversed(codes)) == found
