@@ -30,7 +30,9 @@ _HOLDERS: Final[Mapping[str, frozenset[str]]] = {
 }
 """Elements that hold articles, or what holds them, with what they hold."""
 _ROOTS: Final = frozenset({"article", "pmc-articleset", "articles", "OAI-PMH"})
-_NOTICES: Final = frozenset({"error", "Reply", "responseDate", "request", "header", "about", "resumptionToken"})
+_NOTICES: Final = frozenset(
+    {"error", "Reply", "responseDate", "request", "header", "about", "resumptionToken"}
+)
 """What servers put beside articles.  efetch answers for an article that it has not, with status 200:
 
     <pmc-articleset><error id="1">The following PMCID is not available: 1</error></pmc-articleset>
@@ -61,10 +63,27 @@ def articles(file: Readable) -> Iterator[bytes]:
     if name not in _ROOTS:
         raise BadFile("wrong-root", f"its root is <{root.name}>, none of {sorted(_ROOTS)}")
     if name == "article":
-        for _, article in xml_records.itself(root, blocks, MAX_ARTICLE_BYTES):
-            yield article
+        yield _alone(root, blocks)
     else:
         yield from _held(root, blocks, {})
+
+
+def _alone(root: Root, blocks: Iterator[bytes]) -> bytes:
+    """The article that is a whole file: it ends where the file does, so its end is not searched for."""
+    parts = [root.text]
+    size = len(root.text)
+    for block in blocks:
+        parts.append(block)
+        size += len(block)
+        if size > MAX_ARTICLE_BYTES:
+            raise BadFile("record-too-long", f"its article is longer than {MAX_ARTICLE_BYTES:,} bytes")
+    text = b"".join(parts).rstrip()
+    close = rb"</" + re.escape(root.name.encode()) + rb"\s*+>"
+    if root.empty and len(text) == root.content or re.fullmatch(close, text[text.rfind(b"<") :]):
+        return text[root.start :]
+    if root.empty or re.search(close, text):
+        raise BadFile("malformed-xml", f"content after the root's end: {text[-60:]!r}")
+    raise BadFile("truncated-xml", f"ends before </{root.name}>: {text[-60:]!r}")
 
 
 def _held(root: Root, blocks: Iterator[bytes], outer: dict[bytes, bytes]) -> Iterator[bytes]:

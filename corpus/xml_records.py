@@ -22,16 +22,17 @@ _ATTRIBUTES = rb"""(?:\s++[^\s=<>"'/]++\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'))*+\s*+""
 START: Final = re.compile(rb"<([A-Za-z_][\w.:-]*+)(" + _ATTRIBUTES + rb")(/?)>")
 """A start tag: its name with its prefix, its attributes, and is it empty?"""
 
+_FIRST = re.compile(rb"\s*+" + START.pattern)
 _DOCTYPE = re.compile(rb"""<!DOCTYPE(?:[^\["'>]|"[^"]*"|'[^']*')*+([\[>])""")
 _PROLOG_BYTES: Final = 1 << 16
 _TAG_BYTES: Final = 1 << 16
 
 
 class Root(NamedTuple):
-    """A file's root element: its name and attributes as written, and what has been read from it on.
+    """A file's root element: its name and attributes as written, and what has been read so far.
 
     Attributes:
-        text: the start tag and what follows it; ``start``: the tag's length.
+        text: what has been read; the element begins at ``start``, its content at ``content``.
         empty: has it no content and no end tag?
     """
 
@@ -39,6 +40,7 @@ class Root(NamedTuple):
     attributes: bytes
     text: bytes
     start: int
+    content: int
     empty: bool
 
 
@@ -58,10 +60,9 @@ def root(blocks: Iterator[bytes]) -> Root:
                 "its DOCTYPE carries declarations of its own, which files of PubMed and PMC never do "
                 "and entity bombs need; it is not read",
             )
-        text = head[doctype.end() :].lstrip() if doctype else head
-        tag = START.match(text)
+        tag = _FIRST.match(head, doctype.end() if doctype else 0)
         if tag:
-            return Root(tag[1].decode(), tag[2], text, tag.end(), bool(tag[3]))
+            return Root(tag[1].decode(), tag[2], head, tag.start(1) - 1, tag.end(), bool(tag[3]))
         if len(head) > _PROLOG_BYTES or head[:1] not in (b"<", b""):
             break
     if not head:
@@ -79,15 +80,15 @@ def inside(root: Root, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tupl
     Raises:
         BadFile: at the point where it shows.
     """
-    content = root.text[root.start :]
+    text, start = root.text, root.content
     if root.empty:
-        content = f"</{root.name}>".encode() + content
-    return _cut(content, _Rest(blocks, root.name), root.name, max_bytes)
+        text, start = f"</{root.name}>".encode() + text[start:], 0
+    return _cut(text, start, _Rest(blocks, root.name), root.name, max_bytes)
 
 
 def itself(root: Root, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str, bytes]]:
     """``(element name, bytes)`` of the root as the file's only record; otherwise like ``inside``."""
-    return _cut(root.text, _Rest(blocks, None), None, max_bytes)
+    return _cut(root.text, root.start, _Rest(blocks, None), None, max_bytes)
 
 
 _TAG = re.compile(rb"\s*+<(/?)([A-Za-z_][\w.:-]*+)" + _ATTRIBUTES + rb"(/?)>")
@@ -120,9 +121,10 @@ class _Rest:
             buffer = block
 
 
-def _cut(buffer: bytes, rest: _Rest, root: str | None, max_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """The elements up to the root's end tag; without a root, the one element."""
-    position = 0
+def _cut(
+    buffer: bytes, position: int, rest: _Rest, root: str | None, max_bytes: int
+) -> Iterator[tuple[str, bytes]]:
+    """The elements from here to the root's end tag; without a root, the one element."""
     while True:
         tag = _TAG.match(buffer, position)
         if tag:
@@ -177,4 +179,3 @@ def _end(buffer: bytes, start: int, name: bytes) -> int:
             return end.end()
         at = buffer.find(close, at + 1)
     return 0
-
