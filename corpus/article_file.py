@@ -79,7 +79,7 @@ def _alone(root: Root, blocks: Iterator[bytes]) -> bytes:
             raise BadFile("record-too-long", f"its article is longer than {MAX_ARTICLE_BYTES:,} bytes")
     text = b"".join(parts).rstrip()
     close = rb"</" + re.escape(root.name.encode()) + rb"\s*+>"
-    if root.empty and len(text) == root.content or re.fullmatch(close, text[text.rfind(b"<") :]):
+    if (root.empty and len(text) == root.content) or re.fullmatch(close, text[text.rfind(b"<") :]):
         return text[root.start :]
     if root.empty or re.search(close, text):
         raise BadFile("malformed-xml", f"content after the root's end: {text[-60:]!r}")
