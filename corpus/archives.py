@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, Final
+from typing import IO, BinaryIO, Final
 
 from .medline import BadRecord
 from .tar import Tar
@@ -135,13 +136,12 @@ def _tar_members(file: BinaryIO) -> Iterator[Member]:
 
 
 class _Unpacked:
-    """A file's bytes, gunzipped where the gzip magic is there.  What was wrong once stays wrong."""
+    """A file's bytes, gunzipped where the gzip magic is there."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._blocks = _blocks(file)
         self._block = b""
         self._at = 0
-        self._fault: BadFile | None = None
 
     def read(self, size: int, /) -> bytes:
         while self._at == len(self._block):
@@ -185,6 +185,7 @@ _ENCRYPTED: Final = 0x1 | 0x40
 _ZIP_FAULTS: Final = (
     zipfile.BadZipFile,
     zlib.error,
+    struct.error,
     EOFError,
     NotImplementedError,  # features of the format that zipfile has not
     ValueError,  # names that are not in the encoding stated, offsets before the file
@@ -226,10 +227,8 @@ def _zip_refusal(info: zipfile.ZipInfo) -> BadRecord | None:
         return BadRecord("encrypted", f"{name[:200]!r} is encrypted")
     # zipfile unpacks the other methods in pieces of any size.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        return BadRecord(
-            "unsupported-compression",
-            f"{name[:200]!r} is packed by method {info.compress_type}, not deflated",
-        )
+        method = f"{name[:200]!r} is packed by method {info.compress_type}, not deflated"
+        return BadRecord("unsupported-compression", method)
     return None
 
 
@@ -238,13 +237,13 @@ class _Unzipped:
 
     def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, bomb: _Bomb) -> None:
         self._archive, self._info, self._bomb = archive, info, bomb
-        self._file: zipfile.ZipExtFile | None = None
+        self._file: IO[bytes] | None = None
         self._left = info.file_size
 
     def read(self, size: int) -> bytes:
         try:
             if self._file is None:
-                self._file = self._archive.open(self._info)  # type: ignore[assignment]
+                self._file = self._archive.open(self._info)
             piece = self._file.read(size)
         except _ZIP_FAULTS as error:
             raise BadFile("corrupt-archive", f"{self._info.orig_filename[:200]!r}: {error}") from error

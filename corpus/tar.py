@@ -26,7 +26,11 @@ _ZEROS: Final = bytes(_BLOCK)
 _REGULAR: Final = (b"0", b"\0", b"7")
 _WITHOUT_CONTENT: Final = (b"1", b"2", b"3", b"4", b"5", b"6")
 """Links, devices, folders and pipes: whatever size they state, no content follows."""
-_LONG_NAME, _LONG_LINK, _PAX, _PAX_OF_ALL, _SPARSE = b"L", b"K", b"x", b"g", b"S"
+_LONG_NAME: Final = b"L"
+_LONG_LINK: Final = b"K"
+_PAX: Final = (b"x", b"X")
+_PAX_OF_ALL: Final = b"g"
+_SPARSE: Final = b"S"
 
 
 class Source(Protocol):
@@ -54,8 +58,8 @@ class Tar:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._left = 0
-        self._padding = 0
+        self._left = self._padding = 0
+        self._begun = False
 
     def read(self, size: int, /) -> bytes:
         """At most ``size`` bytes of the entry; none at its end.
@@ -77,30 +81,41 @@ class Tar:
         """
         every: dict[str, bytes] = {}
         own: dict[str, bytes] = {}
-        first = True
         while (block := self._exactly(_BLOCK)) != _ZEROS:
-            header = _header(block, first)
-            first = False
-            size = _size(own.get("size") or every.get("size"), header.size)
-            if header.kind in (_LONG_NAME, _PAX, _PAX_OF_ALL):
-                content = self._extension(header.size)
-                if header.kind == _LONG_NAME:
-                    own["path"] = content.split(b"\0", 1)[0]
-                else:
-                    (own if header.kind == _PAX else every).update(_pax(content))
-                continue
-            if header.kind == _SPARSE and block[482]:
-                while self._exactly(_BLOCK)[504]:  # more of the list of its holes
-                    pass
-            self._left = 0 if header.kind in _WITHOUT_CONTENT else size
-            self._padding = -self._left % _BLOCK
-            if header.kind != _LONG_LINK:
-                name = own.get("path") or every.get("path") or header.name
-                regular = header.kind in _REGULAR and "holes" not in own
-                yield Entry(name.decode("utf-8", "replace"), regular, self._left)
+            header = self._header(block)
+            if header.kind == _LONG_NAME:
+                own["path"] = self._extension(header.size).split(b"\0", 1)[0]
+            elif header.kind == _LONG_LINK:
+                self._extension(header.size)
+            elif header.kind in _PAX:
+                own |= _pax(self._extension(header.size))
+            elif header.kind == _PAX_OF_ALL:
+                every |= _pax(self._extension(header.size))
+            else:
+                yield self._entry(block, header, every | own)
+                self._pass_over()
                 own = {}
-            self._pass_over()
         self._end()
+
+    def _header(self, block: bytes) -> _Header:
+        if not _checksum_fits(block):
+            if self._begun:
+                raise BadFile("corrupt-archive", f"a header's checksum is wrong: {block[:40]!r}")
+            raise BadFile("not-an-archive", f"it does not begin as a tar archive does: {block[:40]!r}")
+        self._begun = True
+        return _header(block)
+
+    def _entry(self, block: bytes, header: _Header, extended: dict[str, bytes]) -> Entry:
+        """The entry, whose content comes next; ``extended``: what extended headers say of it."""
+        more = header.kind == _SPARSE and block[482]
+        while more:  # of the list of its holes
+            more = self._exactly(_BLOCK)[504]
+        size = _decimal(extended["size"]) if "size" in extended else header.size
+        self._left = 0 if header.kind in _WITHOUT_CONTENT else size
+        self._padding = -self._left % _BLOCK
+        name = extended.get("path") or header.name
+        regular = header.kind in _REGULAR and "holes" not in extended
+        return Entry(name.decode("utf-8", "replace"), regular, self._left)
 
     def _pass_over(self) -> None:
         while self.read(_PASS_BYTES):
@@ -113,11 +128,13 @@ class Tar:
         return self._exactly(size + -size % _BLOCK)[:size]
 
     def _exactly(self, size: int) -> bytes:
-        parts = []
+        parts: list[bytes] = []
         while size:
             piece = self._source.read(size)
             if not piece:
-                raise BadFile("truncated-archive", "the archive ends before its end mark")
+                if self._begun:
+                    raise BadFile("truncated-archive", "the archive ends before its end mark")
+                raise BadFile("not-an-archive", f"it is too short for one: {b''.join(parts)[:60]!r}")
             parts.append(piece)
             size -= len(piece)
         return b"".join(parts)
@@ -140,20 +157,23 @@ class _Header(NamedTuple):
     size: int
 
 
-def _header(block: bytes, first: bool) -> _Header:
-    """What a header block says.  Its layout: name 100, mode 8, uid 8, gid 8, size 12, mtime 12,
-    checksum 8, type 1, link 100, magic 6, ..., name's prefix 155 from byte 345."""
+def _checksum_fits(block: bytes) -> bool:
+    """Is a header's checksum the sum of its bytes, with blanks for the checksum itself?"""
     stated = re.fullmatch(rb"[ 0]*([0-7]{1,6})[ \0]*", block[148:156])
+    if stated is None:
+        return False
+    summed = block[:148] + b" " * 8 + block[156:]
+    expected = int(stated[1], 8)
     # Some old writers added the bytes up as signed ones.
-    unsigned = sum(block) - sum(block[148:156]) + 8 * ord(" ")
-    signed = unsigned - 256 * sum(byte > 127 for byte in block[:148] + block[156:])
-    if stated is None or int(stated[1], 8) not in (unsigned, signed):
-        if first:
-            raise BadFile("not-an-archive", f"it does not begin as a tar archive does: {block[:40]!r}")
-        raise BadFile("corrupt-archive", f"a header's checksum is wrong: {block[:40]!r}")
+    return expected == sum(summed) or expected == sum(summed) - 256 * sum(byte > 127 for byte in summed)
+
+
+def _header(block: bytes) -> _Header:
+    """A header block: name 100 bytes, mode 8, uid 8, gid 8, size 12, time 12, checksum 8, type 1,
+    link 100, magic 8, ..., and from byte 345 on what comes before the name, 155."""
     name = block[:100].split(b"\0", 1)[0]
     prefix = block[345:500].split(b"\0", 1)[0]
-    if prefix and block[257:263] == b"ustar\0":  # GNU's has other things there
+    if prefix and block[257:263] == b"ustar\0":  # GNU has other things there
         name = prefix + b"/" + name
     kind = block[156:157]
     if kind == b"\0" and name.endswith(b"/"):  # a folder, before there were types
@@ -171,13 +191,11 @@ def _number(field: bytes) -> int:
     return int(octal[1] or b"0", 8)
 
 
-def _size(stated: bytes | None, otherwise: int) -> int:
-    """The size that a pax header states, in decimal digits."""
-    if stated is None:
-        return otherwise
-    if not re.fullmatch(rb"[0-9]{1,19}", stated):
-        raise BadFile("corrupt-archive", f"a header states a size of {stated[:40]!r}")
-    return int(stated)
+def _decimal(digits: bytes) -> int:
+    """A size as a pax header states it."""
+    if not re.fullmatch(rb"[0-9]{1,19}", digits):
+        raise BadFile("corrupt-archive", f"a header states a size of {digits[:40]!r}")
+    return int(digits)
 
 
 def _pax(content: bytes) -> dict[str, bytes]:
