@@ -204,6 +204,8 @@ def _zip_members(file: BinaryIO) -> Iterator[Member]:
     try:
         archive = zipfile.ZipFile(file)
     except _ZIP_FAULTS as error:
+        if isinstance(error.__context__, OSError):  # zipfile takes a failing disk for the file's end
+            raise error.__context__ from None
         if str(error) == "File is not a zip file":  # it has no end
             raise BadFile("truncated-archive", "the archive's directory, at its end, is missing") from error
         raise BadFile("corrupt-archive", f"its directory cannot be read: {error}") from error
