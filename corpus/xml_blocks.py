@@ -133,7 +133,7 @@ def _utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
         raise BadFile("bad-encoding", f"cannot be read as {encoding}: {error}") from error
 
 
-_BEGINS_MARKUP = re.compile(rb"<[!?]")
+_MARKUP = re.compile(rb"<[!?]")
 _MARKUP = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 
 
@@ -162,8 +162,9 @@ def _split_markup(block: bytes) -> tuple[bytes, bytes]:
     """The block without complete markup, and what follows the beginning of incomplete markup."""
     parts = []
     at = scanned = 0
-    while begun := _BEGINS_MARKUP.search(block, scanned):
-        start = scanned = begun.start()
+    declaration = _opened(block, b"!", 0)
+    instruction = _opened(block, b"?", 0)
+    while (start := min(declaration, instruction)) < len(block):
         whole = _MARKUP.match(block, start)
         if whole:
             parts += [block[at:start], _text_of_markup(whole)]
@@ -171,9 +172,29 @@ def _split_markup(block: bytes) -> tuple[bytes, bytes]:
         elif block.startswith((b"<!-", b"<![", b"<?"), start):
             return b"".join([*parts, block[at:start]]), block[start:]
         else:
-            scanned += 2
+            scanned = start + 2
+        if declaration < scanned:
+            declaration = _opened(block, b"!", scanned)
+        if instruction < scanned:
+            instruction = _opened(block, b"?", scanned)
     end = len(block) - _begun_markup(block)
     return b"".join([*parts, block[at:end]]) if parts else block[:end], block[end:]
+
+
+_LESS_THAN: Final = ord("<")
+
+
+def _opened(block: bytes, mark: bytes, start: int) -> int:
+    """Offset of the next ``<`` before this mark; the block's length where there is none.
+
+    The mark is what is searched: it is rarer than ``<`` by far, and one byte is found fastest.
+    """
+    at = block.find(mark, start + 1)
+    while at >= 0:
+        if block[at - 1] == _LESS_THAN:
+            return at - 1
+        at = block.find(mark, at + 1)
+    return len(block)
 
 
 def _begun_markup(block: bytes) -> int:
