@@ -86,14 +86,15 @@ def find(
     Raises:
         ValueError: the id of an article is not like ``pmc:PMC123.1``.
     """
-    parts = [part.sort_by("rank") for part in _gathered(map(_article_keys, articles))]
-    named = _named(parts, map(_id_keys, abstracts()))
-    parts = [
-        _set(part, "doi", pc.if_else(by_id, None, part["doi"]))
-        for part, by_id in zip(parts, named, strict=True)
-    ]
-    for part in _gathered(map(_abstract_keys, abstracts()) if parts else ()):
-        yield from _held(part, parts).to_batches(_BATCH_ROWS)
+    ids = [part.sort_by("rank") for part in _gathered(map(_article_keys, articles))]
+    dois = []
+    for at, named in enumerate(_named(ids, map(_id_keys, abstracts()))):
+        asked = pc.and_(pc.is_valid(ids[at]["doi"]), pc.invert(named))
+        dois.append(ids[at].select(["doi", "rank"]).filter(asked))
+        ids[at] = ids[at].drop_columns("doi")
+    for part in _gathered(map(_abstract_keys, abstracts()) if ids else ()):
+        yield from _held(part, ids, dois).to_batches(_BATCH_ROWS)
+        del part  # not to hold it while the next is gathered
 
 
 def abstracts_of(files: LocalFiles, folder: str) -> Iterator[pa.RecordBatch]:
@@ -161,8 +162,8 @@ def read(files: LocalFiles, folder: str, abstracts: str) -> pa.Table:
         found = stream.read_all()
     if (found.schema.metadata or {}).get(_ABSTRACTS_DIGEST) != identity(files, abstracts).encode():
         raise WrongFolder(
-            f"{path} was made for other PubMed shards than those that {abstracts} has now. If that folder has "
-            "been updated since, run pmc_to_shards again with the same --drop-in."
+            f"{path} was made for other PubMed shards than {abstracts} has now. If that folder has been "
+            "updated since, run pmc_to_shards again with the same --drop-in."
         )
     return found
 
@@ -243,35 +244,40 @@ def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         waiting.append(table)
         rows += table.num_rows
         if rows >= ROWS:
-            gathered = pa.concat_tables(waiting).combine_chunks()
-            waiting, rows = [], 0
-            yield gathered
-    if rows:
-        yield pa.concat_tables(waiting).combine_chunks()
+            yield _joined(waiting)
+            rows = 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(waiting: list[pa.Table]) -> pa.Table:
+    """The tables in one piece, taken out of the list so that they are not in memory twice for long."""
+    joined = pa.concat_tables(waiting).combine_chunks()
+    waiting.clear()
+    return joined
 
 
 def _named(articles: list[pa.Table], abstracts: Iterable[pa.Table]) -> list[pa.ChunkedArray]:
     """Whether an abstract has the PMID or the PMCID of each article."""
     named = [pa.chunked_array([pa.repeat(False, part.num_rows)]) for part in articles]
     for keys in _gathered(abstracts if articles else ()):
-        for at, part in enumerate(articles):
-            for column in ("pmid", "pmcid"):
-                found = pc.is_in(part[column], value_set=keys[column].combine_chunks(), skip_nulls=True)
+        for column in ("pmid", "pmcid"):
+            values = keys[column].combine_chunks()
+            for at, part in enumerate(articles):
+                found = pc.is_in(part[column], value_set=values, skip_nulls=True)
                 named[at] = pc.or_(named[at], found)
     return named
 
 
-def _held(abstracts: pa.Table, articles: list[pa.Table]) -> pa.Table:
-    """The rows of :data:`OVERLAP` of some abstracts."""
-    by_pmid = _holding(abstracts["pmid"], articles, "pmid")
-    by_pmcid = _holding(abstracts["pmcid"], articles, "pmcid")
-    by_id = pc.coalesce(by_pmid, by_pmcid)
-    by_doi = _holding(pc.if_else(pc.is_null(by_id), abstracts["doi"], None), articles, "doi")
-    held_by = pc.coalesce(by_id, by_doi)
+def _held(abstracts: pa.Table, ids: list[pa.Table], dois: list[pa.Table]) -> pa.Table:
+    """The rows of :data:`OVERLAP` of some abstracts, looked up in the articles' ids and DOIs."""
+    by_pmid = _holding(abstracts["pmid"], ids, "pmid")
+    by_pmcid = _holding(abstracts["pmcid"], ids, "pmcid")
+    rank = pc.coalesce(by_pmid, by_pmcid, _holding(abstracts["doi"], dois, "doi"))
     matched_by = pc.if_else(pc.is_valid(by_pmid), "pmid", pc.if_else(pc.is_valid(by_pmcid), "pmcid", "doi"))
-    columns = {"id": abstracts["id"], "held_by": held_by, "matched_by": matched_by}
-    rows = pa.table(columns).filter(pc.is_valid(held_by))
-    return _set(rows, "held_by", _id(rows["held_by"])).cast(OVERLAP)
+    rows = pa.table({"id": abstracts["id"], "rank": rank, "matched_by": matched_by})
+    rows = rows.filter(pc.is_valid(rank))
+    return rows.set_column(1, "held_by", _id(rows["rank"])).cast(OVERLAP)
 
 
 def _holding(keys: pa.ChunkedArray, articles: list[pa.Table], column: str) -> pa.ChunkedArray:
@@ -281,7 +287,3 @@ def _holding(keys: pa.ChunkedArray, articles: list[pa.Table], column: str) -> pa
         for part in articles
     ]
     return pc.min_element_wise(*ranks)
-
-
-def _set(table: pa.Table, column: str, values: pa.ChunkedArray) -> pa.Table:
-    return table.set_column(table.schema.get_field_index(column), column, values)
