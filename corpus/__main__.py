@@ -1,7 +1,9 @@
 """``python -m bioshards.corpus``: look at a finished directory of documents.
 
-export DIR          one sentence a line, a blank line between documents, to standard output
-show DIR --id ID    one document, readable
+export DIR                    one sentence a line, a blank line between documents, to standard output
+export DIR --without FULL     the same of PubMed's abstracts, without those that the directory FULL, made by
+                              pmc_to_shards --drop-in DIR, holds in full
+show DIR --id ID              one document, readable
 """
 
 from __future__ import annotations
@@ -15,18 +17,29 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import shards
+from . import overlap, shards
 from .files import LocalFiles
 
 
-def export(folder: str, out: TextIO) -> int:
+def export(folder: str, out: TextIO, full_text: str | None = None) -> int:
     """Write a directory as text (SYSTEMS.md section 1.0); returns the number of documents.
 
     One sentence a line, a blank line between documents: what the builders of BERT, ELECTRA and
     ALBERT read.
+
+    Args:
+        full_text: a directory of PMC's articles; abstracts that it holds in full are left out.
+
+    Raises:
+        FileNotFoundError: a directory is not finished.
+        overlap.WrongFolder: ``full_text`` does not say which abstracts of ``folder`` it holds.
     """
+    files = LocalFiles()
+    batches = shards.read(files, folder)
+    if full_text is not None:
+        batches = overlap.without(batches, overlap.read(files, full_text, folder)["id"])
     documents = 0
-    for batch in shards.read(LocalFiles(), folder):
+    for batch in batches:
         for sentences in batch["sentences"].to_pylist():
             if documents:
                 out.write("\n")
@@ -65,17 +78,20 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     exporting = commands.add_parser("export", help="print it as text: one sentence a line")
     exporting.add_argument("folder", metavar="DIR")
+    exporting.add_argument(
+        "--without", metavar="FULL", help="leave out the abstracts that this directory of PMC's holds in full"
+    )
     showing = commands.add_parser("show", help="print one document")
     showing.add_argument("folder", metavar="DIR")
     showing.add_argument("--id", required=True, help="as in pubmed:12345678")
     options = parser.parse_args()
     try:
         if options.command == "export":
-            export(options.folder, sys.stdout)
+            export(options.folder, sys.stdout, options.without)
             sys.stdout.flush()
             return 0
         document = find(options.folder, options.id)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, overlap.WrongFolder) as error:
         print(error, file=sys.stderr)
         return 2
     except BrokenPipeError:

@@ -8,7 +8,7 @@ A directory of shards holds ``data-*.arrow`` and the two small JSON files by whi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -115,7 +115,7 @@ def write(
 
 def publish(files: LocalFiles, folder: str, shards: list[Shard]) -> None:
     """Write what ``datasets.load_from_disk`` looks for beside the shards."""
-    fingerprint = hashlib.sha256("".join(shard.sha256 for shard in shards).encode()).hexdigest()
+    fingerprint = digest(shard.sha256 for shard in shards)
     files.write_json(f"{folder}/dataset_info.json", {})
     files.write_json(
         f"{folder}/state.json",
@@ -131,20 +131,47 @@ def publish(files: LocalFiles, folder: str, shards: list[Shard]) -> None:
     )
 
 
-def read(files: LocalFiles, folder: str) -> Iterator[pa.RecordBatch]:
-    """All record batches of a finished directory, in its shards' order.
+def digest(sha256s: Iterable[str]) -> str:
+    """A digest of shards by theirs, in order."""
+    return hashlib.sha256("".join(sha256s).encode()).hexdigest()
+
+
+def manifest(files: LocalFiles, folder: str) -> dict[str, Any]:
+    """The manifest of a finished directory.
 
     Raises:
-        FileNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
+        FileNotFoundError: the directory has none, so it is not (or not yet) finished.
     """
     if not files.exists(f"{folder}/manifest.json"):
         raise FileNotFoundError(
             f"{folder} has no manifest.json: it is no finished output of bioshards. "
             "Give the --output of a run that has ended, or run it again to its end."
         )
-    for shard in files.read_json(f"{folder}/manifest.json")["outputs"]:
-        with files.open(f"{folder}/{shard['file']}") as file, pa.ipc.open_stream(file) as stream:
+    found: dict[str, Any] = files.read_json(f"{folder}/manifest.json")
+    return found
+
+
+def read(files: LocalFiles, folder: str, columns: Sequence[str] = SCHEMA.names) -> Iterator[pa.RecordBatch]:
+    """All record batches of a finished directory, in its shards' order.
+
+    Args:
+        columns: those to read, in the order of the schema; of local shards nothing else is read.
+
+    Raises:
+        FileNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
+    """
+    options = pa.ipc.IpcReadOptions(included_fields=[SCHEMA.get_field_index(name) for name in columns])
+    for shard in manifest(files, folder)["outputs"]:
+        with (
+            opened(files, f"{folder}/{shard['file']}") as file,
+            pa.ipc.open_stream(file, options=options) as stream,
+        ):
             yield from stream
+
+
+def opened(files: LocalFiles, path: str) -> Any:
+    """An Arrow stream's file, mapped where it is local, so that only what is looked at is read."""
+    return files.open(path) if "://" in path else pa.memory_map(path)
 
 
 def as_dicts(shards: list[Shard]) -> list[dict[str, Any]]:
