@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from .files import LocalFiles
@@ -13,7 +15,9 @@ from .xml_blocks import BadFile
 
 
 def md5(files: LocalFiles, work: Workspace, source: Source) -> str:
-    """The file's MD5 in hexadecimal; it is read for that only if it is new or has changed.
+    """The source's MD5 in hexadecimal; it is read for that only if it is new or has changed.
+
+    Of a source of several files it is that of a list of their names and MD5s.
 
     Raises:
         BadFile: it cannot be read, or its sidecar names another MD5.
@@ -21,11 +25,12 @@ def md5(files: LocalFiles, work: Workspace, source: Source) -> str:
     seen = work.seen(source.path, source.stamp)
     if files.exists(seen):
         return str(files.read_json(seen)["md5"])
-    try:
-        with files.open(source.path) as file:
-            found = of_file(file)
-    except OSError as error:
-        raise unreadable(error) from error
+    if source.parts:
+        found = _of_parts(files, source)
+        files.write_json(seen, {"md5": found, "path": source.path})
+        return found
+    with opened(files, source.path) as file:
+        found = of_file(file)
     sidecar = f"{source.path}.md5"
     if files.exists(sidecar):
         with files.open(sidecar) as file:
@@ -37,6 +42,39 @@ def md5(files: LocalFiles, work: Workspace, source: Source) -> str:
             )
     files.write_json(seen, {"md5": found, "path": source.path})
     return found
+
+
+def _of_parts(files: LocalFiles, source: Source) -> str:
+    digest = hashlib.md5(usedforsecurity=False)
+    for part in source.parts:
+        try:
+            with opened(files, part.path) as file:
+                md5 = of_file(file)
+        except BadFile:  # one that cannot be read is rejected when it is its turn
+            md5 = f"unreadable-{part.stamp}"
+        digest.update(f"{part.name} {md5}\n".encode())
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def opened(files: LocalFiles, path: str) -> Iterator[BinaryIO]:
+    """An open file.
+
+    Raises:
+        BadFile: it cannot be opened, or, while it is looked at, not read.
+    """
+    try:
+        with files.open(path) as file:
+            yield file
+    except OSError as error:
+        raise unreadable(error) from error
+
+
+def unchanged(files: LocalFiles, source: Source) -> bool:
+    """Is the source as it was when it was found?"""
+    if not source.parts:
+        return [found.stamp for found in files.find(source.path)] == [source.stamp]
+    return all([found.stamp for found in files.find(part.path)] == [part.stamp] for part in source.parts)
 
 
 def of_file(file: BinaryIO) -> str:

@@ -17,9 +17,12 @@ SCHEMA: Final = pa.schema(
         pa.field("doi", pa.string()),
         pa.field("version", pa.int16()),
         pa.field("year", pa.int16()),
+        pa.field("journal", pa.string()),
+        pa.field("article_type", pa.string()),
         pa.field("language", pa.string()),
         pa.field("licence", pa.string()),
         pa.field("retracted", pa.bool_(), nullable=False),
+        pa.field("flags", pa.list_(pa.string())),
         pa.field("title", pa.string(), nullable=False),
         pa.field("sentences", pa.list_(pa.string()), nullable=False),
         pa.field("sections", pa.list_(pa.struct([("heading", pa.string()), ("first_sentence", pa.int32())]))),
@@ -39,9 +42,14 @@ class Document(NamedTuple):
     Attributes:
         id: ``pubmed:12345678`` or ``pmc:PMC123456.1``; unique among the documents of a directory.
         source: ``pubmed`` or ``pmc``.
+        version: of a PubMed citation, or of a PMC article.
         year: year of publication.
+        journal, article_type: as the article says, in PMC's only ("research-article").
         language: the article's language codes (MARC, three letters), joined by a comma; the text
             of a PubMed document is English whatever the article's language.
+        licence: a code of licences.py, in PMC's documents only; None where the article names none.
+        flags: what else to know of a PMC article: ``manuscript``, ``ocr``, ``no-body``, and ``correction``,
+            ``retraction`` or ``expression-of-concern`` for a notice of one.
         title: as printed, in one line; its sentences are the first of ``sentences`` too, unless
             the rules leave titles out of the text.
         sections: (heading path joined by " > ", index of the section's first sentence).
@@ -58,9 +66,12 @@ class Document(NamedTuple):
     doi: str | None
     version: int
     year: int | None
+    journal: str | None
+    article_type: str | None
     language: str | None
     licence: str | None
     retracted: bool
+    flags: list[str]
     title: str
     sentences: list[str]
     sections: list[tuple[str, int]]

@@ -4,7 +4,7 @@ PubMed has articles twice, under two PMIDs, and a language model learns what it 
 Two documents are the same here if their titles and abstracts are the same letters and digits: digests
 are compared, so no text is kept for it, and nothing is said of texts that are only much alike.
 
-Of documents with one digest the lowest PMID stays.  A PMID never changes, whereas the place of a record
+Of documents with one digest the one of the lowest PMID or PMCID stays.  A PMID never changes, whereas the place of a record
 does: were the first record in the order of files to stay, a revision of it would make it the last one, and
 an update that changes no text would turn the verdicts around.
 
@@ -27,7 +27,8 @@ from . import lifecycle
 
 DIGESTS: Final = pa.schema(
     [
-        pa.field("pmid", pa.int32(), nullable=False),
+        pa.field("key", pa.int64(), nullable=False),
+        pa.field("id", pa.string(), nullable=False),
         pa.field("position", pa.int32(), nullable=False),
         pa.field("digest", pa.binary(16), nullable=False),
     ]
@@ -63,7 +64,7 @@ def decide(sources: Sequence[Callable[[], pa.Table]], bucket: int, buckets: int)
 
     Args:
         sources: how to read each source's :data:`DIGESTS`, only those of documents that live, so that a
-            PMID is there once; in the order in which the sources are applied.
+            number is there once; in the order in which the sources are applied.
         bucket: the digests of this one of ``buckets`` equal ranges are decided.
     """
     lowest = pa.scalar(((bucket << 128) // buckets).to_bytes(16), DIGESTS.field("digest").type)
@@ -89,14 +90,13 @@ def _normalised(text: str) -> bytes:
 
 
 def _repeats(found: pa.Table) -> pa.Table:
-    """The documents that repeat one of a lower PMID, as lifecycle.by_source takes them."""
-    found = found.sort_by([("digest", "ascending"), ("pmid", "ascending")])
-    digests, pmids = found["digest"].combine_chunks(), found["pmid"].combine_chunks()
+    """The documents that repeat one of a lower number, as lifecycle.by_source takes them."""
+    found = found.sort_by([("digest", "ascending"), ("key", "ascending")])
+    digests, ids = found["digest"].combine_chunks(), found["id"].combine_chunks()
     repeats = pc.equal(digests.slice(0, max(0, len(digests) - 1)), digests.slice(1))
     first = pa.concat_arrays([pa.array([True]), pc.invert(repeats)]).slice(0, len(digests))
-    originals = pc.fill_null_forward(pc.if_else(first, pmids, None)).filter(pc.invert(first))
+    originals = pc.fill_null_forward(pc.if_else(first, ids, None)).filter(pc.invert(first))
     rows = found.filter(pc.invert(first)).select(["source", "position"])
     reason = pa.scalar(lifecycle.VERDICT_REASONS.index("duplicate").as_py(), pa.int8())
     rows = rows.append_column("reason", pa.repeat(reason, rows.num_rows))
-    ids = pc.binary_join_element_wise("pubmed:", originals.cast(pa.string()), "")
-    return rows.append_column("duplicate_of", ids)
+    return rows.append_column("duplicate_of", originals)

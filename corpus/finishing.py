@@ -54,8 +54,13 @@ def good_names(staged: list[Staged]) -> list[str]:
     return [source.name for source in ordered(staged)[0] if source.name]
 
 
-def decide(files: LocalFiles, work: Workspace, staged: list[Staged], bucket: int, buckets: int) -> str:
+def decide(
+    files: LocalFiles, work: Workspace, staged: list[Staged], bucket: int, buckets: int, by_version: bool
+) -> str:
     """Write one bucket's verdicts, a batch per source in order, for :func:`finish` to pick from.
+
+    Args:
+        by_version: PMC's rule of the life cycle, else PubMed's.
 
     Returns:
         The file they are in.
@@ -65,7 +70,7 @@ def decide(files: LocalFiles, work: Workspace, staged: list[Staged], bucket: int
         return _staged_rows(files, work.staged(name, "keys")).select(lifecycle.KEYS.names)
 
     sources = [functools.partial(keys, name) for name in good_names(staged)]
-    return _write_verdicts(files, work.verdicts(bucket), lifecycle.decide(sources, bucket, buckets))
+    return _write_verdicts(files, work.verdicts(bucket), lifecycle.decide(sources, bucket, buckets, by_version))
 
 
 def decide_duplicates(

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
+from . import jats_inline
 from .jats_boilerplate import is_boilerplate, opens_as_boilerplate
 from .jats_inline import Pieces, append_one, joined, text_of
 from .sentences import one_line
@@ -35,13 +36,18 @@ class Block(NamedTuple):
     text: str
 
 
-def blocks(article: etree._Element, captions_in_place: bool = False, formula: str = "") -> list[Block]:
+def blocks(
+    article: etree._Element, captions_in_place: bool = False, formula: str = "", author_year: bool = True
+) -> list[Block]:
     """All blocks of an article (jats_xml.py), in order.
 
     Args:
-        captions_in_place: captions of figures and tables after everything else instead of after their section.
+        captions_in_place: captions of figures and tables where these stand, not after their section.
         formula: what stands for a displayed formula in its paragraph.
+        author_year: do citations by name and year stay?
     """
+    if not author_year:
+        jats_inline.mark_citations(article)
     walk = _Walk(captions_in_place, formula)
     walk.article(article)
     return walk.blocks
@@ -57,7 +63,8 @@ _ABSTRACTS: Final = frozenset({"", "abstract", "normal", "structured", "section"
 _NOTED: Final = frozenset(  # types of footnotes that are not about a person's address
     {"con", "conflict", "coi-statement", "financial-disclosure", "supported-by", "study-group-members"}
 )
-_LINK: Final = re.compile(r"(?:click here (?:for|to)|\(?[\d.]+ ?[KMG]?B,? \w{2,4}\)?[.]?$)", re.IGNORECASE)
+_LINK: Final = re.compile(r"click here (?:for|to) |\((?:[\d.,]+ ?[KMG]?B)?[, ]*(?:[A-Z]{2,4}[34X]?)?\)\.?$", re.IGNORECASE)
+"""What stands under a supplement instead of a caption: "Click here for additional data file.", "(1.3 MB TIF)"."""
 
 
 class _Walk:
@@ -72,7 +79,6 @@ class _Walk:
             "sec": self._section,
             "list": self._items,
             "def-list": self._definitions,
-            "boxed-text": self._section,
             "fn-group": self._footnotes,
             "fn": self._footnote,
             "glossary": self._glossary,
@@ -81,16 +87,21 @@ class _Walk:
             "app": self._appendix,
             "ack": self._acknowledgements,
             "notes": self._section,
-            **dict.fromkeys(("preformat", "code", "verse-line", "attrib"), self._paragraph),
+            "boxed-text": self._box,
+            "statement": self._titled_block,
+            **dict.fromkeys(("preformat", "code"), self._paragraph),
             **dict.fromkeys(
-                ("fig", "fig-group", "table-wrap", "table-wrap-group", "supplementary-material", "media"),
+                (
+                    *("fig", "fig-group", "table-wrap", "table-wrap-group", "supplementary-material", "media"),
+                    "chem-struct-wrap",
+                ),
                 self._float,
             ),
             **dict.fromkeys(
                 (
                     *("title", "subtitle", "label", "ref-list", "sec-meta", "permissions", "disp-formula", "bio"),
                     *("disp-formula-group", "graphic", "object-id", "alternatives", "table", "array", "tex-math"),
-                    *("chem-struct-wrap", "alt-text", "long-desc", "alt-title", "caption", "kwd-group", "subj-group"),
+                    *("attrib", "alt-text", "long-desc", "alt-title", "caption", "kwd-group", "subj-group"),
                     *("related-article", "related-object", "mixed-citation", "element-citation", "nlm-citation"),
                 ),
                 self._nothing,
@@ -169,6 +180,20 @@ class _Walk:
         self._inside(section, part, (*headings, title) if title else headings)
         self._captions()
 
+    def _box(self, box: etree._Element, part: str, headings: Headings) -> None:
+        """Boxed text: a section of the body, wherever it floats."""
+        self._captions()
+        part = "body" if part == "caption" else part
+        caption = box.find("caption")
+        title = _title(box) or ("" if caption is None else _title(caption))
+        headings = (*headings, title) if title else headings
+        self._inside(() if caption is None else caption, part, headings)
+        self._inside(box, part, headings)
+        self._captions()
+
+    def _titled_block(self, element: etree._Element, part: str, headings: Headings) -> None:
+        self._titled(element, part, headings, "")
+
     def _acknowledgements(self, ack: etree._Element, part: str, headings: Headings) -> None:
         titled_inside = any(_title(section) for section in ack.iterchildren("sec"))
         self._titled(ack, "acknowledgements", headings, "" if titled_inside else "Acknowledgements")
@@ -177,14 +202,12 @@ class _Walk:
         self._titled(app, "appendix", headings, text_of(label) if (label := app.find("label")) is not None else "Appendix")
 
     def _glossary(self, glossary: etree._Element, part: str, headings: Headings) -> None:
-        self._titled(glossary, "glossary", headings, "Abbreviations")
+        self._titled(glossary, "glossary", headings, "Glossary")
 
     def _items(self, items: etree._Element, part: str, headings: Headings) -> None:
-        for item in items.iterchildren("list-item", "title"):
-            if item.tag == "title":
-                self._add(part, headings, text_of(item))
-            else:
-                self._inside(item, part, headings)
+        title = _title(items)
+        for item in items.iterchildren("list-item"):
+            self._inside(item, part, (*headings, title) if title else headings)
 
     def _definitions(self, definitions: etree._Element, part: str, headings: Headings) -> None:
         for child in definitions:
@@ -265,7 +288,10 @@ class _Walk:
             self.blocks[begun:] = [block for block in self.blocks[begun:] if not _LINK.match(block.text)]
 
     def _footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
-        title = _title(group) or ("" if part == "caption" else "Footnotes")
+        title = _title(group)
+        if is_boilerplate(title):
+            part = "boilerplate"
+        title = title or ("" if part == "caption" else "Footnotes")
         for child in group:
             if child.tag == "p":
                 self._paragraph(child, part, headings)
@@ -274,7 +300,7 @@ class _Walk:
 
     def _footnote(self, footnote: etree._Element, part: str, headings: Headings) -> None:
         begun = len(self.blocks)
-        part = part if part == "caption" else "footnote"
+        part = part if part in ("caption", "boilerplate") else "footnote"
         self._inside(footnote, part, headings)
         of_it = self.blocks[begun:]
         if part == "footnote" and of_it:

@@ -11,7 +11,9 @@ import re
 from typing import Final
 
 MARK: Final = "\x02"
-"""Stands where a citation is to vanish: a control character, which no XML can hold."""
+HOLE: Final = "\x03"
+"""Stand where a citation, or something else, is to vanish: control characters, which no XML can hold.  What
+separates citations vanishes with them."""
 
 _DASHES: Final = "‐‑‒–—―−-"
 _NUMBER: Final = r"[Ss]?(?:\d{1,3}|1[0-4]\d\d)[a-z]?"
@@ -26,21 +28,27 @@ def is_numeric(text: str) -> bool:
     return _NUMERIC.fullmatch(text) is not None
 
 
+def without_number(text: str) -> str:
+    """A reference's text with a mark for the number it may end in: "Miller et al. [12]"."""
+    return _ENDS_IN_NUMBER.sub(MARK, text)
+
+
 def only_citations(text: str) -> bool:
-    """Is a text with a mark in it nothing but citations, as in ``<sup>M,5–M</sup>``?"""
+    """Is a text with a mark in it nothing but citations and their pages, as in ``<sup>M,5–M(p7)</sup>``?"""
     return _ONLY.fullmatch(text) is not None
 
 
+_ENDS_IN_NUMBER = re.compile(rf"\s*[(\[]{_NUMBER}(?:[\s,;{_DASHES}]+{_NUMBER})*[)\]]$")
 _BETWEEN: Final = rf"(?:[\s,;/&{_DASHES}]|\s(?:and|or|to)\s)*"
-_RUN = re.compile(rf"\s*{MARK}(?:{_BETWEEN}{MARK})*\s*")
-_ONLY = re.compile(rf"(?:[\d\s,;{MARK}{_DASHES}]|\b(?:and|to)\b)*")
+_RUN = re.compile(rf"\s*(?:{MARK}(?:{_BETWEEN}{MARK})*|{HOLE})\s*")
+_ONLY = re.compile(rf"(?:[\d\s,;{MARK}{_DASHES}]|\b(?:and|to)\b|\(pp?\.?\s*\d[\d{_DASHES}]*\))*")
 _BRACKET = re.compile(rf"[(\[][^()\[\]{MARK}]*{MARK}[^()\[\]]*[)\]]")
 _WORD = re.compile(r"[^\W_]+")
 _LOOSE = re.compile(r"^(?:\s*[,;:])+\s*|(?:\s*[,;:])+\s*$")
 
 
 def without(text: str) -> str:
-    """The text without its marks and the brackets that they leave empty."""
+    """The text without its marks and holes, and the brackets that citations leave empty."""
     while _BRACKET.search(text):  # again for brackets within brackets
         text = _BRACKET.sub(_without_bracket, text)
     return _closed_up(text)

@@ -13,7 +13,7 @@ from typing import Final
 from lxml import etree
 
 from . import jats_citations, mathml
-from .jats_citations import MARK
+from .jats_citations import HOLE, MARK
 from .jats_xml import MATHML
 from .sentences import one_line
 
@@ -21,8 +21,8 @@ Pieces = list[str]
 
 _REFERENCE: Final = frozenset({"bibr", "ref"})
 _FOOTNOTE: Final = frozenset({"fn", "table-fn", "author-notes", "aff", "corresp"})
+_VANISHING: Final = "vanishing-xref"
 _LONGEST_FOOTNOTE: Final = 3  # characters of a footnote's number or symbol
-_ENDS_IN_NUMBER = re.compile(r"\s*[\[(]\d[\d,;–-]*[\])]$")
 _INDENT = re.compile(r"\s*\n[ \t]+$")
 _COUNTED = re.compile(r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*$", re.I)
 
@@ -39,7 +39,7 @@ def text_of(element: etree._Element) -> str:
 def joined(pieces: Pieces) -> str:
     """What :func:`append` has given, in one line, closed up where citations stood."""
     text = "".join(pieces)
-    if MARK in text:
+    if MARK in text or HOLE in text:
         text = jats_citations.without(text)
     return one_line(text)
 
@@ -63,8 +63,24 @@ def append_one(element: etree._Element, pieces: Pieces) -> None:
         append(element, pieces)
 
 
+def mark_citations(article: etree._Element) -> None:
+    """Make all citations of an article's tree vanish from its text, those by name and year too."""
+    for xref in article.iter("xref"):
+        if xref.get("ref-type") in _REFERENCE:
+            xref.tag = _VANISHING
+
+
+def _vanishing(_: etree._Element, pieces: Pieces) -> None:
+    pieces.append(MARK)
+
+
 def _nothing(_: etree._Element, pieces: Pieces) -> None:
     """No text: the element is left out, what follows it is not."""
+
+
+def _picture(_: etree._Element, pieces: Pieces) -> None:
+    """A picture in the text leaves no blank before a comma."""
+    pieces.append(HOLE)
 
 
 def _blank(_: etree._Element, pieces: Pieces) -> None:
@@ -81,7 +97,7 @@ def _xref(xref: etree._Element, pieces: Pieces) -> None:
             if kind or not (pieces and _COUNTED.search(pieces[-1])):
                 text = MARK
         elif kind:
-            text = _ENDS_IN_NUMBER.sub(MARK, text)
+            text = jats_citations.without_number(text)
     elif kind in _FOOTNOTE and len(text) <= _LONGEST_FOOTNOTE and pieces and not pieces[-1][-1:].isspace():
         text = MARK
     pieces.append(text)
@@ -108,12 +124,15 @@ def _unindent(pieces: Pieces) -> None:
 
 
 def _formula(element: etree._Element, pieces: Pieces) -> None:
-    """A formula as MathML if it is there, else as what is left without LaTeX and graphics."""
+    """A formula as MathML if it is there, else as what is left without LaTeX and graphics, if anything."""
     math = element.find(f".//{MATHML}math")
     if math is None:
-        append(element, pieces)
+        inside: Pieces = []
+        append(element, inside)
+        text = "".join(inside)
     else:
-        pieces.append(mathml.text(math))
+        text = mathml.text(math)
+    pieces.append(text if text.strip() else HOLE)
 
 
 def _math(element: etree._Element, pieces: Pieces) -> None:
@@ -122,15 +141,17 @@ def _math(element: etree._Element, pieces: Pieces) -> None:
 
 _SPECIAL: Final[dict[object, Callable[[etree._Element, Pieces], None]]] = {
     "xref": _xref,
+    _VANISHING: _vanishing,
     "sup": _superscript,
     "sub": _subscript,
     "break": _blank,
     "inline-formula": _formula,
     f"{MATHML}math": _math,
     "math": _math,
+    **dict.fromkeys(("graphic", "inline-graphic", "media", "inline-media", "private-char"), _picture),
     **dict.fromkeys(
         (
-            *("tex-math", "graphic", "inline-graphic", "media", "inline-media", "object-id", "private-char"),
+            *("tex-math", "object-id"),
             *("inline-supplementary-material", "supplementary-material", "index-term", "fn", "table", "array"),
             *("mixed-citation", "element-citation", "nlm-citation", "citation", "citation-alternatives"),
             *("ref-list", "related-article", "related-object", "alt-text", "long-desc", "processing-meta"),

@@ -1,12 +1,15 @@
-"""Decide across files which version of each citation lives: keys in, verdicts out.
+"""Decide across sources which version of each citation or article lives: keys in, verdicts out.
 
-The rule (DESIGN.md section 5; SOURCES.md section 1.5).  Of a PMID's records the one in the latest
+PubMed's rule (DESIGN.md section 5; SOURCES.md section 1.5).  Of a PMID's records the one in the latest
 file lives; in one file, the highest Version; of the same Version, the last position.  A
 ``DeleteCitation`` removes the PMID's records that came before it, in its own file or earlier ones,
 and none that come after.
 
-Only keys are looked at, 14 bytes a record, and they are looked at in buckets of PMIDs: memory
-depends on the bucket's size, not on PubMed's.
+PMC's rule.  Of an article the highest version lives, whatever source it is in; of the same version the one in
+the last source, at the last position there.
+
+Only keys are looked at, 18 bytes a record, and they are looked at in buckets: memory depends on the bucket's
+size, not on PubMed's.
 """
 
 from __future__ import annotations
@@ -20,13 +23,14 @@ import pyarrow.compute as pc
 
 KEYS: Final = pa.schema(
     [
-        pa.field("pmid", pa.int32(), nullable=False),
+        pa.field("key", pa.int64(), nullable=False),
         pa.field("version", pa.int16(), nullable=False),
         pa.field("position", pa.int32(), nullable=False),
         pa.field("deletes", pa.bool_(), nullable=False),
     ]
 )
-"""One row a record, in the order of the file: a DeleteCitation gives a row for each of its PMIDs."""
+"""One row a record, in the order of the source; the key is the number of what it is a version of: a PMID, a
+PMCID's number.  A DeleteCitation gives a row for each of its PMIDs."""
 
 VERDICTS: Final = pa.schema(
     [
@@ -49,24 +53,27 @@ def buckets(keys: int) -> int:
     return max(1, -(-keys // BUCKET_KEYS))
 
 
-def decide(sources: Sequence[Callable[[], pa.Table]], bucket: int, buckets: int) -> Iterator[pa.RecordBatch]:
+def decide(
+    sources: Sequence[Callable[[], pa.Table]], bucket: int, buckets: int, by_version: bool = False
+) -> Iterator[pa.RecordBatch]:
     """The verdicts on one bucket's records: one batch of :data:`VERDICTS` per source, in order.
 
     Args:
         sources: how to read each source's :data:`KEYS`, in the order the sources are applied.
-        bucket: PMIDs whose remainder by ``buckets`` is this are decided.
+        bucket: keys whose remainder by ``buckets`` is this are decided.
+        by_version: PMC's rule, else PubMed's.
     """
 
     def within(read: Callable[[], pa.Table]) -> pa.Table:
         keys = read()
         if buckets == 1:
             return keys
-        pmids = keys["pmid"]
-        rest = pc.subtract(pmids, pc.multiply(pc.divide(pmids, buckets), buckets))
+        numbers = keys["key"]
+        rest = pc.subtract(numbers, pc.multiply(pc.divide(numbers, buckets), buckets))
         return keys.filter(pc.equal(rest, bucket))
 
     if sources:
-        yield from by_source(_dead(with_source(map(within, sources))), len(sources))
+        yield from by_source(_dead(with_source(map(within, sources)), by_version), len(sources))
 
 
 def with_source(tables: Iterable[pa.Table]) -> pa.Table:
@@ -104,7 +111,7 @@ def fingerprint(verdicts: pa.Table) -> str:
     return digest.hexdigest()[:16]
 
 
-def _dead(keys: pa.Table) -> pa.Table:
+def _dead(keys: pa.Table, by_version: bool) -> pa.Table:
     """The records that do not live, as :func:`by_source` takes them."""
     when = pc.add(
         pc.shift_left(keys["source"].cast(pa.int64()), pa.scalar(32, pa.int64())),
@@ -113,19 +120,14 @@ def _dead(keys: pa.Table) -> pa.Table:
     keys = keys.append_column("when", when)
     deletions = keys.filter(keys["deletes"])
     records = keys.filter(pc.invert(keys["deletes"])).drop_columns(["deletes"])
-    last = deletions.group_by("pmid").aggregate([("when", "max")])
-    deleted_when = last["when_max"].take(pc.index_in(records["pmid"], value_set=last["pmid"]))
+    last = deletions.group_by("key").aggregate([("when", "max")])
+    deleted_when = last["when_max"].take(pc.index_in(records["key"], value_set=last["key"]))
     deleted = pc.less(records["when"], deleted_when).fill_null(False)
-    living = records.filter(pc.invert(deleted)).sort_by(
-        [
-            ("pmid", "ascending"),
-            ("source", "ascending"),
-            ("version", "ascending"),
-            ("position", "ascending"),
-        ]
-    )
-    pmids = living["pmid"].combine_chunks()
-    superseded = pc.equal(pmids.slice(0, max(0, len(pmids) - 1)), pmids.slice(1))
+    newest = ("version", "source", "position") if by_version else ("source", "version", "position")
+    order = [(column, "ascending") for column in ("key", *newest)]
+    living = records.filter(pc.invert(deleted)).sort_by(order)
+    numbers = living["key"].combine_chunks()
+    superseded = pc.equal(numbers.slice(0, max(0, len(numbers) - 1)), numbers.slice(1))
     return pa.concat_tables(
         [
             _with_reason(living.slice(0, len(superseded)).filter(superseded), 0),

@@ -1,53 +1,27 @@
 """Which citations become documents, and of which text: the rules of a corpus, as data.
 
-A drop always has a reason from :data:`REASONS`; the first that applies, in that order, is counted.
+A drop always has a reason of the rules' ``reasons``; the first that applies, in that order, is counted.
+article_rules.py has those of full text.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar
 
 from . import splitters
 from .cleaning import NAMES
 from .lines import ASCII_ONLY, SHORT_LINES
 
-REASONS: Final = (
-    "deleted",
-    "superseded",
-    "book",
-    "below-min-pmid",
-    "language",
-    "publication-type",
-    "retracted",
-    "no-text",
-    "stub",
-    "no-abstract",
-    "short-abstract",
-    "duplicate",
-)
-"""Every reason for which a record is no document, in the order in which they are asked.
-
-The first two are decided across files (lifecycle.py) and come before all others: an old version
-counts as superseded whatever it says.  The last is decided across files too (duplicates.py) and comes
-after all others: only of documents that would be kept can one repeat another.
-"""
-
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """Selection and shape of documents.  The defaults keep every citation that has an abstract.
+class TextRules:
+    """What the rules of abstracts and of full text have in common.
 
     Attributes:
         languages: keep articles in any of these MARC codes (``eng``); empty keeps all.
-        min_abstract_words: drop abstracts of fewer words (split at white space, labels not counted),
-            cleaned, before anything else is done to them.
-        min_pmid: drop lower PMIDs.
-        drop_publication_types: drop records of any of these types, by name as in the DTD's
-            ``PublicationType`` ("Published Erratum").
         drop_retracted: drop retracted articles.
-        keep_title_only: keep records without an abstract, as their title alone.
         titles: does the text begin with the title?  The ``title`` column is there either way.
         section_labels: does a section's text begin with its label ("METHODS: ...")?
         cleaning: the rules of cleaning.py that are on, in the order of its ``NAMES``.
@@ -59,11 +33,7 @@ class Rules:
     """
 
     languages: tuple[str, ...] = ()
-    min_abstract_words: int = 0
-    min_pmid: int = 0
-    drop_publication_types: tuple[str, ...] = ()
     drop_retracted: bool = False
-    keep_title_only: bool = False
     titles: bool = True
     section_labels: bool = False
     cleaning: tuple[str, ...] = NAMES
@@ -74,15 +44,9 @@ class Rules:
     min_line_characters: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("min_abstract_words", "min_pmid", "min_line_characters"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it cannot be below 0")
-        if self.keep_title_only and not self.titles:
-            raise ValueError("keep_title_only keeps titles as text, but titles are left out")
-        if self.keep_title_only and self.min_abstract_words:
-            raise ValueError(
-                "keep_title_only keeps records without an abstract, min_abstract_words drops them"
-            )
+        for field in dataclasses.fields(self):
+            if field.name.startswith("min_") and getattr(self, field.name) < 0:
+                raise ValueError(f"{field.name} is {getattr(self, field.name)}; it cannot be below 0")
         if self.cleaning != tuple(name for name in NAMES if name in self.cleaning):
             raise ValueError(
                 f"cleaning is {', '.join(self.cleaning)}; it must be some of these, in this order: "
@@ -102,3 +66,44 @@ class Rules:
         """The names under which removed characters are counted, of all that is on."""
         lines = ((ASCII_ONLY, self.ascii_only), (SHORT_LINES, self.min_line_characters))
         return (*self.cleaning, *(name for name, on in lines if on))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules(TextRules):
+    """Selection and shape of PubMed's documents.  The defaults keep every citation that has an abstract.
+
+    Attributes:
+        min_abstract_words: drop abstracts of fewer words (split at white space, labels not counted),
+            cleaned, before anything else is done to them.
+        min_pmid: drop lower PMIDs.
+        drop_publication_types: drop records of any of these types, by name as in the DTD's
+            ``PublicationType`` ("Published Erratum").
+        keep_title_only: keep records without an abstract, as their title alone.
+    """
+
+    min_abstract_words: int = 0
+    min_pmid: int = 0
+    drop_publication_types: tuple[str, ...] = ()
+    keep_title_only: bool = False
+
+    reasons: ClassVar[tuple[str, ...]] = (
+        *("deleted", "superseded", "book", "below-min-pmid", "language", "publication-type", "retracted"),
+        *("no-text", "stub", "no-abstract", "short-abstract", "duplicate"),
+    )
+    """Every reason for which a record is no document, in the order in which they are asked.
+
+    The first two are decided across files (lifecycle.py) and come before all others: an old version
+    counts as superseded whatever it says.  The last is decided across files too (duplicates.py) and comes
+    after all others: only of documents that would be kept can one repeat another.
+    """
+    newest_by_version: ClassVar[bool] = False
+    """A later file says more of a citation than a higher Version does (lifecycle.py)."""
+
+    def __post_init__(self) -> None:
+        TextRules.__post_init__(self)
+        if self.keep_title_only and not self.titles:
+            raise ValueError("keep_title_only keeps titles as text, but titles are left out")
+        if self.keep_title_only and self.min_abstract_words:
+            raise ValueError(
+                "keep_title_only keeps records without an abstract, min_abstract_words drops them"
+            )

@@ -19,6 +19,8 @@ from .files import Checked, LocalFiles
 
 BATCH_ROWS: Final = 2048
 """Documents a record batch: 3-4 MB of abstracts, the unit that is in memory at a time."""
+BATCH_CHARACTERS: Final = 8_000_000
+"""Characters a record batch, of longer documents: some 200 articles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,12 @@ def batch(documents: list[Document]) -> pa.RecordBatch:
         "doi": pa.array([document.doi for document in documents], pa.string()),
         "version": pa.array([document.version for document in documents], pa.int16()),
         "year": pa.array([document.year for document in documents], pa.int16()),
+        "journal": pa.array([document.journal for document in documents], pa.string()),
+        "article_type": pa.array([document.article_type for document in documents], pa.string()),
         "language": pa.array([document.language for document in documents], pa.string()),
         "licence": pa.array([document.licence for document in documents], pa.string()),
         "retracted": pa.array([document.retracted for document in documents], pa.bool_()),
+        "flags": pa.array([document.flags for document in documents], pa.list_(pa.string())),
         "title": pa.array([document.title for document in documents], pa.string()),
         "sentences": pa.ListArray.from_arrays(sentence_offsets, pa.array(sentences, pa.string())),
         "sections": pa.ListArray.from_arrays(

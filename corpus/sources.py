@@ -25,6 +25,16 @@ class NoInput(Exception):
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class Part:
+    """One of the files that a source is made of; ``name`` tells people which."""
+
+    name: str
+    path: str
+    size: int
+    stamp: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class Source:
     """An input file.  Sources sort in the order in which they are applied.
 
@@ -36,6 +46,7 @@ class Source:
         path: where it is; also the last tie-break, between files of the same name.
         stamp: changes when the file does; '' for a file that should have been fetched and could not be.
         retrieved: when it was fetched and verified, UTC; '' for a file that was given.
+        parts: the files of a source that is made of several; its path is then where they lie.
     """
 
     year: int
@@ -45,6 +56,7 @@ class Source:
     size: int
     stamp: str
     retrieved: str = ""
+    parts: tuple[Part, ...] = ()
 
     @property
     def ordered(self) -> bool:
@@ -82,7 +94,7 @@ def discover(files: LocalFiles, inputs: Iterable[str]) -> list[Source]:
     """
     found: dict[str, Source] = {}
     for given in inputs:
-        here = list(_files_of(files, given))
+        here = list(files_of(files, given, _ENDINGS))
         if not here:
             kind = "has no *.xml or *.xml.gz file" if files.is_folder(given) else "names no file"
             raise NoInput(
@@ -94,10 +106,11 @@ def discover(files: LocalFiles, inputs: Iterable[str]) -> list[Source]:
     return sorted(found.values())
 
 
-def _files_of(files: LocalFiles, given: str) -> Iterator[Found]:
+def files_of(files: LocalFiles, given: str, endings: tuple[str, ...]) -> Iterator[Found]:
+    """The files that an input names: a folder those with one of these endings, at any depth."""
     if files.is_folder(given):
         for item in files.walk(given):
-            if item.path.endswith(_ENDINGS):
+            if item.path.endswith(endings):
                 yield _absolute(item)
     else:
         yield from map(_absolute, files.find(given))

@@ -10,25 +10,24 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import itertools
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
-from . import checksums, duplicates, medline, shards
+from . import checksums, duplicates, shards
+from .article_rules import ArticleRules
+from .articles import ArticleReader
+from .citations import CitationReader
 from .document import SCHEMA, Document
 from .files import LocalFiles
 from .lifecycle import KEYS
-from .medline import BadRecord
-from .medline_file import records
+from .records import Reader, Record
 from .rejects import Rejects
-from .rules import Rules
-from .shaping import Shaper
+from .rules import Rules, TextRules
 from .sources import Source
-from .tags import all_balanced
 from .workspace import Workspace
 from .xml_blocks import BadFile
 
@@ -39,12 +38,6 @@ STAGED_SCHEMA: Final = (
     .append(pa.field("cleaned", pa.list_(pa.struct([("rule", pa.string()), ("characters", pa.int32())]))))
 )
 STAGED_KEYS: Final = KEYS.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
-
-_GROUP: Final = 32
-"""Records whose tags are counted at a time: few enough to stay in a core's cache until they are read."""
-_DELETIONS: Final = frozenset({"DeleteCitation", "DeleteDocument"})
-_BOOKS: Final = frozenset({"PubmedBookArticle", "BookDocument"})
-_CITATIONS: Final = frozenset({"PubmedArticle", "MedlineCitation"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +64,7 @@ class Staged:
 
 
 def stage(
-    files: LocalFiles, work: Workspace, source: Source, rules: Rules, keep_dropped: bool, digests: bool
+    files: LocalFiles, work: Workspace, source: Source, rules: TextRules, keep_dropped: bool, digests: bool
 ) -> Staged:
     """Stage a source unless that is done already; ``digests``: are duplicates to be looked for?"""
     try:
@@ -112,17 +105,12 @@ def _without_cycle_search() -> Iterator[None]:
         gc.enable()
 
 
-class _Reading:
-    """A source being read: a failing disk or connection makes it a bad file, not a failed run."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def read(self, size: int) -> bytes:
-        try:
-            return self._file.read(size)
-        except OSError as error:
-            raise checksums.unreadable(error) from error
+def reader(rules: TextRules, keep_dropped: bool) -> Reader:
+    """What reads sources by these rules: citations or articles."""
+    if isinstance(rules, ArticleRules):
+        return ArticleReader(rules, keep_dropped)
+    assert isinstance(rules, Rules)
+    return CitationReader(rules)
 
 
 class _Stager:
@@ -133,15 +121,15 @@ class _Stager:
         files: LocalFiles,
         work: Workspace,
         source: Source,
-        rules: Rules,
+        rules: TextRules,
         keep_dropped: bool,
         digests: bool,
         name: str,
     ) -> None:
         self._files, self._work, self._source, self._name = files, work, source, name
-        self._shaper, self._keep_dropped = Shaper(rules), keep_dropped
+        self._reader, self._keep_dropped = reader(rules, keep_dropped), keep_dropped
         self._keys: list[tuple[int, int, int, bool, str | None]] = []
-        self._digests: list[tuple[int, int, bytes]] | None = [] if digests else None
+        self._digests: list[tuple[int, str, int, bytes]] | None = [] if digests else None
         self._records = 0
 
     def run(self) -> dict[str, Any]:
@@ -149,14 +137,10 @@ class _Stager:
         started = time.monotonic()
         with contextlib.ExitStack() as stack:
             stack.enter_context(_without_cycle_search())
-            try:
-                file = stack.enter_context(self._files.open(self._source.path))
-            except OSError as error:
-                raise checksums.unreadable(error) from error
             rejected = self._work.staged(self._name, "rejected.jsonl")
             self._rejects = stack.enter_context(Rejects(self._files, rejected))
-            self._write_documents(_Reading(file))
-        if [found.stamp for found in self._files.find(self._source.path)] != [self._source.stamp]:
+            self._write_documents()
+        if not checksums.unchanged(self._files, self._source):
             raise BadFile("changed", "it changed while it was read; run again when it is at rest")
         self._write_rows("keys", self._keys, STAGED_KEYS)
         if self._digests is not None:
@@ -171,60 +155,51 @@ class _Stager:
             "seconds": round(time.monotonic() - started, 3),
         }
 
-    def _write_documents(self, file: _Reading) -> None:
+    def _write_documents(self) -> None:
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         path = self._work.staged(self._name, "arrow")
         with (
             self._files.write(path) as out,
             pa.ipc.new_stream(out, STAGED_SCHEMA, options=options) as stream,
         ):
-            for batch in self._batches(file):
+            for batch in self._batches():
                 stream.write_batch(batch)
 
-    def _batches(self, file: _Reading) -> Iterator[pa.RecordBatch]:
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         documents: list[Document] = []
         drops: list[str | None] = []
-        numbered = enumerate(records(file))
-        while group := list(itertools.islice(numbered, _GROUP)):
-            balanced = all_balanced([xml for _, (_, xml) in group])
-            for position, (element, xml) in group:
-                try:
-                    drop, shaped = self._read(position, element, xml, balanced)
-                except BadRecord as bad:
-                    self._rejects.add(self._source.name, position, xml, bad)
-                    continue
-                if shaped is not None and (drop is None or self._keep_dropped):
-                    documents.append(shaped)
-                    drops.append(drop)
-                    if len(documents) == shards.BATCH_ROWS:
-                        yield _staged_batch(documents, drops)
-                        documents, drops = [], []
+        characters = 0
+        for record in self._reader.records(self._files, self._source):
+            self._take(record)
+            document = record.document
+            if document is None:
+                continue
+            drop = record.keys[0].drop
+            if drop is None or self._keep_dropped:
+                documents.append(document)
+                drops.append(drop)
+                characters += document.characters
+                if len(documents) == shards.BATCH_ROWS or characters > shards.BATCH_CHARACTERS:
+                    yield _staged_batch(documents, drops)
+                    documents, drops, characters = [], [], 0
         if documents:
             yield _staged_batch(documents, drops)
 
-    def _read(
-        self, position: int, element: str, xml: bytes, balanced: bool
-    ) -> tuple[str | None, Document | None]:
-        if element in _DELETIONS:
-            self._keys += [(pmid, version, position, True, None) for pmid, version in medline.pmids(xml)]
-            return None, None
-        self._records += 1
-        if element in _CITATIONS:
-            citation = medline.parse(xml, balanced)
-            drop, shaped = self._shaper.document(citation, self._source.name, position)
-            self._keys.append((citation.pmid, citation.version, position, False, drop))
-            if self._digests is not None and drop is None and shaped.sections:
-                abstract = shaped.sentences[shaped.sections[0][1] :]
-                if digest := duplicates.digest(shaped.title, abstract):
-                    self._digests.append((citation.pmid, position, digest))
-            return drop, shaped
-        if element in _BOOKS:
-            found = medline.pmids(xml)
-            if not found:
-                raise BadRecord("no-pmid", "a book record without a PMID")
-            self._keys.append((*found[0], position, False, "book"))
-            return "book", None
-        raise BadRecord("unexpected-element", f"<{element}> is none of PubMed's records")
+    def _take(self, record: Record) -> None:
+        """Note what is to be known of a record across sources, or that it is rejected."""
+        if record.bad:
+            self._records += 1
+            self._rejects.add(record.file, record.position, record.raw, record.bad)
+            return
+        if not (record.keys and record.keys[0].deletes):
+            self._records += 1
+        for key in record.keys:
+            self._keys.append((key.key, key.version, record.position, key.deletes, key.drop))
+        document = record.document
+        if self._digests is not None and document and document.sections and record.keys[0].drop is None:
+            text = document.sentences[document.sections[0][1] :]
+            if digest := duplicates.digest(document.title, text):
+                self._digests.append((record.keys[0].key, document.id, record.position, digest))
 
     def _write_rows(self, ending: str, rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> None:
         columns = list(zip(*rows, strict=True)) or [()] * len(schema)

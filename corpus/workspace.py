@@ -16,7 +16,7 @@ from typing import Any, Final
 from .files import TEMPORARY, LocalFiles
 from .sources import Source
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Raised whenever the same input and rules give other bytes than before, so that nothing made by
 an older version is taken for the new one's."""
 

@@ -1,0 +1,141 @@
+"""Read a source of full text: its articles, from files and archives, shaped into documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+from . import archives, article_file, checksums, jats_blocks, jats_front, jats_xml
+from .article_rules import ArticleRules
+from .article_shaping import ArticleShaper, identity
+from .article_sources import LIST
+from .document import Document
+from .files import LocalFiles
+from .jats_front import Front
+from .medline import BadRecord
+from .records import Key, Record
+from .sources import Source
+from .xml_blocks import BadFile
+
+
+class _Article(NamedTuple):
+    """An article's bytes, or why it has none; ``listed`` is what PMC's metadata say of it."""
+
+    file: str
+    xml: bytes = b""
+    bad: BadRecord | None = None
+    listed: dict[str, Any] | None = None
+
+
+class ArticleReader:
+    """Reads sources of full text by one set of rules.
+
+    Args:
+        keep_dropped: make documents of those articles too that their front matter drops.
+
+    Raises:
+        MissingExtra: the rules need a library that is not installed.
+    """
+
+    def __init__(self, rules: ArticleRules, keep_dropped: bool) -> None:
+        self._rules, self._keep_dropped = rules, keep_dropped
+        self._shaper = ArticleShaper(rules)
+
+    def records(self, files: LocalFiles, source: Source) -> Iterator[Record]:
+        """The source's articles, in order.
+
+        Raises:
+            BadFile: a package or an archive as a whole cannot be used.
+        """
+        for position, article in enumerate(_articles(files, source)):
+            if article.bad:
+                yield Record(position, article.file, article.xml, [], bad=article.bad)
+                continue
+            try:
+                key, document = self._read(article, position)
+            except BadRecord as bad:
+                yield Record(position, article.file, article.xml, [], bad=bad)
+            else:
+                yield Record(position, article.file, article.xml, [key], document)
+
+    def _read(self, article: _Article, position: int) -> tuple[Key, Document | None]:
+        tree = jats_xml.tree(article.xml)
+        if tree.tag != "article":
+            raise BadRecord("unexpected-element", f"<{tree.tag}> is no article")
+        front = jats_front.front(tree)
+        if article.listed:
+            front = _as_listed(front, article.listed)
+        body = tree.find("body")
+        has_body = body is not None and len(body) > 0
+        _, number = identity(front)
+        drop = self._shaper.reason(front, has_body)
+        document = None
+        if drop is None or self._keep_dropped:
+            blocks = jats_blocks.blocks(tree, formula=self._rules.formula, author_year=self._rules.author_year)
+            unfit, document = self._shaper.document(front, has_body, blocks, article.file, position)
+            drop = drop or unfit
+        return Key(number, front.version, False, drop), document
+
+
+def _as_listed(front: Front, listed: dict[str, Any]) -> Front:
+    """The front matter with what PMC's metadata know better: they are kept current, XML is not."""
+    return front._replace(
+        pmcid=f"PMC{listed['pmcid']}",
+        version=listed["version"],
+        pmid=listed["pmid"] or front.pmid,
+        doi=listed["doi"] or front.doi,
+        licence=listed["licence"] if listed["licence"] != "unknown" else front.licence,
+        retracted=front.retracted or bool(listed["retracted"]),
+        manuscript=front.manuscript or bool(listed["manuscript"]),
+        ocr=front.ocr or bool(listed["ocr"]),
+    )
+
+
+def _articles(files: LocalFiles, source: Source) -> Iterator[_Article]:
+    if source.parts:
+        for part in source.parts:
+            yield from _of_file(files, part.name, part.path)
+    elif source.path.endswith(LIST):
+        yield from _of_list(files, source)
+    elif source.name.endswith(archives.ENDINGS):
+        yield from _of_archive(files, source)
+    else:
+        with checksums.opened(files, source.path) as file:
+            for xml in article_file.articles(file):
+                yield _Article(source.name, xml)
+
+
+def _of_file(files: LocalFiles, name: str, path: str, listed: dict[str, Any] | None = None) -> Iterator[_Article]:
+    """The articles of one of many files; if it cannot be used, that is no other file's fault."""
+    try:
+        with checksums.opened(files, path) as file:
+            for xml in article_file.articles(file):
+                yield _Article(name, xml, listed=listed)
+    except BadFile as bad:
+        yield _Article(name, bad=BadRecord(bad.reason, f"{path}: {bad.detail}"))
+
+
+def _of_list(files: LocalFiles, source: Source) -> Iterator[_Article]:
+    """The articles that a mirror's list of a range selects."""
+    columns = ["pmcid", "version", "pmid", "doi", "licence", "retracted", "manuscript", "ocr", "file"]
+    with checksums.opened(files, source.path) as file:
+        rows = pq.ParquetFile(file).read(columns).to_pylist()
+    folder = source.path.removesuffix(LIST).replace("/pmc/selected/", "/pmc/xml/")
+    for row in rows:
+        yield from _of_file(files, row["file"], f"{folder}/{row['file']}", row)
+
+
+def _of_archive(files: LocalFiles, source: Source) -> Iterator[_Article]:
+    with checksums.opened(files, source.path) as file:
+        for member in archives.members(file, source.name):
+            name = f"{source.name}/{member.name}"
+            if member.bad:
+                yield _Article(name, bad=member.bad)
+                continue
+            try:
+                for xml in article_file.articles(member):
+                    yield _Article(name, xml)
+            except BadFile as bad:  # of this member; if the archive itself is damaged, the next one will say so
+                yield _Article(name, bad=BadRecord(bad.reason, bad.detail))
