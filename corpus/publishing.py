@@ -17,7 +17,7 @@ from typing import Any, Final
 from . import judging, shards
 from .files import Checked, LocalFiles
 from .finishing import Finished
-from .rules import REASONS, Rules
+from .rules import TextRules
 from .shards import Shard
 from .staging import Staged, ordered
 from .workspace import Workspace
@@ -48,7 +48,7 @@ class Outcome:
 def publish(
     files: LocalFiles,
     work: Workspace,
-    rules: Rules,
+    rules: TextRules,
     config: dict[str, Any],
     staged: list[Staged],
     finished: list[Finished],
@@ -90,7 +90,7 @@ def publish(
 
 
 def _manifest(
-    rules: Rules,
+    rules: TextRules,
     config: dict[str, Any],
     staged: list[Staged],
     copies: list[tuple[str, str]],
@@ -123,7 +123,7 @@ def _manifest(
         "funnel": {
             "records": records,
             **{f"rejected: {reason}": count for reason, count in sorted(rejected.items())},
-            **{f"dropped: {reason}": funnel[reason] for reason in REASONS if reason in funnel},
+            **{f"dropped: {reason}": funnel[reason] for reason in rules.reasons if reason in funnel},
             "kept": funnel.get("kept", 0),
         },
         "counts": {
