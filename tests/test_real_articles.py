@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import gzip
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,9 +40,9 @@ def articles() -> Iterator[tuple[str, bytes]]:
 
 
 def test_the_oracle_sees_the_references_of_a_text_that_has_them() -> None:
-    """A reader that takes everything leaks nearly all long titles of nearly all articles."""
+    """A reader that takes everything leaks nearly all long titles (of every tenth article)."""
     seen = with_titles = leaking = titles = leaked = 0
-    for _, xml in articles():
+    for _, xml in itertools.islice(articles(), 0, None, 10):
         seen += 1
         own = reference_titles(xml)
         if own:
@@ -52,8 +53,8 @@ def test_the_oracle_sees_the_references_of_a_text_that_has_them() -> None:
             leaking += bool(found)
             titles += len(own)
             leaked += len(found)
-    assert seen > 2000
-    assert leaking > 0.8 * with_titles > 1000
+    assert seen > 200
+    assert leaking > 0.8 * with_titles > 100
     assert leaked > 0.5 * titles
 
 
