@@ -18,7 +18,7 @@ from tests.jats_oracle import PARSER, leaks, prose_words, reference_titles, word
 pytestmark = needs_data
 
 MAX_LOST = 0.03
-"""Share of an article's prose that its text may lack: words that inline markup joins otherwise (18 th, CO 2)."""
+"""Share of an article's prose that its text may lack: words that inline markup joins (18 th, CO 2)."""
 
 
 def articles() -> Iterator[tuple[str, bytes]]:
