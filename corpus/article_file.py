@@ -69,7 +69,10 @@ def articles(file: Readable) -> Iterator[bytes]:
 
 
 def _alone(root: Root, blocks: Iterator[bytes]) -> bytes:
-    """The article that is a whole file: it ends where the file does, so its end is not searched for."""
+    """The article that is a whole file: it ends where the file does, so its end is not searched for.
+
+    (Two articles one after the other come as one, which no XML parser takes.)
+    """
     parts = [root.text]
     size = len(root.text)
     for block in blocks:
@@ -77,10 +80,12 @@ def _alone(root: Root, blocks: Iterator[bytes]) -> bytes:
         size += len(block)
         if size > MAX_ARTICLE_BYTES:
             raise BadFile("record-too-long", f"its article is longer than {MAX_ARTICLE_BYTES:,} bytes")
-    text = b"".join(parts).rstrip()
+    text = b"".join(parts)
+    end = text.rfind(b">") + 1
     close = rb"</" + re.escape(root.name.encode()) + rb"\s*+>"
-    if (root.empty and len(text) == root.content) or re.fullmatch(close, text[text.rfind(b"<") :]):
-        return text[root.start :]
+    closed = re.fullmatch(close, text[text.rfind(b"<", 0, end) : end]) or (root.empty and end == root.content)
+    if closed and not text[end:].strip():
+        return text[root.start : end]
     if root.empty or re.search(close, text):
         raise BadFile("malformed-xml", f"content after the root's end: {text[-60:]!r}")
     raise BadFile("truncated-xml", f"ends before </{root.name}>: {text[-60:]!r}")

@@ -123,7 +123,8 @@ def line(pieces: Sequence[str], *, tight: bool) -> str:
 
 def _is_last(pieces: Sequence[str], index: int) -> bool:
     """Whether nothing follows, or nothing but what ends a term."""
-    return next(_kinds(pieces[index + 1 :]), _CLOSE) in _ENDS
+    following = (pieces[position] for position in range(index + 1, len(pieces)))
+    return next(_kinds(following), _CLOSE) in _ENDS
 
 
 def _blank(before: int, kind: int, last: str, piece: str, gap: bool, soft: bool, tight: bool) -> bool:

@@ -204,4 +204,4 @@ def rules_of(options: Any) -> Rules:
 
 def sample() -> str:
     """The folder of the sample that comes with bioshards: 112 records, all of them invented."""
-    return str(resources.files("bioshards.corpus") / "sample")
+    return str(resources.files("bioshards.corpus") / "sample" / "pubmed")

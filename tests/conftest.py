@@ -17,7 +17,7 @@ import pytest
 
 from bioshards.pipelines import cli
 
-SAMPLE = Path(__file__).parent.parent / "corpus" / "sample"
+SAMPLE = Path(__file__).parent.parent / "corpus" / "sample" / "pubmed"
 
 
 @pytest.fixture(autouse=True)

@@ -30,31 +30,16 @@ PEOPLE = {"person-group", "name", "string-name", "collab", "etal"}
 BLOCKS = {
     *("p", "title", "subtitle", "label", "sec", "list", "list-item", "def-list", "def-item", "def", "term"),
     *("disp-quote", "boxed-text", "fig", "fig-group", "table-wrap", "caption", "disp-formula", "statement"),
-    *(
-        "verse-group",
-        "verse-line",
-        "speech",
-        "speaker",
-        "attrib",
-        "fn",
-        "break",
-        "preformat",
-        "supplementary-material",
-    ),
+    *("verse-group", "verse-line", "speech", "speaker", "attrib", "fn", "break", "preformat"),
+    *("supplementary-material", "article-title", "alt-title", "trans-title", "trans-title-group"),
 }
 """Elements that end a word where they begin and where they end."""
 NOT_PROSE = {
     *("ref-list", "table", "math", "tex-math", "inline-formula", "disp-formula", "disp-formula-group"),
     *("label", "object-id", "graphic", "inline-graphic", "alt-text", "long-desc", "media", "fn", "fn-group"),
-    *(
-        "supplementary-material",
-        "inline-supplementary-material",
-        "table-wrap-foot",
-        "preformat",
-        "permissions",
-    ),
-    *("private-char", "related-article", "related-object", "index-term", "code", "chem-struct", "attrib"),
-    *("sub-article", "response"),
+    *("supplementary-material", "inline-supplementary-material", "table-wrap-foot", "preformat", "attrib"),
+    *("private-char", "related-article", "related-object", "index-term", "code", "chem-struct"),
+    *("permissions", "sub-article", "response"),
 }
 
 
@@ -154,10 +139,16 @@ def outermost(element: Any, names: set[str]) -> Iterator[Any]:
 
 
 def said(xml: bytes) -> str:
-    """All that the article itself says outside of reference lists: a line a paragraph, title or caption."""
-    root = without(tree(xml), {"ref-list"})
-    blocks = outermost(root, {"p", "title", "caption", "title-group", "attrib", "fn"})
-    return "\n".join(normal(text_of(node)) for node in blocks)
+    """All that the article itself says outside of reference lists: a line a paragraph, title or caption.
+
+    Each twice, with its xrefs and without: the mark of a note may be glued to a word.
+    """
+    root = tree(xml)
+    lines = []
+    for cut in ({"ref-list"}, {"ref-list", "xref"}):
+        blocks = outermost(without(root, cut), {"p", "title", "caption", "title-group", "attrib", "fn"})
+        lines += [normal(text_of(node)) for node in blocks]
+    return "\n".join(lines)
 
 
 def leaks(xml: bytes, text: Iterable[str]) -> list[str]:

@@ -106,6 +106,12 @@ def test_a_title_that_only_a_reference_says_is_a_leak() -> None:
         article(f"<fig><caption><p>{LONG}</p></caption></fig>", back=REFERENCES),
         article("<p>x</p>", back=f"<ack><p>{LONG}</p></ack>{REFERENCES}"),
         article("<p>x</p>", back=REFERENCES, title=LONG),
+        article(
+            "<p>x</p>",
+            back=REFERENCES,
+            title=LONG + "</article-title><alt-title>Fish</alt-title><article-title>",
+        ),
+        article(f"<p>{LONG}<xref ref-type='fn'>1</xref></p>", back=REFERENCES),
         article("<p>x</p>", back=REFERENCES, abstract=f"<abstract><p>{LONG}</p></abstract>"),
     ],
 )

@@ -107,11 +107,12 @@ def test_the_wheel_holds_one_top_level_package_and_the_sample(built: tuple[Path,
         "py.typed",
         "corpus/medline.py",
         "pipelines/cli.py",
-        "corpus/sample/pubmed26n0001.xml",
+        "corpus/sample/pubmed/pubmed26n0001.xml",
+        "corpus/sample/pmc/PMC9990001.1.xml",
     ):
         assert f"bioshards/{wanted}" in names
     with tarfile.open(built[0]) as sdist:
-        assert any(name.endswith("/corpus/sample/pubmed26n0003.xml") for name in sdist.getnames())
+        assert any(name.endswith("/corpus/sample/pubmed/pubmed26n0003.xml") for name in sdist.getnames())
 
 
 def test_nothing_of_the_evaluate_package_is_overwritten(built: tuple[Path, Path]) -> None:

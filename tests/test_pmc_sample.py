@@ -1,4 +1,4 @@
-"""The sample's full-text articles are as its README says: invented, well-formed, small, each with its text."""
+"""The full-text articles of the sample are invented, well-formed and small, and each has its golden text."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def source_folder() -> tuple[Path, bool]:
     given = os.environ.get("BIOSHARDS_DATA")
     if given:
         return Path(given) / "pubmed", False
-    return Path(str(resources.files("bioshards.corpus") / "sample")), True
+    return Path(str(resources.files("bioshards.corpus") / "sample" / "pubmed")), True
 
 
 def templates(folder: Path) -> list[Template]:
