@@ -35,7 +35,7 @@ class Finished:
     Attributes:
         funnel: records by what became of them: ``kept`` or a reason of rules.py.
         counts: documents, sentences, words and characters kept.
-        years, languages: documents kept by year and by language code(s).
+        years, languages, licences, article_types: documents kept by each of these.
         cleaning: by rule, the documents kept from which it took something, and how many characters.
     """
 
@@ -46,6 +46,8 @@ class Finished:
     counts: dict[str, int]
     years: dict[str, int]
     languages: dict[str, int]
+    licences: dict[str, int]
+    article_types: dict[str, int]
     cleaning: dict[str, dict[str, int]]
 
 
@@ -70,7 +72,9 @@ def decide(
         return _staged_rows(files, work.staged(name, "keys")).select(lifecycle.KEYS.names)
 
     sources = [functools.partial(keys, name) for name in good_names(staged)]
-    return _write_verdicts(files, work.verdicts(bucket), lifecycle.decide(sources, bucket, buckets, by_version))
+    return _write_verdicts(
+        files, work.verdicts(bucket), lifecycle.decide(sources, bucket, buckets, by_version)
+    )
 
 
 def decide_duplicates(
@@ -162,8 +166,9 @@ class _Finisher:
         self._duplicate_of = verdicts["duplicate_of"].combine_chunks()
         self._pairs: list[str] = []
         self._counts = dict.fromkeys(("documents", "sentences", "words", "characters"), 0)
-        self._years: collections.Counter[str] = collections.Counter()
-        self._languages: collections.Counter[str] = collections.Counter()
+        self._kinds: dict[str, collections.Counter[str]] = {
+            column: collections.Counter() for column in ("year", "language", "licence", "article_type")
+        }
         self._touched: collections.Counter[str] = collections.Counter()
         self._removed: collections.Counter[str] = collections.Counter()
 
@@ -188,8 +193,10 @@ class _Finisher:
             dropped=dropped,
             funnel=self._funnel(),
             counts=self._counts,
-            years=dict(sorted(self._years.items())),
-            languages=dict(sorted(self._languages.items())),
+            years=dict(sorted(self._kinds["year"].items())),
+            languages=dict(sorted(self._kinds["language"].items())),
+            licences=dict(sorted(self._kinds["licence"].items())),
+            article_types=dict(sorted(self._kinds["article_type"].items())),
             cleaning={
                 rule: {"documents": count, "characters": self._removed[rule]}
                 for rule, count in sorted(self._touched.items())
@@ -241,7 +248,7 @@ class _Finisher:
         self._counts["sentences"] += pc.sum(pc.list_value_length(batch["sentences"])).as_py()
         self._counts["words"] += pc.sum(batch["words"]).as_py()
         self._counts["characters"] += pc.sum(batch["characters"]).as_py()
-        for counter, column in ((self._years, "year"), (self._languages, "language")):
+        for column, counter in self._kinds.items():
             for item in batch[column].value_counts():
                 counter[str(item["values"].as_py() or "unknown")] += item["counts"].as_py()
         for item in pc.list_flatten(batch["cleaned"]).to_pylist():

@@ -24,7 +24,9 @@ _FOOTNOTE: Final = frozenset({"fn", "table-fn", "author-notes", "aff", "corresp"
 _VANISHING: Final = "vanishing-xref"
 _LONGEST_FOOTNOTE: Final = 3  # characters of a footnote's number or symbol
 _INDENT = re.compile(r"\s*\n[ \t]+$")
-_COUNTED = re.compile(r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*$", re.I)
+_COUNTED = re.compile(
+    r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*$", re.I
+)
 
 
 def text_of(element: etree._Element) -> str:
@@ -107,7 +109,9 @@ def _superscript(element: etree._Element, pieces: Pieces) -> None:
     inside: Pieces = []
     append(element, inside)
     text = "".join(inside)
-    if not (text.isdigit() and (element.tail or "")[:1].isupper()):  # of <sup>14</sup>C the blank before is meant
+    if not (
+        text.isdigit() and (element.tail or "")[:1].isupper()
+    ):  # of <sup>14</sup>C the blank before is meant
         _unindent(pieces)
     pieces.append(MARK if MARK in text and jats_citations.only_citations(text) else text)
 
@@ -152,7 +156,14 @@ _SPECIAL: Final[dict[object, Callable[[etree._Element, Pieces], None]]] = {
     **dict.fromkeys(
         (
             *("tex-math", "object-id"),
-            *("inline-supplementary-material", "supplementary-material", "index-term", "fn", "table", "array"),
+            *(
+                "inline-supplementary-material",
+                "supplementary-material",
+                "index-term",
+                "fn",
+                "table",
+                "array",
+            ),
             *("mixed-citation", "element-citation", "nlm-citation", "citation", "citation-alternatives"),
             *("ref-list", "related-article", "related-object", "alt-text", "long-desc", "processing-meta"),
             *("contrib-group", "permissions", "label-alternatives"),

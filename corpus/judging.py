@@ -16,8 +16,22 @@ _BASELINE = re.compile(r"/baseline/[^/]*$")
 """A file that lies in a folder of this name, as at NLM."""
 
 
-def warnings(staged: list[Staged], copies: list[tuple[str, str]]) -> list[str]:
+def warnings(pipeline: str, staged: list[Staged], copies: list[tuple[str, str]]) -> list[str]:
     """What is worth a look but stops nothing; ``copies`` are of (path, path kept)."""
+    found = [f"{copy} is the same file as {kept}: it is read once" for copy, kept in copies]
+    if pipeline == "pubmed_to_shards":
+        return found + _order(staged) + _short_baseline(staged)
+    missing = sum(source.not_fetched for source in staged)
+    if missing:
+        found.append(
+            f"{missing:,} articles that are selected could not be fetched; run the same command again to try "
+            "once more (MIRROR/pmc/reports/ has them)"
+        )
+    return found
+
+
+def _order(staged: list[Staged]) -> list[str]:
+    """Files of which the names do not say when they are to be applied."""
     found = []
     stray = [source.source.name for source in staged if not source.source.ordered]
     if stray:
@@ -26,14 +40,13 @@ def warnings(staged: list[Staged], copies: list[tuple[str, str]]) -> list[str]:
             f"{len(stray)} files have no year and number in their names (pubmed26n0001.xml.gz has); they "
             f"are applied after all that have, in the order of their names: {listed}"
         )
-    found += [f"{copy} is the same file as {kept}: it is read once" for copy, kept in copies]
     names = collections.Counter(source.source.name for source in staged)
     found += [
         f"{count} different files are called {name}; they are applied in the order of their paths"
         for name, count in sorted(names.items())
         if count > 1
     ]
-    return found + _short_baseline(staged)
+    return found
 
 
 def _short_baseline(staged: list[Staged]) -> list[str]:
@@ -64,6 +77,12 @@ def problem_of(
         return (
             f"{len(missing)} of {len(staged)} files could not be fetched ({_named(missing)}). All others are "
             "processed. Run the same command again to fetch what is missing, or select files without it"
+        )
+    not_fetched = sum(source.not_fetched for source in staged)
+    if not_fetched > max_rejected * (counts["records"] + not_fetched):
+        return (
+            f"{not_fetched:,} articles could not be fetched, of {counts['records'] + not_fetched:,}, more than "
+            f"--max-rejected {max_rejected:g} allows. All others are processed. Run the same command again"
         )
     bad = [source for source in staged if source.bad]
     mend = (

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -105,6 +105,19 @@ def abstracts_of(files: LocalFiles, folder: str) -> Iterator[pa.RecordBatch]:
     """
     identity(files, folder)
     return shards.read(files, folder, ABSTRACTS)
+
+
+def articles_of(files: LocalFiles, folder: str, listed: Iterable[dict[str, Any]]) -> Iterator[pa.Table]:
+    """The keys of the articles in some of a directory's shards that PMC has in full, as :func:`find` takes them.
+
+    Args:
+        listed: the shards, as a manifest lists them.
+    """
+    for batch in shards.read_some(files, folder, listed, [*ARTICLES.names, "flags"]):
+        in_pmc = pc.starts_with(batch["id"], "pmc:")
+        abstract_only = pc.match_substring(pc.binary_join(batch["flags"], ","), "no-body")
+        rows = batch.filter(pc.and_not(in_pmc, abstract_only)).select(ARTICLES.names)
+        yield pa.Table.from_batches([rows]).cast(ARTICLES)
 
 
 def identity(files: LocalFiles, folder: str) -> str:

@@ -1,6 +1,6 @@
 """The corpora of the papers, as data: each number with where it is written.
 
-A preset is the set of rules a paper states for its PubMed text; what a paper leaves open is said
+A preset is the set of rules a paper states for its text; what a paper leaves open is said
 and filled from its code or from the likeliest source.  Options given beside a preset win over it.
 """
 
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from .article_rules import ArticleRules
+from .licences import LICENCES
 from .rules import Rules
 
 PRESETS: Final[dict[str, Rules]] = {
@@ -35,4 +37,13 @@ PRESETS: Final[dict[str, Rules]] = {
     # below 128 words left out.  Titles are not mentioned; the code it builds on (NVIDIA's BERT for
     # TensorFlow) writes the abstract alone, so titles are no part of the text.
     "pubmedbert": Rules(min_abstract_words=128, titles=False),
+}
+
+ARTICLE_PRESETS: Final[dict[str, ArticleRules]] = {
+    # Bio-ELECTRA++ (Ozyurt 2020, "Pre-training data", second stage; README of its repository): all open access
+    # full papers of PMC as of May 2020, 12.3 B words, sentences from all sections but the references.  Nothing is
+    # said of licences and languages (taken as all, "all open access full papers"), captions, footnotes,
+    # acknowledgements and what we call boilerplate (kept, being no references), tables' cells (out), abstracts
+    # (kept), display formulas (out), and how citations and sections' titles are written (numbers out, titles out).
+    "bio-electra-pp": ArticleRules(languages=(), licences=tuple(LICENCES)),
 }

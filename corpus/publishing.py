@@ -10,11 +10,11 @@ import collections
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from . import judging, shards
+from . import judging, overlap, shards
 from .files import Checked, LocalFiles
 from .finishing import Finished
 from .rules import TextRules
@@ -25,8 +25,11 @@ from .workspace import Workspace
 NOTICE: Final = (
     "Courtesy of the U.S. National Library of Medicine. NLM neither endorses this product nor "
     "guarantees its content; it does not reflect the most current data available from NLM. "
-    "Abstracts may be their publishers' copyright."
 )
+COPYRIGHT: Final = {
+    "pubmed_to_shards": "Abstracts may be their publishers' copyright.",
+    "pmc_to_shards": "Each article is under the licence in its row.",
+}
 
 DUPLICATES: Final = "duplicates.tsv"
 
@@ -54,6 +57,7 @@ def publish(
     finished: list[Finished],
     max_rejected: float,
     run: dict[str, Any],
+    in_full: Sequence[dict[str, Any]] = (),
 ) -> Outcome:
     """Check the share of rejected input and, where it is small enough, write the manifest.
 
@@ -62,12 +66,13 @@ def publish(
         staged: all sources; ``finished``: what became of the good ones; in any order.
         max_rejected: the share of records, and of files, that may be rejected.
         run: what is true of this run only: times, versions, the command; when inputs were fetched is added.
+        in_full: the file that lists the abstracts that the articles hold, if that was asked for.
     """
     staged, copies = ordered(staged)
     good = [source for source in staged if not source.bad]
     by_name = {done.name: done for done in finished}
     in_order = [by_name[str(source.name)] for source in good]
-    manifest = _manifest(rules, config, staged, copies, in_order)
+    manifest = {**_manifest(rules, config, staged, copies, in_order), "in_full": list(in_full)}
     _publish_rejected(files, work, staged)
     totals = manifest["counts"]
     problem = judging.problem_of(work, staged, manifest, max_rejected)
@@ -101,8 +106,8 @@ def _manifest(
     rejected = _summed(source.rejected for source in staged)
     records = sum(source.records for source in staged)
     return {
-        "pipeline": "pubmed_to_shards",
-        "notice": NOTICE,
+        "pipeline": config["pipeline"],
+        "notice": NOTICE + COPYRIGHT[config["pipeline"]],
         "config": config,
         "newest_file": max(source.source for source in good if source.source.ordered).name
         if any(source.source.ordered for source in good)
@@ -145,7 +150,9 @@ def _manifest(
         },
         "years": _summed(done.years for done in finished),
         "languages": _summed(done.languages for done in finished),
-        "warnings": judging.warnings(staged, copies),
+        "licences": _summed(done.licences for done in finished),
+        "article_types": _summed(done.article_types for done in finished),
+        "warnings": judging.warnings(config["pipeline"], staged, copies),
     }
 
 
@@ -153,6 +160,7 @@ def _input(source: Staged, done: Finished) -> dict[str, Any]:
     return {
         "file": source.source.name,
         "path": source.source.path,
+        "files": len(source.source.parts) or 1,
         "bytes": source.source.size,
         "md5": source.md5,
         "records": source.records,
@@ -214,6 +222,8 @@ def _publish_duplicates(files: LocalFiles, work: Workspace, finished: list[Finis
 
 def _sweep(files: LocalFiles, work: Workspace, manifest: dict[str, Any], names: set[str]) -> None:
     """Remove what no source of this run has written: shards and staged files of replaced inputs."""
+    if not manifest["in_full"]:
+        files.remove(f"{work.output}/{overlap.FILE}")
     wanted = {shard["file"] for shard in manifest["outputs"] + manifest["dropped"]}
     for folder, prefix in ((work.output, ""), (f"{work.output}/dropped", "dropped/")):
         for name in files.names(folder):

@@ -43,6 +43,9 @@ class TextRules:
     treebank: bool = False
     min_line_characters: int = 0
 
+    reasons: ClassVar[tuple[str, ...]] = ()
+    newest_by_version: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             if field.name.startswith("min_") and getattr(self, field.name) < 0:

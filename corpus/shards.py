@@ -165,13 +165,20 @@ def read(files: LocalFiles, folder: str, columns: Sequence[str] = SCHEMA.names) 
     Raises:
         FileNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
     """
-    options = pa.ipc.IpcReadOptions(included_fields=[SCHEMA.get_field_index(name) for name in columns])
-    for shard in manifest(files, folder)["outputs"]:
-        with (
-            opened(files, f"{folder}/{shard['file']}") as file,
-            pa.ipc.open_stream(file, options=options) as stream,
-        ):
-            yield from stream
+    yield from read_some(files, folder, manifest(files, folder)["outputs"], columns)
+
+
+def read_some(
+    files: LocalFiles, folder: str, listed: Iterable[dict[str, Any]], columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The record batches of some of a directory's shards, as its manifest lists them; only these columns."""
+    for shard in listed:
+        with opened(files, f"{folder}/{shard['file']}") as file:
+            has = pa.ipc.read_schema(file)  # an older version's may have fewer columns
+            file.seek(0)
+            options = pa.ipc.IpcReadOptions(included_fields=[has.get_field_index(name) for name in columns])
+            with pa.ipc.open_stream(file, options=options) as stream:
+                yield from stream
 
 
 def opened(files: LocalFiles, path: str) -> Any:

@@ -51,6 +51,7 @@ class Staged:
         keys: rows of its keys.
         rejected: how many records were rejected, by reason.
         bad: why the file as a whole cannot be used: (reason, detail).
+        not_fetched: how many articles should be in it but could not be fetched.
     """
 
     source: Source
@@ -61,6 +62,7 @@ class Staged:
     keys: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
     bad: tuple[str, str] | None = None
+    not_fetched: int = 0
 
 
 def stage(

@@ -124,13 +124,20 @@ def locked(work: Workspace) -> Iterator[None]:
         yield
 
 
-def finished(files: LocalFiles, work: Workspace, sources: list[Source]) -> bool:
-    """Is the manifest there, of these very inputs, with everything it lists in place?"""
+def finished(files: LocalFiles, work: Workspace, sources: list[Source], abstracts: str | None = None) -> bool:
+    """Is the manifest there, of these very inputs, with everything it lists in place?
+
+    Args:
+        abstracts: identity (overlap.py) of the directory of which the abstracts held are to be listed, if any.
+    """
     if not files.exists(work.manifest):
         return False
     manifest = files.read_json(work.manifest)
     sizes = {found.path: found.size for found in files.walk(work.output)}
-    for listed in manifest["outputs"] + manifest["dropped"] + manifest.get("duplicates", []):
+    if [listed["abstracts"] for listed in manifest["in_full"]] != ([abstracts] if abstracts else []):
+        return False
+    beside = manifest.get("duplicates", []) + manifest["in_full"]
+    for listed in manifest["outputs"] + manifest["dropped"] + beside:
         if sizes.get(f"{work.output}/{listed['file']}") != listed["bytes"]:
             return False
     if manifest["bad_files"]:

@@ -14,6 +14,7 @@ from .exits import OK, USAGE_ERROR
 PIPELINES = {
     "fetch": "PubMed, PMC and Europe PMC into a mirror of verified files",
     "pubmed_to_shards": "PubMed citation XML to sentence-split document shards",
+    "pmc_to_shards": "full-text articles (JATS XML) to sentence-split document shards",
 }
 
 USAGE = """\

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from bioshards.corpus.download import europepmc, pmc_bucket, pubmed
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.pmc_selection import DEFAULT_SETS, SETS, Articles
-from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
+from bioshards.corpus.download.pmc_selection import DEFAULT_SETS, SETS
+from bioshards.corpus.licences import DEFAULT_LICENCES
 from bioshards.corpus.workspace import Workspace
 
-from .fetching import Fetching, Listed
-from .options import Parser, add_download, add_local, address, at_least, at_least_one_of
+from .bucket import Bucket, add_connections, add_licences, add_servers
+from .fetching import Listed
+from .options import Parser, add_download, add_local, at_least_one_of
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -28,13 +29,11 @@ from which they are processed later. What is there is not fetched again."""
 
 @dataclass(frozen=True)
 class Job:
-    """Everything a run is made of: sources with a listing, by name, and PMC's articles, in ranges."""
+    """Everything a run is made of: sources with a listing, by name, and PMC's articles."""
 
     mirror: Mirror
     listed: dict[str, Listed]
-    ranges: list[int]
-    articles: Articles
-    bucket: Fetching | None
+    bucket: Bucket | None
     max_rejected: float
     config: dict[str, Any]
     run: dict[str, Any]
@@ -42,7 +41,7 @@ class Job:
     @property
     def something_to_do(self) -> bool:
         """Is there more to do than to write the manifest anew?"""
-        return bool(self.ranges or any(listed.wanted for listed in self.listed.values()))
+        return bool(self.bucket or any(listed.wanted for listed in self.listed.values()))
 
     @property
     def work(self) -> Workspace:
@@ -62,8 +61,8 @@ def build(root: beam.Pipeline, job: Job) -> None:
         wanted = lanes(listed.wanted, listed.fetching)
         files.append(root | f"Lanes of {name}" >> beam.Create(wanted) | FetchFiles(name, listed.fetching))
     if job.bucket:
-        wanted_ranges = lanes(job.ranges, job.bucket)
-        ranges.append(root | "Ranges" >> beam.Create(wanted_ranges) | BringRanges(job.bucket, job.articles))
+        wanted_ranges = lanes(job.bucket.ranges, job.bucket.fetching)
+        ranges.append(root | "Ranges" >> beam.Create(wanted_ranges) | BringRanges(job.bucket))
     fetched = (*files, root | "No files" >> beam.Create([])) | "Files" >> beam.Flatten()
     brought = (*ranges, root | "No ranges" >> beam.Create([])) | "Articles" >> beam.Flatten()
     root | "Publish" >> PublishMirror(job, fetched, brought)
@@ -84,22 +83,13 @@ def parser() -> Parser:
     add_local(parser, "articles")
     add_download(parser, "mirror, in this folder")
     _add_articles(parser)
-    where = parser.add_argument_group("other servers with the same layouts")
-    for name, url in (("pubmed", pubmed.URL), ("europepmc", europepmc.URL), ("pmc", pmc_bucket.URL)):
-        where.add_argument(f"--{name}-url", type=address, metavar="URL", help=f"default: {url}")
+    add_servers(parser, {"pubmed": pubmed.URL, "europepmc": europepmc.URL, "pmc": pmc_bucket.URL})
     return parser
 
 
 def _add_articles(parser: Parser) -> None:
     articles = parser.add_argument_group("which of PMC's articles (pmc:), decided before any is fetched")
-    articles.add_argument(
-        "--licences",
-        type=at_least_one_of(tuple(LICENCES)),
-        metavar="CODES",
-        default=tuple(sorted(DEFAULT_LICENCES)),
-        help=f"comma-separated, of {', '.join(LICENCES)} (default: {','.join(sorted(DEFAULT_LICENCES))}, "
-        "which permit everybody any use, and passing on changed text)",
-    )
+    add_licences(articles, tuple(sorted(DEFAULT_LICENCES)))
     articles.add_argument(
         "--sets",
         type=at_least_one_of(SETS),
@@ -116,10 +106,4 @@ def _add_articles(parser: Parser) -> None:
     articles.add_argument(
         "--versions", choices=["newest", "all"], default="newest", help="of an article (default: newest)"
     )
-    articles.add_argument(
-        "--connections",
-        type=at_least(1),
-        metavar="N",
-        default=64,
-        help="to PMC's bucket, of all workers together (default: %(default)s)",
-    )
+    add_connections(articles)

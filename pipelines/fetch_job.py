@@ -11,24 +11,19 @@ from typing import Any
 
 from bioshards import __version__
 from bioshards.corpus import workspace
-from bioshards.corpus.download import europepmc, pmc, pmc_bucket, pmc_inventory, pubmed
-from bioshards.corpus.download.listing import EmptySelection
+from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.named import Named, named
 from bioshards.corpus.download.pmc_selection import Articles
-from bioshards.corpus.download.web import Server
-from bioshards.corpus.files import TEMPORARY, LocalFiles
+from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import Workspace, WrongOutput
 
-from . import fetch, plan
+from . import bucket, fetch, plan
 from .executing import execute, for_workers_elsewhere, local_options, remote_files, without_secrets
 from .exits import NOT_PUBLISHED, OK
 from .fetch import Job
-from .fetching import Listed, fetching_by, look, mirror_folder, patient_with_a_person, server_at
+from .fetching import Listed, look, mirror_folder
 from .options import Parser, UsageError, beam_options
-
-BUCKET_PER_SECOND = 1000.0
-"""Requests to PMC's bucket at most; S3 serves several thousand a second."""
 
 _LISTED = {"pubmed": pubmed, "europepmc": europepmc}
 
@@ -64,8 +59,6 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
     except OSError as error:
         raise WrongOutput(f"--mirror {folder} cannot be written: {error.strerror or error}") from error
     with workspace.locked(work):
-        if "pmc" in names:
-            _sweep(files, f"{folder}/pmc")
         job = _job(options, arguments, mirror, names, listed, local)
         files.remove(work.manifest)
         files.remove(work.outcome)
@@ -95,20 +88,8 @@ def _names(given: Sequence[str]) -> dict[str, list[Named]]:
         name = named(text)
         if name is None:
             raise UsageError(f"--input {text} is no source that can be fetched: pubmed:, pmc: or europepmc:")
-        if name.source == "pmc" and name.selection.since:
-            raise UsageError(
-                f"--input {text}: pmc: has no need of since=, as what the mirror has is not read again"
-            )
         names.setdefault(name.source, []).append(name)
     return names
-
-
-def _sweep(files: LocalFiles, folder: str) -> None:
-    """Remove what a killed run was just writing; of articles, each range's own is removed with it."""
-    for part in ("", "/inventory", "/metadata", "/selected", "/reports"):
-        for name in files.names(f"{folder}{part}"):
-            if name.startswith(TEMPORARY):
-                files.remove(f"{folder}{part}/{name}")
 
 
 def _job(
@@ -124,35 +105,18 @@ def _job(
         frozenset(options.licences), frozenset(options.sets), options.drop_retracted, options.versions
     )
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    bucket, ranges, inventory = None, [], None
-    if "pmc" in names:
-        server = server_at(
-            options.pmc_url or pmc_bucket.URL, options.contact, options.connections, BUCKET_PER_SECOND
-        )
-        bucket = fetching_by(mirror, server, options.workers, local)
-        if not options.dry_run:
-            inventory = _inventory(mirror, server)
-        ranges = [
-            number
-            for number in pmc.ranges(mirror.files, mirror.folder)
-            if any(name.selection.overlaps(*pmc_bucket.ids(number)) for name in names["pmc"])
-        ]
-        if inventory and not ranges:
-            asked = ", ".join(name.text for name in names["pmc"])
-            first, last = (pmc_bucket.label(number) for number in (inventory.ranges[0], inventory.ranges[-1]))
-            raise EmptySelection(f"--input {asked} selects no article; there are {first} to {last}")
+    found = bucket.look(mirror, names["pmc"], articles, options, local) if "pmc" in names else None
+    inventory = found.inventory if found else None
     return Job(
         mirror=mirror,
         listed=listed,
-        ranges=ranges,
-        articles=articles,
-        bucket=bucket,
+        bucket=found,
         max_rejected=options.max_rejected,
         config={
             "inputs": list(options.input),
             "servers": {
-                **{name: found.fetching.server.base for name, found in listed.items()},
-                **({"pmc": bucket.server.base} if bucket else {}),
+                **{name: each.fetching.server.base for name, each in listed.items()},
+                **({"pmc": found.fetching.server.base} if found else {}),
             },
             "licences": sorted(articles.licences),
             "sets": sorted(articles.sets),
@@ -168,13 +132,6 @@ def _job(
             "notices": [notice for found in listed.values() for notice in found.notices],
         },
     )
-
-
-def _inventory(mirror: Mirror, server: Server) -> pmc_inventory.Inventory:
-    """PMC's newest inventory, brought into the mirror."""
-    print(f"reading the newest inventory of {server.base} ...", file=sys.stderr)
-    with patient_with_a_person(server).connect() as connection:
-        return pmc_inventory.update(mirror.files, mirror.folder, connection, server.base)
 
 
 def _report(job: Job) -> int:

@@ -15,11 +15,11 @@ from bioshards.corpus.download import pmc, report
 from bioshards.corpus.download.mirror import Held
 from bioshards.corpus.download.pmc import RangeReport
 from bioshards.corpus.download.pmc_bucket import label
-from bioshards.corpus.download.pmc_selection import Articles
 from bioshards.corpus.download.pool import Pool
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.download.report import FetchedFile
 
+from .bucket import Bucket
 from .fetching import Fetching, arriving
 from .transforms import tally
 
@@ -54,23 +54,27 @@ class FetchFiles(beam.PTransform):
 class BringRanges(beam.PTransform):
     """Lanes of ranges of PMC ids in, a :class:`RangeReport` for each out; its articles in the mirror."""
 
-    fetching: Fetching
-    articles: Articles
+    bucket: Bucket
 
     def expand(self, lanes: beam.PCollection[list[int]]) -> beam.PCollection[RangeReport]:
         return lanes | "OneLaneEach" >> beam.Reshuffle() | "Bring" >> beam.FlatMap(self._lane)
 
     def _lane(self, numbers: list[int]) -> Iterator[RangeReport]:
-        server, mirror = self.fetching.server, self.fetching.mirror
-        pool = Pool(server, self.fetching.threads)
-        for number in numbers:
-            today = datetime.now(UTC).date()
-            done = pmc.bring(mirror.files, mirror.folder, server.base, pool, number, self.articles, today)
-            path = f"{mirror.folder}/pmc/reports/{label(number)}.json"
-            mirror.files.write_json(path, dataclasses.asdict(done))
-            for what in ("selected", "fetched", "bytes", "removed"):
-                tally(f"articles_{what}", getattr(done, what))
-            yield done
+        yield from brought(self.bucket, numbers)
+
+
+def brought(bucket: Bucket, numbers: list[int]) -> Iterator[RangeReport]:
+    """Bring ranges into the mirror, one after the other, and leave each one's report there."""
+    server, mirror = bucket.fetching.server, bucket.fetching.mirror
+    pool = Pool(server, bucket.fetching.threads)
+    for number in numbers:
+        today = datetime.now(UTC).date()
+        done = pmc.bring(mirror.files, mirror.folder, server.base, pool, number, bucket.articles, today)
+        path = f"{mirror.folder}/pmc/reports/{label(number)}.json"
+        mirror.files.write_json(path, dataclasses.asdict(done))
+        for what in ("selected", "fetched", "bytes", "removed"):
+            tally(f"articles_{what}", getattr(done, what))
+        yield done
 
 
 @dataclass

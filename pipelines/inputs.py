@@ -14,6 +14,7 @@ from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.sources import Source
 
+from .bucket import Bucket
 from .fetching import Fetching, look, mirror_folder
 from .options import UsageError
 
@@ -28,6 +29,7 @@ class Inputs:
         notices: what a person should know of the listings.
         listed: when the listings were read, UTC; '' where there are none.
         rate: bytes a second at which what the mirror holds came over one connection; 0 if not known.
+        bucket: PMC's articles to be fetched first; None where none are asked for.
     """
 
     here: list[Source]
@@ -36,14 +38,15 @@ class Inputs:
     notices: list[str] = field(default_factory=list)
     listed: str = ""
     rate: float = 0
+    bucket: Bucket | None = None
 
     @property
     def count(self) -> int:
-        return len(self.here) + len(self.wanted)
+        return len(self.here) + len(self.wanted) + (len(self.bucket.ranges) if self.bucket else 0)
 
 
-def names_and_paths(given: Sequence[str], source: str) -> tuple[list[Named], list[str]]:
-    """The inputs apart: those that name ``source``, and paths.
+def names_and_paths(given: Sequence[str], *sources: str) -> tuple[list[Named], list[str]]:
+    """The inputs apart: those that name one of these sources, and paths.
 
     Raises:
         UsageError: a name of another source than this pipeline reads.
@@ -54,10 +57,11 @@ def names_and_paths(given: Sequence[str], source: str) -> tuple[list[Named], lis
         name = named(text)
         if name is None:
             paths.append(text)
-        elif name.source == source:
+        elif name.source in sources:
             by_name.append(name)
         else:
-            raise UsageError(f"--input {text} is not what this pipeline reads, which is {source}: and files")
+            known = ": and ".join(sources)
+            raise UsageError(f"--input {text} is not what this pipeline reads, which is {known}: and files")
     return by_name, paths
 
 

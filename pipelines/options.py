@@ -172,17 +172,14 @@ def add_local(parser: Parser, what: str) -> None:
     )
 
 
-def add_shared(parser: Parser, presets: Sequence[str]) -> None:
-    """The options that every pipeline has, with the same meaning everywhere."""
+def add_shared(parser: Parser, presets: Sequence[str], inputs: str) -> None:
+    """The options that every pipeline has, with the same meaning everywhere; ``inputs``: what it reads."""
     shared = parser.add_argument_group("input and output")
     shared.add_argument(
         "--input",
         action="append",
         metavar="PATH",
-        help="a folder, a file or a quoted glob, local or gs:// or s3://; or a source to fetch, by name: "
-        "pubmed: (NLM's baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', "
-        "'pubmed:[since=2026-08-01]'; may be given several times "
-        "(default: the sample that comes with bioshards)",
+        help=inputs,
     )
     shared.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")
     shared.add_argument(

@@ -11,10 +11,11 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.sources import Source
 from bioshards.corpus.workspace import Workspace
 
+from .bucket import Bucket
 from .fetch import Job as FetchJob
 from .fetching import Fetching, as_size, patient_with_a_person, too_little_room
 from .inputs import Inputs, rate
-from .pubmed_to_shards import Job
+from .job import Job
 
 STAGE_MB_A_SECOND: Final = 8.0
 """Megabytes of .xml.gz staged a second by one worker: 38 MB in 3 to 5 seconds (tests/bench/FIGURES.md)."""
@@ -33,7 +34,7 @@ people report for one connection."""
 
 
 def of_shards(job: Job, found: Inputs, workers: int) -> str:
-    """What ``beam run pubmed_to_shards`` would do with these inputs, in lines for a person."""
+    """What ``beam run pubmed_to_shards`` or ``pmc_to_shards`` would do, in lines for a person."""
     staged = _staged(job.files, job.work, found.here)
     to_stage = found.count - len(staged)
     lines = ["dry run: nothing is fetched, nothing is written"]
@@ -51,7 +52,8 @@ def of_shards(job: Job, found: Inputs, workers: int) -> str:
         f"  input:     {_files([*found.here, *found.wanted])}",
         f"  processed: {len(staged):,} files before, {to_stage:,} files to do",
     ]
-    return "\n".join([*lines, *_estimate(job, found, staged, workers)])
+    lines += _estimate(job, found, staged, workers)
+    return "\n".join(lines + (_articles(job.bucket) if job.bucket else []))
 
 
 def of_mirror(job: FetchJob) -> str:
@@ -65,11 +67,11 @@ def of_mirror(job: FetchJob) -> str:
             f"  to fetch:  {_files(listed.wanted)}",
             f"  estimate:  {_fetching(listed.wanted, listed.fetching, rate(listed.held.values()))}",
         ]
-    return "\n".join(lines + (_articles(job, job.bucket) if job.bucket else []))
+    return "\n".join(lines + (_articles(job.bucket) if job.bucket else []))
 
 
-def _articles(job: FetchJob, bucket: Fetching) -> list[str]:
-    mirror, server = job.mirror, bucket.server
+def _articles(bucket: Bucket) -> list[str]:
+    mirror, server = bucket.fetching.mirror, bucket.fetching.server
     with patient_with_a_person(server).connect() as connection:
         newest = pmc_manifest.find(connection, server.base)
     known = pmc_inventory.held(mirror.files, mirror.folder)
@@ -85,12 +87,12 @@ def _articles(job: FetchJob, bucket: Fetching) -> list[str]:
         ]
     if known.md5 != newest.md5:
         lines.append(f"  inventory: {known.date} is in the mirror and is used here; the newest is read first")
-    counts = pmc.plan(mirror.files, mirror.folder, job.ranges, job.articles)
+    counts = pmc.plan(mirror.files, mirror.folder, bucket.ranges, bucket.articles)
     to_fetch = counts.selected - counts.held
     seconds = (2 * counts.unknown + to_fetch) / ARTICLES_A_SECOND
     return [
         *lines,
-        f"  articles:  {counts.articles:,} in {len(job.ranges):,} ranges of ids",
+        f"  articles:  {counts.articles:,} in {len(bucket.ranges):,} ranges of ids",
         f"  unknown:   {counts.unknown:,}, whose metadata is read first",
         f"  selected:  {counts.selected:,} of the others",
         f"  held:      {counts.held:,} of these",

@@ -127,9 +127,9 @@ class FetchProgress:
             return
         self._when = time.monotonic()
         parts = [str(self._arrived)] if self._arrived else []
-        if self._job.ranges:
+        if self._job.bucket:
             done = len(self._reports() - self._before)
-            parts.append(f"{done:,}/{len(self._job.ranges):,} ranges of articles")
+            parts.append(f"{done:,}/{len(self._job.bucket.ranges):,} ranges of articles")
         line = ", ".join(parts)
         if line != self._said:
             self._said = line

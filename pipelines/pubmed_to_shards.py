@@ -1,63 +1,36 @@
 """PubMed citation XML to document shards: ``beam run pubmed_to_shards``.
 
-The recipe is :func:`build`.  Around it: the options and where the inputs come from.
+The recipe is :func:`build`.  Around it: the options, and the rules that they make.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
-from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from bioshards.corpus import cleaning, splitters
+from bioshards.corpus import sources
 from bioshards.corpus.download import pubmed
-from bioshards.corpus.download.remote import Remote
-from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.presets import PRESETS
 from bioshards.corpus.rules import Rules
-from bioshards.corpus.sources import Source
-from bioshards.corpus.workspace import Workspace
 
-from .fetching import Fetching
-from .options import (
-    Parser,
-    UsageError,
-    add_download,
-    add_local,
-    add_shared,
-    address,
-    all_but,
-    at_least,
-    names,
-    some_of,
-)
+from .inputs import find as find
+from .job import Job
+from .options import Parser, add_download, add_local, add_shared, address, at_least, names
+from .text_options import add_dedup, add_text, with_options
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
-DESCRIPTION = """\
+NAME: Final = "pubmed_to_shards"
+DESCRIPTION: Final = """\
 PubMed citation XML (baseline and update files, any mixture) to document shards: the latest version of
 each citation, cleaned of markup, split into sentences, in Arrow files with a manifest."""
 
-
-@dataclass(frozen=True)
-class Job:
-    """Everything a run is made of: ``sources`` are here, those ``wanted`` are to be fetched first."""
-
-    files: LocalFiles
-    work: Workspace
-    sources: list[Source]
-    wanted: list[Remote]
-    fetching: Fetching | None
-    rules: Rules
-    keep_dropped: bool
-    dedup: str
-    max_shard_bytes: int
-    max_rejected: float
-    config: dict[str, Any]
-    run: dict[str, Any]
+INPUT: Final = """\
+a folder, a file or a quoted glob, local or gs:// or s3://; or a source to fetch, by name: pubmed: (NLM's
+baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', 'pubmed:[since=2026-08-01]'; may be
+given several times (default: the sample that comes with bioshards)"""
 
 
 def build(root: beam.Pipeline, job: Job) -> None:
@@ -78,9 +51,9 @@ def build(root: beam.Pipeline, job: Job) -> None:
     staged = root | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage
     if job.fetching and job.wanted:
         wanted = root | "Lanes" >> beam.Create(lanes(job.wanted, job.fetching), reshuffle=False)
-        fetched = wanted | "FetchAndStage" >> FetchAndStage(job.fetching, stage)
+        fetched = wanted | "FetchAndStage" >> FetchAndStage(job.fetching, stage, sources.source)
         staged = (staged, fetched) | "Staged" >> beam.Flatten()
-    decided = staged | "DecideVersions" >> DecideVersions(job.files, job.work)
+    decided = staged | "DecideVersions" >> DecideVersions(job.files, job.work, job.rules)
     if job.dedup == "exact":
         duplicates = staged | "DecideDuplicates" >> DecideDuplicates(job.files, job.work, decided)
         decided = (decided, duplicates) | "Decided" >> beam.Flatten()
@@ -95,7 +68,7 @@ def build(root: beam.Pipeline, job: Job) -> None:
 def parser() -> Parser:
     """The options of ``beam run pubmed_to_shards``."""
     parser = Parser("beam run pubmed_to_shards", DESCRIPTION)
-    add_shared(parser, sorted(PRESETS))
+    add_shared(parser, sorted(PRESETS), INPUT)
     add_local(parser, "records, and of files,")
     add_download(parser, "mirror, beside the output")
     parser.add_argument_group("where NLM's files are").add_argument(
@@ -131,57 +104,9 @@ def parser() -> Parser:
         ("section-labels", "begin a section's text with its label, METHODS: ... (default: no)"),
     ):
         rules.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=text)
-    rules.add_argument(
-        "--dedup",
-        choices=["none", "exact"],
-        default="none",
-        help="exact: of documents with the same title and abstract (case, spacing and punctuation apart) "
-        "keep the one of the lowest PMID; DIR/duplicates.tsv lists the others (default: %(default)s)",
-    )
-    _add_text(parser)
+    add_dedup(rules, "title and abstract", "PMID")
+    add_text(parser)
     return parser
-
-
-def _add_text(parser: Parser) -> None:
-    """The options of what becomes of the text: cleaning, sentences, and how the papers write them."""
-    text = parser.add_argument_group("what becomes of the text (default: cleaned and split, else as written)")
-    clean = text.add_mutually_exclusive_group()
-    clean.add_argument(
-        "--clean",
-        type=some_of(cleaning.NAMES),
-        dest="cleaning",
-        metavar="NAMES",
-        help="apply only these cleaning rules, comma-separated, or none (default: all: "
-        f"{', '.join(cleaning.NAMES)})",
-    )
-    clean.add_argument(
-        "--no-clean",
-        type=all_but(cleaning.NAMES),
-        dest="cleaning",
-        metavar="NAMES",
-        help="apply all cleaning rules but these",
-    )
-    text.add_argument(
-        "--splitter",
-        choices=splitters.NAMES,
-        help="what finds sentences: rules (default), scispacy (needs bioshards[scispacy]; en_core_sci_sm if "
-        "that is installed), or none (a line for each paragraph)",
-    )
-    for option, what in (
-        ("lower-case", "write sentences in lower case (default: no)"),
-        ("ascii-only", "replace each run of non-ASCII characters by a blank (default: no)"),
-        (
-            "treebank",
-            "write Penn Treebank tokens, blanks between them (default: no; needs bioshards[treebank])",
-        ),
-    ):
-        text.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=what)
-    text.add_argument(
-        "--min-line-characters",
-        type=at_least(0),
-        metavar="N",
-        help="leave out sentences of fewer characters, as they would be written",
-    )
 
 
 def rules_of(options: Any) -> Rules:
@@ -190,16 +115,7 @@ def rules_of(options: Any) -> Rules:
     Raises:
         UsageError: options that contradict each other.
     """
-    preset = PRESETS[options.preset] if options.preset else Rules()
-    given = {
-        field.name: getattr(options, field.name)
-        for field in dataclasses.fields(Rules)
-        if getattr(options, field.name) is not None
-    }
-    try:
-        return dataclasses.replace(preset, **given)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    return with_options(PRESETS[options.preset] if options.preset else Rules(), options)
 
 
 def sample() -> str:

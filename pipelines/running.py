@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bioshards.corpus.download.listing import EmptySelection, NoListing
 from bioshards.corpus.download.named import BadName
@@ -17,18 +18,12 @@ from bioshards.corpus.splitters import MissingExtra
 from bioshards.corpus.workspace import WrongOutput
 
 from .exits import FAILED, INTERRUPTED, USAGE_ERROR
-from .options import UsageError
+from .options import Parser, UsageError
 
 
 def main(name: str, arguments: Sequence[str]) -> int:
     """Run ``beam run NAME`` with these arguments; returns the exit code."""
-    if name == "fetch":  # each imports what it needs only
-        from .fetch import parser as parser_of
-        from .fetch_job import run
-    else:
-        from .pubmed_to_shards import parser as parser_of
-        from .shards_job import run
-    parser = parser_of()
+    parser, run = _pipeline(name)
     try:
         options, rest = parser.parse_known_args(list(arguments))
         return run(parser, options, rest, arguments)
@@ -55,6 +50,23 @@ def main(name: str, arguments: Sequence[str]) -> int:
         if os.environ.get("BIOSHARDS_TRACEBACK"):
             traceback.print_exc()
         return _say(_explained(error), FAILED)
+
+
+def _pipeline(name: str) -> tuple[Parser, Callable[..., int]]:
+    """A pipeline's options, and what runs it.  Each imports only what it needs."""
+    if name == "fetch":
+        from . import fetch, fetch_job
+
+        return fetch.parser(), fetch_job.run
+    from . import shards_job
+
+    if name == "pmc_to_shards":
+        from . import pmc_to_shards
+
+        return pmc_to_shards.parser(), functools.partial(shards_job.run, pmc_to_shards)
+    from . import pubmed_to_shards
+
+    return pubmed_to_shards.parser(), functools.partial(shards_job.run, pubmed_to_shards)
 
 
 def _say(message: str, code: int) -> int:

@@ -11,30 +11,50 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bioshards import __version__
-from bioshards.corpus import splitters, workspace
+from bioshards.corpus import overlap, splitters, workspace
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.rules import Rules
+from bioshards.corpus.rules import TextRules
 from bioshards.corpus.workspace import FORMAT, Workspace, WrongOutput
 
-from . import inputs
-from . import pubmed_to_shards as pipeline
 from .executing import execute, for_workers_elsewhere, local_options, remote_files, without_secrets
 from .exits import NOT_PUBLISHED, OK
 from .inputs import Inputs
+from .job import Job
 from .options import Parser, UsageError, beam_options
-from .pubmed_to_shards import Job
+
+if TYPE_CHECKING:
+    import apache_beam as beam
 
 
-def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
+class Pipeline(Protocol):
+    """A module of a pipeline that makes document shards: pubmed_to_shards or pmc_to_shards."""
+
+    NAME: str
+
+    def sample(self) -> str: ...
+
+    def rules_of(self, options: Any) -> TextRules: ...
+
+    def find(
+        self, files: LocalFiles, options: Any, output: str, given: Sequence[str], local: bool
+    ) -> Inputs: ...
+
+    def build(self, root: beam.Pipeline, job: Job) -> None: ...
+
+
+def run(
+    pipeline: Pipeline, parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]
+) -> int:
     """Do what the command line asks for; returns the exit code."""
     runner_given = any(word.startswith("--runner") for word in rest)
     if not runner_given:
         logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
     given = options.input or [pipeline.sample()]
-    paths = [*given, options.output or "", options.mirror or ""]
+    drop_in = getattr(options, "drop_in", None)
+    paths = [*given, options.output or "", options.mirror or "", drop_in or ""]
     remote = any("://" in path for path in paths)
     beams = None  # made later where neither options nor paths need them before, as Beam is slow to import
     if rest or remote:
@@ -44,15 +64,14 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
     folders = {"--output": options.output, **({"--mirror": options.mirror} if options.mirror else {})}
     for_workers_elsewhere(rest, folders)
     files = remote_files(paths, beams) if remote else LocalFiles()
-    work = Workspace(
-        (options.output if "://" in options.output else os.path.abspath(options.output)).rstrip("/")
-    )
+    work = Workspace(_absolute(options.output))
     rules = pipeline.rules_of(options)
-    config = _config(options, rules)
+    config = _config(pipeline.NAME, options, rules)
+    abstracts = _abstracts(files, drop_in) if drop_in else None
     with _output_at_fault(work):
         workspace.check(files, work, config)
-    found = inputs.find(files, options, work.output, given, local=not runner_given)
-    job = _job(options, arguments, files, work, found, rules, config)
+    found = pipeline.find(files, options, work.output, given, local=not runner_given)
+    job = _job(pipeline.NAME, options, arguments, files, work, found, rules, config)
     if options.dry_run:
         from . import plan
 
@@ -63,7 +82,8 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
     for notice in found.notices:
         print(f"notice: {notice}", file=sys.stderr)
     with workspace.locked(work):
-        if not job.wanted and workspace.finished(files, work, job.sources):
+        fetched = not job.wanted and not job.bucket
+        if fetched and workspace.finished(files, work, job.sources, abstracts):
             unchanged = f"its {len(job.sources)} input files are unchanged"
             print(f"{work.output} is finished and {unchanged}: nothing to do.")
             return OK
@@ -81,6 +101,10 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
         return _report(job)
 
 
+def _absolute(folder: str) -> str:
+    return (folder if "://" in folder else os.path.abspath(folder)).rstrip("/")
+
+
 @contextlib.contextmanager
 def _output_at_fault(work: Workspace) -> Iterator[None]:
     try:
@@ -89,10 +113,18 @@ def _output_at_fault(work: Workspace) -> Iterator[None]:
         raise WrongOutput(f"--output {work.output} cannot be written: {error.strerror or error}") from error
 
 
-def _config(options: Any, rules: Rules) -> dict[str, Any]:
+def _abstracts(files: LocalFiles, drop_in: str) -> str:
+    """The identity of the abstracts that are to be looked for in the articles."""
+    try:
+        return overlap.identity(files, drop_in.rstrip("/"))
+    except (FileNotFoundError, overlap.WrongFolder) as error:
+        raise UsageError(f"--drop-in: {error}") from error
+
+
+def _config(pipeline: str, options: Any, rules: TextRules) -> dict[str, Any]:
     """What must be the same for an output to be gone on with."""
     return {
-        "pipeline": "pubmed_to_shards",
+        "pipeline": pipeline,
         "format": FORMAT,
         "preset": options.preset,
         "rules": rules.as_dict(),
@@ -104,12 +136,13 @@ def _config(options: Any, rules: Rules) -> dict[str, Any]:
 
 
 def _job(
+    pipeline: str,
     options: Any,
     arguments: Sequence[str],
     files: LocalFiles,
     work: Workspace,
     found: Inputs,
-    rules: Rules,
+    rules: TextRules,
     config: dict[str, Any],
 ) -> Job:
     """The job that the command line asks for, its inputs found."""
@@ -119,15 +152,17 @@ def _job(
         sources=found.here,
         wanted=found.wanted,
         fetching=found.fetching,
+        bucket=found.bucket,
         rules=rules,
         keep_dropped=options.keep_dropped,
         dedup=options.dedup,
+        drop_in=_absolute(drop_in) if (drop_in := getattr(options, "drop_in", None)) else None,
         max_shard_bytes=options.max_shard_mb * 1_000_000,
         max_rejected=options.max_rejected,
         config=config,
         run={
             "bioshards": __version__,
-            "command": ["beam", "run", "pubmed_to_shards", *without_secrets(arguments)],
+            "command": ["beam", "run", pipeline, *without_secrets(arguments)],
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             **({"listed": found.listed, "notices": found.notices} if found.listed else {}),
         },

@@ -7,7 +7,7 @@ staged shard and from there to the final shard inside one call each, never throu
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,8 +18,8 @@ from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.files import Found, LocalFiles
 from bioshards.corpus.finishing import Finished
 from bioshards.corpus.publishing import Outcome
-from bioshards.corpus.rules import Rules
-from bioshards.corpus.sources import Source, source
+from bioshards.corpus.rules import TextRules
+from bioshards.corpus.sources import Source
 from bioshards.corpus.staging import Staged
 from bioshards.corpus.workspace import Workspace
 from bioshards.corpus.xml_blocks import BadFile
@@ -42,7 +42,7 @@ class StageFiles(beam.PTransform):
 
     files: LocalFiles
     work: Workspace
-    rules: Rules
+    rules: TextRules
     keep_dropped: bool
     digests: bool
 
@@ -72,6 +72,7 @@ class FetchAndStage(beam.PTransform):
 
     fetching: Fetching
     stage: StageFiles
+    source: Callable[..., Source]
 
     def expand(self, lanes: beam.PCollection[list[Remote]]) -> beam.PCollection[Staged]:
         return lanes | "OneLaneEach" >> beam.Reshuffle() | "FetchAndStage" >> beam.FlatMap(self._lane)
@@ -79,12 +80,12 @@ class FetchAndStage(beam.PTransform):
     def _lane(self, remotes: list[Remote]) -> Iterator[Staged]:
         for remote, held in arriving(self.fetching, remotes):
             if isinstance(held, BadFile):
-                missing = source(Found(self.fetching.mirror.path(remote), 0, ""))
+                missing = self.source(Found(self.fetching.mirror.path(remote), 0, ""))
                 tally("files_not_fetched", 1)
                 yield Staged(missing, None, None, bad=(held.reason, held.detail))
             else:
                 tally("bytes_fetched", held.fetched)
-                yield self.stage.one(source(held.found, held.retrieved))
+                yield self.stage.one(self.source(held.found, held.retrieved))
 
 
 def lanes(items: list[Item], fetching: Fetching) -> list[list[Item]]:
@@ -99,13 +100,15 @@ class DecideVersions(beam.PTransform):
 
     files: LocalFiles
     work: Workspace
+    rules: TextRules
 
     def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[str]:
         everything = beam.pvalue.AsList(staged)
         return _each_bucket(staged, everything) | "Decide" >> beam.Map(self._decide, everything)
 
     def _decide(self, bucket: int, staged: list[Staged]) -> str:
-        return finishing.decide(self.files, self.work, staged, bucket, len(_buckets(None, staged)))
+        buckets = len(_buckets(None, staged))
+        return finishing.decide(self.files, self.work, staged, bucket, buckets, self.rules.newest_by_version)
 
 
 @dataclass
@@ -181,24 +184,28 @@ class Publish(beam.PTransform):
 
     files: LocalFiles
     work: Workspace
-    rules: Rules
+    rules: TextRules
     config: dict[str, Any]
     max_rejected: float
     run: dict[str, Any]
     finished: beam.PCollection[Finished]
+    in_full: beam.PCollection[dict[str, Any]] | None = None
 
     def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[Outcome]:
-        return (
-            staged.pipeline
-            | "Once" >> beam.Create([None])
-            | "Manifest"
-            >> beam.Map(self._publish, beam.pvalue.AsList(staged), beam.pvalue.AsList(self.finished))
-        )
+        given = [staged, self.finished, *([self.in_full] if self.in_full else [])]
+        manifest = beam.Map(self._publish, *map(beam.pvalue.AsList, given))
+        return staged.pipeline | "Once" >> beam.Create([None]) | "Manifest" >> manifest
 
-    def _publish(self, _: None, staged: list[Staged], finished: list[Finished]) -> Outcome:
+    def _publish(
+        self,
+        _: None,
+        staged: list[Staged],
+        finished: list[Finished],
+        in_full: Sequence[dict[str, Any]] = (),
+    ) -> Outcome:
         run = {**self.run, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
         outcome = publishing.publish(
-            self.files, self.work, self.rules, self.config, staged, finished, self.max_rejected, run
+            self.files, self.work, self.rules, self.config, staged, finished, self.max_rejected, run, in_full
         )
         self.files.write_json(self.work.outcome, {name: getattr(outcome, name) for name in Outcome.__slots__})
         return outcome

@@ -71,7 +71,7 @@ def ranges(files: LocalFiles, mirror: str) -> list[int]:
 
 def selected(files: LocalFiles, mirror: str, number: int) -> pa.Table:
     """The articles of range ``number`` that are in the mirror: a table of :data:`SCHEMA`."""
-    path = _selected(mirror, number)
+    path = selected_path(mirror, number)
     if not files.exists(path):
         return SCHEMA.empty_table()
     with files.open(path) as file:
@@ -174,7 +174,7 @@ def _root(body: bytes) -> str:
 def _select(files: LocalFiles, mirror: str, number: int, rows: list[dict[str, Any]]) -> None:
     """Write the list of a range's articles, if it has changed: what was made of it is then out of date."""
     table = pa.Table.from_pylist(rows, SCHEMA)
-    path = _selected(mirror, number)
+    path = selected_path(mirror, number)
     if not files.exists(path) or selected(files, mirror, number) != table:
         with files.write(path) as file:
             pq.write_table(table, file, compression="zstd")
@@ -188,7 +188,8 @@ def _folder(mirror: str, number: int) -> str:
     return f"{mirror}/pmc/xml/{label(number)}"
 
 
-def _selected(mirror: str, number: int) -> str:
+def selected_path(mirror: str, number: int) -> str:
+    """Where the list of a range's articles is."""
     return f"{mirror}/pmc/selected/{label(number)}.parquet"
 
 

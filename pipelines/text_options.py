@@ -1,0 +1,84 @@
+"""The options of what becomes of the text, which abstracts and full text share, and the rules they make."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Any, TypeVar
+
+from bioshards.corpus import cleaning, splitters
+from bioshards.corpus.rules import TextRules
+
+from .options import Parser, UsageError, all_but, at_least, some_of
+
+RulesT = TypeVar("RulesT", bound=TextRules)
+
+
+def with_options(rules: RulesT, options: Any) -> RulesT:
+    """The rules, with what the command line says instead.
+
+    Raises:
+        UsageError: options that contradict each other.
+    """
+    given = {
+        field.name: getattr(options, field.name)
+        for field in dataclasses.fields(rules)
+        if getattr(options, field.name) is not None
+    }
+    try:
+        return dataclasses.replace(rules, **given)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def add_dedup(group: argparse._ArgumentGroup, what: str, number: str) -> None:
+    """The option of what becomes of documents that repeat another's text."""
+    group.add_argument(
+        "--dedup",
+        choices=["none", "exact"],
+        default="none",
+        help=f"exact: of documents with the same {what} (case, spacing and punctuation apart) "
+        f"keep the one of the lowest {number}; DIR/duplicates.tsv lists the others (default: %(default)s)",
+    )
+
+
+def add_text(parser: Parser) -> None:
+    """The options of what becomes of the text: cleaning, sentences, and how the papers write them."""
+    text = parser.add_argument_group("what becomes of the text (default: cleaned and split, else as written)")
+    clean = text.add_mutually_exclusive_group()
+    clean.add_argument(
+        "--clean",
+        type=some_of(cleaning.NAMES),
+        dest="cleaning",
+        metavar="NAMES",
+        help="apply only these cleaning rules, comma-separated, or none (default: all: "
+        f"{', '.join(cleaning.NAMES)})",
+    )
+    clean.add_argument(
+        "--no-clean",
+        type=all_but(cleaning.NAMES),
+        dest="cleaning",
+        metavar="NAMES",
+        help="apply all cleaning rules but these",
+    )
+    text.add_argument(
+        "--splitter",
+        choices=splitters.NAMES,
+        help="what finds sentences: rules (default), scispacy (needs bioshards[scispacy]; en_core_sci_sm if "
+        "that is installed), or none (a line for each paragraph)",
+    )
+    for option, what in (
+        ("lower-case", "write sentences in lower case (default: no)"),
+        ("ascii-only", "replace each run of non-ASCII characters by a blank (default: no)"),
+        (
+            "treebank",
+            "write Penn Treebank tokens, blanks between them (default: no; needs bioshards[treebank])",
+        ),
+    ):
+        text.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=what)
+    text.add_argument(
+        "--min-line-characters",
+        type=at_least(0),
+        metavar="N",
+        help="leave out sentences of fewer characters, as they would be written",
+    )
