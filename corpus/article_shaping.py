@@ -66,7 +66,7 @@ class ArticleShaper:
             sentences += self._sentences(title, removed)
         sections: list[tuple[str, int]] = []
         words = _words(title) if self._rules.titles else 0
-        standing = ""
+        standing: str | None = None
         for heading, label, text in self._texts(blocks, removed):
             words += _words(text)
             found = self._sentences(text, removed)
