@@ -21,7 +21,6 @@ from .records import Key, Record
 from .sources import Source
 from .xml_blocks import BadFile
 
-
 _LISTED: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 """How download/pmc.py names an article in the mirror."""
 

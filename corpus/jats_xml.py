@@ -21,8 +21,10 @@ MATHML: Final = "{http://www.w3.org/1998/Math/MathML}"
 XLINK_HREF: Final = "{http://www.w3.org/1999/xlink}href"
 XML_LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"
 
-_UNREAD: Final = (b"ref-list", b"table", b"tex-math")
-_JATS: Final = re.compile(r"\{(?:https?://(?:jats|dtd)\.nlm\.nih\.gov/|[^}]*/journalpublishing)[^}]*\}")
+_UNREAD: Final = ("ref-list", "table", "tex-math")
+_JATS: Final = re.compile(
+    r"\{(?:https?://(?:jats|dtd)\.nlm\.nih\.gov(?:/[^}]*)?|[^}]*/journalpublishing[^}]*)\}"
+)
 _PARSER: Final = etree.XMLParser(
     resolve_entities=False,
     no_network=True,
@@ -46,20 +48,23 @@ def tree(article: bytes) -> etree._Element:
         article.decode()
     except UnicodeDecodeError as error:
         raise BadRecord("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
+    read = _read_parts(article)
     try:
-        root = etree.fromstring(_resolved(_read_parts(article)), _PARSER)
+        root = etree.fromstring(_resolved(read), _PARSER)
     except etree.XMLSyntaxError as error:
         raise BadRecord("malformed-xml", str(error)) from error
     if _JATS.match(root.tag):
         for element in root.iter():
             element.tag = _JATS.sub("", element.tag)
+    if read is article:  # nothing could be cut out: there is nothing, or it has a prefix, or odd text in it
+        etree.strip_elements(root, *_UNREAD, with_tail=False)
     return root
 
 
 def _read_parts(article: bytes) -> bytes:
     """The article without the elements that are never read; as it is where their tags do not balance."""
     kept, cut = article, []
-    for name in _UNREAD:
+    for name in map(str.encode, _UNREAD):
         if b"<" + name in kept:
             kept, found = _without(kept, name)
             cut += found
