@@ -32,6 +32,7 @@ class ArticleShaper:
     def __init__(self, rules: ArticleRules) -> None:
         self._rules = rules
         self._parts = frozenset(rules.sections)
+        self._types = frozenset(map(str.lower, rules.drop_article_types))
         self._cleaner = Cleaner(rules.cleaning)
         self._split = splitter(rules.splitter)
         self._lines: Lines | None = None
@@ -45,7 +46,7 @@ class ArticleShaper:
             return "licence"
         if rules.languages and front.language not in rules.languages:
             return "language"
-        if front.article_type in rules.drop_article_types:
+        if front.article_type in self._types:
             return "article-type"
         if rules.drop_retracted and front.retracted:
             return "retracted"
@@ -66,7 +67,7 @@ class ArticleShaper:
             sentences += self._sentences(title, removed)
         sections: list[tuple[str, int]] = []
         words = _words(title) if self._rules.titles else 0
-        standing: str | None = None
+        standing = None
         for heading, label, text in self._texts(blocks, removed):
             words += _words(text)
             found = self._sentences(text, removed)
@@ -122,6 +123,7 @@ class ArticleShaper:
         abstract = [block for block in blocks if block.part == "abstract"]
         if abstract and "abstract" in self._parts:
             yield from self._abstract(abstract, removed)
+        cleaned: dict[str, str] = {}  # headings: most head many blocks, and are counted once
         for block in blocks:
             if block.part not in self._parts:
                 name = f"{LEFT_OUT}{block.part}"
@@ -129,13 +131,17 @@ class ArticleShaper:
             elif block.part != "abstract":
                 text = self._clean(block.text, removed)
                 if text:
-                    headings = [self._clean(heading, removed) for heading in block.headings]
+                    for heading in block.headings:
+                        if heading not in cleaned:
+                            cleaned[heading] = self._clean(heading, removed)
+                    headings = [cleaned[heading] for heading in block.headings if cleaned[heading]]
                     yield HEADING_SEPARATOR.join(headings), headings[-1] if headings else "", text
 
     def _abstract(self, blocks: list[Block], removed: dict[str, int]) -> Iterator[tuple[str, str, str]]:
         """The abstract as PubMed's are cleaned: its notices go, and labels that head nothing."""
         labelled = [(HEADING_SEPARATOR.join(block.headings[1:]) or None, block.text) for block in blocks]
-        above = blocks[0].headings[0] if blocks[0].headings else "Abstract"
+        above = self._clean(blocks[0].headings[0], removed) if blocks[0].headings else ""
+        above = above or "Abstract"
         for label, text in self._cleaner.abstract(labelled, removed):
             if text := one_line(text):
                 label = one_line(label) if label else ""

@@ -25,7 +25,8 @@ PER_GROUP: Final = 10_000
 
 _RANGE: Final = 10_000
 _PACKAGE = re.compile(r"PMC\d+_PMC\d+\.xml(\.gz)?")
-_LISTED = re.compile(r"(?:^|.*/)pmc/selected/PMC(\d{4,5})xxxx\.parquet")
+_LISTED = re.compile(r"(.*/pmc/)selected/PMC\d{4,6}xxxx\.parquet", re.DOTALL)
+_PUBMED = re.compile(r"pubmed\d\dn\d{4,6}\.xml(\.gz)?")
 _PMCID = re.compile(r"PMC(\d{1,9})(?:\.(\d{1,4}))?(?![\d])")
 
 
@@ -48,14 +49,14 @@ def discover(files: LocalFiles, inputs: Iterable[str]) -> list[Source]:
                 ".xml.gz), archives of them (.tar.gz, .zip) or Europe PMC's packages (PMC1_PMC20000.xml.gz)."
             )
         found.update((item.path, item) for item in here)
-    listed = {match[1] for path in found if (match := re.match(r"(.*/pmc/)selected/", path))}
+    mirrors = {match[1] for path in found if (match := _LISTED.fullmatch(path))}
     loose = []
     sources = []
     for item in found.values():
         name = _name(item.path)
         if name.endswith((*ARCHIVES, LIST)) or _PACKAGE.fullmatch(name):
             sources.append(source(item))
-        elif not any(item.path.startswith(f"{folder}xml/") for folder in listed):
+        elif not any(item.path.startswith(f"{mirror}xml/") for mirror in mirrors):
             loose.append(item)
     return sorted([*sources, *_groups(loose)])
 
@@ -69,11 +70,18 @@ def source(found: Found, retrieved: str = "") -> Source:
 
 def _is_text(path: str) -> bool:
     """Is it what it looks like?  A folder may hold other Parquet files, and PubMed's XML."""
-    return not path.endswith(LIST) or _LISTED.fullmatch(path) is not None
+    if path.endswith(LIST):
+        return _LISTED.fullmatch(path) is not None
+    return _PUBMED.fullmatch(_name(path)) is None
 
 
 def _name(path: str) -> str:
     return re.split(r"[/\\]", path)[-1]
+
+
+def _printable(path: str) -> str:
+    """The path with a question mark for what is no UTF-8, so that it can be written down."""
+    return path.encode(errors="replace").decode()
 
 
 def _groups(loose: list[Found]) -> Iterator[Source]:
@@ -83,7 +91,7 @@ def _groups(loose: list[Found]) -> Iterator[Source]:
     )
     unnamed = []
     for item in loose:
-        short = "/".join(re.split(r"[/\\]", item.path)[-2:])
+        short = "/".join(re.split(r"[/\\]", _printable(item.path))[-2:])
         ids = _PMCID.findall(short)
         if ids:
             number, version = (int(digits or 0) for digits in ids[-1])
@@ -97,12 +105,14 @@ def _groups(loose: list[Found]) -> Iterator[Source]:
     while len(unnamed) > PER_GROUP * count:
         count *= 2
     for short, item in unnamed:
-        group = hashlib.md5(_name(short).encode(), usedforsecurity=False).digest()[0] % count
+        digest = hashlib.md5(short.encode(), usedforsecurity=False).digest()
+        group = int.from_bytes(digest[:4]) % count
         part = Part(short, item.path, item.size, item.stamp)
         groups[0, f"articles-{group:03d}-of-{count:03d}"].append(((0, 0, short, item.path), part))
     for (number, name), members in sorted(groups.items()):
         parts = tuple(part for _, part in sorted(members))
-        stamp = hashlib.md5("\n".join(f"{part.path} {part.stamp}" for part in parts).encode()).hexdigest()
+        stamps = "\n".join(f"{_printable(part.path)} {part.stamp}" for part in parts)
+        stamp = hashlib.md5(stamps.encode(), usedforsecurity=False).hexdigest()
         size = sum(part.size for part in parts)
-        folder = re.split(r"[/\\][^/\\]*$", parts[0].path)[0]
+        folder = re.split(r"[/\\][^/\\]*$", _printable(parts[0].path))[0]
         yield Source(0, number * _RANGE, name, f"{folder}/{name}", size, stamp, parts=parts)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from . import archives, article_file, checksums, jats_blocks, jats_front, jats_xml
@@ -18,6 +20,9 @@ from .medline import BadRecord
 from .records import Key, Record
 from .sources import Source
 from .xml_blocks import BadFile
+
+_LISTED: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
+"""How download/pmc.py names an article in the mirror."""
 
 
 class _Article(NamedTuple):
@@ -56,6 +61,9 @@ class ArticleReader:
             try:
                 key, document = self._read(article, position)
             except BadRecord as bad:
+                yield Record(position, article.file, article.xml, [], bad=bad)
+            except RecursionError:
+                bad = BadRecord("too-deep", "its elements are nested too deeply to be read")
                 yield Record(position, article.file, article.xml, [], bad=bad)
             else:
                 yield Record(position, article.file, article.xml, [key], document)
@@ -118,17 +126,23 @@ def _of_file(
             for xml in article_file.articles(file):
                 yield _Article(name, xml, listed=listed)
     except BadFile as bad:
-        yield _Article(name, bad=BadRecord(bad.reason, f"{path}: {bad.detail}"))
+        yield _Article(name, bad=BadRecord(bad.reason, bad.detail))
 
 
 def _of_list(files: LocalFiles, source: Source) -> Iterator[_Article]:
     """The articles that a mirror's list of a range selects."""
     columns = ["pmcid", "version", "pmid", "doi", "licence", "retracted", "manuscript", "ocr", "file"]
     with checksums.opened(files, source.path) as file:
-        rows = pq.ParquetFile(file).read(columns).to_pylist()
-    folder = source.path.removesuffix(LIST).replace("/pmc/selected/", "/pmc/xml/")
+        try:
+            rows = pq.ParquetFile(file).read(columns).to_pylist()
+        except pa.ArrowException as error:
+            raise BadFile("not-a-list", f"it is no list of a mirror's articles: {error}") from error
+    mirror, _, name = source.path.removesuffix(LIST).rpartition("/pmc/selected/")
     for row in rows:
-        yield from _of_file(files, row["file"], f"{folder}/{row['file']}", row)
+        if _LISTED.fullmatch(row["file"]):
+            yield from _of_file(files, row["file"], f"{mirror}/pmc/xml/{name}/{row['file']}", row)
+        else:
+            yield _Article(source.name, bad=BadRecord("hostile-name", f"it lists {row['file'][:200]!r}"))
 
 
 def _of_archive(files: LocalFiles, source: Source) -> Iterator[_Article]:

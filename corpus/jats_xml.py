@@ -21,9 +21,9 @@ MATHML: Final = "{http://www.w3.org/1998/Math/MathML}"
 XLINK_HREF: Final = "{http://www.w3.org/1999/xlink}href"
 XML_LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"
 
-_UNREAD: Final = (b"ref-list", b"table", b"tex-math")
+_UNREAD: Final = ("ref-list", "table", "tex-math")
 _JATS: Final = re.compile(
-    r"\{(?:https?://jats\.nlm\.nih\.gov|http://dtd\.nlm\.nih\.gov|.*/journalpublishing)[^}]*\}"
+    r"\{(?:https?://(?:jats|dtd)\.nlm\.nih\.gov(?:/[^}]*)?|[^}]*/journalpublishing[^}]*)\}"
 )
 _PARSER: Final = etree.XMLParser(
     resolve_entities=False,
@@ -48,33 +48,41 @@ def tree(article: bytes) -> etree._Element:
         article.decode()
     except UnicodeDecodeError as error:
         raise BadRecord("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
+    read = _read_parts(article)
     try:
-        root = etree.fromstring(_resolved(_read_parts(article)), _PARSER)
+        root = etree.fromstring(_resolved(read), _PARSER)
     except etree.XMLSyntaxError as error:
         raise BadRecord("malformed-xml", str(error)) from error
     if _JATS.match(root.tag):
         for element in root.iter():
             element.tag = _JATS.sub("", element.tag)
+    if read is article:  # nothing could be cut out: there is nothing, or it has a prefix, or odd text in it
+        etree.strip_elements(root, *_UNREAD, with_tail=False)
     return root
 
 
 def _read_parts(article: bytes) -> bytes:
     """The article without the elements that are never read; as it is where their tags do not balance."""
     kept, cut = article, []
-    for name in _UNREAD:
+    for name in map(str.encode, _UNREAD):
         if b"<" + name in kept:
             kept, found = _without(kept, name)
             cut += found
     return kept if not cut or tags.all_balanced(cut) else article
 
 
+_TAG: Final = rb"""<(/?)%b(?=[\s>/])(?:[^<>"'/]++|"[^"<]*+"|'[^'<]*+'|/(?!>))*+(/?)>"""
+
+
 def _without(xml: bytes, name: bytes) -> tuple[bytes, list[bytes]]:
     """The bytes without the elements of this name, and these; one within another goes with it."""
     kept, cut = [], []
     at = depth = start = 0
-    for tag in re.finditer(rb"<(/?)%b(?=[\s>/])[^>]*?(/?)>" % name, xml):
+    for tag in re.finditer(_TAG % name, xml):
         if not tag[1] and not depth:
             start = tag.start()
+            if xml.rfind(b"<", 0, start) > xml.rfind(b">", 0, start):  # within a tag, where none may be
+                return xml, []
         depth += -1 if tag[1] else 0 if tag[2] else 1
         if depth == 0:
             kept.append(xml[at:start])
@@ -87,20 +95,22 @@ def _without(xml: bytes, name: bytes) -> tuple[bytes, list[bytes]]:
     return b"".join([*kept, xml[at:]]), cut
 
 
-_NAMED = re.compile(rb"&(?!(?:lt|gt|amp|quot|apos);)([A-Za-z][A-Za-z0-9.]*);")
+_NAMED = re.compile(rb"&(?!(?:lt|gt|amp|quot|apos);)([^\W\d][\w.:-]*);")
 
 
 def _resolved(xml: bytes) -> bytes:
-    """The bytes with the characters that named entities stand for: those of ISO, MathML and HTML.
+    """The bytes with references to the characters that named entities stand for.
 
-    The DTDs of JATS declare the entities of ISO 8879 and 9573 and of MathML, which HTML 5 has taken over
-    (https://www.w3.org/TR/xml-entity-names/), so the standard library's table has them all.
+    The DTDs of JATS declare the entities of ISO 8879 and 9573 and of MathML.  HTML 5 has taken those over
+    (https://www.w3.org/TR/xml-entity-names/), so the standard library's table has them, but for ISO's further
+    names of Greek letters (``&agr;`` and ``&b.alpha;`` beside ``&alpha;``), which are not known here.
     """
     return _NAMED.sub(_character, xml) if b"&" in xml else xml
 
 
 def _character(entity: re.Match[bytes]) -> bytes:
-    found = html.entities.html5.get(f"{entity[1].decode()};")
+    name = entity[1].decode()
+    found = html.entities.html5.get(f"{name};")
     if found is None:
-        raise BadRecord("unknown-entity", f"&{entity[1].decode()}; is no entity of JATS, MathML or HTML")
-    return found.encode()
+        raise BadRecord("unknown-entity", f"&{name[:40]}; is no entity of JATS, MathML or HTML")
+    return "".join(f"&#{ord(character)};" for character in found).encode()
