@@ -15,6 +15,7 @@ from lxml import etree
 
 from . import jats_inline
 from .jats_boilerplate import is_boilerplate, opens_as_boilerplate
+from .jats_citations import without_introductions
 from .jats_inline import Pieces, append_one, joined, text_of
 from .sentences import one_line
 
@@ -42,7 +43,8 @@ def blocks(
     """All blocks of an article (jats_xml.py), in order.
 
     Args:
-        captions_in_place: captions of figures and tables where these stand, not after their section.
+        captions_in_place: as PMC's plain text has it: captions of figures and tables where these stand, not
+            after their section, and "(see)" where a citation was.
         formula: what stands for a displayed formula in its paragraph.
         author_year: do citations by name and year stay?
     """
@@ -63,16 +65,21 @@ _ABSTRACTS: Final = frozenset({"", "abstract", "normal", "structured", "section"
 _NOTED: Final = frozenset(  # types of footnotes that are not about a person's address
     {"con", "conflict", "coi-statement", "financial-disclosure", "supported-by", "study-group-members"}
 )
-_LINK: Final = re.compile(r"click here (?:for|to) |\((?:[\d.,]+ ?[KMG]?B)?[, ]*(?:[A-Z]{2,4}[34X]?)?\)\.?$", re.IGNORECASE)
-"""What stands under a supplement instead of a caption: "Click here for additional data file.", "(1.3 MB TIF)"."""
+_LINK: Final = re.compile(
+    r"(?:^click here (?:for|to) .*|\bdownload .{1,60}, \w{1,5} file, [\d.]+ ?[kmg]?b\.?"
+    r"|^\((?:[\d.,]+ ?[kmg]?b)?[, ]*(?:[a-z]{2,4}[34x]?)?\)\.?)$",
+    re.IGNORECASE,
+)
+"""What stands under a supplement instead of a caption: "Click here for additional data file.", "(1.3 MB TIF)", or at
+the end of it: "Download FIG S1, PDF file, 0.1 MB."."""
 
 
 class _Walk:
     """One walk over an article, gathering its blocks."""
 
-    def __init__(self, captions_in_place: bool, formula: str) -> None:
+    def __init__(self, plain: bool, formula: str) -> None:
         self.blocks: list[Block] = []
-        self._captions_in_place, self._formula = captions_in_place, f" {formula} "
+        self._plain, self._formula = plain, f" {formula} "
         self._floats: list[tuple[etree._Element, Headings]] = []
         self._of_tag: dict[object, Callable[[etree._Element, str, Headings], None]] = {
             "p": self._paragraph,
@@ -145,7 +152,7 @@ class _Walk:
             self._titled(abstract, "translated-abstract", (), "Abstract")
 
     def _sub_article(self, article: etree._Element) -> None:
-        walk = _Walk(self._captions_in_place, self._formula.strip())
+        walk = _Walk(self._plain, self._formula.strip())
         walk.article(article)
         meta = article.find("front-stub")
         title = title_of(article.find("front/article-meta") if meta is None else meta)
@@ -155,7 +162,9 @@ class _Walk:
     # Sections and what is in them
 
     def _add(self, part: str, headings: Headings, text: str) -> None:
-        if text:
+        if not self._plain:
+            text = without_introductions(text)
+        if len(text) > 2 or any(map(str.isalnum, text)):  # "." is what a paragraph of one link leaves
             self.blocks.append(Block(part, headings, text))
 
     def _inside(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
@@ -251,13 +260,13 @@ class _Walk:
         self._add(part, headings, joined(pieces))
         for footnote in footnotes:
             self._footnote(footnote, part, headings)
-        if self._captions_in_place:
+        if self._plain:
             self._captions()
 
     # Figures, tables, footnotes
 
     def _float(self, element: etree._Element, part: str, headings: Headings) -> None:
-        if self._captions_in_place:
+        if self._plain:
             self._caption(element, headings)
         else:
             self._floats.append((element, headings))
@@ -285,7 +294,8 @@ class _Walk:
             elif self._of_tag.get(child.tag) == self._float:
                 self._caption(child, headings)
         if element.tag in ("supplementary-material", "media"):
-            self.blocks[begun:] = [block for block in self.blocks[begun:] if not _LINK.match(block.text)]
+            texts = [(block, _LINK.sub("", block.text).strip()) for block in self.blocks[begun:]]
+            self.blocks[begun:] = [block._replace(text=text) for block, text in texts if text]
 
     def _footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
         title = _title(group)

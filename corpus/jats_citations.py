@@ -42,8 +42,14 @@ _ENDS_IN_NUMBER = re.compile(rf"\s*[(\[]{_NUMBER}(?:[\s,;{_DASHES}]+{_NUMBER})*[
 _BETWEEN: Final = rf"(?:[\s,;/&{_DASHES}]|\s(?:and|or|to)\s)*"
 _RUN = re.compile(rf"\s*(?:{MARK}(?:{_BETWEEN}{MARK})*|{HOLE})\s*")
 _ONLY = re.compile(rf"(?:[\d\s,;{MARK}{_DASHES}]|\b(?:and|to)\b|\(pp?\.?\s*\d[\d{_DASHES}]*\))*")
-_BRACKET = re.compile(rf"[(\[][^()\[\]{MARK}]*{MARK}[^()\[\]]*[)\]]")
+_BRACKET = re.compile(rf"[(\[][^()\[\]{MARK}{HOLE}]*[{MARK}{HOLE}][^()\[\]]*[)\]]")
 _WORD = re.compile(r"[^\W_]+")
+_INTRODUCTION = re.compile(
+    r" \((?:(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or|e\.?g|cf|refs?|references?)"
+    r"\b[\s.,:;]*)+\)",
+    re.IGNORECASE,
+)
+_SEPARATORS = re.compile(r"[\s,;:]*")
 _LOOSE = re.compile(r"^(?:\s*[,;:])+\s*|(?:\s*[,;:])+\s*$")
 
 
@@ -52,6 +58,11 @@ def without(text: str) -> str:
     while _BRACKET.search(text):  # again for brackets within brackets
         text = _BRACKET.sub(_without_bracket, text)
     return _closed_up(text)
+
+
+def without_introductions(text: str) -> str:
+    """The text without the brackets that only introduced a citation: "(reviewed in)", "(see, e.g.)"."""
+    return _INTRODUCTION.sub("", text)
 
 
 def _without_bracket(bracket: re.Match[str]) -> str:
@@ -66,11 +77,16 @@ def _closed_up(text: str) -> str:
     parts: list[str] = []
     at = 0
     for run in _RUN.finditer(text):
-        before, after = text[at : run.start()], text[run.end() : run.end() + 1]
-        left = before[-1:]
-        if not after or after in ".,;:!?)]}”’\"'":
-            # "as shown, [5]." loses its comma, "Miller et al. [5]." has its full stop already
-            if (left in (",", ";", ":") and after in (".", ",", ";", ":", "")) or left == after == ".":
+        before, end = text[at : run.start()], run.end()
+        left, after = before[-1:], text[end : end + 1]
+        if left and left in "([" and after and after in ",;:":  # "([5]; see also Ode)"
+            end = _SEPARATORS.match(text, end).end()  # type: ignore[union-attr]
+            gap = ""
+        elif not after or after in ".,;:!?)]}”’\"'":
+            # "as shown, [5]." loses its comma, "Miller et al., [5]." has its full stop already
+            if left and left in ",;:" and (not after or after in ".,;:)]"):
+                before = before[:-1]
+            if before[-1:] == after == ".":
                 before = before[:-1]
             gap = ""
         elif not left or left in "([{“‘":
@@ -80,5 +96,5 @@ def _closed_up(text: str) -> str:
         else:
             gap = " " if (left.isalnum() or left in ".,;:!?)]") and (after.isalnum() or after in "([") else ""
         parts += [before, gap]
-        at = run.end()
+        at = end
     return "".join([*parts, text[at:]])
