@@ -15,7 +15,6 @@ from lxml import etree
 
 from . import jats_inline
 from .jats_boilerplate import is_boilerplate, opens_as_boilerplate
-from .jats_citations import without_introductions
 from .jats_inline import Pieces, append_one, joined, text_of
 from .sentences import one_line
 
@@ -162,8 +161,6 @@ class _Walk:
     # Sections and what is in them
 
     def _add(self, part: str, headings: Headings, text: str) -> None:
-        if not self._plain:
-            text = without_introductions(text)
         if len(text) > 2 or any(map(str.isalnum, text)):  # "." is what a paragraph of one link leaves
             self.blocks.append(Block(part, headings, text))
 
@@ -252,12 +249,12 @@ class _Walk:
             elif special == self._float:
                 self._floats.append((child, headings))
             else:
-                self._add(part, headings, joined(pieces))
+                self._add(part, headings, joined(pieces, self._plain))
                 pieces = []
                 special(child, part, headings)
             if child.tail:
                 pieces.append(child.tail)
-        self._add(part, headings, joined(pieces))
+        self._add(part, headings, joined(pieces, self._plain))
         for footnote in footnotes:
             self._footnote(footnote, part, headings)
         if self._plain:

@@ -43,34 +43,34 @@ _BETWEEN: Final = rf"(?:[\s,;/&{_DASHES}]|\s(?:and|or|to)\s)*"
 _RUN = re.compile(rf"\s*(?:{MARK}(?:{_BETWEEN}{MARK})*|{HOLE})\s*")
 _ONLY = re.compile(rf"(?:[\d\s,;{MARK}{_DASHES}]|\b(?:and|to)\b|\(pp?\.?\s*\d[\d{_DASHES}]*\))*")
 _BRACKET = re.compile(rf"[(\[][^()\[\]{MARK}{HOLE}]*[{MARK}{HOLE}][^()\[\]]*[)\]]")
-_WORD = re.compile(r"[^\W_]+")
+_WORDLESS = re.compile(r"[\W_]*")
 _INTRODUCTION = re.compile(
-    r" \((?:(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or|e\.?g|cf|refs?|references?)"
-    r"\b[\s.,:;]*)+\)",
+    r"(?:[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or|e\.?g|cf"
+    r"|refs?|references?)\b)*",
     re.IGNORECASE,
 )
 _SEPARATORS = re.compile(r"[\s,;:]*")
 _LOOSE = re.compile(r"^(?:\s*[,;:])+\s*|(?:\s*[,;:])+\s*$")
 
 
-def without(text: str) -> str:
-    """The text without its marks and holes, and the brackets that citations leave empty."""
+def without(text: str, introductions: bool = False) -> str:
+    """The text without its marks and holes, and the brackets that citations leave empty.
+
+    Args:
+        introductions: does "(reviewed in [5])" leave "(reviewed in)", or nothing?
+    """
+    empty = _WORDLESS if introductions else _INTRODUCTION
     while _BRACKET.search(text):  # again for brackets within brackets
-        text = _BRACKET.sub(_without_bracket, text)
+        text = _BRACKET.sub(lambda bracket: _without_bracket(bracket[0], empty), text)
     return _closed_up(text)
 
 
-def without_introductions(text: str) -> str:
-    """The text without the brackets that only introduced a citation: "(reviewed in)", "(see, e.g.)"."""
-    return _INTRODUCTION.sub("", text)
-
-
-def _without_bracket(bracket: re.Match[str]) -> str:
+def _without_bracket(bracket: str, empty: re.Pattern[str]) -> str:
     """What becomes of a bracket with citations in it: a mark if it says nothing else."""
-    inside = bracket[0][1:-1]
-    if only_citations(inside) or not _WORD.search(inside):
+    inside = bracket[1:-1]
+    if only_citations(inside) or empty.fullmatch(inside):
         return MARK
-    return f"{bracket[0][0]}{_LOOSE.sub('', _closed_up(inside))}{bracket[0][-1]}"
+    return f"{bracket[0]}{_LOOSE.sub('', _closed_up(inside))}{bracket[-1]}"
 
 
 def _closed_up(text: str) -> str:

@@ -40,11 +40,11 @@ def text_of(element: etree._Element) -> str:
     return joined(pieces)
 
 
-def joined(pieces: Pieces) -> str:
-    """What :func:`append` has given, in one line, closed up where citations stood."""
+def joined(pieces: Pieces, introductions: bool = False) -> str:
+    """What :func:`append` has given, in one line, closed up where citations stood (:func:`jats_citations.without`)."""
     text = "".join(pieces)
     if MARK in text or HOLE in text:
-        text = jats_citations.without(text)
+        text = jats_citations.without(text, introductions)
     if "\n" in text:
         text = _INDENTED.sub("", text)
     return one_line(text)
