@@ -18,6 +18,7 @@ TYPES: Final = frozenset(
         *("data-availability-statement", "data_availability", "disclosure", "disclosures", "publishers-note"),
         *("author-contribution", "conflict-interest", "competing-interest-statement", "author-contribution-statement"),
         *("disclaimer", "participating-researchers", "informed-consent", "consent", "declarations"),
+        "supplementary-material",
     }
 )
 """``sec-type``, ``fn-type`` and ``notes-type`` as in PMC's articles; conflict, con, financial-disclosure and
@@ -53,6 +54,7 @@ _WHAT: Final = r"""
     | publishers?\ notes? | disclaimers? | provenance(?:\ and\ peer\ review)? | peer\ review(?:\ (?:history|information|file))?
     | pre-?publication\ history | transparency\ (?:declaration|statement)s? | how\ to\ cite\ this\ article
     | (?:copyright|licen[cs]e|open\ access|rights\ and\ permissions)(?:\ (?:statement|information))?
+    | (?:electronic\ |online\ )?(?:supplement(?:ary|al)|supporting)\ (?:information|materials?|data|files?)(?:\ available)?
     | reporting\ summary | ethics,?\ consent(?:,|\ and)*\ permissions?
 """
 _TITLE = re.compile(rf"(?:{_WHAT})", re.VERBOSE)

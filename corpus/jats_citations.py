@@ -16,7 +16,7 @@ HOLE: Final = "\x03"
 separates citations vanishes with them."""
 
 _DASHES: Final = "‐‑‒–—―−-"
-_NUMBER: Final = r"[Ss]?(?:\d{1,3}|1[0-4]\d\d)[a-z]?"
+_NUMBER: Final = r"[Ss]?(?:\d{1,3}|1[0-4]\d\d)[a-z]?•*"  # "12••": of outstanding interest
 _NUMERIC = re.compile(
     rf"(?:refs?\.?|references?)?[\s\[(]*(?:{_NUMBER}|[*†‡§¶#])?(?:[\s,;{_DASHES}]+{_NUMBER})*[\s\])]*[.,;]?",
     re.IGNORECASE,
@@ -41,11 +41,11 @@ def only_citations(text: str) -> bool:
 _ENDS_IN_NUMBER = re.compile(rf"\s*[(\[]{_NUMBER}(?:[\s,;{_DASHES}]+{_NUMBER})*[)\]]$")
 _BETWEEN: Final = rf"(?:[\s,;/&{_DASHES}]|\s(?:and|or|to)\s)*"
 _RUN = re.compile(rf"\s*(?:{MARK}(?:{_BETWEEN}{MARK})*|{HOLE})\s*")
-_ONLY = re.compile(rf"(?:[\d\s,;{MARK}{_DASHES}]|\b(?:and|to)\b|\(pp?\.?\s*\d[\d{_DASHES}]*\))*")
+_ONLY = re.compile(rf"(?:[\d\s,;•{MARK}{_DASHES}]|\b(?:and|to)\b|\(pp?\.?\s*\d[\d{_DASHES}]*\))*")
 _BRACKET = re.compile(rf"[(\[][^()\[\]{MARK}{HOLE}]*[{MARK}{HOLE}][^()\[\]]*[)\]]")
 _WORDLESS = re.compile(r"[\W_]*")
 _INTRODUCTION = re.compile(
-    r"(?:[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or|e\.?g|cf"
+    r"(?:[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or|e\.?g|i\.?e|cf"
     r"|refs?|references?)\b)*",
     re.IGNORECASE,
 )
