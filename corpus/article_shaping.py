@@ -16,7 +16,7 @@ from .jats_blocks import Block
 from .jats_front import Front
 from .lines import Lines
 from .medline import BadRecord
-from .sentences import one_line
+from .sentences import one_line, split_clean
 from .splitters import splitter
 
 _BEYOND_PMCIDS = 1 << 40
@@ -34,7 +34,8 @@ class ArticleShaper:
         self._parts = frozenset(rules.sections)
         self._types = frozenset(map(str.lower, rules.drop_article_types))
         self._cleaner = Cleaner(rules.cleaning)
-        self._split = splitter(rules.splitter)
+        # Blocks are of one line already, which the usual splitter would look for again.
+        self._split = split_clean if rules.splitter == "rules" else splitter(rules.splitter)
         self._lines: Lines | None = None
         if rules.lower_case or rules.ascii_only or rules.treebank or rules.min_line_characters:
             self._lines = Lines(rules.lower_case, rules.ascii_only, rules.treebank, rules.min_line_characters)

@@ -69,7 +69,7 @@ class ArticleReader:
                 yield Record(position, article.file, article.xml, [key], document)
 
     def _read(self, article: _Article, position: int) -> tuple[Key, Document | None]:
-        tree = jats_xml.tree(article.xml)
+        tree = jats_xml.tree(article.xml, flat=self._rules.author_year)
         if tree.tag != "article":
             raise BadRecord("unexpected-element", f"<{tree.tag}> is no article")
         front = jats_front.front(tree)

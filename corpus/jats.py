@@ -28,7 +28,7 @@ def document(xml: bytes, rules: ArticleRules | None = None) -> Document:
         BadFile, BadRecord: it is not the well-formed XML of one article, or has no id.
     """
     rules = rules or ArticleRules()
-    tree = jats_xml.tree(_article(xml))
+    tree = jats_xml.tree(_article(xml), flat=rules.author_year)
     front = jats_front.front(tree)
     identity(front)
     found = jats_blocks.blocks(tree, formula=rules.formula, author_year=rules.author_year)

@@ -16,7 +16,6 @@ from lxml import etree
 from . import jats_inline
 from .jats_boilerplate import is_boilerplate, opens_as_boilerplate
 from .jats_inline import Pieces, append_one, joined, text_of
-from .sentences import one_line
 
 Headings = tuple[str, ...]
 
@@ -42,7 +41,8 @@ def blocks(
     """All blocks of an article (jats_xml.py), in order.
 
     Args:
-        captions_in_place: captions of figures and tables where these stand, not after their section.
+        captions_in_place: as PMC's plain text has it: captions of figures and tables where these stand, not
+            after their section, and "(see)" where a citation was.
         formula: what stands for a displayed formula in its paragraph.
         author_year: do citations by name and year stay?
     """
@@ -72,81 +72,21 @@ _NOTED: Final = frozenset(  # types of footnotes that are not about a person's a
     {"con", "conflict", "coi-statement", "financial-disclosure", "supported-by", "study-group-members"}
 )
 _LINK: Final = re.compile(
-    r"click here (?:for|to) |\((?:[\d.,]+ ?[KMG]?B)?[, ]*(?:[A-Z]{2,4}[34X]?)?\)\.?$", re.IGNORECASE
+    r"(?:^click here (?:for|to) .*|\bdownload .{1,60}, \w{1,5} file, [\d.]+ ?[kmg]?b\.?"
+    r"|^\((?:[\d.,]+ ?[kmg]?b)?[, ]*(?:[a-z]{2,4}[34x]?)?\)\.?)$",
+    re.IGNORECASE,
 )
-"""What stands under a supplement instead of a caption: "Click here for additional data file.", "(1.3 MB TIF)"."""
+"""What stands under a supplement instead of a caption: "Click here for additional data file.", "(1.3 MB TIF)", or at
+the end of it: "Download FIG S1, PDF file, 0.1 MB."."""
 
 
 class _Walk:
     """One walk over an article, gathering its blocks."""
 
-    def __init__(self, captions_in_place: bool, formula: str) -> None:
+    def __init__(self, plain: bool, formula: str) -> None:
         self.blocks: list[Block] = []
-        self._captions_in_place, self._formula = captions_in_place, f" {formula} "
+        self._plain, self._formula = plain, f" {formula} "
         self._floats: list[tuple[etree._Element, Headings]] = []
-        self._of_tag: dict[object, Callable[[etree._Element, str, Headings], None]] = {
-            "p": self._paragraph,
-            "sec": self._section,
-            "list": self._items,
-            "def-list": self._definitions,
-            "fn-group": self._footnotes,
-            "fn": self._footnote,
-            "glossary": self._glossary,
-            "verse-group": self._verses,
-            "speech": self._speech,
-            "app": self._appendix,
-            "ack": self._acknowledgements,
-            "notes": self._section,
-            "boxed-text": self._box,
-            "statement": self._titled_block,
-            **dict.fromkeys(("preformat", "code"), self._paragraph),
-            **dict.fromkeys(
-                (
-                    *(
-                        "fig",
-                        "fig-group",
-                        "table-wrap",
-                        "table-wrap-group",
-                        "supplementary-material",
-                        "media",
-                    ),
-                    "chem-struct-wrap",
-                ),
-                self._float,
-            ),
-            **dict.fromkeys(
-                (
-                    *(
-                        "title",
-                        "subtitle",
-                        "label",
-                        "ref-list",
-                        "sec-meta",
-                        "permissions",
-                        "disp-formula",
-                        "bio",
-                    ),
-                    *(
-                        "disp-formula-group",
-                        "graphic",
-                        "object-id",
-                        "alternatives",
-                        "table",
-                        "array",
-                        "tex-math",
-                    ),
-                    *("attrib", "alt-text", "long-desc", "alt-title", "caption", "kwd-group", "subj-group"),
-                    *(
-                        "related-article",
-                        "related-object",
-                        "mixed-citation",
-                        "element-citation",
-                        "nlm-citation",
-                    ),
-                ),
-                self._nothing,
-            ),
-        }
 
     # The article
 
@@ -166,7 +106,7 @@ class _Walk:
             self._footnotes(notes, "footnote", ())
         for group in article.iterfind("floats-group"):
             self._inside(group, "caption", ())
-        self._captions(end=True)
+        self._captions()
         for name in ("sub-article", "response"):
             for other in article.iterfind(name):
                 self._sub_article(other)
@@ -187,7 +127,7 @@ class _Walk:
             self._titled(abstract, "translated-abstract", (), "Abstract")
 
     def _sub_article(self, article: etree._Element) -> None:
-        walk = _Walk(self._captions_in_place, self._formula.strip())
+        walk = _Walk(self._plain, self._formula.strip())
         walk.article(article)
         meta = article.find("front-stub")
         title = title_of(article.find("front/article-meta") if meta is None else meta)
@@ -197,13 +137,13 @@ class _Walk:
     # Sections and what is in them
 
     def _add(self, part: str, headings: Headings, text: str) -> None:
-        if text:
+        if len(text) > 2 or any(map(str.isalnum, text)):  # "." is what a paragraph of one link leaves
             self.blocks.append(Block(part, headings, text))
 
     def _inside(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
         """What is in a section, a box, a list item ...; what is not known is looked into."""
         for child in parent:
-            self._of_tag.get(child.tag, self._inside)(child, part, headings)
+            _OF_TAG.get(child.tag, _Walk._inside)(self, child, part, headings)
 
     def _nothing(self, element: etree._Element, part: str, headings: Headings) -> None:
         """No text of the article's."""
@@ -214,11 +154,13 @@ class _Walk:
         kinds = section.get("sec-type"), section.get("notes-type")
         if part not in ("abstract", "caption") and is_boilerplate(title, kinds):
             part = "boilerplate"
-        self._titled(section, part, headings, "")
+        self._under(section, part, headings, title)
 
     def _titled(self, section: etree._Element, part: str, headings: Headings, default: str) -> None:
         """A section under its title, or under ``default`` if it has none."""
-        title = _title(section) or default
+        self._under(section, part, headings, _title(section) or default)
+
+    def _under(self, section: etree._Element, part: str, headings: Headings, title: str) -> None:
         self._inside(section, part, (*headings, title) if title else headings)
         self._captions()
 
@@ -277,41 +219,41 @@ class _Walk:
     def _paragraph(self, paragraph: etree._Element, part: str, headings: Headings) -> None:
         """A paragraph: one block, or more where lists and the like stand inside it."""
         if not len(paragraph):
-            self._add(part, headings, one_line(paragraph.text or ""))
+            self._add(part, headings, joined([paragraph.text or ""], self._plain))
             return
         pieces: Pieces = [paragraph.text or ""]
         footnotes = []
         for child in paragraph:
-            special = self._of_tag.get(child.tag)
+            special = _OF_TAG.get(child.tag)
             if special is None:
                 append_one(child, pieces)
             elif child.tag == "fn":
                 footnotes.append(child)
-            elif special == self._nothing:
+            elif special is _Walk._nothing:
                 pieces.append(self._formula if child.tag in _DISPLAYED else " ")
-            elif special == self._float:
+            elif special is _Walk._float:
                 self._floats.append((child, headings))
             else:
-                self._add(part, headings, joined(pieces))
+                self._add(part, headings, joined(pieces, self._plain))
                 pieces = []
-                special(child, part, headings)
+                special(self, child, part, headings)
             if child.tail:
                 pieces.append(child.tail)
-        self._add(part, headings, joined(pieces))
+        self._add(part, headings, joined(pieces, self._plain))
         for footnote in footnotes:
             self._footnote(footnote, part, headings)
-        if self._captions_in_place:
+        if self._plain:
             self._captions()
 
     # Figures, tables, footnotes
 
     def _float(self, element: etree._Element, part: str, headings: Headings) -> None:
-        if self._captions_in_place:
+        if self._plain:
             self._caption(element, headings)
         else:
             self._floats.append((element, headings))
 
-    def _captions(self, end: bool = False) -> None:
+    def _captions(self) -> None:
         """The captions of the floats that have been passed."""
         if self._floats:
             floats, self._floats = self._floats, []
@@ -319,7 +261,7 @@ class _Walk:
                 self._caption(element, headings)
 
     def _caption(self, element: etree._Element, headings: Headings) -> None:
-        label = element.find("label")
+        label = next(element.iterchildren("label"), None)
         if label is not None and (text := text_of(label)):
             headings = (*headings, text)
         begun = len(self.blocks)
@@ -331,10 +273,11 @@ class _Walk:
                 self._paragraph(child, "caption", headings)
             elif child.tag == "table-wrap-foot":
                 self._inside(child, "caption", headings)
-            elif self._of_tag.get(child.tag) == self._float:
+            elif _OF_TAG.get(child.tag) is _Walk._float:
                 self._caption(child, headings)
         if element.tag in ("supplementary-material", "media"):
-            self.blocks[begun:] = [block for block in self.blocks[begun:] if not _LINK.match(block.text)]
+            texts = [(block, _LINK.sub("", block.text).strip()) for block in self.blocks[begun:]]
+            self.blocks[begun:] = [block._replace(text=text) for block, text in texts if text]
 
     def _footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
         title = _title(group)
@@ -360,6 +303,62 @@ class _Walk:
 
 
 _DISPLAYED: Final = ("disp-formula", "disp-formula-group")
+_NO_TEXT: Final = (
+    *(
+        "title",
+        "subtitle",
+        "label",
+        "caption",
+        "ref-list",
+        "sec-meta",
+        "permissions",
+        "bio",
+        "attrib",
+        "alt-text",
+    ),
+    *(
+        "long-desc",
+        "alt-title",
+        "kwd-group",
+        "subj-group",
+        "graphic",
+        "object-id",
+        "alternatives",
+        "table",
+        "array",
+    ),
+    *("tex-math", "related-article", "related-object", "mixed-citation", "element-citation", "nlm-citation"),
+)
+"""Elements of which the text is none, or is taken by what holds them."""
+_FLOATS: Final = (
+    *(
+        "fig",
+        "fig-group",
+        "table-wrap",
+        "table-wrap-group",
+        "supplementary-material",
+        "media",
+        "chem-struct-wrap",
+    ),
+)
+_OF_TAG: Final[dict[object, Callable[[_Walk, etree._Element, str, Headings], None]]] = {
+    **dict.fromkeys((*_NO_TEXT, *_DISPLAYED), _Walk._nothing),
+    **dict.fromkeys(_FLOATS, _Walk._float),
+    **dict.fromkeys(("p", "preformat", "code"), _Walk._paragraph),
+    **dict.fromkeys(("sec", "notes"), _Walk._section),
+    "list": _Walk._items,
+    "def-list": _Walk._definitions,
+    "fn-group": _Walk._footnotes,
+    "fn": _Walk._footnote,
+    "glossary": _Walk._glossary,
+    "verse-group": _Walk._verses,
+    "speech": _Walk._speech,
+    "app": _Walk._appendix,
+    "ack": _Walk._acknowledgements,
+    "boxed-text": _Walk._box,
+    "statement": _Walk._titled_block,
+}
+"""What becomes of the elements that are not simply looked into."""
 
 
 def title_of(meta: etree._Element | None) -> str:
@@ -372,5 +371,5 @@ def title_of(meta: etree._Element | None) -> str:
 
 
 def _title(section: etree._Element) -> str:
-    title = section.find("title")
+    title = next(section.iterchildren("title"), None)
     return "" if title is None else text_of(title)

@@ -7,6 +7,7 @@ sections in three have none, by their titles.
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
@@ -38,6 +39,7 @@ TYPES: Final = frozenset(
             "author-contribution-statement",
         ),
         *("disclaimer", "participating-researchers", "informed-consent", "consent", "declarations"),
+        "supplementary-material",
     }
 )
 """``sec-type``, ``fn-type`` and ``notes-type`` as in PMC's articles; conflict, con, financial-disclosure and
@@ -73,6 +75,7 @@ _WHAT: Final = r"""
     | publishers?\ notes? | disclaimers? | provenance(?:\ and\ peer\ review)? | peer\ review(?:\ (?:history|information|file))?
     | pre-?publication\ history | transparency\ (?:declaration|statement)s? | how\ to\ cite\ this\ article
     | (?:copyright|licen[cs]e|open\ access|rights\ and\ permissions)(?:\ (?:statement|information))?
+    | (?:electronic\ |online\ )?(?:supplement(?:ary|al)|supporting)\ (?:information|materials?|data|files?)(?:\ available)?
     | reporting\ summary | ethics,?\ consent(?:,|\ and)*\ permissions?
 """
 _TITLE = re.compile(rf"(?:{_WHAT})", re.VERBOSE)
@@ -81,6 +84,7 @@ _APOSTROPHES = re.compile("['’‘`´]")
 _ENDS = re.compile(r"^[\W\d_]+|[\W_]+$")
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def is_boilerplate(title: str, kinds: tuple[str | None, ...] = ()) -> bool:
     """Is a section or footnote of this title, or of one of these types, boilerplate?"""
     for kind in kinds:

@@ -7,22 +7,24 @@ the marked text is closed up.
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
-MARK: Final = "\x02"
-HOLE: Final = "\x03"
-"""Stand where a citation, or something else, is to vanish: control characters, which no XML can hold.  What
-separates citations vanishes with them."""
+MARK: Final = "\ufdd0"
+HOLE: Final = "\ufdd1"
+"""Stand where a citation, or something else, is to vanish: noncharacters, which XML can hold and no text does
+(jats_flat.py sees to that).  What separates citations vanishes with them."""
 
 _DASHES: Final = "‐‑‒–—―−-"
-_NUMBER: Final = r"[Ss]?(?:\d{1,3}|1[0-4]\d\d)[a-z]?"
+_NUMBER: Final = r"[Ss]?(?:\d{1,3}|1[0-4]\d\d)[a-z]?•*"  # "12••": of outstanding interest
 _NUMERIC = re.compile(
     rf"(?:refs?\.?|references?)?[\s\[(]*(?:{_NUMBER}|[*†‡§¶#])?(?:[\s,;{_DASHES}]+{_NUMBER})*[\s\])]*[.,;]?",
     re.IGNORECASE,
 )
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def is_numeric(text: str) -> bool:
     """Is a reference only numbers, as in ``[12]``, ``3–5``, ``S7``, or nothing?  A year is not."""
     return _NUMERIC.fullmatch(text) is not None
@@ -40,45 +42,63 @@ def only_citations(text: str) -> bool:
 
 _ENDS_IN_NUMBER = re.compile(rf"\s*[(\[]{_NUMBER}(?:[\s,;{_DASHES}]+{_NUMBER})*[)\]]$")
 _BETWEEN: Final = rf"(?:[\s,;/&{_DASHES}]|\s(?:and|or|to)\s)*"
-_RUN = re.compile(rf"\s*(?:{MARK}(?:{_BETWEEN}{MARK})*|{HOLE})\s*")
-_ONLY = re.compile(rf"(?:[\d\s,;{MARK}{_DASHES}]|\b(?:and|to)\b|\(pp?\.?\s*\d[\d{_DASHES}]*\))*")
-_BRACKET = re.compile(rf"[(\[][^()\[\]{MARK}]*{MARK}[^()\[\]]*[)\]]")
-_WORD = re.compile(r"[^\W_]+")
+_RUN = re.compile(rf"[{MARK}{HOLE}](?:(?<={MARK}){_BETWEEN}{MARK})*\s*")
+_ONLY = re.compile(rf"(?:[\d\s,;•{MARK}{_DASHES}]|\b(?:and|to)\b|\(pp?\.?\s*\d[\d{_DASHES}]*\))*")
+_BRACKET = re.compile(rf"[(\[][^()\[\]{MARK}{HOLE}]*[{MARK}{HOLE}][^()\[\]]*[)\]]")
+_WORDLESS = re.compile(r"[\W_]*")
+_INTRODUCTION = re.compile(
+    r"(?:[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or|e\.?g|i\.?e|cf"
+    r"|refs?|references?)\b)*",
+    re.IGNORECASE,
+)
+_SEPARATORS = re.compile(r"[\s,;:]*")
 _LOOSE = re.compile(r"^(?:\s*[,;:])+\s*|(?:\s*[,;:])+\s*$")
 
 
-def without(text: str) -> str:
-    """The text without its marks and holes, and the brackets that citations leave empty."""
-    while _BRACKET.search(text):  # again for brackets within brackets
-        text = _BRACKET.sub(_without_bracket, text)
+def without(text: str, introductions: bool = False) -> str:
+    """The text without its marks and holes, and the brackets that citations leave empty.
+
+    Args:
+        introductions: does "(reviewed in [5])" leave "(reviewed in)", or nothing?
+    """
+    empty = _WORDLESS if introductions else _INTRODUCTION
+    found = 1
+    while found:  # again for brackets within brackets
+        text, found = _BRACKET.subn(lambda bracket: _without_bracket(bracket[0], empty), text)
     return _closed_up(text)
 
 
-def _without_bracket(bracket: re.Match[str]) -> str:
+def _without_bracket(bracket: str, empty: re.Pattern[str]) -> str:
     """What becomes of a bracket with citations in it: a mark if it says nothing else."""
-    inside = bracket[0][1:-1]
-    if only_citations(inside) or not _WORD.search(inside):
+    inside = bracket[1:-1]
+    if only_citations(inside) or empty.fullmatch(inside):
         return MARK
-    return f"{bracket[0][0]}{_LOOSE.sub('', _closed_up(inside))}{bracket[0][-1]}"
+    return f"{bracket[0]}{_LOOSE.sub('', _closed_up(inside))}{bracket[-1]}"
 
 
 def _closed_up(text: str) -> str:
     parts: list[str] = []
     at = 0
     for run in _RUN.finditer(text):
-        before, after = text[at : run.start()], text[run.end() : run.end() + 1]
-        left = before[-1:]
-        if not after or after in ".,;:!?)]}”’\"'":
-            # "as shown, [5]." loses its comma, "Miller et al. [5]." has its full stop already
-            if (left in (",", ";", ":") and after in (".", ",", ";", ":", "")) or left == after == ".":
+        spaced, end = text[at : run.start()], run.end()
+        before = spaced.rstrip()
+        left, after = before[-1:], text[end : end + 1]
+        if left and left in "([" and after and after in ",;:":  # "([5]; see also Ode)"
+            end = _SEPARATORS.match(text, end).end()  # type: ignore[union-attr]
+            gap = ""
+        elif not after or after in ".,;:!?)]}”’\"'":
+            # "as shown, [5]." loses its comma, "Miller et al., [5]." has its full stop already
+            if left and left in ",;:" and (not after or after in ".,;:)]"):
+                before = before[:-1]
+            if before[-1:] == after == ".":
                 before = before[:-1]
             gap = ""
         elif not left or left in "([{“‘":
             gap = ""
-        elif run[0][:1].isspace() or run[0][-1:].isspace():
+        elif len(before) < len(spaced) or run[0][-1].isspace():
             gap = " "
         else:
             gap = " " if (left.isalnum() or left in ".,;:!?)]") and (after.isalnum() or after in "([") else ""
         parts += [before, gap]
-        at = run.end()
+        at = end
     return "".join([*parts, text[at:]])

@@ -21,28 +21,36 @@ Pieces = list[str]
 
 _REFERENCE: Final = frozenset({"bibr", "ref"})
 _FOOTNOTE: Final = frozenset({"fn", "table-fn", "author-notes", "aff", "corresp"})
+_ELSEWHERE = re.compile("eq|fig|tab|sec", re.IGNORECASE)
+"""How the ids begin that a reference without a type names when it is to no reference."""
 _VANISHING: Final = "vanishing-xref"
 _LONGEST_FOOTNOTE: Final = 3  # characters of a footnote's number or symbol
 _INDENT = re.compile(r"\s*\n[ \t]+$")
+_INDENTED = re.compile(r"\n\s*(?=[,.;:)\]])")
+"""A line break where no blank may be: it indents the XML."""
+_INDENTED_AFTER = re.compile(r"(?<=[(\[])\s*\n\s*")
 _COUNTED = re.compile(
-    r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*$", re.I
+    r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*[(\[]?$",
+    re.I,
 )
 
 
 def text_of(element: etree._Element) -> str:
     """The element's text in one line."""
-    if not len(element):
-        return one_line(element.text or "")
     pieces: Pieces = []
     append(element, pieces)
     return joined(pieces)
 
 
-def joined(pieces: Pieces) -> str:
-    """What :func:`append` has given, in one line, closed up where citations stood."""
+def joined(pieces: Pieces, introductions: bool = False) -> str:
+    """What :func:`append` has given, in one line, closed up where citations stood (:func:`jats_citations.without`)."""
     text = "".join(pieces)
     if MARK in text or HOLE in text:
-        text = jats_citations.without(text)
+        text = jats_citations.without(text, introductions)
+    if "\n" in text:
+        text = _INDENTED.sub("", text)
+        if "(\n" in text or "[\n" in text:
+            text = _INDENTED_AFTER.sub("", text)
     return one_line(text)
 
 
@@ -85,6 +93,14 @@ def _picture(_: etree._Element, pieces: Pieces) -> None:
     pieces.append(HOLE)
 
 
+def _link(link: etree._Element, pieces: Pieces) -> None:
+    """A link: one without a text says nothing."""
+    if link.text or len(link):
+        append(link, pieces)
+    else:
+        pieces.append(HOLE)
+
+
 def _blank(_: etree._Element, pieces: Pieces) -> None:
     pieces.append(" ")
 
@@ -96,11 +112,13 @@ def _xref(xref: etree._Element, pieces: Pieces) -> None:
     text = "".join(inside)
     if kind in _REFERENCE or not kind:
         if jats_citations.is_numeric(text.replace(MARK, "")):
-            if kind or not (pieces and _COUNTED.search(pieces[-1])):
+            if kind or not (
+                _ELSEWHERE.match(xref.get("rid", "")) or (pieces and _COUNTED.search(pieces[-1]))
+            ):
                 text = MARK
         elif kind:
             text = jats_citations.without_number(text)
-    elif kind in _FOOTNOTE and len(text) <= _LONGEST_FOOTNOTE and pieces and not pieces[-1][-1:].isspace():
+    elif kind in _FOOTNOTE and len(text) <= _LONGEST_FOOTNOTE and not (pieces and pieces[-1][-1:].isspace()):
         text = MARK
     pieces.append(text)
 
@@ -149,6 +167,7 @@ _SPECIAL: Final[dict[object, Callable[[etree._Element, Pieces], None]]] = {
     "sup": _superscript,
     "sub": _subscript,
     "break": _blank,
+    **dict.fromkeys(("ext-link", "uri"), _link),
     "inline-formula": _formula,
     f"{MATHML}math": _math,
     "math": _math,
@@ -156,14 +175,7 @@ _SPECIAL: Final[dict[object, Callable[[etree._Element, Pieces], None]]] = {
     **dict.fromkeys(
         (
             *("tex-math", "object-id"),
-            *(
-                "inline-supplementary-material",
-                "supplementary-material",
-                "index-term",
-                "fn",
-                "table",
-                "array",
-            ),
+            *("supplementary-material", "index-term", "fn", "table", "array"),
             *("mixed-citation", "element-citation", "nlm-citation", "citation", "citation-alternatives"),
             *("ref-list", "related-article", "related-object", "alt-text", "long-desc", "processing-meta"),
             *("contrib-group", "permissions", "label-alternatives"),

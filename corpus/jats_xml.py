@@ -1,9 +1,9 @@
 """Parse one article's XML: plain names, entities from a table, what is never read left out unread.
 
-Half of an article's bytes are its reference list, the cells of its tables and the LaTeX of its formulas,
-of which a corpus reads nothing.  They are cut out before the rest is parsed.  That is exact, because in the
-bytes of article_file.py a ``<`` always begins a tag.  The price: inside of them only the balance of the tags
-and UTF-8 are checked.
+Half of an article's bytes are its reference list, its authors, the cells of its tables and the LaTeX of its
+formulas, of which a corpus reads nothing.  They are cut out before the rest is parsed.  That is exact, because
+in the bytes of article_file.py a ``<`` always begins a tag.  The price: inside of them nothing is checked but
+UTF-8.  And inline mark-up is joined into its text before (jats_flat.py).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Final
 
 from lxml import etree
 
-from . import tags
+from . import jats_flat
 from .medline import BadRecord
 
 MATHML: Final = "{http://www.w3.org/1998/Math/MathML}"
 XLINK_HREF: Final = "{http://www.w3.org/1999/xlink}href"
 XML_LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"
 
-_UNREAD: Final = ("ref-list", "table", "tex-math")
+_UNREAD: Final = (b"ref-list", b"table", b"contrib-group", b"tex-math")
 _JATS: Final = re.compile(
     r"\{(?:https?://(?:jats|dtd)\.nlm\.nih\.gov(?:/[^}]*)?|[^}]*/journalpublishing[^}]*)\}"
 )
@@ -35,11 +35,14 @@ _PARSER: Final = etree.XMLParser(
 )
 
 
-def tree(article: bytes) -> etree._Element:
+def tree(article: bytes, flat: bool = True) -> etree._Element:
     """The tree of an ``<article>`` as article_file.py gives it: no comments, instructions, CDATA or DOCTYPE.
 
     Elements of JATS have their local names, whether the article uses a namespace or not; others, such as
-    MathML's, have their full ones.  Reference lists, tables' rows and LaTeX are not in it.
+    MathML's, have their full ones.  What a corpus never reads is not in it.
+
+    Args:
+        flat: join inline mark-up into the text around it, where that is simple: the same text, in less time.
 
     Raises:
         BadRecord: not UTF-8, not well-formed, or with an entity that is not known.
@@ -48,69 +51,96 @@ def tree(article: bytes) -> etree._Element:
         article.decode()
     except UnicodeDecodeError as error:
         raise BadRecord("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
-    read = _read_parts(article)
+    kept = _read_parts(article)
+    read = kept.decode()
     try:
-        root = etree.fromstring(_resolved(read), _PARSER)
-    except etree.XMLSyntaxError as error:
-        raise BadRecord("malformed-xml", str(error)) from error
+        root = _parsed(jats_flat.flat(read) if flat else read)
+    except etree.XMLSyntaxError:  # of tags that were joined too, as far as that goes
+        try:
+            root = _parsed(read)
+        except etree.XMLSyntaxError as error:
+            raise BadRecord("malformed-xml", str(error)) from error
     if _JATS.match(root.tag):
         for element in root.iter():
             element.tag = _JATS.sub("", element.tag)
-    if read is article:  # nothing could be cut out: there is nothing, or it has a prefix, or odd text in it
-        etree.strip_elements(root, *_UNREAD, with_tail=False)
+    if kept is article:  # nothing could be cut out: there is nothing, or it has a prefix, or odd text in it
+        etree.strip_elements(root, *map(bytes.decode, _UNREAD), with_tail=False)
     return root
 
 
+def _parsed(text: str) -> etree._Element:
+    return etree.fromstring(_resolved(text).encode(), _PARSER)
+
+
 def _read_parts(article: bytes) -> bytes:
-    """The article without the elements that are never read; as it is where their tags do not balance."""
-    kept, cut = article, []
-    for name in map(str.encode, _UNREAD):
-        if b"<" + name in kept:
-            kept, found = _without(kept, name)
-            cut += found
-    return kept if not cut or tags.all_balanced(cut) else article
+    """The article without the elements that are never read; as it is where one of them does not end."""
+    kept = article
+    for name in _UNREAD:
+        kept = _without(kept, name)
+    return kept
 
 
-_TAG: Final = rb"""<(/?)%b(?=[\s>/])(?:[^<>"'/]++|"[^"<]*+"|'[^'<]*+'|/(?!>))*+(/?)>"""
+def _without(xml: bytes, name: bytes) -> bytes:
+    """The bytes without the elements of this name; one within another goes with it."""
+    kept = []
+    at = 0
+    while (start := _tag(xml, b"<" + name, at, len(xml))) >= 0:
+        end = _end(xml, start, name)
+        # If a tag stands within another one, or is not closed, the parser will say what is wrong.
+        if end < 0 or xml.rfind(b"<", 0, start) > xml.rfind(b">", 0, start):
+            return xml
+        kept.append(xml[at:start])
+        at = end
+    return b"".join([*kept, xml[at:]]) if kept else xml
 
 
-def _without(xml: bytes, name: bytes) -> tuple[bytes, list[bytes]]:
-    """The bytes without the elements of this name, and these; one within another goes with it."""
-    kept, cut = [], []
-    at = depth = start = 0
-    for tag in re.finditer(_TAG % name, xml):
-        if not tag[1] and not depth:
-            start = tag.start()
-            if xml.rfind(b"<", 0, start) > xml.rfind(b">", 0, start):  # within a tag, where none may be
-                return xml, []
-        depth += -1 if tag[1] else 0 if tag[2] else 1
-        if depth == 0:
-            kept.append(xml[at:start])
-            at = tag.end()
-            cut.append(xml[start:at])
-        elif depth < 0:
-            break
-    if depth:  # not balanced: the parser will say what is wrong
-        return xml, []
-    return b"".join([*kept, xml[at:]]), cut
+_REST = re.compile(rb"""(?:[^<>"'/]++|"[^"<]*+"|'[^'<]*+'|/(?!>))*+(/?)>""")
 
 
-_NAMED = re.compile(rb"&(?!(?:lt|gt|amp|quot|apos);)([^\W\d][\w.:-]*);")
+def _tag(xml: bytes, begins: bytes, start: int, end: int) -> int:
+    """Where the next tag begins that has exactly this name; -1 where there is none."""
+    at = xml.find(begins, start, end)
+    while at >= 0 and xml[at + len(begins) : at + len(begins) + 1] not in b" \t\r\n>/":
+        at = xml.find(begins, at + 1, end)
+    return at
 
 
-def _resolved(xml: bytes) -> bytes:
-    """The bytes with references to the characters that named entities stand for.
+def _end(xml: bytes, start: int, name: bytes) -> int:
+    """The offset after the element that begins at ``start``; -1 where it does not end."""
+    opened = _REST.match(xml, start + 1 + len(name))
+    if opened is None:
+        return -1
+    at = opened.end()
+    depth = 0 if opened[1] else 1
+    while depth:
+        close = _tag(xml, b"</" + name, at, len(xml))
+        if close < 0:
+            return -1
+        within = _tag(xml, b"<" + name, at, close)
+        tag = _REST.match(xml, (close + 1 if within < 0 else within) + 1 + len(name))
+        if tag is None:
+            return -1
+        at = tag.end()
+        depth += -1 if within < 0 else 0 if tag[1] else 1
+    return at
+
+
+_NAMED = re.compile(r"&(?!(?:lt|gt|amp|quot|apos);)([^\W\d][\w.:-]*);")
+
+
+def _resolved(text: str) -> str:
+    """The text with references to the characters that named entities stand for.
 
     The DTDs of JATS declare the entities of ISO 8879 and 9573 and of MathML.  HTML 5 has taken those over
     (https://www.w3.org/TR/xml-entity-names/), so the standard library's table has them, but for ISO's further
     names of Greek letters (``&agr;`` and ``&b.alpha;`` beside ``&alpha;``), which are not known here.
     """
-    return _NAMED.sub(_character, xml) if b"&" in xml else xml
+    return _NAMED.sub(_character, text) if "&" in text else text
 
 
-def _character(entity: re.Match[bytes]) -> bytes:
-    name = entity[1].decode()
+def _character(entity: re.Match[str]) -> str:
+    name = entity[1]
     found = html.entities.html5.get(f"{name};")
     if found is None:
         raise BadRecord("unknown-entity", f"&{name[:40]}; is no entity of JATS, MathML or HTML")
-    return "".join(f"&#{ord(character)};" for character in found).encode()
+    return "".join(f"&#{ord(character)};" for character in found)
