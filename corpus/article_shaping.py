@@ -124,6 +124,7 @@ class ArticleShaper:
         abstract = [block for block in blocks if block.part == "abstract"]
         if abstract and "abstract" in self._parts:
             yield from self._abstract(abstract, removed)
+        paths: dict[tuple[str, ...], tuple[str, str]] = {}
         cleaned: dict[str, str] = {}  # headings: most head many blocks, and are counted once
         for block in blocks:
             if block.part not in self._parts:
@@ -131,12 +132,17 @@ class ArticleShaper:
                 removed[name] = removed.get(name, 0) + len(block.text)
             elif block.part != "abstract":
                 text = self._clean(block.text, removed)
-                if text:
+                if not text:
+                    continue
+                path = paths.get(block.headings)
+                if path is None:
                     for heading in block.headings:
                         if heading not in cleaned:
                             cleaned[heading] = self._clean(heading, removed)
                     headings = [cleaned[heading] for heading in block.headings if cleaned[heading]]
-                    yield HEADING_SEPARATOR.join(headings), headings[-1] if headings else "", text
+                    path = HEADING_SEPARATOR.join(headings), headings[-1] if headings else ""
+                    paths[block.headings] = path
+                yield *path, text
 
     def _abstract(self, blocks: list[Block], removed: dict[str, int]) -> Iterator[tuple[str, str, str]]:
         """The abstract as PubMed's are cleaned: its notices go, and labels that head nothing."""

@@ -1,7 +1,6 @@
 """Parse one article's XML: plain names, entities from a table, what is never read left out unread.
 
-Half of an article's bytes are its reference list, its authors, the cells of its tables and the LaTeX of its
-formulas, of which a corpus reads nothing.  They are cut out before the rest is parsed.  That is exact, because
+Half of an article's bytes are its reference list and the cells of its tables, of which a corpus reads nothing.  They are cut out before the rest is parsed.  That is exact, because
 in the bytes of article_file.py a ``<`` always begins a tag.  The price: inside of them nothing is checked but
 UTF-8.  And inline mark-up is joined into its text before (jats_flat.py).
 """
@@ -21,7 +20,7 @@ MATHML: Final = "{http://www.w3.org/1998/Math/MathML}"
 XLINK_HREF: Final = "{http://www.w3.org/1999/xlink}href"
 XML_LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"
 
-_UNREAD: Final = (b"ref-list", b"table", b"contrib-group", b"tex-math")
+_UNREAD: Final = (b"ref-list", b"table")
 _JATS: Final = re.compile(
     r"\{(?:https?://(?:jats|dtd)\.nlm\.nih\.gov(?:/[^}]*)?|[^}]*/journalpublishing[^}]*)\}"
 )
