@@ -16,6 +16,7 @@ XML_ENTITIES = {"lt", "gt", "amp", "quot", "apos"}
 PARTS = {
     "title",
     "abstract",
+    "summary",
     "other-abstract",
     "translated-abstract",
     "body",
