@@ -91,7 +91,7 @@ def _buckets(staged: list[Staged]) -> int:
 def decide(work: Workspace, staged: list[Staged]) -> dict[str, object]:
     """Decide every bucket, one after the other as one worker would; the seconds of each."""
     count = _buckets(staged)
-    return _timed(count, lambda bucket: finishing.decide(LocalFiles(), work, staged, bucket, count))
+    return _timed(count, lambda bucket: finishing.decide(LocalFiles(), work, staged, bucket, count, False))
 
 
 def duplicates(work: Workspace, staged: list[Staged]) -> dict[str, object]:
@@ -149,7 +149,7 @@ def check(work: Workspace, staged: list[Staged]) -> dict[str, object]:
         texts = np.full(keys.num_rows, -1, np.int64)
         halves = np.frombuffer(b"".join(digests["digest"].to_pylist()), np.int64)
         texts[digests["position"].to_numpy()] = halves[1::2]
-        parts.append((keys["pmid"].to_numpy(), order.to_numpy(), keys["deletes"].to_numpy(), texts))
+        parts.append((keys["key"].to_numpy(), order.to_numpy(), keys["deletes"].to_numpy(), texts))
     pmids, orders, deletes, texts = (np.concatenate(column) for column in zip(*parts, strict=True))
     del parts
     last_record = np.full(pmids.max() + 1, -1, np.int64)
