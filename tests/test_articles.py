@@ -436,6 +436,21 @@ def test_an_article_nested_deeply_is_read_or_rejected_and_stops_nothing(tmp_path
     assert sys.getrecursionlimit() == before
 
 
+def test_where_the_stack_is_deep_already_an_article_may_be_too_deep(tmp_path: Path) -> None:
+    """Runners call from deep down; Python's stack is no deeper for that."""
+    body = f"<body>{'<sec>' * 240}<p>a</p>{'</sec>' * 240}</body>"
+    folder = write(tmp_path, {"PMC1.xml": article(1, body=body), "PMC2.xml": article(2)})
+
+    def below(frames: int) -> list[Record]:
+        return below(frames - 1) if frames else read(folder)
+
+    first, second = below(600)
+    assert first.bad
+    assert first.bad.reason == "too-deep"
+    assert first.raw == article(1, body=body)
+    assert document_of(second).id == "pmc:PMC2.1"
+
+
 ELEMENTS = st.sampled_from(
     [
         *(
