@@ -63,8 +63,8 @@ class ArticleReader:
             except BadRecord as bad:
                 yield Record(position, article.file, article.xml, [], bad=bad)
             except RecursionError:
-                bad = BadRecord("too-deep", "its elements are nested too deeply to be read")
-                yield Record(position, article.file, article.xml, [], bad=bad)
+                deep = BadRecord("too-deep", "its elements are nested too deeply to be read")
+                yield Record(position, article.file, article.xml, [], bad=deep)
             else:
                 yield Record(position, article.file, article.xml, [key], document)
 

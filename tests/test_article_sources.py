@@ -293,7 +293,7 @@ def test_a_mirrors_lists_hide_the_articles_beside_them() -> None:
         "m/pmc/xml/PMC0200xxxx/PMC2000001.1-0a1b2c3d.xml",
         "m/pubmed/baseline/pubmed26n0001.xml.gz",
     ]
-    lists = {"PMC0000xxxx.parquet": [], "PMC0123xxxx.parquet": []}
+    lists: dict[str, list[str]] = {"PMC0000xxxx.parquet": [], "PMC0123xxxx.parquet": []}
     assert named(*mirror) == lists
     other = "own/pmc/xml/PMC0000xxxx/PMC7.1-0a1b2c3d.xml"
     assert named(*mirror, "m/pmc/PMC5.xml", other) == {
