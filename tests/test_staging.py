@@ -11,6 +11,7 @@ import gzip
 import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,15 +20,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus import duplicates, shards, staging
+from bioshards.corpus import duplicates, lifecycle, shards, staging
 from bioshards.corpus.article_rules import ArticleRules
 from bioshards.corpus.article_sources import discover
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.lifecycle import KEYS
 from bioshards.corpus.rules import Rules
 from bioshards.corpus.sources import Source
 from bioshards.corpus.staging import STAGED_KEYS, STAGED_SCHEMA, Staged
 from bioshards.corpus.workspace import Workspace
 from tests.conftest import citation, pubmed_set
+from tests.test_archives import tar_gz, zipped
 from tests.test_articles import ALL, article, package, write
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
@@ -265,6 +268,47 @@ def test_a_copy_of_a_package_is_used_once(tmp_path: Path) -> None:
     kept, copies = staging.ordered(staged)
     assert [source.source.path for source in kept] == [f"{tmp_path}/in/a/PMC1_PMC9.xml"]
     assert copies == [(f"{tmp_path}/in/b/PMC1_PMC9.xml", f"{tmp_path}/in/a/PMC1_PMC9.xml")]
+
+
+def living(work: Path, staged: list[Staged]) -> dict[str, str]:
+    """The documents that live, once all sources are decided on: by id, the source that they are in."""
+    kept = [source for source in staging.ordered(staged)[0] if source.name]
+
+    def keys(source: Staged) -> pa.Table:
+        return table(work, source, "keys").select(KEYS.names)
+
+    verdicts = lifecycle.decide([partial(keys, source) for source in kept], 0, 1, by_version=True)
+    found: dict[str, str] = {}
+    for source, batch in zip(kept, verdicts, strict=True):
+        dead = set(batch["position"].to_pylist())
+        rows = table(work, source, "arrow").to_pylist()
+        lives = [row["id"] for row in rows if row["origin"]["position"] not in dead]
+        assert not found.keys() & set(lives)
+        found |= dict.fromkeys(lives, source.source.name)
+    return found
+
+
+def test_the_highest_version_lives_whatever_it_comes_in(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "in",
+        {
+            "PMC1.10.xml": article(1, version=10),
+            "PMC2.xml": article(2),
+            "PMC3.xml": article(3, "&nonesuch;", version=9),
+            "PMC4.2.xml": article(4, version=2, body="<body/>"),
+            "PMC1_PMC9.xml": package(article(1, version=9), article(2, version=2), article(3), article(5)),
+            "a.zip": zipped([("PMC1.xml", article(1, version=2)), ("PMC4.xml", article(4))]),
+            "b.tar.gz": tar_gz([("PMC5.xml", article(5)), ("PMC2.xml", article(2, version=2))]),
+        },
+    )
+    rules = ArticleRules(licences=ALL.licences)
+    found = living(tmp_path / "out", stage(folder, tmp_path / "out", rules))
+    assert found == {
+        "pmc:PMC1.10": "PMC0000xxxx",
+        "pmc:PMC2.2": "PMC1_PMC9.xml",  # of the same version the last source's
+        "pmc:PMC3.1": "PMC1_PMC9.xml",  # what is rejected supersedes nothing; what is dropped does: PMC4
+        "pmc:PMC5.1": "PMC1_PMC9.xml",
+    }
 
 
 # What changes, and what is bad
