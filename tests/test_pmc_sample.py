@@ -1,4 +1,4 @@
-"""The sample's full-text articles are as its README says: invented, well-formed, small, each with its text."""
+"""The sample's full-text articles are as its README says: invented, well-formed, small."""
 
 from __future__ import annotations
 
