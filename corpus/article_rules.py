@@ -58,7 +58,8 @@ class ArticleRules(TextRules):
         ):
             if given != tuple(item for item in known if item in given):
                 raise ValueError(
-                    f"{name} is {', '.join(given)}; it must be some of these, in this order: {', '.join(known)}"
+                    f"{name} is {', '.join(given)}; it must be some of these, in this order: "
+                    f"{', '.join(known)}"
                 )
         if not self.licences:
             raise ValueError("licences is empty, so that no article would be kept")

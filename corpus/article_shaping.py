@@ -161,8 +161,8 @@ class ArticleShaper:
 def identity(front: Front) -> tuple[str, int]:
     """An article's id, and the number that is the same for all its versions.
 
-    The id is ``pmc:PMC123456.1``; of articles that PMC does not have, ``doi:10.5555/1`` or ``pmid:123``.  Numbers
-    of these are hashes beyond all PMCIDs.
+    The id is ``pmc:PMC123456.1``; of articles that PMC does not have, ``doi:10.5555/1`` or ``pmid:123``.
+    Numbers of these are hashes beyond all PMCIDs.
 
     Raises:
         BadRecord: it has none of the three.

@@ -63,8 +63,8 @@ class ArticleReader:
             except BadRecord as bad:
                 yield Record(position, article.file, article.xml, [], bad=bad)
             except RecursionError:
-                bad = BadRecord("too-deep", "its elements are nested too deeply to be read")
-                yield Record(position, article.file, article.xml, [], bad=bad)
+                deep = BadRecord("too-deep", "its elements are nested too deeply to be read")
+                yield Record(position, article.file, article.xml, [], bad=deep)
             else:
                 yield Record(position, article.file, article.xml, [key], document)
 
@@ -134,8 +134,8 @@ def _of_list(files: LocalFiles, source: Source) -> Iterator[_Article]:
     columns = ["pmcid", "version", "pmid", "doi", "licence", "retracted", "manuscript", "ocr", "file"]
     with checksums.opened(files, source.path) as file:
         try:
-            rows = pq.ParquetFile(file).read(columns).to_pylist()
-        except pa.ArrowException as error:
+            rows = pq.ParquetFile(file).read(columns).select(columns).to_pylist()
+        except (pa.ArrowException, KeyError) as error:
             raise BadFile("not-a-list", f"it is no list of a mirror's articles: {error}") from error
     mirror, _, name = source.path.removesuffix(LIST).rpartition("/pmc/selected/")
     for row in rows:

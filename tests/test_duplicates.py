@@ -118,12 +118,13 @@ def test_digests_are_equal_where_the_letters_and_digits_are(
 
 # The decision
 
-Row = tuple[int, int, bytes]
+Row = tuple[int, str, int, bytes]
+"""A document's key, id, position and digest."""
 Verdict = tuple[int, str, str]
 
 
 def table(rows: Sequence[Row]) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, DIGESTS, strict=True)], schema=DIGESTS)
 
 
@@ -143,14 +144,14 @@ def decided(sources: list[list[Row]], buckets: int) -> list[list[Verdict]]:
 
 
 def by_dictionary(sources: list[list[Row]]) -> list[list[Verdict]]:
-    lowest: dict[bytes, int] = {}
-    for pmid, _, found in itertools.chain(*sources):
-        lowest[found] = min(pmid, lowest.get(found, pmid))
+    lowest: dict[bytes, tuple[int, str]] = {}
+    for key, id_, _, found in itertools.chain(*sources):
+        lowest[found] = min((key, id_), lowest.get(found, (key, id_)))
     return [
         sorted(
-            (position, "duplicate", f"pubmed:{lowest[found]}")
-            for pmid, position, found in rows
-            if pmid != lowest[found]
+            (position, "duplicate", lowest[found][1])
+            for key, _, position, found in rows
+            if key != lowest[found][0]
         )
         for rows in sources
     ]
@@ -163,17 +164,19 @@ KINDS = st.sampled_from(
 
 @st.composite
 def living(draw: st.DrawFn) -> list[list[Row]]:
-    """Sources of documents that live: each PMID once, digests that collide."""
+    """Sources of documents that live: each key once, digests that collide."""
     sources: list[list[Row]] = [[] for _ in range(draw(st.integers(1, 4)))]
-    for pmid in draw(st.lists(st.integers(1, 50) | st.just(2**31 - 1), unique=True, max_size=12)):
+    keys = st.integers(1, 50) | st.sampled_from([2**31 - 1, 2**40 + 7, 2**63 - 1])
+    for key in draw(st.lists(keys, unique=True, max_size=12)):
         rows = draw(st.sampled_from(sources))
-        rows.append((pmid, 3 * len(rows), draw(KINDS | st.binary(min_size=16, max_size=16))))
+        named = f"doi:10.5555/{key}" if key >= 2**40 else f"pubmed:{key}"
+        rows.append((key, named, 3 * len(rows), draw(KINDS | st.binary(min_size=16, max_size=16))))
     return sources
 
 
 @settings(PROFILE, max_examples=300)
 @given(living(), st.integers(1, 7))
-def test_of_equal_digests_the_lowest_pmid_stays(sources: list[list[Row]], buckets: int) -> None:
+def test_of_equal_digests_the_lowest_number_stays(sources: list[list[Row]], buckets: int) -> None:
     assert decided(sources, buckets) == by_dictionary(sources)
 
 

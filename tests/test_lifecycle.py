@@ -27,7 +27,7 @@ Verdicts = list[list[tuple[int, str]]]
 
 
 def rows(events: list[Event]) -> list[Row]:
-    """A file's keys: (pmid, version, position, deletes), the position counted over its elements."""
+    """A file's keys: (key, version, position, deletes), the position counted over its elements."""
     keys: list[Row] = []
     for position, event in enumerate(events):
         if len(event) == 3:
@@ -75,11 +75,16 @@ def told(files: list[list[Event]]) -> Verdicts:
     ]
 
 
-def decided(files: list[list[Row]], count: int, make: Callable[[list[Row]], pa.Table] = table) -> Verdicts:
+def decided(
+    files: list[list[Row]],
+    count: int,
+    make: Callable[[list[Row]], pa.Table] = table,
+    by_version: bool = False,
+) -> Verdicts:
     """The verdicts of all buckets, each source's put together."""
     result: Verdicts = [[] for _ in files]
     for bucket in range(count):
-        batches = list(decide([partial(make, keys) for keys in files], bucket, count))
+        batches = list(decide([partial(make, keys) for keys in files], bucket, count, by_version))
         assert len(batches) == len(files)
         for index, batch in enumerate(batches):
             assert batch.schema == VERDICTS
@@ -203,6 +208,61 @@ def test_the_sources_are_read_in_order_and_once() -> None:
 
     assert len(list(decide([partial(reader, index) for index in range(4)], 0, 1))) == 4
     assert seen == [0, 1, 2, 3]
+
+
+# PMC's rule
+
+
+def newest(files: list[list[Row]]) -> Verdicts:
+    """The rule as a search: of a key's records the one lives that no other comes after."""
+    records = [
+        (key, version, source, position)
+        for source, keys in enumerate(files)
+        for key, version, position, _ in keys
+    ]
+    dead: Verdicts = [[] for _ in files]
+    for key, *rank in records:
+        if any(other == key and other_rank > rank for other, *other_rank in records):
+            dead[rank[1]].append((rank[2], "superseded"))
+    return [sorted(verdicts) for verdicts in dead]
+
+
+ARTICLE_IDS = st.sampled_from([1, 2, 9999, 2**31 - 1, 2**40, 2**40 + 1, 2**62 + 5, 2**63 - 1])
+ARTICLES = st.lists(st.lists(st.tuples(ARTICLE_IDS, VERSIONS), max_size=9), min_size=1, max_size=5)
+
+
+@settings(PROFILE, max_examples=300)
+@given(ARTICLES, st.integers(1, 7))
+def test_of_an_article_the_highest_version_lives_wherever_it_is(
+    files: list[list[tuple[int, int]]], count: int
+) -> None:
+    keys = [[(key, version, at, False) for at, (key, version) in enumerate(file)] for file in files]
+    assert decided(keys, count, by_version=True) == newest(keys)
+    assert decided(keys, count, chunked, by_version=True) == newest(keys)
+
+
+@settings(PROFILE, max_examples=100)
+@given(ARTICLES)
+def test_each_article_lives_once(files: list[list[tuple[int, int]]]) -> None:
+    keys = [[(key, version, at, False) for at, (key, version) in enumerate(file)] for file in files]
+    dead = {(at, row) for at, rows in enumerate(decided(keys, 1, by_version=True)) for row, _ in rows}
+    living = [key for at, rows in enumerate(keys) for key, _, row, _ in rows if (at, row) not in dead]
+    assert sorted(living) == sorted({key for rows in keys for key, *_ in rows})
+
+
+def test_versions_are_numbers_and_the_last_of_equals_lives() -> None:
+    files: list[list[Row]] = [
+        [(1, 10, 0, False), (2, 1, 1, False), (3, 2, 2, False)],
+        [(1, 9, 0, False), (2, 1, 1, False), (2, 1, 2, False), (3, 1, 3, False)],
+    ]
+    assert decided(files, 1, by_version=True) == [
+        [(1, "superseded")],
+        [(0, "superseded"), (1, "superseded"), (3, "superseded")],
+    ]
+    assert decided(files, 1) == [
+        [(0, "superseded"), (1, "superseded"), (2, "superseded")],
+        [(1, "superseded")],
+    ]
 
 
 # Buckets and fingerprints

@@ -1,4 +1,4 @@
-"""The full-text articles of the sample are invented, well-formed and small, and each has its golden text."""
+"""The sample's full-text articles are as its README says: invented, well-formed, small."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ XML_ENTITIES = {"lt", "gt", "amp", "quot", "apos"}
 PARTS = {
     "title",
     "abstract",
+    "summary",
     "other-abstract",
     "translated-abstract",
     "body",

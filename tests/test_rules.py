@@ -20,7 +20,7 @@ from bioshards.corpus.cleaning import NAMES
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.medline import Citation, Section
 from bioshards.corpus.presets import PRESETS
-from bioshards.corpus.rules import REASONS, Rules
+from bioshards.corpus.rules import Rules
 from bioshards.corpus.sentences import one_line
 from bioshards.corpus.shaping import Shaper
 
@@ -88,12 +88,12 @@ def test_the_reasons_are_asked_in_the_order_in_which_they_are_listed() -> None:
     for mend in [{}, *mends]:
         now |= mend
         seen.append(reason(citation(**now), rules))
-    assert seen == [*REASONS[3:-1], None]
+    assert seen == [*Rules.reasons[3:-1], None]
 
 
 def test_the_reasons_decided_elsewhere_come_first_and_last() -> None:
-    assert REASONS[:3] == ("deleted", "superseded", "book")
-    assert REASONS[-1] == "duplicate"
+    assert Rules.reasons[:3] == ("deleted", "superseded", "book")
+    assert Rules.reasons[-1] == "duplicate"
 
 
 def test_the_defaults_keep_what_has_an_abstract() -> None:
@@ -156,9 +156,12 @@ def test_a_document_has_what_the_citation_says() -> None:
         doi="10.1000/sleep.7",
         version=2,
         year=2019,
+        journal=None,
+        article_type=None,
         language="eng,fre",
         licence=None,
         retracted=False,
+        flags=[],
         title="Sleep in mice. A trial.",
         sentences=["Sleep in mice.", "A trial.", "Mice sleep.", "We asked why.", "They were tired."],
         sections=[("Abstract > BACKGROUND", 2), ("Abstract", 4)],

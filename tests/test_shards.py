@@ -39,9 +39,12 @@ def document(number: int, **changes: Any) -> Document:
         doi=None if number % 2 else f"10.1000/{number}",
         version=1,
         year=2000 + number % 20,
+        journal=None if number % 4 else f"Journal {number}",
+        article_type=[None, "research-article", "letter"][number % 3],
         language=["eng", "eng,ger", None][number % 3],
         licence=None,
         retracted=number % 7 == 0,
+        flags=["manuscript", "no-body"][: number % 3],
         title=f"Title {number}",
         sentences=[f"Title {number}", *(f"Sentence {at} of {number}." for at in range(number % 5))],
         sections=[("Abstract > AIM", 1), (f"Abstract > PART {number}", 2)][: number % 3],
@@ -86,9 +89,12 @@ DOCUMENTS = st.builds(
     doi=st.none() | SHORT,
     version=st.integers(0, 9999),
     year=st.none() | st.integers(0, 9999),
+    journal=st.none() | SHORT,
+    article_type=st.none() | SHORT,
     language=st.none() | st.sampled_from(["eng", "eng,fre"]),
     licence=st.none() | SHORT,
     retracted=st.booleans(),
+    flags=st.lists(SHORT, max_size=3),
     title=SHORT,
     sentences=st.lists(SHORT, max_size=4),
     sections=st.lists(st.tuples(SHORT, st.integers(0, 99)), max_size=3),
@@ -96,6 +102,7 @@ DOCUMENTS = st.builds(
     position=st.integers(0, 2**31 - 1),
     words=st.integers(0, 9),
     characters=st.integers(0, 9),
+    cleaned=st.just({}),
 )
 
 

@@ -55,7 +55,7 @@ def write_keys(work: Workspace, staged: list[Staged]) -> None:
         random = np.random.default_rng(index)
         rows = source.keys
         columns = {
-            "pmid": pa.array(random.integers(1, highest, rows, dtype=np.int32)),
+            "key": pa.array(random.integers(1, highest, rows, dtype=np.int64)),
             "version": pa.array(np.ones(rows, np.int16)),
             "position": pa.array(np.arange(rows, dtype=np.int32)),
             "deletes": pa.array(random.random(rows) < DELETED_SHARE),
@@ -67,7 +67,9 @@ def write_keys(work: Workspace, staged: list[Staged]) -> None:
         halves = np.stack([texts * ODD, texts], axis=1)
         table = pa.table(columns, schema=STAGED_KEYS)
         digests = pa.Array.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(halves)])
-        compared = table.select(["pmid", "position"]).append_column(DIGESTS.field("digest"), digests)
+        ids = pc.binary_join_element_wise("pubmed", table["key"].cast(pa.string()), ":")
+        columns = {"key": table["key"], "id": ids, "position": table["position"], "digest": digests}
+        compared = pa.table(columns, schema=DIGESTS)
         _write(files, work.staged(source.name or "", "digests"), compared.filter(_compared(table)))
         _write(files, path, table)
 
@@ -89,7 +91,7 @@ def _buckets(staged: list[Staged]) -> int:
 def decide(work: Workspace, staged: list[Staged]) -> dict[str, object]:
     """Decide every bucket, one after the other as one worker would; the seconds of each."""
     count = _buckets(staged)
-    return _timed(count, lambda bucket: finishing.decide(LocalFiles(), work, staged, bucket, count))
+    return _timed(count, lambda bucket: finishing.decide(LocalFiles(), work, staged, bucket, count, False))
 
 
 def duplicates(work: Workspace, staged: list[Staged]) -> dict[str, object]:
@@ -147,7 +149,7 @@ def check(work: Workspace, staged: list[Staged]) -> dict[str, object]:
         texts = np.full(keys.num_rows, -1, np.int64)
         halves = np.frombuffer(b"".join(digests["digest"].to_pylist()), np.int64)
         texts[digests["position"].to_numpy()] = halves[1::2]
-        parts.append((keys["pmid"].to_numpy(), order.to_numpy(), keys["deletes"].to_numpy(), texts))
+        parts.append((keys["key"].to_numpy(), order.to_numpy(), keys["deletes"].to_numpy(), texts))
     pmids, orders, deletes, texts = (np.concatenate(column) for column in zip(*parts, strict=True))
     del parts
     last_record = np.full(pmids.max() + 1, -1, np.int64)

@@ -1,0 +1,405 @@
+"""The shape of full-text documents: blocks in, sentences with their sections out, and everything counted.
+
+A section that points at the wrong sentence spoils every later step, so documents of blocks made up at random
+are taken apart again: every sentence is of the block it should be of, under that block's headings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.corpus.article_rules import LEFT_OUT, ArticleRules
+from bioshards.corpus.article_shaping import ArticleShaper, identity
+from bioshards.corpus.document import HEADING_SEPARATOR, Document
+from bioshards.corpus.jats_blocks import PARTS, Block
+from bioshards.corpus.medline import BadRecord
+from bioshards.corpus.sentences import one_line
+from tests.test_article_rules import GOOD
+
+PROFILE = settings(derandomize=True, deadline=None, database=None)
+
+TITLE = Block("title", (), "Sleep in mice. A trial.")
+BLOCKS = [
+    TITLE,
+    Block("abstract", ("Abstract", "Background"), "Mice sleep. We asked why."),
+    Block("abstract", ("Abstract",), "They were tired."),
+    Block("body", ("Methods",), "We looked. Twice."),
+    Block("body", ("Methods",), "And again."),
+    Block("body", ("Methods", "Mice"), "There were 7."),
+    Block("caption", ("Methods", "Figure 1"), "A mouse."),
+    Block("body", ("Results",), "They slept."),
+    Block("acknowledgements", ("Acknowledgements",), "We thank the mice."),
+]
+
+
+def shaped(blocks: list[Block], front: Any = GOOD, has_body: bool = True, **rules: Any) -> Document:
+    return ArticleShaper(ArticleRules(**rules)).document(front, has_body, blocks, "a.xml", 3)[1]
+
+
+def read_back(document: Document) -> list[tuple[str, list[str]]]:
+    """(heading, sentences) of each section, after what comes before the first."""
+    starts = [first for _, first in document.sections]
+    ends = [*starts[1:], len(document.sentences)][: len(starts)]
+    headings = (heading for heading, _ in document.sections)
+    return [
+        (heading, document.sentences[start:end])
+        for heading, start, end in zip(headings, starts, ends, strict=True)
+    ]
+
+
+# A document
+
+
+def test_a_document_has_what_the_article_says() -> None:
+    assert shaped(BLOCKS) == Document(
+        id="pmc:PMC77.2",
+        source="pmc",
+        pmid=12_345,
+        pmcid="PMC77",
+        doi="10.5555/Sleep.7",
+        version=2,
+        year=2019,
+        journal="Journal of Rest",
+        article_type="research-article",
+        language="eng",
+        licence="CC-BY",
+        retracted=False,
+        flags=[],
+        title="Sleep in mice. A trial.",
+        sentences=[
+            *("Sleep in mice.", "A trial.", "Mice sleep.", "We asked why.", "They were tired."),
+            *("We looked.", "Twice.", "And again.", "There were 7.", "A mouse.", "They slept."),
+            "We thank the mice.",
+        ],
+        sections=[
+            ("Abstract > Background", 2),
+            ("Abstract", 4),
+            ("Methods", 5),
+            ("Methods > Mice", 8),
+            ("Methods > Figure 1", 9),
+            ("Results", 10),
+            ("Acknowledgements", 11),
+        ],
+        file="a.xml",
+        position=3,
+        words=29,
+        characters=138,
+        cleaned={},
+    )
+
+
+def test_blocks_without_headings_are_a_section_without_a_heading() -> None:
+    """A letter has neither an abstract nor headings, and is text all the same."""
+    why, letter = ArticleShaper(ArticleRules()).document(
+        GOOD, True, [TITLE, Block("body", (), "We agree. Thanks."), Block("body", (), "Yours.")], "a.xml", 0
+    )
+    assert why is None
+    assert letter.sections == [("", 2)]
+    assert letter.sentences[2:] == ["We agree.", "Thanks.", "Yours."]
+
+
+def test_text_without_headings_before_and_after_text_with_them() -> None:
+    blocks = [Block("body", (), "One."), Block("body", ("A",), "Two."), Block("body", (), "Three.")]
+    assert read_back(shaped(blocks)) == [("", ["One."]), ("A", ["Two."]), ("", ["Three."])]
+
+
+def test_a_paragraphs_end_ends_a_sentence() -> None:
+    blocks = [Block("body", ("A",), "We saw"), Block("body", ("A",), "nothing")]
+    assert shaped(blocks).sentences == ["We saw", "nothing"]
+    assert shaped(blocks, splitter="none").sentences == ["We saw", "nothing"]
+
+
+def test_the_same_headings_again_are_another_section() -> None:
+    blocks = [
+        Block("body", ("A",), "One."),
+        Block("caption", ("A", "Figure 1"), "Two."),
+        Block("body", ("A",), "Three."),
+    ]
+    assert shaped(blocks).sections == [("A", 0), ("A > Figure 1", 1), ("A", 2)]
+
+
+def test_without_titles_the_text_begins_with_the_abstract_and_the_title_stays_beside_it() -> None:
+    found = shaped(BLOCKS, titles=False)
+    assert found.title == "Sleep in mice. A trial."
+    assert found.sentences == shaped(BLOCKS).sentences[2:]
+    assert found.sections[0] == ("Abstract > Background", 0)
+    assert (found.words, found.characters) == (29 - 5, 138 - 22)
+
+
+@pytest.mark.parametrize("titles", [True, False])
+def test_an_article_without_a_title_has_an_empty_one(titles: bool) -> None:
+    found = shaped(BLOCKS[1:], titles=titles)
+    assert found.title == ""
+    assert found.sections[0] == ("Abstract > Background", 0)
+    assert shaped([], titles=titles).sentences == []
+
+
+# Parts
+
+
+def test_the_abstract_comes_first_wherever_it_stands() -> None:
+    blocks = [TITLE, Block("summary", ("Summary",), "In short."), *BLOCKS[1:4]]
+    assert [heading for heading, _ in shaped(blocks).sections] == [
+        "Abstract > Background",
+        "Abstract",
+        "Summary",
+        "Methods",
+    ]
+
+
+@pytest.mark.parametrize("part", PARTS[1:])
+def test_each_part_is_text_or_is_left_out_and_counted(part: str) -> None:
+    blocks = [
+        TITLE,
+        Block(part, ("A",), "One two."),
+        Block(part, ("A",), "Three."),
+        Block("body", ("B",), "Four."),
+    ]
+    found = shaped(blocks, sections=tuple(name for name in PARTS[1:] if name in (part, "body")))
+    assert [sentence for _, sentences in read_back(found) for sentence in sentences] == [
+        "One two.",
+        "Three.",
+        "Four.",
+    ]
+    assert [heading for heading, _ in found.sections] == ["A", "B"]
+    assert found.cleaned == {}
+    left = shaped(blocks, sections=tuple(name for name in PARTS[1:] if name != part))
+    body = [] if part == "body" else [("B", ["Four."])]
+    assert read_back(left) == body
+    assert left.cleaned == {f"{LEFT_OUT}{part}": 8 + 6 + (5 if part == "body" else 0)}
+
+
+def test_what_is_left_out_is_not_cleaned() -> None:
+    found = shaped([TITLE, Block("footnote", ("N\u00ad",), "A\u00adb."), BLOCKS[3]], sections=("body",))
+    assert found.cleaned == {f"{LEFT_OUT}footnote": 4}
+
+
+# Cleaning
+
+
+def test_an_abstract_is_cleaned_as_pubmeds_are() -> None:
+    blocks = [
+        Block("abstract", ("Abstract", "Aim"), "Aim: Mice sleep."),
+        Block("abstract", ("Abstract", "Results"), ""),
+        Block("abstract", ("Abstract", "End"), "They slept. Copyright © 2019 The Mice. All rights reserved."),
+    ]
+    found = shaped(blocks)
+    assert read_back(found) == [("Abstract > Aim", ["Mice sleep."]), ("Abstract > End", ["They slept."])]
+    assert found.cleaned["copyright"] > 40
+    assert found.cleaned["empty-labels"] > 0
+    kept = shaped(blocks, cleaning=())
+    assert kept.cleaned == {}
+    assert any("All rights reserved" in sentence for sentence in kept.sentences)
+
+
+def test_a_stub_is_no_abstract() -> None:
+    found = shaped([TITLE, Block("abstract", ("Abstract",), "No abstract available."), BLOCKS[3]])
+    assert [heading for heading, _ in found.sections] == ["Methods"]
+    assert found.cleaned == {"stubs": 22}
+
+
+def test_notices_in_the_body_are_left_as_they_are() -> None:
+    text = "They slept. Copyright © 2019 The Mice. All rights reserved."
+    assert " ".join(shaped([Block("body", (), text)]).sentences) == text
+
+
+def test_characters_are_cleaned_everywhere() -> None:
+    blocks = [
+        Block("title", (), "Sl\u00adeep"),
+        Block("abstract", ("Abst\u00adract", "A\u00adim"), "Mi\u00adce sleep well."),
+        Block("body", ("Met\u00adhods", "De\u00adep"), "We\u00a0lo\u00adoked."),
+        Block("body", ("\u200b",), "Cafe\u0301 \u007f closed."),
+    ]
+    found = shaped(blocks)
+    assert found.title == "Sleep"
+    assert read_back(found) == [
+        ("Abstract > Aim", ["Mice sleep well."]),
+        ("Methods > Deep", ["We looked."]),
+        ("", ["Café closed."]),
+    ]
+    assert found.cleaned["soft-hyphens"] == 7
+    assert shaped(blocks, cleaning=()).title == "Sl\u00adeep"
+
+
+def test_a_heading_is_counted_once_however_many_blocks_it_heads() -> None:
+    blocks = [Block("body", ("Met\u00adhods", heading), "One.") for heading in ("A\u00ad", "B", "B")]
+    assert shaped(blocks).cleaned == {"soft-hyphens": 2}
+
+
+def test_a_block_with_nothing_left_leaves_no_trace() -> None:
+    blocks = [Block("body", ("A",), "One."), Block("body", ("B",), "\u200b"), Block("body", ("C",), "Two.")]
+    assert shaped(blocks).sections == [("A", 0), ("C", 1)]
+    assert shaped([TITLE, Block("body", ("B",), "\u200b")]).sections == []
+
+
+# Labels and lines
+
+
+def test_a_sections_text_begins_with_its_label_on_demand() -> None:
+    found = shaped(BLOCKS, section_labels=True)
+    assert read_back(found) == [
+        ("Abstract > Background", ["Background", "Mice sleep.", "We asked why."]),
+        ("Abstract", ["Abstract", "They were tired."]),
+        ("Methods", ["Methods", "We looked.", "Twice.", "And again."]),
+        ("Methods > Mice", ["Mice", "There were 7."]),
+        ("Methods > Figure 1", ["Figure 1", "A mouse."]),
+        ("Results", ["Results", "They slept."]),
+        ("Acknowledgements", ["Acknowledgements", "We thank the mice."]),
+    ]
+    assert found.words == 29 + 8
+    assert shaped([Block("body", (), "One.")], section_labels=True).sentences == ["One."]
+
+
+def test_sentences_are_written_as_the_recipe_wants_them() -> None:
+    found = shaped([Block("body", ("A",), "We saw β. Not so. It is so.")], lower_case=True, ascii_only=True)
+    assert found.sentences == ["we saw .", "not so.", "it is so."]
+    assert (found.words, found.characters) == (3 + 2 + 3, 8 + 7 + 9)
+    assert found.cleaned == {"ascii-only": 1}
+
+
+def test_a_section_without_a_line_left_is_none() -> None:
+    blocks = [Block("body", ("A",), "No."), Block("body", ("B",), "It is longer than that.")]
+    rules = ArticleRules(min_line_characters=10, min_words=6)
+    why, found = ArticleShaper(rules).document(GOOD, True, blocks, "a.xml", 0)
+    assert why is None  # words are counted before lines are left out
+    assert found.sections == [("B", 0)]
+    assert found.cleaned == {"short-lines": 3}
+    assert found.words == 5
+
+
+# Flags
+
+
+@pytest.mark.parametrize(
+    ("changes", "has_body", "flags"),
+    [
+        ({}, True, []),
+        ({"notice": "retraction"}, True, ["retraction"]),
+        ({"manuscript": True}, True, ["manuscript"]),
+        ({"ocr": True}, True, ["ocr"]),
+        ({}, False, ["no-body"]),
+        (
+            {"notice": "correction", "manuscript": True, "ocr": True},
+            False,
+            ["correction", "manuscript", "ocr", "no-body"],
+        ),
+    ],
+)
+def test_flags_say_what_else_is_to_be_known(
+    changes: dict[str, Any], has_body: bool, flags: list[str]
+) -> None:
+    assert shaped(BLOCKS, GOOD._replace(**changes), has_body).flags == flags
+
+
+# Identity
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ("pmc:PMC77.2", 77)),
+        ({"version": 1}, ("pmc:PMC77.1", 77)),
+        ({"pmid": None, "doi": None}, ("pmc:PMC77.2", 77)),
+        ({"pmcid": "PMC2147483647", "version": 9999}, ("pmc:PMC2147483647.9999", 2**31 - 1)),
+    ],
+)
+def test_an_article_of_pmc_goes_by_its_number_there(
+    changes: dict[str, Any], expected: tuple[str, int]
+) -> None:
+    assert identity(GOOD._replace(**changes)) == expected
+
+
+def test_others_go_by_their_doi_in_any_case_and_then_by_their_pmid() -> None:
+    other = GOOD._replace(pmcid=None)
+    name, number = identity(other)
+    assert name == "doi:10.5555/sleep.7"
+    assert identity(other._replace(doi="10.5555/SLEEP.7", pmid=None, version=5)) == (name, number)
+    assert identity(other._replace(doi="10.5555/sleep.8"))[1] != number
+    name, number = identity(other._replace(doi=None))
+    assert name == "pmid:12345"
+    assert number != identity(other._replace(doi=None, pmid=12_346))[1]
+
+
+def test_an_article_without_any_id_is_bad() -> None:
+    with pytest.raises(BadRecord) as caught:
+        identity(GOOD._replace(pmcid=None, doi=None, pmid=None))
+    assert caught.value.reason == "no-id"
+
+
+@settings(PROFILE, max_examples=300)
+@given(st.none() | st.text(min_size=1), st.integers(1, 2**31 - 1))
+def test_numbers_of_others_are_beyond_all_of_pmcs_and_fit_a_column(doi: str | None, pmid: int) -> None:
+    doi = doi and doi.encode(errors="replace").decode()
+    assert 2**40 <= identity(GOOD._replace(pmcid=None, doi=doi, pmid=pmid))[1] < 2**63
+
+
+def test_numbers_of_others_are_hardly_ever_the_same() -> None:
+    found = {identity(GOOD._replace(pmcid=None, doi=None, pmid=pmid))[1] for pmid in range(1, 20_000)}
+    assert len(found) == 19_999
+
+
+# Blocks made up at random
+
+WORDS = st.lists(
+    st.sampled_from(
+        ["We", "saw", "3.", "Fig.", "2", "it.", "(", "?", "Ω", "e.g.", "p<.05", "The", "ﬁve", "\u00ad"]
+    ),
+    min_size=1,
+    max_size=8,
+).map(" ".join)
+HEADINGS = st.lists(st.sampled_from(["A", "B b", "Ć", "1."]), max_size=3).map(tuple)
+BLOCKS_OF_PARTS = st.lists(
+    st.builds(Block, st.sampled_from([part for part in PARTS[1:] if part != "abstract"]), HEADINGS, WORDS),
+    max_size=8,
+)
+
+
+@settings(PROFILE, max_examples=300)
+@given(st.none() | WORDS, BLOCKS_OF_PARTS, st.booleans(), st.booleans(), st.sets(st.sampled_from(PARTS[1:])))
+def test_counts_and_sections_are_those_of_the_sentences(
+    title: str | None, blocks: list[Block], titles: bool, labels: bool, parts: set[str]
+) -> None:
+    sections = tuple(part for part in PARTS[1:] if part in parts)
+    heads = [] if title is None else [Block("title", (), title)]
+    found = shaped(heads + blocks, titles=titles, section_labels=labels, sections=sections, cleaning=())
+    assert found.title == (title or "")
+    assert found.words == sum(len(sentence.split()) for sentence in found.sentences)
+    assert found.characters == sum(map(len, found.sentences))
+    assert all(sentence and sentence == one_line(sentence) for sentence in found.sentences)
+    chosen = [block for block in blocks if block.part in parts]
+    runs = [
+        (HEADING_SEPARATOR.join(headings), headings[-1:] if labels else (), [block.text for block in run])
+        for headings, run in itertools.groupby(chosen, key=lambda block: block.headings)
+    ]
+    begin = found.sections[0][1] if found.sections else len(found.sentences)
+    assert " ".join(found.sentences[:begin]) == (found.title if titles else "")
+    assert [(heading, " ".join(sentences)) for heading, sentences in read_back(found)] == [
+        (heading, " ".join([*label, *texts])) for heading, label, texts in runs
+    ]
+    left = {f"{LEFT_OUT}{block.part}" for block in blocks if block.part not in parts}
+    assert found.cleaned == {
+        name: sum(len(block.text) for block in blocks if f"{LEFT_OUT}{block.part}" == name) for name in left
+    }
+
+
+@settings(PROFILE, max_examples=200)
+@given(
+    st.lists(st.builds(Block, st.sampled_from(PARTS[1:]), HEADINGS, WORDS), max_size=8), st.integers(0, 30)
+)
+def test_a_document_is_short_by_its_own_words(blocks: list[Block], bound: int) -> None:
+    why, found = ArticleShaper(ArticleRules(min_words=bound)).document(GOOD, True, blocks, "a.xml", 0)
+    assert why == ("no-text" if not found.sections else "short" if found.words < bound else None)
+    assert found == shaped(blocks)._replace(position=0)
+
+
+def test_one_shaper_shapes_any_number_of_articles_alike() -> None:
+    shaper = ArticleShaper(ArticleRules())
+    documents = [shaper.document(GOOD, True, BLOCKS, "a.xml", 3)[1] for _ in range(3)]
+    assert documents == [shaped(BLOCKS)] * 3
+    assert dataclasses.is_dataclass(ArticleRules)
