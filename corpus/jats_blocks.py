@@ -57,7 +57,15 @@ def blocks(
 _SUMMARIES: Final = frozenset(
     {
         *("summary", "synopsis", "author-summary", "executive-summary", "editor-summary", "editors-summary"),
-        *("plain-language-summary", "plain-language", "lay-abstract", "lay-summary", "patient-summary", "longsummary", "short"),
+        *(
+            "plain-language-summary",
+            "plain-language",
+            "lay-abstract",
+            "lay-summary",
+            "patient-summary",
+            "longsummary",
+            "short",
+        ),
     }
 )
 _ABSTRACTS: Final = frozenset({"", "abstract", "normal", "structured", "section"})
@@ -98,17 +106,47 @@ class _Walk:
             **dict.fromkeys(("preformat", "code"), self._paragraph),
             **dict.fromkeys(
                 (
-                    *("fig", "fig-group", "table-wrap", "table-wrap-group", "supplementary-material", "media"),
+                    *(
+                        "fig",
+                        "fig-group",
+                        "table-wrap",
+                        "table-wrap-group",
+                        "supplementary-material",
+                        "media",
+                    ),
                     "chem-struct-wrap",
                 ),
                 self._float,
             ),
             **dict.fromkeys(
                 (
-                    *("title", "subtitle", "label", "ref-list", "sec-meta", "permissions", "disp-formula", "bio"),
-                    *("disp-formula-group", "graphic", "object-id", "alternatives", "table", "array", "tex-math"),
+                    *(
+                        "title",
+                        "subtitle",
+                        "label",
+                        "ref-list",
+                        "sec-meta",
+                        "permissions",
+                        "disp-formula",
+                        "bio",
+                    ),
+                    *(
+                        "disp-formula-group",
+                        "graphic",
+                        "object-id",
+                        "alternatives",
+                        "table",
+                        "array",
+                        "tex-math",
+                    ),
                     *("attrib", "alt-text", "long-desc", "alt-title", "caption", "kwd-group", "subj-group"),
-                    *("related-article", "related-object", "mixed-citation", "element-citation", "nlm-citation"),
+                    *(
+                        "related-article",
+                        "related-object",
+                        "mixed-citation",
+                        "element-citation",
+                        "nlm-citation",
+                    ),
                 ),
                 self._nothing,
             ),
@@ -138,7 +176,7 @@ class _Walk:
                 self._sub_article(other)
 
     def _front(self, meta: etree._Element) -> None:
-        if (title := title_of(meta)):
+        if title := title_of(meta):
             self._add("title", (), title)
         main = False
         for abstract in meta.iterfind("abstract"):
@@ -146,7 +184,9 @@ class _Walk:
             part = "summary" if kind in _SUMMARIES else "other-abstract"
             if kind in _ABSTRACTS:
                 part, main = ("other-abstract" if main else "abstract"), True
-            self._titled(abstract, part, (), "Abstract" if part == "abstract" else kind.replace("-", " ").capitalize())
+            self._titled(
+                abstract, part, (), "Abstract" if part == "abstract" else kind.replace("-", " ").capitalize()
+            )
         for abstract in meta.iterfind("trans-abstract"):
             self._titled(abstract, "translated-abstract", (), "Abstract")
 
@@ -205,7 +245,12 @@ class _Walk:
         self._titled(ack, "acknowledgements", headings, "" if titled_inside else "Acknowledgements")
 
     def _appendix(self, app: etree._Element, part: str, headings: Headings) -> None:
-        self._titled(app, "appendix", headings, text_of(label) if (label := app.find("label")) is not None else "Appendix")
+        self._titled(
+            app,
+            "appendix",
+            headings,
+            text_of(label) if (label := app.find("label")) is not None else "Appendix",
+        )
 
     def _glossary(self, glossary: etree._Element, part: str, headings: Headings) -> None:
         self._titled(glossary, "glossary", headings, "Glossary")
@@ -219,7 +264,9 @@ class _Walk:
         for child in definitions:
             if child.tag == "def-item":
                 term = "".join(map(text_of, child.iterchildren("term")))
-                meaning = " ".join(text_of(p) for of in child.iterchildren("def") for p in of.iterchildren("p"))
+                meaning = " ".join(
+                    text_of(p) for of in child.iterchildren("def") for p in of.iterchildren("p")
+                )
                 self._add(part, headings, f"{term}: {meaning}" if term and meaning else term or meaning)
             elif child.tag == "def-list":
                 self._definitions(child, part, headings)
@@ -302,7 +349,9 @@ class _Walk:
         for child in group:
             if child.tag == "p":
                 self._paragraph(child, part, headings)
-            elif child.tag == "fn" and (group.tag == "fn-group" or (child.get("fn-type") or "").lower() in _NOTED):
+            elif child.tag == "fn" and (
+                group.tag == "fn-group" or (child.get("fn-type") or "").lower() in _NOTED
+            ):
                 self._footnote(child, part, (*headings, title) if title else headings)
 
     def _footnote(self, footnote: etree._Element, part: str, headings: Headings) -> None:

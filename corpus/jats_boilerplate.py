@@ -12,11 +12,31 @@ from typing import Final
 
 TYPES: Final = frozenset(
     {
-        *("con", "conflict", "coi-statement", "coi", "competing-interests", "financial-disclosure", "supported-by"),
-        *("funding", "funding-statement", "funding-information", "ethics", "ethics-statement", "ethics-approval"),
+        *(
+            "con",
+            "conflict",
+            "coi-statement",
+            "coi",
+            "competing-interests",
+            "financial-disclosure",
+            "supported-by",
+        ),
+        *(
+            "funding",
+            "funding-statement",
+            "funding-information",
+            "ethics",
+            "ethics-statement",
+            "ethics-approval",
+        ),
         *("author-contributions", "authors-contributions", "contributions", "data-availability"),
         *("data-availability-statement", "data_availability", "disclosure", "disclosures", "publishers-note"),
-        *("author-contribution", "conflict-interest", "competing-interest-statement", "author-contribution-statement"),
+        *(
+            "author-contribution",
+            "conflict-interest",
+            "competing-interest-statement",
+            "author-contribution-statement",
+        ),
         *("disclaimer", "participating-researchers", "informed-consent", "consent", "declarations"),
         "supplementary-material",
     }

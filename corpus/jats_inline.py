@@ -28,7 +28,10 @@ _LONGEST_FOOTNOTE: Final = 3  # characters of a footnote's number or symbol
 _INDENT = re.compile(r"\s*\n[ \t]+$")
 _INDENTED = re.compile(r"(?<=[(\[])\s*\n\s*|\s*\n\s*(?=[,.;:)\]])")
 """A line break where no blank may be: it indents the XML."""
-_COUNTED = re.compile(r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*[(\[]?$", re.I)
+_COUNTED = re.compile(
+    r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*[(\[]?$",
+    re.I,
+)
 
 
 def text_of(element: etree._Element) -> str:
@@ -108,7 +111,9 @@ def _xref(xref: etree._Element, pieces: Pieces) -> None:
     text = "".join(inside)
     if kind in _REFERENCE or not kind:
         if jats_citations.is_numeric(text.replace(MARK, "")):
-            if kind or not (_ELSEWHERE.match(xref.get("rid", "")) or (pieces and _COUNTED.search(pieces[-1]))):
+            if kind or not (
+                _ELSEWHERE.match(xref.get("rid", "")) or (pieces and _COUNTED.search(pieces[-1]))
+            ):
                 text = MARK
         elif kind:
             text = jats_citations.without_number(text)
@@ -121,7 +126,9 @@ def _superscript(element: etree._Element, pieces: Pieces) -> None:
     inside: Pieces = []
     append(element, inside)
     text = "".join(inside)
-    if not (text.isdigit() and (element.tail or "")[:1].isupper()):  # of <sup>14</sup>C the blank before is meant
+    if not (
+        text.isdigit() and (element.tail or "")[:1].isupper()
+    ):  # of <sup>14</sup>C the blank before is meant
         _unindent(pieces)
     pieces.append(MARK if MARK in text and jats_citations.only_citations(text) else text)
 

@@ -28,7 +28,21 @@ BOOKS = {"source", "trans-source"}
 CITATIONS = {"mixed-citation", "element-citation", "nlm-citation", "citation"}
 PEOPLE = {"person-group", "name", "string-name", "collab", "etal"}
 BLOCKS = {
-    *("p", "title", "subtitle", "label", "sec", "list", "list-item", "def-list", "def-item", "def", "term"),
+    *(
+        "p",
+        "title",
+        "article-title",
+        "alt-title",
+        "subtitle",
+        "label",
+        "sec",
+        "list",
+        "list-item",
+        "def-list",
+        "def-item",
+        "def",
+        "term",
+    ),
     *("disp-quote", "boxed-text", "fig", "fig-group", "table-wrap", "caption", "disp-formula", "statement"),
     *(
         "verse-group",
@@ -153,9 +167,9 @@ def outermost(element: Any, names: set[str]) -> Iterator[Any]:
             yield node
 
 
-def said(xml: bytes) -> str:
+def said(xml: bytes, *left_out: str) -> str:
     """All that the article itself says outside of reference lists: a line a paragraph, title or caption."""
-    root = without(tree(xml), {"ref-list"})
+    root = without(tree(xml), {"ref-list", *left_out})
     blocks = outermost(root, {"p", "title", "caption", "title-group", "attrib", "fn"})
     return "\n".join(normal(text_of(node)) for node in blocks)
 
@@ -166,5 +180,6 @@ def leaks(xml: bytes, text: Iterable[str]) -> list[str]:
     found = [title for title in reference_titles(xml) if f" {title} " in haystack]
     if not found:
         return []
-    own = "\n".join(f" {line} " for line in said(xml).split("\n"))
+    lines = f"{said(xml)}\n{said(xml, 'xref')}".split("\n")  # numbers glued to words part them from titles
+    own = "\n".join(f" {line} " for line in lines)
     return [title for title in found if f" {title} " not in own]
