@@ -78,9 +78,7 @@ def _name(path: str) -> str:
 
 def _groups(loose: list[Found]) -> Iterator[Source]:
     """Files of single articles, gathered."""
-    groups: dict[tuple[int, str], list[tuple[tuple[int, int, str, str], Part]]] = collections.defaultdict(
-        list
-    )
+    groups: dict[tuple[int, str], list[tuple[tuple[int, int, str, str], Part]]] = collections.defaultdict(list)
     unnamed = []
     for item in loose:
         short = "/".join(re.split(r"[/\\]", item.path)[-2:])
@@ -106,3 +104,4 @@ def _groups(loose: list[Found]) -> Iterator[Source]:
         size = sum(part.size for part in parts)
         folder = re.split(r"[/\\][^/\\]*$", parts[0].path)[0]
         yield Source(0, number * _RANGE, name, f"{folder}/{name}", size, stamp, parts=parts)
+

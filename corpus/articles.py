@@ -73,9 +73,7 @@ class ArticleReader:
         drop = self._shaper.reason(front, has_body)
         document = None
         if drop is None or self._keep_dropped:
-            blocks = jats_blocks.blocks(
-                tree, formula=self._rules.formula, author_year=self._rules.author_year
-            )
+            blocks = jats_blocks.blocks(tree, formula=self._rules.formula, author_year=self._rules.author_year)
             unfit, document = self._shaper.document(front, has_body, blocks, article.file, position)
             drop = drop or unfit
         return Key(number, front.version, False, drop), document
@@ -109,9 +107,7 @@ def _articles(files: LocalFiles, source: Source) -> Iterator[_Article]:
                 yield _Article(source.name, xml)
 
 
-def _of_file(
-    files: LocalFiles, name: str, path: str, listed: dict[str, Any] | None = None
-) -> Iterator[_Article]:
+def _of_file(files: LocalFiles, name: str, path: str, listed: dict[str, Any] | None = None) -> Iterator[_Article]:
     """The articles of one of many files; if it cannot be used, that is no other file's fault."""
     try:
         with checksums.opened(files, path) as file:
@@ -141,7 +137,5 @@ def _of_archive(files: LocalFiles, source: Source) -> Iterator[_Article]:
             try:
                 for xml in article_file.articles(member):
                     yield _Article(name, xml)
-            except (
-                BadFile
-            ) as bad:  # of this member; if the archive itself is damaged, the next one will say so
+            except BadFile as bad:  # of this member; if the archive itself is damaged, the next one will say so
                 yield _Article(name, bad=BadRecord(bad.reason, bad.detail))

@@ -70,9 +70,7 @@ def decide(
         return _staged_rows(files, work.staged(name, "keys")).select(lifecycle.KEYS.names)
 
     sources = [functools.partial(keys, name) for name in good_names(staged)]
-    return _write_verdicts(
-        files, work.verdicts(bucket), lifecycle.decide(sources, bucket, buckets, by_version)
-    )
+    return _write_verdicts(files, work.verdicts(bucket), lifecycle.decide(sources, bucket, buckets, by_version))
 
 
 def decide_duplicates(

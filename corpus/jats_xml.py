@@ -22,9 +22,7 @@ XLINK_HREF: Final = "{http://www.w3.org/1999/xlink}href"
 XML_LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"
 
 _UNREAD: Final = (b"ref-list", b"table", b"tex-math")
-_JATS: Final = re.compile(
-    r"\{(?:https?://jats\.nlm\.nih\.gov|http://dtd\.nlm\.nih\.gov|.*/journalpublishing)[^}]*\}"
-)
+_JATS: Final = re.compile(r"\{(?:https?://jats\.nlm\.nih\.gov|http://dtd\.nlm\.nih\.gov|.*/journalpublishing)[^}]*\}")
 _PARSER: Final = etree.XMLParser(
     resolve_entities=False,
     no_network=True,

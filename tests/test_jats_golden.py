@@ -34,9 +34,7 @@ def sample() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
 def test_an_article_is_read_as_a_reader_reads_it(golden: Path, sample: dict[str, bytes]) -> None:
-    assert (
-        written(jats_blocks.blocks(jats_xml.tree(sample[golden.stem]))).strip() == golden.read_text().strip()
-    )
+    assert written(jats_blocks.blocks(jats_xml.tree(sample[golden.stem]))).strip() == golden.read_text().strip()
 
 
 def test_there_is_a_golden_file_for_nearly_every_article(sample: dict[str, bytes]) -> None:
