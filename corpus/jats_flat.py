@@ -15,7 +15,7 @@ from typing import Final
 from .jats_citations import HOLE, MARK, is_numeric, only_citations
 
 _PLAIN = re.compile(r'</?(?:italic(?: toggle="yes")?|sub|bold|sc|underline|monospace)>')
-_INDENTED = re.compile(r"\n[ \t]+(?:<(?:italic|bold|sc|underline|monospace)[^<>]*>)*<su[bp]>")
+_INDENTED = re.compile(r"\n(?:[ \t]|<[^<>]*>)*?<su[bp][\s>]")
 _XREF = re.compile(
     r'<xref\s(?:[^<>]*?\s)?ref-type="([^"<>]*)"[^<>]*(?<!/)>(?:([^<>]*)|<sup>([^<>]*)</sup>)</xref>'
 )

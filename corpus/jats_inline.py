@@ -95,10 +95,9 @@ def _picture(_: etree._Element, pieces: Pieces) -> None:
 
 def _link(link: etree._Element, pieces: Pieces) -> None:
     """A link: one without a text says nothing."""
-    if link.text or len(link):
-        append(link, pieces)
-    else:
-        pieces.append(HOLE)
+    inside: Pieces = []
+    append(link, inside)
+    pieces.append("".join(inside) or HOLE)
 
 
 def _blank(_: etree._Element, pieces: Pieces) -> None:
@@ -120,7 +119,8 @@ def _xref(xref: etree._Element, pieces: Pieces) -> None:
             text = jats_citations.without_number(text)
     elif kind in _FOOTNOTE and len(text) <= _LONGEST_FOOTNOTE and not (pieces and pieces[-1][-1:].isspace()):
         text = MARK
-    pieces.append(text)
+    if text:
+        pieces.append(text)
 
 
 def _superscript(element: etree._Element, pieces: Pieces) -> None:
@@ -131,7 +131,8 @@ def _superscript(element: etree._Element, pieces: Pieces) -> None:
         text.isdigit() and (element.tail or "")[:1].isupper()
     ):  # of <sup>14</sup>C the blank before is meant
         _unindent(pieces)
-    pieces.append(MARK if MARK in text and jats_citations.only_citations(text) else text)
+    if text:
+        pieces.append(MARK if MARK in text and jats_citations.only_citations(text) else text)
 
 
 def _subscript(element: etree._Element, pieces: Pieces) -> None:
