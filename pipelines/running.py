@@ -38,7 +38,7 @@ def main(name: str, arguments: Sequence[str]) -> int:
     except WebError as error:
         return _say(
             f"{error}. Nothing was begun: see whether the network is there and run again. What a mirror "
-            "holds can be processed without a network: --input MIRROR/pubmed",
+            f"holds can be processed without a network: --input MIRROR/{'pmc' if name.startswith('pmc') else 'pubmed'}",
             FAILED,
         )
     except KeyboardInterrupt:

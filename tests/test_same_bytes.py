@@ -91,7 +91,7 @@ def test_a_finished_output_lives_without_its_work_folder(tmp_path: Path, run: Ru
 def test_a_file_that_changes_while_it_is_read_is_not_trusted(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from bioshards.corpus import medline_file, staging
+    from bioshards.corpus import citations, medline_file
 
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(pubmed_set(citation(1)))
@@ -101,7 +101,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_trusted(
         source.write_bytes(pubmed_set(citation(1), citation(2)))
 
     with monkeypatch.context() as patched:
-        patched.setattr(staging, "records", growing)
+        patched.setattr(citations, "records", growing)
         assert run("--input", source, "--output", tmp_path / "out") == 3
     assert "changed while it was read" in capsys.readouterr().err
     assert run("--input", source, "--output", tmp_path / "out") == 0
