@@ -53,12 +53,13 @@ def article(
 
 
 def put(folder: Path, articles: Mapping[str, str | bytes]) -> Path:
-    """Write files of these names and contents; ``.gz`` is packed.  Gives the folder."""
+    """Write files of these names and contents; text is packed where the name ends in ``.gz``.  Gives the folder."""
     for name, xml in articles.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        data = xml.encode() if isinstance(xml, str) else xml
-        path.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
+        if isinstance(xml, str):
+            xml = gzip.compress(xml.encode(), mtime=0) if name.endswith(".gz") else xml.encode()
+        path.write_bytes(xml)
     return folder
 
 
