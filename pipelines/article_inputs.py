@@ -1,4 +1,4 @@
-"""What the ``--input`` of ``pmc_to_shards`` names: files that are here, packages and articles to be fetched."""
+"""What the ``--input`` of ``pmc_to_shards`` names: files that are here, and what is to be fetched."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Progress:
                 print(line, file=self._out, flush=True)
 
     def _worth_a_line(self, seconds: float) -> bool:
-        """Of many small sources in a row a few lines say as much as one for each, and the last one says all."""
+        """Of many small sources in a row a few lines say enough, with the last one."""
         now = time.monotonic()
         last = len(self._done) == self._total
         if seconds < _QUICK_SECONDS and now - self._line_when < _PAUSE_SECONDS and not last:

@@ -53,7 +53,7 @@ def article(
 
 
 def put(folder: Path, articles: Mapping[str, str | bytes]) -> Path:
-    """Write files of these names and contents; text is packed where the name ends in ``.gz``.  Gives the folder."""
+    """Write files of these names and contents; text is packed if the name says ``.gz``.  Gives the folder."""
     for name, xml in articles.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Full text from its servers: ``--input pmc:`` and ``europepmc:`` through stand-ins, fetched and processed at once.
+"""Full text from stand-ins of its servers: ``--input pmc:`` and ``europepmc:`` fetched and processed at once.
 
 What a run publishes must depend on the articles alone, not on where they came from or what went wrong.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.corpus.download import web
+from bioshards.corpus.download import pmc, web
 from bioshards.corpus.files import LocalFiles
 from bioshards.pipelines import fetching
 
@@ -120,9 +120,7 @@ def test_europe_pmcs_packages_are_fetched_and_processed(
     assert published(tmp_path / "out") == published(tmp_path / "local")
 
 
-def test_nothing_new_is_nothing_to_do(
-    servers: StandIn, tmp_path: Path, bring: Run, capsys: Capture
-) -> None:
+def test_nothing_new_is_nothing_to_do(servers: StandIn, tmp_path: Path, bring: Run, capsys: Capture) -> None:
     assert bring("europepmc:") == 0
     capsys.readouterr()
     assert bring("europepmc:") == 0
@@ -136,9 +134,7 @@ def test_nothing_new_is_nothing_to_do(
     assert len(servers.asked("bucket/*.xml")) == mirror
 
 
-def test_what_has_changed_in_the_bucket_is_taken_over(
-    servers: StandIn, tmp_path: Path, bring: Run
-) -> None:
+def test_what_has_changed_in_the_bucket_is_taken_over(servers: StandIn, tmp_path: Path, bring: Run) -> None:
     assert bring("pmc:") == 0
     [untouched] = (tmp_path / "out").glob("data-PMC1290xxxx*")
     when = untouched.stat().st_mtime_ns
@@ -301,6 +297,21 @@ def test_a_dry_run_writes_nothing(servers: StandIn, tmp_path: Path, bring: Run, 
     said = capsys.readouterr().out
     assert "held:      2 files" in said
     assert "held:      4 of these" in said
+    assert "2 sources before, 0 sources to do" in said
+
+
+def test_a_dry_run_on_a_mirror_knows_the_articles_behind_its_lists(
+    tmp_path: Path, bring: Run, run_pmc: Run, capsys: Capture
+) -> None:
+    assert bring("pmc:") == 0
+    capsys.readouterr()
+    size = sum(path.stat().st_size for path in (tmp_path / "mirror/pmc/xml").rglob("*.xml"))
+    lists = str(tmp_path / "mirror/pmc/selected/*")
+    files = LocalFiles()
+    assert sum(pmc.listed_bytes(files, found.path) for found in files.find(lists)) == size
+    assert run_pmc("--input", tmp_path / "mirror/pmc", "--output", tmp_path / "x", "--dry-run") == 0
+    assert "25.0 MB/s each" in capsys.readouterr().out
+    assert not (tmp_path / "x").exists()
 
 
 def test_beside_local_files_each_article_is_there_once(

@@ -91,7 +91,12 @@ def text_of(found: dict[str, dict[str, Any]]) -> list[str]:
 
 def test_which_parts_are_text(made: Made, parts: Path) -> None:
     whole = [
-        *("Of nothing", "The abstract is short.", "It was seen (Ode, 2011) and again.", "So we have as was said."),
+        *(
+            "Of nothing",
+            "The abstract is short.",
+            "It was seen (Ode, 2011) and again.",
+            "So we have as was said.",
+        ),
         *("What a figure shows.", "None are declared.", "We thank nobody."),
     ]
     assert text_of(made(of=parts)) == whole

@@ -57,7 +57,9 @@ def test_a_finished_run_again_does_nothing(
 
 
 def test_an_update_rewrites_only_the_shards_it_touches(tmp_path: Path, run_pmc: Run) -> None:
-    first = {f"PMC{n}.1.xml": article(n, f"This is {n}. It is old.") for n in (11, 12, 10_011, 20_011, 30_011)}
+    first = {
+        f"PMC{n}.1.xml": article(n, f"This is {n}. It is old.") for n in (11, 12, 10_011, 20_011, 30_011)
+    }
     inputs = put(tmp_path / "in", first)
     assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "grown").glob("data-*.arrow")}

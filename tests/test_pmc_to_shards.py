@@ -1,4 +1,4 @@
-"""The whole job of full text: what comes out of the sample, and that the same articles give the same documents."""
+"""The whole job of full text: what comes out of the sample, and of whatever containers articles come in."""
 
 from __future__ import annotations
 
@@ -140,7 +140,9 @@ def test_export_and_show(full_text: Path) -> None:
 
 
 ARTICLES = {
-    f"PMC{number}.{version}.xml": article(number, f"Part {number} says this. It is version {version}.", version)
+    f"PMC{number}.{version}.xml": article(
+        number, f"Part {number} says this. It is version {version}.", version
+    )
     for number, version in ((31, 1), (32, 1), (32, 2), (10_032, 1))
 }
 
@@ -162,7 +164,9 @@ def test_whatever_articles_come_in_they_give_the_same_documents(tmp_path: Path, 
     containers: dict[str, dict[str, str | bytes]] = {
         "gzipped": {f"{name}.gz": xml for name, xml in ARTICLES.items()},
         "folders": {f"PMC00{n}/{name}": xml for n, (name, xml) in enumerate(ARTICLES.items())},
-        "nxml": {f"PMC{n}/main.nxml": xml for n, xml in zip((31, 32, 33, 10_032), ARTICLES.values(), strict=True)},
+        "nxml": {
+            f"PMC{n}/main.nxml": xml for n, xml in zip((31, 32, 33, 10_032), ARTICLES.values(), strict=True)
+        },
         "unnamed": {f"article-{n}.xml": xml for n, xml in enumerate(ARTICLES.values())},
         "zip": {"some.zip": zipped(ARTICLES)},
         "tar.gz": {"some.tar.gz": tarred(ARTICLES)},
