@@ -92,8 +92,8 @@ def add_licences(group: argparse._ArgumentGroup, default: tuple[str, ...] | None
         type=at_least_one_of(tuple(LICENCES)),
         metavar="CODES",
         default=default,
-        help=f"comma-separated, of {', '.join(LICENCES)}, or all (default: {','.join(sorted(DEFAULT_LICENCES))}, which "
-        " permit everybody any use, and passing on changed text)",
+        help=f"comma-separated, of {', '.join(LICENCES)}, or all (default: "
+        f"{','.join(sorted(DEFAULT_LICENCES))}, which permit everybody any use, and passing on changed text)",
     )
 
 

@@ -135,7 +135,7 @@ def test_the_shape_of_lines_is_as_for_abstracts(made: Made, parts: Path) -> None
     lines = text_of(made("--lower-case", "--ascii-only", "--min-line-characters", 12, of=parts))
     assert lines == [
         *("the abstract is short.", "it was seen (ode, 2011) and again."),
-        *("what a figure shows.", "none are declared.", "we thank nobody."),
+        *("so we have as was said.", "what a figure shows.", "none are declared.", "we thank nobody."),
     ]
     assert text_of(made("--splitter", "none", of=parts))[1] == "The abstract is short."
 
