@@ -86,6 +86,11 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
                 f"{before.get('format')}, this is {config.get('format')}). Choose another --output or delete "
                 "that folder."
             )
+        if before.get("pipeline") != config.get("pipeline"):
+            raise WrongOutput(
+                f"{work.output} was begun by {before.get('pipeline')}, and this is {config.get('pipeline')}. "
+                "Choose another --output."
+            )
         if before != config:
             raise WrongOutput(
                 f"{work.output} was begun with another configuration: {_difference(before, config)}. "

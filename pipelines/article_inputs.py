@@ -1,4 +1,4 @@
-"""What the ``--input`` of ``pmc_to_shards`` names: files that are here, packages and articles to be fetched."""
+"""What the ``--input`` of ``pmc_to_shards`` names: files that are here, and what is to be fetched."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def find(files: LocalFiles, options: Any, output: str, given: Sequence[str], loc
     """Find what the inputs of ``pmc_to_shards`` name: look at folders, listings and the mirror.
 
     Raises:
-        NoInput, BadName, NoListing, EmptySelection, WebError: with a message for the person.
+        UsageError, NoInput, BadName, NoListing, EmptySelection, WebError: with a message for the person.
     """
     by_name, paths = names_and_paths(given, "pmc", "europepmc")
+    bucket.check(by_name)
     found = Inputs(article_sources.discover(files, paths) if paths else [])
     if not by_name:
         return found

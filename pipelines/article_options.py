@@ -20,9 +20,9 @@ shards: the newest version of each article, all of its text but the references, 
 files with a manifest."""
 INPUT: Final = """\
 a folder, a file or a quoted glob, local or gs:// or s3://: articles (.xml, .nxml, .xml.gz), archives of them
-(.tar.gz, .tar, .zip), Europe PMC's packages (PMC1_PMC20000.xml.gz), a mirror's pmc folder; or a source to fetch,
-by name: pmc: or 'pmc:[11000000-11010000]' (ids, in whole ranges of 10,000), europepmc:, 'europepmc:[-3:]'; may be
-given several times (default: the sample that comes with bioshards)"""
+(.tar.gz, .tar, .zip), Europe PMC's packages (PMC1_PMC20000.xml.gz), a mirror's pmc folder; or a source to
+fetch, by name: pmc: or 'pmc:[11000000-11010000]' (ids, in whole ranges of 10,000), europepmc:,
+'europepmc:[-3:]'; may be given several times (default: the sample that comes with bioshards)"""
 
 
 def parser() -> Parser:
@@ -39,7 +39,8 @@ def parser() -> Parser:
         "--languages",
         type=names,
         metavar="CODES",
-        help="keep articles in any of these languages: MARC codes, comma-separated; '' for all (default: eng)",
+        help="keep articles in any of these languages: MARC codes, comma-separated; '' for all "
+        "(default: eng)",
     )
     parts = rules.add_mutually_exclusive_group()
     parts.add_argument(
@@ -47,14 +48,16 @@ def parser() -> Parser:
         type=some_of(OPTIONAL_PARTS),
         metavar="NAMES",
         help=f"these parts only, comma-separated, or all (default: all but "
-        f"{', '.join(part for part in OPTIONAL_PARTS if part not in DEFAULT_PARTS)}): {', '.join(OPTIONAL_PARTS)}",
+        f"{', '.join(part for part in OPTIONAL_PARTS if part not in DEFAULT_PARTS)}): "
+        f"{', '.join(OPTIONAL_PARTS)}",
     )
     parts.add_argument(
         "--no-sections",
         type=all_but(DEFAULT_PARTS),
         dest="sections",
         metavar="NAMES",
-        help="the default parts but these (boilerplate: who did what, who paid, who approved, where data are)",
+        help="the default parts but these (boilerplate: who did what, who paid, who approved, where data "
+        "are)",
     )
     rules.add_argument("--min-words", type=at_least(0), metavar="WORDS", help="drop documents of fewer words")
     rules.add_argument(
@@ -80,8 +83,8 @@ def parser() -> Parser:
     rules.add_argument(
         "--drop-in",
         metavar="DIR",
-        help="a finished output of pubmed_to_shards: its abstracts that the articles hold in full are listed in "
-        "DIR/in-full.arrow of this output, so that both can be used without reading an abstract twice",
+        help="a finished output of pubmed_to_shards: its abstracts that the articles hold in full are listed "
+        "in DIR/in-full.arrow of this output, so that both can be used without reading an abstract twice",
     )
     add_connections(rules)
     add_text(parser)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,17 +38,25 @@ class Bucket:
     inventory: Inventory | None = None
 
 
+def check(by_name: Iterable[Named]) -> None:
+    """See that the names ask for what the bucket has, before anything is begun.
+
+    Raises:
+        UsageError: one selects by date.
+    """
+    for name in by_name:
+        if name.source == "pmc" and name.selection.since:
+            raise UsageError(
+                f"--input {name.text}: pmc: has no need of since=, as what the mirror has is not read again"
+            )
+
+
 def look(mirror: Mirror, by_name: Sequence[Named], articles: Articles, options: Any, local: bool) -> Bucket:
     """Bring PMC's inventory into the mirror, unless it is a dry run, and see which ranges are asked for.
 
     Raises:
-        UsageError, EmptySelection, NoListing, WebError: with a message for the person.
+        EmptySelection, NoListing, WebError: with a message for the person.
     """
-    for name in by_name:
-        if name.selection.since:
-            raise UsageError(
-                f"--input {name.text}: pmc: has no need of since=, as what the mirror has is not read again"
-            )
     url = options.pmc_url or pmc_bucket.URL
     server = server_at(url, options.contact, options.connections, PER_SECOND)
     inventory = None
@@ -84,8 +92,8 @@ def add_licences(group: argparse._ArgumentGroup, default: tuple[str, ...] | None
         type=at_least_one_of(tuple(LICENCES)),
         metavar="CODES",
         default=default,
-        help=f"comma-separated, of {', '.join(LICENCES)}, or all (default: {','.join(sorted(DEFAULT_LICENCES))}, "
-        "which permit everybody any use, and passing on changed text)",
+        help=f"comma-separated, of {', '.join(LICENCES)}, or all (default: "
+        f"{','.join(sorted(DEFAULT_LICENCES))}, which permit everybody any use, and passing on changed text)",
     )
 
 

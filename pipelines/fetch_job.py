@@ -89,6 +89,7 @@ def _names(given: Sequence[str]) -> dict[str, list[Named]]:
         if name is None:
             raise UsageError(f"--input {text} is no source that can be fetched: pubmed:, pmc: or europepmc:")
         names.setdefault(name.source, []).append(name)
+    bucket.check(names.get("pmc", []))
     return names
 
 

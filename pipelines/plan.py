@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from bioshards.corpus.article_sources import LIST
 from bioshards.corpus.download import pmc, pmc_inventory, pmc_manifest
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.files import LocalFiles
@@ -18,7 +19,11 @@ from .inputs import Inputs, rate
 from .job import Job
 
 STAGE_MB_A_SECOND: Final = 8.0
-"""Megabytes of .xml.gz staged a second by one worker: 38 MB in 3 to 5 seconds (tests/bench/FIGURES.md)."""
+"""Megabytes of PubMed's .xml.gz that one worker stages a second: 38 in 3 to 5 s (tests/bench/FIGURES.md)."""
+STAGE_PACKED_MB_A_SECOND: Final = 6.0
+"""The same of packages and archives of articles."""
+STAGE_PLAIN_MB_A_SECOND: Final = 25.0
+"""The same of articles that are not packed."""
 FETCH_MB_A_SECOND: Final = 20.0
 """Megabytes fetched a second over all connections: a guess, for want of a measurement.  From 4 connections
 people report 90 on a fast link."""
@@ -28,6 +33,7 @@ INVENTORY_BYTES: Final = 26.4
 """Of an inventory's compressed files, for each article version (245 MB for 9.3 million, September 2026)."""
 ARTICLE_BYTES: Final = 190_000
 """Of an article's XML, in the mean of samples that people report."""
+_PACKED: Final = (".gz", ".tgz", ".zip")
 ARTICLES_A_SECOND: Final = 60.0
 """Objects of PMC's bucket fetched a second: a guess for 64 connections, at 0.6 to 1.6 seconds an object, as
 people report for one connection."""
@@ -36,7 +42,7 @@ people report for one connection."""
 def of_shards(job: Job, found: Inputs, workers: int) -> str:
     """What ``beam run pubmed_to_shards`` or ``pmc_to_shards`` would do, in lines for a person."""
     staged = _staged(job.files, job.work, found.here)
-    to_stage = found.count - len(staged)
+    to_stage = len(found.here) + len(found.wanted) - len(staged)
     lines = ["dry run: nothing is fetched, nothing is written"]
     lines += [f"notice: {notice}" for notice in found.notices]
     if found.fetching:
@@ -47,12 +53,14 @@ def of_shards(job: Job, found: Inputs, workers: int) -> str:
             f"  held:      {_files(held)}",
             f"  to fetch:  {_files(found.wanted)}",
         ]
-    lines += [
-        f"output:      {job.work.output}",
-        f"  input:     {_files([*found.here, *found.wanted])}",
-        f"  processed: {len(staged):,} files before, {to_stage:,} files to do",
-    ]
-    lines += _estimate(job, found, staged, workers)
+    lines.append(f"output:      {job.work.output}")
+    if found.here or found.wanted:
+        what = "files" if job.config["pipeline"] == "pubmed_to_shards" else "sources"
+        lines += [
+            f"  input:     {_files([*found.here, *found.wanted])}",
+            f"  processed: {len(staged):,} {what} before, {to_stage:,} {what} to do",
+            *_estimate(job, found, staged, workers),
+        ]
     return "\n".join(lines + (_articles(job.bucket) if job.bucket else []))
 
 
@@ -108,7 +116,8 @@ def _files(files: Sequence[Source | Remote]) -> str:
     if not files:
         return "no files"
     names = files[0].name if len(files) == 1 else f"{files[0].name} to {files[-1].name}"
-    return f"{len(files):,} files, {as_size(_total(files))} ({names})"
+    count = sum(len(file.parts) or 1 if isinstance(file, Source) else 1 for file in files)
+    return f"{count:,} files, {as_size(_total(files))} ({names})"
 
 
 def _total(files: Iterable[Source | Remote]) -> int:
@@ -129,19 +138,35 @@ def _staged(files: LocalFiles, work: Workspace, here: Iterable[Source]) -> dict[
 
 
 def _estimate(job: Job, found: Inputs, staged: dict[Source, Any], workers: int) -> list[str]:
-    size = _total([*found.here, *found.wanted]) - _total(staged)
-    seconds = sum(report["seconds"] for report in staged.values())
-    rate, whence = STAGE_MB_A_SECOND, "as measured on one machine"
-    if seconds > 1:
-        rate, whence = _total(staged) / 1e6 / seconds, "as here before"
-    processing = size / 1e6 / rate / workers
-    lines = [
-        f"estimate:    {_time(processing)} of processing: {workers} workers, {rate:.1f} MB/s each ({whence})"
-    ]
+    to_do: list[Source | Remote] = [*(source for source in found.here if source not in staged), *found.wanted]
+    seconds = sum(_seconds(job, file) for file in to_do)
+    took = sum(report["seconds"] for report in staged.values())
+    whence = "as measured on one machine"
+    if took > 1:
+        seconds *= took / sum(_seconds(job, source) for source in staged)
+        whence = "as here before"
+    size = sum(_bytes_read(job, file) for file in to_do) / 1e6
+    rate = f", {size / seconds:.1f} MB/s each ({whence})" if seconds else ""
+    lines = [f"estimate:    {_time(seconds / workers)} of processing: {workers} workers{rate}"]
     if found.wanted and found.fetching:
         fetching = _fetching(found.wanted, found.fetching, found.rate)
         lines.append(f"             at the same time {fetching}")
     return lines
+
+
+def _bytes_read(job: Job, file: Source | Remote) -> int:
+    """The file's size, or that of the articles which it lists."""
+    if isinstance(file, Source) and file.path.endswith(LIST):
+        return pmc.listed_bytes(job.files, file.path)
+    return file.size
+
+
+def _seconds(job: Job, file: Source | Remote) -> float:
+    """How long one worker stages a file, by what was measured elsewhere."""
+    rate = STAGE_MB_A_SECOND
+    if job.config["pipeline"] == "pmc_to_shards":
+        rate = STAGE_PACKED_MB_A_SECOND if file.name.endswith(_PACKED) else STAGE_PLAIN_MB_A_SECOND
+    return _bytes_read(job, file) / 1e6 / rate
 
 
 def _fetching(wanted: Sequence[Remote], fetching: Fetching, measured: float) -> str:

@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TextIO
 
 from bioshards.corpus import sources
+from bioshards.corpus.article_sources import LIST
 from bioshards.corpus.download.mirror import Mirror
+from bioshards.corpus.download.pmc_bucket import label
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.files import Found, LocalFiles
 from bioshards.corpus.workspace import Workspace
@@ -25,6 +27,10 @@ _NAME_END: Final = -len("-fb7c0573.json")
 """Where a source's stem ends in its report's name."""
 _LOG_SECONDS: Final = 10
 """A log has a line about what is fetched this often at most."""
+_QUICK_SECONDS: Final = 1
+"""Of sources that took less than this ..."""
+_PAUSE_SECONDS: Final = 2
+"""... a log has a line this often at most."""
 
 
 class _Arrived:
@@ -48,7 +54,7 @@ class Progress:
         self._out = out or sys.stderr
         self._live = self._out.isatty()
         stems = {source.stem for source in inputs.here} | {
-            sources.source(Found(remote.path, 0, "")).stem for remote in inputs.wanted
+            sources.source(Found(name, 0, "")).stem for name in _to_fetch(inputs)
         }
         there = set(self._reports())
         self._done = {name for name in there if name[:_NAME_END] in stems}
@@ -56,6 +62,7 @@ class Progress:
         self._before = len(self._done)
         self._records = 0
         self._started = self._when = time.monotonic()
+        self._line_when = -_PAUSE_SECONDS + self._started
         self._arrived = inputs.fetching and inputs.wanted and _Arrived(inputs.fetching.mirror, inputs.wanted)
         self._said = ""
 
@@ -71,7 +78,7 @@ class Progress:
             report = self._files.read_json(f"{self._work.folder}/staged/{name}")
             records = report["staged"]["records"]
             self._records += records
-            if not self._live:
+            if not self._live and self._worth_a_line(report["seconds"]):
                 print(
                     f"{len(self._done)}/{self._total} {name[:_NAME_END]}: {records:,} records "
                     f"in {report['seconds']:.1f} s",
@@ -85,6 +92,15 @@ class Progress:
             if (line := str(self._arrived)) != self._said:
                 self._said = line
                 print(line, file=self._out, flush=True)
+
+    def _worth_a_line(self, seconds: float) -> bool:
+        """Of many small sources in a row a few lines say enough, with the last one."""
+        now = time.monotonic()
+        last = len(self._done) == self._total
+        if seconds < _QUICK_SECONDS and now - self._line_when < _PAUSE_SECONDS and not last:
+            return False
+        self._line_when = now
+        return True
 
     def _line(self) -> None:
         seconds = time.monotonic() - self._started
@@ -103,6 +119,12 @@ class Progress:
         """Leave the live line, so that what follows begins on its own."""
         if self._live:
             print(file=self._out)
+
+
+def _to_fetch(inputs: Inputs) -> list[str]:
+    """The names of what will be staged as it is fetched: files, and lists of ranges of articles."""
+    ranges = inputs.bucket.ranges if inputs.bucket else []
+    return [remote.path for remote in inputs.wanted] + [f"{label(number)}{LIST}" for number in ranges]
 
 
 class FetchProgress:

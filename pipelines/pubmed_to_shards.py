@@ -29,8 +29,8 @@ each citation, cleaned of markup, split into sentences, in Arrow files with a ma
 
 INPUT: Final = """\
 a folder, a file or a quoted glob, local or gs:// or s3://; or a source to fetch, by name: pubmed: (NLM's
-baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', 'pubmed:[since=2026-08-01]'; may be
-given several times (default: the sample that comes with bioshards)"""
+baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', 'pubmed:[since=2026-08-01]'; may
+be given several times (default: the sample that comes with bioshards)"""
 
 
 def build(root: beam.Pipeline, job: Job) -> None:

@@ -36,9 +36,10 @@ def main(name: str, arguments: Sequence[str]) -> int:
     except NoListing as error:
         return _say(f"{error}. Nothing was begun", FAILED)
     except WebError as error:
+        place = "MIRROR/pmc" if name == "pmc_to_shards" else "MIRROR/pubmed"
         return _say(
             f"{error}. Nothing was begun: see whether the network is there and run again. What a mirror "
-            "holds can be processed without a network: --input MIRROR/pubmed",
+            f"holds can be processed without a network: --input {place}",
             FAILED,
         )
     except KeyboardInterrupt:

@@ -61,7 +61,8 @@ def run(
         beams = beam_options(rest, parser, **local_options(runner_given, options.workers))
     if not options.output:
         raise UsageError("--output DIR is missing: the folder to write")
-    folders = {"--output": options.output, **({"--mirror": options.mirror} if options.mirror else {})}
+    folders = {"--output": options.output, "--mirror": options.mirror, "--drop-in": drop_in}
+    folders = {option: folder for option, folder in folders.items() if folder}
     for_workers_elsewhere(rest, folders)
     files = remote_files(paths, beams) if remote else LocalFiles()
     work = Workspace(_absolute(options.output))
@@ -169,6 +170,14 @@ def _job(
     )
 
 
+def _in_full(manifest: dict[str, Any]) -> str:
+    """A line of each list of abstracts that the articles hold in full."""
+    return "".join(
+        f"  {listed['rows']:>12,}  abstracts of {listed['of']} are here in full: {listed['file']}\n"
+        for listed in manifest["in_full"]
+    )
+
+
 def _report(job: Job) -> int:
     if not job.files.exists(job.work.outcome):
         print(
@@ -186,7 +195,7 @@ def _report(job: Job) -> int:
     funnel = "\n".join(f"  {count:>12,}  {what}" for what, count in manifest["funnel"].items())
     print(
         f"{outcome['documents']:,} documents, {outcome['sentences']:,} sentences in "
-        f"{len(manifest['outputs'])} shards\n{funnel}\n"
+        f"{len(manifest['outputs'])} shards\n{funnel}\n{_in_full(manifest)}"
         f"shards:   {job.work.output}\nreport:   {job.work.manifest}"
     )
     if outcome["rejected"] or manifest["bad_files"]:

@@ -55,6 +55,16 @@ def run() -> Callable[..., int]:
     return call
 
 
+@pytest.fixture
+def run_pmc() -> Callable[..., int]:
+    """``beam run pmc_to_shards`` in this process, one worker unless said otherwise."""
+
+    def call(*arguments: object) -> int:
+        return cli.main(["run", "pmc_to_shards", "--workers", "1", *map(str, arguments)])
+
+    return call
+
+
 def beam(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """The ``beam`` command as a process of its own."""
     return subprocess.run(
@@ -114,6 +124,15 @@ def pubmed_set(*records: str, deleted: tuple[int, ...] = ()) -> bytes:
 
 DATA = os.environ.get("BIOSHARDS_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="BIOSHARDS_DATA is not set: the real records are not here")
+
+
+@pytest.fixture(scope="session")
+def full_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output of the sample's articles, dropped ones kept."""
+    output = tmp_path_factory.mktemp("full-text") / "out"
+    done = beam("run", "pmc_to_shards", "--workers", 1, "--keep-dropped", "--output", output)
+    assert done.returncode == 0, done.stderr
+    return output
 
 
 @pytest.fixture(scope="session")

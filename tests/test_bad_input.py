@@ -280,7 +280,11 @@ def test_a_wrong_command_line(
 
 def test_the_command_itself(capsys: Capture) -> None:
     assert cli.main(["list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["fetch", "pubmed_to_shards"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "fetch",
+        "pubmed_to_shards",
+        "pmc_to_shards",
+    ]
     assert cli.main([]) == 2
     assert cli.main(["rum"]) == 2
     assert "did you mean run?" in capsys.readouterr().err
@@ -294,7 +298,7 @@ def test_list_and_help_do_not_wait_for_beam() -> None:
     import subprocess
     import sys
 
-    for words in (["list"], ["run", "pubmed_to_shards", "--help"], ["run", "fetch", "--help"]):
+    for words in (["list"], *(["run", name, "--help"] for name in cli.PIPELINES)):
         code = (
             "import sys; from bioshards.pipelines import cli; "
             f"cli.main({words!r}); assert 'apache_beam' not in sys.modules"

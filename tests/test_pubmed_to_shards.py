@@ -84,20 +84,23 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
     from bioshards.corpus.rules import Rules
     from bioshards.corpus.workspace import Workspace
     from bioshards.pipelines import local, pubmed_to_shards
+    from bioshards.pipelines.job import Job
 
     files = LocalFiles()
-    job = pubmed_to_shards.Job(
+    job = Job(
         files=files,
         work=Workspace(str(tmp_path)),
         sources=sources.discover(files, [str(SAMPLE)]),
         wanted=[],
         fetching=None,
+        bucket=None,
         rules=Rules(),
         keep_dropped=False,
         dedup="none",
+        drop_in=None,
         max_shard_bytes=10**8,
         max_rejected=0,
-        config={"keep_dropped": False, "dedup": "none"},
+        config={"pipeline": "pubmed_to_shards", "keep_dropped": False, "dedup": "none"},
         run={},
     )
     options = apache_beam.options.pipeline_options.PipelineOptions([], **local.options_for(1))

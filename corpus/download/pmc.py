@@ -196,6 +196,12 @@ def selected_path(mirror: str, number: int) -> str:
 # Looking ahead
 
 
+def listed_bytes(files: LocalFiles, path: str) -> int:
+    """The size of all articles that a range's list names."""
+    with files.open(path) as file:
+        return sum(pq.ParquetFile(file).read(["bytes"])["bytes"].to_pylist())
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What is known, without asking the bucket, of what :func:`bring` would do.

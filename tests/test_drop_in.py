@@ -1,0 +1,160 @@
+"""``--drop-in``: which abstracts the articles hold in full, and what is left without them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.articles import article, put
+from tests.conftest import beam, citation, documents, manifest, pubmed_set, sums
+
+Run = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
+
+
+def with_ids(pmid: int, **ids: str) -> str:
+    """A citation that gives these ids (``pmc``, ``doi``) of its own."""
+    listed = "".join(f'<ArticleId IdType="{kind}">{value}</ArticleId>' for kind, value in ids.items())
+    data = f"<PubmedData><ArticleIdList>{listed}</ArticleIdList></PubmedData></PubmedArticle>"
+    return citation(pmid, f"Abstract {pmid} is here. Yes.").replace("</PubmedArticle>", data)
+
+
+CITATIONS = [
+    with_ids(1),
+    with_ids(2, pmc="PMC12", doi="10.5555/other"),
+    with_ids(3, doi="10.5555/ODD"),
+    with_ids(4),
+    with_ids(5, pmc="PMC99"),
+]
+ARTICLES = {
+    "PMC11.xml": article(11, pmid=1),
+    "PMC12.xml": article(12),
+    "PMC13.xml": article(13, doi="10.5555/odd"),
+    "PMC14.xml": article(14, pmid=4, licence=None),  # dropped, so it holds nothing
+}
+
+
+@pytest.fixture
+def abstracts(tmp_path: Path, run: Run) -> Path:
+    """A finished directory of abstracts."""
+    put(tmp_path / "pubmed", {"pubmed26n0001.xml": pubmed_set(*CITATIONS)})
+    assert run("--input", tmp_path / "pubmed", "--output", tmp_path / "abstracts") == 0
+    return tmp_path / "abstracts"
+
+
+def listed(output: Path) -> list[tuple[str, str, str]]:
+    table = pa.ipc.open_stream(pa.memory_map(str(output / "in-full.arrow"))).read_all()
+    return [(row["id"], row["held_by"], row["matched_by"]) for row in table.to_pylist()]
+
+
+def exporting(abstracts: Path, full_text: Path) -> list[str]:
+    """The command that prints the abstracts that are not there in full."""
+    words = ("export", abstracts, "--without", full_text)
+    return [sys.executable, "-m", "bioshards.corpus", *map(str, words)]
+
+
+HELD = [
+    ("pubmed:1", "pmc:PMC11.1", "pmid"),
+    ("pubmed:2", "pmc:PMC12.1", "pmcid"),
+    ("pubmed:3", "pmc:PMC13.1", "doi"),
+]
+
+
+def test_abstracts_are_found_by_pmid_pmcid_and_doi(
+    abstracts: Path, tmp_path: Path, run_pmc: Run, capsys: Capture
+) -> None:
+    articles = put(tmp_path / "in", ARTICLES)
+    before = sums(abstracts)
+    assert run_pmc("--input", articles, "--drop-in", abstracts, "--output", tmp_path / "out") == 0
+    assert f"3  abstracts of {abstracts} are here in full: in-full.arrow" in capsys.readouterr().out
+    assert listed(tmp_path / "out") == HELD
+    [entry] = manifest(tmp_path / "out")["in_full"]
+    assert (entry["file"], entry["rows"], entry["of"]) == ("in-full.arrow", 3, str(abstracts))
+    assert sums(abstracts) == before
+
+    # Exported together, nothing is read twice.
+    command = exporting(abstracts, tmp_path / "out")
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert [line for line in text.splitlines() if line.startswith("Abstract")] == [
+        "Abstract 4 is here.",
+        "Abstract 5 is here.",
+    ]
+
+
+def test_abstracts_that_were_updated_are_looked_for_anew(
+    abstracts: Path, tmp_path: Path, run: Run, run_pmc: Run, capsys: Capture
+) -> None:
+    words = ("--input", put(tmp_path / "in", ARTICLES), "--drop-in", abstracts, "--output", tmp_path / "out")
+    assert run_pmc(*words) == 0
+    shards = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("data-*")}
+    capsys.readouterr()
+    assert run_pmc(*words) == 0
+    assert "nothing to do" in capsys.readouterr().out
+
+    put(tmp_path / "pubmed", {"pubmed26n0002.xml": pubmed_set(with_ids(6, pmc="PMC11"), deleted=(1,))})
+    assert run("--input", tmp_path / "pubmed", "--output", abstracts) == 0
+    command = exporting(abstracts, tmp_path / "out")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "run pmc_to_shards again" in done.stderr
+    assert run_pmc(*words) == 0
+    assert listed(tmp_path / "out") == [*HELD[1:], ("pubmed:6", "pmc:PMC11.1", "pmcid")]
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("data-*")} == shards
+
+    # A lost list is made again; without the option it goes.
+    (tmp_path / "out/in-full.arrow").unlink()
+    assert run_pmc(*words) == 0
+    assert len(listed(tmp_path / "out")) == 3
+    assert run_pmc(*words[:2], *words[4:]) == 0
+    assert not (tmp_path / "out/in-full.arrow").exists()
+    assert manifest(tmp_path / "out")["in_full"] == []
+    assert run_pmc(*words[:2], "--output", tmp_path / "fresh") == 0
+    assert sums(tmp_path / "out") == sums(tmp_path / "fresh")
+
+
+def test_the_number_of_workers_and_the_spelling_of_the_folder_change_no_byte(
+    abstracts: Path, tmp_path: Path, run_pmc: Run
+) -> None:
+    articles = put(tmp_path / "in", ARTICLES)
+    assert run_pmc("--input", articles, "--drop-in", abstracts, "--output", tmp_path / "one") == 0
+    there = f"{os.path.relpath(abstracts)}/"
+    words = ("--workers", 2, "--input", articles, "--drop-in", there, "--output", tmp_path / "two")
+    done = beam("run", "pmc_to_shards", *words)
+    assert done.returncode == 0, done.stderr
+    assert sums(tmp_path / "one") == sums(tmp_path / "two")
+
+
+def test_articles_that_hold_none_list_none(abstracts: Path, tmp_path: Path, run_pmc: Run) -> None:
+    articles = put(tmp_path / "in", {"PMC77.xml": article(77)})
+    assert run_pmc("--input", articles, "--drop-in", abstracts, "--output", tmp_path / "out") == 0
+    assert listed(tmp_path / "out") == []
+    command = exporting(abstracts, tmp_path / "out")
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert text.count("Abstract ") == len(documents(abstracts)) == 5
+
+
+def test_a_folder_that_has_no_abstracts_is_explained(
+    abstracts: Path, tmp_path: Path, run_pmc: Run, capsys: Capture
+) -> None:
+    articles = put(tmp_path / "in", ARTICLES)
+    assert run_pmc("--input", articles, "--output", tmp_path / "full") == 0
+    (tmp_path / "empty").mkdir()
+    (abstracts / "manifest.json").unlink()
+    for folder, said in (
+        (tmp_path / "full", "it was made by pmc_to_shards. Give the --output of beam run pubmed_to_shards"),
+        (tmp_path / "empty", "no manifest.json"),
+        (tmp_path / "nowhere", "no manifest.json"),
+        (abstracts, "no manifest.json"),
+    ):
+        capsys.readouterr()
+        assert run_pmc("--input", articles, "--drop-in", folder, "--output", tmp_path / "out") == 2
+        error = capsys.readouterr().err
+        assert f"--drop-in: {folder}" in error
+        assert said in error
+        assert not (tmp_path / "out").exists()

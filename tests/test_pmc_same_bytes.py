@@ -1,0 +1,149 @@
+"""Full text, the same bytes every time: any workers and order, killed and continued, grown and shrunk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.articles import SAMPLE, article, package, put, zipped
+from tests.conftest import beam, documents, manifest, sums
+
+Run = Callable[..., int]
+
+
+def test_the_order_and_the_place_of_inputs_change_no_byte(tmp_path: Path, run_pmc: Run) -> None:
+    files = sorted(SAMPLE.iterdir(), reverse=True)
+    inputs = [word for path in files for word in ("--input", os.path.relpath(path))]
+    assert run_pmc("--input", SAMPLE, "--output", tmp_path / "a") == 0
+    assert run_pmc(*inputs, "--output", tmp_path / "b") == 0
+    assert sums(tmp_path / "a") == sums(tmp_path / "b")
+    shutil.copytree(SAMPLE, tmp_path / "elsewhere")
+    assert run_pmc("--input", tmp_path / "elsewhere", "--output", tmp_path / "c") == 0
+    for output in (tmp_path / "a", tmp_path / "c"):  # where inputs lie is all that the manifest may add
+        facts = manifest(output)
+        del facts["run"]
+        for item in facts["inputs"]:
+            del item["path"]
+        (output / "manifest.json").write_text(json.dumps({**facts, "run": {}}))
+    assert sums(tmp_path / "a") == sums(tmp_path / "c")
+
+
+def test_a_finished_run_again_does_nothing(
+    tmp_path: Path, run_pmc: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_pmc("--output", tmp_path) == 0
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
+    capsys.readouterr()
+    assert run_pmc("--output", tmp_path) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert written == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
+
+
+def test_an_update_rewrites_only_the_shards_it_touches(tmp_path: Path, run_pmc: Run) -> None:
+    first = {
+        f"PMC{n}.1.xml": article(n, f"This is {n}. It is old.") for n in (11, 12, 10_011, 20_011, 30_011)
+    }
+    inputs = put(tmp_path / "in", first)
+    assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "grown").glob("data-*.arrow")}
+    assert len(before) == 4
+
+    # One article is added, one has a newer version, one is gone; a range is left alone.
+    put(inputs, {"PMC13.1.xml": article(13), "PMC10011.2.xml": article(10_011, "It is new. Yes.", 2)})
+    (inputs / "PMC20011.1.xml").unlink()
+    assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
+    assert run_pmc("--input", inputs, "--output", tmp_path / "whole") == 0
+    assert sums(tmp_path / "grown") == sums(tmp_path / "whole")
+    left = {path.name for path, when in before.items() if path.exists() and path.stat().st_mtime_ns == when}
+    [untouched] = (item for item in manifest(tmp_path / "grown")["inputs"] if item["file"] == "PMC0003xxxx")
+    assert left == set(untouched["shards"])
+    assert list(documents(tmp_path / "grown")) == [
+        *("pmc:PMC11.1", "pmc:PMC12.1", "pmc:PMC13.1", "pmc:PMC10011.2", "pmc:PMC30011.1")
+    ]
+
+    # An article of the same name with other words is another one.
+    put(inputs, {"PMC30011.1.xml": article(30_011, "It was mended. Yes.")})
+    assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
+    assert "It was mended." in documents(tmp_path / "grown")["pmc:PMC30011.1"]["sentences"]
+
+
+def test_a_newer_version_in_another_container_takes_the_older_one_out(tmp_path: Path, run_pmc: Run) -> None:
+    inputs = put(tmp_path / "in", {"a.zip": zipped({"PMC11.1.xml": article(11), "PMC12.1.xml": article(12)})})
+    assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
+    put(inputs, {"PMC1_PMC20.xml.gz": package([article(11, "New. Text.", 2)])})
+    assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
+    assert run_pmc("--input", inputs, "--output", tmp_path / "whole") == 0
+    assert sums(tmp_path / "grown") == sums(tmp_path / "whole")
+    assert set(documents(tmp_path / "grown")) == {"pmc:PMC11.2", "pmc:PMC12.1"}
+    # Taken away again, the older version is back.
+    (inputs / "PMC1_PMC20.xml.gz").unlink()
+    assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
+    assert set(documents(tmp_path / "grown")) == {"pmc:PMC11.1", "pmc:PMC12.1"}
+
+
+def _much(folder: Path) -> Path:
+    """Ranges, a package and an archive of articles, many of whose texts are there twice."""
+    text = "".join(f"<p>Sentence {n} of it is here. Another one is there.</p>" for n in range(40))
+    for group in range(5):
+        numbers = range(group * 10_000 + 1, group * 10_000 + 61)
+        put(
+            folder,
+            {f"PMC{n}.1.xml": article(n, title=f"Part {n % 10_000}", body=text) for n in numbers},
+        )
+    numbers = range(900_001, 900_201)
+    put(folder, {"PMC900000_PMC900999.xml.gz": package(article(n, f"This is {n}. Yes.") for n in numbers)})
+    put(folder, {"a.zip": zipped({f"{n}.xml": article(n, "New. Text.", 2) for n in range(900_150, 900_180)})})
+    return folder
+
+
+@pytest.mark.timeout(600)
+def test_stopped_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    """One worker, three, and two that are stopped by Ctrl-C once and by ``kill -9`` at other moments."""
+    command = ["run", "pmc_to_shards", "--input", str(_much(tmp_path / "in")), "--dedup", "exact"]
+    assert beam(*command, "--workers", 1, "--output", tmp_path / "one").returncode == 0
+    funnel = manifest(tmp_path / "one")["funnel"]
+    assert (funnel["dropped: superseded"], funnel["dropped: duplicate"]) == (30, 4 * 60 + 29)
+    started = time.monotonic()
+    assert beam(*command, "--workers", 3, "--output", tmp_path / "three").returncode == 0
+    lasts = time.monotonic() - started
+    assert sums(tmp_path / "three") == sums(tmp_path / "one")
+
+    command += ["--workers", "2", "--output", str(tmp_path / "stopped")]
+    process = _begun(command)
+    while not list((tmp_path / "stopped/.bioshards/staged").glob("*.arrow")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "run the same command again to continue" in errors
+    assert "Traceback" not in errors
+    assert not (tmp_path / "stopped/manifest.json").exists()
+    for part in (0.5, 0.7, 0.8):
+        process = _begun(command)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=lasts * part)
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    done = beam(*command)
+    assert done.returncode == 0, done.stderr
+    assert sums(tmp_path / "stopped") == sums(tmp_path / "one")
+    assert list((tmp_path / "stopped").rglob(".tmp-*")) == []
+
+
+def _begun(command: list[str]) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", "bioshards.pipelines.cli", *command]
+    return subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
