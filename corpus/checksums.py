@@ -52,7 +52,7 @@ def _of_parts(files: LocalFiles, source: Source) -> str:
                 md5 = of_file(file)
         except BadFile:  # one that cannot be read is rejected when it is its turn
             md5 = f"unreadable-{part.stamp}"
-        digest.update(f"{part.name} {md5}\n".encode())
+        digest.update(f"{part.name} {md5}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 

@@ -89,7 +89,7 @@ class LocalFiles:
     def find(self, pattern: str) -> list[Found]:
         """The files that a path or a glob (``**`` for any depth) names, sorted by path."""
         paths = [pattern] if os.path.isfile(pattern) else glob.glob(pattern, recursive=True)
-        return [_found(path) for path in sorted(paths) if os.path.isfile(path)]
+        return [_found(path) for path in sorted(paths) if not os.path.isdir(path)]
 
     def walk(self, folder: str) -> list[Found]:
         """The files in a folder at any depth, hidden ones left out, sorted by path."""
@@ -107,7 +107,9 @@ class LocalFiles:
 
     def write_json(self, path: str, value: object) -> None:
         with self.write(path) as file:
-            file.write(json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n")
+            text = json.dumps(value, indent=1, ensure_ascii=False)
+            # A path may hold bytes that are no UTF-8, as lone surrogates: JSON has escapes for those.
+            file.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
 
 class Checked:

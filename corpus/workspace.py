@@ -49,7 +49,7 @@ class Workspace:
 
     def seen(self, path: str, stamp: str) -> str:
         """Where the MD5 of an unchanged input is remembered."""
-        return f"{self.folder}/seen/{hashlib.md5(f'{path} {stamp}'.encode()).hexdigest()}.json"
+        return f"{self.folder}/seen/{hashlib.md5(f'{path} {stamp}'.encode(errors='surrogateescape')).hexdigest()}.json"
 
     def staged(self, name: str, ending: str) -> str:
         return f"{self.folder}/staged/{name}.{ending}"

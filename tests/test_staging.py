@@ -391,3 +391,18 @@ def test_a_disk_that_fails_in_one_part_costs_that_part(tmp_path: Path) -> None:
     assert (failed.records, failed.rejected) == (2, {"unreadable": 1})
     [mended] = stage(folder, tmp_path / "out2", digests=False)
     assert mended.name != failed.name
+
+
+def test_a_link_to_nowhere_costs_itself_only(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", {"PMC1.xml": article(1)})
+    (folder / "PMC2.xml").symlink_to(tmp_path / "gone.xml")
+    [staged] = stage(folder, tmp_path / "out")
+    assert (staged.bad, staged.rejected) == (None, {"unreadable": 1})
+
+
+def test_a_package_in_a_folder_of_a_name_that_is_no_utf_8(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/in\xff"
+    os.mkdir(folder)
+    with open(folder + b"/PMC1_PMC9.xml", "wb") as file:
+        file.write(package(article(1)))
+    assert stage(tmp_path, tmp_path / "out")[0].bad is None
