@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from bioshards.pipelines import cli
+from bioshards.pipelines import cli, pubmed_to_shards
 
-SAMPLE = Path(__file__).parent.parent / "corpus" / "sample" / "pubmed"
+SAMPLE = Path(pubmed_to_shards.sample())
 
 
 @pytest.fixture(autouse=True)

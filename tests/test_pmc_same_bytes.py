@@ -129,7 +129,7 @@ def test_stopped_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_pat
     assert "run the same command again to continue" in errors
     assert "Traceback" not in errors
     assert not (tmp_path / "stopped/manifest.json").exists()
-    for part in (0.5, 0.7, 0.8):
+    for part in (0.6, 0.85):
         process = _begun(command)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=lasts * part)
