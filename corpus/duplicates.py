@@ -4,9 +4,9 @@ PubMed has articles twice, under two PMIDs, and a language model learns what it 
 Two documents are the same here if their titles and abstracts are the same letters and digits: digests
 are compared, so no text is kept for it, and nothing is said of texts that are only much alike.
 
-Of documents with one digest the one of the lowest PMID or PMCID stays.  A PMID never changes, whereas the place of a record
-does: were the first record in the order of files to stay, a revision of it would make it the last one, and
-an update that changes no text would turn the verdicts around.
+Of documents with one digest the one of the lowest PMID or PMCID stays.  That never changes, whereas the
+place of a record does: were the first record in the order of files to stay, a revision of it would make it
+the last one, and an update that changes no text would turn the verdicts around.
 
 A document without an abstract is not compared: "Editorial." is thousands of different articles.
 """

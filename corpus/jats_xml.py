@@ -1,8 +1,9 @@
 """Parse one article's XML: plain names, entities from a table, what is never read left out unread.
 
-Half of an article's bytes are its reference list and the cells of its tables, of which a corpus reads nothing.  They are cut out before the rest is parsed.  That is exact, because
-in the bytes of article_file.py a ``<`` always begins a tag.  The price: inside of them nothing is checked but
-UTF-8.  And inline mark-up is joined into its text before (jats_flat.py).
+Half of an article's bytes are its reference list and the cells of its tables, of which a corpus reads
+nothing.  They are cut out before the rest is parsed.  That is exact, because in the bytes of article_file.py
+a ``<`` always begins a tag.  The price: inside of them nothing is checked but UTF-8.  And simple inline
+mark-up is joined into its text before the parse (jats_flat.py).
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def abstracts_of(files: LocalFiles, folder: str) -> Iterator[pa.RecordBatch]:
 
 
 def articles_of(files: LocalFiles, folder: str, listed: Iterable[dict[str, Any]]) -> Iterator[pa.Table]:
-    """The keys of the articles in some of a directory's shards that PMC has in full, as :func:`find` takes them.
+    """The keys of the articles in some of a directory's shards that PMC has in full, for :func:`find`.
 
     Args:
         listed: the shards, as a manifest lists them.

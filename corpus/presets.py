@@ -40,10 +40,11 @@ PRESETS: Final[dict[str, Rules]] = {
 }
 
 ARTICLE_PRESETS: Final[dict[str, ArticleRules]] = {
-    # Bio-ELECTRA++ (Ozyurt 2020, "Pre-training data", second stage; README of its repository): all open access
-    # full papers of PMC as of May 2020, 12.3 B words, sentences from all sections but the references.  Nothing is
-    # said of licences and languages (taken as all, "all open access full papers"), captions, footnotes,
-    # acknowledgements and what we call boilerplate (kept, being no references), tables' cells (out), abstracts
-    # (kept), display formulas (out), and how citations and sections' titles are written (numbers out, titles out).
+    # Bio-ELECTRA++ (Ozyurt 2020, "Pre-training data", second stage; README of its repository): all open
+    # access full papers of PMC as of May 2020, 12.3 B words, sentences from all sections but the references.
+    # Nothing is said of licences and languages (taken as all: "all open access full papers"), of abstracts,
+    # captions, footnotes, acknowledgements and what we call boilerplate (kept, being no references), of
+    # tables' cells and displayed formulas (out), and of how citations and sections' titles are written
+    # (numbers out, titles out).
     "bio-electra-pp": ArticleRules(languages=(), licences=tuple(LICENCES)),
 }

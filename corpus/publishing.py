@@ -109,9 +109,7 @@ def _manifest(
         "pipeline": config["pipeline"],
         "notice": NOTICE + COPYRIGHT[config["pipeline"]],
         "config": config,
-        "newest_file": max(source.source for source in good if source.source.ordered).name
-        if any(source.source.ordered for source in good)
-        else None,
+        "newest_file": _newest(good) if config["pipeline"] == "pubmed_to_shards" else None,
         "inputs": [_input(source, done) for source, done in zip(good, finished, strict=True)],
         "bad_files": [
             {
@@ -154,6 +152,12 @@ def _manifest(
         "article_types": _summed(done.article_types for done in finished),
         "warnings": judging.warnings(config["pipeline"], staged, copies),
     }
+
+
+def _newest(good: list[Staged]) -> str | None:
+    """The last of NLM's files, by its number."""
+    numbered = [source.source for source in good if source.source.ordered]
+    return max(numbered).name if numbered else None
 
 
 def _input(source: Staged, done: Finished) -> dict[str, Any]:

@@ -49,7 +49,8 @@ class Workspace:
 
     def seen(self, path: str, stamp: str) -> str:
         """Where the MD5 of an unchanged input is remembered."""
-        return f"{self.folder}/seen/{hashlib.md5(f'{path} {stamp}'.encode(errors='surrogateescape')).hexdigest()}.json"
+        digest = hashlib.md5(f"{path} {stamp}".encode(errors="surrogateescape"), usedforsecurity=False)
+        return f"{self.folder}/seen/{digest.hexdigest()}.json"
 
     def staged(self, name: str, ending: str) -> str:
         return f"{self.folder}/staged/{name}.{ending}"
@@ -133,7 +134,7 @@ def finished(files: LocalFiles, work: Workspace, sources: list[Source], abstract
     """Is the manifest there, of these very inputs, with everything it lists in place?
 
     Args:
-        abstracts: identity (overlap.py) of the directory of which the abstracts held are to be listed, if any.
+        abstracts: identity (overlap.py) of the directory whose abstracts are to be listed where held, if any.
     """
     if not files.exists(work.manifest):
         return False

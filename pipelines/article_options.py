@@ -77,7 +77,9 @@ def parser() -> Parser:
     ):
         rules.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=text)
     rules.add_argument(
-        "--formula", metavar="TEXT", help="what stands for a displayed formula (default: nothing)"
+        "--formula",
+        metavar="TEXT",
+        help="what stands for a displayed formula in a paragraph (default: nothing)",
     )
     add_dedup(rules, "title and text", "PMCID")
     rules.add_argument(

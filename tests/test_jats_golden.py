@@ -1,4 +1,4 @@
-"""Articles of our own writing, one a family of constructs, against the text that a reader wrote down for each."""
+"""Articles of our own writing, one a family of constructs, against the text that a reader wrote down."""
 
 from __future__ import annotations
 
