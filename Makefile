@@ -1,5 +1,5 @@
 # The project's commands. Each makes what it needs: a fresh machine needs Python 3.11 or 3.12 and make.
-#   make run    the main job on the bundled sample          make test   lint, types, tests
+#   make run    both corpora from the bundled sample        make test   lint, types, tests
 #   make bench  speed and memory against peers              make clean  remove what make made
 
 PYTHON ?= python3
@@ -12,6 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --output $(OUT)/pubmed
+	$(BIN)/beam run pmc_to_shards --output $(OUT)/pmc --drop-in $(OUT)/pubmed
 
 test: lint
 	$(BIN)/python -m pytest
@@ -24,6 +25,7 @@ lint: $(VENV)/.dev build/typing/bioshards
 bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_sentences
 	$(BIN)/python -m tests.bench.bench_pubmed
+	$(BIN)/python -m tests.bench.bench_articles
 	$(BIN)/python -m tests.bench.bench_download
 
 clean:

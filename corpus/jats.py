@@ -6,6 +6,7 @@ What is text and what is not, and what becomes of citations, formulas and inline
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Iterator
 
@@ -33,7 +34,12 @@ def document(xml: bytes, rules: ArticleRules | None = None) -> Document:
     identity(front)
     found = jats_blocks.blocks(tree, formula=rules.formula, author_year=rules.author_year)
     body = tree.find("body")
-    return ArticleShaper(rules).document(front, body is not None and len(body) > 0, found, "", 0)[1]
+    return _shaper(rules).document(front, body is not None and len(body) > 0, found, "", 0)[1]
+
+
+@functools.lru_cache(maxsize=4)
+def _shaper(rules: ArticleRules) -> ArticleShaper:
+    return ArticleShaper(rules)
 
 
 def paragraphs(xml: bytes) -> list[str]:

@@ -36,10 +36,18 @@ class Bench:
         """Time a Python process."""
         return self._run(name, lambda: [sys.executable, *arguments], tries)
 
-    def job(self, name: str, inputs: list[str], workers: int, records: int, tries: int = TRIES) -> Run:
+    def job(
+        self,
+        name: str,
+        inputs: list[str],
+        workers: int,
+        records: int,
+        tries: int = TRIES,
+        pipeline: str = "pubmed_to_shards",
+    ) -> Run:
         """Time ``beam run`` into a new output folder and see that no record was left out."""
         output = self.work / "output"
-        command = [self._beam, "run", "pubmed_to_shards", "--workers", str(workers), "--output", str(output)]
+        command = [self._beam, "run", pipeline, "--workers", str(workers), "--output", str(output)]
         command += [word for path in inputs for word in ("--input", path)]
 
         def anew() -> list[str]:

@@ -1,0 +1,203 @@
+"""``beam run pmc_to_shards`` and its parts against their bars: ``python -m tests.bench.bench_articles``.
+
+As in bench_pubmed.py everything that is timed is a whole process, peers and ours in turns, start-up taken
+off.  The articles are the real ones of BIOSHARDS_DATA, packed under fresh PMC ids into packages as Europe
+PMC's are; without it the bundled sample's, and then the figures are only indicative.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.util
+import io
+import os
+import re
+import sys
+from pathlib import Path
+
+from bioshards.corpus import article_file, jats
+
+from . import fidelity, timing
+from .jobs import TRIES, Bench, less, ratios
+from .timing import MB, Figure
+
+PACKAGES = 8
+START = "import sys; from lxml import etree"
+BARE = """
+import sys
+from lxml import etree
+for path in open(sys.argv[1]).read().split("\\n"):
+    with open(path, "rb") as file:
+        etree.fromstring(file.read())
+"""
+OURS_START = "import sys; from bioshards.corpus import jats"
+OURS = """
+import sys
+from bioshards.corpus import jats
+for path in open(sys.argv[1]).read().split("\\n"):
+    with open(path, "rb") as file:
+        jats.document(file.read())
+"""
+PEER_START = "import pubmed_parser"
+PEER = """
+import sys
+import pubmed_parser
+for path in open(sys.argv[1]).read().split("\\n"):
+    pubmed_parser.parse_pubmed_xml(path)
+    pubmed_parser.parse_pubmed_paragraph(path, all_paragraph=True)
+    pubmed_parser.parse_pubmed_caption(path)
+"""
+PIPELINE = "pmc_to_shards"
+
+
+def real(data: str | None) -> list[Path]:
+    """Articles to measure with: Europe PMC's, as they are one publisher's no more than PMC is."""
+    if data:
+        return sorted(Path(data, "jats", "petermr__tigr2ess").rglob("*.xml"))
+    return sorted(Path(jats.__file__).parent.glob("sample/pmc/*.xml"))
+
+
+def packages(work: Path, paths: list[Path], articles: int) -> list[str]:
+    """Packages of so many articles each, of distinct PMC ids."""
+    bodies = [xml for path in paths for xml in article_file.articles(io.BytesIO(path.read_bytes()))]
+    made = []
+    for package in range(PACKAGES):
+        first = 1 + package * 10_000
+        path = work / f"PMC{first}_PMC{first + articles - 1}.xml.gz"
+        with gzip.open(path, "wb", compresslevel=6) as out:
+            out.write(b"<articles>")
+            for index in range(articles):
+                xml = bodies[(index + package * articles) % len(bodies)]
+                out.write(_with_id(xml, first + index))
+            out.write(b"</articles>")
+        made.append(str(path))
+    return made
+
+
+def _with_id(xml: bytes, number: int) -> bytes:
+    """The article under another PMC id."""
+    kept = re.sub(rb'<article-id pub-id-type="(?:pmc|pmcid|pmcid-ver)">[^<]*</article-id>', b"", xml)
+    ours = b'<article-meta><article-id pub-id-type="pmcid">PMC%d</article-id>' % number
+    return re.sub(rb"<article-meta[^<>]*>", ours, kept, count=1)
+
+
+def run_rounds(bench: Bench, listed: str, made: list[str], articles: int, repeats: int, peer: bool) -> None:
+    """Everything that is timed against something else, in turns."""
+    for _ in range(repeats):
+        for workers in (1, 2):
+            bench.job(
+                f"start {workers}", [listed.replace("paths", "one") + ".xml"], workers, 1, TRIES, PIPELINE
+            )
+        bench.python("bare start", "-c", START)
+        bench.python("bare", "-c", BARE, listed)
+        bench.python("ours start", "-c", OURS_START)
+        bench.python("ours", "-c", OURS, listed)
+        if peer:
+            bench.python("peer start", "-c", PEER_START)
+            bench.python("peer", "-c", PEER, listed)
+        bench.job("1 package", made[:1], 1, articles, TRIES, PIPELINE)
+        for workers in (1, 2):
+            bench.job(f"4 packages {workers}", made[:4], workers, 4 * articles, TRIES, PIPELINE)
+    bench.job(f"{PACKAGES} packages", made, 1, PACKAGES * articles, TRIES, PIPELINE)
+
+
+def figures(bench: Bench, articles: int, count: int, xml: int, peer: bool) -> list[Figure]:
+    """The table's rows."""
+    bare = less(bench.walls("bare"), bench.walls("bare start"))
+    ours = less(bench.walls("ours"), bench.walls("ours start"))
+    cpu = [less(bench.cpus(name), bench.cpus(f"{name} start")) for name in ("ours", "bare")]
+    one = less(bench.walls("1 package"), bench.walls("start 1"))
+    four = [less(bench.walls(f"4 packages {workers}"), bench.walls(f"start {workers}")) for workers in (1, 2)]
+    rows = [
+        Figure("bare lxml parse, less start-up: wall", bare, "s"),
+        Figure("bare lxml parse", [xml / MB / seconds for seconds in bare], "MB/s"),
+        Figure("article to document, less start-up: wall", ours, "s"),
+        Figure("article to document", [count / seconds for seconds in ours], "articles/s"),
+        Figure("**article to document / bare lxml, wall**", ratios(ours, bare), "×", "<=", 3, 2),
+        Figure("article to document / bare lxml, CPU", ratios(*cpu), "×", "<=", 3, 2),
+    ]
+    if peer:
+        parsed = less(bench.walls("peer"), bench.walls("peer start"))
+        rows.append(Figure("pubmed_parser's text / article to document, wall", ratios(parsed, ours), "×"))
+    rows += [
+        Figure("whole job, 1 worker, less start-up", [articles / seconds for seconds in one], "articles/s"),
+        Figure("**2 workers against 1, less start-up**", ratios(*four), "×", ">=", 1.7, 1.9),
+    ]
+    for name in ("1 package", "4 packages 1", "4 packages 2", f"{PACKAGES} packages"):
+        rows.append(Figure(f"peak of a process, {name}", bench.peaks(name), "MB", "<=", 1500, 600))
+    return rows
+
+
+def peer_text(path: Path) -> str:
+    """What pubmed_parser gives of an article: title, abstract, paragraphs, captions."""
+    import pubmed_parser
+
+    said = pubmed_parser.parse_pubmed_xml(str(path))
+    paragraphs = pubmed_parser.parse_pubmed_paragraph(str(path), all_paragraph=True)
+    captions = pubmed_parser.parse_pubmed_caption(str(path)) or []
+    return "\n".join(
+        [
+            *(said.get("full_title") or "", said.get("abstract") or ""),
+            *(paragraph["text"] for paragraph in paragraphs),
+            *(caption.get("fig_caption") or "" for caption in captions),
+        ]
+    )
+
+
+def fidelity_rows(data: Path, peer: bool) -> list[Figure]:
+    """Precision and recall on CRAFT."""
+    found = fidelity.articles(data)
+    extractors = {"ours": lambda path: "\n".join(jats.paragraphs(path.read_bytes()))}
+    if peer:
+        extractors["pubmed_parser"] = peer_text
+    rows = []
+    for name, extract in extractors.items():
+        for what, value in zip(("precision", "recall"), fidelity.score(found, extract), strict=True):
+            goals = (">=", 99.6, 99.8) if name == "ours" else ("", None, None)
+            rows.append(
+                Figure(
+                    f"CRAFT, {len(found)} articles, {name}: {what}, %", [100 * value], "", *_percent(goals)
+                )
+            )
+    return rows
+
+
+def main() -> None:
+    """Run the benchmark and print its table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_articles", description=__doc__)
+    parser.add_argument("--articles", type=int, default=1000, help="in a package (default: %(default)s)")
+    parser.add_argument(
+        "--work", type=Path, default=Path("build/bench-articles"), help="default: %(default)s"
+    )
+    parser.add_argument("--repeats", type=int, default=3, help="rounds (default: %(default)s)")
+    options = parser.parse_args()
+    work = options.work.resolve()
+    timing.adopt_orphans()
+    bench = Bench(work)
+    peer = importlib.util.find_spec("pubmed_parser") is not None
+    data = os.environ.get("BIOSHARDS_DATA")
+    paths = real(data)[: options.articles]
+    listed = work / "paths"
+    listed.write_text("\n".join(map(str, paths)))
+    (work / "one.xml").write_bytes(paths[0].read_bytes())
+    made = packages(work, real(data), options.articles)
+    for code in (START, OURS_START, *([PEER_START] if peer else [])):
+        bench.python("untimed", "-c", code, tries=1)
+    bench.job("untimed", [str(work / "one.xml")], 2, 1, 1, PIPELINE)
+    run_rounds(bench, str(listed), made, options.articles, options.repeats, peer)
+    xml = sum(path.stat().st_size for path in paths)
+    rows = figures(bench, options.articles, len(paths), xml, peer)
+    if data:
+        rows = fidelity_rows(Path(data), peer) + rows
+    print(
+        f"{len(paths):,} articles, {xml / MB:.0f} MB of XML; packages of {options.articles:,}; {os.cpu_count()} "
+        f"cores, Python {sys.version.split()[0]}."
+    )
+    if not data:
+        print("BIOSHARDS_DATA is not set: the bundled sample's articles; the figures are only indicative.")
+    print(f"\n{timing.table(rows)}")
+
+
+if __name__ == "__main__":
+    main()
