@@ -81,6 +81,9 @@ _LINK: Final = re.compile(
 the end of it: "Download FIG S1, PDF file, 0.1 MB."."""
 
 
+_THANKS: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
+
+
 class _Walk:
     """One walk over an article, gathering its blocks."""
 
@@ -214,11 +217,16 @@ class _Walk:
 
     def _section(self, section: etree._Element, part: str, headings: Headings) -> None:
         self._captions()  # of what stands before it
+        self._titled(section, self._part(section, part), headings, "")
+
+    def _part(self, section: etree._Element, part: str) -> str:
+        """The part that a section in this part is."""
         title = _title(section)
-        kinds = section.get("sec-type"), section.get("notes-type")
-        if part not in ("abstract", "caption") and is_boilerplate(title, kinds):
-            part = "boilerplate"
-        self._titled(section, part, headings, "")
+        if part in ("abstract", "caption"):
+            return part
+        if is_boilerplate(title, (section.get("sec-type"), section.get("notes-type"))):
+            return "boilerplate"
+        return "acknowledgements" if _THANKS.fullmatch(title) else part
 
     def _titled(self, section: etree._Element, part: str, headings: Headings, default: str) -> None:
         """A section under its title, or under ``default`` if it has none."""
@@ -242,7 +250,8 @@ class _Walk:
 
     def _acknowledgements(self, ack: etree._Element, part: str, headings: Headings) -> None:
         titled_inside = any(_title(section) for section in ack.iterchildren("sec"))
-        self._titled(ack, "acknowledgements", headings, "" if titled_inside else "Acknowledgements")
+        part = self._part(ack, "acknowledgements")
+        self._titled(ack, part, headings, "" if titled_inside else "Acknowledgements")
 
     def _appendix(self, app: etree._Element, part: str, headings: Headings) -> None:
         self._titled(

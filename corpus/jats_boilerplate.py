@@ -11,35 +11,14 @@ import re
 from typing import Final
 
 TYPES: Final = frozenset(
-    {
-        *(
-            "con",
-            "conflict",
-            "coi-statement",
-            "coi",
-            "competing-interests",
-            "financial-disclosure",
-            "supported-by",
-        ),
-        *(
-            "funding",
-            "funding-statement",
-            "funding-information",
-            "ethics",
-            "ethics-statement",
-            "ethics-approval",
-        ),
-        *("author-contributions", "authors-contributions", "contributions", "data-availability"),
-        *("data-availability-statement", "data_availability", "disclosure", "disclosures", "publishers-note"),
-        *(
-            "author-contribution",
-            "conflict-interest",
-            "competing-interest-statement",
-            "author-contribution-statement",
-        ),
-        *("disclaimer", "participating-researchers", "informed-consent", "consent", "declarations"),
-        "supplementary-material",
-    }
+    """
+    con conflict coi-statement coi competing-interests competing-interest-statement conflict-interest
+    financial-disclosure disclosure disclosures supported-by funding funding-statement funding-information
+    ethics ethics-statement ethics-approval informed-consent consent participating-researchers declarations
+    author-contribution author-contributions author-contribution-statement authors-contributions contributions
+    data-availability data-availability-statement data_availability publishers-note disclaimer
+    supplementary-material
+    """.split()
 )
 """``sec-type``, ``fn-type`` and ``notes-type`` as in PMC's articles; conflict, con, financial-disclosure and
 supported-by are those of the JATS tag library, the others are journals' own."""
@@ -71,7 +50,8 @@ _WHAT: Final = r"""
     | (?:availability\ (?:of|and)|access\ to)\ (?:the\ )?(?:supporting\ )?(?:data|materials?|code|software)
       (?:(?:,|\ and|\ &|\ or)*\ (?:data|materials?|code|software|requirements))*
     | accession\ (?:numbers?|codes?)
-    | publishers?\ notes? | disclaimers? | provenance(?:\ and\ peer\ review)? | peer\ review(?:\ (?:history|information|file))?
+    | publishers?\ notes? | disclaimers? | provenance(?:\ and\ peer\ review)? | (?:peer\ )?review(?:\ (?:history|information|file))
+    | peer\ review
     | pre-?publication\ history | transparency\ (?:declaration|statement)s? | how\ to\ cite\ this\ article
     | (?:copyright|licen[cs]e|open\ access|rights\ and\ permissions)(?:\ (?:statement|information))?
     | (?:electronic\ |online\ )?(?:supplement(?:ary|al)|supporting)\ (?:information|materials?|data|files?)(?:\ available)?

@@ -263,3 +263,15 @@ def test_brackets_that_introduce_citations_stay_in_plain_text() -> None:
     inside = "<p>Gulls (reviewed in [<xref ref-type='bibr'>1</xref>]) nest.</p>"
     assert texts(inside) == ["Gulls nest."]
     assert texts(inside, plain=True) == ["Gulls (reviewed in) nest."]
+
+
+def test_acknowledgements_and_contributions_are_told_apart_by_their_titles() -> None:
+    back = (
+        "<ack><title>Authors' contributions</title><p>OO wrote.</p><sec><title>Acknowledgements</title><p>We thank.</p>"
+        "</sec></ack><sec><title>6. Acknowledgments</title><p>We thank.</p></sec>"
+    )
+    assert [part for part, _, _ in shown(article(f"<back>{back}</back>"))] == [
+        "boilerplate",
+        "acknowledgements",
+        "acknowledgements",
+    ]
