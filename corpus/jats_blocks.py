@@ -7,18 +7,14 @@ what is no text (references, tables' cells, graphics) and what is said of the ar
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from lxml import etree
 
 from . import jats_inline
-from .jats_boilerplate import is_boilerplate, opens_as_boilerplate
-from .jats_inline import Pieces, append_one, joined, text_of
-from .sentences import one_line
-
-Headings = tuple[str, ...]
+from .jats_inline import text_of
+from .jats_walk import Block as Block
+from .jats_walk import Walk
 
 PARTS: Final = (
     *("title", "abstract", "summary", "other-abstract", "translated-abstract", "body", "caption", "footnote"),
@@ -26,14 +22,6 @@ PARTS: Final = (
 )
 """The parts of an article.  ``summary`` is an abstract for other readers, ``other-abstract`` one that only
 teases (graphical, table of contents, highlights); ``sub-article`` all of a review, a reply, a translation."""
-
-
-class Block(NamedTuple):
-    """A paragraph's text in one line, the part of the article that it is in, and its headings, outermost first."""
-
-    part: str
-    headings: Headings
-    text: str
 
 
 def blocks(
@@ -49,331 +37,65 @@ def blocks(
     """
     if not author_year:
         jats_inline.mark_citations(article)
-    walk = _Walk(captions_in_place, formula)
-    walk.article(article)
+    walk = Walk(captions_in_place, formula)
+    _article(walk, article)
     return walk.blocks
 
 
 _SUMMARIES: Final = frozenset(
-    {
-        *("summary", "synopsis", "author-summary", "executive-summary", "editor-summary", "editors-summary"),
-        *(
-            "plain-language-summary",
-            "plain-language",
-            "lay-abstract",
-            "lay-summary",
-            "patient-summary",
-            "longsummary",
-            "short",
-        ),
-    }
+    """
+    summary synopsis author-summary executive-summary editor-summary editors-summary plain-language-summary
+    plain-language lay-abstract lay-summary patient-summary longsummary short
+    """.split()
 )
 _ABSTRACTS: Final = frozenset({"", "abstract", "normal", "structured", "section"})
-_NOTED: Final = frozenset(  # types of footnotes that are not about a person's address
-    {"con", "conflict", "coi-statement", "financial-disclosure", "supported-by", "study-group-members"}
-)
-_LINK: Final = re.compile(
-    r"(?:^click here (?:for|to) .*|\bdownload .{1,60}, \w{1,5} file, [\d.]+ ?[kmg]?b\.?"
-    r"|^\((?:[\d.,]+ ?[kmg]?b)?[, ]*(?:[a-z]{2,4}[34x]?)?\)\.?)$",
-    re.IGNORECASE,
-)
-"""What stands under a supplement instead of a caption: "Click here for additional data file.", "(1.3 MB TIF)", or at
-the end of it: "Download FIG S1, PDF file, 0.1 MB."."""
 
 
-_THANKS: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
-
-
-class _Walk:
-    """One walk over an article, gathering its blocks."""
-
-    def __init__(self, plain: bool, formula: str) -> None:
-        self.blocks: list[Block] = []
-        self._plain, self._formula = plain, f" {formula} "
-        self._floats: list[tuple[etree._Element, Headings]] = []
-        self._of_tag: dict[object, Callable[[etree._Element, str, Headings], None]] = {
-            "p": self._paragraph,
-            "sec": self._section,
-            "list": self._items,
-            "def-list": self._definitions,
-            "fn-group": self._footnotes,
-            "fn": self._footnote,
-            "glossary": self._glossary,
-            "verse-group": self._verses,
-            "speech": self._speech,
-            "app": self._appendix,
-            "ack": self._acknowledgements,
-            "notes": self._section,
-            "boxed-text": self._box,
-            "statement": self._titled_block,
-            **dict.fromkeys(("preformat", "code"), self._paragraph),
-            **dict.fromkeys(
-                (
-                    *(
-                        "fig",
-                        "fig-group",
-                        "table-wrap",
-                        "table-wrap-group",
-                        "supplementary-material",
-                        "media",
-                    ),
-                    "chem-struct-wrap",
-                ),
-                self._float,
-            ),
-            **dict.fromkeys(
-                (
-                    *(
-                        "title",
-                        "subtitle",
-                        "label",
-                        "ref-list",
-                        "sec-meta",
-                        "permissions",
-                        "disp-formula",
-                        "bio",
-                    ),
-                    *(
-                        "disp-formula-group",
-                        "graphic",
-                        "object-id",
-                        "alternatives",
-                        "table",
-                        "array",
-                        "tex-math",
-                    ),
-                    *("attrib", "alt-text", "long-desc", "alt-title", "caption", "kwd-group", "subj-group"),
-                    *(
-                        "related-article",
-                        "related-object",
-                        "mixed-citation",
-                        "element-citation",
-                        "nlm-citation",
-                    ),
-                ),
-                self._nothing,
-            ),
-        }
-
-    # The article
-
-    def article(self, article: etree._Element) -> None:
-        """Gather the blocks of an article or a sub-article."""
-        meta = article.find("front/article-meta")
-        if meta is None:
-            meta = article.find("front-stub")
-        if meta is not None:
-            self._front(meta)
-        for name in ("body", "back"):
-            holder = article.find(name)
-            if holder is not None:
-                self._inside(holder, "body", ())
-                self._captions()
-        for notes in meta.iterfind("author-notes") if meta is not None else ():
-            self._footnotes(notes, "footnote", ())
-        for group in article.iterfind("floats-group"):
-            self._inside(group, "caption", ())
-        self._captions(end=True)
-        for name in ("sub-article", "response"):
-            for other in article.iterfind(name):
-                self._sub_article(other)
-
-    def _front(self, meta: etree._Element) -> None:
-        if title := title_of(meta):
-            self._add("title", (), title)
-        main = False
-        for abstract in meta.iterfind("abstract"):
-            kind = (abstract.get("abstract-type") or "").lower()
-            part = "summary" if kind in _SUMMARIES else "other-abstract"
-            if kind in _ABSTRACTS:
-                part, main = ("other-abstract" if main else "abstract"), True
-            self._titled(
-                abstract, part, (), "Abstract" if part == "abstract" else kind.replace("-", " ").capitalize()
-            )
-        for abstract in meta.iterfind("trans-abstract"):
-            self._titled(abstract, "translated-abstract", (), "Abstract")
-
-    def _sub_article(self, article: etree._Element) -> None:
-        walk = _Walk(self._plain, self._formula.strip())
-        walk.article(article)
+def _article(walk: Walk, article: etree._Element) -> None:
+    """Gather the blocks of an article or a sub-article."""
+    meta = article.find("front/article-meta")
+    if meta is None:
         meta = article.find("front-stub")
-        title = title_of(article.find("front/article-meta") if meta is None else meta)
-        above = (title,) if title else ()
-        self.blocks += [Block("sub-article", above + block.headings, block.text) for block in walk.blocks]
+    if meta is not None:
+        _front(walk, meta)
+    for name in ("body", "back"):
+        holder = article.find(name)
+        if holder is not None:
+            walk.inside(holder, "body", ())
+            walk.captions()
+    for notes in meta.iterfind("author-notes") if meta is not None else ():
+        walk.footnotes(notes, "footnote", ())
+    for group in article.iterfind("floats-group"):
+        walk.inside(group, "caption", ())
+    walk.captions()
+    for name in ("sub-article", "response"):
+        for other in article.iterfind(name):
+            _sub_article(walk, other)
 
-    # Sections and what is in them
 
-    def _add(self, part: str, headings: Headings, text: str) -> None:
-        if len(text) > 2 or any(map(str.isalnum, text)):  # "." is what a paragraph of one link leaves
-            self.blocks.append(Block(part, headings, text))
-
-    def _inside(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
-        """What is in a section, a box, a list item ...; what is not known is looked into."""
-        for child in parent:
-            self._of_tag.get(child.tag, self._inside)(child, part, headings)
-
-    def _nothing(self, element: etree._Element, part: str, headings: Headings) -> None:
-        """No text of the article's."""
-
-    def _section(self, section: etree._Element, part: str, headings: Headings) -> None:
-        self._captions()  # of what stands before it
-        self._titled(section, self._part(section, part), headings, "")
-
-    def _part(self, section: etree._Element, part: str) -> str:
-        """The part that a section in this part is."""
-        title = _title(section)
-        if part in ("abstract", "caption"):
-            return part
-        if is_boilerplate(title, (section.get("sec-type"), section.get("notes-type"))):
-            return "boilerplate"
-        return "acknowledgements" if _THANKS.fullmatch(title) else part
-
-    def _titled(self, section: etree._Element, part: str, headings: Headings, default: str) -> None:
-        """A section under its title, or under ``default`` if it has none."""
-        title = _title(section) or default
-        self._inside(section, part, (*headings, title) if title else headings)
-        self._captions()
-
-    def _box(self, box: etree._Element, part: str, headings: Headings) -> None:
-        """Boxed text: a section of the body, wherever it floats."""
-        self._captions()
-        part = "body" if part == "caption" else part
-        caption = box.find("caption")
-        title = _title(box) or ("" if caption is None else _title(caption))
-        headings = (*headings, title) if title else headings
-        self._inside(() if caption is None else caption, part, headings)
-        self._inside(box, part, headings)
-        self._captions()
-
-    def _titled_block(self, element: etree._Element, part: str, headings: Headings) -> None:
-        self._titled(element, part, headings, "")
-
-    def _acknowledgements(self, ack: etree._Element, part: str, headings: Headings) -> None:
-        titled_inside = any(_title(section) for section in ack.iterchildren("sec"))
-        part = self._part(ack, "acknowledgements")
-        self._titled(ack, part, headings, "" if titled_inside else "Acknowledgements")
-
-    def _appendix(self, app: etree._Element, part: str, headings: Headings) -> None:
-        self._titled(
-            app,
-            "appendix",
-            headings,
-            text_of(label) if (label := app.find("label")) is not None else "Appendix",
+def _front(walk: Walk, meta: etree._Element) -> None:
+    if title := title_of(meta):
+        walk.add("title", (), title)
+    main = False
+    for abstract in meta.iterfind("abstract"):
+        kind = (abstract.get("abstract-type") or "").lower()
+        part = "summary" if kind in _SUMMARIES else "other-abstract"
+        if kind in _ABSTRACTS:
+            part, main = ("other-abstract" if main else "abstract"), True
+        walk.titled(
+            abstract, part, (), "Abstract" if part == "abstract" else kind.replace("-", " ").capitalize()
         )
-
-    def _glossary(self, glossary: etree._Element, part: str, headings: Headings) -> None:
-        self._titled(glossary, "glossary", headings, "Glossary")
-
-    def _items(self, items: etree._Element, part: str, headings: Headings) -> None:
-        title = _title(items)
-        for item in items.iterchildren("list-item"):
-            self._inside(item, part, (*headings, title) if title else headings)
-
-    def _definitions(self, definitions: etree._Element, part: str, headings: Headings) -> None:
-        for child in definitions:
-            if child.tag == "def-item":
-                term = "".join(map(text_of, child.iterchildren("term")))
-                meaning = " ".join(
-                    text_of(p) for of in child.iterchildren("def") for p in of.iterchildren("p")
-                )
-                self._add(part, headings, f"{term}: {meaning}" if term and meaning else term or meaning)
-            elif child.tag == "def-list":
-                self._definitions(child, part, headings)
-
-    def _verses(self, verses: etree._Element, part: str, headings: Headings) -> None:
-        self._add(part, headings, " ".join(text_of(line) for line in verses.iter("verse-line")))
-
-    def _speech(self, speech: etree._Element, part: str, headings: Headings) -> None:
-        said = " ".join(text_of(p) for p in speech.iterchildren("p"))
-        self._add(part, headings, ": ".join([*map(text_of, speech.iterchildren("speaker")), said]))
-
-    def _paragraph(self, paragraph: etree._Element, part: str, headings: Headings) -> None:
-        """A paragraph: one block, or more where lists and the like stand inside it."""
-        if not len(paragraph):
-            self._add(part, headings, one_line(paragraph.text or ""))
-            return
-        pieces: Pieces = [paragraph.text or ""]
-        footnotes = []
-        for child in paragraph:
-            special = self._of_tag.get(child.tag)
-            if special is None:
-                append_one(child, pieces)
-            elif child.tag == "fn":
-                footnotes.append(child)
-            elif special == self._nothing:
-                pieces.append(self._formula if child.tag in _DISPLAYED else " ")
-            elif special == self._float:
-                self._floats.append((child, headings))
-            else:
-                self._add(part, headings, joined(pieces, self._plain))
-                pieces = []
-                special(child, part, headings)
-            if child.tail:
-                pieces.append(child.tail)
-        self._add(part, headings, joined(pieces, self._plain))
-        for footnote in footnotes:
-            self._footnote(footnote, part, headings)
-        if self._plain:
-            self._captions()
-
-    # Figures, tables, footnotes
-
-    def _float(self, element: etree._Element, part: str, headings: Headings) -> None:
-        if self._plain:
-            self._caption(element, headings)
-        else:
-            self._floats.append((element, headings))
-
-    def _captions(self, end: bool = False) -> None:
-        """The captions of the floats that have been passed."""
-        if self._floats:
-            floats, self._floats = self._floats, []
-            for element, headings in floats:
-                self._caption(element, headings)
-
-    def _caption(self, element: etree._Element, headings: Headings) -> None:
-        label = element.find("label")
-        if label is not None and (text := text_of(label)):
-            headings = (*headings, text)
-        begun = len(self.blocks)
-        for child in element:
-            if child.tag == "caption":
-                self._add("caption", headings, _title(child))
-                self._inside(child, "caption", headings)
-            elif child.tag == "p":
-                self._paragraph(child, "caption", headings)
-            elif child.tag == "table-wrap-foot":
-                self._inside(child, "caption", headings)
-            elif self._of_tag.get(child.tag) == self._float:
-                self._caption(child, headings)
-        if element.tag in ("supplementary-material", "media"):
-            texts = [(block, _LINK.sub("", block.text).strip()) for block in self.blocks[begun:]]
-            self.blocks[begun:] = [block._replace(text=text) for block, text in texts if text]
-
-    def _footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
-        title = _title(group)
-        if is_boilerplate(title):
-            part = "boilerplate"
-        title = title or ("" if part == "caption" else "Footnotes")
-        for child in group:
-            if child.tag == "p":
-                self._paragraph(child, part, headings)
-            elif child.tag == "fn" and (
-                group.tag == "fn-group" or (child.get("fn-type") or "").lower() in _NOTED
-            ):
-                self._footnote(child, part, (*headings, title) if title else headings)
-
-    def _footnote(self, footnote: etree._Element, part: str, headings: Headings) -> None:
-        begun = len(self.blocks)
-        part = part if part in ("caption", "boilerplate") else "footnote"
-        self._inside(footnote, part, headings)
-        of_it = self.blocks[begun:]
-        if part == "footnote" and of_it:
-            if is_boilerplate("", (footnote.get("fn-type"),)) or opens_as_boilerplate(of_it[0].text):
-                self.blocks[begun:] = [block._replace(part="boilerplate") for block in of_it]
+    for abstract in meta.iterfind("trans-abstract"):
+        walk.titled(abstract, "translated-abstract", (), "Abstract")
 
 
-_DISPLAYED: Final = ("disp-formula", "disp-formula-group")
+def _sub_article(walk: Walk, article: etree._Element) -> None:
+    other = Walk(walk.plain, walk.formula)
+    _article(other, article)
+    meta = article.find("front-stub")
+    title = title_of(article.find("front/article-meta") if meta is None else meta)
+    above = (title,) if title else ()
+    walk.blocks += [Block("sub-article", above + block.headings, block.text) for block in other.blocks]
 
 
 def title_of(meta: etree._Element | None) -> str:
@@ -383,8 +105,3 @@ def title_of(meta: etree._Element | None) -> str:
         return ""
     found = [text_of(part) for part in group.iterchildren("article-title", "subtitle")]
     return ": ".join(text for text in found if text)
-
-
-def _title(section: etree._Element) -> str:
-    title = section.find("title")
-    return "" if title is None else text_of(title)

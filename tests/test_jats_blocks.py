@@ -72,7 +72,9 @@ def test_a_paragraph_of_punctuation_alone_is_none() -> None:
 
 
 def test_captions_come_after_the_paragraphs_of_their_section_and_before_its_subsections() -> None:
-    assert body(f"<sec><title>A</title><p>1{FIGURE}</p>{FIGURE}<p>2</p><sec><title>B</title><p>3</p></sec></sec>") == [
+    assert body(
+        f"<sec><title>A</title><p>1{FIGURE}</p>{FIGURE}<p>2</p><sec><title>B</title><p>3</p></sec></sec>"
+    ) == [
         ("body", "A", "1"),
         ("body", "A", "2"),
         *[("caption", "A > Fig. 1", "Gulls."), ("caption", "A > Fig. 1", "At sea.")] * 2,
@@ -81,7 +83,14 @@ def test_captions_come_after_the_paragraphs_of_their_section_and_before_its_subs
 
 
 def test_captions_may_stay_where_they_are() -> None:
-    assert texts(f"<p>1 {FIGURE} 2</p>{FIGURE}<p>3</p>", plain=True) == ["1 2", "Gulls.", "At sea.", "Gulls.", "At sea.", "3"]
+    assert texts(f"<p>1 {FIGURE} 2</p>{FIGURE}<p>3</p>", plain=True) == [
+        "1 2",
+        "Gulls.",
+        "At sea.",
+        "Gulls.",
+        "At sea.",
+        "3",
+    ]
 
 
 def test_a_figure_leaves_no_hole_in_its_sentence() -> None:
@@ -139,7 +148,11 @@ def test_items_of_lists_are_blocks_without_their_labels() -> None:
 
 
 def test_a_list_in_a_paragraph_parts_it() -> None:
-    assert texts("<p>Both: <list><list-item><p>one</p></list-item></list> and on.</p>") == ["Both:", "one", "and on."]
+    assert texts("<p>Both: <list><list-item><p>one</p></list-item></list> and on.</p>") == [
+        "Both:",
+        "one",
+        "and on.",
+    ]
 
 
 def test_definitions_are_terms_and_meanings() -> None:
@@ -150,14 +163,18 @@ def test_definitions_are_terms_and_meanings() -> None:
 
 
 def test_verses_and_speeches_are_lines() -> None:
-    assert texts("<verse-group><verse-line>Sea,</verse-line><verse-line>and sky</verse-line></verse-group>") == [
-        "Sea, and sky"
+    assert texts(
+        "<verse-group><verse-line>Sea,</verse-line><verse-line>and sky</verse-line></verse-group>"
+    ) == ["Sea, and sky"]
+    assert texts("<speech><speaker>Ode</speaker><p>Gulls.</p><p>Terns.</p></speech>") == [
+        "Ode: Gulls. Terns."
     ]
-    assert texts("<speech><speaker>Ode</speaker><p>Gulls.</p><p>Terns.</p></speech>") == ["Ode: Gulls. Terns."]
 
 
 def test_statements_have_their_titles_as_headings() -> None:
-    assert body("<statement><label>1</label><title>Lemma</title><p>So.</p></statement>") == [("body", "Lemma", "So.")]
+    assert body("<statement><label>1</label><title>Lemma</title><p>So.</p></statement>") == [
+        ("body", "Lemma", "So.")
+    ]
 
 
 def test_displayed_formulas_leave_a_blank_or_what_is_asked_for() -> None:
@@ -180,7 +197,11 @@ def test_footnotes_in_a_paragraph_follow_it() -> None:
 def test_footnotes_of_an_article_are_prose_or_boilerplate() -> None:
     notes = "".join(
         f"<fn {kind}><p>{text}</p></fn>"
-        for kind, text in (("", "Gulls are birds."), ("fn-type='con'", "OO wrote."), ("", "Conflict of interest: none."))
+        for kind, text in (
+            ("", "Gulls are birds."),
+            ("fn-type='con'", "OO wrote."),
+            ("", "Conflict of interest: none."),
+        )
     )
     assert shown(article(f"<back><fn-group>{notes}</fn-group></back>")) == [
         ("footnote", "Footnotes", "Gulls are birds."),

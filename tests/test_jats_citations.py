@@ -100,7 +100,24 @@ def test_an_introduction_may_stay() -> None:
 
 @pytest.mark.parametrize(
     "number",
-    ["1", "12", "[12]", "(3)", "3–5", "1, 2", "12,13", "S7", "4a", "Ref. 5", "12••", "*", "", "1012", "7.", "[1-3]"],
+    [
+        "1",
+        "12",
+        "[12]",
+        "(3)",
+        "3–5",
+        "1, 2",
+        "12,13",
+        "S7",
+        "4a",
+        "Ref. 5",
+        "12••",
+        "*",
+        "",
+        "1012",
+        "7.",
+        "[1-3]",
+    ],
 )
 def test_a_number_is_a_numeric_citation(number: str) -> None:
     assert jats_citations.is_numeric(number)

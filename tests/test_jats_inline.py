@@ -96,7 +96,10 @@ def test_numbers_that_point_elsewhere_vanish(inside: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("inside", "text"),
     [
-        ("where <inline-formula><m:math><m:mi>p</m:mi><m:mo>&lt;</m:mo><m:mn>1</m:mn></m:math></inline-formula>", "where p < 1"),
+        (
+            "where <inline-formula><m:math><m:mi>p</m:mi><m:mo>&lt;</m:mo><m:mn>1</m:mn></m:math></inline-formula>",
+            "where p < 1",
+        ),
         (
             "of <inline-formula><alternatives><tex-math>$x$</tex-math><m:math><m:mi>x</m:mi></m:math></alternatives>"
             "</inline-formula>, as",
