@@ -1,7 +1,7 @@
 """An article as blocks: a paragraph, list item, caption or footnote each, with its part and its headings.
 
-The order is a reader's: title, abstracts, body, back matter, floats, sub-articles.  Of a section first come its
-own paragraphs, then the captions of its figures and tables, then its subsections.  Everything is here but
+The order is a reader's: title, abstracts, body, back matter, floats, sub-articles.  Of a section first come
+its own paragraphs, then the captions of its figures and tables, then its subsections.  Everything is here but
 what is no text (references, tables' cells, graphics) and what is said of the article (authors, licence).
 """
 
@@ -43,10 +43,11 @@ def blocks(
 
 
 _SUMMARIES: Final = frozenset(
-    """
-    summary synopsis author-summary executive-summary editor-summary editors-summary plain-language-summary
-    plain-language lay-abstract lay-summary patient-summary longsummary short
-    """.split()
+    {
+        *("summary", "synopsis", "author-summary", "executive-summary", "editor-summary", "editors-summary"),
+        *("plain-language-summary", "plain-language", "lay-abstract", "lay-summary", "patient-summary"),
+        *("longsummary", "short"),
+    }
 )
 _ABSTRACTS: Final = frozenset({"", "abstract", "normal", "structured", "section"})
 

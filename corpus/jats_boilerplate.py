@@ -11,26 +11,34 @@ import re
 from typing import Final
 
 TYPES: Final = frozenset(
-    """
-    con conflict coi-statement coi competing-interests competing-interest-statement conflict-interest
-    financial-disclosure disclosure disclosures supported-by funding funding-statement funding-information
-    ethics ethics-statement ethics-approval informed-consent consent participating-researchers declarations
-    author-contribution author-contributions author-contribution-statement authors-contributions contributions
-    data-availability data-availability-statement data_availability publishers-note disclaimer
-    supplementary-material
-    """.split()
+    {
+        *("con", "conflict", "conflict-interest", "coi", "coi-statement", "competing-interests"),
+        *(
+            "competing-interest-statement",
+            "financial-disclosure",
+            "disclosure",
+            "disclosures",
+            "declarations",
+        ),
+        *("supported-by", "funding", "funding-statement", "funding-information", "participating-researchers"),
+        *("ethics", "ethics-statement", "ethics-approval", "informed-consent", "consent", "contributions"),
+        *("author-contribution", "author-contributions", "authors-contributions"),
+        *("author-contribution-statement", "data-availability", "data-availability-statement"),
+        *("data_availability", "publishers-note", "disclaimer", "supplementary-material"),
+    }
 )
 """``sec-type``, ``fn-type`` and ``notes-type`` as in PMC's articles; conflict, con, financial-disclosure and
 supported-by are those of the JATS tag library, the others are journals' own."""
 
 _WHAT: Final = r"""
-      author(?:s|ship)?\ (?:contributions?|roles?|statements?|disclosures?|declarations?|information)(?:\ statements?)?
+      author(?:s|ship)?\ (?:contributions?|roles?|statements?|disclosures?|declarations?|information)
+      (?:\ statements?)?
     | authors?\ ?contributions?
     | (?:individual\ )?contributions?(?:\ (?:of|by)\ (?:the\ )?authors?)?
     | contributors?(?:hip)?(?:\ statement)?
     | credit\ (?:author(?:ship)?\ )?(?:contributions?\ )?statement
     | (?:(?:declarations?|statements?|disclosures?)\ of\ )?(?:potential\ |financial\ |competing\ |conflicting\ )*
-      (?:conflicts?\ of\ interests?|competing\ interests?|conflicting\ interests?|interests?|duality\ of\ interests?)
+      (?:(?:conflicts?\ of\ |duality\ of\ |competing\ |conflicting\ )?interests?)
       (?:\ (?:statements?|declarations?|disclosures?|and\ funding))?
     | (?:additional\ information\ and\ )?declarations?
     | (?:financial\ )?(?:disclosures?|declarations?)(?:\ statements?)?
@@ -39,22 +47,25 @@ _WHAT: Final = r"""
     | role\ of\ the\ (?:funding\ source|funder|sponsor)s?
     | sponsorship | supported\ by
     | (?:research\ |animal\ |human\ )?(?:ethics|ethical)
-      (?:\ (?:statements?|approvals?|considerations?|standards?|declarations?|committee\ approval|clearance|issues|reviews?|notes?|compliance))?
+      (?:\ (?:statements?|approvals?|considerations?|standards?|declarations?|committee\ approval|clearance
+      |issues|reviews?|notes?|compliance))?
       (?:\ and\ (?:informed\ )?consent(?:\ to\ participate)?)?
     | (?:compliance\ with|statement\ of)\ ethic(?:s|al\ standards)
     | (?:statements?\ (?:of|on)\ )?human\ and\ animal\ rights(?:\ and\ informed\ consent)?
-    | (?:written\ |patients?\ )?(?:informed\ )?consent(?:\ statements?|\ (?:for|to)\ (?:publication|participat(?:e|ion)|publish))?
+    | (?:written\ |patients?\ )?(?:informed\ )?consents?
+      (?:\ statements?|\ (?:for|to)\ (?:publication|participat(?:e|ion)|publish))?
     | institutional\ review\ board\ (?:statement|approval)
-    | (?:data|code|software|material|materials|resource)(?:(?:,|\ and|\ &)*\ (?:data|code|software|materials?|resources?))*
+    | (?:data|code|software|material|materials|resource)
+      (?:(?:,|\ and|\ &)*\ (?:data|code|software|materials?|resources?))*
       \ (?:availability|accessibility|access|sharing|deposition|archiving)(?:\ (?:statement|plan)s?)?
     | (?:availability\ (?:of|and)|access\ to)\ (?:the\ )?(?:supporting\ )?(?:data|materials?|code|software)
       (?:(?:,|\ and|\ &|\ or)*\ (?:data|materials?|code|software|requirements))*
     | accession\ (?:numbers?|codes?)
-    | publishers?\ notes? | disclaimers? | provenance(?:\ and\ peer\ review)? | (?:peer\ )?review(?:\ (?:history|information|file))
-    | peer\ review
+    | publishers?\ notes? | disclaimers? | provenance(?:\ and\ peer\ review)?
+    | (?:peer\ )?review\ (?:history|information|file) | peer\ review
     | pre-?publication\ history | transparency\ (?:declaration|statement)s? | how\ to\ cite\ this\ article
     | (?:copyright|licen[cs]e|open\ access|rights\ and\ permissions)(?:\ (?:statement|information))?
-    | (?:electronic\ |online\ )?(?:supplement(?:ary|al)|supporting)\ (?:information|materials?|data|files?)(?:\ available)?
+    | (?:electronic\ |online\ )?(?:supplement(?:ary|al)|supporting)\ (?:information|materials?|data|files?)
     | reporting\ summary | ethics,?\ consent(?:,|\ and)*\ permissions?
 """
 _TITLE = re.compile(rf"(?:{_WHAT})", re.VERBOSE)

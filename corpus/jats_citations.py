@@ -1,7 +1,7 @@
 """Take numeric citations out of running text so that nobody sees where they were.
 
-``found worldwide.<sup>1,2</sup> People`` becomes "found worldwide. People": with the numbers go their brackets,
-what separates them, and the blank before them.  jats_inline.py puts a mark where each citation stood; here
+``found worldwide.<sup>1,2</sup> People`` becomes "found worldwide. People": with the numbers go their
+brackets, what separates them, and the blank before them.  jats_inline.py puts a mark where each citation stood; here
 the marked text is closed up.
 """
 
@@ -25,12 +25,12 @@ _NUMERIC = re.compile(
 
 def is_numeric(text: str) -> bool:
     """Is a reference only numbers, as in ``[12]``, ``3–5``, ``S7``, or nothing?  A year is not."""
-    return _NUMERIC.fullmatch(text) is not None
+    return len(text) <= _LONGEST and _NUMERIC.fullmatch(text) is not None
 
 
 def without_number(text: str) -> str:
     """A reference's text with a mark for the number it may end in: "Miller et al. [12]"."""
-    return _ENDS_IN_NUMBER.sub(MARK, text)
+    return _ENDS_IN_NUMBER.sub(MARK, text) if len(text) <= _LONGEST else text
 
 
 def only_citations(text: str) -> bool:
@@ -40,17 +40,19 @@ def only_citations(text: str) -> bool:
 
 _ENDS_IN_NUMBER = re.compile(rf"\s*[(\[]{_NUMBER}(?:[\s,;{_DASHES}]+{_NUMBER})*[)\]]$")
 _BETWEEN: Final = rf"(?:[\s,;/&{_DASHES}]|\s(?:and|or|to)\s)*"
-_RUN = re.compile(rf"\s*(?:{MARK}(?:{_BETWEEN}{MARK})*|{HOLE})\s*")
+_RUN = re.compile(rf"(?<!\s)\s*+(?:{MARK}(?:{_BETWEEN}{MARK})*|{HOLE})\s*")
 _ONLY = re.compile(rf"(?:[\d\s,;•{MARK}{_DASHES}]|\b(?:and|to)\b|\(pp?\.?\s*\d[\d{_DASHES}]*\))*")
+_DEEPEST: Final = 5  # brackets within brackets; real ones have three
+_LONGEST: Final = 200  # characters of a reference's numbers
 _BRACKET = re.compile(rf"[(\[][^()\[\]{MARK}{HOLE}]*[{MARK}{HOLE}][^()\[\]]*[)\]]")
 _WORDLESS = re.compile(r"[\W_]*")
 _INTRODUCTION = re.compile(
-    r"(?:[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or|e\.?g|i\.?e|cf"
-    r"|refs?|references?)\b)*",
+    r"(?:[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or"
+    r"|e\.?g|i\.?e|cf|refs?|references?)\b)*",
     re.IGNORECASE,
 )
 _SEPARATORS = re.compile(r"[\s,;:]*")
-_LOOSE = re.compile(r"^(?:\s*[,;:])+\s*|(?:\s*[,;:])+\s*$")
+_LOOSE: Final = " \t\n,;:"
 
 
 def without(text: str, introductions: bool = False) -> str:
@@ -60,8 +62,10 @@ def without(text: str, introductions: bool = False) -> str:
         introductions: does "(reviewed in [5])" leave "(reviewed in)", or nothing?
     """
     empty = _WORDLESS if introductions else _INTRODUCTION
-    while _BRACKET.search(text):  # again for brackets within brackets
-        text = _BRACKET.sub(lambda bracket: _without_bracket(bracket[0], empty), text)
+    for _ in range(_DEEPEST):
+        text, found = _BRACKET.subn(lambda bracket: _without_bracket(bracket[0], empty), text)
+        if not found:
+            break
     return _closed_up(text)
 
 
@@ -70,7 +74,7 @@ def _without_bracket(bracket: str, empty: re.Pattern[str]) -> str:
     inside = bracket[1:-1]
     if only_citations(inside) or empty.fullmatch(inside):
         return MARK
-    return f"{bracket[0]}{_LOOSE.sub('', _closed_up(inside))}{bracket[-1]}"
+    return f"{bracket[0]}{_closed_up(inside).strip(_LOOSE)}{bracket[-1]}"
 
 
 def _closed_up(text: str) -> str:

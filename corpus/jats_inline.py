@@ -25,9 +25,7 @@ _ELSEWHERE = re.compile("eq|fig|tab|sec", re.IGNORECASE)
 """How the ids begin that a reference without a type names when it is to no reference."""
 _VANISHING: Final = "vanishing-xref"
 _LONGEST_FOOTNOTE: Final = 3  # characters of a footnote's number or symbol
-_INDENT = re.compile(r"\s*\n[ \t]+$")
-_INDENTED = re.compile(r"(?<=[(\[])\s*\n\s*|\s*\n\s*(?=[,.;:)\]])")
-"""A line break where no blank may be: it indents the XML."""
+_LONGEST_NAME: Final = 20
 _COUNTED = re.compile(
     r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*[(\[]?$",
     re.I,
@@ -44,13 +42,23 @@ def text_of(element: etree._Element) -> str:
 
 
 def joined(pieces: Pieces, introductions: bool = False) -> str:
-    """What :func:`append` has given, in one line, closed up where citations stood (:func:`jats_citations.without`)."""
+    """What :func:`append` has given, in one line, closed up where citations stood.
+
+    Args:
+        introductions: as :func:`jats_citations.without` has it.
+    """
     text = "".join(pieces)
     if MARK in text or HOLE in text:
         text = jats_citations.without(text, introductions)
-    if "\n" in text:
-        text = _INDENTED.sub("", text)
-    return one_line(text)
+    return one_line(_unindented(text) if "\n" in text else text)
+
+
+def _unindented(text: str) -> str:
+    """The text without the line breaks that can only indent the XML: inside of brackets, before a comma."""
+    parts = [""]
+    for line in filter(None, map(str.strip, text.split("\n"))):
+        parts += ("" if line[0] in ",.;:)]" or parts[-1][-1:] in ("(", "[") else " ", line)
+    return "".join(parts)
 
 
 def append(element: etree._Element, pieces: Pieces) -> None:
@@ -112,7 +120,8 @@ def _xref(xref: etree._Element, pieces: Pieces) -> None:
     if kind in _REFERENCE or not kind:
         if jats_citations.is_numeric(text.replace(MARK, "")):
             if kind or not (
-                _ELSEWHERE.match(xref.get("rid", "")) or (pieces and _COUNTED.search(pieces[-1]))
+                _ELSEWHERE.match(xref.get("rid", ""))
+                or (pieces and _COUNTED.search(pieces[-1][-_LONGEST_NAME:]))
             ):
                 text = MARK
         elif kind:
@@ -140,8 +149,10 @@ def _subscript(element: etree._Element, pieces: Pieces) -> None:
 
 def _unindent(pieces: Pieces) -> None:
     """Take back a line break that only indents the XML: scripts stand at what comes before them."""
-    if pieces and pieces[-1][-1:].isspace():
-        pieces[-1] = _INDENT.sub("", pieces[-1])
+    if pieces and pieces[-1][-1:] in (" ", "\t"):
+        before = pieces[-1].rstrip()
+        if "\n" in pieces[-1][len(before) :]:
+            pieces[-1] = before
 
 
 def _formula(element: etree._Element, pieces: Pieces) -> None:

@@ -20,7 +20,7 @@ Headings = tuple[str, ...]
 
 
 class Block(NamedTuple):
-    """A paragraph's text in one line, the part of the article that it is in, and its headings, outermost first."""
+    """A paragraph's text in one line, the part of the article that it is in, its headings, outermost first."""
 
     part: str
     headings: Headings
@@ -35,10 +35,31 @@ _LINK: Final = re.compile(
     r"|^\((?:[\d.,]+ ?[kmg]?b)?[, ]*(?:[a-z]{2,4}[34x]?)?\)\.?)$",
     re.IGNORECASE,
 )
-"""What stands under a supplement instead of a caption: "Click here for additional data file.", "(1.3 MB TIF)", or at
-the end of it: "Download FIG S1, PDF file, 0.1 MB."."""
-
-
+"""What stands under a supplement instead of a caption, or at its end: "Click here for additional data file.",
+"(1.3 MB TIF)", "Download FIG S1, PDF file, 0.1 MB."."""
+_FLOATS: Final = (
+    *("fig", "fig-group", "table-wrap", "table-wrap-group", "supplementary-material", "media"),
+    "chem-struct-wrap",
+)
+_DISPLAYED: Final = ("disp-formula", "disp-formula-group")
+_NO_TEXT: Final = (
+    *_DISPLAYED,
+    *("title", "subtitle", "label", "ref-list", "sec-meta", "permissions", "bio", "graphic", "object-id"),
+    *(
+        "alternatives",
+        "table",
+        "array",
+        "tex-math",
+        "attrib",
+        "alt-text",
+        "long-desc",
+        "alt-title",
+        "caption",
+    ),
+    *("kwd-group", "subj-group", "related-article", "related-object"),
+    *("mixed-citation", "element-citation", "nlm-citation"),
+)
+"""Elements of which nothing is text where they stand in a section; titles and captions are read from above."""
 _THANKS: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
 
 
@@ -70,52 +91,8 @@ class Walk:
             "boxed-text": self._box,
             "statement": self._titled_block,
             **dict.fromkeys(("preformat", "code"), self._paragraph),
-            **dict.fromkeys(
-                (
-                    *(
-                        "fig",
-                        "fig-group",
-                        "table-wrap",
-                        "table-wrap-group",
-                        "supplementary-material",
-                        "media",
-                    ),
-                    "chem-struct-wrap",
-                ),
-                self._float,
-            ),
-            **dict.fromkeys(
-                (
-                    *(
-                        "title",
-                        "subtitle",
-                        "label",
-                        "ref-list",
-                        "sec-meta",
-                        "permissions",
-                        "disp-formula",
-                        "bio",
-                    ),
-                    *(
-                        "disp-formula-group",
-                        "graphic",
-                        "object-id",
-                        "alternatives",
-                        "table",
-                        "array",
-                        "tex-math",
-                    ),
-                    *("attrib", "alt-text", "long-desc", "alt-title", "caption", "kwd-group", "subj-group"),
-                    *(
-                        "related-article",
-                        "related-object",
-                        "mixed-citation",
-                        "element-citation",
-                        "nlm-citation",
-                    ),
-                ),
-                self._nothing,
-            ),
+            **dict.fromkeys(_FLOATS, self._float),
+            **dict.fromkeys(_NO_TEXT, self._nothing),
         }
 
     # Sections and what is in them
@@ -285,12 +262,13 @@ class Walk:
         part = part if part in ("caption", "boilerplate") else "footnote"
         self.inside(footnote, part, headings)
         of_it = self.blocks[begun:]
-        if part == "footnote" and of_it:
-            if is_boilerplate("", (footnote.get("fn-type"),)) or opens_as_boilerplate(of_it[0].text):
-                self.blocks[begun:] = [block._replace(part="boilerplate") for block in of_it]
-
-
-_DISPLAYED: Final = ("disp-formula", "disp-formula-group")
+        kinds = (footnote.get("fn-type"),)
+        if (
+            part == "footnote"
+            and of_it
+            and (is_boilerplate("", kinds) or opens_as_boilerplate(of_it[0].text))
+        ):
+            self.blocks[begun:] = [block._replace(part="boilerplate") for block in of_it]
 
 
 def _title(section: etree._Element) -> str:
