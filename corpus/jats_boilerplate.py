@@ -37,7 +37,8 @@ _WHAT: Final = r"""
     | (?:individual\ )?contributions?(?:\ (?:of|by)\ (?:the\ )?authors?)?
     | contributors?(?:hip)?(?:\ statement)?
     | credit\ (?:author(?:ship)?\ )?(?:contributions?\ )?statement
-    | (?:(?:declarations?|statements?|disclosures?)\ of\ )?(?:potential\ |financial\ |competing\ |conflicting\ )*
+    | (?:(?:declarations?|statements?|disclosures?)\ of\ )?
+      (?:potential\ |financial\ |competing\ |conflicting\ )*
       (?:(?:conflicts?\ of\ |duality\ of\ |competing\ |conflicting\ )?interests?)
       (?:\ (?:statements?|declarations?|disclosures?|and\ funding))?
     | (?:additional\ information\ and\ )?declarations?
@@ -65,7 +66,8 @@ _WHAT: Final = r"""
     | (?:peer\ )?review\ (?:history|information|file) | peer\ review
     | pre-?publication\ history | transparency\ (?:declaration|statement)s? | how\ to\ cite\ this\ article
     | (?:copyright|licen[cs]e|open\ access|rights\ and\ permissions)(?:\ (?:statement|information))?
-    | (?:electronic\ |online\ )?(?:supplement(?:ary|al)|supporting)\ (?:information|materials?|data|files?)
+    | (?:electronic\ |online\ )?(?:supplement(?:ary|al)|supporting)
+      \ (?:information|materials?|data|files?)(?:\ available)?
     | reporting\ summary | ethics,?\ consent(?:,|\ and)*\ permissions?
 """
 _TITLE = re.compile(rf"(?:{_WHAT})", re.VERBOSE)

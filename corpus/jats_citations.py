@@ -1,8 +1,8 @@
 """Take numeric citations out of running text so that nobody sees where they were.
 
 ``found worldwide.<sup>1,2</sup> People`` becomes "found worldwide. People": with the numbers go their
-brackets, what separates them, and the blank before them.  jats_inline.py puts a mark where each citation stood; here
-the marked text is closed up.
+brackets, what separates them, and the blank before them.  jats_inline.py puts a mark where each citation
+stood; here the marked text is closed up.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ Headings = tuple[str, ...]
 
 
 class Block(NamedTuple):
-    """A paragraph's text in one line, the part of the article that it is in, its headings, outermost first."""
+    """A paragraph's text in one line, its part of the article, and its headings from the outermost."""
 
     part: str
     headings: Headings
@@ -59,7 +59,7 @@ _NO_TEXT: Final = (
     *("kwd-group", "subj-group", "related-article", "related-object"),
     *("mixed-citation", "element-citation", "nlm-citation"),
 )
-"""Elements of which nothing is text where they stand in a section; titles and captions are read from above."""
+"""Elements of which nothing is text where they stand; titles and captions are read by what holds them."""
 _THANKS: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
 
 

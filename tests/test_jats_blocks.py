@@ -104,7 +104,8 @@ def test_floats_at_the_end_are_captions_of_no_section() -> None:
 
 def test_tables_give_their_captions_and_feet_but_no_cells() -> None:
     table = (
-        "<table-wrap><label>Table 1</label><caption><p>Counts.</p></caption><table><tr><td>5</td></tr></table>"
+        "<table-wrap><label>Table 1</label><caption><p>Counts.</p></caption>"
+        "<table><tr><td>5</td></tr></table>"
         "<table-wrap-foot><fn><label>a</label><p>Only adults.</p></fn></table-wrap-foot></table-wrap>"
     )
     assert body(table) == [("caption", "Table 1", "Counts."), ("caption", "Table 1", "Only adults.")]
@@ -134,7 +135,10 @@ def test_supplements_give_what_is_said_of_them_but_no_links(caption: str, left: 
 
 
 def test_boxed_text_is_a_section_of_the_body_wherever_it_floats() -> None:
-    box = "<boxed-text><caption><title>Box 1</title></caption><p>1</p><sec><title>A</title><p>2</p></sec></boxed-text>"
+    box = (
+        "<boxed-text><caption><title>Box 1</title></caption><p>1</p>"
+        "<sec><title>A</title><p>2</p></sec></boxed-text>"
+    )
     boxed = [("body", "Box 1", "1"), ("body", "Box 1 > A", "2")]
     assert body(box) == boxed
     assert shown(article(f"<floats-group>{box}</floats-group>")) == boxed
@@ -142,7 +146,8 @@ def test_boxed_text_is_a_section_of_the_body_wherever_it_floats() -> None:
 
 def test_items_of_lists_are_blocks_without_their_labels() -> None:
     assert texts(
-        "<list><list-item><label>1</label><p>One</p><list><list-item><p>in it</p></list-item></list></list-item>"
+        "<list><list-item><label>1</label><p>One</p>"
+        "<list><list-item><p>in it</p></list-item></list></list-item>"
         "<list-item><p>two</p></list-item></list>"
     ) == ["One", "in it", "two"]
 
@@ -234,7 +239,8 @@ def test_title_and_subtitle_are_one_line() -> None:
 
 def test_of_abstracts_one_is_the_main_one() -> None:
     abstracts = (
-        "<abstract><sec><title>Aim</title><p>1</p></sec></abstract><abstract abstract-type='graphical'><p>2</p></abstract>"
+        "<abstract><sec><title>Aim</title><p>1</p></sec></abstract>"
+        "<abstract abstract-type='graphical'><p>2</p></abstract>"
         "<abstract><p>3</p></abstract><abstract abstract-type='plain-language-summary'><p>4</p></abstract>"
         "<trans-abstract><p>5</p></trans-abstract>"
     )
@@ -252,7 +258,8 @@ def test_back_matter_has_parts_of_its_own() -> None:
         "<ack><p>We thank.</p></ack><app-group><app><title>More</title><p>1</p></app></app-group>"
         "<glossary><def-list><def-item><term>GUL</term><def><p>gull</p></def></def-item></def-list></glossary>"
         "<sec><title>Funding</title><p>None.</p></sec><notes><title>Note</title><p>2</p></notes>"
-        "<ref-list><ref><mixed-citation>Ode, 2011</mixed-citation></ref></ref-list><bio><p>Ode lives.</p></bio>"
+        "<ref-list><ref><mixed-citation>Ode, 2011</mixed-citation></ref></ref-list>"
+        "<bio><p>Ode lives.</p></bio>"
     )
     assert shown(article(f"<back>{back}</back>")) == [
         ("acknowledgements", "Acknowledgements", "We thank."),
@@ -288,7 +295,8 @@ def test_brackets_that_introduce_citations_stay_in_plain_text() -> None:
 
 def test_acknowledgements_and_contributions_are_told_apart_by_their_titles() -> None:
     back = (
-        "<ack><title>Authors' contributions</title><p>OO wrote.</p><sec><title>Acknowledgements</title><p>We thank.</p>"
+        "<ack><title>Authors' contributions</title><p>OO wrote.</p>"
+        "<sec><title>Acknowledgements</title><p>We thank.</p>"
         "</sec></ack><sec><title>6. Acknowledgments</title><p>We thank.</p></sec>"
     )
     assert [part for part, _, _ in shown(article(f"<back>{back}</back>"))] == [

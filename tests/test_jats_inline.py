@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from lxml import etree
 
@@ -68,8 +70,8 @@ def test_inline_elements_join_as_written(inside: str, text: str) -> None:
         (f"cliffs<sup>{cites('1')}–3</sup>.", "cliffs."),
         (f"cliffs<sup>2+</sup><sup>{cites('1')}</sup>.", "cliffs2+."),
         (f"cliffs [{cites('1')}–3, {cites('7')}].", "cliffs."),
-        (f"cliffs <xref ref-type='bibr'>[1]</xref>.", "cliffs."),
-        (f"cliffs <xref ref-type='bibr'><sup>1</sup></xref>.", "cliffs."),
+        ("cliffs <xref ref-type='bibr'>[1]</xref>.", "cliffs."),
+        ("cliffs <xref ref-type='bibr'><sup>1</sup></xref>.", "cliffs."),
         (f"cliffs [{cites('11••')}].", "cliffs."),
         ("cliffs<xref ref-type='bibr' rid='b1'/>.", "cliffs."),
         ("cliffs (<xref ref-type='bibr'>Ode, 2011</xref>; Roe, 2012).", "cliffs (Ode, 2011; Roe, 2012)."),
@@ -97,12 +99,13 @@ def test_numbers_that_point_elsewhere_vanish(inside: str, text: str) -> None:
     ("inside", "text"),
     [
         (
-            "where <inline-formula><m:math><m:mi>p</m:mi><m:mo>&lt;</m:mo><m:mn>1</m:mn></m:math></inline-formula>",
+            "where <inline-formula><m:math><m:mi>p</m:mi><m:mo>&lt;</m:mo><m:mn>1</m:mn></m:math>"
+            "</inline-formula>",
             "where p < 1",
         ),
         (
-            "of <inline-formula><alternatives><tex-math>$x$</tex-math><m:math><m:mi>x</m:mi></m:math></alternatives>"
-            "</inline-formula>, as",
+            "of <inline-formula><alternatives><tex-math>$x$</tex-math><m:math><m:mi>x</m:mi></m:math>"
+            "</alternatives></inline-formula>, as",
             "of x, as",
         ),
         ("of <inline-formula><tex-math>$x$</tex-math></inline-formula>, as", "of, as"),
@@ -130,3 +133,10 @@ def test_text_may_be_put_together_of_several_elements() -> None:
     for child in paragraph("<italic> nest</italic><xref ref-type='bibr'>1</xref>"):
         jats_inline.append_one(child, pieces)
     assert jats_inline.joined([*pieces, "."]) == "Gulls nest."
+
+
+@pytest.mark.parametrize("inside", ["\n" * 100_000 + "a", " \n" * 50_000 + "<sup>2</sup>", "(\n" * 50_000])
+def test_no_indentation_takes_long(inside: str) -> None:
+    began = time.process_time()
+    said(inside)
+    assert time.process_time() - began < 1
