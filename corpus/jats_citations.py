@@ -40,7 +40,7 @@ def only_citations(text: str) -> bool:
 
 _ENDS_IN_NUMBER = re.compile(rf"\s*[(\[]{_NUMBER}(?:[\s,;{_DASHES}]+{_NUMBER})*[)\]]$")
 _BETWEEN: Final = rf"(?:[\s,;/&{_DASHES}]|\s(?:and|or|to)\s)*"
-_RUN = re.compile(rf"(?<!\s)\s*+(?:{MARK}(?:{_BETWEEN}{MARK})*|{HOLE})\s*")
+_RUN = re.compile(rf"(?:{MARK}(?:{_BETWEEN}{MARK})*|{HOLE})\s*")
 _ONLY = re.compile(rf"(?:[\d\s,;•{MARK}{_DASHES}]|\b(?:and|to)\b|\(pp?\.?\s*\d[\d{_DASHES}]*\))*")
 _DEEPEST: Final = 5  # brackets within brackets; real ones have three
 _LONGEST: Final = 200  # characters of a reference's numbers
@@ -81,7 +81,8 @@ def _closed_up(text: str) -> str:
     parts: list[str] = []
     at = 0
     for run in _RUN.finditer(text):
-        before, end = text[at : run.start()], run.end()
+        whole, end = text[at : run.start()], run.end()
+        before = whole.rstrip()
         left, after = before[-1:], text[end : end + 1]
         if left and left in "([" and after and after in ",;:":  # "([5]; see also Ode)"
             end = _SEPARATORS.match(text, end).end()  # type: ignore[union-attr]
@@ -95,7 +96,7 @@ def _closed_up(text: str) -> str:
             gap = ""
         elif not left or left in "([{“‘":
             gap = ""
-        elif run[0][:1].isspace() or run[0][-1:].isspace():
+        elif len(before) < len(whole) or run[0][-1:].isspace():
             gap = " "
         else:
             gap = " " if (left.isalnum() or left in ".,;:!?)]") and (after.isalnum() or after in "([") else ""
