@@ -85,7 +85,7 @@ def found() -> Found:
             prose = oracle.prose_words(xml)
             lost = prose - collections.Counter(oracle.words("\n".join(texts)))
             seen.lost[name] = sum(lost.values()), sum(prose.values())
-        if number % 20 == 0:
+        if number % 10 == 0:
             seen.moved.extend((name, text) for text in moved(xml, blocks))
             count += len(blocks)
     return seen._replace(blocks=count)
