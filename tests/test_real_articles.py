@@ -71,7 +71,7 @@ def found() -> Found:
             tree = jats_xml.tree(jats._article(xml))
             identity(jats_front.front(tree))
             blocks = jats_blocks.blocks(tree)
-            sentences = jats.document(xml).sentences if number % 10 == 0 else []
+            sentences = jats.document(xml).sentences if number % 20 == 0 else []
         except (BadRecord, BadFile) as error:
             seen.reasons[error.reason] += 1
             continue
@@ -81,7 +81,7 @@ def found() -> Found:
             seen.leaks.append((name, leaks))
         odd = [text for text in (*texts, *sentences) if ODD.search(text)]
         seen.odd.extend((name, text) for text in odd)
-        if number % 2 == 0:
+        if number % 4 == 0:
             prose = oracle.prose_words(xml)
             lost = prose - collections.Counter(oracle.words("\n".join(texts)))
             seen.lost[name] = sum(lost.values()), sum(prose.values())
@@ -155,10 +155,10 @@ def test_the_oracle_sees_the_references_of_a_text_that_has_them() -> None:
     """A reader that takes everything leaks nearly all long titles of nearly all articles."""
     with_titles = leaking = 0
     for number, (_, xml) in enumerate(articles()):
-        if number % 20 == 0 and oracle.reference_titles(xml):
+        if number % 40 == 0 and oracle.reference_titles(xml):
             everything = etree.fromstring(xml, oracle.PARSER).iter(
                 "{*}article-title", "{*}source", "{*}mixed-citation"
             )
             with_titles += 1
             leaking += bool(oracle.leaks(xml, ["".join(map(str, node.itertext())) for node in everything]))
-    assert leaking > 0.8 * with_titles > 50
+    assert leaking > 0.8 * with_titles > 25
