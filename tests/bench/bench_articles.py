@@ -155,11 +155,8 @@ def fidelity_rows(data: Path, peer: bool) -> list[Figure]:
     for name, extract in extractors.items():
         for what, value in zip(("precision", "recall"), fidelity.score(found, extract), strict=True):
             goals = (">=", 99.6, 99.8) if name == "ours" else ("", None, None)
-            rows.append(
-                Figure(
-                    f"CRAFT, {len(found)} articles, {name}: {what}, %", [100 * value], "", *_percent(goals)
-                )
-            )
+            title = f"CRAFT, {len(found)} articles, {name}: {what}"
+            rows.append(Figure(title, [100 * value], "%", *goals))
     return rows
 
 
@@ -191,8 +188,8 @@ def main() -> None:
     if data:
         rows = fidelity_rows(Path(data), peer) + rows
     print(
-        f"{len(paths):,} articles, {xml / MB:.0f} MB of XML; packages of {options.articles:,}; {os.cpu_count()} "
-        f"cores, Python {sys.version.split()[0]}."
+        f"{len(paths):,} articles, {xml / MB:.0f} MB of XML; packages of {options.articles:,}; "
+        f"{os.cpu_count()} cores, Python {sys.version.split()[0]}."
     )
     if not data:
         print("BIOSHARDS_DATA is not set: the bundled sample's articles; the figures are only indicative.")
