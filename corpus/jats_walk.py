@@ -40,9 +40,7 @@ _FLOATS: Final = (
     *("fig", "fig-group", "table-wrap", "table-wrap-group", "supplementary-material", "media"),
     "chem-struct-wrap",
 )
-_DISPLAYED: Final = ("disp-formula", "disp-formula-group")
 _NO_TEXT: Final = (
-    *_DISPLAYED,
     *("title", "subtitle", "label", "ref-list", "sec-meta", "permissions", "bio", "graphic", "object-id"),
     *(
         "alternatives",
@@ -88,6 +86,10 @@ class Walk:
 
     def _nothing(self, element: etree._Element, part: str, headings: Headings) -> None:
         """No text of the article's."""
+
+    def _displayed(self, element: etree._Element, part: str, headings: Headings) -> None:
+        """A displayed formula between paragraphs."""
+        self.add(part, headings, self.formula)
 
     def _section(self, section: etree._Element, part: str, headings: Headings) -> None:
         self.captions()  # of what stands before it
@@ -177,7 +179,9 @@ class Walk:
             elif child.tag == "fn":
                 footnotes.append(child)
             elif special is Walk._nothing:
-                pieces.append(f" {self.formula} " if child.tag in _DISPLAYED else " ")
+                pieces.append(" ")
+            elif special is Walk._displayed:
+                pieces.append(f" {self.formula} ")
             elif special is Walk._float:
                 self._floats.append((child, headings))
             else:
@@ -260,6 +264,7 @@ def _title(section: etree._Element) -> str:
 
 _OF_TAG: Final[dict[object, Callable[[Walk, etree._Element, str, Headings], None]]] = {
     **dict.fromkeys(_NO_TEXT, Walk._nothing),
+    **dict.fromkeys(("disp-formula", "disp-formula-group"), Walk._displayed),
     **dict.fromkeys(_FLOATS, Walk._float),
     **dict.fromkeys(("p", "preformat", "code"), Walk._paragraph),
     **dict.fromkeys(("sec", "notes"), Walk._section),

@@ -79,7 +79,7 @@ def parser() -> Parser:
     rules.add_argument(
         "--formula",
         metavar="TEXT",
-        help="what stands for a displayed formula in a paragraph (default: nothing)",
+        help="what stands for a displayed formula (default: nothing)",
     )
     add_dedup(rules, "title and text", "PMCID")
     rules.add_argument(
