@@ -46,7 +46,8 @@ def discover(files: LocalFiles, inputs: Iterable[str]) -> list[Source]:
             kind = "has no article, package or archive" if files.is_folder(given) else "names no full text"
             raise NoInput(
                 f"--input {given} {kind}. Give a folder, a file or a quoted glob of articles (.xml, .nxml, "
-                ".xml.gz), archives of them (.tar.gz, .zip) or Europe PMC's packages (PMC1_PMC20000.xml.gz)."
+                ".xml.gz), archives of them (.tar.gz, .zip) or Europe PMC's packages (PMC1_PMC20000.xml.gz). "
+                "PubMed's files are read by pubmed_to_shards."
             )
         found.update((item.path, item) for item in here)
     mirrors = {match[1] for path in found if (match := _LISTED.fullmatch(path))}

@@ -81,8 +81,9 @@ def problem_of(
     not_fetched = sum(source.not_fetched for source in staged)
     if not_fetched > max_rejected * (counts["records"] + not_fetched):
         return (
-            f"{not_fetched:,} articles of {counts['records'] + not_fetched:,} could not be fetched: more than "
-            f"--max-rejected {max_rejected:g} allows. All others are processed. Run the same command again"
+            f"{not_fetched:,} articles of {counts['records'] + not_fetched:,} could not be fetched: more "
+            f"than --max-rejected {max_rejected:g} allows. All others are processed. Run the same command "
+            "again"
         )
     bad = [source for source in staged if source.bad]
     mend = (

@@ -203,7 +203,7 @@ def test_an_article_that_cannot_be_fetched_is_tried_again_by_the_next_run(
     servers.fault("bucket/PMC1200001.1/*.xml", Corrupt(20), times=None)
     assert bring("pmc:") == 3
     said = capsys.readouterr().err
-    assert "1 articles could not be fetched, of 4, more than --max-rejected 0.001 allows" in said
+    assert "1 articles of 4 could not be fetched: more than --max-rejected 0.001 allows" in said
     assert not (tmp_path / "out/manifest.json").exists()
     assert bring("pmc:", more=("--max-rejected", 0.5)) == 0
     assert "run the same command again to try once more" in capsys.readouterr().err
@@ -220,7 +220,7 @@ def test_a_range_of_which_nothing_can_be_fetched_is_not_forgotten(
 ) -> None:
     servers.fault("bucket/metadata/PMC12900001*", Corrupt(20), times=None)
     assert bring("pmc:") == 3
-    assert "1 articles could not be fetched, of 4" in capsys.readouterr().err
+    assert "1 articles of 4 could not be fetched" in capsys.readouterr().err
     servers.mend()
     assert bring("pmc:") == 0
     assert list(documents(tmp_path / "out")) == KEPT

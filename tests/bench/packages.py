@@ -1,0 +1,61 @@
+"""Make the packages that bench_articles.py reads, in a process of its own: what one holds, its children start with.
+
+python -m tests.bench.packages WORK ARTICLES
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import re
+import sys
+from pathlib import Path
+
+from bioshards.corpus import article_file, jats
+
+PACKAGES = 8
+
+
+def real(data: str | None) -> list[Path]:
+    """Articles to measure with: Europe PMC's, as they are one publisher's no more than PMC is."""
+    if data:
+        return sorted(Path(data, "jats", "petermr__tigr2ess").rglob("*.xml"))
+    return sorted(Path(jats.__file__).parent.glob("sample/pmc/*.xml"))
+
+
+def packages(work: Path, paths: list[Path], articles: int) -> list[str]:
+    """Packages of so many articles each, of distinct PMC ids."""
+    bodies = [xml for path in paths for xml in article_file.articles(io.BytesIO(path.read_bytes()))]
+    made = []
+    for package in range(PACKAGES):
+        first = 1 + package * 10_000
+        path = work / f"PMC{first}_PMC{first + articles - 1}.xml.gz"
+        with gzip.open(path, "wb", compresslevel=6) as out:
+            out.write(b"<articles>")
+            for index in range(articles):
+                xml = bodies[(index + package * articles) % len(bodies)]
+                out.write(_with_id(xml, first + index))
+            out.write(b"</articles>")
+        made.append(str(path))
+    return made
+
+
+def _with_id(xml: bytes, number: int) -> bytes:
+    """The article under another PMC id."""
+    kept = re.sub(rb'<article-id pub-id-type="(?:pmc|pmcid|pmcid-ver)">[^<]*</article-id>', b"", xml)
+    ours = b'<article-meta><article-id pub-id-type="pmcid">PMC%d</article-id>' % number
+    return re.sub(rb"<article-meta[^<>]*>", ours, kept, count=1)
+
+
+def main() -> None:
+    """Make the packages, the list of the articles to read one by one, and one of them alone."""
+    work, articles = Path(sys.argv[1]), int(sys.argv[2])
+    found = real(os.environ.get("BIOSHARDS_DATA"))
+    (work / "paths").write_text("\n".join(map(str, found[:articles])))
+    (work / "one.xml").write_bytes(found[0].read_bytes())
+    print("\n".join(packages(work, found, articles)))
+
+
+if __name__ == "__main__":
+    main()
