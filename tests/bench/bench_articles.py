@@ -40,13 +40,19 @@ PEER_START = "import pubmed_parser"
 PEER = """
 import sys
 import pubmed_parser
+parts = (
+    pubmed_parser.parse_pubmed_xml,
+    lambda path: pubmed_parser.parse_pubmed_paragraph(path, all_paragraph=True),
+    pubmed_parser.parse_pubmed_caption,
+)
+failed = 0
 for path in open(sys.argv[1]).read().split("\\n"):
-    try:
-        pubmed_parser.parse_pubmed_xml(path)
-    except KeyError:  # an article without the date that it looks for
-        pass
-    pubmed_parser.parse_pubmed_paragraph(path, all_paragraph=True)
-    pubmed_parser.parse_pubmed_caption(path)
+    for part in parts:
+        try:
+            part(path)
+        except Exception:  # an article without what it looks for
+            failed += 1
+print(failed)
 """
 PIPELINE = "pmc_to_shards"
 

@@ -1,4 +1,4 @@
-"""Make the packages that bench_articles.py reads, in a process of its own: what one holds, its children start with.
+"""Make the packages that bench_articles.py reads, in a process of its own: its memory is not its children's.
 
 python -m tests.bench.packages WORK ARTICLES
 """
