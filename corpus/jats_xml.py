@@ -94,7 +94,8 @@ def _without(xml: bytes, name: bytes) -> bytes:
     return b"".join([*kept, xml[at:]]) if kept else xml
 
 
-_REST = re.compile(rb"""(?:[^<>"'/]++|"[^"<]*+"|'[^'<]*+'|/(?!>))*+(/?)>""")
+# Not with possessive quantifiers, which Python before 3.11.5 gets wrong here (CPython issue 106052).
+_REST = re.compile(rb"""(?:[^<>"'/]|"[^"<]*"|'[^'<]*'|/(?!>))*(/?)>""")
 
 
 def _tag(xml: bytes, begins: bytes, start: int, end: int) -> int:
