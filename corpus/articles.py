@@ -75,8 +75,7 @@ class ArticleReader:
         front = jats_front.front(tree)
         if article.listed:
             front = _as_listed(front, article.listed)
-        body = tree.find("body")
-        has_body = body is not None and len(body) > 0
+        has_body = jats_blocks.has_body(tree)
         _, number = identity(front)
         drop = self._shaper.reason(front, has_body)
         document = None
@@ -155,7 +154,5 @@ def _of_archive(files: LocalFiles, source: Source) -> Iterator[_Article]:
             try:
                 for xml in article_file.articles(member):
                     yield _Article(name, xml)
-            except (
-                BadFile
-            ) as bad:  # of this member; if the archive itself is damaged, the next one will say so
+            except BadFile as bad:  # of this member; an archive that is damaged itself says so at the next
                 yield _Article(name, bad=BadRecord(bad.reason, bad.detail))

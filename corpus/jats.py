@@ -33,8 +33,7 @@ def document(xml: bytes, rules: ArticleRules | None = None) -> Document:
     front = jats_front.front(tree)
     identity(front)
     found = jats_blocks.blocks(tree, formula=rules.formula, author_year=rules.author_year)
-    body = tree.find("body")
-    return _shaper(rules).document(front, body is not None and len(body) > 0, found, "", 0)[1]
+    return _shaper(rules).document(front, jats_blocks.has_body(tree), found, "", 0)[1]
 
 
 @functools.lru_cache(maxsize=4)

@@ -99,6 +99,12 @@ def _sub_article(walk: Walk, article: etree._Element) -> None:
     walk.blocks += [Block("sub-article", above + block.headings, block.text) for block in other.blocks]
 
 
+def has_body(article: etree._Element) -> bool:
+    """Whether there is an article, and not only its front matter."""
+    body = article.find("body")
+    return body is not None and len(body) > 0
+
+
 def title_of(meta: etree._Element | None) -> str:
     """The title, with its subtitle after a colon, of an ``article-meta`` or ``front-stub``."""
     group = meta.find("title-group") if meta is not None else None

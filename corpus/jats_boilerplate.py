@@ -14,13 +14,8 @@ from typing import Final
 TYPES: Final = frozenset(
     {
         *("con", "conflict", "conflict-interest", "coi", "coi-statement", "competing-interests"),
-        *(
-            "competing-interest-statement",
-            "financial-disclosure",
-            "disclosure",
-            "disclosures",
-            "declarations",
-        ),
+        *("competing-interest-statement", "financial-disclosure", "disclosure", "disclosures"),
+        *("declarations",),
         *("supported-by", "funding", "funding-statement", "funding-information", "participating-researchers"),
         *("ethics", "ethics-statement", "ethics-approval", "informed-consent", "consent", "contributions"),
         *("author-contribution", "author-contributions", "authors-contributions"),

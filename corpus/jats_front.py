@@ -17,9 +17,8 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from . import languages, licences
+from .jats_xml import XLINK_HREF, XML_LANG
 
-_LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"
-_HREF: Final = "{http://www.w3.org/1999/xlink}href"
 _LICENSE_REF: Final = "{http://www.niso.org/schemas/ali/1.0/}license_ref"
 
 
@@ -87,7 +86,7 @@ def front(article: etree._Element) -> Front:
         year=_year(parts.get("pub-date", [])),
         journal=_journal(_child(matter, "journal-meta")),
         article_type=article_type,
-        language=languages.marc((article.get(_LANG) or "").strip() or "en"),
+        language=languages.marc((article.get(XML_LANG) or "").strip() or "en"),
         licence=_licence(parts, properties),
         retracted=notice is None and _retracted(parts),
         notice=notice,
@@ -327,9 +326,9 @@ def _of_license(license: etree._Element) -> set[str | None]:
 
     A link to CC0 says nothing alone, for it may be the data's; what is CC0 is decided by the words around it.
     """
-    links = {_of_address(link.get(_HREF)) for link in license.iter("ext-link", "uri")} - {"CC0"}
+    links = {_of_address(link.get(XLINK_HREF)) for link in license.iter("ext-link", "uri")} - {"CC0"}
     said = {
-        _of_address(license.get(_HREF)),
+        _of_address(license.get(XLINK_HREF)),
         _of_name(license.get("license-type")),
         licences.of_text(_all_text(license)),
     }

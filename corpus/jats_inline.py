@@ -133,9 +133,8 @@ def _superscript(element: etree._Element, pieces: Pieces) -> None:
     inside: Pieces = []
     append(element, inside)
     text = "".join(inside)
-    if not (
-        text.isdigit() and (element.tail or "")[:1].isupper()
-    ):  # of <sup>14</sup>C the blank before is meant
+    isotope = text.isdigit() and (element.tail or "")[:1].isupper()
+    if not isotope:  # of <sup>14</sup>C the blank before is meant
         _unindent(pieces)
     if text:
         pieces.append(MARK if MARK in text and jats_citations.only_citations(text) else text)

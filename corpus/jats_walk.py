@@ -42,17 +42,8 @@ _FLOATS: Final = (
 )
 _NO_TEXT: Final = (
     *("title", "subtitle", "label", "ref-list", "sec-meta", "permissions", "bio", "graphic", "object-id"),
-    *(
-        "alternatives",
-        "table",
-        "array",
-        "tex-math",
-        "attrib",
-        "alt-text",
-        "long-desc",
-        "alt-title",
-        "caption",
-    ),
+    *("alternatives", "table", "array", "tex-math", "attrib"),
+    *("alt-text", "long-desc", "alt-title", "caption"),
     *("kwd-group", "subj-group", "related-article", "related-object"),
     *("mixed-citation", "element-citation", "nlm-citation"),
 )
