@@ -2,9 +2,9 @@
 
 The tokenizers library defines it (``BertNormalizer``, ``BertPreTokenizer``: controls out, ideographs apart,
 split at white space, every punctuation mark a word of its own), because its answer is what a model will see.
-A *chunk* is what stands between two blanks.  No step looks across a blank, so a text is the sum of its chunks, and
-a corpus has few distinct ones: whoever counts or encodes does each once.  Four in five are printable ASCII,
-of which the rules fit in one regular expression; all others go through the library itself.
+A *chunk* is what stands between two blanks.  No step looks across a blank, so a text is the sum of its
+chunks, and a corpus has few distinct ones: whoever counts or encodes does each once.  Nine in ten are
+printable ASCII, of which the rules fit in one regular expression; all others go through the library itself.
 """
 
 from __future__ import annotations
