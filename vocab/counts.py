@@ -15,7 +15,7 @@ import heapq
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
 
-from .words import Words
+from .words import Split, Words
 
 BUCKETS: Final = 64
 """60 million distinct words, as the whole of PubMed and PMC may have, are 1 million a bucket."""
@@ -101,7 +101,7 @@ def of_shard(files: LocalFiles, folder: str, shard: Mapping[str, Any], counting:
     return count(shards.read_some(files, folder, [dict(shard)], ["id", "sentences"]), counting)
 
 
-def recased(counts: Mapping[str, int], words: Callable[[str], Sequence[str]]) -> Counter[str]:
+def recased(counts: Mapping[str, int], words: Split) -> Counter[str]:
     """The counts of what ``words`` makes of each word: another casing's, of words counted as written."""
     found: Counter[str] = Counter()
     for word, number in counts.items():
@@ -200,7 +200,7 @@ def _summed(tables: Sequence[pa.Table], columns: list[str]) -> pa.Table:
 
 def _words(chunks: pa.Table, kind: str) -> Counter[str]:
     """The words of chunks, how often each."""
-    words: Callable[[str], list[str]] = Words() if kind == "bert" else str.split
+    words: Split = Words() if kind == "bert" else str.split
     plain = pc.ascii_is_alnum(chunks["word"])
     found: Counter[str] = Counter(_pairs(chunks.filter(plain)))
     for chunk, number in _pairs(chunks.filter(pc.invert(plain))).items():

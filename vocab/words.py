@@ -10,6 +10,7 @@ printable ASCII, of which the rules fit in one regular expression; all others go
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,9 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 _ASCII: Final = re.compile(r"[0-9A-Za-z]+|[!-~]")
 """Words of printable ASCII: BERT calls all of it punctuation but letters and digits."""
+
+Split = Callable[[str], list[str]]
+"""What makes words of a text."""
 
 
 @dataclass(frozen=True, slots=True)

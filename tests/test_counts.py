@@ -1,0 +1,206 @@
+"""Counting words: exact, whatever the batches, buckets and order; held-out documents apart."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections import Counter
+from pathlib import Path
+from unicodedata import normalize
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.corpus import shards
+from bioshards.corpus.files import LocalFiles
+from bioshards.vocab import counts
+from bioshards.vocab.counts import Counted, Counting
+from bioshards.vocab.words import Casing, Words
+
+FILES = LocalFiles()
+texts = st.lists(st.text(st.sampled_from("aAbé.-β \u4e2d\u0301\u00a0\t"), max_size=20), max_size=4)
+word_counts = st.dictionaries(
+    st.text(st.sampled_from("abzé中β.\u2028"), min_size=1, max_size=4), st.integers(1, 9), max_size=30
+).map(Counter)
+
+
+def batch(documents: list[list[str]], first: int = 0) -> pa.RecordBatch:
+    ids = [f"pubmed:{first + number}" for number in range(len(documents))]
+    return pa.record_batch(
+        {"id": pa.array(ids, pa.string()), "sentences": pa.array(documents, pa.list_(pa.string()))}
+    )
+
+
+def test_words_are_counted_as_written() -> None:
+    found = counts.count([batch([["IL-6 binds IL-6.", "Il-6"], ["β-Cells, 中文"]])], Counting())
+    expected = {
+        "IL": 2,
+        "Il": 1,
+        "-": 4,
+        "6": 3,
+        "binds": 1,
+        ".": 1,
+        "β": 1,
+        "Cells": 1,
+        ",": 1,
+        "中": 1,
+        "文": 1,
+    }
+    assert found == Counted(Counter(expected), Counter(), 2, 0)
+
+
+def test_decomposed_letters_are_composed() -> None:
+    found = counts.count([batch([["e\u0301 é"]])], Counting())
+    assert found.words == {"é": 2}
+
+
+def test_words_between_white_space_keep_their_marks() -> None:
+    found = counts.count([batch([["(IL-6), a\u00a0b IL-6"]])], Counting("white-space"))
+    assert found.words == {"(IL-6),": 1, "a": 1, "b": 1, "IL-6": 1}
+
+
+def test_words_of_bert_are_made_of_words_between_white_space() -> None:
+    documents = [["(IL-6), a\u00a0b IL-6 中文"], ["NF-κB."]]
+    chunks = counts.count([batch(documents)], Counting("white-space")).words
+    assert counts.recased(chunks, Words()) == counts.count([batch(documents)], Counting()).words
+
+
+@given(st.lists(texts, max_size=6), st.integers(0, 6))
+def test_batches_make_no_difference_and_every_word_counts_once(documents: list[list[str]], cut: int) -> None:
+    whole = counts.count([batch(documents)], Counting())
+    parts = counts.count([batch(documents[:cut]), batch(documents[cut:], first=cut)], Counting())
+    words = Words()
+    expected = Counter(
+        word for document in documents for text in document for word in words(normalize("NFC", text))
+    )
+    assert whole.words == parts.words == expected
+    assert whole.documents == parts.documents == len(documents)
+
+
+@given(st.lists(texts, max_size=6), st.sampled_from([Casing(True), Casing(True, True), Casing(False, True)]))
+def test_the_counts_of_another_casing_are_made_of_these(documents: list[list[str]], casing: Casing) -> None:
+    words = Words(casing)
+    expected = Counter(
+        word for document in documents for text in document for word in words(normalize("NFC", text))
+    )
+    assert counts.recased(counts.count([batch(documents)], Counting()).words, words) == expected
+
+
+def test_nothing_to_count() -> None:
+    assert counts.count([], Counting()) == Counted(Counter(), Counter(), 0, 0)
+    assert counts.count([batch([[], [""]])], Counting()) == Counted(Counter(), Counter(), 2, 0)
+
+
+# Held out
+
+
+def test_held_out_documents_are_counted_apart_and_nothing_is_lost() -> None:
+    documents = [[f"word{number} common"] for number in range(1000)]
+    found = counts.count([batch(documents)], Counting(hold_out=0.1))
+    everything = counts.count([batch(documents)], Counting())
+    assert found.words + found.held_out == everything.words
+    assert found.documents + found.held_out_documents == 1000
+    assert found.held_out["common"] == found.held_out_documents
+    assert 60 < found.held_out_documents < 140
+
+
+def test_whether_a_document_is_held_out_depends_on_its_id_and_the_seed_alone() -> None:
+    ids = [f"pmc:PMC{number}.1" for number in range(1000)]
+    held = {id_ for id_ in ids if Counting(hold_out=0.1).held_out(id_)}
+    assert held <= {id_ for id_ in ids if Counting(hold_out=0.2).held_out(id_)}
+    assert held != {id_ for id_ in ids if Counting(hold_out=0.1, seed=1).held_out(id_)}
+    assert held == {id_ for id_ in ids if Counting("white-space", hold_out=0.1).held_out(id_)}
+    assert not any(Counting().held_out(id_) for id_ in ids)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1, 1.5, float("nan")])
+def test_a_share_that_is_none(share: float) -> None:
+    with pytest.raises(ValueError, match="hold_out"):
+        Counting(hold_out=share)
+
+
+def test_a_kind_that_is_none() -> None:
+    with pytest.raises(ValueError, match="bert, white-space"):
+        Counting("bytes")
+
+
+# Files of counts
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(word_counts, word_counts), max_size=4))
+def test_counts_written_and_merged_are_their_sum(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[tuple[Counter[str], Counter[str]]]
+) -> None:
+    folder = tmp_path_factory.mktemp("counts")
+    paths = [f"{folder}/{number}.arrow" for number in range(len(parts))]
+    for path, (words, held_out) in zip(paths, parts, strict=True):
+        counts.write(FILES, path, Counted(words, held_out, 1, 1))
+    merged = [counts.merge(FILES, paths, bucket) for bucket in range(counts.BUCKETS)]
+    for column, which in (("count", 0), ("held_out", 1)):
+        lines = list(counts.merge_lines([counts.lines(table, column) for table in merged]))
+        assert lines == list(counts.as_lines(sum((part[which] for part in parts), Counter())))
+
+
+def test_many_rows_are_added_up_while_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts, "_WAITING_ROWS", 10)
+    random.seed(3)
+    parts = [Counter({f"w{random.randrange(40)}": 1 for _ in range(25)}) for _ in range(8)]
+    paths = [str(tmp_path / f"{number}.arrow") for number in range(8)]
+    for path, part in zip(paths, parts, strict=True):
+        counts.write(FILES, path, Counted(part, Counter(), 1, 0))
+    merged = [counts.merge(FILES, paths, bucket) for bucket in range(counts.BUCKETS)]
+    lines = list(counts.merge_lines([counts.lines(table, "count") for table in merged]))
+    assert lines == list(counts.as_lines(sum(parts, Counter())))
+
+
+def test_the_order_of_counting_makes_no_difference_to_a_file(tmp_path: Path) -> None:
+    for name, order in (("a", ["x", "y", "z"]), ("b", ["z", "x", "y"])):
+        counts.write(FILES, str(tmp_path / name), Counted(Counter(order), Counter(order[:1]), 1, 1))
+    a, b = (pa.ipc.open_file(str(tmp_path / name)).read_all() for name in "ab")
+    assert a.select(["word", "count"]).equals(b.select(["word", "count"]))
+
+
+# Lines
+
+
+def test_lines_are_sorted_by_count_and_then_by_word() -> None:
+    found = Counter({"b": 2, "a": 2, "é": 2, "z": 9, "\U0001f600": 2, "\ufb01": 2, "c": 1})
+    expected = ["z\t9", "a\t2", "b\t2", "é\t2", "\ufb01\t2", "\U0001f600\t2", "c\t1"]
+    assert [line.decode().rstrip("\n") for line in counts.as_lines(found)] == expected
+    assert list(counts.as_lines(found, min_count=2)) == list(counts.as_lines(found))[:-1]
+
+
+@given(word_counts)
+def test_lines_are_read_back(found: Counter[str]) -> None:
+    assert counts.read(io.BytesIO(b"".join(counts.as_lines(found)))) == found
+
+
+def test_reading_stops_at_rare_words_and_takes_none_of_those_as_rare_as_one_left_out() -> None:
+    data = b"a\t5\nb\t3\nc\t3\nd\t1\n"
+    assert counts.read(io.BytesIO(data), min_count=3) == {"a": 5, "b": 3, "c": 3}
+    assert counts.read(io.BytesIO(data), max_words=3) == {"a": 5, "b": 3, "c": 3}
+    assert counts.read(io.BytesIO(data), max_words=2) == {"a": 5}
+    assert counts.read(io.BytesIO(data), max_words=4) == {"a": 5, "b": 3, "c": 3, "d": 1}
+
+
+@pytest.mark.parametrize("data", [b"a 5\n", b"a\tx\n", b"\t5\n", b"a\t1\nb\t2\n", b"a\t-1\n", b"a\t\n"])
+def test_what_is_no_file_of_counts_is_said(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"line [12] is not a word, a tab and a count"):
+        counts.read(io.BytesIO(data))
+
+
+def test_of_shard_reads_a_finished_directory(reference: Path) -> None:
+    listed = shards.manifest(FILES, str(reference))["outputs"]
+    found: Counter[str] = Counter()
+    for shard in listed:
+        found += counts.of_shard(FILES, str(reference), shard, Counting()).words
+    words = Words()
+    expected: Counter[str] = Counter()
+    for read in shards.read(FILES, str(reference)):
+        for sentences in read["sentences"].to_pylist():
+            for sentence in sentences:
+                expected.update(words(sentence))
+    assert found == expected

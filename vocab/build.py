@@ -1,0 +1,146 @@
+"""From counted words to a vocabulary: the alphabet, the training, and the mending of what was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from tokenizers import Tokenizer
+
+from . import alphabet, counts, hugging_face, training, wordpiece
+from .alphabet import Alphabet
+from .recipes import Recipe
+from .words import Words
+
+_NOT_PIECES = 2
+"""SentencePiece's ``<pad>`` and ``<unk>``, before all pieces."""
+_ASIDE = 3
+"""What a SentencePiece model has more than it gives WordPieces: those two and the sign for a blank."""
+
+
+class Vocabulary(NamedTuple):
+    """What was built.
+
+    Attributes:
+        tokenizer: with the pieces by id.
+        model: what SentencePiece trained, if it did.
+        alphabet: the characters that have a piece whatever was learned; None where none is looked after.
+        distinct: words trained on, in their casing, and ``tokens`` how often they occur together.
+    """
+
+    tokenizer: Tokenizer
+    model: bytes | None
+    alphabet: Alphabet | None
+    distinct: int
+    tokens: int
+
+
+def build(recipe: Recipe, words: Mapping[str, int]) -> Vocabulary:
+    """Build a vocabulary.
+
+    Nothing is drawn at random: the same words and recipe give the same bytes.
+
+    Args:
+        words: as they were counted for ``recipe.kind``, how often each occurs.
+
+    Raises:
+        ValueError: the size has no room for the alphabet, or the words do not give so many pieces.
+    """
+    split = recipe.words()
+    to_train = _short(counts.recased(words, split))
+    letters = None
+    if not recipe.as_published:
+        letters = alphabet.of(to_train, recipe.coverage, split)
+        known = set(letters.characters)
+        to_train = {word: number for word, number in to_train.items() if known.issuperset(word)}
+    if not to_train:
+        raise ValueError("there is no word to train on")
+    make = _sentencepiece if recipe.sentencepiece else _wordpiece
+    tokenizer, model = make(recipe, to_train, letters)
+    return Vocabulary(tokenizer, model, letters, len(to_train), sum(to_train.values()))
+
+
+def as_learned(tokenizer: Tokenizer, model: bytes | None, reserved: int) -> list[str]:
+    """A WordPiece vocabulary's pieces as they were learned: the reserved ones, the alphabet, then the others.
+
+    Args:
+        model: what SentencePiece trained; without it the order of ids is that of learning.
+        reserved: how many are no pieces of words; they have the first ids.
+    """
+    ids = tokenizer.get_vocab()
+    by_id = sorted(ids, key=ids.__getitem__)
+    if model is None:
+        return by_id
+    names = (name for name, _ in training.pieces(model)[_NOT_PIECES:])
+    rank = {piece: number for number, piece in enumerate(wordpiece.from_sentencepiece(names))}
+    pieces = by_id[reserved:]
+    pieces.sort(key=lambda piece: (len(piece.removeprefix(wordpiece.CONTINUES)) > 1, rank.get(piece, 0)))
+    return by_id[:reserved] + pieces
+
+
+def _short(words: Mapping[str, int]) -> dict[str, int]:
+    """Without the words that are [UNK] for their length, whatever is learned of them."""
+    return {word: number for word, number in words.items() if len(word) <= wordpiece.LONGEST_WORD}
+
+
+def _sentencepiece(
+    recipe: Recipe, words: Mapping[str, int], letters: Alphabet | None
+) -> tuple[Tokenizer, bytes]:
+    """A unigram model as SentencePiece trains it."""
+    controls = recipe.reserved[_NOT_PIECES:]
+    characters: Collection[str] = letters.characters if letters else ()
+    coverage = 1.0 if letters else recipe.coverage
+    try:
+        model = training.sentencepiece(words, "unigram", recipe.size, characters, controls, coverage)
+    except training.TooSmall as few:
+        raise wordpiece.TooFewPieces(recipe.size, few.largest) from few
+    tokenizer = hugging_face.unigram(training.pieces(model), recipe.casing, recipe.dummies)
+    return tokenizer, model
+
+
+def _wordpiece(
+    recipe: Recipe, words: Mapping[str, int], letters: Alphabet | None
+) -> tuple[Tokenizer, bytes | None]:
+    """WordPieces, learned as the recipe says."""
+    bert = Words(recipe.casing)
+    characters: tuple[str, ...] = letters.characters if letters else ()
+    forms = list(alphabet.forms(letters, bert)) if letters else []
+    ask = recipe.size + len(characters) if letters else recipe.size - len(recipe.reserved) + _ASIDE
+    while True:
+        found = _learn(recipe.algorithm, words, ask, characters, 1.0 if letters else recipe.coverage)
+        try:
+            whole = bert if letters else None
+            by_id = wordpiece.assemble(recipe.size, recipe.reserved, forms, found.pieces, whole)
+            break
+        except wordpiece.TooFewPieces as few:
+            if found.all_there_are:
+                raise
+            ask += recipe.size - few.largest
+    if recipe.by_collation:
+        by_id = wordpiece.by_collation(by_id, len(recipe.reserved))
+    return hugging_face.wordpiece(by_id, recipe.casing, recipe.dummies), found.model
+
+
+class _Learned(NamedTuple):
+    """Pieces of WordPiece, the best first, and whether the words give no more."""
+
+    pieces: list[str]
+    model: bytes | None
+    all_there_are: bool
+
+
+def _learn(
+    algorithm: str, words: Mapping[str, int], size: int, characters: Collection[str], coverage: float
+) -> _Learned:
+    """Learn so many pieces, or as many as there are."""
+    if algorithm == "wordpiece":
+        pieces = training.wordpiece(words, size, characters or alphabet.characters(words).keys())
+        return _Learned(pieces, None, len(pieces) < size)
+    all_there_are = False
+    try:
+        model = training.sentencepiece(words, algorithm, size, characters, coverage=coverage)
+    except training.TooSmall as few:
+        all_there_are = True
+        model = training.sentencepiece(words, algorithm, few.largest, characters, coverage=coverage)
+    names = [name for name, _ in training.pieces(model)[_NOT_PIECES:]]
+    return _Learned(list(wordpiece.from_sentencepiece(names)), model, all_there_are)

@@ -1,0 +1,136 @@
+"""A vocabulary's directory: its files, each whole or not there, and the manifest last.
+
+No manifest, not finished.  Everything in it but the part called ``run`` is the same for the same words and
+recipe, as are all other files.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import sentencepiece
+import tokenizers
+
+from bioshards import __version__
+from bioshards.corpus.files import Checked, LocalFiles
+from bioshards.corpus.workspace import Workspace
+
+from . import counts, hugging_face, report_page
+from .build import Vocabulary
+from .counts import Counting
+from .inputs import Input, Text
+from .recipes import Recipe
+
+FORMAT: Final = 1
+"""Raised whenever the same words and recipe give other files than before."""
+
+
+def config(
+    recipe: Recipe, counting: Counting, min_count: int | None, inputs: Sequence[Input]
+) -> dict[str, Any]:
+    """What must be the same for a directory to be gone on with."""
+    return {
+        "pipeline": "vocab",
+        "format": FORMAT,
+        "recipe": recipe.as_dict(),
+        "counting": counting.as_dict(),
+        "min_count": min_count,
+        "inputs": [{"pipeline": given.pipeline, "digest": given.digest} for given in inputs],
+        "tools": {"sentencepiece": sentencepiece.__version__, "tokenizers": tokenizers.__version__},
+    }
+
+
+def finished(files: LocalFiles, work: Workspace) -> bool:
+    """Is the manifest there, and every file that it lists, of its size?"""
+    if not files.exists(work.manifest):
+        return False
+    sizes = {found.path: found.size for found in files.walk(work.output)}
+    outputs = files.read_json(work.manifest)["outputs"]
+    return all(sizes.get(f"{work.output}/{output['file']}") == output["bytes"] for output in outputs)
+
+
+def publish(
+    files: LocalFiles,
+    work: Workspace,
+    vocabulary: Vocabulary,
+    recipe: Recipe,
+    text: Text,
+    report: Mapping[str, Any],
+    config: Mapping[str, Any],
+    run: Mapping[str, Any],
+) -> None:
+    """Write everything, the manifest last."""
+    settings = hugging_face.config(recipe.casing, recipe.sentencepiece)
+    contents: dict[str, Iterable[bytes]] = {
+        name: [data] for name, data in hugging_face.files(vocabulary.tokenizer, settings).items()
+    }
+    if vocabulary.model:
+        contents["spiece.model"] = [vocabulary.model]
+    contents["words.tsv"] = counts.as_lines(text.words)
+    if text.held_out:
+        contents["held-out.tsv"] = counts.as_lines(text.held_out)
+    contents.update(_report(report))
+    manifest: dict[str, Any] = {
+        "pipeline": "vocab",
+        "config": config,
+        "outputs": [_write(files, work.output, name, data) for name, data in contents.items()],
+        "counts": totals(vocabulary, text),
+    }
+    files.write_json(work.manifest, {**manifest, "run": {**run, "finished": now()}})
+
+
+def totals(vocabulary: Vocabulary, text: Text) -> dict[str, Any]:
+    """What the vocabulary was made of, in numbers."""
+    letters = vocabulary.alphabet
+    return {
+        "pieces": vocabulary.tokenizer.get_vocab_size(),
+        "words": text.words.total(),
+        "distinct_words": len(text.words),
+        "min_count": text.min_count,
+        "held_out_words": text.held_out.total(),
+        "trained_words": vocabulary.tokens,
+        "distinct_trained_words": vocabulary.distinct,
+        "alphabet": len(letters.characters) if letters else None,
+        "alphabet_rarest": letters.rarest if letters else None,
+        "alphabet_coverage": round(letters.coverage, 7) if letters else None,
+    }
+
+
+def rewrite_report(files: LocalFiles, work: Workspace, report: Mapping[str, Any]) -> None:
+    """Put another report in the place of the one that is there."""
+    manifest = files.read_json(work.manifest)
+    files.remove(work.manifest)
+    new = {name: _write(files, work.output, name, data) for name, data in _report(report).items()}
+    manifest["outputs"] = [new.get(output["file"], output) for output in manifest["outputs"]]
+    files.write_json(work.manifest, manifest)
+
+
+def run_of(command: Sequence[str], inputs: Sequence[Input]) -> dict[str, Any]:
+    """What is true of this run only."""
+    return {
+        "bioshards": __version__,
+        "command": ["python", "-m", "bioshards.vocab", *command],
+        "inputs": [given.folder for given in inputs],
+        "started": now(),
+    }
+
+
+def now() -> str:
+    """The time, in UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _report(report: Mapping[str, Any]) -> dict[str, Iterable[bytes]]:
+    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+    return {"report.json": [text.encode()], "report.html": [report_page.page(dict(report)).encode()]}
+
+
+def _write(files: LocalFiles, folder: str, name: str, data: Iterable[bytes]) -> dict[str, Any]:
+    with files.write(f"{folder}/{name}") as file:
+        checked = Checked(file)
+        for part in data:
+            checked.write(part)
+    return {"file": name, "bytes": checked.size, "sha256": checked.sha256}
