@@ -33,6 +33,12 @@ def batch(documents: list[list[str]], first: int = 0) -> pa.RecordBatch:
     )
 
 
+def one_by_one(documents: list[list[str]], words: Words) -> Counter[str]:
+    """The oracle: every sentence of every document by itself."""
+    sentences = (sentence for document in documents for sentence in document)
+    return Counter(word for sentence in sentences for word in words(normalize("NFC", sentence)))
+
+
 def test_words_are_counted_as_written() -> None:
     found = counts.count([batch([["IL-6 binds IL-6.", "Il-6"], ["β-Cells, 中文"]])], Counting())
     expected = {
