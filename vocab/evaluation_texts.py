@@ -1,7 +1,7 @@
 """Inputs of the evaluation sets, from the files their authors distribute, for one number: their mean length.
 
-PubMedBERT's table 8 compares vocabularies by it, as what does not fit into a model's 512 pieces is cut off, and what
-is shorter is faster.  Only texts are read here, no labels; the scores are evaluate/'s.
+PubMedBERT's table 8 compares vocabularies by it, as what does not fit into a model's 512 pieces is cut off,
+and what is shorter is faster.  Only texts are read here, no labels; the scores are evaluate/'s.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSet:
-    """A set: its files (patterns under the benchmarks' folder), how to read one, and what its authors' paper says."""
+    """A set: its files (patterns under the benchmarks' folder), how to read one, and what an input is."""
 
     name: str
     files: tuple[str, ...]
@@ -63,13 +63,15 @@ def tagged(data: bytes, ends_at: str = "") -> Iterator[Input]:
 
 
 def tagged_abstracts(data: bytes) -> Iterator[Input]:
-    """Token-per-line files whose blank lines end abstracts: a sentence ends at each full stop, as in BLURB."""
+    """Token-per-line files without a line between sentences: each full stop ends one, as in BLURB."""
     return tagged(data, ends_at=".")
 
 
 def table(data: bytes) -> Iterator[Input]:
     """Tab-separated lines with a header: ``sentence``, or ``sentence1`` and ``sentence2``."""
-    rows = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter="\t", quoting=csv.QUOTE_NONE)
+    rows = csv.reader(
+        io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter="\t", quoting=csv.QUOTE_NONE
+    )
     header = next(rows)
     columns = [header.index(name) for name in header if name.rstrip("12") == "sentence"]
     if not columns:
@@ -133,9 +135,15 @@ def _span(offsets: str) -> tuple[int, int]:
 
 _MTL: Final = "mtl-bioinformatics-2016"
 SETS: Final = (
-    EvaluationSet("BC5-chem", (f"{_MTL}/BC5CDR-chem-IOB/*.tsv",), tagged, Published(35.9, 28.0), "a sentence"),
-    EvaluationSet("BC5-disease", (f"{_MTL}/BC5CDR-disease-IOB/*.tsv",), tagged, Published(35.9, 28.0), "a sentence"),
-    EvaluationSet("NCBI-disease", (f"{_MTL}/NCBI-disease-IOB/*.tsv",), tagged, Published(34.2, 27.4), "a sentence"),
+    EvaluationSet(
+        "BC5-chem", (f"{_MTL}/BC5CDR-chem-IOB/*.tsv",), tagged, Published(35.9, 28.0), "a sentence"
+    ),
+    EvaluationSet(
+        "BC5-disease", (f"{_MTL}/BC5CDR-disease-IOB/*.tsv",), tagged, Published(35.9, 28.0), "a sentence"
+    ),
+    EvaluationSet(
+        "NCBI-disease", (f"{_MTL}/NCBI-disease-IOB/*.tsv",), tagged, Published(34.2, 27.4), "a sentence"
+    ),
     EvaluationSet("BC2GM", (f"{_MTL}/BC2GM-IOB/*.tsv",), tagged, Published(38.5, 30.5), "a sentence"),
     EvaluationSet("JNLPBA", (f"{_MTL}/JNLPBA/*.tsv",), tagged, Published(33.7, 26.0), "a sentence"),
     EvaluationSet(
@@ -159,7 +167,9 @@ SETS: Final = (
         None,
         "a sentence with BC6ENTC, BC6ENTG and BC6OTHER for every mention",
     ),
-    EvaluationSet("DDI", ("ddi2013/DDICorpus-2013.zip",), ddi, Published(106.0, 75.9), "a sentence with @DRUG$ twice"),
+    EvaluationSet(
+        "DDI", ("ddi2013/DDICorpus-2013.zip",), ddi, Published(106.0, 75.9), "a sentence with @DRUG$ twice"
+    ),
     EvaluationSet(
         "GAD",
         ("bio_electra/gad/train.tsv", "bio_electra/gad/test.tsv"),
@@ -170,10 +180,18 @@ SETS: Final = (
     EvaluationSet("BIOSSES", ("biosses/biosses.tsv",), table, Published(80.7, 61.6), "two sentences"),
     EvaluationSet("HoC", ("hallmarks-of-cancer/text/*.txt",), lines, Published(40.6, 31.0), "a sentence"),
     EvaluationSet(
-        "PubMedQA", ("pubmedqa/data/ori_pqal.json",), pubmedqa, Published(343.1, 293.0), "question and abstract"
+        "PubMedQA",
+        ("pubmedqa/data/ori_pqal.json",),
+        pubmedqa,
+        Published(343.1, 293.0),
+        "question and abstract",
     ),
     EvaluationSet(
-        "BioASQ", ("electramed/QA/BioASQ/7B*_golden.json",), bioasq, Published(702.4, 541.4), "question and snippets"
+        "BioASQ",
+        ("electramed/QA/BioASQ/7B*_golden.json",),
+        bioasq,
+        Published(702.4, 541.4),
+        "question and snippets",
     ),
 )
 """The 13 sets of BLURB, and Bio-ELECTRA's ChemProt."""
@@ -192,7 +210,9 @@ def find(folder: str, sets: Iterable[EvaluationSet] = SETS) -> Iterator[Found]:
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"There is no folder {folder} with benchmarks.")
     for one in sets:
-        by_pattern = {pattern: sorted(glob.glob(os.path.join(glob.escape(folder), pattern))) for pattern in one.files}
+        by_pattern = {
+            pattern: sorted(glob.glob(os.path.join(glob.escape(folder), pattern))) for pattern in one.files
+        }
         paths = [path for paths in by_pattern.values() for path in paths]
         inputs = [found for path in paths for found in _read(one, path)]
         names = tuple(os.path.relpath(path, folder) for path in paths)
@@ -214,5 +234,6 @@ def _read(one: EvaluationSet, path: str) -> list[Input]:
 
 def _unreadable(one: EvaluationSet, path: str, why: Any) -> ValueError:
     return ValueError(
-        f"{path} cannot be read as a file of {one.name}: {why}. Put the authors' file there, or take this one away."
+        f"{path} cannot be read as a file of {one.name}: {why}. "
+        "Put the authors' file there, or take this one away."
     )

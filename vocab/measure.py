@@ -35,7 +35,7 @@ def on_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
     """How a vocabulary cuts words.
 
     Args:
-        words: each distinct word, as BERT's pre-tokenisation gives it before any change of case, with its count.
+        words: each distinct word, of BERT's pre-tokenisation and before any change of case, with its count.
 
     Returns:
         ``fertility``: pieces a word ([UNK] is one piece); ``whole``: share of words that are one piece;
@@ -75,9 +75,9 @@ def dead_pieces(pieces: Pieces) -> dict[str, Any] | None:
     """The pieces that no text can yield; none is looked for in models other than WordPiece.
 
     Returns:
-        ``all``; ``several_characters``: of more than one, without the ##; ``with_punctuation``: those of more than
-        one character as written (## counts) with a punctuation mark, which is what SentencePiece leaves when
-        it was trained on text whose punctuation was not split off; ``why``: counts; ``examples``.
+        ``all``; ``several_characters``: of more than one, without the ##; ``with_punctuation``: those of more
+        than one character as written (## counts) with a punctuation mark, which is what SentencePiece leaves
+        when it was trained on text whose punctuation was not split off; ``why``: counts; ``examples``.
     """
     if pieces.model != "WordPiece":
         return None
@@ -135,7 +135,8 @@ def _covered(pieces: Pieces, character: str) -> bool:
         return pieces.unknown not in pieces.tokenizer.encode(character, add_special_tokens=False).ids
     normal = pieces.normal(character).strip()
     return all(
-        one in pieces.ids and (pieces.prefix + one in pieces.ids or _stands_alone(pieces, one)) for one in normal
+        one in pieces.ids and (pieces.prefix + one in pieces.ids or _stands_alone(pieces, one))
+        for one in normal
     )
 
 
@@ -186,7 +187,9 @@ def curve(ranked: Sequence[str], tokenizer: Tokenizer, words: Mapping[str, int])
     """
     whole = Pieces(tokenizer)
     if whole.model != "WordPiece" or whole.unknown < 0:
-        raise ValueError(f"A curve needs a WordPiece vocabulary with an unknown token, and this is {whole.model}.")
+        raise ValueError(
+            f"A curve needs a WordPiece vocabulary with an unknown token, and this is {whole.model}."
+        )
     unknown = str(tokenizer.id_to_token(whole.unknown))
     basis = _basis(ranked, whole)
     points = []

@@ -53,7 +53,9 @@ def load(path: str) -> Tokenizer:
         try:
             return Tokenizer.from_str(text)
         except Exception as error:  # the library raises a bare Exception
-            raise ValueError(f"{file} is no tokenizer.json that the tokenizers library reads: {error}") from None
+            raise ValueError(
+                f"{file} is no tokenizer.json that the tokenizers library reads: {error}"
+            ) from None
     return _word_piece(file, text)
 
 
@@ -61,11 +63,15 @@ def _file(path: str) -> str:
     if not os.path.isdir(path):
         if os.path.exists(path):
             return path
-        raise FileNotFoundError(f"There is no vocabulary at {path}. Give a tokenizer.json, a vocab.txt or their folder.")
+        raise FileNotFoundError(
+            f"There is no vocabulary at {path}. Give a tokenizer.json, a vocab.txt or their folder."
+        )
     for name in ("tokenizer.json", "vocab.txt"):
         if os.path.exists(os.path.join(path, name)):
             return os.path.join(path, name)
-    raise FileNotFoundError(f"The folder {path} has neither tokenizer.json nor vocab.txt: it is no vocabulary.")
+    raise FileNotFoundError(
+        f"The folder {path} has neither tokenizer.json nor vocab.txt: it is no vocabulary."
+    )
 
 
 def casing(pieces: list[str]) -> Casing:
@@ -86,13 +92,15 @@ def _word_piece(file: str, text: str) -> Tokenizer:
     ids = {line: number for number, line in enumerate(lines) if line}
     if UNKNOWN not in ids:
         raise ValueError(
-            f"{file} is no WordPiece vocabulary: it has no line {UNKNOWN}. Give a vocab.txt with one piece a line."
+            f"{file} is no WordPiece vocabulary: it has no line {UNKNOWN}. "
+            "Give a vocab.txt with one piece a line."
         )
     blank = lines.count("")
-    if blank or len(ids) + blank < len(lines):
+    repeated = len(lines) - blank - len(ids)
+    if blank or repeated:
         warnings.warn(
-            f"{file}: {blank} blank lines and {len(lines) - blank - len(ids)} repeated pieces of {len(lines)} "
-            "lines; a repeated piece has the id of its last line, as in BERT's own code",
+            f"{file}: of {len(lines)} lines {blank} are blank and {repeated} repeat a piece; a "
+            "repeated piece has the id of its last line, as in BERT's own code",
             stacklevel=3,
         )
     tokenizer = Tokenizer(WordPiece(ids, unk_token=UNKNOWN, max_input_chars_per_word=MAX_CHARACTERS))

@@ -1,6 +1,6 @@
 """What a tokenizer is made of, read off the tokenizers library's object: its pieces, model and casing.
 
-The library says little of a tokenizer but through its JSON; whoever measures vocabularies reads it here, once.
+The library says little of a tokenizer but through its JSON; it is read here, once.
 """
 
 from __future__ import annotations

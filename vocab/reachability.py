@@ -9,9 +9,9 @@ piece is called reachable wrongly.  The other way, the search leaves nothing out
 * Cutting is greedy from the left.  If a word has the piece, so has the word that ends where the piece ends:
   the pieces before it are the same, as each is still there and nothing longer has come to be.
 * So a word-initial piece is reachable if it is a word that the library leaves whole.
-* ``##x`` is, if ``x`` can stand within a word and any piece can begin one.  Take such a beginning; if it is taken
-  longer given that ``x`` follows (``fl`` before ``##lol``), take that longer piece instead, and so on.  It ends,
-  as there are only so many pieces, at one of which ``x`` can stand right behind.
+* ``##x`` is, if ``x`` can stand within a word and any piece can begin one.  Take such a beginning; if a
+  longer one is taken where ``x`` follows (``fl`` where ``##lol`` follows ``f``), take that one, and so on.
+  It ends, as there are only so many pieces, at one right behind which ``##x`` is taken.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from typing import NamedTuple
 from .others import MAX_CHARACTERS
 from .pieces import Pieces
 
+
 class Unreachable(NamedTuple):
-    """A piece that no text yields, and why: "normalisation", "splitting" or "other" (too long, an added token in it)."""
+    """A piece that no text yields, and why: "normalisation", "splitting" or "other" (it is too long, say)."""
 
     piece: str
     why: str
@@ -78,7 +79,11 @@ class _Search:
     def _words(self, text: str) -> list[str]:
         normal = self._pieces.normal(text)
         pre_tokenizer = self._pieces.tokenizer.pre_tokenizer
-        return [normal] if pre_tokenizer is None else [word for word, _ in pre_tokenizer.pre_tokenize_str(normal)]
+        return (
+            [normal]
+            if pre_tokenizer is None
+            else [word for word, _ in pre_tokenizer.pre_tokenize_str(normal)]
+        )
 
     def _joins(self, text: str) -> bool:
         """Can the text stand within a word, as it is?"""
