@@ -13,7 +13,8 @@ from typing import Final
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --text: #1b1f24; --soft: #59636e; --back: #fff; --box: #eef2f7;
-  --line: #d4dae1; --ours: #0b5cad; --c1: #b4540a; --c2: #23764a; --c3: #8a3b8f; --c4: #7a6500; --c5: #a3293d; }
+  --line: #d4dae1; --ours: #0b5cad; --c1: #b4540a; --c2: #23764a; --c3: #8a3b8f;
+  --c4: #7a6500; --c5: #a3293d; }
 @media (prefers-color-scheme: dark) {
   :root { --text: #e4e8ed; --soft: #9aa5b1; --back: #14171b; --box: #242a32; --line: #39424d;
     --ours: #7db4ff; --c1: #f0a15c; --c2: #6fcf97; --c3: #d79be0; --c4: #d9c35a; --c5: #f08a9b; } }
@@ -25,7 +26,8 @@ p, figcaption { max-width: 46rem; }
 .note, figcaption { color: var(--soft); font-size: .875rem; }
 .scroll { overflow-x: auto; margin: .75rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
-th, td { padding: .3rem .75rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line); }
+th, td { padding: .3rem .75rem; text-align: right; vertical-align: top;
+  border-bottom: 1px solid var(--line); }
 thead th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
 th:first-child, td.text, th.text { text-align: left; }
 tbody th { font-weight: 400; }
