@@ -1,0 +1,111 @@
+"""Vocabularies of others, as they are published: what a report sets beside ours.
+
+SciBERT's, PubMedBERT's and Bio-ELECTRA's are lists of pieces, one a line, whose line number is the piece's id
+(BERT's vocab.txt); newer ones are a tokenizer.json.  A list does not say whether its text was in lower case,
+so that is read off the pieces.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from typing import Final
+
+from tokenizers import AddedToken, Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import BertPreTokenizer
+
+from .words import Casing
+
+UNKNOWN: Final = "[UNK]"
+SPECIAL: Final = re.compile(r"\[(?:PAD|UNK|CLS|SEP|MASK|unused[0-9]+)\]|<(?:pad|unk|s|/s|mask)>")
+"""Tokens that no text yields: BERT's, those it keeps in reserve, and SentencePiece's."""
+MAX_CHARACTERS: Final = 100
+"""Longer words are [UNK]: the default of the tokenizers library and of transformers."""
+
+_CAPITALS: Final = 1 / 50
+"""A larger share of pieces with a capital makes a vocabulary cased."""
+
+
+def load(path: str) -> Tokenizer:
+    """The tokenizer that a published vocabulary makes.
+
+    Args:
+        path: a tokenizer.json, a WordPiece vocab.txt of any name, or a folder with one of the two.
+
+    Raises:
+        FileNotFoundError: there is nothing at ``path``, or a folder with neither file.
+        ValueError: the file is neither, or not UTF-8.
+
+    Warns:
+        UserWarning: a list has blank lines or a piece twice; it is used without them.
+    """
+    file = _file(path)
+    try:
+        with open(file, encoding="utf-8-sig", newline="") as opened:
+            text = opened.read()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{file} is no vocabulary: byte {error.start} is not UTF-8. Give a tokenizer.json or a vocab.txt."
+        ) from None
+    if text.lstrip().startswith("{") and not file.endswith(".txt"):
+        try:
+            return Tokenizer.from_str(text)
+        except Exception as error:  # the library raises a bare Exception
+            raise ValueError(
+                f"{file} is no tokenizer.json that the tokenizers library reads: {error}"
+            ) from None
+    return _word_piece(file, text)
+
+
+def _file(path: str) -> str:
+    if not os.path.isdir(path):
+        if os.path.exists(path):
+            return path
+        raise FileNotFoundError(
+            f"There is no vocabulary at {path}. Give a tokenizer.json, a vocab.txt or their folder."
+        )
+    for name in ("tokenizer.json", "vocab.txt"):
+        if os.path.exists(os.path.join(path, name)):
+            return os.path.join(path, name)
+    raise FileNotFoundError(
+        f"The folder {path} has neither tokenizer.json nor vocab.txt: it is no vocabulary."
+    )
+
+
+def casing(pieces: list[str]) -> Casing:
+    """The casing that pieces show: as written, or BERT's uncased (lower case, no accents).
+
+    One capital proves nothing: SciBERT's uncased vocabulary has 175 pieces with one, 0.6 % of all, left over
+    from its alphabet.  Cased ones have capitals in a fifth of their pieces and more.
+    """
+    written = sum(piece != piece.lower() for piece in pieces if not (piece[:1] == "[" and piece[-1:] == "]"))
+    return Casing() if written > _CAPITALS * len(pieces) else Casing(lower_case=True, strip_accents=True)
+
+
+def _word_piece(file: str, text: str) -> Tokenizer:
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    # A piece's id is its line, so a line that is not used leaves a hole and moves no other piece.
+    ids = {line: number for number, line in enumerate(lines) if line}
+    if UNKNOWN not in ids:
+        raise ValueError(
+            f"{file} is no WordPiece vocabulary: it has no line {UNKNOWN}. "
+            "Give a vocab.txt with one piece a line."
+        )
+    blank = lines.count("")
+    repeated = len(lines) - blank - len(ids)
+    if blank or repeated:
+        warnings.warn(
+            f"{file}: of {len(lines)} lines {blank} are blank and {repeated} repeat a piece; a "
+            "repeated piece has the id of its last line, as in BERT's own code",
+            stacklevel=3,
+        )
+    tokenizer = Tokenizer(WordPiece(ids, unk_token=UNKNOWN, max_input_chars_per_word=MAX_CHARACTERS))
+    tokenizer.normalizer = casing(list(ids)).normalizer()
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    specials = [piece for piece in ids if SPECIAL.fullmatch(piece) and "unused" not in piece]
+    tokenizer.add_special_tokens([AddedToken(piece, special=True, normalized=False) for piece in specials])
+    return tokenizer

@@ -1,0 +1,159 @@
+"""The report on a vocabulary as plain data: what report.json holds and report_page.py shows.
+
+Nothing in it depends on time, machine or order of hashing: the same vocabulary and words give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tokenizers import Tokenizer
+
+from . import evaluation_texts, measure
+from .pieces import Pieces
+
+PROBES: Final = (
+    "diabetes",
+    "leukemia",
+    "lithium",
+    "insulin",
+    "DNA",
+    "promoter",
+    "hypertension",
+    "nephropathy",
+    "lymphoma",
+    "lidocaine",
+    "oropharyngeal",
+    "cardiomyocyte",
+    "chloramphenicol",
+    "RecA",
+    "acetyltransferase",
+    "clonidine",
+    "naloxone",
+)
+"""Words that general vocabularies break up.  SOURCES: Gu et al. 2020 (arXiv 2007.15779), table 1."""
+
+
+def report(
+    tokenizer: Tokenizer,
+    words: Mapping[str, int],
+    held_out: Mapping[str, int] | None,
+    ranked: Sequence[str] | None,
+    others: Mapping[str, Tokenizer],
+    benchmarks: str | None,
+    about: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Everything measured of a vocabulary, beside other vocabularies.
+
+    Args:
+        words: the words of the training with their counts, as BERT's pre-tokenisation gives them, before any
+            change of case.
+        held_out: the same of documents that were held out; where it has words, they are what is measured on.
+        ranked: a WordPiece vocabulary in the order of learning, for the curve; None leaves the curve out.
+        others: vocabularies to set beside it, by name (others.load).
+        benchmarks: a folder of evaluation sets (evaluation_texts.py); None leaves their lengths out.
+        about: plain data on the vocabulary and its corpus, to show at the top; ``name`` is used as its name.
+
+    Raises:
+        ValueError: another vocabulary has the same name, or a benchmark's file is not what it should be.
+        FileNotFoundError: there is no folder ``benchmarks``.
+    """
+    name = str(about.get("name", "this vocabulary"))
+    if name in others:
+        raise ValueError(f"Two vocabularies are named {name!r}. Give the other one another name.")
+    measured = held_out or words
+    views = {name: Pieces(tokenizer)} | {other: Pieces(theirs) for other, theirs in others.items()}
+    vocabularies = [_vocabulary(label, pieces, measured) for label, pieces in views.items()]
+    return {
+        "name": name,
+        "about": dict(about),
+        "words": _words(words, held_out),
+        "vocabularies": vocabularies,
+        "curve": None if ranked is None else _curve(measure.curve(ranked, tokenizer, measured), vocabularies),
+        "probes": [
+            {"word": word, "pieces": [pieces.tokens(word) for pieces in views.values()]} for word in PROBES
+        ],
+        "evaluation": None if benchmarks is None else _evaluation(benchmarks, list(views.values())),
+        "overlap": [
+            {"name": other} | measure.overlap(views[name], pieces)
+            for other, pieces in views.items()
+            if other != name
+        ],
+    }
+
+
+def _words(words: Mapping[str, int], held_out: Mapping[str, int] | None) -> dict[str, Any]:
+    measured = held_out or words
+    total = sum(measured.values())
+    new = sum(count for word, count in measured.items() if word not in words)
+    return {
+        "held_out": bool(held_out),
+        "occurrences": total,
+        "distinct": len(measured),
+        "not_in_training": measure.share(new, total),
+    }
+
+
+def _vocabulary(name: str, pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
+    casing = pieces.casing()
+    return {
+        "name": name,
+        "model": pieces.model,
+        "lower_case": casing.lower_case,
+        "strip_accents": casing.strip_accents,
+        "size": pieces.size,
+        "pieces": len(pieces.ids),
+        "ids_without_piece": pieces.holes,
+        "on_words": measure.on_words(pieces, words),
+        "unreachable": measure.dead_pieces(pieces),
+        "alphabet": measure.alphabet(pieces, words),
+        "longest": measure.longest(pieces),
+    }
+
+
+def _curve(points: list[dict[str, Any]], vocabularies: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "points": points,
+        "vocabularies": [
+            {"name": one["name"], "size": one["size"], "fertility": one["on_words"]["fertility"]}
+            for one in vocabularies
+        ],
+    }
+
+
+def _evaluation(folder: str, vocabularies: list[Pieces]) -> dict[str, Any]:
+    """Mean lengths of the evaluation sets' inputs, [CLS] and one [SEP] a text counted.
+
+    No tokenizer of the BERT kind looks across a blank, so what stands between two is encoded once.
+    """
+    found = list(evaluation_texts.find(folder))
+    chunks = [
+        Counter(c for texts in one.inputs for text in texts for c in text.split(" ") if c) for one in found
+    ]
+    distinct = sorted(set().union(*chunks))
+    lengths = [
+        dict(zip(distinct, pieces.encode(distinct)[1].tolist(), strict=True)) for pieces in vocabularies
+    ]
+    sets = []
+    for one, counts in zip(found, chunks, strict=True):
+        if one.inputs:
+            special = len(one.inputs) + sum(len(texts) for texts in one.inputs)
+            totals = [special + sum(n * length[chunk] for chunk, n in counts.items()) for length in lengths]
+            sets.append(_evaluation_set(one, [measure.share(total, len(one.inputs)) for total in totals]))
+    return {"sets": sets, "missing": [one.set.name for one in found if not one.inputs]}
+
+
+def _evaluation_set(found: evaluation_texts.Found, lengths: list[float]) -> dict[str, Any]:
+    published = found.set.published
+    return {
+        "name": found.set.name,
+        "input": found.set.note,
+        "inputs": len(found.inputs),
+        "files": len(found.files),
+        "of": list(found.set.files),
+        "absent": list(found.absent),
+        "lengths": lengths,
+        "published": published and {"bert": published.bert, "pubmedbert": published.pubmedbert},
+    }

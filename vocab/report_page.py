@@ -1,0 +1,264 @@
+"""The report (report.py) as one HTML page: no script, nothing from elsewhere, for light, dark and paper."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .report_chart import chart
+from .report_html import document, percent, piece, pieces, table, text
+
+
+def page(report: dict[str, Any]) -> str:
+    """The page of a report (report.py)."""
+    title = f"Vocabulary report: {text(report['name'])}"
+    parts = [
+        f"<h1>{title}</h1>",
+        _about(report),
+        _glance(report),
+        _curve(report),
+        _probes(report),
+        _evaluation(report),
+        _alphabet(report),
+        _unreachable(report),
+        _overlap(report),
+        _longest(report),
+    ]
+    return document(title, parts)
+
+
+def _names(report: dict[str, Any]) -> list[str]:
+    ours, *others = [text(one["name"]) for one in report["vocabularies"]]
+    return [f'<span class="ours">{ours}</span>', *others]
+
+
+def _about(report: dict[str, Any]) -> str:
+    rows = [[text(key), _value(value)] for key, value in report["about"].items() if key != "name"]
+    return table([], rows, left=[1]) if rows else ""
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _glance(report: dict[str, Any]) -> str:
+    words = report["words"]
+    source = (
+        "documents held out from the training"
+        if words["held_out"]
+        else "the documents it was trained on (none were held out)"
+    )
+    new = (
+        f"; {percent(words['not_in_training'])} of them never occur in the training"
+        if words["held_out"]
+        else ""
+    )
+    vocabularies = report["vocabularies"]
+
+    def row(label: str, cell: Any) -> list[str]:
+        return [label, *(cell(one) for one in vocabularies)]
+
+    rows = [
+        row("Model", lambda one: text(one["model"])),
+        row("Casing", _casing),
+        row("Size (rows of the embedding)", lambda one: f"{one['size']:,}"),
+        row("Pieces that are not special", lambda one: f"{one['pieces']:,}"),
+        row("Fertility (pieces a word)", lambda one: f"{one['on_words']['fertility']:.4f}"),
+        row("Words that are one piece", lambda one: percent(one["on_words"]["whole"])),
+        row("Words with an [UNK]", lambda one: percent(one["on_words"]["unknown_words"])),
+        row("Characters in an [UNK]", lambda one: percent(one["on_words"]["unknown_characters"])),
+        row("Occurrences of characters with a piece", lambda one: percent(one["alphabet"]["covered_share"])),
+        row("Pieces used on these words", lambda one: f"{one['on_words']['used']:,}"),
+        row("Pieces never used on them", lambda one: f"{one['on_words']['unused']:,}"),
+        row("Pieces that no text can yield", lambda one: _dead(one)),
+        row("Ids without a piece", lambda one: f"{one['ids_without_piece']:,}"),
+    ]
+    return (
+        "<h2>At a glance</h2>"
+        f"<p>Measured on {words['occurrences']:,} words ({words['distinct']:,} distinct) of {source}{new}. "
+        "A word is what BERT\u2019s pre-tokenisation gives: punctuation marks and ideographs are "
+        "words of their "
+        "own.</p>"
+        + table(["", *_names(report)], rows)
+        + '<p class="note">Every number weighs a word by its count. Fertility counts an [UNK] as one piece, '
+        "so a vocabulary that lacks characters looks better by it than it is: read it with the share "
+        "of [UNK]. "
+        "Vocabularies that are not WordPiece are given each word as if it stood between blanks. "
+        "Ids without a piece come from blank or repeated lines of a vocab.txt.</p>"
+    )
+
+
+def _casing(one: dict[str, Any]) -> str:
+    letters = "lower case" if one["lower_case"] else "as written"
+    return f"{letters}, accents {'stripped' if one['strip_accents'] else 'kept'}"
+
+
+def _dead(one: dict[str, Any]) -> str:
+    found = one["unreachable"]
+    return "not looked for" if found is None else f"{found['all']:,} ({percent(found['share'])})"
+
+
+def _curve(report: dict[str, Any]) -> str:
+    if report["curve"] is None:
+        return ""
+    points = report["curve"]["points"]
+    others = report["curve"]["vocabularies"][1:]
+    rows = [
+        [
+            f"{point['size']:,}",
+            f"{point['fertility']:.4f}",
+            percent(point["whole"]),
+            percent(point["unknown_words"]),
+        ]
+        for point in points
+    ]
+    return (
+        "<h2>Size against fertility</h2><figure>"
+        + chart(points, others, text(report["name"]), [text(one["name"]) for one in others])
+        + "<figcaption>Pieces a word of the first N entries of the vocabulary in the order of learning, "
+        "special tokens and alphabet first, on the words above; other vocabularies at their own size."
+        "</figcaption></figure>"
+        + table(["First N", "Pieces a word", "Words that are one piece", "Words with an [UNK]"], rows)
+    )
+
+
+def _probes(report: dict[str, Any]) -> str:
+    rows = [[text(one["word"]), *map(pieces, one["pieces"])] for one in report["probes"]]
+    columns = range(1, len(report["vocabularies"]) + 1)
+    whole = [
+        str(sum(len(one["pieces"][at]) == 1 and one["pieces"][at] != ["[UNK]"] for one in report["probes"]))
+        for at in range(len(report["vocabularies"]))
+    ]
+    rows.append(["<b>Whole</b>", *(f"<b>{count}</b> of {len(report['probes'])}" for count in whole)])
+    return (
+        "<h2>Biomedical words, piece by piece</h2>"
+        "<p>The words of table 1 of Gu et al. 2020 (PubMedBERT), all of which are whole in PubMedBERT\u2019s "
+        "vocabulary. The mark ## stands before a piece that continues a word.</p>"
+        + table(["Word", *_names(report)], rows, left=columns)
+    )
+
+
+def _evaluation(report: dict[str, Any]) -> str:
+    evaluation = report["evaluation"]
+    if evaluation is None:
+        return ""
+    rows = [
+        [
+            text(one["name"]),
+            text(one["input"]),
+            f"{one['inputs']:,}",
+            *(f"{length:.1f}" for length in one["lengths"]),
+            *(
+                [f"{one['published'][key]:.1f}" for key in ("bert", "pubmedbert")]
+                if one["published"]
+                else ["", ""]
+            ),
+        ]
+        for one in evaluation["sets"]
+    ]
+    absent = "".join(
+        f" Of {text(one['name'])} there is no {text(', '.join(one['absent']))}."
+        for one in evaluation["sets"]
+        if one["absent"]
+    )
+    missing = (
+        f" Sets without files: {text(', '.join(evaluation['missing']))}." if evaluation["missing"] else ""
+    )
+    head = ["Set", "Input", "Inputs", *_names(report), "BERT, published", "PubMedBERT, published"]
+    return (
+        "<h2>Length of the evaluation sets\u2019 inputs</h2>"
+        "<p>Mean length in pieces, over all splits, as the model sees an input: [CLS] first, [SEP] "
+        "after each "
+        "text.</p>"
+        + table(head, rows, left=[1])
+        + '<p class="note">The published columns are table 8 of Gu et al. 2020, which does not say whether '
+        "[CLS] and [SEP] are counted, nor on which splits. Its texts were prepared by other code, and "
+        "its BioASQ has questions that are not here: compare ratios rather than "
+        f"lengths.{absent}{missing}</p>"
+    )
+
+
+def _alphabet(report: dict[str, Any]) -> str:
+    rows = []
+    for name, one in zip(_names(report), report["vocabularies"], strict=True):
+        found = one["alphabet"]
+        missing = [f"{piece(character)}\u00a0{count:,}" for character, count in found["missing"]]
+        rows.append(
+            [
+                name,
+                f"{found['covered']:,} of {found['characters']:,}",
+                percent(found["covered_share"]),
+                f"{len(found['failing']):,}",
+                ", ".join(missing) or "none",
+            ]
+        )
+    head = [
+        "Vocabulary",
+        "Characters",
+        "Of all occurrences",
+        "Failing",
+        "Most frequent without a piece (occurrences)",
+    ]
+    return (
+        "<h2>Alphabet</h2>"
+        "<p>A character is covered when it has a piece at the beginning of a word and one within: no word of "
+        "covered characters becomes [UNK]. Failing are covered ones that the encoder nevertheless "
+        "makes [UNK].</p>" + table(head, rows, left=[4])
+    )
+
+
+def _unreachable(report: dict[str, Any]) -> str:
+    rows = []
+    for name, one in zip(_names(report), report["vocabularies"], strict=True):
+        found = one["unreachable"]
+        if found is None:
+            rows.append([name, *["not looked for"] * 3, ""])
+        else:
+            numbers = [f"{found[key]:,}" for key in ("all", "several_characters", "with_punctuation")]
+            rows.append([name, *numbers, pieces(found["examples"]) or "none"])
+    head = ["Vocabulary", "All", "Of several characters", "With punctuation", "Some of them, by id"]
+    return (
+        "<h2>Pieces that no text can yield</h2>"
+        "<p>A piece counts as reachable only if a text was found that the encoder cuts into it. The "
+        "others are "
+        "rows of the embedding that are never trained: punctuation or ideographs inside a piece, which "
+        "the pre-tokenisation splits off, and letters that the normaliser changes.</p>"
+        + table(head, rows, left=[4])
+        + '<p class="note">With punctuation: of two characters or more as written, ## counted, with a '
+        "punctuation mark. Reachability is looked for in WordPiece vocabularies only.</p>"
+    )
+
+
+def _overlap(report: dict[str, Any]) -> str:
+    if not report["overlap"]:
+        return ""
+    rows = []
+    for one in report["overlap"]:
+        cells = [text(one["name"])]
+        for way in ("as_written", "folded"):
+            found = one[way]
+            cells += [f"{found['pieces']:,}", percent(found["of_ours"]), percent(found["of_theirs"])]
+        rows.append(cells)
+    head = [
+        "Vocabulary",
+        *("In common, as written", "of ours", "of theirs"),
+        *("In common, folded", "of ours", "of theirs"),
+    ]
+    return (
+        "<h2>Overlap with other vocabularies</h2>"
+        "<p>Special tokens left out. Folded: in lower case and without accents, each piece once, so "
+        "that cased "
+        "and uncased vocabularies compare.</p>" + table(head, rows)
+    )
+
+
+def _longest(report: dict[str, Any]) -> str:
+    rows = [
+        [name, pieces(one["longest"])]
+        for name, one in zip(_names(report), report["vocabularies"], strict=True)
+    ]
+    return "<h2>Longest pieces</h2>" + table(["Vocabulary", "Longest first"], rows, left=[1])
