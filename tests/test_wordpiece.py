@@ -100,7 +100,7 @@ def test_as_published_unreachable_pieces_are_taken_too() -> None:
 
 
 def test_a_size_without_room_for_the_alphabet() -> None:
-    with pytest.raises(ValueError, match="--size 4 has no room for the 2 reserved .* alphabet, 5"):
+    with pytest.raises(ValueError, match=r"--size 4 has no room for the 2 reserved .* alphabet, 5"):
         wordpiece.assemble(4, RESERVED, FORMS, LEARNED, CASED)
 
 

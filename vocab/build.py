@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 
 from . import alphabet, counts, hugging_face, training, wordpiece
 from .alphabet import Alphabet
-from .recipes import Recipe
+from .recipes import Algorithm, Recipe
 from .words import Words
 
 _NOT_PIECES = 2
@@ -130,17 +130,18 @@ class _Learned(NamedTuple):
 
 
 def _learn(
-    algorithm: str, words: Mapping[str, int], size: int, characters: Collection[str], coverage: float
+    algorithm: Algorithm, words: Mapping[str, int], size: int, characters: Collection[str], coverage: float
 ) -> _Learned:
     """Learn so many pieces, or as many as there are."""
-    if algorithm == "wordpiece":
-        pieces = training.wordpiece(words, size, characters or alphabet.characters(words).keys())
-        return _Learned(pieces, None, len(pieces) < size)
-    all_there_are = False
-    try:
+
+    def learn(size: int) -> tuple[list[str], bytes | None]:
+        if algorithm == "wordpiece":
+            return training.wordpiece(words, size, characters or alphabet.characters(words).keys()), None
         model = training.sentencepiece(words, algorithm, size, characters, coverage=coverage)
+        names = (name for name, _ in training.pieces(model)[_NOT_PIECES:])
+        return list(wordpiece.from_sentencepiece(names)), model
+
+    try:
+        return _Learned(*learn(size), all_there_are=False)
     except training.TooSmall as few:
-        all_there_are = True
-        model = training.sentencepiece(words, algorithm, few.largest, characters, coverage=coverage)
-    names = [name for name, _ in training.pieces(model)[_NOT_PIECES:]]
-    return _Learned(list(wordpiece.from_sentencepiece(names)), model, all_there_are)
+        return _Learned(*learn(few.largest), all_there_are=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from tokenizers.normalizers import Normalizer
 
@@ -12,7 +12,8 @@ from . import hugging_face
 from .wordpiece import SPECIALS
 from .words import Casing, Split, Words
 
-ALGORITHMS: Final = ("bpe", "unigram", "wordpiece")
+Algorithm = Literal["bpe", "unigram", "wordpiece"]
+ALGORITHMS: Final = get_args(Algorithm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Recipe:
             ``coverage``; no piece is passed over.
     """
 
-    algorithm: str = "bpe"
+    algorithm: Algorithm = "bpe"
     size: int = 30_522
     lower_case: bool = True
     strip_accents: bool = True
