@@ -46,7 +46,7 @@ def on_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
     ids, lengths = pieces.encode(texts)
     ends = np.cumsum(lengths)
     before = np.concatenate([[0], np.cumsum(ids == pieces.unknown)])
-    unknown = before[ends] - before[ends - lengths] if texts else lengths
+    unknown = before[ends] - before[ends - lengths]
     total = int(counts.sum())
     used = len(set(np.unique(ids).tolist()) & set(pieces.ids.values()))
     return {
