@@ -171,7 +171,9 @@ def _evaluation(report: dict[str, Any]) -> str:
     head = ["Set", "Input", "Inputs", *_names(report), "BERT, published", "PubMedBERT, published"]
     return (
         "<h2>Length of the evaluation sets\u2019 inputs</h2>"
-        "<p>Mean length in pieces, over all splits, as the model sees an input: [CLS] first, [SEP] "
+        "<p>Mean length in pieces, over all splits, as the model sees an input: a dummy such as "
+        "@GENE$ is one "
+        "piece where the vocabulary reserves it, [CLS] first, [SEP] "
         "after each "
         "text.</p>"
         + table(head, rows, left=[1])
