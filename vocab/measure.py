@@ -107,7 +107,8 @@ def alphabet(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
     """Which characters of the words have a piece.
 
     A character is covered when what the normaliser makes of it has a piece at a word's beginning and,
-    unless it is always a word of its own, one within a word: then no word of covered characters is [UNK], but one too long.
+    unless it is always a word of its own, one within a word: then no word of covered characters is [UNK], but
+    one of more than 100 characters.
 
     Returns:
         ``characters``: distinct ones; ``covered``: of those; ``covered_share``: of all occurrences;
