@@ -72,7 +72,9 @@ def table(data: bytes) -> Iterator[Input]:
     rows = csv.reader(
         io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter="\t", quoting=csv.QUOTE_NONE
     )
-    header = next(rows)
+    header = next(rows, None)
+    if header is None:
+        raise ValueError("it is empty")
     columns = [header.index(name) for name in header if name.rstrip("12") == "sentence"]
     if not columns:
         raise ValueError(f"its header {header} names no column 'sentence'")
@@ -223,7 +225,7 @@ def _read(one: EvaluationSet, path: str) -> list[Input]:
     try:
         with open(path, "rb") as file:
             inputs = list(one.inputs(file.read()))
-    except (ValueError, LookupError, TypeError, AttributeError, StopIteration) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise _unreadable(one, path, f"{type(error).__name__}: {error}") from error
     except (ElementTree.ParseError, zipfile.BadZipFile, csv.Error) as error:
         raise _unreadable(one, path, str(error)) from error

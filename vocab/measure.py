@@ -46,7 +46,7 @@ def on_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
     ids, lengths = pieces.encode(texts)
     ends = np.cumsum(lengths)
     before = np.concatenate([[0], np.cumsum(ids == pieces.unknown)])
-    unknown = before[ends] - before[ends - lengths] if texts else lengths
+    unknown = before[ends] - before[ends - lengths]
     total = int(counts.sum())
     used = len(set(np.unique(ids).tolist()) & set(pieces.ids.values()))
     return {
@@ -107,7 +107,8 @@ def alphabet(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
     """Which characters of the words have a piece.
 
     A character is covered when what the normaliser makes of it has a piece at a word's beginning and,
-    unless it is always a word of its own, one within a word: then no word of covered characters is [UNK].
+    unless it is always a word of its own, one within a word: then no word of covered characters is [UNK], but
+    one of more than 100 characters.
 
     Returns:
         ``characters``: distinct ones; ``covered``: of those; ``covered_share``: of all occurrences;

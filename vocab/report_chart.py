@@ -95,4 +95,7 @@ def _dot(x: float, y: float) -> str:
 
 def _mark(at: int, x: float, y: float) -> str:
     number = at % len(_MARKS)
-    return f'<path transform="translate({x:.1f} {y:.1f})" d="{_MARKS[number]}" fill="var(--c{number + 1})"/>'
+    paint = (
+        f'fill="none" stroke-width="2" stroke="var(--c{number + 1})"'  # hollow: marks may lie on one another
+    )
+    return f'<path transform="translate({x:.1f} {y:.1f})" d="{_MARKS[number]}" {paint}/>'

@@ -32,7 +32,7 @@ thead th { border-bottom: 2px solid var(--line); vertical-align: bottom; }
 th:first-child, td.text, th.text { text-align: left; }
 tbody th { font-weight: 400; }
 td.text { min-width: 9rem; }
-.ours { font-weight: 600; }
+.ours { font-weight: 600; color: var(--ours); }
 .piece { display: inline-block; font: .85em/1.45 ui-monospace, monospace; background: var(--box);
   border-radius: .25em; padding: 0 .3em; margin: 0 .15em .15em 0; overflow-wrap: anywhere; }
 .piece i { color: var(--soft); font-style: normal; }

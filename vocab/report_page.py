@@ -79,16 +79,14 @@ def _glance(report: dict[str, Any]) -> str:
     ]
     return (
         "<h2>At a glance</h2>"
-        f"<p>Measured on {words['occurrences']:,} words ({words['distinct']:,} distinct) of {source}{new}. "
-        "A word is what BERT\u2019s pre-tokenisation gives: punctuation marks and ideographs are "
-        "words of their "
-        "own.</p>"
+        f"<p>Measured on {words['occurrences']:,} words ({words['distinct']:,} distinct) of {source}{new}. A "
+        "word is what BERT\u2019s pre-tokenisation gives: punctuation marks and ideographs are words of "
+        "their own.</p>"
         + table(["", *_names(report)], rows)
         + '<p class="note">Every number weighs a word by its count. Fertility counts an [UNK] as one piece, '
-        "so a vocabulary that lacks characters looks better by it than it is: read it with the share "
-        "of [UNK]. "
-        "Vocabularies that are not WordPiece are given each word as if it stood between blanks. "
-        "Ids without a piece come from blank or repeated lines of a vocab.txt.</p>"
+        "so a vocabulary that lacks characters looks better by it than it is: read it with the share of "
+        "[UNK]. Vocabularies that are not WordPiece are given each word as if it stood between blanks. Ids "
+        "without a piece come from blank or repeated lines of a vocab.txt.</p>"
     )
 
 
@@ -120,8 +118,8 @@ def _curve(report: dict[str, Any]) -> str:
         "<h2>Size against fertility</h2><figure>"
         + chart(points, others, text(report["name"]), [text(one["name"]) for one in others])
         + "<figcaption>Pieces a word of the first N entries of the vocabulary in the order of learning, "
-        "special tokens and alphabet first, on the words above; other vocabularies at their own size."
-        "</figcaption></figure>"
+        "special tokens and alphabet first, on the words above; other vocabularies at their own "
+        "size.</figcaption></figure>"
         + table(["First N", "Pieces a word", "Words that are one piece", "Words with an [UNK]"], rows)
     )
 
@@ -136,8 +134,8 @@ def _probes(report: dict[str, Any]) -> str:
     rows.append(["<b>Whole</b>", *(f"<b>{count}</b> of {len(report['probes'])}" for count in whole)])
     return (
         "<h2>Biomedical words, piece by piece</h2>"
-        "<p>The words of table 1 of Gu et al. 2020 (PubMedBERT), all of which are whole in PubMedBERT\u2019s "
-        "vocabulary. The mark ## stands before a piece that continues a word.</p>"
+        "<p>The words of table 1 of Gu et al. 2020 (PubMedBERT), all of which are whole in "
+        "PubMedBERT\u2019s vocabulary. The mark ## stands before a piece that continues a word.</p>"
         + table(["Word", *_names(report)], rows, left=columns)
     )
 
@@ -171,14 +169,12 @@ def _evaluation(report: dict[str, Any]) -> str:
     head = ["Set", "Input", "Inputs", *_names(report), "BERT, published", "PubMedBERT, published"]
     return (
         "<h2>Length of the evaluation sets\u2019 inputs</h2>"
-        "<p>Mean length in pieces, over all splits, as the model sees an input: [CLS] first, [SEP] "
-        "after each "
-        "text.</p>"
+        "<p>Mean length in pieces, over all splits, as the model sees an input: a dummy such as @GENE$ is "
+        "one piece where the vocabulary reserves it, [CLS] first, [SEP] after each text.</p>"
         + table(head, rows, left=[1])
         + '<p class="note">The published columns are table 8 of Gu et al. 2020, which does not say whether '
-        "[CLS] and [SEP] are counted, nor on which splits. Its texts were prepared by other code, and "
-        "its BioASQ has questions that are not here: compare ratios rather than "
-        f"lengths.{absent}{missing}</p>"
+        "[CLS] and [SEP] are counted, nor on which splits. Its texts were prepared by other code, and its "
+        f"BioASQ has questions that are not here: compare ratios rather than lengths.{absent}{missing}</p>"
     )
 
 
@@ -205,9 +201,9 @@ def _alphabet(report: dict[str, Any]) -> str:
     ]
     return (
         "<h2>Alphabet</h2>"
-        "<p>A character is covered when it has a piece at the beginning of a word and one within: no word of "
-        "covered characters becomes [UNK]. Failing are covered ones that the encoder nevertheless "
-        "makes [UNK].</p>" + table(head, rows, left=[4])
+        "<p>A character is covered when it has a piece at the beginning of a word and one within: no word "
+        "of covered characters, up to the 100 that a word may have, becomes [UNK]. Failing are covered ones "
+        "that the encoder nevertheless makes [UNK].</p>" + table(head, rows, left=[4])
     )
 
 
@@ -223,9 +219,8 @@ def _unreachable(report: dict[str, Any]) -> str:
     head = ["Vocabulary", "All", "Of several characters", "With punctuation", "Some of them, by id"]
     return (
         "<h2>Pieces that no text can yield</h2>"
-        "<p>A piece counts as reachable only if a text was found that the encoder cuts into it. The "
-        "others are "
-        "rows of the embedding that are never trained: punctuation or ideographs inside a piece, which "
+        "<p>A piece counts as reachable only if a text was found that the encoder cuts into it. The others "
+        "are rows of the embedding that are never trained: punctuation or ideographs inside a piece, which "
         "the pre-tokenisation splits off, and letters that the normaliser changes.</p>"
         + table(head, rows, left=[4])
         + '<p class="note">With punctuation: of two characters or more as written, ## counted, with a '
@@ -250,9 +245,8 @@ def _overlap(report: dict[str, Any]) -> str:
     ]
     return (
         "<h2>Overlap with other vocabularies</h2>"
-        "<p>Special tokens left out. Folded: in lower case and without accents, each piece once, so "
-        "that cased "
-        "and uncased vocabularies compare.</p>" + table(head, rows)
+        "<p>Special tokens left out. Folded: in lower case and without accents, each piece once, so that "
+        "cased and uncased vocabularies compare.</p>" + table(head, rows)
     )
 
 

@@ -1,0 +1,271 @@
+"""The report: its numbers, the same bytes each time, and a page that hostile pieces cannot break."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import lxml.html
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.processors import BertProcessing
+
+from bioshards.vocab import report_chart
+from bioshards.vocab.evaluation_texts import find
+from bioshards.vocab.report import PROBES, report
+from bioshards.vocab.report_html import visible
+from bioshards.vocab.report_page import page
+
+from .vocabularies import SPECIALS, UNCASED, unigram, word_piece
+
+LETTERS = [form + letter for letter in "abcdefghijklmnopqrstuvwxyzADNR.,?" for form in ("", "##")]
+LEARNT = ["in", "##in", "##ne", "insulin", "insu", "heart", "D", "DN", "DNA", "##ate", "the"]
+RANKED = [*SPECIALS, *LETTERS, *(piece for piece in LEARNT if piece not in LETTERS)]
+WORDS = {"the": 9, "heart": 4, "insulin": 2, ".": 5, "naïve": 1}
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"onload="x',
+    "'",
+    "&amp;",
+    "\u202egnp",
+    "\x00",
+    "\x1b[0m",
+    "\u0301",
+    "]]>",
+    "##</td>",
+    "</style>",
+    "العربية",
+    "\ue000",
+    "##",
+)
+
+
+def ours() -> Tokenizer:
+    return word_piece(*RANKED[len(SPECIALS) :])
+
+
+def other() -> Tokenizer:
+    return word_piece("the", "heart", "##s", "na", "##ive", ".", casing=UNCASED)
+
+
+def everything(benchmarks: Path | None = None) -> dict[str, Any]:
+    about = {"name": "Ours <1>", "documents": 12345, "cased": True, "split": [0.9, 0.1], "corpus": "a & b"}
+    held_out = {"the": 3, "heart": 1, "beat": 1}
+    others = {"Theirs": other(), "Pieces": unigram("▁the", "▁", "h", "e", "a", "r", "t")}
+    return report(ours(), WORDS, held_out, RANKED, others, str(benchmarks) if benchmarks else None, about)
+
+
+def parsed(html: str) -> Any:
+    return lxml.html.document_fromstring(html)
+
+
+def select(tree: Any, path: str) -> list[Any]:
+    return list(tree.xpath(path))
+
+
+@pytest.fixture
+def benchmarks(tmp_path: Path) -> Path:
+    files = {
+        "biosses/biosses.tsv": "id\tsentence1\tsentence2\n1\tthe  heart.\tinsulin\n2\tDNA, the xx?\tthe\n",
+        "hallmarks-of-cancer/text/1.txt": "the heart\u3000of\u00adit .\n",
+        "scibert/pico/ebmnlp/test.txt": "the NN O O\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_the_held_out_words_are_what_is_measured_on() -> None:
+    found = everything()
+    assert found["words"] == {"held_out": True, "occurrences": 5, "distinct": 3, "not_in_training": 0.2}
+    assert [one["name"] for one in found["vocabularies"]] == ["Ours <1>", "Theirs", "Pieces"]
+    # the, heart, b ##e ##a ##t
+    assert found["vocabularies"][0]["on_words"]["fertility"] == round((3 + 1 + 4) / 5, 6)
+
+
+@pytest.mark.parametrize("held_out", [None, {}])
+def test_without_held_out_words_the_training_is_measured_and_the_report_says_so(
+    held_out: dict[str, int] | None,
+) -> None:
+    found = report(ours(), WORDS, held_out, None, {}, None, {})
+    assert found["words"] == {"held_out": False, "occurrences": 21, "distinct": 5, "not_in_training": 0.0}
+    assert found["name"] == "this vocabulary"
+    assert found["curve"] is found["evaluation"] is None
+    assert "none were held out" in page(found)
+    assert "Size against fertility" not in page(found)
+    assert "Overlap with other vocabularies" not in page(found)
+
+
+def test_the_probe_words_are_cut_by_each_vocabulary() -> None:
+    assert len(PROBES) == 17
+    probes = {one["word"]: one["pieces"] for one in everything()["probes"]}
+    assert list(probes) == list(PROBES)
+    assert probes["insulin"][0] == ["insulin"]
+    assert probes["RecA"][0] == ["R", "##e", "##c", "##A"]
+    assert probes["insulin"][1] == ["[UNK]"]
+
+
+def test_the_curve_ends_at_the_vocabulary_with_the_others_beside_it() -> None:
+    curve = everything()["curve"]
+    assert curve["points"][-1]["size"] == len(RANKED)
+    assert curve["points"][-1]["fertility"] == curve["vocabularies"][0]["fertility"]
+    assert [one["size"] for one in curve["vocabularies"]] == [len(RANKED), 11, 8]
+
+
+def test_lengths_are_those_of_whole_inputs_with_their_special_tokens(benchmarks: Path) -> None:
+    evaluation = everything(benchmarks)["evaluation"]
+    assert [one["name"] for one in evaluation["sets"]] == ["EBM PICO", "BIOSSES", "HoC"]
+    assert len(evaluation["missing"]) == 11
+    tokenizer = ours()
+    tokenizer.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    for found in find(str(benchmarks)):
+        for one in evaluation["sets"]:
+            if one["name"] == found.set.name:
+                whole = [
+                    len(tokenizer.encode(first, second[0] if second else None))
+                    for first, *second in found.inputs
+                ]
+                assert one["lengths"][0] == round(sum(whole) / len(whole), 6)
+                assert (one["inputs"], one["files"]) == (len(whole), 1)
+    assert evaluation["sets"][0]["absent"] == ["scibert/pico/ebmnlp/train.txt", "scibert/pico/ebmnlp/dev.txt"]
+    assert evaluation["sets"][0]["published"] == {"bert": 30.7, "pubmedbert": 25.1}
+
+
+def test_two_vocabularies_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="named 'this vocabulary'"):
+        report(ours(), WORDS, None, None, {"this vocabulary": other()}, None, {})
+
+
+def test_a_unigram_vocabulary_has_a_report_too() -> None:
+    found = report(unigram("▁the", "▁", "e"), WORDS, None, None, {"Theirs": other()}, None, {"name": "SP"})
+    assert found["vocabularies"][0]["unreachable"] is None
+    assert "not looked for" in page(found)
+
+
+def test_no_words_at_all_give_a_report() -> None:
+    assert page(report(ours(), {}, None, RANKED, {}, None, {}))
+
+
+def test_the_same_input_gives_the_same_bytes_whatever_the_order_of_hashing(benchmarks: Path) -> None:
+    code = (
+        "import json, sys; from pathlib import Path; from tests.test_report import everything, page;"
+        "found = everything(Path(sys.argv[1])); print(json.dumps(found), page(found))"
+    )
+    results = {
+        subprocess.run(
+            [sys.executable, "-c", code, str(benchmarks)],
+            cwd=Path(__file__).parents[1],
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONUTF8": "1"},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(results) == 1
+
+
+def test_the_report_is_plain_data(benchmarks: Path) -> None:
+    found = everything(benchmarks)
+    assert json.loads(json.dumps(found)) == found
+
+
+# The page
+
+
+def test_the_page_shows_what_was_measured(benchmarks: Path) -> None:
+    tree = parsed(page(everything(benchmarks)))
+    text = " ".join(tree.text_content().split())
+    headings = [heading.text_content() for heading in tree.iter("h2")]
+    assert headings == [
+        "At a glance",
+        "Size against fertility",
+        "Biomedical words, piece by piece",
+        "Length of the evaluation sets’ inputs",
+        "Alphabet",
+        "Pieces that no text can yield",
+        "Overlap with other vocabularies",
+        "Longest pieces",
+    ]
+    assert tree.findtext(".//title") == "Vocabulary report: Ours <1>"
+    for said in (
+        "12,345",
+        "a & b",
+        "held out",
+        "1.6000",
+        "Of EBM PICO there is no scibert",
+        "Sets without files",
+    ):
+        assert said in text, said
+    (cell,) = select(tree, "//tr[th='RecA']/td[1]")
+    assert [box.text_content() for box in cell.iter("bdi")] == ["R", "##e", "##c", "##A"]
+
+
+def test_the_page_loads_nothing_and_runs_nothing(benchmarks: Path) -> None:
+    html = page(everything(benchmarks))
+    tree = parsed(html)
+    allowed = {"content", "charset", "name", "http-equiv", "lang", "class", "scope", "role"}
+    drawn = {"viewbox", "width", "fill", "stroke", "stroke-width", "points", "transform", "d", "text-anchor"}
+    places = {"x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r"}
+    for element in tree.iter():
+        assert element.tag not in ("script", "link", "img", "iframe", "object", "image", "use", "a")
+        assert {name.lower() for name in element.attrib} <= allowed | drawn | places, element.attrib
+    assert "url(" not in html
+    assert "@import" not in html
+    assert not re.search(r"https?:|//[a-z]", html)
+
+
+def test_hostile_pieces_and_names_stay_text() -> None:
+    tokenizer = word_piece(*HOSTILE, "a")
+    about: dict[str, Any] = {"name": HOSTILE[0], HOSTILE[1]: HOSTILE[2], "x": {"y": HOSTILE[0]}}
+    words = dict.fromkeys(HOSTILE, 1)
+    found = report(tokenizer, words, None, [*SPECIALS, *HOSTILE, "a"], {HOSTILE[10]: other()}, None, about)
+    found["probes"] = [{"word": piece, "pieces": [[piece], [piece]]} for piece in HOSTILE]
+    html = page(found)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e\ue000]", html)
+    tree = parsed(html)
+    assert not list(tree.iter("script"))
+    assert len(list(tree.iter("style"))) == 1
+    shown = [row.findtext("th") for row in select(tree, "//table[.//th='Word']/tbody/tr")][:-1]
+    assert shown == [visible(piece, keep=" \n") for piece in HOSTILE]
+    boxes = [box.text_content() for box in select(tree, "//table[.//th='Word']/tbody/tr/td[1]//bdi")]
+    assert boxes == [visible(piece) for piece in HOSTILE]
+
+
+def test_what_cannot_be_seen_is_spelled_out() -> None:
+    assert visible("a\u200bb\u00a0c\x07") == "aU+200BbU+00A0cU+0007"
+    assert visible("\u0301e\u0301") == "\u25cc\u0301e\u0301"
+    assert visible("\ud800 x") == "U+D800U+0020x"
+    assert visible("a b\n", keep=" \n") == "a b\n"
+
+
+# The chart
+
+
+def test_the_chart_is_well_formed_and_its_points_lie_within() -> None:
+    points = [{"size": 2**n * 100, "fertility": 9 - n} for n in range(8)]
+    others = [{"size": 30_000 + n, "fertility": 1.2} for n in range(7)]
+    svg = ElementTree.fromstring(report_chart.chart(points, others, "ours", [f"other {n}" for n in range(7)]))
+    (line,) = svg.iter("polyline")
+    at = [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
+    assert at == sorted(at)
+    assert len(at) == 8
+    assert all(0 <= x <= 640 and 0 <= y <= 300 for x, y in at)
+    steps = {round(right[0] - left[0]) for left, right in itertools.pairwise(at)}
+    assert len(steps) == 1  # a doubling is always as wide
+    labels = [label.text for label in svg.iter("text")]
+    assert {"1,000", "2,000", "4,000", "8,000", "16,000", "32,000"} <= set(labels)
+    assert labels[-8:] == ["ours", *(f"other {n}" for n in range(7))]
+
+
+@pytest.mark.parametrize(("size", "fertility"), [(1, 0.0), (7, 1.0), (30_522, 1.13), (10**6, 99.0)])
+def test_a_single_point_makes_a_chart(size: int, fertility: float) -> None:
+    svg = ElementTree.fromstring(report_chart.chart([{"size": size, "fertility": fertility}], [], "ours", []))
+    assert 3 <= sum(label.attrib["text-anchor"] == "end" for label in svg.iter("text")) <= 12
