@@ -1,0 +1,128 @@
+"""Subword training from counts, against training from text: ``python -m tests.bench.bench_vocab_training``.
+
+Each figure is of a process of its own.  First the corpus as it is: our models from its counts, and what
+SentencePiece makes of the text itself and, of a unigram model, of the counts without our seeds; with
+each model's fertility (pieces a word) on that text.  Then lists of millions of words (see recombined.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from . import timing
+from .jobs import Bench
+from .timing import Figure
+
+SIZE: Final = 30_000
+OCCURRENCES: Final = 100_000_000
+"""What lists of made words are scaled to for the WordPiece trainer, which takes each occurrence."""
+
+READ = """
+import sys
+from collections import Counter
+words = {}
+for line in open(sys.argv[1], encoding="utf-8", newline="\\n"):
+    word, count = line.rstrip("\\n").split("\\t")
+    words[word] = int(count)
+"""
+COUNTS = f"""{READ}
+from bioshards.vocab import training
+model = training.sentencepiece(words, sys.argv[2], {SIZE})
+"""
+ALONE = f"""{READ}
+import io, sentencepiece
+written = io.BytesIO()
+text = sys.argv[3:]
+given = text or [sys.argv[1]]
+sentencepiece.SentencePieceTrainer.train(
+    sentence_iterator=(line.rstrip("\\n") for line in open(given[0], encoding="utf-8", newline="\\n")),
+    input_format="text" if text else "tsv", model_writer=written, model_type=sys.argv[2],
+    vocab_size={SIZE}, normalization_rule_name="identity", character_coverage=1.0, num_threads=16,
+    max_sentence_length=1 << 20, minloglevel=3, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1)
+model = written.getvalue()
+"""
+FERTILITY = """
+import sentencepiece
+loaded = sentencepiece.SentencePieceProcessor(model_proto=model)
+print(sum(len(loaded.encode(word)) * words[word] for word in words) / sum(words.values()))
+"""
+WORDPIECE = f"""{READ}
+from bioshards.vocab import training
+total = sum(words.values())
+words = {{word: max(1, count * {OCCURRENCES} // total) for word, count in words.items()}}
+alphabet = sorted({{character for word in words for character in word}})
+training.wordpiece(words, {SIZE}, alphabet)
+print(sum(words.values()))
+"""
+PEERS: Final = {
+    "bpe, counts": (COUNTS, "bpe", False),
+    "bpe, SentencePiece from the text": (ALONE, "bpe", True),
+    "unigram, counts and our seeds": (COUNTS, "unigram", False),
+    "unigram, SentencePiece from the counts": (ALONE, "unigram", False),
+    "unigram, SentencePiece from the text": (ALONE, "unigram", True),
+}
+
+
+def corpus_rows(bench: Bench, work: Path) -> list[Figure]:
+    """The corpus as it is."""
+    rows = []
+    for name, (script, algorithm, text) in PEERS.items():
+        given = [str(work / "words.tsv"), algorithm, *([str(work / "text.txt")] if text else [])]
+        run = bench.python(name, "-c", script + FERTILITY, *given, tries=1)
+        rows += figures(bench, name, "corpus read")
+        rows.append(Figure(f"{name}: fertility", [float(run.output)], "pieces a word"))
+    return rows
+
+
+def figures(bench: Bench, name: str, read: str) -> list[Figure]:
+    """Time and memory of one process: seconds without what reading the words takes."""
+    start = bench.runs[read][0]
+    return [
+        Figure(f"{name}: wall", [run.wall - start.wall for run in bench.runs[name]], "s"),
+        Figure(f"{name}: CPU", [run.cpu - start.cpu for run in bench.runs[name]], "s"),
+        Figure(f"{name}: peak", bench.peaks(name), "MB"),
+    ]
+
+
+def scaling_rows(bench: Bench, words: Path, millions: float) -> list[Figure]:
+    """A list of made words; only processor time and memory mean much on a machine that others use."""
+    label = f"{millions:g} million words"
+    bench.python(f"{label} read", "-c", READ, str(words), tries=1)
+    rows = [Figure(f"{label}, read only: peak", bench.peaks(f"{label} read"), "MB")]
+    for algorithm in ("bpe", "unigram"):
+        bench.python(f"{label}, {algorithm}", "-c", COUNTS, str(words), algorithm, tries=1)
+        rows += figures(bench, f"{label}, {algorithm}", f"{label} read")
+    name = f"{label}, wordpiece"
+    run = bench.python(name, "-c", WORDPIECE, str(words), tries=1)
+    rows += figures(bench, name, f"{label} read")
+    return [*rows, Figure(f"{name}: rate", [int(run.output) / run.wall / 1e6], "million occurrences/s")]
+
+
+def main() -> None:
+    """Run the benchmark and print its table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_vocab_training", description=__doc__)
+    parser.add_argument("shards", nargs="+", help="finished folders of document shards")
+    parser.add_argument("--work", type=Path, default=Path("build/bench-training"))
+    parser.add_argument("--millions", type=float, nargs="*", default=[1, 2, 4], help="of made words")
+    parser.add_argument("--no-corpus", action="store_true", help="only the lists of made words")
+    options = parser.parse_args()
+    work = options.work.resolve()
+    timing.adopt_orphans()
+    bench = Bench(work)
+    made = [str(number) for number in options.millions]
+    arguments = [str(work), *options.shards, "--millions", *made]
+    said = bench.python("make", "-m", "tests.bench.recombined", *arguments, tries=1).output
+    bench.python("corpus read", "-c", READ, str(work / "words.tsv"), tries=1)
+    rows = [] if options.no_corpus else corpus_rows(bench, work)
+    for number in options.millions:
+        rows += scaling_rows(bench, work / f"words-{number:g}m.tsv", number)
+    print(f"{said}\n{os.cpu_count()} cores, Python {sys.version.split()[0]}; pieces: {SIZE:,}.\n")
+    print(timing.table(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""The words of a corpus, and lists of millions of words made of them:
+``python -m tests.bench.recombined WORK SHARDS... --millions 1 2``.
+
+A corpus of 40 million abstracts has millions of distinct words, the articles at hand some hundred thousand.
+A made word is the first half of one real word and the second half of another, so its pieces are real; it
+occurs as often as some real word, so counts are spread as the real ones are.  The real words come along.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from bioshards.corpus import shards
+from bioshards.corpus.files import LocalFiles
+from bioshards.vocab.training import LONGEST_WORD
+from bioshards.vocab.words import Words
+
+SEED: Final = 6
+HALVED: Final = 4
+"""Characters that a word must have to be cut in two."""
+
+
+def sentences(folders: Sequence[str]) -> Iterator[str]:
+    """All sentences of finished folders, their words with one blank between them."""
+    words = Words()
+    for folder in folders:
+        for batch in shards.read(LocalFiles(), folder, ["sentences"]):
+            for sentence in batch.column("sentences").flatten().to_pylist():
+                yield " ".join(word for word in words(sentence) if len(word) <= LONGEST_WORD)
+
+
+def recombined(real: Sequence[tuple[str, int]], distinct: int) -> list[tuple[str, int]]:
+    """So many distinct words: the real ones, and others made of their halves."""
+    draw = random.Random(SEED)
+    halved = [word for word, _ in real if len(word) >= HALVED]
+    counts = dict(real[:distinct])
+    while len(counts) < distinct:
+        first, second = draw.choice(halved), draw.choice(halved)
+        made = first[: len(first) // 2] + second[len(second) // 2 :]
+        counts.setdefault(made, draw.choice(real)[1])
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def main() -> None:
+    """Write ``text.txt``, ``words.tsv``, ``words-1m.tsv`` and so on; say how many words they have."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.recombined", description=__doc__)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("shards", nargs="+")
+    parser.add_argument("--millions", type=float, nargs="*", default=[])
+    options = parser.parse_args()
+    counted: Counter[str] = Counter()
+    with open(options.work / "text.txt", "w", encoding="utf-8") as text:
+        for sentence in sentences(options.shards):
+            text.write(f"{sentence}\n")
+            counted.update(sentence.split(" "))
+    del counted[""]
+    real = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
+    lists = {"words": real} | {f"words-{n:g}m": recombined(real, round(1e6 * n)) for n in options.millions}
+    for name, words in lists.items():
+        with open(options.work / f"{name}.tsv", "w", encoding="utf-8") as file:
+            file.writelines(f"{word}\t{count}\n" for word, count in words)
+        print(f"{name}: {len(words):,} words, {sum(count for _, count in words):,} occurrences")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+"""vocab/training.py: models from counts equal models from text, and the same words give the same bytes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece as library
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.vocab import protobuf, training
+from bioshards.vocab.seeds import seeds
+from bioshards.vocab.training import TooSmall, pieces, sentencepiece, wordpiece
+
+SYLLABLES = ["ga", "lo", "mi", "ter", "sen", "quo", "ba", "rid", "ol", "α", "ne", "kin", "ase", "1", "7"]
+CONTROLS = ["[CLS]", "[SEP]", "[MASK]"]
+
+
+def invented(number: int = 400) -> dict[str, int]:
+    """Words of invented syllables, frequent ones and rare ones."""
+    draw = random.Random(1)
+    words: Counter[str] = Counter({".": 3000, "the": 1500})
+    for rank in range(1, number):
+        words["".join(draw.choices(SYLLABLES, k=draw.randint(1, 5)))] += 2000 // rank + 1
+    return dict(words)
+
+
+WORDS = invented()
+ALPHABET = sorted({character for word in WORDS for character in word})
+
+
+def as_text(words: dict[str, int]) -> list[str]:
+    """Lines of several words, each as often as it occurs, in no order."""
+    every = list(Counter(words).elements())
+    random.Random(2).shuffle(every)
+    return [" ".join(every[start : start + 12]) for start in range(0, len(every), 12)]
+
+
+def from_text(algorithm: str, size: int, **options: Any) -> list[tuple[str, float]]:
+    """What the library itself makes of the text."""
+    model = io.BytesIO()
+    library.SentencePieceTrainer.train(
+        sentence_iterator=iter(as_text(WORDS)),
+        model_writer=model,
+        model_type=algorithm,
+        vocab_size=size,
+        normalization_rule_name="identity",
+        character_coverage=1.0,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        minloglevel=3,
+        **options,
+    )
+    return pieces(model.getvalue())
+
+
+@pytest.mark.parametrize("size", [60, 250])
+def test_bpe_from_counts_is_bpe_from_the_text(size: int) -> None:
+    assert pieces(sentencepiece(WORDS, "bpe", size)) == from_text("bpe", size)
+
+
+@pytest.mark.parametrize("size", [60, 250])
+def test_unigram_from_counts_is_unigram_from_the_text_with_the_same_seeds(size: int, tmp_path: Path) -> None:
+    file = tmp_path / "seeds.tsv"
+    ordered = sorted(WORDS.items(), key=lambda pair: (-pair[1], pair[0]))
+    file.write_text("".join(f"{piece}\t{count}\n" for piece, count in seeds(ordered, 16)), encoding="utf-8")
+    expected = from_text("unigram", size, seed_sentencepieces_file=str(file))
+    assert pieces(sentencepiece(WORDS, "unigram", size)) == expected
+
+
+def test_frequent_words_are_pieces_of_a_unigram_model() -> None:
+    found = dict(pieces(sentencepiece(WORDS, "unigram", 250)))
+    letters = [word for word in WORDS if re.fullmatch("[a-z]{1,15}", word)]  # no piece mixes them with others
+    assert {f"▁{word}" for word in sorted(letters, key=lambda word: -WORDS[word])[:60]} <= found.keys()
+
+
+def test_wordpieces_are_trained_on_each_occurrence() -> None:
+    found = wordpiece({"abab": 5, "ab": 3, "cd": 7}, 12, "abcd")
+    assert found == [*"abcd", "##a", "##b", "##c", "##d", "ab", "cd", "##ab", "abab"]
+
+
+def test_every_word_is_fed_as_often_as_it_occurs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "FED", 20)
+    words = [("a", 100), ("bcd", 7), ("x" * 50, 3), ("e", 1)]
+    fed = list(training._repeated(words))
+    assert Counter(" ".join(fed).split()) == Counter(dict(words))
+    assert max(map(len, fed)) <= 20 + 51
+    assert len(fed) > 10
+
+
+ONE_MORE_TIME = """
+import hashlib, json, os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+from bioshards.vocab.training import sentencepiece, wordpiece
+words = json.load(sys.stdin)
+alphabet = sorted({character for word in words for character in word})
+for algorithm in ("bpe", "unigram"):
+    print(hashlib.sha256(sentencepiece(words, algorithm, 250, alphabet)).hexdigest())
+print("\\n".join(wordpiece(words, 400, alphabet)))
+"""
+
+
+def elsewhere(words: dict[str, int], temporary: Path) -> str:
+    """Hashes and pieces from a process of its own, on one core, with temporary files somewhere else."""
+    temporary.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_MORE_TIME],
+        input=json.dumps(words),
+        env={**os.environ, "TMPDIR": str(temporary), "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert done.stderr == ""
+    assert list(temporary.iterdir()) == []
+    return done.stdout
+
+
+def test_the_same_words_give_the_same_bytes_in_any_order_process_and_place(tmp_path: Path) -> None:
+    once = elsewhere(WORDS, tmp_path / "once")
+    shuffled = list(WORDS.items())
+    random.Random(3).shuffle(shuffled)
+    again = elsewhere(dict(shuffled), tmp_path / "in another place")
+    assert once == again
+    assert once.splitlines()[2:] == wordpiece(WORDS, 400, ALPHABET)
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_ids_are_alberts(algorithm: Any) -> None:
+    found = pieces(sentencepiece(WORDS, algorithm, 200, controls=CONTROLS))
+    assert [piece for piece, _ in found[:5]] == ["<pad>", "<unk>", *CONTROLS]
+    assert len(found) == len({piece for piece, _ in found}) == 200
+    assert not {"<s>", "</s>"} & dict(found).keys()
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_every_character_of_the_alphabet_is_a_piece(algorithm: Any) -> None:
+    ascii_and_more = [chr(code) for code in range(33, 127)] + ["é", "Ω", "𝛽", "中"]
+    found = dict(pieces(sentencepiece(WORDS, algorithm, 300, ascii_and_more)))
+    assert {*ascii_and_more, *ALPHABET, "▁"} <= found.keys()
+
+
+def test_a_rare_character_of_a_huge_corpus_is_a_piece() -> None:
+    words = {"a": 10**12, "b": 1, "cc": 1}
+    for algorithm, size in (("bpe", 9), ("unigram", 6)):
+        assert {"b", "c"} <= dict(pieces(sentencepiece(words, algorithm, size))).keys()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_coverage_leaves_rare_characters_out_unless_asked_for(algorithm: Any) -> None:
+    words = {**WORDS, "gaž": 5, "loż": 5}
+    found = dict(pieces(sentencepiece(words, algorithm, 150, ["ż"], coverage=0.999)))
+    assert "ž" not in found
+    assert {"ż", "g", "a"} <= found.keys()
+
+
+def test_a_longer_piece_is_allowed_where_asked_for() -> None:
+    words = {"phosphatidylinositol": 50, "phosphatidyl": 20, "inositol": 30}
+    assert "▁phosphatidylinositol" not in dict(pieces(sentencepiece(words, "bpe", 40)))
+    for algorithm, size in (("bpe", 32), ("unigram", 16)):
+        found = dict(pieces(sentencepiece(words, algorithm, size, longest=30)))  # type: ignore[arg-type]
+        assert "▁phosphatidylinositol" in found
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+@pytest.mark.parametrize("words", [WORDS, {"word": 1}, {"gene": 4, "genes": 3}])
+def test_a_corpus_too_small_says_the_largest_size(algorithm: Any, words: dict[str, int]) -> None:
+    with pytest.raises(TooSmall, match=r"too small for a vocabulary of 20,000 pieces.* at most") as caught:
+        sentencepiece(words, algorithm, 20_000)
+    assert f"{caught.value.largest:,}" in str(caught.value)
+    assert len(pieces(sentencepiece(words, algorithm, caught.value.largest))) == caught.value.largest
+
+
+def test_a_corpus_too_small_for_wordpiece_says_the_largest_size() -> None:
+    with pytest.raises(TooSmall) as caught:
+        wordpiece({"word": 1}, 30_522, "dorw")
+    assert caught.value.largest == 11  # four characters in two forms, three merges
+    assert wordpiece({"word": 1}, 11, "dorw")[-1] == "word"
+
+
+def test_a_size_without_room_for_the_alphabet_says_the_numbers() -> None:
+    with pytest.raises(
+        ValueError, match=r"of 6 pieces has no room for 5 special pieces and 7 characters: .* 12"
+    ):
+        sentencepiece({"abc": 9}, "bpe", 6, "xyz", CONTROLS)
+    assert len(pieces(sentencepiece({"abc": 9}, "bpe", 12, "xyz", CONTROLS))) == 12
+    with pytest.raises(ValueError, match=r"of 5 pieces has no room for 3 characters in two forms: .* 6"):
+        wordpiece({"abc": 9}, 5, "abc")
+    assert wordpiece({"abc": 9}, 6, "abc") == ["a", "b", "c", "##a", "##b", "##c"]
+
+
+@pytest.mark.parametrize("words", [{}, {"": 4}, {"a\tb": 3}, {"x" * 101: 5}, {"a": 0}, {"▁": 2, "▅": 2}])
+def test_nothing_to_train_on_is_an_error(words: dict[str, int]) -> None:
+    for algorithm in ("bpe", "unigram"):
+        with pytest.raises(ValueError, match="nothing to train on"):
+            sentencepiece(words, algorithm, 100)
+    with pytest.raises(ValueError, match="nothing to train on"):
+        wordpiece(words, 100, "bcd")
+
+
+def test_what_sentencepiece_refuses_is_said_in_its_words(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match=r"cannot train on these 1 words: .*already defined"):
+        sentencepiece({"abc": 9}, "bpe", 12, controls=["[CLS]", "[CLS]"])
+    assert capfd.readouterr() == ("", "")
+
+
+HOSTILE = {
+    "a▁b": 5,
+    "▁": 9,
+    "▅": 9,
+    "nul\0": 4,
+    "bell\x07": 4,
+    "tab\t": 4,
+    "line\n": 4,
+    "car\rriage": 4,
+    "two words": 4,
+    "[CLS]": 6,
+    "x[SEP]": 6,
+    "<unk>": 6,
+    "##a": 5,
+    "[UNK]": 5,
+    "y" * 10_000: 2,
+    "\u2028": 3,
+    "\u200b": 3,
+    "\ufffd": 3,
+    "\uffff": 3,
+    "\U0010ffff": 3,
+    "e\u0301": 3,
+    "zero": 0,
+}
+
+
+def test_hostile_words_do_no_harm(capfd: pytest.CaptureFixture[str]) -> None:
+    alphabet = sorted({character for word in HOSTILE for character in word})
+    for algorithm in ("bpe", "unigram"):
+        model = sentencepiece({**WORDS, **HOSTILE}, algorithm, 200, alphabet, CONTROLS)
+        found = [piece for piece, _ in pieces(model)]
+        assert len(set(found)) == 200
+        assert {"\x07", "\u2028", "\U0010ffff", "[CLS]"} <= set(found)
+        assert not [piece for piece in found if {*piece} & {*"\0\t\n\r ▅"}]
+    everything = sorted({*alphabet, *ALPHABET})
+    assert len(set(wordpiece({**WORDS, **HOSTILE}, 250, everything))) == 250
+    assert capfd.readouterr() == ("", "")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(st.text(max_size=8), st.integers(0, 10**15), max_size=8))
+def test_any_words_give_a_model_or_say_why_not(words: dict[str, int]) -> None:
+    alphabet = {character for word in words for character in word}
+    size = 12 + len(alphabet)
+    for algorithm in ("bpe", "unigram"):
+        said = ""
+        try:
+            model = sentencepiece(words, algorithm, size, alphabet)
+        except ValueError as error:
+            said = str(error)
+        if said:
+            assert "too small for" in said or "nothing to train on" in said
+        else:
+            assert len(pieces(model)) == size
+
+
+def test_a_model_without_an_option_is_the_model() -> None:
+    model = sentencepiece(WORDS, "unigram", 250, controls=CONTROLS)
+    assert b"bioshards-" not in model
+    assert protobuf.without(model, b"no such value") == model
+    shorter = protobuf.without(model, b"[SEP]")  # an option is taken out, the piece of that name stays
+    assert len(shorter) == len(model) - len(b"[SEP]") - 3
+    assert pieces(shorter) == pieces(model)
