@@ -1,7 +1,8 @@
 """Which tokenizers encode a text chunk by chunk, so that each distinct chunk need be encoded once only.
 
-A chunk is what stands between two blanks (U+0020).  Accepted are the tokenizers that vocabularies are built with,
-BERT's and ALBERT's, not whatever the library can read.  A tokenizer here is what ``tokenizer.json`` says of it.
+A chunk is what stands between two blanks (U+0020).  Accepted are the tokenizers that vocabularies are built
+with, BERT's and ALBERT's, not whatever the library can read.  A tokenizer here is what its ``tokenizer.json``
+says.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Text to token ids, as the tokenizers library does it, several times faster on one core.
 
-Most chunks of a text (what stands between two blanks, U+0020) have been there before.  In the tokenizers that
-are read here nothing looks across a blank (by_chunks.py), so a text's ids are those of its chunks in a row, and
-each chunk's are remembered (remembered.py).  Sentences are split by Arrow, many at a time, which also finds
-their distinct chunks, so that Python sees one chunk in ten.  New ones are encoded as cheaply as gives the library's
-ids (new_chunks.py).
+Most chunks of a text (what stands between two blanks, U+0020) have been there before.  In the tokenizers
+that are read here nothing looks across a blank (by_chunks.py), so a text's ids are those of its chunks in a
+row, and each chunk's are remembered (remembered.py).  Arrow splits sentences, many at a time, and finds their
+distinct chunks, so that Python sees one chunk in ten.  How new ones are encoded is in new_chunks.py.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from .new_chunks import finder
 from .remembered import Remembered
 
 MEMORY: Final = 100_000_000
-"""Bytes that remembered chunks and words may take together, a fifth of it words; when either's part is full, it is
+"""Bytes that remembered chunks and words may take, a fifth of it the words; whichever part is full is
 forgotten and begins anew.  The tokenizer and the sentences in hand come on top."""
 _BATCH: Final = 1 << 14
 """Sentences that Arrow splits at a time: some 3 MB of text."""
@@ -62,12 +61,12 @@ class Encoder:
             FileNotFoundError: there is no such folder, or no such file in it.
             ValueError: the file is no tokenizer, or one with which a text is not the sum of its chunks.
         """
-        self._begin(os.path.join(folder, "tokenizer.json"), _text(folder))
+        self._begin(os.path.join(folder, "tokenizer.json"), _read(folder))
 
-    def _begin(self, path: str, text: str) -> None:
-        self._source = path, text
+    def _begin(self, path: str, data: bytes) -> None:
+        self._source = path, data
         try:
-            self._library: Tokenizer = Tokenizer.from_str(text)
+            self._library: Tokenizer = Tokenizer.from_buffer(data)
         except Exception as error:  # the library raises nothing more special
             raise ValueError(
                 f"{path} is no tokenizer that the tokenizers library can read: {error}. "
@@ -76,8 +75,8 @@ class Encoder:
         tokenizer = json.loads(self._library.to_str())
         for reason in reasons_against(tokenizer, self._library):
             raise ValueError(
-                f"{path} has {reason}: what stands between two blanks cannot be encoded alone. Encode with the "
-                "tokenizers library itself, or build a vocabulary with `python -m bioshards.vocab build`."
+                f"{path} has {reason}: what stands between two blanks cannot be encoded alone. "
+                "Encode with the tokenizers library itself, or build a vocabulary with `python -m bioshards.vocab build`."
             )
         ids = self._library.get_vocab()
         self.size = 1 + max(ids.values(), default=0)
@@ -89,10 +88,10 @@ class Encoder:
         find = finder(tokenizer, self._library, self._type, MEMORY // 5)
         self._chunks = Remembered(find, MEMORY * 4 // 5)
 
-    def __getstate__(self) -> tuple[str, str]:
+    def __getstate__(self) -> tuple[str, bytes]:
         return self._source
 
-    def __setstate__(self, source: tuple[str, str]) -> None:
+    def __setstate__(self, source: tuple[str, bytes]) -> None:
         self._begin(*source)
 
     def encode(self, text: str) -> list[int]:
@@ -129,9 +128,9 @@ class Encoder:
         return Encoded(np.frombuffer(b"".join(data), f"u{width}"), np.concatenate(ends) // width)
 
 
-def _text(folder: str) -> str:
+def _read(folder: str) -> bytes:
     try:
-        with open(os.path.join(folder, "tokenizer.json"), encoding="utf-8") as file:
+        with open(os.path.join(folder, "tokenizer.json"), "rb") as file:
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
         what = "has no tokenizer.json" if os.path.isdir(folder) else "is no folder"

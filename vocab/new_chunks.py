@@ -1,8 +1,8 @@
 """How the ids of a chunk are found that was not there before: by as little of the library as gives the same.
 
-The library's model finds a word's pieces in a microsecond or two; normalising, splitting and looking for added
-tokens cost it several times as much.  That is done here where it is simple; all else goes through the library
-as it is.  A tokenizer is, beside the library's object, what ``tokenizer.json`` says of it.
+The library's model finds a word's pieces in a microsecond or two; normalising, splitting and looking for
+added tokens cost it several times as much.  That is done here where it is simple; all else goes through the
+library as it is.  A tokenizer is, beside the library's object, what ``tokenizer.json`` says of it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .by_chunks import splits_as_albert, splits_as_bert
 from .remembered import Remembered
 
 _APART: Final = re.compile("[\0-\u02ff\u0370-\u0482\u1e00-\u20cf\u2100-\u2bff]")
-"""Characters of blocks that have no combining marks: what becomes of one depends on no neighbour.  Latin, Greek,
-Cyrillic, punctuation, symbols: nearly all that English articles have."""
+"""Characters of blocks that have no combining marks: what becomes of one depends on no neighbour.  Latin,
+Greek, Cyrillic, punctuation, symbols: nearly all that English articles have."""
 
 
 class Whole:
@@ -104,7 +104,7 @@ class _Characters(dict[int, str]):
 
 
 def finder(tokenizer: Any, library: Tokenizer, type_: str, memory: int) -> Callable[[str], bytes]:
-    """The quickest of these that gives the library's ids; ``memory`` bytes are for words, where they are remembered."""
+    """The quickest of these that gives the library's ids; words may be remembered in ``memory`` bytes."""
     if not any(token["normalized"] for token in tokenizer["added_tokens"]):  # found in normalised text only
         match tokenizer["model"]["type"], tokenizer["normalizer"]:
             case "WordPiece", {"type": "BertNormalizer", "clean_text": True} if splits_as_bert(tokenizer):
