@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import sys
 import unicodedata
@@ -251,14 +250,14 @@ def test_any_text_has_the_librarys_ids(
 def test_every_character_is_encoded_as_by_the_library(
     kind: str, pairs: dict[str, tuple[Tokenizer, Encoder]]
 ) -> None:
-    """Alone, within a word and twice after a letter; beyond those that the table knows, one in seven."""
+    """Alone, within a word and twice after a letter; of those beyond the table's, one in thirteen."""
     library, encoder = pairs[kind]
-    codes = [*range(0x2C00), *range(0x2C00 + len(kind) % 7, sys.maxunicode + 1, 7)]
+    codes = [*range(0x2C00), *range(0x2C00 + len(kind) % 13, sys.maxunicode + 1, 13)]
     characters = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]
     texts = []
     for start in range(0, len(characters), 100):
         some = characters[start : start + 100]
-        texts.append(" ".join(f"{c} a{c}b a{c}{c}" for c in some))
+        texts.append(" ".join(f"{c} a{c}b{c}{c}" for c in some))
     expected = [found.ids for found in library.encode_batch_fast(texts, add_special_tokens=False)]
     together(encoder, texts, expected)
 
@@ -288,6 +287,7 @@ def test_a_lone_surrogate_raises_as_in_the_library(
 
 def test_what_is_no_string_is_refused(pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
     encoder: Any = pairs["uncased"][1]
+    wrong: Any
     for wrong in (None, 5, b"bytes", ["list"]):
         with pytest.raises(TypeError):
             encoder.encode(wrong)
@@ -338,8 +338,8 @@ def test_memory_is_bounded_and_ids_stay_right(tmp_path: Path, monkeypatch: pytes
         library, encoder = Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)
         remembered = [encoder._chunks, getattr(encoder._chunks._find, "_words", {})]
         most = [0, 0]
-        for start in range(0, 12_000, 400):
-            texts = [f"cell{n} (é{n * 7919}) {'y' * (n % 90)}{n} again" for n in range(start, start + 400)]
+        for start in range(0, 4_000, 400):
+            texts = [f"cell{n} (é{n * 7919}) {'y' * (n % 30)}{n} again" for n in range(start, start + 400)]
             expected = [found.ids for found in library.encode_batch_fast(texts, add_special_tokens=False)]
             together(encoder, texts, expected)
             assert [encoder.encode(text) for text in texts] == expected
@@ -350,6 +350,10 @@ def test_memory_is_bounded_and_ids_stay_right(tmp_path: Path, monkeypatch: pytes
         assert most[0] > 60_000
 
 
+def _always(ids: bytes) -> Callable[[str], bytes]:
+    return lambda _: bytes(bytearray(ids))  # a new object each time
+
+
 def test_memory_holds_what_it_says_of_entries_of_any_size() -> None:
     for key, ids in (
         ("x", b""),
@@ -357,11 +361,10 @@ def test_memory_holds_what_it_says_of_entries_of_any_size() -> None:
         ("\U0001f600" * 20, bytes(200)),
         ("é" * 100, bytes(64)),
     ):
-        found = Remembered(lambda _, ids=ids: ids + b"!", 1_000_000)
-        most = 0
+        found, most = Remembered(_always(ids), 1_000_000), 0
         for number in range(20_000):
-            assert found[f"{key}{number}"] == ids + b"!"
-            held = len(found) * (sys.getsizeof(f"{key}{number}") + sys.getsizeof(ids + b"!"))
+            assert found[f"{key}{number}"] == ids
+            held = len(found) * (sys.getsizeof(f"{key}{number}") + sys.getsizeof(ids))
             most = max(most, held + sys.getsizeof(found))
         assert 500_000 < most <= 1_100_000
 
@@ -493,19 +496,8 @@ PUBLISHED = {
 @pytest.fixture(scope="module")
 def real_sentences(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     output = tmp_path_factory.mktemp("real") / "out"
-    source = f"{DATA}/pubmed"
-    done = beam(
-        "run",
-        "pubmed_to_shards",
-        "--workers",
-        2,
-        "--output",
-        output,
-        "--max-rejected",
-        0.01,
-        "--input",
-        source,
-    )
+    inputs = ("--input", f"{DATA}/pubmed", "--max-rejected", 0.01)
+    done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", output, *inputs)
     assert done.returncode == 0, done.stderr
     batches = shards.read(LocalFiles(), str(output), ["sentences"])
     return [text for batch in batches for text in batch.column("sentences").flatten().to_pylist()]
@@ -531,11 +523,9 @@ def test_real_text_has_the_librarys_ids(name: str, real_sentences: list[str], tm
     assert encoder.encode(document) == library.encode(document, add_special_tokens=False).ids
 
 
-def test_the_json_of_a_tokenizer_is_all_that_is_read(tmp_path: Path) -> None:
+def test_nothing_but_tokenizer_json_is_read(tmp_path: Path) -> None:
     folder = saved(tmp_path / "vocabulary", bert(True, True))
     for name in ("vocab.txt", "tokenizer_config.json"):
-        (Path(folder) / name).write_text(json.dumps("nonsense"))
-    assert (
-        Encoder(folder).encode("cells")
-        == Tokenizer.from_file(f"{folder}/tokenizer.json").encode("cells").ids[1:-1]
-    )
+        (Path(folder) / name).write_text("nonsense")
+    library = Tokenizer.from_file(f"{folder}/tokenizer.json")
+    check((library, Encoder(folder)), ["cells"])

@@ -29,6 +29,7 @@ MEMORY: Final = 100_000_000
 forgotten and begins anew.  The tokenizer and the sentences in hand come on top."""
 _BATCH: Final = 1 << 14
 """Sentences that Arrow splits at a time: some 3 MB of text."""
+_SURROGATE: Final = "a text to encode has a lone surrogate, which UTF-8 cannot write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,8 @@ class Encoder:
         tokenizer = json.loads(self._library.to_str())
         for reason in reasons_against(tokenizer, self._library):
             raise ValueError(
-                f"{path} has {reason}: what stands between two blanks cannot be encoded alone. "
-                "Encode with the tokenizers library itself, or build a vocabulary with `python -m bioshards.vocab build`."
+                f"{path} has {reason}: what stands between two blanks cannot be encoded alone. Encode with "
+                "the tokenizers library, or build a vocabulary with `python -m bioshards.vocab build`."
             )
         ids = self._library.get_vocab()
         self.size = 1 + max(ids.values(), default=0)
@@ -102,7 +103,11 @@ class Encoder:
         """
         if not isinstance(text, str):
             raise TypeError(f"a text to encode must be a str, this is a {type(text).__name__}")
-        return array(self._type, b"".join(map(self._chunks.__getitem__, text.split(" ")))).tolist()
+        try:
+            ids = b"".join(map(self._chunks.__getitem__, text.split(" ")))
+        except UnicodeEncodeError as error:
+            raise TypeError(f"{_SURROGATE}: {error}") from None
+        return array(self._type, ids).tolist()
 
     def encode_all(self, sentences: Sequence[str] | pa.Array) -> Encoded:
         """The ids of all sentences, of each those that :meth:`encode` gives, in less than half the time.
@@ -154,7 +159,7 @@ def _strings(sentences: Any) -> pa.Array:
     try:
         strings = sentences if isinstance(sentences, pa.Array) else pa.array(sentences, pa.large_string())
     except UnicodeEncodeError as error:
-        raise TypeError(f"a sentence has a lone surrogate, which no tokenizer takes: {error}") from None
+        raise TypeError(f"{_SURROGATE}: {error}") from None
     if strings.null_count:
         raise TypeError("a sentence to encode must be a str, one is None")
     return strings
