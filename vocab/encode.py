@@ -1,0 +1,165 @@
+"""Text to token ids, as the tokenizers library does it, several times faster on one core.
+
+Most chunks of a text (what stands between two blanks, U+0020) have been there before.  In the tokenizers
+that are read here nothing looks across a blank (by_chunks.py), so a text's ids are those of its chunks in a
+row, and each chunk's are remembered (remembered.py).  Arrow splits sentences, many at a time, and finds their
+distinct chunks, so that Python sees one chunk in ten.  How new ones are encoded is in new_chunks.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from tokenizers import Tokenizer
+
+from .by_chunks import reasons_against
+from .new_chunks import finder
+from .remembered import Remembered
+
+MEMORY: Final = 100_000_000
+"""Bytes that remembered chunks and words may take, a fifth of it the words; whichever part is full is
+forgotten and begins anew.  The tokenizer and the sentences in hand come on top."""
+_BATCH: Final = 1 << 14
+"""Sentences that Arrow splits at a time: some 3 MB of text."""
+_SURROGATE: Final = "a text to encode has a lone surrogate, which UTF-8 cannot write"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The token ids of sentences, laid out as Arrow lays out lists; ``pa.array`` takes both without a copy.
+
+    Attributes:
+        ids: of all sentences in a row: uint16 where no id of the vocabulary is above 65,535, else uint32, in
+            the machine's byte order; read-only.
+        offsets: int64, one more than there are sentences: sentence i is ``ids[offsets[i] : offsets[i + 1]]``.
+    """
+
+    ids: np.ndarray[Any, np.dtype[Any]]
+    offsets: np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Encoder:
+    """What encodes with the tokenizer of a folder; pickled, it is that tokenizer without what is remembered.
+
+    Attributes:
+        size: the highest id and one.
+        special: the ids of the special tokens by their text: ``special["[CLS]"]``.
+        continues: for each id 1 where its piece continues a word, 0 where it begins one or is an added token.
+    """
+
+    def __init__(self, folder: str) -> None:
+        """Read ``folder/tokenizer.json``, and no other file.
+
+        Raises:
+            FileNotFoundError: there is no such folder, or no such file in it.
+            ValueError: the file is no tokenizer, or one with which a text is not the sum of its chunks.
+        """
+        self._begin(os.path.join(folder, "tokenizer.json"), _read(folder))
+
+    def _begin(self, path: str, data: bytes) -> None:
+        self._source = path, data
+        try:
+            self._library: Tokenizer = Tokenizer.from_buffer(data)
+        except Exception as error:  # the library raises nothing more special
+            raise ValueError(
+                f"{path} is no tokenizer that the tokenizers library can read: {error}. "
+                "Give the --out of a `python -m bioshards.vocab build` that has ended, or build it again."
+            ) from None
+        tokenizer = json.loads(self._library.to_str())
+        for reason in reasons_against(tokenizer, self._library):
+            raise ValueError(
+                f"{path} has {reason}: what stands between two blanks cannot be encoded alone. Encode with "
+                "the tokenizers library, or build a vocabulary with `python -m bioshards.vocab build`."
+            )
+        ids = self._library.get_vocab()
+        self.size = 1 + max(ids.values(), default=0)
+        self.special = {
+            token["content"]: token["id"] for token in tokenizer["added_tokens"] if token["special"]
+        }
+        self.continues = _continues(tokenizer, ids, self.size)
+        self._type = "H" if self.size <= 1 << 16 else "I"
+        find = finder(tokenizer, self._library, self._type, MEMORY // 5)
+        self._chunks = Remembered(find, MEMORY * 4 // 5)
+
+    def __getstate__(self) -> tuple[str, bytes]:
+        return self._source
+
+    def __setstate__(self, source: tuple[str, bytes]) -> None:
+        self._begin(*source)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without special tokens around it: the library's ``encode(...).ids`` exactly.
+
+        Raises:
+            TypeError: as the library does: it is no string, or has a lone surrogate.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"a text to encode must be a str, this is a {type(text).__name__}")
+        try:
+            ids = b"".join(map(self._chunks.__getitem__, text.split(" ")))
+        except UnicodeEncodeError as error:
+            raise TypeError(f"{_SURROGATE}: {error}") from None
+        return array(self._type, ids).tolist()
+
+    def encode_all(self, sentences: Sequence[str] | pa.Array) -> Encoded:
+        """The ids of all sentences, of each those that :meth:`encode` gives, in less than half the time.
+
+        Args:
+            sentences: strings, or an Arrow array of them, which need not be made strings first.
+
+        Raises:
+            TypeError: one is no string, or has a lone surrogate.
+        """
+        data: list[memoryview | bytes] = []
+        ends, written = [np.zeros(1, np.int64)], 0
+        for start in range(0, len(sentences), _BATCH):
+            chunks = pc.split_pattern(_strings(sentences[start : start + _BATCH]), " ")
+            distinct = chunks.flatten().dictionary_encode()
+            known = list(map(self._chunks.__getitem__, distinct.dictionary.to_pylist()))
+            _, places, ids = pa.array(known, pa.large_binary()).take(distinct.indices).buffers()
+            stops = np.frombuffer(places, np.int64)[chunks.offsets.to_numpy()]
+            data.append(memoryview(ids)[: stops[-1]] if ids else b"")
+            ends.append(stops[1:] + written)
+            written += int(stops[-1])
+        width = array(self._type).itemsize
+        return Encoded(np.frombuffer(b"".join(data), f"u{width}"), np.concatenate(ends) // width)
+
+
+def _read(folder: str) -> bytes:
+    try:
+        with open(os.path.join(folder, "tokenizer.json"), "rb") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        what = "has no tokenizer.json" if os.path.isdir(folder) else "is no folder"
+        raise FileNotFoundError(
+            f"{folder} {what}, so it is no vocabulary. Give the --out of a `python -m bioshards.vocab build` "
+            "that has ended."
+        ) from None
+
+
+def _continues(tokenizer: Any, ids: dict[str, int], size: int) -> bytes:
+    added = {token["content"] for token in tokenizer["added_tokens"]}
+    prefix = tokenizer["model"].get("continuing_subword_prefix")
+    table = bytearray(size)
+    for piece, number in ids.items():
+        continues = piece.startswith(prefix) if prefix is not None else not piece.startswith("▁")
+        table[number] = continues and piece not in added
+    return bytes(table)
+
+
+def _strings(sentences: Any) -> pa.Array:
+    try:
+        strings = sentences if isinstance(sentences, pa.Array) else pa.array(sentences, pa.large_string())
+    except UnicodeEncodeError as error:
+        raise TypeError(f"{_SURROGATE}: {error}") from None
+    if strings.null_count:
+        raise TypeError("a sentence to encode must be a str, one is None")
+    return strings
