@@ -68,6 +68,14 @@ class Workspace:
         """Where a source's duplicates are listed, if it has any."""
         return f"{self.folder}/finished/{name}.tsv"
 
+    def counts(self, name: str, ending: str) -> str:
+        """Where the words of a shard of documents are counted; ``name`` is the shard's SHA-256."""
+        return f"{self.folder}/counts/{name}.{ending}"
+
+    def merged(self, bucket: int, file: str) -> str:
+        """Where a bucket's part of a published list of words is, until that is written."""
+        return f"{self.folder}/merged/{bucket:05d}-{file}"
+
 
 def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
     """Make sure that the output directory is new, or begun with the same configuration.
@@ -162,7 +170,8 @@ def clear(files: LocalFiles, work: Workspace) -> None:
     for path in (work.manifest, f"{work.output}/state.json", work.outcome):
         files.remove(path)
     parts = ["", "/dropped", "/rejected", "/.bioshards"]
-    parts += [f"/.bioshards/{part}" for part in ("seen", "staged", "verdicts", "finished")]
+    steps = ("seen", "staged", "verdicts", "finished", "counts", "merged")
+    parts += [f"/.bioshards/{step}" for step in steps]
     for folder in [f"{work.output}{part}" for part in parts]:
         for name in files.names(folder):
             if name.startswith(TEMPORARY):

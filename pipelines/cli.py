@@ -15,6 +15,7 @@ PIPELINES = {
     "fetch": "PubMed, PMC and Europe PMC into a mirror of verified files",
     "pubmed_to_shards": "PubMed citation XML to sentence-split document shards",
     "pmc_to_shards": "full-text articles (JATS XML) to sentence-split document shards",
+    "shards_to_words": "document shards to exact counts of their words, for a vocabulary",
 }
 
 USAGE = """\

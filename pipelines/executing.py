@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
-
-from bioshards.corpus.files import LocalFiles
-
-from .options import UsageError
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -25,26 +20,6 @@ class Watcher(Protocol):
     def tick(self) -> None: ...
 
     def end(self) -> None: ...
-
-
-def for_workers_elsewhere(rest: Sequence[str], folders: dict[str, str]) -> None:
-    """See that Dataflow's workers can reach the folders, by option, that they will read and write.
-
-    Raises:
-        UsageError: one is on this machine.
-    """
-    for option, folder in folders.items():
-        if "DataflowRunner" in " ".join(rest) and "://" not in folder:
-            raise UsageError(f"{option} {folder} is local; Dataflow's workers need gs://BUCKET/...")
-
-
-def local_options(runner_given: bool, workers: int) -> dict[str, Any]:
-    """Beam options of a run without ``--runner``; none with one."""
-    if runner_given:
-        return {}
-    from . import local
-
-    return local.options_for(workers)
 
 
 def execute(
@@ -95,30 +70,3 @@ def execute(
             raise
         finally:
             progress.end()
-
-
-def remote_files(paths: Sequence[str], beams: Any) -> LocalFiles:
-    """The storage of paths of which some are on object stores, which Beam's options open."""
-    from .storage import AnyFiles, configure, supported
-
-    configure(beams)
-    for path in paths:
-        if "://" in path and not supported(path):
-            raise UsageError(
-                f"nothing here can open {path}; gs:// and s3:// need: pip install 'bioshards[cloud]'"
-            )
-    return AnyFiles()
-
-
-_SECRET = re.compile(r"(--\w*(?:key|secret|token|password)\w*)(=.*)?", re.IGNORECASE)
-
-
-def without_secrets(arguments: Sequence[str]) -> list[str]:
-    """The arguments as a manifest may show them: no access keys, passwords and tokens."""
-    shown: list[str] = []
-    hide = False
-    for word in arguments:
-        secret = _SECRET.fullmatch(word)
-        shown.append("***" if hide else f"{secret[1]}=***" if secret and secret[2] else word)
-        hide = bool(secret and not secret[2])
-    return shown

@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from bioshards import __version__
 from bioshards.corpus import workspace
 from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.named import Named, named
 from bioshards.corpus.download.pmc_selection import Articles
-from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import Workspace, WrongOutput
 
 from . import bucket, fetch, plan
-from .executing import execute, for_workers_elsewhere, local_options, remote_files, without_secrets
+from .executing import execute
 from .exits import NOT_PUBLISHED, OK
 from .fetch import Job
 from .fetching import Listed, look, mirror_folder
-from .options import Parser, UsageError, beam_options
+from .options import Parser, UsageError
+from .starting import for_workers_elsewhere, this_run, where
 
 _LISTED = {"pubmed": pubmed, "europepmc": europepmc}
 
 
 def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
     """Do what the command line asks for; returns the exit code."""
-    runner_given = any(word.startswith("--runner") for word in rest)
-    if not runner_given:
-        logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
     names = _names(options.input or [])
     folder = mirror_folder(options.mirror or "mirror", "")
     for_workers_elsewhere(rest, {"--mirror": folder})
-    beams, files = None, LocalFiles()
-    if rest or "://" in folder:
-        beams = beam_options(rest, parser, **local_options(runner_given, options.workers))
-    if "://" in folder:
-        files = remote_files([folder], beams)
+    runner_given, beams, files = where(parser, rest, options.workers, [folder])
     mirror = Mirror(files, folder)
     local = not runner_given
     listed = {
@@ -126,9 +116,7 @@ def _job(
             "inventory": {"date": inventory.date, "md5": inventory.md5} if inventory else None,
         },
         run={
-            "bioshards": __version__,
-            "command": ["beam", "run", "fetch", *without_secrets(arguments)],
-            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **this_run("fetch", arguments),
             "listed": now,
             "notices": [notice for found in listed.values() for notice in found.notices],
         },

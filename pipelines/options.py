@@ -153,8 +153,8 @@ def add_download(parser: Parser, mirror: str) -> None:
     )
 
 
-def add_local(parser: Parser, what: str) -> None:
-    """How a run goes on this machine, and how much of ``what`` may be bad."""
+def add_workers(parser: Parser) -> argparse._ArgumentGroup:
+    """How a run goes on this machine."""
     run = parser.add_argument_group("how it runs")
     run.add_argument(
         "--workers",
@@ -163,7 +163,12 @@ def add_local(parser: Parser, what: str) -> None:
         default=os.cpu_count() or 1,
         help="local processes (default: one for each core, here %(default)s); a --runner has its own option",
     )
-    run.add_argument(
+    return run
+
+
+def add_local(parser: Parser, what: str) -> None:
+    """How a run goes on this machine, and how much of ``what`` may be bad."""
+    add_workers(parser).add_argument(
         "--max-rejected",
         type=share,
         metavar="SHARE",

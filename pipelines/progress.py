@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, TextIO
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from bioshards.corpus import sources
 from bioshards.corpus.article_sources import LIST
@@ -22,6 +22,7 @@ from bioshards.corpus.workspace import Workspace
 if TYPE_CHECKING:
     from .fetch import Job as FetchJob
     from .inputs import Inputs
+    from .shards_to_words import Job as CountJob
 
 _NAME_END: Final = -len("-fb7c0573.json")
 """Where a source's stem ends in its report's name."""
@@ -46,55 +47,59 @@ class _Arrived:
         return f"{len(self._wanted & here):,}/{len(self._wanted):,} fetched"
 
 
-class Progress:
-    """Call :meth:`tick` now and then; it prints what is new."""
+class _Reported:
+    """Says how many of a step's items are done, by the reports that these leave in a folder.
 
-    def __init__(self, files: LocalFiles, work: Workspace, inputs: Inputs, out: TextIO | None = None) -> None:
-        self._files, self._work, self._inputs, self._total = files, work, inputs, inputs.count
+    Attributes:
+        ITEMS: what they are; ``UNITS``: what is counted in them; ``AFTERWARDS``: what is done after the last.
+    """
+
+    ITEMS: str
+    UNITS: str
+    AFTERWARDS: str
+
+    def __init__(
+        self, files: LocalFiles, folder: str, total: int, is_ours: Callable[[str], bool], out: TextIO | None
+    ) -> None:
+        self._files, self._folder, self._total = files, folder, total
         self._out = out or sys.stderr
         self._live = self._out.isatty()
-        stems = {source.stem for source in inputs.here} | {
-            sources.source(Found(name, 0, "")).stem for name in _to_fetch(inputs)
-        }
         there = set(self._reports())
-        self._done = {name for name in there if name[:_NAME_END] in stems}
+        self._done = {name for name in there if is_ours(name)}
         self._others = there - self._done  # of inputs of former runs
         self._before = len(self._done)
-        self._records = 0
-        self._started = self._when = time.monotonic()
+        self._units = 0
+        self._started = time.monotonic()
         self._line_when = -_PAUSE_SECONDS + self._started
-        self._arrived = inputs.fetching and inputs.wanted and _Arrived(inputs.fetching.mirror, inputs.wanted)
-        self._said = ""
 
     def _reports(self) -> list[str]:
-        return [name for name in self._files.names(f"{self._work.folder}/staged") if name.endswith(".json")]
+        return [name for name in self._files.names(self._folder) if name.endswith(".json")]
+
+    def _described(self, name: str, report: Any) -> tuple[str, int]:
+        """What a report's item is called, and how many units are in it."""
+        raise NotImplementedError
 
     def tick(self) -> None:
-        """Print the files staged since the last call."""
+        """Print what is done since the last call."""
         for name in self._reports():
             if name in self._done or name in self._others:
                 continue
             self._done.add(name)
-            report = self._files.read_json(f"{self._work.folder}/staged/{name}")
-            records = report["staged"]["records"]
-            self._records += records
+            report = self._files.read_json(f"{self._folder}/{name}")
+            item, units = self._described(name, report)
+            self._units += units
             if not self._live and self._worth_a_line(report["seconds"]):
                 print(
-                    f"{len(self._done)}/{self._total} {name[:_NAME_END]}: {records:,} records "
+                    f"{len(self._done)}/{self._total} {item}: {units:,} {self.UNITS} "
                     f"in {report['seconds']:.1f} s",
                     file=self._out,
                     flush=True,
                 )
         if self._live:
-            self._line()
-        elif self._arrived and time.monotonic() - self._when > _LOG_SECONDS:
-            self._when = time.monotonic()
-            if (line := str(self._arrived)) != self._said:
-                self._said = line
-                print(line, file=self._out, flush=True)
+            print(f"\r\033[K{self._line()}", end="", file=self._out, flush=True)
 
     def _worth_a_line(self, seconds: float) -> bool:
-        """Of many small sources in a row a few lines say enough, with the last one."""
+        """Of many small items in a row a few lines say enough, with the last one."""
         now = time.monotonic()
         last = len(self._done) == self._total
         if seconds < _QUICK_SECONDS and now - self._line_when < _PAUSE_SECONDS and not last:
@@ -102,23 +107,69 @@ class Progress:
         self._line_when = now
         return True
 
-    def _line(self) -> None:
+    def _line(self) -> str:
         seconds = time.monotonic() - self._started
         new = len(self._done) - self._before
         left = self._total - len(self._done)
+        eta = f", {_clock(left * seconds / new)} left" if new else ""
         if left <= 0:
-            eta = ", finishing the shards"
-        else:
-            eta = f", {_clock(left * seconds / new)} left" if new else ""
-        rate = f", {self._records / seconds:,.0f} records/s" if self._records else ""
-        arrived = f"{self._arrived}, " if self._arrived else ""
-        line = f"{arrived}{len(self._done)}/{self._total} files{rate}{eta}"
-        print(f"\r\033[K{line}", end="", file=self._out, flush=True)
+            eta = f", {self.AFTERWARDS}"
+        rate = f", {self._units / seconds:,.0f} {self.UNITS}/s" if self._units else ""
+        return f"{len(self._done)}/{self._total} {self.ITEMS}{rate}{eta}"
 
     def end(self) -> None:
         """Leave the live line, so that what follows begins on its own."""
         if self._live:
             print(file=self._out)
+
+
+class Progress(_Reported):
+    """Of a run that makes shards: files staged, and fetched."""
+
+    ITEMS = "files"
+    UNITS = "records"
+    AFTERWARDS = "finishing the shards"
+
+    def __init__(self, files: LocalFiles, work: Workspace, inputs: Inputs, out: TextIO | None = None) -> None:
+        stems = {source.stem for source in inputs.here} | {
+            sources.source(Found(name, 0, "")).stem for name in _to_fetch(inputs)
+        }
+        folder = f"{work.folder}/staged"
+        super().__init__(files, folder, inputs.count, lambda name: name[:_NAME_END] in stems, out)
+        self._arrived = inputs.fetching and inputs.wanted and _Arrived(inputs.fetching.mirror, inputs.wanted)
+        self._said, self._when = "", self._started
+
+    def _described(self, name: str, report: Any) -> tuple[str, int]:
+        return name[:_NAME_END], report["staged"]["records"]
+
+    def tick(self) -> None:
+        """Print the files staged since the last call."""
+        super().tick()
+        if not self._live and self._arrived and time.monotonic() - self._when > _LOG_SECONDS:
+            self._when = time.monotonic()
+            if (line := str(self._arrived)) != self._said:
+                self._said = line
+                print(line, file=self._out, flush=True)
+
+    def _line(self) -> str:
+        return f"{self._arrived}, {super()._line()}" if self._arrived else super()._line()
+
+
+class CountProgress(_Reported):
+    """Of a run that counts words: shards counted."""
+
+    ITEMS = "shards"
+    UNITS = "documents"
+    AFTERWARDS = "merging the counts"
+
+    def __init__(self, job: CountJob, out: TextIO | None = None) -> None:
+        names = {f"{shard.sha256}.json" for documents in job.inputs for shard in documents.shards}
+        folder = f"{job.work.folder}/counts"
+        super().__init__(job.files, folder, len(names), names.__contains__, out)
+
+    def _described(self, name: str, report: Any) -> tuple[str, int]:
+        counted = report["counted"]
+        return report["file"], counted["documents"] + counted["held_out_documents"]
 
 
 def _to_fetch(inputs: Inputs) -> list[str]:

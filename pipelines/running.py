@@ -16,6 +16,7 @@ from bioshards.corpus.download.web import WebError
 from bioshards.corpus.sources import NoInput
 from bioshards.corpus.splitters import MissingExtra
 from bioshards.corpus.workspace import WrongOutput
+from bioshards.vocab.inputs import WrongInput
 
 from .exits import FAILED, INTERRUPTED, USAGE_ERROR
 from .options import Parser, UsageError
@@ -31,7 +32,7 @@ def main(name: str, arguments: Sequence[str]) -> int:
         return int(left.code or 0)
     except UsageError as error:
         return _say(f"{error}. See beam run {name} --help", USAGE_ERROR)
-    except (NoInput, BadName, EmptySelection, WrongOutput, MissingExtra) as error:
+    except (NoInput, BadName, EmptySelection, WrongInput, WrongOutput, MissingExtra) as error:
         return _say(str(error), USAGE_ERROR)
     except NoListing as error:
         return _say(f"{error}. Nothing was begun", FAILED)
@@ -59,6 +60,10 @@ def _pipeline(name: str) -> tuple[Parser, Callable[..., int]]:
         from . import fetch, fetch_job
 
         return fetch.parser(), fetch_job.run
+    if name == "shards_to_words":
+        from . import shards_to_words
+
+        return shards_to_words.parser(), shards_to_words.run
     from . import shards_job
 
     if name == "pmc_to_shards":

@@ -5,25 +5,21 @@ Is there input, is the output folder ours, what is done already, and at the end:
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import os
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bioshards import __version__
 from bioshards.corpus import overlap, splitters, workspace
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.rules import TextRules
-from bioshards.corpus.workspace import FORMAT, Workspace, WrongOutput
+from bioshards.corpus.workspace import FORMAT, Workspace
 
-from .executing import execute, for_workers_elsewhere, local_options, remote_files, without_secrets
+from .executing import execute
 from .exits import NOT_PUBLISHED, OK
 from .inputs import Inputs
 from .job import Job
-from .options import Parser, UsageError, beam_options
+from .options import Parser, UsageError
+from .starting import absolute, for_workers_elsewhere, output_at_fault, this_run, where
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -49,27 +45,19 @@ def run(
     pipeline: Pipeline, parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]
 ) -> int:
     """Do what the command line asks for; returns the exit code."""
-    runner_given = any(word.startswith("--runner") for word in rest)
-    if not runner_given:
-        logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
     given = options.input or [pipeline.sample()]
     drop_in = getattr(options, "drop_in", None)
     paths = [*given, options.output or "", options.mirror or "", drop_in or ""]
-    remote = any("://" in path for path in paths)
-    beams = None  # made later where neither options nor paths need them before, as Beam is slow to import
-    if rest or remote:
-        beams = beam_options(rest, parser, **local_options(runner_given, options.workers))
+    folders = {"--output": options.output, "--mirror": options.mirror, "--drop-in": drop_in}
+    for_workers_elsewhere(rest, {option: folder for option, folder in folders.items() if folder})
+    runner_given, beams, files = where(parser, rest, options.workers, paths)
     if not options.output:
         raise UsageError("--output DIR is missing: the folder to write")
-    folders = {"--output": options.output, "--mirror": options.mirror, "--drop-in": drop_in}
-    folders = {option: folder for option, folder in folders.items() if folder}
-    for_workers_elsewhere(rest, folders)
-    files = remote_files(paths, beams) if remote else LocalFiles()
-    work = Workspace(_absolute(options.output))
+    work = Workspace(absolute(options.output))
     rules = pipeline.rules_of(options)
     config = _config(pipeline.NAME, options, rules)
     abstracts = _abstracts(files, drop_in) if drop_in else None
-    with _output_at_fault(work):
+    with output_at_fault(work.output):
         workspace.check(files, work, config)
     found = pipeline.find(files, options, work.output, given, local=not runner_given)
     job = _job(pipeline.NAME, options, arguments, files, work, found, rules, config)
@@ -78,7 +66,7 @@ def run(
 
         print(plan.of_shards(job, found, options.workers))
         return OK
-    with _output_at_fault(work):
+    with output_at_fault(work.output):
         workspace.begin(files, work, config)
     for notice in found.notices:
         print(f"notice: {notice}", file=sys.stderr)
@@ -100,18 +88,6 @@ def run(
             lambda terminal: Progress(files, work, found, terminal),
         )
         return _report(job)
-
-
-def _absolute(folder: str) -> str:
-    return (folder if "://" in folder else os.path.abspath(folder)).rstrip("/")
-
-
-@contextlib.contextmanager
-def _output_at_fault(work: Workspace) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise WrongOutput(f"--output {work.output} cannot be written: {error.strerror or error}") from error
 
 
 def _abstracts(files: LocalFiles, drop_in: str) -> str:
@@ -157,14 +133,12 @@ def _job(
         rules=rules,
         keep_dropped=options.keep_dropped,
         dedup=options.dedup,
-        drop_in=_absolute(drop_in) if (drop_in := getattr(options, "drop_in", None)) else None,
+        drop_in=absolute(drop_in) if (drop_in := getattr(options, "drop_in", None)) else None,
         max_shard_bytes=options.max_shard_mb * 1_000_000,
         max_rejected=options.max_rejected,
         config=config,
         run={
-            "bioshards": __version__,
-            "command": ["beam", "run", pipeline, *without_secrets(arguments)],
-            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **this_run(pipeline, arguments),
             **({"listed": found.listed, "notices": found.notices} if found.listed else {}),
         },
     )

@@ -24,6 +24,7 @@ from bioshards.corpus.download import mirror as mirror_module
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.xml_blocks import BadFile
+from bioshards.pipelines import cli
 from bioshards.pipelines.storage import AnyFiles
 from tests.asking import connected
 from tests.conftest import SAMPLE, citation, manifest, pubmed_set
@@ -138,6 +139,27 @@ def test_a_finished_run_again_does_nothing(
     assert run(*command) == 0
     assert "nothing to do" in capsys.readouterr().out
     assert before == OBJECTS
+
+
+def test_words_are_counted_from_and_to_an_object_store(reference: Path, tmp_path: Path) -> None:
+    def count(*words: object) -> int:
+        return cli.main(["run", "shards_to_words", "--workers", "1", "--hold-out", "0.3", *map(str, words)])
+
+    for path in reference.glob("*.*"):
+        if path.is_file():
+            OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
+    assert count("--input", "mem://bucket/in/", "--output", "mem://bucket/out") == 0
+    assert count("--input", reference, "--output", tmp_path) == 0
+    facts = json.loads(OBJECTS["mem://bucket/out/manifest.json"])
+    assert facts["run"]["inputs"] == ["mem://bucket/in"]
+    assert {**facts, "run": {}} == {**manifest(tmp_path), "run": {}}
+    for name in ("words.tsv", "held-out.tsv"):
+        assert OBJECTS[f"mem://bucket/out/{name}"] == (tmp_path / name).read_bytes()
+    assert not [path for path in OBJECTS if ".tmp-" in path or "/merged/" in path]
+    # A shard that an object store has lost is named, as a local one is.
+    lost = next(path for path in OBJECTS if path.startswith("mem://bucket/in/data-"))
+    del OBJECTS[lost]
+    assert count("--input", "mem://bucket/in", "--output", "mem://bucket/other") == 3
 
 
 def test_nothing_is_seen_of_what_was_not_written_to_its_end() -> None:

@@ -1,0 +1,117 @@
+"""Document shards to exact counts of their words: ``beam run shards_to_words``.
+
+The recipe is :func:`build`.  Around it: the options.  What it runs, ``bioshards.vocab``, needs libraries of
+an extra, so that nothing of it is imported before a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.splitters import MissingExtra
+from bioshards.corpus.workspace import Workspace
+
+from .options import Parser, add_workers, at_least, share
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+
+    from bioshards.vocab.counts import Counting
+    from bioshards.vocab.inputs import Documents
+
+NAME: Final = "shards_to_words"
+DESCRIPTION: Final = """\
+Document shards to the words of the whole corpus, each with how often it occurs: what vocabularies are
+trained on. For corpora beyond one machine; python -m bioshards.vocab build counts the same by itself."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a run is made of."""
+
+    files: LocalFiles
+    work: Workspace
+    inputs: list[Documents]
+    counting: Counting
+    min_count: int
+    config: dict[str, Any]
+    run: dict[str, Any]
+
+
+def build(root: beam.Pipeline, job: Job) -> None:
+    """The pipeline: count every shard, merge the counts bucket by bucket, publish one sorted list."""
+    import apache_beam as beam  # here, so that --help does not wait for it
+
+    from .words_transforms import CountShards, MergeBuckets, PublishWords
+
+    shards = [(documents.folder, shard) for documents in job.inputs for shard in documents.shards]
+    counted = (
+        root
+        | "Shards" >> beam.Create(shards, reshuffle=False)
+        | "CountShards" >> CountShards(job.files, job.work, job.counting)
+    )
+    merged = counted | "MergeBuckets" >> MergeBuckets(job.files, job.work, job.min_count)
+    counted | "Publish" >> PublishWords(job.files, job.work, job.config, job.inputs, job.run, merged)
+
+
+def parser() -> Parser:
+    """The options of ``beam run shards_to_words``."""
+    parser = Parser("beam run shards_to_words", DESCRIPTION)
+    shared = parser.add_argument_group("input and output")
+    shared.add_argument(
+        "--input",
+        action="append",
+        metavar="DIR",
+        help="a finished --output of pubmed_to_shards or pmc_to_shards, local or gs:// or s3://; may be "
+        "given several times",
+    )
+    shared.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")
+    words = parser.add_argument_group("what is counted")
+    words.add_argument(
+        "--words",
+        choices=["bert", "white-space"],
+        default="bert",
+        help="what a word is: what BERT takes for one, every punctuation mark apart, or what stands between "
+        "white space; as written, not in lower case (default: %(default)s)",
+    )
+    words.add_argument(
+        "--hold-out",
+        type=share,
+        metavar="SHARE",
+        default=0.0,
+        help="share of documents whose words are counted apart, in held-out.tsv (default: none)",
+    )
+    words.add_argument(
+        "--seed",
+        type=at_least(0),
+        metavar="N",
+        default=0,
+        help="with a document's id it decides whether that one is held out (default: %(default)s)",
+    )
+    words.add_argument(
+        "--min-count",
+        type=at_least(1),
+        metavar="N",
+        default=1,
+        help="leave rarer words out of words.tsv; the manifest says how many (default: %(default)s)",
+    )
+    add_workers(parser)
+    return parser
+
+
+def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
+    """Do what the command line asks for; returns the exit code.
+
+    Raises:
+        MissingExtra: a library of the extra is not installed.
+    """
+    try:
+        from . import words_job
+    except ImportError as error:
+        raise MissingExtra(
+            f"{NAME} needs a library that cannot be imported ({error}): pip install 'bioshards[vocab]'"
+        ) from error
+    return words_job.run(parser, options, rest, arguments)
