@@ -67,8 +67,8 @@ def test_every_loader_of_a_wordpiece_vocabulary_gives_the_same_ids(tmp_path: Pat
         "vocab.txt",
     ]
     ours = Tokenizer.from_file(f"{folder}/tokenizer.json")
-    for loader in (transformers.AutoTokenizer, transformers.BertTokenizer, transformers.BertTokenizerFast):
-        theirs: Any = loader.from_pretrained(folder)
+    for name in ("AutoTokenizer", "BertTokenizer", "BertTokenizerFast"):
+        theirs: Any = getattr(transformers, name).from_pretrained(folder)
         assert type(theirs).__name__ == "BertTokenizer"
         _same(ours, theirs)
     pieces = (tmp_path / "vocab.txt").read_text().split("\n")[:-1]

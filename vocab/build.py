@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from tokenizers import Tokenizer
@@ -16,6 +17,14 @@ _NOT_PIECES = 2
 """SentencePiece's ``<pad>`` and ``<unk>``, before all pieces."""
 _ASIDE = 3
 """What a SentencePiece model has more than it gives WordPieces: those two and the sign for a blank."""
+LONGEST_PIECE = 32
+"""Characters of a piece: no word that is frequent in PubMed or PMC is longer.  SentencePiece's default is
+16, and so "immunohistochemistry" cannot be a piece."""
+_SPARE = 6
+"""Learned is a sixth more than is needed, as one piece in twenty or thirty will lie idle."""
+_ROUNDS = 3
+"""After three rounds fewer than one piece in a thousand lies idle."""
+_BATCH = 20_000
 
 
 class Vocabulary(NamedTuple):
@@ -102,23 +111,59 @@ def _wordpiece(
     recipe: Recipe, words: Mapping[str, int], letters: Alphabet | None
 ) -> tuple[Tokenizer, bytes | None]:
     """WordPieces, learned as the recipe says."""
-    bert = Words(recipe.casing)
-    characters: tuple[str, ...] = letters.characters if letters else ()
-    forms = list(alphabet.forms(letters, bert)) if letters else []
-    ask = recipe.size + len(characters) if letters else recipe.size - len(recipe.reserved) + _ASIDE
+    by_id, model = _as_published(recipe, words) if letters is None else _mended(recipe, words, letters)
+    if recipe.by_collation:
+        by_id = wordpiece.by_collation(by_id, len(recipe.reserved))
+    return hugging_face.wordpiece(by_id, recipe.casing, recipe.dummies), model
+
+
+def _as_published(recipe: Recipe, words: Mapping[str, int]) -> tuple[list[str], bytes | None]:
+    """All pieces of a model that has just as many of them as are needed."""
+    characters = alphabet.characters(words).keys() if recipe.algorithm == "wordpiece" else ()
+    ask = recipe.size - len(recipe.reserved) + _ASIDE
     while True:
-        found = _learn(recipe.algorithm, words, ask, characters, 1.0 if letters else recipe.coverage)
+        found = _learn(recipe.algorithm, words, ask, characters, recipe.coverage, training.LONGEST_PIECE)
         try:
-            whole = bert if letters else None
-            by_id = wordpiece.assemble(recipe.size, recipe.reserved, forms, found.pieces, whole)
-            break
+            return wordpiece.assemble(recipe.size, recipe.reserved, (), found.pieces, None), found.model
         except wordpiece.TooFewPieces as few:
             if found.all_there_are:
                 raise
             ask += recipe.size - few.largest
-    if recipe.by_collation:
-        by_id = wordpiece.by_collation(by_id, len(recipe.reserved))
-    return hugging_face.wordpiece(by_id, recipe.casing, recipe.dummies), found.model
+
+
+def _mended(recipe: Recipe, words: Mapping[str, int], letters: Alphabet) -> tuple[list[str], bytes | None]:
+    """The alphabet, and of the pieces learned the first that WordPiece uses.
+
+    Learning and use are not the same: WordPiece takes the longest piece that fits, so that the steps by
+    which a word was put together lie idle.  Where they do, the next pieces take their place.
+    """
+    split = Words(recipe.casing)
+    forms = list(alphabet.forms(letters, split))
+    ask = recipe.size + recipe.size // _SPARE + len(letters.characters)
+    found = _learn(recipe.algorithm, words, ask, letters.characters, 1.0, LONGEST_PIECE)
+    idle: set[str] = set()
+    by_id = wordpiece.assemble(recipe.size, recipe.reserved, forms, found.pieces, split)
+    for _ in range(_ROUNDS):
+        tokenizer = hugging_face.wordpiece(by_id, recipe.casing)
+        used = _used(tokenizer, words)
+        idle.update(piece for number, piece in enumerate(by_id) if number not in used)
+        idle.difference_update(forms, recipe.reserved)
+        pieces = [piece for piece in found.pieces if piece not in idle]
+        try:
+            by_id = wordpiece.assemble(recipe.size, recipe.reserved, forms, pieces, split)
+        except wordpiece.TooFewPieces:
+            break  # idle pieces are better than none
+    return by_id, found.model
+
+
+def _used(tokenizer: Tokenizer, words: Mapping[str, int]) -> set[int]:
+    """The ids of the pieces that the words become."""
+    used: set[int] = set()
+    distinct = iter(words)
+    while some := list(islice(distinct, _BATCH)):
+        for encoded in tokenizer.encode_batch_fast(some, add_special_tokens=False):
+            used.update(encoded.ids)
+    return used
 
 
 class _Learned(NamedTuple):
@@ -130,14 +175,19 @@ class _Learned(NamedTuple):
 
 
 def _learn(
-    algorithm: Algorithm, words: Mapping[str, int], size: int, characters: Collection[str], coverage: float
+    algorithm: Algorithm,
+    words: Mapping[str, int],
+    size: int,
+    characters: Collection[str],
+    coverage: float,
+    longest: int,
 ) -> _Learned:
     """Learn so many pieces, or as many as there are."""
 
     def learn(size: int) -> tuple[list[str], bytes | None]:
         if algorithm == "wordpiece":
-            return training.wordpiece(words, size, characters or alphabet.characters(words).keys()), None
-        model = training.sentencepiece(words, algorithm, size, characters, coverage=coverage)
+            return training.wordpiece(words, size, characters), None
+        model = training.sentencepiece(words, algorithm, size, characters, (), coverage, longest)
         names = (name for name, _ in training.pieces(model)[_NOT_PIECES:])
         return list(wordpiece.from_sentencepiece(names)), model
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,11 +15,12 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import Workspace
 
 from . import build as building
-from . import counts, inputs, others, publishing
+from . import counts, others, publishing, sources
 from . import report as reporting
 from .counts import Counting
-from .inputs import DOCUMENTS, WrongInput
+from .inputs import Documents, WrongInput
 from .recipes import Recipe
+from .words import Words
 
 Beside = Sequence[tuple[str, str]]
 """Other vocabularies: name and path of each."""
@@ -45,12 +48,12 @@ def build(
     if min_count is not None and min_count < 1:
         raise ValueError(f"--min-count {min_count} is below 1")
     counting = Counting(recipe.kind, hold_out, seed)
-    found = inputs.look(files, folders)
-    if hold_out and not any(given.pipeline in DOCUMENTS for given in found):
+    found = sources.look(files, folders)
+    if hold_out and not any(isinstance(source, Documents) for source in found):
         raise WrongInput(
             "--hold-out: words that are counted already are held out by shards_to_words --hold-out"
         )
-    loaded = _loaded(beside)
+    loaded = _loaded(beside, lambda line: print(line, file=sys.stderr))
     work = Workspace(os.path.abspath(out))
     config = publishing.config(recipe, counting, min_count, found)
     workspace.check(files, work, config)
@@ -63,7 +66,7 @@ def build(
             )
         workspace.clear(files, work)
         run = publishing.run_of(command, found)
-        text = inputs.read(files, found, counting, min_count, say)
+        text = sources.read(files, found, counting, min_count, say)
         say(f"training on {len(text.words):,} distinct words")
         vocabulary = building.build(recipe, text.words)
         totals = publishing.totals(vocabulary, text)
@@ -87,7 +90,7 @@ def report(
     work = Workspace(os.path.abspath(folder))
     if not files.exists(work.manifest) or files.read_json(work.manifest).get("pipeline") != "vocab":
         raise WrongInput(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
-    loaded = _loaded(beside)
+    loaded = _loaded(beside, lambda line: print(line, file=sys.stderr))
     manifest = files.read_json(work.manifest)
     with workspace.locked(work):
         say("measuring")
@@ -131,12 +134,20 @@ def _report(
     if not recipe["sentencepiece"]:
         reserved = Recipe(**{**recipe, "dummies": tuple(recipe["dummies"])}).reserved
         learned = building.as_learned(tokenizer, model, len(reserved))
-    about = {"recipe": dict(recipe), "counts": dict(totals)}
+    if not recipe["sentencepiece"]:
+        words, held_out = (counts.recased(each, Words()) for each in (words, held_out))
+    about = {**recipe, **totals}
     return reporting.report(tokenizer, words, held_out or None, learned, dict(loaded), benchmarks, about)
 
 
-def _loaded(beside: Beside) -> dict[str, Tokenizer]:
-    return {name: others.load(path) for name, path in beside}
+def _loaded(beside: Beside, tell: Callable[[str], None]) -> dict[str, Tokenizer]:
+    """Other vocabularies by name; what is odd about them is told."""
+    with warnings.catch_warnings(record=True) as odd:
+        warnings.simplefilter("always", UserWarning)
+        loaded = {name: others.load(path) for name, path in beside}
+    for warning in odd:
+        tell(f"notice: {warning.message}")
+    return loaded
 
 
 def _counts(files: LocalFiles, path: str) -> Mapping[str, int]:

@@ -21,15 +21,15 @@ from bioshards.corpus.workspace import Workspace
 from . import counts, hugging_face, report_page
 from .build import Vocabulary
 from .counts import Counting
-from .inputs import Input, Text
 from .recipes import Recipe
+from .sources import Source, Text
 
 FORMAT: Final = 1
 """Raised whenever the same words and recipe give other files than before."""
 
 
 def config(
-    recipe: Recipe, counting: Counting, min_count: int | None, inputs: Sequence[Input]
+    recipe: Recipe, counting: Counting, min_count: int | None, sources: Sequence[Source]
 ) -> dict[str, Any]:
     """What must be the same for a directory to be gone on with."""
     return {
@@ -38,7 +38,7 @@ def config(
         "recipe": recipe.as_dict(),
         "counting": counting.as_dict(),
         "min_count": min_count,
-        "inputs": [{"pipeline": given.pipeline, "digest": given.digest} for given in inputs],
+        "inputs": [source.as_dict() for source in sources],
         "tools": {"sentencepiece": sentencepiece.__version__, "tokenizers": tokenizers.__version__},
     }
 
@@ -108,12 +108,12 @@ def rewrite_report(files: LocalFiles, work: Workspace, report: Mapping[str, Any]
     files.write_json(work.manifest, manifest)
 
 
-def run_of(command: Sequence[str], inputs: Sequence[Input]) -> dict[str, Any]:
+def run_of(command: Sequence[str], sources: Sequence[Source]) -> dict[str, Any]:
     """What is true of this run only."""
     return {
         "bioshards": __version__,
         "command": ["python", "-m", "bioshards.vocab", *command],
-        "inputs": [given.folder for given in inputs],
+        "inputs": [source.folder for source in sources],
         "started": now(),
     }
 
