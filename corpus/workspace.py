@@ -73,7 +73,7 @@ class Workspace:
         return f"{self.folder}/counts/{name}.{ending}"
 
     def merged(self, bucket: int, file: str) -> str:
-        """Where a bucket's part of a published list of words is, until that is written."""
+        """Where a bucket's part of a published list of words is."""
         return f"{self.folder}/merged/{bucket:05d}-{file}"
 
 

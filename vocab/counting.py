@@ -232,8 +232,7 @@ def _problem(counted: Sequence[CountedShard], facts: dict[str, Any], min_count: 
 
 
 def _sweep(files: LocalFiles, work: Workspace, names: set[str]) -> None:
-    """Remove the buckets, and the counts of shards that are no longer there."""
-    for part in ("counts", "merged"):
-        for file in files.names(f"{work.folder}/{part}"):
-            if part == "merged" or file.partition(".")[0] not in names:
-                files.remove(f"{work.folder}/{part}/{file}")
+    """Remove the counts of shards that are no longer there."""
+    for file in files.names(f"{work.folder}/counts"):
+        if file.partition(".")[0] not in names:
+            files.remove(f"{work.folder}/counts/{file}")
