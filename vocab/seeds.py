@@ -86,14 +86,15 @@ def seeds(
         by_character = by_character.astype(np.int32)
     ends = np.cumsum(np.bincount(codes, minlength=size))
     best, enough = Found(*(np.zeros(0, np.int64) for _ in range(3))), 0
-    waiting: list[Found] = []
+    waiting, number = [best], 0
     for code in range(1, size):
-        waiting += _beginning(
-            by_character[ends[code - 1] : ends[code]], codes, size, weights, longest, enough
-        )
-        if code == size - 1 or sum(len(part.score) for part in waiting) >= most:
-            best = Found.joined([best, *waiting]).best(most)
-            waiting = []
+        places = by_character[ends[code - 1] : ends[code]]
+        for part in _beginning(places, codes, size, weights, longest, enough):
+            waiting.append(part)
+            number += len(part.score)
+        if number >= most or code == size - 1:
+            best = Found.joined(waiting).best(most)
+            waiting, number = [best], 0
             enough = int(best.score[-1]) if len(best.score) == most else 0
     return [
         (text[first : first + length], score // length)

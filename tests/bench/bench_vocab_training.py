@@ -58,23 +58,34 @@ alphabet = sorted({{character for word in words for character in word}})
 training.wordpiece(words, {SIZE}, alphabet)
 print(sum(words.values()))
 """
-PEERS: Final = {
+SEEDED: Final = "unigram, counts and our seeds"
+MODELS: Final = {
     "bpe, counts": (COUNTS, "bpe", False),
-    "bpe, SentencePiece from the text": (ALONE, "bpe", True),
-    "unigram, counts and our seeds": (COUNTS, "unigram", False),
-    "unigram, SentencePiece from the counts": (ALONE, "unigram", False),
-    "unigram, SentencePiece from the text": (ALONE, "unigram", True),
+    "bpe, text": (ALONE, "bpe", True),
+    SEEDED: (COUNTS, "unigram", False),
+    "unigram, counts alone": (ALONE, "unigram", False),
+    "unigram, text": (ALONE, "unigram", True),
 }
+"""Our models, and what SentencePiece makes of the same alone: script, algorithm, is it given the text?"""
 
 
 def corpus_rows(bench: Bench, work: Path) -> list[Figure]:
     """The corpus as it is."""
     rows = []
-    for name, (script, algorithm, text) in PEERS.items():
+    fertility: dict[str, float] = {}
+    for name, (script, algorithm, text) in MODELS.items():
         given = [str(work / "words.tsv"), algorithm, *([str(work / "text.txt")] if text else [])]
         run = bench.python(name, "-c", script + FERTILITY, *given, tries=1)
+        fertility[name] = float(run.output)
         rows += figures(bench, name, "corpus read")
-        rows.append(Figure(f"{name}: fertility", [float(run.output)], "pieces a word"))
+        rows.append(Figure(f"{name}: fertility", [1000 * fertility[name]], "pieces per 1,000 words"))
+    for name, peer in (
+        ("bpe, counts", "bpe, text"),
+        (SEEDED, "unigram, counts alone"),
+        (SEEDED, "unigram, text"),
+    ):
+        ratio = [fertility[peer] / fertility[name]]
+        rows.append(Figure(f"**fertility, {peer} / {name}**", ratio, "×", ">=", 1))
     return rows
 
 
