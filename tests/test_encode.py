@@ -475,7 +475,7 @@ def test_a_tokenizer_that_may_look_across_a_blank_is_refused(name: str, tmp_path
 
 
 def test_other_tokenizers_that_split_at_blanks_are_right_too(tmp_path: Path) -> None:
-    """They take no short cut: a normaliser that is not BERT's, a model that is not its pre-tokenizer's usual one."""
+    """They take no short cut: their normaliser is not BERT's, their pre-tokenizer not ALBERT's."""
     made = [
         _normalized(bert(True, True), normalizers.NFC(), normalizers.Lowercase()),
         _pre_tokenized(albert(), pre_tokenizers.BertPreTokenizer()),
