@@ -85,8 +85,9 @@ def _flat(found: list[list[int]]) -> tuple[Any, Any]:
 
 
 def encode_once(way: str, folder: str, folders: list[str]) -> None:
-    """In a process of its own: encode all twice over; print the seconds of each time, and a digest of the ids."""
+    """In a process of its own: encode all, twice over if ours; print the seconds and a digest of the ids."""
     encode, of = encodings(way, folder)
+    pa.array([""])  # the first array of a process imports pandas, where that is installed
     passes = []
     for _ in range(1 if way in (BATCHED, FAST) else 2):
         digest, wall, cpu = hashlib.sha256(), 0.0, 0.0
