@@ -332,7 +332,7 @@ def test_more_sentences_than_are_split_at_a_time(
 
 def test_memory_is_bounded_and_ids_stay_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ever new chunks, of which memory is full again and again."""
-    monkeypatch.setattr(encode, "MEMORY", 200_000)
+    monkeypatch.setattr(encode, "MEMORY", 500_000)
     for tokenizer in (bert(True, True), albert()):
         folder = saved(tmp_path / "one", tokenizer)
         library, encoder = Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)
@@ -346,12 +346,12 @@ def test_memory_is_bounded_and_ids_stay_right(tmp_path: Path, monkeypatch: pytes
             for number, found in enumerate(remembered):
                 held = sum(sys.getsizeof(key) + sys.getsizeof(ids) for key, ids in found.items())
                 most[number] = max(most[number], held + sys.getsizeof(found))
-        assert sum(most) <= 200_000
-        assert most[0] > 60_000
+        assert sum(most) <= 500_000
+        assert most[0] > 150_000
 
 
-def _always(ids: bytes) -> Callable[[str], bytes]:
-    return lambda _: bytes(bytearray(ids))  # a new object each time
+def _always(ids: bytes) -> Callable[[list[str]], list[bytes]]:
+    return lambda keys: [bytes(bytearray(ids)) for _ in keys]  # new objects each time
 
 
 def test_memory_holds_what_it_says_of_entries_of_any_size() -> None:
@@ -363,7 +363,7 @@ def test_memory_holds_what_it_says_of_entries_of_any_size() -> None:
     ):
         found, most = Remembered(_always(ids), 1_000_000), 0
         for number in range(20_000):
-            assert found[f"{key}{number}"] == ids
+            assert found.of([f"{key}{number}"]) == [ids]
             held = len(found) * (sys.getsizeof(f"{key}{number}") + sys.getsizeof(ids))
             most = max(most, held + sys.getsizeof(found))
         assert 500_000 < most <= 1_100_000
@@ -375,7 +375,7 @@ def test_long_chunks_are_not_remembered(pairs: dict[str, tuple[Tokenizer, Encode
         text = "z" * 1_000_000 + "-short"
         assert encoder.encode(text) == library.encode(text, add_special_tokens=False).ids
         assert text not in encoder._chunks
-        assert max(map(len, encoder._chunks)) < 512
+        assert encoder.encode("a short one") and max(map(len, encoder._chunks)) < 512
 
 
 @pytest.mark.parametrize("kind", ["dummies", "many ids", "unigram, lstrip"])
@@ -475,7 +475,7 @@ def test_a_tokenizer_that_may_look_across_a_blank_is_refused(name: str, tmp_path
 
 
 def test_other_tokenizers_that_split_at_blanks_are_right_too(tmp_path: Path) -> None:
-    """They take no short cut: a normaliser that is not BERT's, a model with another pre-tokenizer."""
+    """They take no short cut: their normaliser is not BERT's, their pre-tokenizer not ALBERT's."""
     made = [
         _normalized(bert(True, True), normalizers.NFC(), normalizers.Lowercase()),
         _pre_tokenized(albert(), pre_tokenizers.BertPreTokenizer()),

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from tokenizers import Tokenizer
 
 from .by_chunks import reasons_against
 from .new_chunks import finder
+from .parts import joined
 from .remembered import Remembered
 
 MEMORY: Final = 100_000_000
@@ -104,7 +104,7 @@ class Encoder:
         if not isinstance(text, str):
             raise TypeError(f"a text to encode must be a str, this is a {type(text).__name__}")
         try:
-            ids = b"".join(map(self._chunks.__getitem__, text.split(" ")))
+            ids = b"".join(self._chunks.of(text.split(" ")))
         except UnicodeEncodeError as error:
             raise TypeError(f"{_SURROGATE}: {error}") from None
         return array(self._type, ids).tolist()
@@ -121,11 +121,9 @@ class Encoder:
         data: list[memoryview | bytes] = []
         ends, written = [np.zeros(1, np.int64)], 0
         for start in range(0, len(sentences), _BATCH):
-            chunks = pc.split_pattern(_strings(sentences[start : start + _BATCH]), " ")
-            distinct = chunks.flatten().dictionary_encode()
-            known = list(map(self._chunks.__getitem__, distinct.dictionary.to_pylist()))
-            _, places, ids = pa.array(known, pa.large_binary()).take(distinct.indices).buffers()
-            stops = np.frombuffer(places, np.int64)[chunks.offsets.to_numpy()]
+            found = joined(_strings(sentences[start : start + _BATCH]), self._chunks.of)
+            _, places, ids = found.buffers()
+            stops = np.frombuffer(places, np.int64)
             data.append(memoryview(ids)[: stops[-1]] if ids else b"")
             ends.append(stops[1:] + written)
             written += int(stops[-1])

@@ -12,28 +12,35 @@ from array import array
 from collections.abc import Callable
 from typing import Any, Final
 
+import pyarrow as pa
 from tokenizers import Tokenizer
 
 from .by_chunks import splits_as_albert, splits_as_bert
+from .parts import joined
 from .remembered import Remembered
 
 _APART: Final = re.compile("[\0-\u02ff\u0370-\u0482\u1e00-\u20cf\u2100-\u2bff]")
 """Characters of blocks that have no combining marks: what becomes of one depends on no neighbour.  Latin,
 Greek, Cyrillic, punctuation, symbols: nearly all that English articles have."""
+_FEW: Final = 200
+"""Chunks that are done sooner one by one than by Arrow."""
 
 
 class Whole:
-    """Callable: the ids of any text, by the library, as bytes of an array of ``type_``."""
+    """Callable: the ids of texts, each by the library, as bytes of an array of ``type_``."""
 
     def __init__(self, library: Tokenizer, type_: str) -> None:
         self._library, self._type = library, type_
 
-    def __call__(self, text: str) -> bytes:
+    def __call__(self, chunks: list[str]) -> list[bytes]:
+        return list(map(self._whole, chunks))
+
+    def _whole(self, text: str) -> bytes:
         return array(self._type, self._library.encode(text, add_special_tokens=False).ids).tobytes()
 
 
 class ByModel(Whole):
-    """Callable: the ids of a chunk, by the library's model where its words are plain to see."""
+    """Callable: the ids of chunks, by the library's model where a chunk's words are plain to see."""
 
     def __init__(self, tokenizer: Any, library: Tokenizer, type_: str) -> None:
         super().__init__(library, type_)
@@ -51,16 +58,27 @@ class WordPieceByModel(ByModel):
     def __init__(self, tokenizer: Any, library: Tokenizer, type_: str, memory: int) -> None:
         super().__init__(tokenizer, library, type_)
         self._characters = _Characters(library)
-        self._words = Remembered(self._pieces, memory)
+        self._words = Remembered(lambda words: list(map(self._pieces, words)), memory)
 
-    def __call__(self, chunk: str) -> bytes:
-        if not self._added.search(chunk):
-            try:
-                words = chunk.translate(self._characters).split()
-            except _NotApart:
-                return super().__call__(chunk)
-            return b"".join(map(self._words.__getitem__, words))
-        return super().__call__(chunk)
+    def __call__(self, chunks: list[str]) -> list[bytes]:
+        spaced = list(map(self._spaced, chunks))
+        if len(chunks) < _FEW:
+            found = [b"".join(self._words.of((words or "").split())) for words in spaced]
+        else:
+            found = joined(pa.array(spaced, pa.large_string()), self._words.of).to_pylist()
+        return [
+            self._whole(chunk) if words is None else ids
+            for chunk, words, ids in zip(chunks, spaced, found, strict=True)
+        ]
+
+    def _spaced(self, chunk: str) -> str | None:
+        """A chunk's words with blanks between them, or None where only the library knows."""
+        if self._added.search(chunk):
+            return None
+        try:
+            return chunk.translate(self._characters)
+        except _NotApart:
+            return None
 
 
 class UnigramByModel(ByModel):
@@ -70,12 +88,15 @@ class UnigramByModel(ByModel):
         super().__init__(tokenizer, library, type_)
         self._normalize = library.normalizer.normalize_str if library.normalizer else str
 
-    def __call__(self, chunk: str) -> bytes:
+    def __call__(self, chunks: list[str]) -> list[bytes]:
+        return list(map(self._chunk, chunks))
+
+    def _chunk(self, chunk: str) -> bytes:
         if not self._added.search(chunk):
             normal = self._normalize(chunk)
             if normal.split() == [normal] and "▁" not in normal:
                 return self._pieces("▁" + normal)
-        return super().__call__(chunk)
+        return self._whole(chunk)
 
 
 class _NotApart(Exception):
@@ -103,7 +124,7 @@ class _Characters(dict[int, str]):
         return character if words == ["a" + character] else " ".join(["", *words[1:], ""])
 
 
-def finder(tokenizer: Any, library: Tokenizer, type_: str, memory: int) -> Callable[[str], bytes]:
+def finder(tokenizer: Any, library: Tokenizer, type_: str, memory: int) -> Callable[[list[str]], list[bytes]]:
     """The quickest of these that gives the library's ids; words may be remembered in ``memory`` bytes."""
     if not any(token["normalized"] for token in tokenizer["added_tokens"]):  # found in normalised text only
         match tokenizer["model"]["type"], tokenizer["normalizer"]:
