@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from . import alphabet, counts, hugging_face, training, wordpiece
 from .alphabet import Alphabet
-from .recipes import Algorithm, Recipe
+from .recipes import Recipe
 from .words import Words
 
 _NOT_PIECES = 2
@@ -32,12 +32,15 @@ class Vocabulary(NamedTuple):
 
     Attributes:
         tokenizer: with the pieces by id.
-        model: what SentencePiece trained, if it did.
+        learned: the pieces of WordPiece in the order in which they were learned, after what is reserved and
+            the alphabet; None for a model that is kept.
+        model: SentencePiece's, if one was trained.
         alphabet: the characters that have a piece whatever was learned; None where none is looked after.
         distinct: words trained on, in their casing, and ``tokens`` how often they occur together.
     """
 
     tokenizer: Tokenizer
+    learned: list[str] | None
     model: bytes | None
     alphabet: Alphabet | None
     distinct: int
@@ -65,26 +68,8 @@ def build(recipe: Recipe, words: Mapping[str, int]) -> Vocabulary:
     if not to_train:
         raise ValueError("there is no word to train on")
     make = _sentencepiece if recipe.sentencepiece else _wordpiece
-    tokenizer, model = make(recipe, to_train, letters)
-    return Vocabulary(tokenizer, model, letters, len(to_train), sum(to_train.values()))
-
-
-def as_learned(tokenizer: Tokenizer, model: bytes | None, reserved: int) -> list[str]:
-    """A WordPiece vocabulary's pieces as they were learned: the reserved ones, the alphabet, then the others.
-
-    Args:
-        model: what SentencePiece trained; without it the order of ids is that of learning.
-        reserved: how many are no pieces of words; they have the first ids.
-    """
-    ids = tokenizer.get_vocab()
-    by_id = sorted(ids, key=ids.__getitem__)
-    if model is None:
-        return by_id
-    names = (name for name, _ in training.pieces(model)[_NOT_PIECES:])
-    rank = {piece: number for number, piece in enumerate(wordpiece.from_sentencepiece(names))}
-    pieces = by_id[reserved:]
-    pieces.sort(key=lambda piece: (len(piece.removeprefix(wordpiece.CONTINUES)) > 1, rank.get(piece, 0)))
-    return by_id[:reserved] + pieces
+    tokenizer, learned, model = make(recipe, to_train, letters)
+    return Vocabulary(tokenizer, learned, model, letters, len(to_train), sum(to_train.values()))
 
 
 def _short(words: Mapping[str, int]) -> dict[str, int]:
@@ -94,7 +79,7 @@ def _short(words: Mapping[str, int]) -> dict[str, int]:
 
 def _sentencepiece(
     recipe: Recipe, words: Mapping[str, int], letters: Alphabet | None
-) -> tuple[Tokenizer, bytes]:
+) -> tuple[Tokenizer, None, bytes]:
     """A unigram model as SentencePiece trains it."""
     controls = recipe.reserved[_NOT_PIECES:]
     characters: Collection[str] = letters.characters if letters else ()
@@ -104,17 +89,16 @@ def _sentencepiece(
     except training.TooSmall as few:
         raise wordpiece.TooFewPieces(recipe.size, few.largest) from few
     tokenizer = hugging_face.unigram(training.pieces(model), recipe.casing, recipe.dummies)
-    return tokenizer, model
+    return tokenizer, None, model
 
 
 def _wordpiece(
     recipe: Recipe, words: Mapping[str, int], letters: Alphabet | None
-) -> tuple[Tokenizer, bytes | None]:
+) -> tuple[Tokenizer, list[str], bytes | None]:
     """WordPieces, learned as the recipe says."""
-    by_id, model = _as_published(recipe, words) if letters is None else _mended(recipe, words, letters)
-    if recipe.by_collation:
-        by_id = wordpiece.by_collation(by_id, len(recipe.reserved))
-    return hugging_face.wordpiece(by_id, recipe.casing, recipe.dummies), model
+    learned, model = _as_published(recipe, words) if letters is None else _mended(recipe, words, letters)
+    by_id = wordpiece.by_collation(learned, len(recipe.reserved)) if recipe.by_collation else learned
+    return hugging_face.wordpiece(by_id, recipe.casing, recipe.dummies), learned, model
 
 
 def _as_published(recipe: Recipe, words: Mapping[str, int]) -> tuple[list[str], bytes | None]:
@@ -122,7 +106,7 @@ def _as_published(recipe: Recipe, words: Mapping[str, int]) -> tuple[list[str], 
     characters = alphabet.characters(words).keys() if recipe.algorithm == "wordpiece" else ()
     ask = recipe.size - len(recipe.reserved) + _ASIDE
     while True:
-        found = _learn(recipe.algorithm, words, ask, characters, recipe.coverage, training.LONGEST_PIECE)
+        found = _learn(recipe, words, ask, characters)
         try:
             return wordpiece.assemble(recipe.size, recipe.reserved, (), found.pieces, None), found.model
         except wordpiece.TooFewPieces as few:
@@ -140,7 +124,7 @@ def _mended(recipe: Recipe, words: Mapping[str, int], letters: Alphabet) -> tupl
     split = Words(recipe.casing)
     forms = list(alphabet.forms(letters, split))
     ask = recipe.size + recipe.size // _SPARE + len(letters.characters)
-    found = _learn(recipe.algorithm, words, ask, letters.characters, 1.0, LONGEST_PIECE)
+    found = _learn(recipe, words, ask, letters.characters)
     idle: set[str] = set()
     by_id = wordpiece.assemble(recipe.size, recipe.reserved, forms, found.pieces, split)
     for _ in range(_ROUNDS):
@@ -174,20 +158,18 @@ class _Learned(NamedTuple):
     all_there_are: bool
 
 
-def _learn(
-    algorithm: Algorithm,
-    words: Mapping[str, int],
-    size: int,
-    characters: Collection[str],
-    coverage: float,
-    longest: int,
-) -> _Learned:
+def _learn(recipe: Recipe, words: Mapping[str, int], size: int, characters: Collection[str]) -> _Learned:
     """Learn so many pieces, or as many as there are."""
 
     def learn(size: int) -> tuple[list[str], bytes | None]:
-        if algorithm == "wordpiece":
+        if recipe.algorithm == "wordpiece":
             return training.wordpiece(words, size, characters), None
-        model = training.sentencepiece(words, algorithm, size, characters, (), coverage, longest)
+        if recipe.algorithm == "bpe" and not recipe.as_published:
+            return training.marked(words, size, characters, LONGEST_PIECE), None
+        share, longest = 1.0, LONGEST_PIECE
+        if recipe.as_published:
+            share, longest = recipe.coverage, training.LONGEST_PIECE
+        model = training.sentencepiece(words, recipe.algorithm, size, characters, (), share, longest)
         names = (name for name, _ in training.pieces(model)[_NOT_PIECES:])
         return list(wordpiece.from_sentencepiece(names)), model
 

@@ -15,8 +15,9 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import Workspace
 
 from . import build as building
-from . import counts, others, publishing, sources
+from . import counts, measure, others, publishing, sources
 from . import report as reporting
+from .counting import HELD_OUT, WORDS
 from .counts import Counting
 from .inputs import Documents, WrongInput
 from .recipes import Recipe
@@ -71,9 +72,13 @@ def build(
         vocabulary = building.build(recipe, text.words)
         totals = publishing.totals(vocabulary, text)
         say("measuring")
-        report = _report(
-            *(vocabulary.tokenizer, vocabulary.model, recipe.as_dict(), totals),
-            *(text.words, text.held_out, loaded, benchmarks),
+        words, held_out = _as_measured(recipe.sentencepiece, text.words, text.held_out)
+        curve = None
+        if vocabulary.learned:
+            curve = measure.curve(vocabulary.learned, vocabulary.tokenizer, held_out or words)
+        about = {**recipe.as_dict(), **totals}
+        report = reporting.report(
+            vocabulary.tokenizer, words, held_out or None, curve, loaded, benchmarks, about
         )
         publishing.publish(files, work, vocabulary, recipe, text, report, config, run)
     return f"{summary(totals)}\nvocabulary: {work.output}\nreport:     {work.output}/report.html"
@@ -92,19 +97,20 @@ def report(
         raise WrongInput(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
     loaded = _loaded(beside, lambda line: print(line, file=sys.stderr))
     manifest = files.read_json(work.manifest)
+    workspace.begin(files, work, manifest["config"])
     with workspace.locked(work):
         say("measuring")
         tokenizer = Tokenizer.from_file(f"{work.output}/tokenizer.json")
-        new = _report(
-            tokenizer,
-            _bytes(files, f"{work.output}/spiece.model"),
-            manifest["config"]["recipe"],
-            manifest["counts"],
-            _counts(files, f"{work.output}/words.tsv"),
-            _counts(files, f"{work.output}/held-out.tsv"),
-            loaded,
-            benchmarks,
+        recipe = manifest["config"]["recipe"]
+        words, held_out = _as_measured(
+            recipe["sentencepiece"],
+            _counts(files, f"{work.output}/{WORDS}"),
+            _counts(files, f"{work.output}/{HELD_OUT}"),
         )
+        before = files.read_json(f"{work.output}/report.json")["curve"]
+        curve = before and before["points"]  # it takes the order of learning, which ids may not have
+        about = {**recipe, **manifest["counts"]}
+        new = reporting.report(tokenizer, words, held_out or None, curve, loaded, benchmarks, about)
         publishing.rewrite_report(files, work, new)
     return f"report:     {work.output}/report.html"
 
@@ -120,24 +126,9 @@ def summary(totals: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _report(
-    tokenizer: Tokenizer,
-    model: bytes | None,
-    recipe: Mapping[str, Any],
-    totals: Mapping[str, Any],
-    words: Mapping[str, int],
-    held_out: Mapping[str, int],
-    loaded: Mapping[str, Tokenizer],
-    benchmarks: str | None,
-) -> dict[str, Any]:
-    learned = None
-    if not recipe["sentencepiece"]:
-        reserved = Recipe(**{**recipe, "dummies": tuple(recipe["dummies"])}).reserved
-        learned = building.as_learned(tokenizer, model, len(reserved))
-    if not recipe["sentencepiece"]:
-        words, held_out = (counts.recased(each, Words()) for each in (words, held_out))
-    about = {**recipe, **totals}
-    return reporting.report(tokenizer, words, held_out or None, learned, dict(loaded), benchmarks, about)
+def _as_measured(kept: bool, *each: Mapping[str, int]) -> list[Mapping[str, int]]:
+    """The words to measure with: BERT's, or for a SentencePiece model what stands between white space."""
+    return list(each) if kept else [counts.recased(words, Words()) for words in each]
 
 
 def _loaded(beside: Beside, tell: Callable[[str], None]) -> dict[str, Tokenizer]:
@@ -155,10 +146,3 @@ def _counts(files: LocalFiles, path: str) -> Mapping[str, int]:
         return {}
     with files.open(path) as file:
         return counts.read(file)
-
-
-def _bytes(files: LocalFiles, path: str) -> bytes | None:
-    if not files.exists(path):
-        return None
-    with files.open(path) as file:
-        return file.read()

@@ -20,6 +20,7 @@ from bioshards.corpus.workspace import Workspace
 
 from . import counts, hugging_face, report_page
 from .build import Vocabulary
+from .counting import HELD_OUT, WORDS
 from .counts import Counting
 from .recipes import Recipe
 from .sources import Source, Text
@@ -69,9 +70,9 @@ def publish(
     }
     if vocabulary.model:
         contents["spiece.model"] = [vocabulary.model]
-    contents["words.tsv"] = counts.as_lines(text.words)
+    contents[WORDS] = counts.as_lines(text.words)
     if text.held_out:
-        contents["held-out.tsv"] = counts.as_lines(text.held_out)
+        contents[HELD_OUT] = counts.as_lines(text.held_out)
     contents.update(_report(report))
     manifest: dict[str, Any] = {
         "pipeline": "vocab",

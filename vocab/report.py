@@ -40,7 +40,7 @@ def report(
     tokenizer: Tokenizer,
     words: Mapping[str, int],
     held_out: Mapping[str, int] | None,
-    ranked: Sequence[str] | None,
+    curve: Sequence[Mapping[str, Any]] | None,
     others: Mapping[str, Tokenizer],
     benchmarks: str | None,
     about: Mapping[str, Any],
@@ -51,7 +51,7 @@ def report(
         words: the words of the training with their counts, as BERT's pre-tokenisation gives them, before any
             change of case.
         held_out: the same of documents that were held out; where it has words, they are what is measured on.
-        ranked: a WordPiece vocabulary in the order of learning, for the curve; None leaves the curve out.
+        curve: the points of measure.curve on the words that are measured on; None leaves the curve out.
         others: vocabularies to set beside it, by name (others.load).
         benchmarks: a folder of evaluation sets (evaluation_texts.py); None leaves their lengths out.
         about: plain data on the vocabulary and its corpus, to show at the top; ``name`` is used as its name.
@@ -71,7 +71,7 @@ def report(
         "about": dict(about),
         "words": _words(words, held_out),
         "vocabularies": vocabularies,
-        "curve": None if ranked is None else _curve(measure.curve(ranked, tokenizer, measured), vocabularies),
+        "curve": None if curve is None else _curve(curve, vocabularies),
         "probes": [
             {"word": word, "pieces": [pieces.tokens(word) for pieces in views.values()]} for word in PROBES
         ],
@@ -113,9 +113,9 @@ def _vocabulary(name: str, pieces: Pieces, words: Mapping[str, int]) -> dict[str
     }
 
 
-def _curve(points: list[dict[str, Any]], vocabularies: list[dict[str, Any]]) -> dict[str, Any]:
+def _curve(points: Sequence[Mapping[str, Any]], vocabularies: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "points": points,
+        "points": [dict(point) for point in points],
         "vocabularies": [
             {"name": one["name"], "size": one["size"], "fertility": one["on_words"]["fertility"]}
             for one in vocabularies

@@ -34,6 +34,10 @@ THREADS: Final = 16
 FED: Final = 1 << 16
 """Characters of each string that the WordPiece trainer is fed: the library counts each in one thread."""
 
+_SPECIAL: Final = 2
+"""``<pad>`` and ``<unk>``."""
+_FIRST: Final = 0xF0000
+"""The first of 131,068 private characters, which no cleaned text has; alphabets are smaller."""
 _NO_WORD: Final = frozenset("\0\t\n\r " + START + "\u2585")
 """What SentencePiece cannot read in a word, or takes for something else: U+2585 is its unknown character."""
 
@@ -112,6 +116,53 @@ def pieces(model: bytes) -> list[tuple[str, float]]:
     """The pieces of a SentencePiece model and their scores, in the order of their ids."""
     loaded = library.SentencePieceProcessor(model_proto=model)
     return [(loaded.id_to_piece(id), loaded.get_score(id)) for id in range(loaded.get_piece_size())]
+
+
+def marked(words: Mapping[str, int], size: int, alphabet: Collection[str], longest: int) -> list[str]:
+    """WordPieces by byte-pair encoding, in the order of training, ``##`` before those that continue a word.
+
+    SentencePiece merges the sign for a blank with a word's first character as any other pair, so that the
+    steps to a word are pieces without that sign, which nothing else needs.  Here a word's first character is
+    a symbol of its own instead, as in the tokenizers library's WordPiece trainer.  What comes out is all but
+    the same as that trainer's, and takes as long as there are distinct words, not as all of them.
+
+    Args:
+        words: normalised words, and how often each occurs, 1 or more; those with other characters than the
+            alphabet's are left out.
+        size: how many pieces, single characters among them.
+        longest: characters of a piece at most.
+
+    Raises:
+        TooSmall: the corpus gives fewer pieces.
+        ValueError: there are no words of this alphabet, or the size has no room for it.
+    """
+    characters = sorted(character for character in set(alphabet) - _NO_WORD if ord(character) < _FIRST)
+    first = {character: chr(_FIRST + number) for number, character in enumerate(characters)}
+    known = frozenset(characters)
+    chosen = _in_order(words, known.issuperset)
+    symbols = [*characters, *first.values()]
+    if size < len(symbols):
+        raise ValueError(
+            f"a vocabulary of {size:,} pieces has no room for {len(characters):,} characters in two forms: "
+            f"ask for {len(symbols):,} or more, or for a smaller alphabet"
+        )
+    options = {
+        "model_type": "bpe",
+        "vocab_size": size + _SPECIAL,
+        "hard_vocab_limit": False,
+        "required_chars": "".join(symbols),
+        "character_coverage": 1.0,
+        "max_sentencepiece_length": longest,
+        "add_dummy_prefix": False,
+        "split_by_unicode_script": False,  # the signs for first characters have no script
+    }
+    model = _trained([(first[word[0]] + word[1:], count) for word, count in chosen], options)
+    of = {sign: character for character, sign in first.items()}
+    names = [name for name, _ in pieces(model)[_SPECIAL:]]
+    found = [of[name[0]] + name[1:] if name[0] in of else f"##{name}" for name in names]
+    if len(found) < size:
+        raise TooSmall(size, len(found))
+    return found
 
 
 def wordpiece(words: Mapping[str, int], size: int, alphabet: Collection[str]) -> list[str]:
