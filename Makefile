@@ -1,18 +1,26 @@
 # The project's commands. Each makes what it needs: a fresh machine needs Python 3.11 or 3.12 and make.
 #   make run    both corpora from the bundled sample        make test   lint, types, tests
-#   make bench  speed and memory against peers              make clean  remove what make made
+#   make vocab  a vocabulary from what make run made        make bench  speed and memory against peers
+#   make clean  remove what make made
+# make vocab SHARDS="abstracts fulltext" SIZE=30522 VOCAB=vocabulary builds one from your own shards.
 
 PYTHON ?= python3
 VENV ?= .venv
 OUT ?= out/sample
+SHARDS ?= $(OUT)/pubmed $(OUT)/pmc
+VOCAB ?= $(OUT)/vocab
+SIZE ?= 1500
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run test lint bench clean
+.PHONY: run vocab test lint bench clean
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --output $(OUT)/pubmed
 	$(BIN)/beam run pmc_to_shards --output $(OUT)/pmc --drop-in $(OUT)/pubmed
+
+vocab: $(VENV)/.vocab $(if $(filter $(OUT)/%,$(SHARDS)),run)
+	$(BIN)/python -m bioshards.vocab build $(SHARDS) --out $(VOCAB) --size $(SIZE)
 
 test: lint
 	$(BIN)/python -m pytest
@@ -42,9 +50,13 @@ $(VENV)/.core: $(VENV)/.python pyproject.toml constraints.txt
 	$(PIP) --constraint constraints.txt --editable .
 	touch $@
 
+$(VENV)/.vocab: $(VENV)/.core
+	$(PIP) --constraint constraints.txt --editable '.[vocab]'
+	touch $@
+
 $(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
 	$(PIP) --constraint constraints.txt --editable '.[dev]'
-	touch $@ $(VENV)/.core
+	touch $@ $(VENV)/.core $(VENV)/.vocab
 
 $(VENV)/.bench: $(VENV)/.dev
 	$(PIP) --constraint constraints.txt --editable '.[dev,bench]'

@@ -17,7 +17,7 @@ import pytest
 from tokenizers import Tokenizer
 from tokenizers.processors import BertProcessing
 
-from bioshards.vocab import report_chart
+from bioshards.vocab import measure, report_chart
 from bioshards.vocab.evaluation_texts import find
 from bioshards.vocab.report import PROBES, report
 from bioshards.vocab.report_html import visible
@@ -59,7 +59,8 @@ def everything(benchmarks: Path | None = None) -> dict[str, Any]:
     about = {"name": "Ours <1>", "documents": 12345, "cased": True, "split": [0.9, 0.1], "corpus": "a & b"}
     held_out = {"the": 3, "heart": 1, "beat": 1}
     others = {"Theirs": other(), "Pieces": unigram("▁the", "▁", "h", "e", "a", "r", "t")}
-    return report(ours(), WORDS, held_out, RANKED, others, str(benchmarks) if benchmarks else None, about)
+    curve = measure.curve(RANKED, ours(), held_out or WORDS)
+    return report(ours(), WORDS, held_out, curve, others, str(benchmarks) if benchmarks else None, about)
 
 
 def parsed(html: str) -> Any:
@@ -151,7 +152,7 @@ def test_a_unigram_vocabulary_has_a_report_too() -> None:
 
 
 def test_no_words_at_all_give_a_report() -> None:
-    assert page(report(ours(), {}, None, RANKED, {}, None, {}))
+    assert page(report(ours(), {}, None, measure.curve(RANKED, ours(), {}), {}, None, {}))
 
 
 def test_the_same_input_gives_the_same_bytes_whatever_the_order_of_hashing(benchmarks: Path) -> None:
@@ -226,7 +227,8 @@ def test_hostile_pieces_and_names_stay_text() -> None:
     tokenizer = word_piece(*HOSTILE, "a")
     about: dict[str, Any] = {"name": HOSTILE[0], HOSTILE[1]: HOSTILE[2], "x": {"y": HOSTILE[0]}}
     words = dict.fromkeys(HOSTILE, 1)
-    found = report(tokenizer, words, None, [*SPECIALS, *HOSTILE, "a"], {HOSTILE[10]: other()}, None, about)
+    curve = measure.curve([*SPECIALS, *HOSTILE, "a"], tokenizer, words)
+    found = report(tokenizer, words, None, curve, {HOSTILE[10]: other()}, None, about)
     found["probes"] = [{"word": piece, "pieces": [[piece], [piece]]} for piece in HOSTILE]
     html = page(found)
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e\ue000]", html)

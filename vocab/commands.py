@@ -58,28 +58,27 @@ def build(
     work = Workspace(os.path.abspath(out))
     config = publishing.config(recipe, counting, min_count, found)
     workspace.check(files, work, config)
+    if publishing.finished(files, work):
+        return (
+            f"{work.output} is finished and its input is unchanged: nothing to do. For another report: "
+            f"python -m bioshards.vocab report {out} --beside NAME=PATH"
+        )
+    run = publishing.run_of(command, found)
+    text = sources.read(files, found, counting, min_count, say)
+    say(f"training on {len(text.words):,} distinct words")
+    vocabulary = building.build(recipe, text.words)
+    totals = publishing.totals(vocabulary, text)
+    say("measuring")
+    words, held_out = _as_measured(recipe.sentencepiece, text.words, text.held_out)
+    curve = None
+    if vocabulary.learned:
+        curve = measure.curve(vocabulary.learned, vocabulary.tokenizer, held_out or words)
+    about = {**recipe.as_dict(), **totals}
+    report = reporting.report(vocabulary.tokenizer, words, held_out or None, curve, loaded, benchmarks, about)
+    workspace.check(files, work, config)  # once more: all this took minutes
     workspace.begin(files, work, config)
     with workspace.locked(work):
-        if publishing.finished(files, work):
-            return (
-                f"{work.output} is finished and its input is unchanged: nothing to do. For another report: "
-                f"python -m bioshards.vocab report {out} --beside NAME=PATH"
-            )
         workspace.clear(files, work)
-        run = publishing.run_of(command, found)
-        text = sources.read(files, found, counting, min_count, say)
-        say(f"training on {len(text.words):,} distinct words")
-        vocabulary = building.build(recipe, text.words)
-        totals = publishing.totals(vocabulary, text)
-        say("measuring")
-        words, held_out = _as_measured(recipe.sentencepiece, text.words, text.held_out)
-        curve = None
-        if vocabulary.learned:
-            curve = measure.curve(vocabulary.learned, vocabulary.tokenizer, held_out or words)
-        about = {**recipe.as_dict(), **totals}
-        report = reporting.report(
-            vocabulary.tokenizer, words, held_out or None, curve, loaded, benchmarks, about
-        )
         publishing.publish(files, work, vocabulary, recipe, text, report, config, run)
     return f"{summary(totals)}\nvocabulary: {work.output}\nreport:     {work.output}/report.html"
 

@@ -110,11 +110,12 @@ def read(
 
 
 def _counted(files: LocalFiles, folder: str) -> CountedWords | None:
-    """The directory, if it is one of words that were counted."""
-    if not files.exists(f"{folder}/manifest.json"):
+    """The directory, if it is one of words that were counted; what is wrong with others inputs.find says."""
+    try:
+        manifest = files.read_json(f"{folder}/manifest.json")
+    except (OSError, ValueError):
         return None
-    manifest = files.read_json(f"{folder}/manifest.json")
-    if manifest.get("pipeline") != _COUNTED_BY:
+    if not isinstance(manifest, dict) or manifest.get("pipeline") != _COUNTED_BY:
         return None
     digest = shards.digest(output["sha256"] for output in manifest["outputs"])
     return CountedWords(folder, manifest["config"]["kind"], digest)

@@ -1,0 +1,502 @@
+"""``python -m bioshards.vocab``: from the sample's shards to a vocabulary, and all that can go wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.workspace import Workspace
+from bioshards.pipelines import cli
+from bioshards.vocab import __main__ as vocab
+from bioshards.vocab import alphabet, counts, publishing, sources, training
+from bioshards.vocab.encode import Encoder
+from bioshards.vocab.recipes import PRESETS
+from bioshards.vocab.words import Casing, Words
+
+from .conftest import manifest, sums
+
+SIZE = 900
+
+
+@pytest.fixture(scope="module")
+def shards(reference: Path, full_text: Path) -> list[str]:
+    return [str(reference), str(full_text)]
+
+
+@pytest.fixture(scope="module")
+def built(shards: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("vocabulary") / "out"
+    assert vocab.main(["build", *shards, "--out", str(out), "--size", str(SIZE), "--hold-out", "0.1"]) == 0
+    return out
+
+
+def build(*arguments: object) -> int:
+    return vocab.main(["build", *map(str, arguments)])
+
+
+def pieces(folder: Path) -> list[str]:
+    return (folder / "vocab.txt").read_text().split("\n")[:-1]
+
+
+# What is made
+
+
+def test_the_files_of_a_vocabulary(built: Path) -> None:
+    names = {path.name for path in built.iterdir()} - {".bioshards"}
+    files = {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "words.tsv", "held-out.tsv"}
+    assert names == files | {"report.json", "report.html", "manifest.json"}
+    listed = {output["file"]: output["bytes"] for output in manifest(built)["outputs"]}
+    assert listed == {name: (built / name).stat().st_size for name in names - {"manifest.json"}}
+
+
+def test_a_vocabulary_is_of_its_size_without_a_piece_twice(built: Path) -> None:
+    found = pieces(built)
+    assert len(found) == len(set(found)) == SIZE
+    assert found[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
+    assert [tokenizer.id_to_token(number) for number in range(SIZE)] == found
+
+
+def test_no_piece_is_unreachable_and_no_character_of_the_alphabet_unknown(built: Path) -> None:
+    [ours] = json.loads((built / "report.json").read_text())["vocabularies"]
+    assert ours["unreachable"]["all"] == 0
+    assert ours["alphabet"]["failing"] == []
+    tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
+    for character in (*alphabet.ASCII, *alphabet.GREEK):
+        for text in (character, f"a{character}", f"{character}a", f"a{character}a"):
+            assert "[UNK]" not in tokenizer.encode(text).tokens, text
+
+
+def test_the_words_are_those_of_the_documents(built: Path, shards: list[str]) -> None:
+    found = sources.look(LocalFiles(), shards)
+    text = sources.read(LocalFiles(), found, counts.Counting(hold_out=0.1), None, lambda line: None)
+    for name, words in (("words.tsv", text.words), ("held-out.tsv", text.held_out)):
+        with open(built / name, "rb") as file:
+            assert counts.read(file) == words
+    totals = manifest(built)["counts"]
+    assert totals["words"] == text.words.total()
+    assert totals["held_out_words"] == text.held_out.total() > 0
+
+
+def test_the_encoder_reads_it(built: Path) -> None:
+    tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
+    text = "IL-6 (p < 0.05) binds α-synuclein."
+    assert Encoder(str(built)).encode(text) == tokenizer.encode(text, add_special_tokens=False).ids
+
+
+def test_transformers_reads_it(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    from transformers import AutoTokenizer
+
+    loaded: Any = AutoTokenizer.from_pretrained(str(built))
+    tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
+    with open(built / "words.tsv", "rb") as file:
+        words = list(counts.read(file))
+    assert loaded(words, add_special_tokens=False)["input_ids"] == [
+        encoded.ids for encoded in tokenizer.encode_batch(words, add_special_tokens=False)
+    ]
+    assert loaded.vocab_size == SIZE
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("as_published", [False, True])
+def test_the_papers_vocabularies(name: str, as_published: bool, shards: list[str], tmp_path: Path) -> None:
+    flags = ["--as-published"] if as_published else []
+    assert build(*shards, "--out", tmp_path / "v", "--preset", name, "--size", SIZE, *flags) == 0
+    tokenizer = Tokenizer.from_file(str(tmp_path / "v" / "tokenizer.json"))
+    assert tokenizer.get_vocab_size() == SIZE
+    text = "Insulin binds 12.5% of it."
+    assert Encoder(str(tmp_path / "v")).encode(text) == tokenizer.encode(text, add_special_tokens=False).ids
+    [ours] = json.loads((tmp_path / "v" / "report.json").read_text())["vocabularies"]
+    if name == "bioalbert":
+        assert (tmp_path / "v" / "spiece.model").exists()
+        assert training.pieces((tmp_path / "v" / "spiece.model").read_bytes())[:5] == [
+            (special, 0.0) for special in ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+        ]
+        return
+    if not as_published:
+        assert ours["unreachable"]["all"] == 0
+    elif name != "pubmedbert":
+        assert ours["unreachable"]["with_punctuation"] > 0
+    found = pieces(tmp_path / "v")
+    cased = any(piece != piece.lower() for piece in found if not piece.startswith("["))
+    assert cased is (name == "bio-electra")
+    if name == "electramed":
+        assert found[:2] == ["[PAD]", "[unused0]"]
+        assert found[101:105] == ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    if name == "bio-electra":
+        plain = [piece.removeprefix("##").casefold() for piece in found[5:]]
+        assert plain == sorted(plain)
+
+
+def test_a_kept_sentencepiece_model_and_its_tokenizer_say_the_same(shards: list[str], tmp_path: Path) -> None:
+    import sentencepiece
+
+    out = tmp_path / "v"
+    assert build(*shards, "--out", out, "--algorithm", "unigram", "--sentencepiece", "--size", SIZE) == 0
+    model = sentencepiece.SentencePieceProcessor(model_file=str(out / "spiece.model"))
+    tokenizer = Tokenizer.from_file(str(out / "tokenizer.json"))
+    with open(out / "words.tsv", "rb") as file:
+        for word in counts.read(file):
+            text = tokenizer.normalizer.normalize_str(word)
+            assert tokenizer.encode(word, add_special_tokens=False).ids == model.encode(text), word
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram", "wordpiece"])
+def test_dummies_and_unused_tokens_have_ids_of_their_own(
+    algorithm: str, shards: list[str], tmp_path: Path
+) -> None:
+    extra = ["--dummies", "@GENE$,@CHEMICAL$", "--unused", 3, "--algorithm", algorithm]
+    assert build(*shards, "--out", tmp_path / "v", "--size", SIZE, *extra) == 0
+    found = pieces(tmp_path / "v")
+    assert found[:10] == [
+        *("[PAD]", "[unused0]", "[unused1]", "[unused2]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+        *("@GENE$", "@CHEMICAL$"),
+    ]
+    tokenizer = Tokenizer.from_file(str(tmp_path / "v" / "tokenizer.json"))
+    assert tokenizer.encode("x@GENE$ @CHEMICAL$", add_special_tokens=False).ids[1:] == [8, 9]
+
+
+@pytest.mark.parametrize(
+    ("flags", "casing"),
+    [
+        ([], Casing(True, True)),
+        (["--cased"], Casing(False, False)),
+        (["--accents", "keep"], Casing(True, False)),
+        (["--cased", "--accents", "strip"], Casing(False, True)),
+    ],
+)
+def test_casings(flags: list[str], casing: Casing, shards: list[str], tmp_path: Path) -> None:
+    assert build(*shards, "--out", tmp_path / "v", "--size", SIZE, *flags) == 0
+    split = Words(casing)
+    for piece in pieces(tmp_path / "v")[5:]:
+        text = piece.removeprefix("##") if len(piece) > 2 else piece
+        assert split(text) in ([text], [])
+    settings = json.loads((tmp_path / "v" / "tokenizer_config.json").read_text())
+    assert (settings["do_lower_case"], settings["strip_accents"]) == (casing.lower_case, casing.strip_accents)
+
+
+def test_the_same_input_in_any_order_gives_the_same_bytes(
+    built: Path, shards: list[str], tmp_path: Path
+) -> None:
+    assert build(*reversed(shards), "--out", tmp_path / "v", "--size", SIZE, "--hold-out", 0.1) == 0
+    assert sums(tmp_path / "v") == sums(built)
+
+
+def test_another_process_gives_the_same_bytes(built: Path, shards: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bioshards.vocab", "build", *shards, "--out", str(tmp_path / "v")]
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "RAYON_NUM_THREADS": "1"}
+    subprocess.run([*command, "--size", str(SIZE), "--hold-out", "0.1"], check=True, env=environment)
+    assert sums(tmp_path / "v") == sums(built)
+
+
+def test_words_counted_by_the_pipeline_give_the_same_vocabulary(
+    built: Path, shards: list[str], tmp_path: Path
+) -> None:
+    words = str(tmp_path / "words")
+    inputs = [part for folder in shards for part in ("--input", folder)]
+    assert (
+        cli.main(
+            ["run", "shards_to_words", *inputs, "--output", words, "--hold-out", "0.1", "--workers", "1"]
+        )
+        == 0
+    )
+    assert build(words, "--out", tmp_path / "v", "--size", SIZE) == 0
+    ours, theirs = sums(tmp_path / "v"), sums(built)
+    assert {name: ours[name] for name in ours if name != "manifest.json"} == {
+        name: theirs[name] for name in theirs if name != "manifest.json"
+    }
+
+
+def test_words_between_white_space_serve_every_vocabulary(
+    built: Path, shards: list[str], tmp_path: Path
+) -> None:
+    words = str(tmp_path / "words")
+    inputs = [part for folder in shards for part in ("--input", folder)]
+    run = ["run", "shards_to_words", *inputs, "--output", words, "--workers", "1", "--hold-out", "0.1"]
+    assert cli.main([*run, "--words", "white-space"]) == 0
+    assert build(words, "--out", tmp_path / "v", "--size", SIZE) == 0
+    assert pieces(tmp_path / "v") == pieces(built)
+    assert build(words, "--out", tmp_path / "a", "--preset", "bioalbert", "--size", SIZE) == 0
+
+
+def test_rare_words_are_left_out_if_asked_for(shards: list[str], tmp_path: Path) -> None:
+    assert build(*shards, "--out", tmp_path / "v", "--size", 500, "--min-count", 5) == 0
+    with open(tmp_path / "v" / "words.tsv", "rb") as file:
+        assert min(counts.read(file).values()) >= 5
+    assert manifest(tmp_path / "v")["counts"]["min_count"] == 5
+
+
+def test_of_very_many_words_the_most_frequent_are_taken(
+    shards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "MAX_WORDS", 300)
+    assert build(*shards, "--out", tmp_path / "v", "--size", 500) == 0
+    totals = manifest(tmp_path / "v")["counts"]
+    assert 100 < totals["distinct_words"] <= 300
+    assert totals["min_count"] > 1
+
+
+# Again, and another report
+
+
+def test_a_finished_vocabulary_is_left_alone(
+    built: Path, shards: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in built.iterdir()}
+    assert build(*shards, "--out", built, "--size", SIZE, "--hold-out", 0.1) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert {path: path.stat().st_mtime_ns for path in built.iterdir()} == before
+
+
+def test_a_report_beside_others_changes_nothing_else(built: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "v"
+    shutil.copytree(built, folder)
+    shutil.rmtree(folder / ".bioshards")
+    assert vocab.main(["report", str(folder), "--beside", f"Itself={built}"]) == 0
+    report = json.loads((folder / "report.json").read_text())
+    first, second = report["vocabularies"]
+    assert {**first, "name": ""} == {**second, "name": ""}
+    assert report["overlap"][0]["name"] == "Itself"
+    assert report["curve"]["points"] == json.loads((built / "report.json").read_text())["curve"]["points"]
+    same = {"report.json", "report.html", "manifest.json"}
+    ours, theirs = sums(folder), sums(built)
+    assert {name for name in ours if ours[name] != theirs[name]} == same
+    assert publishing.finished(LocalFiles(), Workspace(str(folder)))
+    assert vocab.main(["report", str(folder)]) == 0
+    assert sums(folder) == theirs
+
+
+def test_a_lost_file_is_made_again(built: Path, shards: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "v"
+    shutil.copytree(built, folder)
+    (folder / "vocab.txt").unlink()
+    assert build(*shards, "--out", folder, "--size", SIZE, "--hold-out", 0.1) == 0
+    assert sums(folder) == sums(built)
+
+
+# What can go wrong
+
+Fail = Callable[..., str]
+
+
+@pytest.fixture
+def fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Fail:
+    """Build with these arguments; what is said of the failure, which leaves nothing behind."""
+
+    def call(*arguments: object, code: int = 2) -> str:
+        capsys.readouterr()
+        assert build(*arguments, "--out", tmp_path / "failed") == code
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert said.startswith("vocab: ")
+        assert not (tmp_path / "failed" / "manifest.json").exists()
+        return said
+
+    return call
+
+
+def test_a_folder_that_is_not_there_or_not_finished(fails: Fail, tmp_path: Path, shards: list[str]) -> None:
+    assert "no manifest.json" in fails(tmp_path / "nowhere")
+    unfinished = tmp_path / "unfinished"
+    shutil.copytree(shards[0], unfinished)
+    (unfinished / "manifest.json").unlink()
+    assert "run it again to its end" in fails(unfinished)
+
+
+def test_a_folder_of_something_else(fails: Fail, built: Path, tmp_path: Path) -> None:
+    assert "does not hold documents" in fails(built)
+    (tmp_path / "manifest.json").write_text("[]")
+    assert "does not hold documents" in fails(tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    assert str(tmp_path) in fails(tmp_path)
+
+
+def test_the_same_folder_twice(fails: Fail, shards: list[str]) -> None:
+    assert "counted twice" in fails(shards[0], shards[0] + "/")
+
+
+def test_a_size_smaller_than_the_alphabet_says_what_is_needed(fails: Fail, shards: list[str]) -> None:
+    said = fails(*shards, "--size", 100)
+    assert "no room" in said
+    assert "larger --size or a smaller --coverage" in said
+
+
+def test_a_corpus_too_small_says_how_large_a_vocabulary_it_gives(
+    fails: Fail, shards: list[str], tmp_path: Path
+) -> None:
+    for number, flags in enumerate(([], ["--algorithm", "wordpiece"], ["--preset", "bioalbert"])):
+        said = fails(*shards, "--size", 30_522, *flags)
+        assert "or less, or more text" in said
+        largest = said.split("give --size ")[1].split(" ")[0]
+        assert build(*shards, "--out", tmp_path / f"v{number}", *flags, "--size", largest) == 0
+
+
+def test_after_a_failure_another_size_can_be_built_in_the_same_place(
+    fails: Fail, shards: list[str], tmp_path: Path
+) -> None:
+    fails(*shards, "--size", 100)
+    assert build(*shards, "--size", SIZE, "--out", tmp_path / "failed") == 0
+
+
+def test_one_sentence(fails: Fail, tmp_path: Path) -> None:
+    folder = documents(tmp_path, ["Insulin binds its receptor."])
+    assert "or less, or more text" in fails(folder)
+    assert "no word to train on" in fails(folder, "--hold-out", 0.999999)
+    assert "give a lower --min-count" in fails(folder, "--min-count", 2)
+    assert build(folder, "--out", tmp_path / "v", "--size", 220) == 0
+
+
+def test_no_words_at_all(fails: Fail, tmp_path: Path) -> None:
+    assert "no word to train on" in fails(documents(tmp_path, [" "]))
+
+
+def documents(folder: Path, sentences: list[str]) -> Path:
+    """A finished directory of one document."""
+    from bioshards.corpus import shards
+    from bioshards.corpus.document import SCHEMA, Document
+    from bioshards.corpus.workspace import FORMAT
+
+    out = folder / "documents"
+    files = LocalFiles()
+    nothing: dict[str, Any] = {
+        "pmcid": None,
+        "doi": None,
+        "journal": None,
+        "article_type": None,
+        "licence": None,
+    }
+    document = Document(
+        id="pubmed:1",
+        source="pubmed",
+        pmid=1,
+        version=1,
+        year=2020,
+        language="eng",
+        retracted=False,
+        flags=[],
+        title="",
+        sentences=sentences,
+        sections=[],
+        file="x",
+        position=0,
+        **nothing,
+    )
+    [shard] = shards.write(files, str(out), "x", [shards.batch([document])], SCHEMA, 1 << 20)
+    listed = {"pipeline": "pubmed_to_shards", "config": {"pipeline": "pubmed_to_shards", "format": FORMAT}}
+    files.write_json(f"{out}/manifest.json", {**listed, "outputs": shards.as_dicts([shard])})
+    return out
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--as-published"], "give --preset"),
+        (["--sentencepiece"], "--algorithm unigram"),
+        (["--coverage", 0.5], "not from 0.98 to 1"),
+        (["--unused", -1], "below 0"),
+        (["--dummies", "a b"], "cannot be a token"),
+        (["--dummies", "[UNK]"], "cannot be a token"),
+        (["--min-count", 0], "below 1"),
+        (["--hold-out", 1], "hold_out"),
+        (["--size", 0], "no room"),
+        (["--beside", "X=/nowhere/vocab.txt"], "/nowhere/vocab.txt"),
+        (["--benchmarks", "/nowhere"], "/nowhere"),
+    ],
+)
+def test_options_that_make_no_sense(fails: Fail, shards: list[str], flags: list[str], said: str) -> None:
+    assert said in fails(*shards, *flags)
+
+
+@pytest.mark.parametrize(
+    "flags", [["--algorithm", "bpf"], ["--preset", "x"], ["--beside", "x"], ["--sise", "3"]]
+)
+def test_misspelt_options(flags: list[str], shards: list[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as left:
+        build(*shards, "--out", tmp_path / "v", *flags)
+    assert left.value.code == 2
+
+
+def test_a_folder_that_holds_something_else_is_not_written_to(
+    shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    assert build(*shards, "--out", tmp_path, "--size", SIZE) == 2
+    assert "thesis.txt" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["thesis.txt"]
+
+
+def test_another_vocabulary_is_not_written_over(
+    built: Path, shards: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sums(built)
+    assert build(*shards, "--out", built, "--size", SIZE + 1) == 2
+    assert "size was 900, now 901" in capsys.readouterr().err
+    assert sums(built) == before
+
+
+def test_words_without_marks_do_not_serve_albert(shards: list[str], tmp_path: Path, fails: Fail) -> None:
+    words = str(tmp_path / "words")
+    assert (
+        cli.main(["run", "shards_to_words", "--input", shards[0], "--output", words, "--workers", "1"]) == 0
+    )
+    assert "--words white-space" in fails(words, "--preset", "bioalbert")
+    assert "shards_to_words --hold-out" in fails(words, "--hold-out", 0.1)
+    assert "hold the same words" in fails(words, words)
+    Path(words, "words.tsv").write_text("a\tb\n")
+    assert "words.tsv is damaged" in fails(words)
+
+
+def test_a_report_on_what_is_no_vocabulary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert vocab.main(["report", str(tmp_path)]) == 2
+    assert "no finished vocabulary" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_said_and_the_next_run_is_whole(
+    built: Path, shards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Fail
+) -> None:
+    write = publishing._write
+
+    def full(files: LocalFiles, folder: str, name: str, data: Any) -> Any:
+        if name == "vocab.txt":
+            raise OSError(28, os.strerror(28))
+        return write(files, folder, name, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "_write", full)
+        assert "the disk is full" in fails(*shards, "--size", SIZE, "--hold-out", 0.1, code=1)
+    assert build(*shards, "--out", tmp_path / "failed", "--size", SIZE, "--hold-out", 0.1) == 0
+    assert sums(tmp_path / "failed") == sums(built)
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
+)
+def test_stopped_and_run_again(
+    sent: signal.Signals, code: int, built: Path, shards: list[str], tmp_path: Path
+) -> None:
+    arguments = ["build", *shards, "--out", str(tmp_path / "v"), "--size", str(SIZE), "--hold-out", "0.1"]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "bioshards.vocab", *arguments], stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    assert "counting" in running.stderr.readline()
+    time.sleep(0.2)
+    running.send_signal(sent)
+    said = running.communicate()[1]
+    assert running.returncode == code
+    assert "Traceback" not in said
+    assert not (tmp_path / "v" / "manifest.json").exists()
+    assert vocab.main(arguments) == 0
+    assert sums(tmp_path / "v") == sums(built)
