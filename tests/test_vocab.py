@@ -370,13 +370,8 @@ def documents(folder: Path, sentences: list[str]) -> Path:
 
     out = folder / "documents"
     files = LocalFiles()
-    nothing: dict[str, Any] = {
-        "pmcid": None,
-        "doi": None,
-        "journal": None,
-        "article_type": None,
-        "licence": None,
-    }
+    nothing = dict.fromkeys(("pmcid", "doi", "journal", "article_type", "licence"))
+    zero: dict[str, Any] = {"words": 0, "characters": 0, "cleaned": []}
     document = Document(
         id="pubmed:1",
         source="pubmed",
@@ -391,7 +386,8 @@ def documents(folder: Path, sentences: list[str]) -> Path:
         sections=[],
         file="x",
         position=0,
-        **nothing,
+        **nothing,  # type: ignore[arg-type]
+        **zero,
     )
     [shard] = shards.write(files, str(out), "x", [shards.batch([document])], SCHEMA, 1 << 20)
     listed = {"pipeline": "pubmed_to_shards", "config": {"pipeline": "pubmed_to_shards", "format": FORMAT}}

@@ -54,7 +54,7 @@ def build(
         raise WrongInput(
             "--hold-out: words that are counted already are held out by shards_to_words --hold-out"
         )
-    loaded = _loaded(beside, lambda line: print(line, file=sys.stderr))
+    loaded = _loaded(beside, benchmarks)
     work = Workspace(os.path.abspath(out))
     config = publishing.config(recipe, counting, min_count, found)
     workspace.check(files, work, config)
@@ -94,7 +94,7 @@ def report(
     work = Workspace(os.path.abspath(folder))
     if not files.exists(work.manifest) or files.read_json(work.manifest).get("pipeline") != "vocab":
         raise WrongInput(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
-    loaded = _loaded(beside, lambda line: print(line, file=sys.stderr))
+    loaded = _loaded(beside, benchmarks)
     manifest = files.read_json(work.manifest)
     workspace.begin(files, work, manifest["config"])
     with workspace.locked(work):
@@ -130,13 +130,21 @@ def _as_measured(kept: bool, *each: Mapping[str, int]) -> list[Mapping[str, int]
     return list(each) if kept else [counts.recased(words, Words()) for words in each]
 
 
-def _loaded(beside: Beside, tell: Callable[[str], None]) -> dict[str, Tokenizer]:
-    """Other vocabularies by name; what is odd about them is told."""
+def _loaded(beside: Beside, benchmarks: str | None) -> dict[str, Tokenizer]:
+    """Other vocabularies by name; what is odd about them is told.
+
+    Raises:
+        FileNotFoundError, ValueError: one of them, or the folder of evaluation sets, is not there or not right.
+    """
+    if benchmarks and not os.path.isdir(benchmarks):
+        raise FileNotFoundError(f"--benchmarks {benchmarks}: there is no such folder")
+    if len(dict(beside)) < len(beside):
+        raise ValueError("--beside: two vocabularies have the same name. Give each its own")
     with warnings.catch_warnings(record=True) as odd:
         warnings.simplefilter("always", UserWarning)
         loaded = {name: others.load(path) for name, path in beside}
     for warning in odd:
-        tell(f"notice: {warning.message}")
+        print(f"notice: {warning.message}", file=sys.stderr)
     return loaded
 
 
