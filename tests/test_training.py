@@ -279,3 +279,51 @@ def test_a_model_without_an_option_is_the_model() -> None:
     shorter = protobuf.without(model, b"[SEP]")  # an option is taken out, the piece of that name stays
     assert len(shorter) == len(model) - len(b"[SEP]") - 3
     assert pieces(shorter) == pieces(model)
+
+
+# Byte-pair encoding with marked beginnings
+
+
+def test_marked_pieces_are_those_of_the_wordpiece_trainer() -> None:
+    """Ties are broken otherwise, so of a small corpus most pieces are the same and not all."""
+    words = {"binding": 40, "binds": 30, "bind": 25, "kinding": 9, "ends": 7, "king": 5, "(": 50, "β": 3}
+    letters = set("".join(words))
+    ours = training.marked(words, 30, letters, 32)
+    theirs = training.wordpiece(words, 2 * len(letters) + 12, letters)
+    merged = [piece for piece in theirs if len(piece.removeprefix("##")) > 1]
+    assert set(merged[:8]) <= set(ours)
+    assert {"bind", "##ing"} <= set(ours)
+
+
+@given(st.dictionaries(st.text("abcβ(", min_size=1, max_size=6), st.integers(1, 50), min_size=1))
+def test_marked_pieces_are_pieces_of_the_words(words: dict[str, int]) -> None:
+    letters = set("".join(words))
+    try:
+        found = training.marked(words, 500, letters, 32)
+    except training.TooSmall as small:
+        found = training.marked(words, small.largest, letters, 32)
+    assert len(found) == len(set(found))
+    for piece in found:
+        text = piece.removeprefix("##")
+        inside = piece.startswith("##")
+        assert any(text in word[1:] if inside else word.startswith(text) for word in words), piece
+
+
+def test_marked_pieces_do_not_depend_on_the_order_of_words() -> None:
+    words = {f"w{number % 7}x{number}": number % 11 + 1 for number in range(200)}
+    letters = set("".join(words))
+    assert training.marked(words, 60, letters, 32) == training.marked(
+        dict(reversed(words.items())), 60, letters, 32
+    )
+
+
+def test_marked_leaves_out_words_of_other_characters_and_private_ones() -> None:
+    found = training.marked({"ab": 3, "a\U000f0001": 99, "az": 99}, 3, {"a", "b", "\U000f0001"}, 32)
+    assert set(found) == {"ab", "##b", "a"}
+
+
+def test_marked_says_what_it_cannot_do() -> None:
+    with pytest.raises(ValueError, match="nothing to train on"):
+        training.marked({"x": 1}, 10, {"a"}, 32)
+    with pytest.raises(ValueError, match="fewer than the 4 characters"):
+        training.marked({"abcd": 1}, 3, set("abcd"), 32)

@@ -355,7 +355,7 @@ def test_one_sentence(fails: Fail, tmp_path: Path) -> None:
     assert "or less, or more text" in fails(folder)
     assert "no word to train on" in fails(folder, "--hold-out", 0.999999)
     assert "give a lower --min-count" in fails(folder, "--min-count", 2)
-    assert build(folder, "--out", tmp_path / "v", "--size", 220) == 0
+    assert build(folder, "--out", tmp_path / "v", "--size", 190) == 0
 
 
 def test_no_words_at_all(fails: Fail, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def _loaded(beside: Beside, benchmarks: str | None) -> dict[str, Tokenizer]:
     """Other vocabularies by name; what is odd about them is told.
 
     Raises:
-        FileNotFoundError, ValueError: one of them, or the folder of evaluation sets, is not there or not right.
+        FileNotFoundError, ValueError: one of them, or the folder of evaluation sets, is not right.
     """
     if benchmarks and not os.path.isdir(benchmarks):
         raise FileNotFoundError(f"--benchmarks {benchmarks}: there is no such folder")

@@ -129,7 +129,7 @@ def marked(words: Mapping[str, int], size: int, alphabet: Collection[str], longe
     Args:
         words: normalised words, and how often each occurs, 1 or more; those with other characters than the
             alphabet's are left out.
-        size: how many pieces, single characters among them.
+        size: how many pieces, the single characters that occur among them.
         longest: characters of a piece at most.
 
     Raises:
@@ -139,12 +139,12 @@ def marked(words: Mapping[str, int], size: int, alphabet: Collection[str], longe
     characters = sorted(character for character in set(alphabet) - _NO_WORD if ord(character) < _FIRST)
     first = {character: chr(_FIRST + number) for number, character in enumerate(characters)}
     known = frozenset(characters)
-    chosen = _in_order(words, known.issuperset)
-    symbols = [*characters, *first.values()]
+    chosen = [(first[word[0]] + word[1:], count) for word, count in _in_order(words, known.issuperset)]
+    symbols = sorted(set().union(*(word for word, _ in chosen)))
     if size < len(symbols):
         raise ValueError(
-            f"a vocabulary of {size:,} pieces has no room for {len(characters):,} characters in two forms: "
-            f"ask for {len(symbols):,} or more, or for a smaller alphabet"
+            f"{size:,} pieces are fewer than the {len(symbols):,} characters of these words, at a word's "
+            "beginning and inside of one: ask for more, or for a smaller alphabet"
         )
     options = {
         "model_type": "bpe",
@@ -156,7 +156,7 @@ def marked(words: Mapping[str, int], size: int, alphabet: Collection[str], longe
         "add_dummy_prefix": False,
         "split_by_unicode_script": False,  # the signs for first characters have no script
     }
-    model = _trained([(first[word[0]] + word[1:], count) for word, count in chosen], options)
+    model = _trained(chosen, options)
     of = {sign: character for character, sign in first.items()}
     names = [name for name, _ in pieces(model)[_SPECIAL:]]
     found = [of[name[0]] + name[1:] if name[0] in of else f"##{name}" for name in names]
