@@ -34,11 +34,11 @@ class Remembered(dict[str, bytes]):
         return [next(rest) if ids is None else ids for ids in known]
 
     def _keep(self, keys: list[str], found: list[bytes]) -> None:
-        pairs = [pair for pair in zip(keys, found, strict=True) if len(pair[0]) + len(pair[1]) <= _LONGEST]
-        size = sum(sys.getsizeof(key) + sys.getsizeof(ids) + _SLOT for key, ids in pairs)
+        kept = {key: ids for key, ids in zip(keys, found, strict=True) if len(key) + len(ids) <= _LONGEST}
+        size = sum(map(sys.getsizeof, kept)) + sum(map(sys.getsizeof, kept.values())) + _SLOT * len(kept)
         if size > self._room:
             self.clear()
             self._room = self._memory
         if size <= self._room:
             self._room -= size
-            self.update(pairs)
+            self.update(kept)
