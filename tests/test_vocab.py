@@ -496,3 +496,13 @@ def test_stopped_and_run_again(
     assert not (tmp_path / "v" / "manifest.json").exists()
     assert vocab.main(arguments) == 0
     assert sums(tmp_path / "v") == sums(built)
+
+
+def test_without_the_libraries_of_its_extra_it_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "sentencepiece.py").write_text("raise ImportError('No module named sentencepiece')")
+    command = [sys.executable, "-m", "bioshards.vocab", "build", "x", "--out", "y"]
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 2
+    assert "pip install 'bioshards[vocab]'" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -21,9 +21,13 @@ from typing import Any
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import WrongOutput
 
-from . import commands
-from .inputs import WrongInput
-from .recipes import ALGORITHMS, PRESETS, Recipe, preset
+try:
+    from . import commands
+    from .inputs import WrongInput
+    from .recipes import ALGORITHMS, PRESETS, Recipe, preset
+except ImportError as error:
+    print(f"vocab: a library is missing ({error}): pip install 'bioshards[vocab]'", file=sys.stderr)
+    sys.exit(2)
 
 OK, FAILED, USAGE_ERROR, INTERRUPTED = 0, 1, 2, 130
 

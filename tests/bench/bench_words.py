@@ -1,0 +1,95 @@
+"""Counting words, one core and through the pipeline: ``python -m tests.bench.bench_words DIR ...``.
+
+The text is that of finished directories.  Ours is compared with the tokenizers library's own pre-tokenisation
+of each sentence, and with the least that any count in Python needs: splitting at blanks and one Counter.
+Each is a process of its own, in turns; what reading the text takes is taken off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import Final
+
+from bioshards.corpus import shards
+from bioshards.corpus.files import LocalFiles
+
+from . import timing
+from .jobs import Bench, less, ratios
+from .timing import MB, Figure
+
+READ: Final = """
+import sys
+from collections import Counter
+from bioshards.corpus import shards
+from bioshards.corpus.files import LocalFiles
+from bioshards.vocab import counts
+from bioshards.vocab.words import AS_WRITTEN
+from tokenizers.pre_tokenizers import BertPreTokenizer
+def batches():
+    for folder in sys.argv[1:]:
+        yield from shards.read(LocalFiles(), folder, ["id", "sentences"])
+read = list(batches())
+"""
+OURS: Final = READ + "print(counts.count(read, counts.Counting()).words.total())"
+LIBRARY: Final = (
+    READ
+    + """
+normalize, split = AS_WRITTEN.normalizer().normalize_str, BertPreTokenizer().pre_tokenize_str
+words = Counter()
+for batch in read:
+    for sentence in batch["sentences"].flatten().to_pylist():
+        words.update(word for word, _ in split(normalize(sentence)))
+print(words.total())
+"""
+)
+BLANKS: Final = (
+    READ
+    + """
+words = Counter()
+for batch in read:
+    words.update(" ".join(batch["sentences"].flatten().to_pylist()).split(" "))
+print(words.total())
+"""
+)
+
+
+def main() -> None:
+    """Run the benchmark and print its table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_words", description=__doc__)
+    parser.add_argument("shards", nargs="+", help="finished directories of documents")
+    parser.add_argument("--work", type=Path, default=Path("build/bench-words"))
+    parser.add_argument("--repeats", type=int, default=3, help="rounds (default: %(default)s)")
+    options = parser.parse_args()
+    folders = [str(Path(folder).resolve()) for folder in options.shards]
+    work = options.work.resolve()
+    shutil.rmtree(work, ignore_errors=True)
+    timing.adopt_orphans()
+    bench = Bench(work)
+    size = sum(batch["sentences"].nbytes for folder in folders for batch in shards.read(LocalFiles(), folder))
+    for _ in range(options.repeats):
+        bench.python("read", "-c", READ, *folders)
+        totals = {
+            name: int(bench.python(name, "-c", script, *folders).output)
+            for name, script in (("ours", OURS), ("library", LIBRARY), ("blanks", BLANKS))
+        }
+        if totals["ours"] != totals["library"]:
+            raise SystemExit(f"the counts differ: {totals}")
+    seconds = {name: less(bench.cpus(name), bench.cpus("read")) for name in ("ours", "library", "blanks")}
+    rows = [
+        Figure(f"{title}, CPU", [size / MB / each for each in seconds[name]], "MB/s")
+        for title, name in (
+            ("counting the words", "ours"),
+            ("each sentence through the tokenizers library", "library"),
+            ("splitting at blanks, one Counter", "blanks"),
+        )
+    ]
+    rows.append(Figure("**library / ours, CPU**", ratios(seconds["library"], seconds["ours"]), "×"))
+    rows.append(Figure("peak, all of the text in memory", bench.peaks("ours"), "MB"))
+    print(f"{size / MB:.0f} MB of sentences, {totals['ours']:,} words.\n")
+    print(timing.table(rows))
+
+
+if __name__ == "__main__":
+    main()
