@@ -42,6 +42,7 @@ sentencepiece.SentencePieceTrainer.train(
     sentence_iterator=(line.rstrip("\\n") for line in open(given[0], encoding="utf-8", newline="\\n")),
     input_format="text" if text else "tsv", model_writer=written, model_type=sys.argv[2],
     vocab_size={SIZE}, normalization_rule_name="identity", character_coverage=1.0, num_threads=16,
+    required_chars="".join(sorted({{*"".join(words)}} - {{*"\u2581\u2585"}})),  # 1.0 alone loses the rarest
     max_sentence_length=1 << 20, minloglevel=3, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1)
 model = written.getvalue()
 """
