@@ -26,9 +26,10 @@ from .remembered import Remembered
 
 MEMORY: Final = 100_000_000
 """Bytes that remembered chunks and words may take, a fifth of it the words; whichever part is full is
-forgotten and begins anew.  The tokenizer and the sentences in hand come on top."""
-_BATCH: Final = 1 << 14
-"""Sentences that Arrow splits at a time: some 3 MB of text."""
+forgotten and begins anew.  Measured: on articles a process takes less than one that encodes with the library
+alone; with nothing but ever new words of nine letters it grows by 140 MB, 190 MB with a batch in hand."""
+_BATCH: Final = 1 << 13
+"""Sentences that Arrow splits at a time: some 1.5 MB of text."""
 _SURROGATE: Final = "a text to encode has a lone surrogate, which UTF-8 cannot write"
 
 
@@ -110,7 +111,7 @@ class Encoder:
         return array(self._type, ids).tolist()
 
     def encode_all(self, sentences: Sequence[str] | pa.Array) -> Encoded:
-        """The ids of all sentences, of each those that :meth:`encode` gives, in less than half the time.
+        """The ids of all sentences, of each those that :meth:`encode` gives, in half the time or less.
 
         Args:
             sentences: strings, or an Arrow array of them, which need not be made strings first.
