@@ -142,3 +142,13 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = beam("run", "pubmed_to_shards", "--workers", 1, "--keep-dropped", "--output", output)
     assert done.returncode == 0, done.stderr
     return output
+
+
+@pytest.fixture(scope="session")
+def real_abstracts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documents of all real PubMed records."""
+    output = tmp_path_factory.mktemp("real-abstracts") / "out"
+    inputs = ("--input", f"{DATA}/pubmed", "--max-rejected", 0.01)
+    done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", output, *inputs)
+    assert done.returncode == 0, done.stderr
+    return output

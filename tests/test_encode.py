@@ -22,7 +22,7 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.vocab import encode
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.remembered import Remembered
-from tests.conftest import DATA, beam, needs_data
+from tests.conftest import DATA, needs_data
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 INVENTED = (
@@ -495,12 +495,8 @@ PUBLISHED = {
 
 
 @pytest.fixture(scope="module")
-def real_sentences(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    output = tmp_path_factory.mktemp("real") / "out"
-    inputs = ("--input", f"{DATA}/pubmed", "--max-rejected", 0.01)
-    done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", output, *inputs)
-    assert done.returncode == 0, done.stderr
-    batches = shards.read(LocalFiles(), str(output), ["sentences"])
+def real_sentences(real_abstracts: Path) -> list[str]:
+    batches = shards.read(LocalFiles(), str(real_abstracts), ["sentences"])
     return [text for batch in batches for text in batch.column("sentences").flatten().to_pylist()]
 
 

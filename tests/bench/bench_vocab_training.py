@@ -33,6 +33,10 @@ COUNTS = f"""{READ}
 from bioshards.vocab import training
 model = training.sentencepiece(words, sys.argv[2], {SIZE})
 """
+MARKED = f"""{READ}
+from bioshards.vocab import training
+training.marked(words, {SIZE}, {{character for word in words for character in word}}, 32)
+"""
 ALONE = f"""{READ}
 import io, sentencepiece
 written = io.BytesIO()
@@ -105,8 +109,8 @@ def scaling_rows(bench: Bench, words: Path, millions: float) -> list[Figure]:
     label = f"{millions:g} million words"
     bench.python(f"{label} read", "-c", READ, str(words), tries=1)
     rows = [Figure(f"{label}, read only: peak", bench.peaks(f"{label} read"), "MB")]
-    for algorithm in ("bpe", "unigram"):
-        bench.python(f"{label}, {algorithm}", "-c", COUNTS, str(words), algorithm, tries=1)
+    for algorithm, script in (("marked bpe", MARKED), ("bpe", COUNTS), ("unigram", COUNTS)):
+        bench.python(f"{label}, {algorithm}", "-c", script, str(words), algorithm, tries=1)
         rows += figures(bench, f"{label}, {algorithm}", f"{label} read")
     name = f"{label}, wordpiece"
     run = bench.python(name, "-c", WORDPIECE, str(words), tries=1)
