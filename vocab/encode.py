@@ -24,10 +24,10 @@ from .new_chunks import finder
 from .parts import joined
 from .remembered import Remembered
 
-MEMORY: Final = 100_000_000
+MEMORY: Final = 160_000_000
 """Bytes that remembered chunks and words may take, a fifth of it the words; whichever part is full is
 forgotten and begins anew.  Measured: on articles a process takes less than one that encodes with the library
-alone; with nothing but ever new words of nine letters it grows by 140 MB, 190 MB with a batch in hand."""
+alone; with nothing but ever new words of nine letters it grows by 230 MB, a batch in hand."""
 _BATCH: Final = 1 << 13
 """Sentences that Arrow splits at a time: some 1.5 MB of text."""
 _SURROGATE: Final = "a text to encode has a lone surrogate, which UTF-8 cannot write"
