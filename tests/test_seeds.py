@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.vocab.seeds import START, seeds
+from bioshards.vocab.seeds import seeds
+from bioshards.vocab.wordpiece import SPACE
 
 WORDS = st.dictionaries(st.text("abβ", min_size=1, max_size=10), st.integers(1, 6), min_size=1, max_size=15)
 
@@ -19,19 +20,19 @@ def brute_force(
     """What seeds() promises, counted one by one."""
     counts: Counter[str] = Counter()
     for word, count in words:
-        text = START + word
+        text = SPACE + word
         for start in range(len(text)):
             for end in range(start + 1, min(len(text), start + longest) + 1):
                 counts[text[start:end]] += count
     if characters:
-        counts = Counter({seed: n for seed, n in counts.items() if {*seed} <= {START, *characters}})
+        counts = Counter({seed: n for seed, n in counts.items() if {*seed} <= {SPACE, *characters}})
     always_longer = {seed[:-1] for seed, count in counts.items() if counts[seed[:-1]] == count}
     found = [
         (seed, count)
         for seed, count in counts.items()
         if len(seed) > 1 and count > 1 and seed not in always_longer
     ]
-    text = "\0".join(START + word for word, _ in words)
+    text = "\0".join(SPACE + word for word, _ in words)
     found.sort(key=lambda pair: (-pair[1] * len(pair[0]), text.index(pair[0]), len(pair[0])))
     return found[:most]
 
@@ -102,4 +103,4 @@ def test_any_number_of_different_characters(number: int) -> None:
     words = [(f"{chr(0x4E00 + code)}𝛼", 2) for code in range(number)]
     found = seeds(words, 16)
     assert len(found) == 2 * number  # whole words, and each without its beginning; "𝛼" alone is no seed
-    assert dict(found) == {seed: 2 for word, _ in words for seed in (word, START + word)}
+    assert dict(found) == {seed: 2 for word, _ in words for seed in (word, SPACE + word)}

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -330,7 +329,8 @@ def test_the_same_folder_twice(fails: Fail, shards: list[str]) -> None:
 def test_a_size_smaller_than_the_alphabet_says_what_is_needed(fails: Fail, shards: list[str]) -> None:
     said = fails(*shards, "--size", 100)
     assert "no room" in said
-    assert "larger --size or a smaller --coverage" in said
+    least = said.split("give ")[1].split(" ")[0]
+    assert "larger --size or a smaller --coverage" in fails(*shards, "--size", least)
 
 
 def test_a_corpus_too_small_says_how_large_a_vocabulary_it_gives(
@@ -402,11 +402,16 @@ def documents(folder: Path, sentences: list[str]) -> Path:
         (["--sentencepiece"], "--algorithm unigram"),
         (["--coverage", 0.5], "not from 0.98 to 1"),
         (["--unused", -1], "below 0"),
-        (["--dummies", "a b"], "cannot be a token"),
-        (["--dummies", "[UNK]"], "cannot be a token"),
+        (["--dummies", "@a b"], "cannot be one"),
+        (["--dummies", "[UNK]"], "cannot be one"),
+        (["--dummies", "[unused0]"], "cannot be one"),
+        (["--dummies", "gene"], "cannot be one"),
+        (["--dummies", "@GENE$,@GENE$"], "there twice"),
         (["--min-count", 0], "below 1"),
         (["--hold-out", 1], "hold_out"),
         (["--size", 0], "no room"),
+        (["--size", -5], "no room"),
+        (["--preset", "bioalbert", "--size", 50], "no room"),
         (["--beside", "X=/nowhere/vocab.txt"], "/nowhere/vocab.txt"),
         (["--benchmarks", "/nowhere"], "/nowhere"),
     ],
@@ -449,9 +454,37 @@ def test_words_without_marks_do_not_serve_albert(shards: list[str], tmp_path: Pa
     )
     assert "--words white-space" in fails(words, "--preset", "bioalbert")
     assert "shards_to_words --hold-out" in fails(words, "--hold-out", 0.1)
-    assert "hold the same words" in fails(words, words)
+    assert "the same" in fails(words, words)
     Path(words, "words.tsv").write_text("a\tb\n")
     assert "words.tsv is damaged" in fails(words)
+
+
+@pytest.mark.parametrize("out", ["", "gs://bucket/vocabulary"])
+def test_a_place_to_write_that_is_none(
+    out: str, shards: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build(*shards, "--out", out, "--size", SIZE) == 2
+    assert "no folder of this machine" in capsys.readouterr().err
+
+
+def test_a_file_where_the_folder_should_be(
+    shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert build(*shards, "--out", tmp_path / "file", "--size", SIZE) == 1
+    assert str(tmp_path / "file") in capsys.readouterr().err
+
+
+def test_a_report_on_a_vocabulary_that_has_lost_a_file(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "v"
+    shutil.copytree(built, folder)
+    (folder / "words.tsv").unlink()
+    before = (folder / "report.json").read_bytes()
+    assert vocab.main(["report", str(folder)]) == 2
+    assert "lost files" in capsys.readouterr().err
+    assert (folder / "report.json").read_bytes() == before
 
 
 def test_a_report_on_what_is_no_vocabulary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -488,7 +521,6 @@ def test_stopped_and_run_again(
     )
     assert running.stderr is not None
     assert "counting" in running.stderr.readline()
-    time.sleep(0.2)
     running.send_signal(sent)
     said = running.communicate()[1]
     assert running.returncode == code

@@ -8,6 +8,7 @@ report VOCAB                 its report anew, beside other vocabularies or with 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import errno
 import os
@@ -62,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno == errno.ENOSPC:
             return _end(say, "the disk is full. Free some space and run the same command again", FAILED)
-        return _end(say, f"{error.filename or ''}: {error.strerror or error}".lstrip(": "), FAILED)
+        place = f"{error.filename}: " if error.filename else ""
+        return _end(say, f"{place}{error.strerror or error}", FAILED)
     except MemoryError:
         return _end(say, "memory ran out: give a higher --min-count, or a machine with more", FAILED)
     except Exception as error:
@@ -74,9 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _end(say: _Progress, message: str, code: int = OK) -> int:
     say.end()
-    print(
-        *([message] if code == OK else [f"vocab: {message}"]), file=sys.stdout if code == OK else sys.stderr
-    )
+    with contextlib.suppress(OSError):  # nobody reads it: what was done is done
+        if code == OK:
+            print(message, flush=True)
+        else:
+            print(f"vocab: {message}", file=sys.stderr)
     return code
 
 
@@ -183,7 +187,8 @@ def _add_words(group: Any) -> None:
         "--min-count",
         type=int,
         metavar="N",
-        help="leave out words that occur less often (default: so many that 4 million distinct ones are left)",
+        help="leave out words that, as they are written, occur less often (default: so many that 4 million "
+        "distinct ones are left)",
     )
     group.add_argument(
         "--hold-out",

@@ -13,10 +13,6 @@ from .alphabet import Alphabet
 from .recipes import Recipe
 from .words import Words
 
-_NOT_PIECES = 2
-"""SentencePiece's ``<pad>`` and ``<unk>``, before all pieces."""
-_ASIDE = 3
-"""What a SentencePiece model has more than it gives WordPieces: those two and the sign for a blank."""
 LONGEST_PIECE = 32
 """Characters of a piece: no word that is frequent in PubMed or PMC is longer.  SentencePiece's default is
 16, and so "immunohistochemistry" cannot be a piece."""
@@ -81,7 +77,7 @@ def _sentencepiece(
     recipe: Recipe, words: Mapping[str, int], letters: Alphabet | None
 ) -> tuple[Tokenizer, None, bytes]:
     """A unigram model as SentencePiece trains it."""
-    controls = recipe.reserved[_NOT_PIECES:]
+    controls = recipe.reserved[training.ASIDE :]
     characters: Collection[str] = letters.characters if letters else ()
     coverage = 1.0 if letters else recipe.coverage
     try:
@@ -102,17 +98,18 @@ def _wordpiece(
 
 
 def _as_published(recipe: Recipe, words: Mapping[str, int]) -> tuple[list[str], bytes | None]:
-    """All pieces of a model that has just as many of them as are needed."""
+    """All pieces of a model of the size that is needed, and its characters in both forms."""
     characters = alphabet.characters(words).keys() if recipe.algorithm == "wordpiece" else ()
-    ask = recipe.size - len(recipe.reserved) + _ASIDE
-    while True:
+    ask = recipe.size
+    for _ in range(_ROUNDS):
         found = _learn(recipe, words, ask, characters)
-        try:
-            return wordpiece.assemble(recipe.size, recipe.reserved, (), found.pieces, None), found.model
-        except wordpiece.TooFewPieces as few:
-            if found.all_there_are:
-                raise
-            ask += recipe.size - few.largest
+        pieces = dict.fromkeys([*recipe.reserved, *found.pieces])
+        letters = sorted({bare for piece in found.pieces if len(bare := wordpiece.bare(piece)) == 1})
+        pieces.update(dict.fromkeys(form for letter in letters for form in (letter, f"##{letter}")))
+        if len(pieces) == recipe.size or (found.all_there_are and len(pieces) < recipe.size):
+            break
+        ask += recipe.size - len(pieces)
+    return wordpiece.assemble(recipe.size, recipe.reserved, (), pieces, None), found.model
 
 
 def _mended(recipe: Recipe, words: Mapping[str, int], letters: Alphabet) -> tuple[list[str], bytes | None]:
@@ -170,7 +167,7 @@ def _learn(recipe: Recipe, words: Mapping[str, int], size: int, characters: Coll
         if recipe.as_published:
             share, longest = recipe.coverage, training.LONGEST_PIECE
         model = training.sentencepiece(words, recipe.algorithm, size, characters, (), share, longest)
-        names = (name for name, _ in training.pieces(model)[_NOT_PIECES:])
+        names = (name for name, _ in training.pieces(model)[training.ASIDE :])
         return list(wordpiece.from_sentencepiece(names)), model
 
     try:

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from tokenizers import Tokenizer
 
+from . import wordpiece
+
 _LOCAL: Final = ("BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Lowercase")
 """Normalisers that never look across a blank: it composes with nothing and no mark moves past it."""
 
@@ -51,7 +53,7 @@ def splits_as_albert(tokenizer: Any) -> bool:
     match tokenizer["pre_tokenizer"]:
         case {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}:
             match metaspace:
-                case {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"}:
+                case {"type": "Metaspace", "replacement": wordpiece.SPACE, "prepend_scheme": "always"}:
                     return True
     return False
 

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from bioshards.corpus import workspace
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import Workspace, WrongOutput
 
 from . import build as building
 from . import counts, measure, others, publishing, sources
@@ -48,6 +48,8 @@ def build(
     """
     if min_count is not None and min_count < 1:
         raise ValueError(f"--min-count {min_count} is below 1")
+    if not out or "://" in out:
+        raise WrongOutput(f"--out {out!r} is no folder of this machine, and a vocabulary is built on one")
     counting = Counting(recipe.kind, hold_out, seed)
     found = sources.look(files, folders)
     if hold_out and not any(isinstance(source, Documents) for source in found):
@@ -63,6 +65,7 @@ def build(
             f"{work.output} is finished and its input is unchanged: nothing to do. For another report: "
             f"python -m bioshards.vocab report {out} --beside NAME=PATH"
         )
+    os.makedirs(work.output, exist_ok=True)
     run = publishing.run_of(command, found)
     text = sources.read(files, found, counting, min_count, say)
     say(f"training on {len(text.words):,} distinct words")
@@ -71,7 +74,7 @@ def build(
     say("measuring")
     words, held_out = _as_measured(recipe.sentencepiece, text.words, text.held_out)
     curve = None
-    if vocabulary.learned:
+    if vocabulary.learned and recipe.algorithm != "unigram":  # of a unigram model the order is that of scores
         curve = measure.curve(vocabulary.learned, vocabulary.tokenizer, held_out or words)
     about = {**recipe.as_dict(), **totals}
     report = reporting.report(vocabulary.tokenizer, words, held_out or None, curve, loaded, benchmarks, about)
@@ -79,7 +82,7 @@ def build(
     workspace.begin(files, work, config)
     with workspace.locked(work):
         workspace.clear(files, work)
-        publishing.publish(files, work, vocabulary, recipe, text, report, config, run)
+        publishing.publish(files, work, vocabulary, recipe, text, totals, report, config, run)
     return f"{summary(totals)}\nvocabulary: {work.output}\nreport:     {work.output}/report.html"
 
 
@@ -95,6 +98,8 @@ def report(
     if not files.exists(work.manifest) or files.read_json(work.manifest).get("pipeline") != "vocab":
         raise WrongInput(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
     loaded = _loaded(beside, benchmarks)
+    if not publishing.finished(files, work):
+        raise WrongInput(f"{folder} has lost files that its manifest.json lists: build it again")
     manifest = files.read_json(work.manifest)
     workspace.begin(files, work, manifest["config"])
     with workspace.locked(work):
@@ -120,8 +125,11 @@ def summary(totals: Mapping[str, Any]) -> str:
     rare = f"; those that occur less than {least:,} times are left out" if least > 1 else ""
     lines = [f"{totals['pieces']:,} pieces from {words:,} words, {distinct:,} distinct ones{rare}"]
     if totals["alphabet"] is not None:
-        share = f"{totals['alphabet_coverage']:.5%}"
-        lines.append(f"alphabet of {totals['alphabet']:,} characters, {share} of all that occur")
+        share, rarest = f"{100 * totals['alphabet_coverage']:.7g} %", totals["alphabet_rarest"]
+        lines.append(
+            f"alphabet of {totals['alphabet']:,} characters, all those that occur {rarest:,} times or more: "
+            f"{share} of the words' characters"
+        )
     return "\n".join(lines)
 
 

@@ -23,6 +23,7 @@ from .by_chunks import reasons_against
 from .new_chunks import finder
 from .parts import joined
 from .remembered import Remembered
+from .wordpiece import SPACE
 
 MEMORY: Final = 160_000_000
 """Bytes that remembered chunks and words may take, a fifth of it the words; whichever part is full is
@@ -149,7 +150,7 @@ def _continues(tokenizer: Any, ids: dict[str, int], size: int) -> bytes:
     prefix = tokenizer["model"].get("continuing_subword_prefix")
     table = bytearray(size)
     for piece, number in ids.items():
-        continues = piece.startswith(prefix) if prefix is not None else not piece.startswith("▁")
+        continues = piece.startswith(prefix) if prefix is not None else not piece.startswith(SPACE)
         table[number] = continues and piece not in added
     return bytes(table)
 

@@ -1,10 +1,10 @@
 """A vocabulary as the files that Hugging Face's libraries load, the same ids in each of them.
 
-What is written holds for ``tokenizers`` (``tokenizer.json`` is complete), for transformers 4 and 5 through
-``AutoTokenizer`` and through ``BertTokenizer`` or ``AlbertTokenizer`` by name, and for BERT's and
-ELECTRA's own code (``vocab.txt``).  Transformers 5 builds a BertTokenizer anew from the pieces and three
-options, and forgets all else that a ``tokenizer.json`` says of normalisation; so nothing else is said
-there.  No ``config.json`` is needed: ``tokenizer_config.json`` names the class.
+What is written holds for ``tokenizers`` (``tokenizer.json`` is complete), for transformers 5 (and 4's fast
+classes) through ``AutoTokenizer`` and through ``BertTokenizer`` or ``AlbertTokenizer`` by name, and for
+BERT's and ELECTRA's own code (``vocab.txt``).  Transformers 5 builds a BertTokenizer anew from the pieces
+and three options, and forgets all else that a ``tokenizer.json`` says of normalisation; so nothing else is
+said there.  No ``config.json`` is needed: ``tokenizer_config.json`` names the class.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from .by_chunks import splits_as_albert, splits_as_bert
 from .parts import joined
 from .remembered import Remembered
+from .wordpiece import SPACE
 
 _APART: Final = re.compile("[\0-\u02ff\u0370-\u0482\u1e00-\u20cf\u2100-\u2bff]")
 """Characters of blocks that have no combining marks: what becomes of one depends on no neighbour.  Latin,
@@ -94,8 +95,8 @@ class UnigramByModel(ByModel):
     def _chunk(self, chunk: str) -> bytes:
         if not self._added.search(chunk):
             normal = self._normalize(chunk)
-            if normal.split() == [normal] and "▁" not in normal:
-                return self._pieces("▁" + normal)
+            if normal.split() == [normal] and SPACE not in normal:
+                return self._pieces(SPACE + normal)
         return self._whole(chunk)
 
 

@@ -22,6 +22,7 @@ from . import counts, hugging_face, report_page
 from .build import Vocabulary
 from .counting import HELD_OUT, WORDS
 from .counts import Counting
+from .inputs import Documents
 from .recipes import Recipe
 from .sources import Source, Text
 
@@ -37,7 +38,7 @@ def config(
         "pipeline": "vocab",
         "format": FORMAT,
         "recipe": recipe.as_dict(),
-        "counting": counting.as_dict(),
+        "counting": counting.as_dict() if any(isinstance(source, Documents) for source in sources) else None,
         "min_count": min_count,
         "inputs": [source.as_dict() for source in sources],
         "tools": {"sentencepiece": sentencepiece.__version__, "tokenizers": tokenizers.__version__},
@@ -59,6 +60,7 @@ def publish(
     vocabulary: Vocabulary,
     recipe: Recipe,
     text: Text,
+    totals: Mapping[str, Any],
     report: Mapping[str, Any],
     config: Mapping[str, Any],
     run: Mapping[str, Any],
@@ -78,7 +80,7 @@ def publish(
         "pipeline": "vocab",
         "config": config,
         "outputs": [_write(files, work.output, name, data) for name, data in contents.items()],
-        "counts": totals(vocabulary, text),
+        "counts": totals,
     }
     files.write_json(work.manifest, {**manifest, "run": {**run, "finished": now()}})
 

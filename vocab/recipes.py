@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from tokenizers.normalizers import Normalizer
 
-from . import hugging_face
+from . import alphabet, hugging_face
 from .wordpiece import SPECIALS
 from .words import Casing, Split, Words
 
 Algorithm = Literal["bpe", "unigram", "wordpiece"]
 ALGORITHMS: Final = get_args(Algorithm)
+_DUMMY: Final = re.compile(r"(?!\[|<)(?=.*[^\w\s])\S+")
+"""A dummy has a mark, or it would take ordinary words apart, and looks like no special token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,8 @@ class Recipe:
         by_collation: are pieces ordered as in a dictionary, and not as they were learned?
         as_published: as the paper's authors did it, with the faults: words are what stands between white
             space, though BERT's pre-tokenisation will take them apart; no character is looked after but by
-            ``coverage``; no piece is passed over.
+            ``coverage``, each in both forms; no piece is passed over.  What the texts went through before is
+            not known and not done: Bio-ELECTRA's was in tokens of the authors' own.
     """
 
     algorithm: Algorithm = "bpe"
@@ -60,8 +64,17 @@ class Recipe:
         if self.unused < 0:
             raise ValueError(f"--unused {self.unused} is below 0")
         for dummy in self.dummies:
-            if not dummy or dummy in SPECIALS or any(character.isspace() for character in dummy):
-                raise ValueError(f"--dummies: {dummy!r} cannot be a token; it must be a word like @GENE$")
+            if not _DUMMY.fullmatch(dummy):
+                raise ValueError(
+                    f"--dummies: {dummy!r} cannot be one; it must be a word with a mark, like @GENE$"
+                )
+        if len(set(self.dummies)) < len(self.dummies):
+            raise ValueError("--dummies: one is there twice")
+        if self.size < self.least:
+            raise ValueError(
+                f"--size {self.size:,} has no room for the {len(self.reserved):,} reserved tokens and the "
+                f"smallest alphabet, printable ASCII and Greek: give {self.least:,} or more"
+            )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for a manifest."""
@@ -90,6 +103,14 @@ class Recipe:
         if self.sentencepiece:
             return [first, *others, *unused, *self.dummies]
         return [first, *unused, *others, *self.dummies]
+
+    @property
+    def least(self) -> int:
+        """The smallest size there is room in for what is reserved and the letters that are always there."""
+        smallest = alphabet.of({}, 1, self.words())
+        if self.as_published or self.sentencepiece:
+            return len(self.reserved) + (0 if self.as_published else len(smallest.characters))
+        return len(self.reserved) + len(list(alphabet.forms(smallest, self.words())))
 
     def words(self) -> Split:
         """What makes of words, as they were counted, those to train on."""

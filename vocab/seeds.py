@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-START: Final = "\u2581"
-"""How SentencePiece writes the beginning of a word: a character like any other."""
+from .wordpiece import SPACE
+
 MOST: Final = 1_000_000
 """SentencePiece's own number of seeds (its ``seed_sentencepiece_size``)."""
 LEAST: Final = 2
@@ -61,7 +61,7 @@ def seeds(
 ) -> list[tuple[str, int]]:
     """The best seed pieces of the words, each with its count, best first.
 
-    Seeds are the substrings of START + word of 2 to ``longest`` characters that occur :data:`LEAST` times or
+    Seeds are the substrings of SPACE + word of 2 to ``longest`` characters that occur :data:`LEAST` times or
     more, counted at every place of every word as often as the word occurs.  As in SentencePiece, one that is
     always followed by the same character is left out (the longer one stands for it), and the best are those
     whose count times length is the greatest; of equals, the one that comes first in the words.
@@ -72,12 +72,12 @@ def seeds(
     no extension of it can be among the best.
 
     Args:
-        words: different words and their counts, 1 or more; none contains NUL or :data:`START`.
-        longest: characters of a seed at most, :data:`START` among them.
+        words: different words and their counts, 1 or more; none contains NUL or :data:`~.wordpiece.SPACE`.
+        longest: characters of a seed at most, :data:`~.wordpiece.SPACE` among them.
         most: seeds at most.
         characters: those that a seed may contain, or any.
     """
-    text = "".join(f"{START}{word}\0" for word, _ in words)
+    text = "".join(f"{SPACE}{word}\0" for word, _ in words)
     codes, size = _codes(text, characters)
     lengths = np.fromiter((len(word) + 2 for word, _ in words), np.int64, len(words))
     weights = np.repeat(np.fromiter((count for _, count in words), np.int64, len(words)), lengths)
@@ -112,7 +112,7 @@ def _codes(text: str, characters: Collection[str] | None) -> tuple[Codes, int]:
     present[0] = False
     if characters is not None:
         allowed = np.zeros(0x110000, bool)
-        allowed[[ord(character) for character in {*characters, START}]] = True
+        allowed[[ord(character) for character in {*characters, SPACE}]] = True
         present &= allowed
     size = int(present.sum()) + 1
     numbers = np.zeros(0x110000, np.min_scalar_type(size))

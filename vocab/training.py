@@ -23,22 +23,21 @@ import sentencepiece as library
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from . import protobuf
-from .seeds import START, seeds
+from .seeds import seeds
+from .wordpiece import LONGEST_WORD, SPACE, UNK
 
-LONGEST_WORD: Final = 100
-"""Characters of a word that is trained on; a longer one is [UNK] to the tokenizers library's WordPiece."""
 LONGEST_PIECE: Final = 16
-"""Characters of a piece at most, START among them: SentencePiece's ``max_sentencepiece_length``."""
+"""Characters of a piece at most, SPACE among them: SentencePiece's ``max_sentencepiece_length``."""
 THREADS: Final = 16
 """SentencePiece's own number.  How sums are rounded depends on it, so the machine's cores must not set it."""
 FED: Final = 1 << 16
 """Characters of each string that the WordPiece trainer is fed: the library counts each in one thread."""
 
-_SPECIAL: Final = 2
-"""``<pad>`` and ``<unk>``."""
+ASIDE: Final = 2
+"""``<pad>`` and ``<unk>``, the first pieces of every model."""
 _FIRST: Final = 0xF0000
 """The first of 131,068 private characters, which no cleaned text has; alphabets are smaller."""
-_NO_WORD: Final = frozenset("\0\t\n\r " + START + "\u2585")
+_NO_WORD: Final = frozenset("\0\t\n\r " + SPACE + "\u2585")
 """What SentencePiece cannot read in a word, or takes for something else: U+2585 is its unknown character."""
 
 
@@ -65,8 +64,8 @@ def sentencepiece(
     """A SentencePiece model of words as they are: the bytes of its ``.model`` file.
 
     Ids are ``<pad>`` 0, ``<unk>`` 1, then the controls; there is neither bos nor eos.  Words of more than
-    :data:`LONGEST_WORD` characters are left out, and those with a white space, NUL, U+2581 or U+2585, which
-    SentencePiece takes for something else; of the alphabet, these characters.
+    :data:`~.wordpiece.LONGEST_WORD` characters are left out, and those with a white space, NUL, U+2581 or
+    U+2585, which SentencePiece takes for something else; of the alphabet, these characters.
 
     Args:
         words: normalised words, and how often each occurs, 1 or more.
@@ -148,7 +147,7 @@ def marked(words: Mapping[str, int], size: int, alphabet: Collection[str], longe
         )
     options = {
         "model_type": "bpe",
-        "vocab_size": size + _SPECIAL,
+        "vocab_size": size + ASIDE,
         "hard_vocab_limit": False,
         "required_chars": "".join(symbols),
         "character_coverage": 1.0,
@@ -158,7 +157,7 @@ def marked(words: Mapping[str, int], size: int, alphabet: Collection[str], longe
     }
     model = _trained(chosen, options)
     of = {sign: character for character, sign in first.items()}
-    names = [name for name, _ in pieces(model)[_SPECIAL:]]
+    names = [name for name, _ in pieces(model)[ASIDE:]]
     found = [of[name[0]] + name[1:] if name[0] in of else f"##{name}" for name in names]
     if len(found) < size:
         raise TooSmall(size, len(found))
@@ -172,7 +171,7 @@ def wordpiece(words: Mapping[str, int], size: int, alphabet: Collection[str]) ->
     continuation.  The trainer is told so, because else it draws the ids of continuations at
     random, and breaks ties between pairs by ids.  Words with any other character are left
     out, since they are [UNK] whatever the pieces are; so are those of more than
-    :data:`LONGEST_WORD` characters, or with a blank.
+    :data:`~.wordpiece.LONGEST_WORD` characters, or with a blank.
 
     The library counts 3.6 million occurrences a second and core; memory depends on distinct words alone.
 
@@ -193,7 +192,7 @@ def wordpiece(words: Mapping[str, int], size: int, alphabet: Collection[str]) ->
         )
     known = frozenset(characters) - {" "}
     chosen = _in_order(words, known.issuperset)
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer = Tokenizer(models.WordPiece(unk_token=UNK))
     tokenizer.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
@@ -225,8 +224,8 @@ def _in_order(words: Mapping[str, int], fit: Callable[[str], bool]) -> list[tupl
 
 
 def _covered(words: Sequence[tuple[str, int]], coverage: float) -> set[str]:
-    """The characters that make up this share of the text, the most frequent ones; without START."""
-    counts = Counter({START: sum(count for _, count in words)})
+    """The characters that make up this share of the text, the most frequent ones; without SPACE."""
+    counts = Counter({SPACE: sum(count for _, count in words)})
     for word, count in words:
         for character in word:
             counts[character] += count
@@ -235,8 +234,8 @@ def _covered(words: Sequence[tuple[str, int]], coverage: float) -> set[str]:
         up_to = itertools.accumulate(counts[character] for character in most_frequent)
         enough = coverage * counts.total()
         kept = sum(1 for before in itertools.chain([0], up_to) if before < enough)
-        return set(most_frequent[:kept]) - {START}
-    return set(counts) - {START}
+        return set(most_frequent[:kept]) - {SPACE}
+    return set(counts) - {SPACE}
 
 
 def _trained_from_seeds(

@@ -49,12 +49,15 @@ def from_sentencepiece(pieces: Iterable[str]) -> Iterator[str]:
             yield CONTINUES + piece
 
 
+def bare(piece: str) -> str:
+    """A piece without the sign that it continues a word."""
+    return piece[len(CONTINUES) :] if piece.startswith(CONTINUES) and len(piece) > len(CONTINUES) else piece
+
+
 def reachable(piece: str, words: Split) -> bool:
     """Does the pre-tokenisation leave the piece whole, where it stands?  If not, no text ever gives it."""
-    if piece.startswith(CONTINUES) and len(piece) > len(CONTINUES):
-        inside = f"a{piece[len(CONTINUES) :]}"
-        return words(inside) == [inside]
-    return words(piece) == [piece]
+    text = bare(piece) if bare(piece) == piece else f"a{bare(piece)}"
+    return words(text) == [text]
 
 
 def assemble(
@@ -95,5 +98,5 @@ def by_collation(vocabulary: Sequence[str], reserved: int) -> list[str]:
     Theirs went through a locale's collation; here it is letters whatever their case or ``##``, then code
     points.
     """
-    rest = sorted(vocabulary[reserved:], key=lambda piece: (piece.removeprefix(CONTINUES).casefold(), piece))
+    rest = sorted(vocabulary[reserved:], key=lambda piece: (bare(piece).casefold(), piece))
     return [*vocabulary[:reserved], *rest]

@@ -17,7 +17,7 @@ from typing import Final
 
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
-from bioshards.vocab.training import LONGEST_WORD
+from bioshards.vocab.wordpiece import LONGEST_WORD
 from bioshards.vocab.words import Words
 
 SEED: Final = 6
