@@ -35,6 +35,9 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_pubmed
 	$(BIN)/python -m tests.bench.bench_articles
 	$(BIN)/python -m tests.bench.bench_download
+	$(BIN)/python -m tests.bench.bench_words
+	$(BIN)/python -m tests.bench.bench_encode
+	$(BIN)/python -m tests.bench.bench_vocab_training
 
 clean:
 	rm -rf $(VENV) build out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

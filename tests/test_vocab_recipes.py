@@ -7,7 +7,7 @@ import pytest
 from bioshards.vocab.recipes import PRESETS, Recipe, preset
 
 PUBLISHED = {
-    # algorithm, size, lower case, accents stripped, kept as SentencePiece, unused, sorted, coverage as published
+    # algorithm, size, lower case, accents stripped, SentencePiece kept, unused, sorted, published coverage
     "bio-electra": ("bpe", 31_620, False, False, False, 0, True, 0.9995),
     "electramed": ("bpe", 31_090, True, True, False, 100, False, 0.9999),
     "bioalbert": ("unigram", 30_000, True, True, True, 0, False, 0.99995),
@@ -59,7 +59,7 @@ def test_words_in_lower_case_without_accents_are_those_of_bert() -> None:
 
 
 def test_the_smallest_size_has_room_for_ascii_and_greek_in_both_forms() -> None:
-    # 94 printable ASCII characters less 26 capitals, 25 Greek small letters; 36 and 25 of them inside of words too
+    # 94 printable ASCII characters less 26 capitals, 25 Greek small letters; 36 and 25 inside of words too
     assert Recipe(size=159).least == 5 + 68 + 25 + 36 + 25
     with pytest.raises(ValueError, match="give 159 or more"):
         Recipe(size=158)

@@ -14,7 +14,6 @@ import io
 import itertools
 import json
 import os
-import shutil
 import sys
 import time
 from array import array
@@ -34,6 +33,7 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.vocab.encode import Encoder
 
 from . import timing
+from .corpora import data, documents
 from .jobs import TRIES, Bench, ratios
 from .timing import MB, Figure
 
@@ -102,11 +102,11 @@ def encode_once(way: str, folder: str, folders: list[str]) -> None:
     print(json.dumps(passes))
 
 
-def vocabularies(data: Path, folders: list[str], work: Path) -> dict[str, str]:
+def vocabularies(real: Path, folders: list[str], work: Path) -> dict[str, str]:
     """Folders of a tokenizer each, by what it is."""
     made = {}
     for name, (path, lower) in PUBLISHED.items():
-        lines = (data / "benchmarks" / path).read_text(encoding="utf-8").split("\n")
+        lines = (real / "benchmarks" / path).read_text(encoding="utf-8").split("\n")
         numbered = {piece: number for number, piece in enumerate(lines) if piece}
         made[name] = Tokenizer(WordPiece(numbered, unk_token="[UNK]", max_input_chars_per_word=100))
         made[name].normalizer = normalizers.BertNormalizer(lowercase=lower)
@@ -197,25 +197,17 @@ def main() -> None:
     parser.add_argument("--vocabulary", action="append", default=[], help="a folder of one, instead of ours")
     parser.add_argument("--once", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    folders = [str(Path(folder).resolve()) for folder in options.directories]
     if options.once:
         way, vocabulary = options.once
-        encode_once(way, vocabulary, folders)
+        encode_once(way, vocabulary, options.directories)
         return
-    data = os.environ.get("BIOSHARDS_DATA")
-    if not data:
-        raise SystemExit("BIOSHARDS_DATA is not set: it has the text and the published vocabularies.")
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     work = options.work.resolve()
     timing.adopt_orphans()
     bench = Bench(work)
-    if not folders:
-        folders = [str(work / "abstracts")]
-        shutil.rmtree(folders[0], ignore_errors=True)
-        command = ("run", "pubmed_to_shards", "--input", f"{data}/pubmed", "--output", folders[0])
-        bench.python("text", "-m", "bioshards.pipelines.cli", *command, "--max-rejected", "0.01", tries=1)
+    folders = documents(options.directories, Path("build/bench-text").resolve())
     size = sum(pc.sum(pc.binary_length(batch)).as_py() for batch in batches(folders))
-    chosen = {name: name for name in options.vocabulary} or vocabularies(Path(data), folders, work)
+    chosen = {name: name for name in options.vocabulary} or vocabularies(Path(data()), folders, work)
     for _, (name, folder) in itertools.product(range(options.repeats), chosen.items()):
         for way in WAYS:
             once = ("-m", "tests.bench.bench_encode", "--once", way, folder, *folders)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from . import timing
+from .corpora import documents
 from .jobs import Bench
 from .timing import Figure
 
@@ -121,7 +122,7 @@ def scaling_rows(bench: Bench, words: Path, millions: float) -> list[Figure]:
 def main() -> None:
     """Run the benchmark and print its table."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_vocab_training", description=__doc__)
-    parser.add_argument("shards", nargs="+", help="finished folders of document shards")
+    parser.add_argument("shards", nargs="*", help="finished directories; default: made of BIOSHARDS_DATA")
     parser.add_argument("--work", type=Path, default=Path("build/bench-training"))
     parser.add_argument("--millions", type=float, nargs="*", default=[1, 2, 4], help="of made words")
     parser.add_argument("--no-corpus", action="store_true", help="only the lists of made words")
@@ -130,7 +131,12 @@ def main() -> None:
     timing.adopt_orphans()
     bench = Bench(work)
     made = [str(number) for number in options.millions]
-    arguments = [str(work), *options.shards, "--millions", *made]
+    arguments = [
+        str(work),
+        *documents(options.shards, Path("build/bench-text").resolve()),
+        "--millions",
+        *made,
+    ]
     said = bench.python("make", "-m", "tests.bench.recombined", *arguments, tries=1).output
     bench.python("corpus read", "-c", READ, str(work / "words.tsv"), tries=1)
     rows = [] if options.no_corpus else corpus_rows(bench, work)

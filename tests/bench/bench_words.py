@@ -16,6 +16,7 @@ from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
 
 from . import timing
+from .corpora import documents
 from .jobs import Bench, less, ratios
 from .timing import MB, Figure
 
@@ -58,11 +59,11 @@ print(words.total())
 def main() -> None:
     """Run the benchmark and print its table."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_words", description=__doc__)
-    parser.add_argument("shards", nargs="+", help="finished directories of documents")
+    parser.add_argument("shards", nargs="*", help="finished directories; default: made of BIOSHARDS_DATA")
     parser.add_argument("--work", type=Path, default=Path("build/bench-words"))
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default: %(default)s)")
     options = parser.parse_args()
-    folders = [str(Path(folder).resolve()) for folder in options.shards]
+    folders = documents(options.shards, Path("build/bench-text").resolve())
     work = options.work.resolve()
     shutil.rmtree(work, ignore_errors=True)
     timing.adopt_orphans()

@@ -1,0 +1,38 @@
+"""The real text of BIOSHARDS_DATA as finished directories: what the vocabulary's benchmarks read."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from .jobs import ROOT
+
+
+def data() -> str:
+    """The folder of real data.
+
+    Raises:
+        SystemExit: it is not here.
+    """
+    found = os.environ.get("BIOSHARDS_DATA")
+    if not found:
+        raise SystemExit("BIOSHARDS_DATA is not set: it has the text and the published vocabularies.")
+    return found
+
+
+def documents(given: list[str], work: Path) -> list[str]:
+    """The directories given, or all abstracts and articles of the data, made if they are not there yet."""
+    if given:
+        return [str(Path(folder).resolve()) for folder in given]
+    inputs = {"pubmed_to_shards": "pubmed", "pmc_to_shards": "jats"}
+    options = {"pubmed_to_shards": [], "pmc_to_shards": ["--licences", "all", "--languages", ""]}
+    folders = []
+    for pipeline, name in inputs.items():
+        output = str(work / name)
+        command = [sys.executable, "-m", "bioshards.pipelines.cli", "run", pipeline, *options[pipeline]]
+        command += ["--input", f"{data()}/{name}", "--output", output, "--max-rejected", "0.01"]
+        subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        folders.append(output)
+    return folders
