@@ -184,12 +184,20 @@ def test_lines_are_read_back(found: Counter[str]) -> None:
     assert counts.read(io.BytesIO(b"".join(counts.as_lines(found)))) == found
 
 
-def test_reading_stops_at_rare_words_and_takes_none_of_those_as_rare_as_one_left_out() -> None:
+def test_of_the_most_frequent_none_is_as_rare_as_one_left_out() -> None:
     data = b"a\t5\nb\t3\nc\t3\nd\t1\n"
-    assert counts.read(io.BytesIO(data), min_count=3) == {"a": 5, "b": 3, "c": 3}
-    assert counts.read(io.BytesIO(data), max_words=3) == {"a": 5, "b": 3, "c": 3}
-    assert counts.read(io.BytesIO(data), max_words=2) == {"a": 5}
-    assert counts.read(io.BytesIO(data), max_words=4) == {"a": 5, "b": 3, "c": 3, "d": 1}
+    for max_words, expected in (
+        (4, ({"a": 5, "b": 3, "c": 3, "d": 1}, 1)),
+        (3, ({"a": 5, "b": 3, "c": 3}, 2)),
+        (2, ({"a": 5}, 4)),
+        (1, ({"a": 5}, 4)),
+    ):
+        assert counts.read_frequent(io.BytesIO(data), max_words) == expected
+
+
+def test_nothing_is_read_behind_the_most_frequent() -> None:
+    file = io.BytesIO(b"a\t5\nb\t3\nno line\n")
+    assert counts.read_frequent(file, 1) == ({"a": 5}, 4)
 
 
 @pytest.mark.parametrize("data", [b"a 5\n", b"a\tx\n", b"\t5\n", b"a\t1\nb\t2\n", b"a\t-1\n", b"a\t\n"])

@@ -156,10 +156,22 @@ def as_lines(counts: Mapping[str, int], min_count: int = 1) -> Iterator[bytes]:
         yield f"{word}\t{number}\n".encode()
 
 
-def read(file: BinaryIO, min_count: int = 1, max_words: int | None = None) -> Counter[str]:
-    """The counts of a file of such lines; the first ``max_words`` of them, and none below ``min_count``.
+def read(file: BinaryIO) -> Counter[str]:
+    """The counts of a file of such lines.
 
-    Where there are more than ``max_words``, words as rare as the first one left out are left out too.
+    Raises:
+        ValueError: a line is no word and count, or the lines are not sorted.
+    """
+    return read_frequent(file, None)[0]
+
+
+def read_frequent(file: BinaryIO, max_words: int | None) -> tuple[Counter[str], int]:
+    """The counts of a file of such lines, its first ``max_words`` at most; nothing behind them is read.
+
+    Where there are more, words as rare as the first one left out are left out too.
+
+    Returns:
+        The counts, and a bound: all words that occur so often are among them.
 
     Raises:
         ValueError: a line is no word and count, or the lines are not sorted.
@@ -173,12 +185,10 @@ def read(file: BinaryIO, min_count: int = 1, max_words: int | None = None) -> Co
                 f"line {number} is not a word, a tab and a count, the most frequent first: {line!r}"
             )
         last = int(count)
-        if last < min_count:
-            break
-        if max_words is not None and len(found) == max_words:
-            return Counter({word: count for word, count in found.items() if count > last})
+        if len(found) == max_words:
+            return Counter({word: count for word, count in found.items() if count > last}), last + 1
         found[word] = last
-    return found
+    return found, 1
 
 
 def _rank(line: bytes) -> tuple[int, bytes]:
