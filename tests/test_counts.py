@@ -26,10 +26,16 @@ word_counts = st.dictionaries(
 ).map(Counter)
 
 
-def batch(documents: list[list[str]], first: int = 0) -> pa.RecordBatch:
-    ids = [f"pubmed:{first + number}" for number in range(len(documents))]
+def batch(
+    documents: list[list[str]], first: int = 0, pmids: list[int | None] | None = None
+) -> pa.RecordBatch:
+    ids = [f"pmc:PMC{first + number}.1" for number in range(len(documents))]
     return pa.record_batch(
-        {"id": pa.array(ids, pa.string()), "sentences": pa.array(documents, pa.list_(pa.string()))}
+        {
+            "id": pa.array(ids, pa.string()),
+            "pmid": pa.array(pmids or [None] * len(documents), pa.int32()),
+            "sentences": pa.array(documents, pa.list_(pa.string())),
+        }
     )
 
 
@@ -112,13 +118,27 @@ def test_held_out_documents_are_counted_apart_and_nothing_is_lost() -> None:
     assert 60 < found.held_out_documents < 140
 
 
-def test_whether_a_document_is_held_out_depends_on_its_id_and_the_seed_alone() -> None:
+def test_whether_a_document_is_held_out_depends_on_its_name_and_the_seed_alone() -> None:
     ids = [f"pmc:PMC{number}.1" for number in range(1000)]
     held = {id_ for id_ in ids if Counting(hold_out=0.1).held_out(id_)}
     assert held <= {id_ for id_ in ids if Counting(hold_out=0.2).held_out(id_)}
     assert held != {id_ for id_ in ids if Counting(hold_out=0.1, seed=1).held_out(id_)}
     assert held == {id_ for id_ in ids if Counting("white-space", hold_out=0.1).held_out(id_)}
     assert not any(Counting().held_out(id_) for id_ in ids)
+
+
+def test_documents_of_one_pmid_are_held_out_together_and_those_of_none_by_their_ids() -> None:
+    counting = Counting(hold_out=0.3)
+    for pmid in range(200):
+        assert counting.held_out(f"pubmed:{pmid}", pmid) is counting.held_out(f"pmc:PMC{pmid}.1", pmid)
+    documents = [[f"word{number}"] for number in range(200)]
+    pmids = [number if number % 2 else None for number in range(200)]
+    abstracts = counts.count([batch(documents, first=1000, pmids=pmids)], counting)
+    articles = counts.count([batch(documents, first=5000, pmids=pmids)], counting)
+    odd = {f"word{number}" for number in range(1, 200, 2)}
+    assert abstracts.held_out.keys() & odd == articles.held_out.keys() & odd
+    assert 15 < len(articles.held_out.keys() & odd) < 45
+    assert abstracts.held_out.keys() - odd != articles.held_out.keys() - odd
 
 
 @pytest.mark.parametrize("share", [-0.1, 1, 1.5, float("nan")])

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from bioshards.corpus import workspace
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.workspace import FORMAT, Workspace, WrongOutput
 from bioshards.pipelines import cli
 from bioshards.vocab import inputs, sources
 from bioshards.vocab.counts import Counting
@@ -157,6 +159,22 @@ def test_what_was_left_out_when_words_were_counted_is_said(mice: Path, rats: Pat
     assert read(words, rats).words == frequent + counted(rats).words
 
 
+# Held out
+
+
+def test_an_abstract_and_its_article_are_held_out_together(tmp_path: Path) -> None:
+    """In this process and in the pipeline; each has its PMID for a word."""
+    numbers = range(100, 200)
+    abstracts = put(tmp_path / "a", {"a": {at: f"abstract{at}" for at in numbers}})
+    articles = put(tmp_path / "b", {"b": {at: f"article{at}" for at in numbers}}, "pmc_to_shards", "pmc:PMC")
+    text = read(abstracts, articles, hold_out=0.2)
+    held = {word.removeprefix("abstract") for word in text.held_out if word.startswith("abstract")}
+    assert 5 < len(held) < 40
+    assert text.held_out.keys() == {f"{name}{at}" for name in ("abstract", "article") for at in held}
+    words = count(tmp_path / "words", "--input", abstracts, "--input", articles, "--hold-out", 0.2)
+    assert read(words) == text
+
+
 # Once
 
 
@@ -223,6 +241,14 @@ def test_a_manifest_that_is_no_json_is_named(mice: Path, tmp_path: Path) -> None
         assert f"{words}/manifest.json cannot be read" in refused(words)
 
 
+def test_the_documents_folder_as_output_is_said_to_be_of_its_pipeline(mice: Path) -> None:
+    for format_ in (FORMAT, FORMAT - 1):
+        edit(mice, lambda facts, format_=format_: facts["config"].update(format=format_))
+        with pytest.raises(WrongOutput, match="was begun by pubmed_to_shards, and this is vocab") as raised:
+            workspace.check(FILES, Workspace(str(mice)), {"pipeline": "vocab"})
+        assert "delete" not in str(raised.value)
+
+
 def test_a_folder_of_something_else_is_told_what_may_be_given(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("[]")
     said = refused(tmp_path)
@@ -245,9 +271,9 @@ def test_what_is_written_lies_apart_from_what_is_read(tmp_path: Path) -> None:
     ):
         with pytest.raises(WrongInput, match=f"^{out} lies in {inside}, which is to stay as it is"):
             inputs.apart([inside], out)
-    for out in (tmp_path, f"{tmp_path}/"):
-        with pytest.raises(WrongInput, match=f"^{inside} lies in {out}, which is to be written"):
-            inputs.apart(["/elsewhere", inside], str(out))
+    for above in (str(tmp_path), f"{tmp_path}/"):
+        with pytest.raises(WrongInput, match=f"^{inside} lies in {above}, which is to be written"):
+            inputs.apart(["/elsewhere", inside], above)
     with pytest.raises(WrongInput, match=r"^gs://bucket/in/out lies in gs://bucket/in,"):
         inputs.apart(["gs://bucket/in"], "gs://bucket/in/out")
     inputs.apart([inside, "gs://bucket/in"], f"{inside}-out")
