@@ -242,8 +242,10 @@ def test_a_manifest_that_is_no_json_is_named(mice: Path, tmp_path: Path) -> None
 
 
 def test_the_documents_folder_as_output_is_said_to_be_of_its_pipeline(mice: Path) -> None:
-    for format_ in (FORMAT, FORMAT - 1):
-        edit(mice, lambda facts, format_=format_: facts["config"].update(format=format_))
+    for made_in in (FORMAT, FORMAT - 1):
+        facts = manifest(mice)
+        facts["config"]["format"] = made_in
+        FILES.write_json(f"{mice}/manifest.json", facts)
         with pytest.raises(WrongOutput, match="was begun by pubmed_to_shards, and this is vocab") as raised:
             workspace.check(FILES, Workspace(str(mice)), {"pipeline": "vocab"})
         assert "delete" not in str(raised.value)

@@ -151,7 +151,7 @@ def _counted(files: LocalFiles, folder: str) -> CountedWords | None:
             folder,
             kind=counts.KINDS[counts.KINDS.index(config["kind"])],
             min_count=int(config["min_count"]),
-            counted=tuple(documents["shards_sha256"] for documents in manifest["inputs"]),
+            counted=tuple(str(documents["shards_sha256"]) for documents in manifest["inputs"]),
             files={output.file: output for output in outputs},
             digest=shards.digest(output.sha256 for output in outputs),
         )
