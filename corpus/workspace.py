@@ -89,21 +89,21 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
     elif files.exists(work.manifest):  # finished, and its work folder deleted
         before = files.read_json(work.manifest).get("config")
     if before is not None:
-        if before.get("format") != config.get("format"):
-            raise WrongOutput(
-                f"{work.output} was begun by another version of bioshards, whose output differs (format "
-                f"{before.get('format')}, this is {config.get('format')}). Choose another --output or delete "
-                "that folder."
-            )
         if before.get("pipeline") != config.get("pipeline"):
             raise WrongOutput(
                 f"{work.output} was begun by {before.get('pipeline')}, and this is {config.get('pipeline')}. "
-                "Choose another --output."
+                "Choose another folder."
+            )
+        if before.get("format") != config.get("format"):
+            raise WrongOutput(
+                f"{work.output} was begun by another version of bioshards, whose output differs (format "
+                f"{before.get('format')}, this is {config.get('format')}). Choose another folder or delete "
+                "that one."
             )
         if before != config:
             raise WrongOutput(
                 f"{work.output} was begun with another configuration: {_difference(before, config)}. "
-                "Choose another --output, give the same options, or delete that folder."
+                "Choose another folder, give the same options, or delete that one."
             )
         return
     strangers = [name for name in files.names(work.output) if not name.startswith(".")]
@@ -111,7 +111,7 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
         raise WrongOutput(
             f"{work.output} is not empty and was not begun by this version of bioshards (it holds "
             f"{', '.join(strangers[:3])}{' ...' if len(strangers) > 3 else ''}). "
-            "Choose another --output or empty that folder."
+            "Choose another folder or empty that one."
         )
 
 

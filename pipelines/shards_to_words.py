@@ -89,7 +89,8 @@ def parser() -> Parser:
         type=at_least(0),
         metavar="N",
         default=0,
-        help="with a document's id it decides whether that one is held out (default: %(default)s)",
+        help="with a document's PMID, or its id where it has none, it decides whether that one is held out "
+        "(default: %(default)s)",
     )
     words.add_argument(
         "--min-count",

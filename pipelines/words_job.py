@@ -65,9 +65,7 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
         WrongInput: an input that cannot be used.
     """
     output = absolute(options.output)
-    for folder in given:
-        if f"{output}/".startswith(f"{folder}/"):
-            raise UsageError(f"--output {output} lies in --input {folder}, which is to stay as it is")
+    inputs.apart(given, output)
     try:
         counting = Counting(options.words, options.hold_out, options.seed)
     except ValueError as error:

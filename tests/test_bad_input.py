@@ -219,7 +219,7 @@ def test_an_output_of_another_configuration(tmp_path: Path, run: Run, capsys: Ca
     assert run("--output", tmp_path / "out", "--min-abstract-words", 50) == 2
     said = capsys.readouterr().err
     assert "min_abstract_words was 0, now 50" in said
-    assert "Choose another --output" in said
+    assert "Choose another folder" in said
     assert sums(tmp_path / "out") == before
 
 

@@ -26,10 +26,16 @@ word_counts = st.dictionaries(
 ).map(Counter)
 
 
-def batch(documents: list[list[str]], first: int = 0) -> pa.RecordBatch:
-    ids = [f"pubmed:{first + number}" for number in range(len(documents))]
+def batch(
+    documents: list[list[str]], first: int = 0, pmids: list[int | None] | None = None
+) -> pa.RecordBatch:
+    ids = [f"pmc:PMC{first + number}.1" for number in range(len(documents))]
     return pa.record_batch(
-        {"id": pa.array(ids, pa.string()), "sentences": pa.array(documents, pa.list_(pa.string()))}
+        {
+            "id": pa.array(ids, pa.string()),
+            "pmid": pa.array(pmids or [None] * len(documents), pa.int32()),
+            "sentences": pa.array(documents, pa.list_(pa.string())),
+        }
     )
 
 
@@ -112,13 +118,27 @@ def test_held_out_documents_are_counted_apart_and_nothing_is_lost() -> None:
     assert 60 < found.held_out_documents < 140
 
 
-def test_whether_a_document_is_held_out_depends_on_its_id_and_the_seed_alone() -> None:
+def test_whether_a_document_is_held_out_depends_on_its_name_and_the_seed_alone() -> None:
     ids = [f"pmc:PMC{number}.1" for number in range(1000)]
     held = {id_ for id_ in ids if Counting(hold_out=0.1).held_out(id_)}
     assert held <= {id_ for id_ in ids if Counting(hold_out=0.2).held_out(id_)}
     assert held != {id_ for id_ in ids if Counting(hold_out=0.1, seed=1).held_out(id_)}
     assert held == {id_ for id_ in ids if Counting("white-space", hold_out=0.1).held_out(id_)}
     assert not any(Counting().held_out(id_) for id_ in ids)
+
+
+def test_documents_of_one_pmid_are_held_out_together_and_those_of_none_by_their_ids() -> None:
+    counting = Counting(hold_out=0.3)
+    for pmid in range(200):
+        assert counting.held_out(f"pubmed:{pmid}", pmid) is counting.held_out(f"pmc:PMC{pmid}.1", pmid)
+    documents = [[f"word{number}"] for number in range(200)]
+    pmids = [number if number % 2 else None for number in range(200)]
+    abstracts = counts.count([batch(documents, first=1000, pmids=pmids)], counting)
+    articles = counts.count([batch(documents, first=5000, pmids=pmids)], counting)
+    odd = {f"word{number}" for number in range(1, 200, 2)}
+    assert abstracts.held_out.keys() & odd == articles.held_out.keys() & odd
+    assert 15 < len(articles.held_out.keys() & odd) < 45
+    assert abstracts.held_out.keys() - odd != articles.held_out.keys() - odd
 
 
 @pytest.mark.parametrize("share", [-0.1, 1, 1.5, float("nan")])
@@ -184,12 +204,20 @@ def test_lines_are_read_back(found: Counter[str]) -> None:
     assert counts.read(io.BytesIO(b"".join(counts.as_lines(found)))) == found
 
 
-def test_reading_stops_at_rare_words_and_takes_none_of_those_as_rare_as_one_left_out() -> None:
+def test_of_the_most_frequent_none_is_as_rare_as_one_left_out() -> None:
     data = b"a\t5\nb\t3\nc\t3\nd\t1\n"
-    assert counts.read(io.BytesIO(data), min_count=3) == {"a": 5, "b": 3, "c": 3}
-    assert counts.read(io.BytesIO(data), max_words=3) == {"a": 5, "b": 3, "c": 3}
-    assert counts.read(io.BytesIO(data), max_words=2) == {"a": 5}
-    assert counts.read(io.BytesIO(data), max_words=4) == {"a": 5, "b": 3, "c": 3, "d": 1}
+    for max_words, expected in (
+        (4, ({"a": 5, "b": 3, "c": 3, "d": 1}, 1)),
+        (3, ({"a": 5, "b": 3, "c": 3}, 2)),
+        (2, ({"a": 5}, 4)),
+        (1, ({"a": 5}, 4)),
+    ):
+        assert counts.read_frequent(io.BytesIO(data), max_words) == expected
+
+
+def test_nothing_is_read_behind_the_most_frequent() -> None:
+    file = io.BytesIO(b"a\t5\nb\t3\nno line\n")
+    assert counts.read_frequent(file, 1) == ({"a": 5}, 4)
 
 
 @pytest.mark.parametrize("data", [b"a 5\n", b"a\tx\n", b"\t5\n", b"a\t1\nb\t2\n", b"a\t-1\n", b"a\t\n"])

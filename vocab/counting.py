@@ -7,7 +7,6 @@ named by its SHA-256: a shard that has not changed is not counted again.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +22,7 @@ from bioshards.corpus.files import Checked, LocalFiles
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace
 
-from . import counts
+from . import counts, inputs
 from .counts import Counting
 from .inputs import Documents
 
@@ -70,7 +69,7 @@ def count(files: LocalFiles, work: Workspace, folder: str, shard: Shard, countin
     if files.exists(report):
         return CountedShard(**files.read_json(report)["counted"])
     path = f"{folder}/{shard.file}"
-    if damage := _damage(files, path, shard):
+    if damage := inputs.damage(files, path, shard):
         return CountedShard(shard.sha256, bad=f"{path}: {damage}")
     started = time.monotonic()
     found = counts.of_shard(files, folder, asdict(shard), counting)
@@ -154,23 +153,6 @@ def finished(files: LocalFiles, work: Workspace, inputs: Sequence[Documents]) ->
     return manifest["inputs"] == [documents.as_dict() for documents in inputs] and all(
         sizes.get(f"{work.output}/{listed['file']}") == listed["bytes"] for listed in manifest["outputs"]
     )
-
-
-def _damage(files: LocalFiles, path: str, shard: Shard) -> str | None:
-    """What is wrong with a shard's file; None where it is as its manifest lists it."""
-    digest, size = hashlib.sha256(), 0
-    try:
-        with files.open(path) as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-                size += len(block)
-    except OSError as error:
-        return error.strerror or str(error)
-    if size != shard.bytes:
-        return f"it has {size:,} bytes, and its manifest lists {shard.bytes:,}"
-    if digest.hexdigest() != shard.sha256:
-        return "its SHA-256 is not the one that its manifest lists"
-    return None
 
 
 def _write(files: LocalFiles, path: str, lines: Iterator[bytes]) -> Shard:

@@ -2,7 +2,9 @@
 
 Words are counted as written, so that one count serves every vocabulary: ``recased`` makes the counts of any
 casing of them.  Of documents held out the words are counted apart, to measure a vocabulary on text that it
-was not trained on.
+was not trained on.  They are drawn by PMID where they have one: an abstract of PubMed and the article of PMC
+that begins with it have ids of their own, and were one held out and not the other, its text would be on both
+sides.
 
 A shard's counts are an Arrow IPC file with a record batch for each of :data:`BUCKETS` buckets of words, so
 that a corpus' counts are merged bucket by bucket, in memory that grows with a bucket's distinct words only.
@@ -30,7 +32,11 @@ from .words import Split, Words
 BUCKETS: Final = 64
 """60 million distinct words, as the whole of PubMed and PMC may have, are 1 million a bucket."""
 KINDS: Final = ("bert", "white-space")
-"""A word is what BERT takes for one (words.py), or what stands between white space, as for SentencePiece."""
+"""A word is what BERT takes for one (words.py), or what stands between white space, as for SentencePiece.
+
+White space is that of Python's ``str.split``.  Others disagree on U+0085 and U+001C to U+001F, of which there
+is none in documents of bioshards: one_line (corpus/sentences.py) makes blanks of them.
+"""
 SCHEMA: Final = pa.schema([("word", pa.string()), ("count", pa.int64()), ("held_out", pa.int64())])
 _WAITING_ROWS: Final = 4_000_000
 """Rows of shards that wait to be added up while a bucket is merged: some 200 MB."""
@@ -44,7 +50,8 @@ class Counting:
     Attributes:
         kind: one of :data:`KINDS`.
         hold_out: the share of documents whose words are counted apart, 0 to below 1.
-        seed: with a document's id it decides whether that one is held out, whatever else is in the corpus.
+        seed: with a document's PMID, or its id where it has none, it decides whether that one is held out,
+            whatever else is in the corpus.
     """
 
     kind: str = "bert"
@@ -61,9 +68,10 @@ class Counting:
         """Plain data for a manifest."""
         return asdict(self)
 
-    def held_out(self, id_: str) -> bool:
-        """Is the document of this id held out?"""
-        digest = hashlib.blake2b(f"{self.seed} {id_}".encode(), digest_size=4).digest()
+    def held_out(self, id_: str, pmid: int | None = None) -> bool:
+        """Is the document of this id, and of this PMID if it has one, held out?"""
+        name = id_ if pmid is None else f"pmid:{pmid}"
+        digest = hashlib.blake2b(f"{self.seed} {name}".encode(), digest_size=4).digest()
         return int.from_bytes(digest) < self.hold_out * _DRAWS
 
 
@@ -82,12 +90,13 @@ class Counted(NamedTuple):
 
 
 def count(batches: Iterable[pa.RecordBatch], counting: Counting) -> Counted:
-    """Count the words of documents, given as record batches with the columns ``id`` and ``sentences``."""
+    """Count the words of documents: record batches with the columns ``id``, ``pmid`` and ``sentences``."""
     empty = SCHEMA.empty_table().select(["word", "count"])
     kept, held = [empty], [empty]
     documents = [0, 0]
     for batch in batches:
-        apart = pa.array([counting.held_out(id_) for id_ in batch["id"].to_pylist()], pa.bool_())
+        names = zip(batch["id"].to_pylist(), batch["pmid"].to_pylist(), strict=True)
+        apart = pa.array([counting.held_out(id_, pmid) for id_, pmid in names], pa.bool_())
         for which, (chunks, mask) in enumerate(((kept, pc.invert(apart)), (held, apart))):
             sentences = batch["sentences"].filter(mask)
             documents[which] += len(sentences)
@@ -98,7 +107,7 @@ def count(batches: Iterable[pa.RecordBatch], counting: Counting) -> Counted:
 
 def of_shard(files: LocalFiles, folder: str, shard: Mapping[str, Any], counting: Counting) -> Counted:
     """The words of one of a finished directory's shards, as its manifest lists it."""
-    return count(shards.read_some(files, folder, [dict(shard)], ["id", "sentences"]), counting)
+    return count(shards.read_some(files, folder, [dict(shard)], ["id", "pmid", "sentences"]), counting)
 
 
 def recased(counts: Mapping[str, int], words: Split) -> Counter[str]:
@@ -156,10 +165,22 @@ def as_lines(counts: Mapping[str, int], min_count: int = 1) -> Iterator[bytes]:
         yield f"{word}\t{number}\n".encode()
 
 
-def read(file: BinaryIO, min_count: int = 1, max_words: int | None = None) -> Counter[str]:
-    """The counts of a file of such lines; the first ``max_words`` of them, and none below ``min_count``.
+def read(file: BinaryIO) -> Counter[str]:
+    """The counts of a file of such lines.
 
-    Where there are more than ``max_words``, words as rare as the first one left out are left out too.
+    Raises:
+        ValueError: a line is no word and count, or the lines are not sorted.
+    """
+    return read_frequent(file, None)[0]
+
+
+def read_frequent(file: BinaryIO, max_words: int | None) -> tuple[Counter[str], int]:
+    """The counts of a file of such lines, its first ``max_words`` at most; nothing behind them is read.
+
+    Where there are more, words as rare as the first one left out are left out too.
+
+    Returns:
+        The counts, and a bound: all words that occur so often are among them.
 
     Raises:
         ValueError: a line is no word and count, or the lines are not sorted.
@@ -173,12 +194,10 @@ def read(file: BinaryIO, min_count: int = 1, max_words: int | None = None) -> Co
                 f"line {number} is not a word, a tab and a count, the most frequent first: {line!r}"
             )
         last = int(count)
-        if last < min_count:
-            break
-        if max_words is not None and len(found) == max_words:
-            return Counter({word: count for word, count in found.items() if count > last})
+        if len(found) == max_words:
+            return Counter({word: count for word, count in found.items() if count > last}), last + 1
         found[word] = last
-    return found
+    return found, 1
 
 
 def _rank(line: bytes) -> tuple[int, bytes]:

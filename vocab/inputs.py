@@ -5,6 +5,8 @@ A text that is counted twice weighs twice, so no shard may come in by two direct
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,7 +21,7 @@ PIPELINES: Final = ("pubmed_to_shards", "pmc_to_shards")
 
 
 class WrongInput(Exception):
-    """An input is no finished directory of documents, or is there twice; the message says what to do."""
+    """An input is not what it must be, or is there twice; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +47,17 @@ class Documents:
         }
 
 
-def find(files: LocalFiles, folders: Sequence[str]) -> list[Documents]:
+def find(files: LocalFiles, folders: Sequence[str], wanted: Sequence[str] = PIPELINES) -> list[Documents]:
     """The directories of these paths, in an order that depends only on what they hold.
+
+    Args:
+        wanted: the pipelines whose output may be given where these folders were, for messages.
 
     Raises:
         WrongInput: one is not finished, or not of documents, or of another version of bioshards, or has a
             shard that another one has.
     """
-    found = [_documents(files, folder) for folder in folders]
+    found = [_documents(files, folder, wanted) for folder in folders]
     folder_of: dict[str, str] = {}
     for documents in found:
         for shard in documents.shards:
@@ -65,7 +70,44 @@ def find(files: LocalFiles, folders: Sequence[str]) -> list[Documents]:
     return sorted(found, key=lambda documents: (documents.pipeline, documents.as_dict()["shards_sha256"]))
 
 
-def _documents(files: LocalFiles, folder: str) -> Documents:
+def damage(files: LocalFiles, path: str, listed: Shard) -> str | None:
+    """What is wrong with a file of a finished directory; None where it is as its manifest lists it."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with files.open(path) as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+                size += len(block)
+    except OSError as error:
+        return error.strerror or str(error)
+    if size != listed.bytes:
+        return f"it has {size:,} bytes, and its manifest lists {listed.bytes:,}"
+    if digest.hexdigest() != listed.sha256:
+        return "its SHA-256 is not the one that its manifest lists"
+    return None
+
+
+def apart(folders: Sequence[str], out: str) -> None:
+    """See that what is written and what is read lie apart, so that the inputs stay as they are.
+
+    Raises:
+        WrongInput: ``out`` is one of the folders, or lies in one, or one lies in it.
+    """
+    for folder in folders:
+        inside, outside = _place(out), _place(folder)
+        if inside.startswith(outside):
+            raise WrongInput(f"{out} lies in {folder}, which is to stay as it is. Write to another folder")
+        if outside.startswith(inside):
+            raise WrongInput(f"{folder} lies in {out}, which is to be written. Write to another folder")
+
+
+def _place(folder: str) -> str:
+    """Where a folder is, by whatever links it is named, with a slash at its end."""
+    path = folder if "://" in folder else os.path.realpath(folder)
+    return path.rstrip("/") + "/"
+
+
+def _documents(files: LocalFiles, folder: str, wanted: Sequence[str]) -> Documents:
     try:
         manifest = shards.manifest(files, folder)
     except FileNotFoundError as error:
@@ -75,14 +117,27 @@ def _documents(files: LocalFiles, folder: str) -> Documents:
     pipeline = manifest.get("pipeline") if isinstance(manifest, dict) else None
     if pipeline not in PIPELINES:
         made = f"was made by {pipeline}" if pipeline else "is not of bioshards"
+        *others, last = wanted
         raise WrongInput(
             f"{folder} does not hold documents: by its manifest.json it {made}. Give the --output of "
-            f"beam run {' or '.join(PIPELINES)}"
+            f"beam run {', '.join(others)} or {last}"
         )
-    made_in = manifest["config"]["format"]
+    try:
+        made_in = manifest["config"]["format"]
+        outputs = tuple(Shard(**shard) for shard in manifest["outputs"])
+    except (LookupError, TypeError) as error:
+        raise incomplete(folder, error, pipeline) from error
     if made_in != FORMAT:
         raise WrongInput(
             f"{folder} was made by another version of bioshards (format {made_in}, this is {FORMAT}). "
             f"Make it anew: beam run {pipeline} with another --output"
         )
-    return Documents(folder, pipeline, tuple(Shard(**shard) for shard in manifest["outputs"]))
+    return Documents(folder, pipeline, outputs)
+
+
+def incomplete(folder: str, error: Exception, pipeline: str) -> WrongInput:
+    """What to say of a manifest that lacks what the pipeline writes into it."""
+    return WrongInput(
+        f"{folder}/manifest.json is not as {pipeline} writes it ({type(error).__name__}: {error}). "
+        f"Make it anew: beam run {pipeline} with another --output"
+    )

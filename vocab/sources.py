@@ -10,16 +10,18 @@ from typing import Any, Final, NamedTuple
 
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.shards import Shard
 
 from . import counts, inputs
 from .counting import HELD_OUT, WORDS
 from .counts import Counting
-from .inputs import Documents, WrongInput
+from .inputs import PIPELINES, Documents, WrongInput
 from .words import Words
 
 MAX_WORDS: Final = 4_000_000
 """Distinct words to train on: rarer ones would change little and cost memory (tests/bench/FIGURES.md)."""
 _COUNTED_BY: Final = "shards_to_words"
+_ANEW: Final = f"Delete it and run beam run {_COUNTED_BY} once more, which makes it anew"
 
 
 class CountedWords(NamedTuple):
@@ -27,11 +29,17 @@ class CountedWords(NamedTuple):
 
     Attributes:
         kind: what a word is, one of ``counts.KINDS``.
+        min_count: words that occur less often were left out when they were counted.
+        counted: the digests of the documents that they were counted from.
+        files: those of the words, by name.
         digest: the same for the same words and counts.
     """
 
     folder: str
     kind: str
+    min_count: int
+    counted: tuple[str, ...]
+    files: dict[str, Shard]
     digest: str
 
     def as_dict(self) -> dict[str, Any]:
@@ -43,8 +51,10 @@ class Text(NamedTuple):
     """The words of all sources, as they are written, how often each.
 
     Attributes:
-        words: those to train on, and ``held_out`` those to measure with only.
-        min_count: how often the rarest occur that were not left out.
+        words: those to train on, and ``held_out`` those to measure with only, of which none is left out.
+        min_count: words that occur less often may be missing.  It is the highest bound that any source, or
+            all of them together, had: of what was counted before, that of ``shards_to_words --min-count``
+            and that by which :data:`MAX_WORDS` are left of each.
     """
 
     words: Counter[str]
@@ -59,7 +69,8 @@ def look(files: LocalFiles, folders: Sequence[str]) -> list[Source]:
     """What the folders hold, by their manifests, in an order that depends on nothing else.
 
     Raises:
-        WrongInput: one is not finished, or holds neither documents nor words, or holds what another one does.
+        WrongInput: one is not finished, or holds neither documents nor words, or holds what another one does,
+            or words of the documents of another one.
     """
     paths = [folder.rstrip("/") for folder in folders]
     counted = [found for path in paths if (found := _counted(files, path))]
@@ -68,8 +79,11 @@ def look(files: LocalFiles, folders: Sequence[str]) -> list[Source]:
         raise WrongInput(
             f"of {names} two hold the same words, which would count twice. Give one of them, once"
         )
-    rest = [path for path in paths if path not in {found.folder for found in counted}]
-    return [*sorted(counted, key=lambda found: found.digest), *inputs.find(files, rest)]
+    words = {found.folder for found in counted}
+    documents = inputs.find(files, [path for path in paths if path not in words], [*PIPELINES, _COUNTED_BY])
+    sources: list[Source] = [*sorted(counted, key=lambda found: found.digest), *documents]
+    _see_that_no_text_counts_twice(sources)
+    return sources
 
 
 def read(
@@ -81,6 +95,10 @@ def read(
 ) -> Text:
     """Count the words of documents, and read those that were counted before.
 
+    A word may be rare in one source and frequent in all of them, so that rare ones are left out of the sum.
+    Memory sets one bound before: of words counted before, no more than :data:`MAX_WORDS` are read of each
+    source, and none as rare as the first that is not.
+
     Args:
         counting: what is counted; of words counted before only ``kind`` matters.
         min_count: words that occur less often are left out; None leaves out as few as leave
@@ -88,25 +106,35 @@ def read(
         say: is told how far it is.
 
     Raises:
-        WrongInput: words were counted that do not serve, or nothing is left.
+        WrongInput: words were counted that do not serve, a file is not what its manifest lists, or nothing
+            is left.
     """
     words: Counter[str] = Counter()
     held_out: Counter[str] = Counter()
+    bounds = [1]
     for source in sources:
         if isinstance(source, CountedWords):
-            words.update(_read(files, source, counting.kind, WORDS, min_count or 1))
-            held_out.update(_read(files, source, counting.kind, HELD_OUT, 1))
+            say(f"{source.folder}: reading its words")
+            found, bound = _read(files, source, counting.kind, WORDS, MAX_WORDS)
+            words.update(found)
+            bounds += [source.min_count, bound]
+            held_out.update(_read(files, source, counting.kind, HELD_OUT, None)[0])
             continue
         for number, shard in enumerate(source.shards, 1):
             say(f"{source.folder}: counting the words of shard {number:,} of {len(source.shards):,}")
-            found = counts.of_shard(files, source.folder, asdict(shard), counting)
-            words.update(found.words)
-            held_out.update(found.held_out)
-    words, least = _pruned(words, min_count)
+            if damage := inputs.damage(files, f"{source.folder}/{shard.file}", shard):
+                raise WrongInput(
+                    f"{source.folder}/{shard.file} cannot be used: {damage}. Delete it and run the beam run "
+                    f"{source.pipeline} that made it once more, which makes it anew"
+                )
+            documents = counts.of_shard(files, source.folder, asdict(shard), counting)
+            words.update(documents.words)
+            held_out.update(documents.held_out)
+    words, bound = _pruned(words, min_count)
     if not words:
         often = f" that occurs {min_count:,} times: give a lower --min-count" if min_count else ""
         raise WrongInput(f"no word to train on in {', '.join(source.folder for source in sources)}{often}")
-    return Text(words, held_out, least)
+    return Text(words, held_out, max(*bounds, bound))
 
 
 def _counted(files: LocalFiles, folder: str) -> CountedWords | None:
@@ -117,28 +145,63 @@ def _counted(files: LocalFiles, folder: str) -> CountedWords | None:
         return None
     if not isinstance(manifest, dict) or manifest.get("pipeline") != _COUNTED_BY:
         return None
-    digest = shards.digest(output["sha256"] for output in manifest["outputs"])
-    return CountedWords(folder, manifest["config"]["kind"], digest)
+    try:
+        config, outputs = manifest["config"], [Shard(**output) for output in manifest["outputs"]]
+        found = CountedWords(
+            folder,
+            kind=counts.KINDS[counts.KINDS.index(config["kind"])],
+            min_count=int(config["min_count"]),
+            counted=tuple(str(documents["shards_sha256"]) for documents in manifest["inputs"]),
+            files={output.file: output for output in outputs},
+            digest=shards.digest(output.sha256 for output in outputs),
+        )
+    except (LookupError, TypeError, ValueError) as error:
+        raise inputs.incomplete(folder, error, _COUNTED_BY) from error
+    if WORDS not in found.files:
+        raise inputs.incomplete(folder, LookupError(f"no {WORDS} among its outputs"), _COUNTED_BY)
+    return found
 
 
-def _read(files: LocalFiles, source: CountedWords, kind: str, name: str, min_count: int) -> Counter[str]:
-    """The words of a file of counts, as the kind that is wanted: BERT's words are made of all others."""
-    if source.kind != kind and kind != "bert":
+def _see_that_no_text_counts_twice(sources: Sequence[Source]) -> None:
+    """Words and the documents that they were counted from are one text, and so are two countings of these.
+
+    Raises:
+        WrongInput: two sources are of the same documents.
+    """
+    folder_of: dict[str, str] = {}
+    for source in sources:
+        if isinstance(source, CountedWords):
+            digests = set(source.counted)
+        else:
+            digests = {source.as_dict()["shards_sha256"]}
+        for digest in digests & folder_of.keys():
+            raise WrongInput(
+                f"{folder_of[digest]} and {source.folder} are of the same documents (shards_sha256 "
+                f"{digest[:12]}...), whose words would be counted twice. Give one of them"
+            )
+        folder_of |= dict.fromkeys(digests, source.folder)
+
+
+def _read(
+    files: LocalFiles, source: CountedWords, kind: str, name: str, max_words: int | None
+) -> tuple[Counter[str], int]:
+    """The words of a file of counts, as the kind that is wanted, and how often the rarest may occur."""
+    if source.kind != kind and kind != "bert":  # BERT's words are made of all others
         raise WrongInput(
             f"{source.folder} holds words without the marks at them (--words bert), and this vocabulary is "
             "trained on what stands between white space: beam run shards_to_words --words white-space"
         )
+    if name not in source.files:  # nothing was held out
+        return Counter(), 1
     path = f"{source.folder}/{name}"
-    if not files.exists(path):
-        if name == WORDS:
-            raise WrongInput(f"{path} is missing: count anew with beam run shards_to_words")
-        return Counter()
+    if damage := inputs.damage(files, path, source.files[name]):
+        raise WrongInput(f"{path} is damaged: {damage}. {_ANEW}")
     with files.open(path) as file:
         try:
-            found = counts.read(file, min_count, MAX_WORDS)
+            found, bound = counts.read_frequent(file, max_words)
         except ValueError as error:
-            raise WrongInput(f"{path} is damaged: {error}") from error
-    return found if source.kind == kind else counts.recased(found, Words())
+            raise WrongInput(f"{path} is damaged: {error}. {_ANEW}") from error
+    return (found if source.kind == kind else counts.recased(found, Words())), bound
 
 
 def _pruned(words: Counter[str], min_count: int | None) -> tuple[Counter[str], int]:

@@ -30,7 +30,7 @@ from bioshards.vocab.words import AS_WRITTEN
 from tokenizers.pre_tokenizers import BertPreTokenizer
 def batches():
     for folder in sys.argv[1:]:
-        yield from shards.read(LocalFiles(), folder, ["id", "sentences"])
+        yield from shards.read(LocalFiles(), folder, ["id", "pmid", "sentences"])
 read = list(batches())
 """
 OURS: Final = READ + "print(counts.count(read, counts.Counting()).words.total())"
