@@ -316,10 +316,12 @@ def test_a_folder_that_is_not_there_or_not_finished(fails: Fail, tmp_path: Path,
 
 def test_a_folder_of_something_else(fails: Fail, built: Path, tmp_path: Path) -> None:
     assert "does not hold documents" in fails(built)
-    (tmp_path / "manifest.json").write_text("[]")
-    assert "does not hold documents" in fails(tmp_path)
-    (tmp_path / "manifest.json").write_text("{")
-    assert str(tmp_path) in fails(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "manifest.json").write_text("[]")
+    assert "does not hold documents" in fails(other)
+    (other / "manifest.json").write_text("{")
+    assert str(other) in fails(other)
 
 
 def test_the_same_folder_twice(fails: Fail, shards: list[str]) -> None:
@@ -457,6 +459,16 @@ def test_words_without_marks_do_not_serve_albert(shards: list[str], tmp_path: Pa
     assert "the same" in fails(words, words)
     Path(words, "words.tsv").write_text("a\tb\n")
     assert "words.tsv is damaged" in fails(words)
+
+
+@pytest.mark.parametrize("inside", [".", "vocabulary"])
+def test_an_input_is_not_written_into(
+    inside: str, shards: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sums(Path(shards[0]))
+    assert build(*shards, "--out", f"{shards[0]}/{inside}", "--size", SIZE) == 2
+    assert shards[0] in capsys.readouterr().err
+    assert sums(Path(shards[0])) == before
 
 
 @pytest.mark.parametrize("out", ["", "gs://bucket/vocabulary"])

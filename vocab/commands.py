@@ -19,7 +19,7 @@ from . import counts, measure, others, publishing, sources
 from . import report as reporting
 from .counting import HELD_OUT, WORDS
 from .counts import Counting
-from .inputs import Documents, WrongInput
+from .inputs import Documents, WrongInput, apart
 from .recipes import Recipe
 from .words import Words
 
@@ -51,6 +51,7 @@ def build(
     if not out or "://" in out:
         raise WrongOutput(f"--out {out!r} is no folder of this machine, and a vocabulary is built on one")
     counting = Counting(recipe.kind, hold_out, seed)
+    apart(folders, out)
     found = sources.look(files, folders)
     if hold_out and not any(isinstance(source, Documents) for source in found):
         raise WrongInput(
@@ -122,7 +123,7 @@ def report(
 def summary(totals: Mapping[str, Any]) -> str:
     """Some lines on what was made of what."""
     words, distinct, least = totals["words"], totals["distinct_words"], totals["min_count"]
-    rare = f"; those that occur less than {least:,} times are left out" if least > 1 else ""
+    rare = f"; those that occur less than {least:,} times are left out, or may be" if least > 1 else ""
     lines = [f"{totals['pieces']:,} pieces from {words:,} words, {distinct:,} distinct ones{rare}"]
     if totals["alphabet"] is not None:
         share, rarest = f"{100 * totals['alphabet_coverage']:.7g} %", totals["alphabet_rarest"]
