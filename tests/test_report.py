@@ -86,10 +86,16 @@ def benchmarks(tmp_path: Path) -> Path:
 
 def test_the_held_out_words_are_what_is_measured_on() -> None:
     found = everything()
-    assert found["words"] == {"held_out": True, "occurrences": 5, "distinct": 3, "not_in_training": 0.2}
+    assert found["words"] == {
+        "kind": "bert",
+        "held_out": True,
+        "occurrences": 5,
+        "distinct": 3,
+        "not_in_training": 0.2,
+    }
     assert [one["name"] for one in found["vocabularies"]] == ["Ours <1>", "Theirs", "Pieces"]
     # the, heart, b ##e ##a ##t
-    assert found["vocabularies"][0]["on_words"]["fertility"] == round((3 + 1 + 4) / 5, 6)
+    assert found["vocabularies"][0]["on_words"]["fertility"] == round((3 + 1 + 4) / 5, 9)
 
 
 @pytest.mark.parametrize("held_out", [None, {}])
@@ -97,12 +103,28 @@ def test_without_held_out_words_the_training_is_measured_and_the_report_says_so(
     held_out: dict[str, int] | None,
 ) -> None:
     found = report(ours(), WORDS, held_out, None, {}, None, {})
-    assert found["words"] == {"held_out": False, "occurrences": 21, "distinct": 5, "not_in_training": 0.0}
+    assert found["words"] == {
+        "kind": "bert",
+        "held_out": False,
+        "occurrences": 21,
+        "distinct": 5,
+        "not_in_training": 0.0,
+    }
     assert found["name"] == "this vocabulary"
     assert found["curve"] is found["evaluation"] is None
     assert "none were held out" in page(found)
     assert "Size against fertility" not in page(found)
     assert "Overlap with other vocabularies" not in page(found)
+
+
+def test_the_page_says_what_a_word_is() -> None:
+    by_kind = {
+        kind: page(report(ours(), WORDS, None, None, {}, None, {}, kind=kind))
+        for kind in ("bert", "white-space")
+    }
+    assert "A word is what BERT" in by_kind["bert"]
+    assert "A word is what stands between white space" in by_kind["white-space"]
+    assert "A word is what BERT" not in by_kind["white-space"]
 
 
 def test_the_probe_words_are_cut_by_each_vocabulary() -> None:
@@ -134,7 +156,7 @@ def test_lengths_are_those_of_whole_inputs_with_their_special_tokens(benchmarks:
                     len(tokenizer.encode(first, second[0] if second else None))
                     for first, *second in found.inputs
                 ]
-                assert one["lengths"][0] == round(sum(whole) / len(whole), 6)
+                assert one["lengths"][0] == round(sum(whole) / len(whole), 9)
                 assert (one["inputs"], one["files"]) == (len(whole), 1)
     assert evaluation["sets"][0]["absent"] == ["scibert/pico/ebmnlp/train.txt", "scibert/pico/ebmnlp/dev.txt"]
     assert evaluation["sets"][0]["published"] == {"bert": 30.7, "pubmedbert": 25.1}

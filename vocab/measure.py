@@ -22,12 +22,13 @@ from .reachability import is_punctuation, unreachable
 
 LISTED: Final = 40
 """Examples a list has at most: longest pieces, characters without a piece."""
-_DIGITS: Final = 6
+_DIGITS: Final = 9
+"""So that one word of a billion is seen."""
 _SHARES: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
 
 
 def share(part: float, whole: float) -> float:
-    """A share, to six digits; 0 of nothing."""
+    """A share, or a mean, to nine digits; 0 of nothing."""
     return round(float(part) / float(whole), _DIGITS) if whole else 0.0
 
 
@@ -35,11 +36,13 @@ def on_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
     """How a vocabulary cuts words.
 
     Args:
-        words: each distinct word, of BERT's pre-tokenisation and before any change of case, with its count.
+        words: each distinct word, before any change of case, with its count.
 
     Returns:
-        ``fertility``: pieces a word ([UNK] is one piece); ``whole``: share of words that are one piece;
-        ``unknown_words`` and ``unknown_characters``: shares in [UNK]; ``used`` and ``unused``: pieces.
+        ``fertility``: pieces a word ([UNK] is one piece), and ``without_punctuation`` the same of the words
+        that have anything else; ``per_100_characters``: pieces, whatever a word is; ``whole``: share of words
+        that are one piece; ``unknown_words`` and ``unknown_characters``: shares in [UNK]; ``used`` and
+        ``unused``: pieces.
     """
     texts = list(words)
     counts = np.fromiter(words.values(), np.int64, len(texts))
@@ -47,19 +50,27 @@ def on_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
     ends = np.cumsum(lengths)
     before = np.concatenate([[0], np.cumsum(ids == pieces.unknown)])
     unknown = before[ends] - before[ends - lengths]
-    total = int(counts.sum())
+    total, made = int(counts.sum()), int(counts @ lengths)
+    characters = sum(len(word) * count for word, count in words.items())
+    spoken = counts * np.fromiter((not _only_punctuation(word) for word in texts), np.bool_, len(texts))
     used = len(set(np.unique(ids).tolist()) & set(pieces.ids.values()))
     return {
-        "fertility": share(int(counts @ lengths), total),
+        "fertility": share(made, total),
+        "without_punctuation": share(int(spoken @ lengths), int(spoken.sum())),
+        "per_100_characters": share(100 * made, characters),
         "whole": share(int(counts[(lengths == 1) & (unknown == 0)].sum()), total),
         "unknown_words": share(int(counts[unknown > 0].sum()), total),
         "unknown_characters": share(
             sum(int(counts[at]) * _unknown_characters(pieces, texts[at]) for at in np.flatnonzero(unknown)),
-            sum(len(word) * count for word, count in words.items()),
+            characters,
         ),
         "used": used,
         "unused": len(pieces.ids) - used,
     }
+
+
+def _only_punctuation(word: str) -> bool:
+    return not word.isalnum() and all(map(is_punctuation, word))
 
 
 def _unknown_characters(pieces: Pieces, word: str) -> int:

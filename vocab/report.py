@@ -44,17 +44,20 @@ def report(
     others: Mapping[str, Tokenizer],
     benchmarks: str | None,
     about: Mapping[str, Any],
+    kind: str = "bert",
 ) -> dict[str, Any]:
     """Everything measured of a vocabulary, beside other vocabularies.
 
     Args:
-        words: the words of the training with their counts, as BERT's pre-tokenisation gives them, before any
-            change of case.
+        words: the words of the training with their counts, before any change of case.
         held_out: the same of documents that were held out; where it has words, they are what is measured on.
         curve: the points of measure.curve on the words that are measured on; None leaves the curve out.
         others: vocabularies to set beside it, by name (others.load).
         benchmarks: a folder of evaluation sets (evaluation_texts.py); None leaves their lengths out.
         about: plain data on the vocabulary and its corpus, to show at the top; ``name`` is used as its name.
+
+        kind: what a word is, one of ``counts.KINDS``: of BERT's pre-tokenisation, or what stands between
+            white space.
 
     Raises:
         ValueError: another vocabulary has the same name, or a benchmark's file is not what it should be.
@@ -69,7 +72,7 @@ def report(
     return {
         "name": name,
         "about": dict(about),
-        "words": _words(words, held_out),
+        "words": _words(words, held_out, kind),
         "vocabularies": vocabularies,
         "curve": None if curve is None else _curve(curve, vocabularies),
         "probes": [
@@ -84,11 +87,12 @@ def report(
     }
 
 
-def _words(words: Mapping[str, int], held_out: Mapping[str, int] | None) -> dict[str, Any]:
+def _words(words: Mapping[str, int], held_out: Mapping[str, int] | None, kind: str) -> dict[str, Any]:
     measured = held_out or words
     total = sum(measured.values())
     new = sum(count for word, count in measured.items() if word not in words)
     return {
+        "kind": kind,
         "held_out": bool(held_out),
         "occurrences": total,
         "distinct": len(measured),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from .report_chart import chart
 from .report_html import document, percent, piece, pieces, table, text
@@ -25,6 +25,14 @@ def page(report: dict[str, Any]) -> str:
         _longest(report),
     ]
     return document(title, parts)
+
+
+_WORD: Final = {
+    "bert": "A word is what BERT\u2019s pre-tokenisation gives: punctuation marks and ideographs are words "
+    "of their own.",
+    "white-space": "A word is what stands between white space, with the punctuation marks on it.",
+}
+"""What a word is, by kind of words."""
 
 
 def _names(report: dict[str, Any]) -> list[str]:
@@ -68,6 +76,8 @@ def _glance(report: dict[str, Any]) -> str:
         row("Size (rows of the embedding)", lambda one: f"{one['size']:,}"),
         row("Pieces that are not special", lambda one: f"{one['pieces']:,}"),
         row("Fertility (pieces a word)", lambda one: f"{one['on_words']['fertility']:.4f}"),
+        row("Without words of punctuation only", lambda one: f"{one['on_words']['without_punctuation']:.4f}"),
+        row("Pieces per 100 characters", lambda one: f"{one['on_words']['per_100_characters']:.3f}"),
         row("Words that are one piece", lambda one: percent(one["on_words"]["whole"])),
         row("Words with an [UNK]", lambda one: percent(one["on_words"]["unknown_words"])),
         row("Characters in an [UNK]", lambda one: percent(one["on_words"]["unknown_characters"])),
@@ -79,14 +89,16 @@ def _glance(report: dict[str, Any]) -> str:
     ]
     return (
         "<h2>At a glance</h2>"
-        f"<p>Measured on {words['occurrences']:,} words ({words['distinct']:,} distinct) of {source}{new}. A "
-        "word is what BERT\u2019s pre-tokenisation gives: punctuation marks and ideographs are words of "
-        "their own.</p>"
+        f"<p>Measured on {words['occurrences']:,} words ({words['distinct']:,} distinct) of {source}{new}. "
+        f"{_WORD[words['kind']]}</p>"
         + table(["", *_names(report)], rows)
-        + '<p class="note">Every number weighs a word by its count. Fertility counts an [UNK] as one piece, '
+        + '<p class="note">Every number weighs a word by its count. Do not compare fertility and '
+        "shares of words with those of a report where a word is something else, but pieces per 100 "
+        "characters (of the words as written). Fertility counts an [UNK] as one piece, "
         "so a vocabulary that lacks characters looks better by it than it is: read it with the share of "
-        "[UNK]. Vocabularies that are not WordPiece are given each word as if it stood between blanks. Ids "
-        "without a piece come from blank or repeated lines of a vocab.txt.</p>"
+        "[UNK]. Vocabularies that are not WordPiece are given each word as if it stood between blanks, "
+        "which takes more pieces than a text does where marks are words of their own: judge those by words "
+        "between white space. Ids without a piece come from blank or repeated lines of a vocab.txt.</p>"
     )
 
 
