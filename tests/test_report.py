@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from tokenizers.processors import BertProcessing
 
 from bioshards.vocab import measure, report_chart
-from bioshards.vocab.evaluation_texts import find
+from bioshards.vocab.evaluation_texts import check
 from bioshards.vocab.report import PROBES, report
 from bioshards.vocab.report_html import visible
 from bioshards.vocab.report_page import page
@@ -60,7 +60,9 @@ def everything(benchmarks: Path | None = None) -> dict[str, Any]:
     held_out = {"the": 3, "heart": 1, "beat": 1}
     others = {"Theirs": other(), "Pieces": unigram("▁the", "▁", "h", "e", "a", "r", "t")}
     curve = measure.curve(RANKED, ours(), held_out or WORDS)
-    return report(ours(), WORDS, held_out, curve, others, str(benchmarks) if benchmarks else None, about)
+    return report(
+        ours(), WORDS, held_out, curve, others, check(str(benchmarks)) if benchmarks else None, about
+    )
 
 
 def parsed(html: str) -> Any:
@@ -149,7 +151,7 @@ def test_lengths_are_those_of_whole_inputs_with_their_special_tokens(benchmarks:
     assert len(evaluation["missing"]) == 11
     tokenizer = ours()
     tokenizer.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    for found in find(str(benchmarks)):
+    for found in check(str(benchmarks)):
         for one in evaluation["sets"]:
             if one["name"] == found.set.name:
                 whole = [
@@ -160,6 +162,28 @@ def test_lengths_are_those_of_whole_inputs_with_their_special_tokens(benchmarks:
                 assert (one["inputs"], one["files"]) == (len(whole), 1)
     assert evaluation["sets"][0]["absent"] == ["scibert/pico/ebmnlp/train.txt", "scibert/pico/ebmnlp/dev.txt"]
     assert evaluation["sets"][0]["published"] == {"bert": 30.7, "pubmedbert": 25.1}
+
+
+def test_lengths_are_set_in_proportion_to_ours_and_too_long_inputs_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "biosses").mkdir()
+    lines = [
+        "id\tsentence1\tsentence2",
+        "1\tthe the\tthe",
+        "2\t" + "the " * 505 + "\tb a a a",
+        "3\t" + "the " * 505 + "\tb a a a a",
+        "4\tnaa\tna",
+    ]
+    (tmp_path / "biosses" / "biosses.tsv").write_text("\n".join(lines) + "\n")
+    theirs = word_piece("the", "##e", "th", "b", "##a", "n", "na", casing=UNCASED)
+    small = word_piece("t", "##h", "##e", "b", "a", "n", "##a")
+    found = report(theirs, WORDS, None, None, {"Small": small}, check(str(tmp_path)), {})
+    (one,) = found["evaluation"]["sets"]
+    # With [CLS] and two [SEP]: theirs has 6, 512, 513 and 6 pieces, the small one 12, 1522, 1523 and 8.
+    assert one["lengths"] == [(6 + 512 + 513 + 6) / 4, (12 + 1522 + 1523 + 8) / 4]
+    assert one["too_long"] == [0.25, 0.5]
+    (row,) = select(parsed(page(found)), "//tr[th='BIOSSES']")
+    cells = [cell.text_content() for cell in row.iter("td")]
+    assert cells[2:] == ["25.00\u202f%", "259.2", "766.2 (2.96)", "80.7 (1.31)", "61.6"]
 
 
 def test_two_vocabularies_of_one_name_are_refused() -> None:

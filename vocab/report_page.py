@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from .report import MAX_LENGTH
 from .report_chart import chart
 from .report_html import document, percent, piece, pieces, table, text
 
@@ -161,12 +162,10 @@ def _evaluation(report: dict[str, Any]) -> str:
             text(one["name"]),
             text(one["input"]),
             f"{one['inputs']:,}",
-            *(f"{length:.1f}" for length in one["lengths"]),
-            *(
-                [f"{one['published'][key]:.1f}" for key in ("bert", "pubmedbert")]
-                if one["published"]
-                else ["", ""]
-            ),
+            percent(one["too_long"][0]),
+            f"{one['lengths'][0]:.1f}",
+            *(_length(length, one["lengths"][0]) for length in one["lengths"][1:]),
+            *_published(one["published"]),
         ]
         for one in evaluation["sets"]
     ]
@@ -178,16 +177,34 @@ def _evaluation(report: dict[str, Any]) -> str:
     missing = (
         f" Sets without files: {text(', '.join(evaluation['missing']))}." if evaluation["missing"] else ""
     )
-    head = ["Set", "Input", "Inputs", *_names(report), "BERT, published", "PubMedBERT, published"]
+    ours, *others = _names(report)
+    head = [
+        *("Set", "Input", "Inputs", f"{ours}, inputs over {MAX_LENGTH}", ours),
+        *others,
+        *("BERT, published", "PubMedBERT, published"),
+    ]
     return (
         "<h2>Length of the evaluation sets\u2019 inputs</h2>"
         "<p>Mean length in pieces, over all splits, as the model sees an input: a dummy such as @GENE$ is "
-        "one piece where the vocabulary reserves it, [CLS] first, [SEP] after each text.</p>"
+        "one piece where the vocabulary reserves it, [CLS] first, [SEP] after each text. In brackets: how "
+        "many times as long as with the first vocabulary, "
+        "and in the published columns as PubMedBERT’s.</p>"
         + table(head, rows, left=[1])
         + '<p class="note">The published columns are table 8 of Gu et al. 2020, which does not say whether '
         "[CLS] and [SEP] are counted, nor on which splits. Its texts were prepared by other code, and its "
-        f"BioASQ has questions that are not here: compare ratios rather than lengths.{absent}{missing}</p>"
+        f"BioASQ has questions that are not here: compare the ratios in brackets "
+        f"rather than lengths.{absent}{missing}</p>"
     )
+
+
+def _length(length: float, than: float) -> str:
+    return f"{length:.1f} ({length / than:.2f})"
+
+
+def _published(found: dict[str, float] | None) -> list[str]:
+    if found is None:
+        return ["", ""]
+    return [_length(found["bert"], found["pubmedbert"]), f"{found['pubmedbert']:.1f}"]
 
 
 def _alphabet(report: dict[str, Any]) -> str:
