@@ -20,7 +20,7 @@ from tokenizers.processors import BertProcessing
 from bioshards.vocab import measure, report_chart
 from bioshards.vocab.evaluation_texts import check
 from bioshards.vocab.report import PROBES, report
-from bioshards.vocab.report_html import visible
+from bioshards.vocab.report_html import percent, visible
 from bioshards.vocab.report_page import page
 
 from .vocabularies import SPECIALS, UNCASED, unigram, word_piece
@@ -195,6 +195,17 @@ def test_a_unigram_vocabulary_has_a_report_too() -> None:
     found = report(unigram("▁the", "▁", "e"), WORDS, None, None, {"Theirs": other()}, None, {"name": "SP"})
     assert found["vocabularies"][0]["unreachable"] is None
     assert "not looked for" in page(found)
+    assert [one["unknown"] for one in found["vocabularies"]] == ["<unk>", "[UNK]"]
+
+
+def test_unknown_words_are_shown_as_such_and_are_not_whole() -> None:
+    found = report(unigram("▁", "▁DNA"), WORDS, None, None, {"Theirs": word_piece("DNA")}, None, {})
+    probes = {one["word"]: one["pieces"] for one in found["probes"]}
+    assert probes["DNA"] == [["▁DNA"], ["DNA"]]
+    assert probes["RecA"] == [["▁", "<unk>"], ["[UNK]"]]
+    bare = report(unigram("DNA"), WORDS, None, None, {}, None, {})
+    bare["probes"] = [{"word": "x", "pieces": [["<unk>"]]}, {"word": "y", "pieces": [["y"]]}]
+    assert "<b>1</b> of 2" in page(bare)
 
 
 def test_no_words_at_all_give_a_report() -> None:
@@ -285,6 +296,61 @@ def test_hostile_pieces_and_names_stay_text() -> None:
     assert shown == [visible(piece, keep=" \n") for piece in HOSTILE]
     boxes = [box.text_content() for box in select(tree, "//table[.//th='Word']/tbody/tr/td[1]//bdi")]
     assert boxes == [visible(piece) for piece in HOSTILE]
+
+
+def test_the_page_takes_a_name_for_what_has_none_in_the_report() -> None:
+    found = report(ours(), WORDS, None, None, {"Theirs": other()}, None, {})
+    assert parsed(page(found)).findtext(".//title") == "Vocabulary report"
+    named = parsed(page(found, "a<b"))
+    assert named.findtext(".//title") == named.findtext(".//h1") == "Vocabulary report: a<b"
+    assert "this vocabulary" not in named.text_content()
+    assert found["vocabularies"][0]["name"] == "this vocabulary"
+    assert page(found, "Theirs") == page(found)
+    theirs = report(ours(), WORDS, None, None, {}, None, {"name": "Given"})
+    assert page(theirs, "v1") == page(theirs)
+
+
+def test_what_the_vocabulary_was_made_of_is_legible() -> None:
+    about = {
+        "hold_out": 0.01,
+        "inputs": [{"pipeline": "pubmed_to_shards", "documents": 2158}, {"pipeline": "pmc_to_shards"}],
+        "tools": {"tokenizers": "0.22.1"},
+        "dummies": [],
+        "specials": ["@GENE$", "<x>"],
+        "alphabet": None,
+        "curve": False,
+    }
+    tree = parsed(page(report(ours(), WORDS, None, None, {}, None, about)))
+    rows = {
+        row.findtext("th"): "|".join(row.find("td").itertext()) for row in select(tree, "(//table)[1]//tr")
+    }
+    assert rows == {
+        "hold out": "0.01",
+        "inputs": "pipeline: pubmed_to_shards|documents: 2,158|pipeline: pmc_to_shards",
+        "tools": "tokenizers: 0.22.1",
+        "dummies": "none",
+        "specials": "@GENE$, <x>",
+        "alphabet": "none",
+        "curve": "no",
+    }
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (0.0, "0"),
+        (1.0, "100"),
+        (0.5, "50.00"),
+        (0.123456, "12.35"),
+        (0.000071, "0.0071"),
+        (0.0001, "0.010"),
+        (0.999983, "99.9983"),
+        (0.9999, "99.990"),
+        (1e-9, "0.00000010"),
+    ],
+)
+def test_a_share_near_nothing_or_all_keeps_two_digits(share: float, shown: str) -> None:
+    assert percent(share) == f"{shown}\u202f%"
 
 
 def test_what_cannot_be_seen_is_spelled_out() -> None:

@@ -16,9 +16,11 @@ import numpy as np
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
-from .others import MAX_CHARACTERS, SPECIAL
+from .alphabet import characters
+from .others import SPECIAL
 from .pieces import Pieces, Surface
 from .reachability import is_punctuation, unreachable
+from .wordpiece import LONGEST_WORD
 
 LISTED: Final = 40
 """Examples a list has at most: longest pieces, characters without a piece."""
@@ -51,18 +53,18 @@ def on_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
     before = np.concatenate([[0], np.cumsum(ids == pieces.unknown)])
     unknown = before[ends] - before[ends - lengths]
     total, made = int(counts.sum()), int(counts @ lengths)
-    characters = sum(len(word) * count for word, count in words.items())
+    length = sum(len(word) * count for word, count in words.items())
     spoken = counts * np.fromiter((not _only_punctuation(word) for word in texts), np.bool_, len(texts))
     used = len(set(np.unique(ids).tolist()) & set(pieces.ids.values()))
     return {
         "fertility": share(made, total),
         "without_punctuation": share(int(spoken @ lengths), int(spoken.sum())),
-        "per_100_characters": share(100 * made, characters),
+        "per_100_characters": share(100 * made, length),
         "whole": share(int(counts[(lengths == 1) & (unknown == 0)].sum()), total),
         "unknown_words": share(int(counts[unknown > 0].sum()), total),
         "unknown_characters": share(
             sum(int(counts[at]) * _unknown_characters(pieces, texts[at]) for at in np.flatnonzero(unknown)),
-            characters,
+            length,
         ),
         "used": used,
         "unused": len(pieces.ids) - used,
@@ -126,10 +128,7 @@ def alphabet(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
         ``missing``: the most frequent without a piece, with their counts; ``failing``: covered ones that the
         library nevertheless makes [UNK], alone or after a letter (none, in a sound tokenizer).
     """
-    counts: Counter[str] = Counter()
-    for word, count in words.items():
-        for character in word:
-            counts[character] += count
+    counts = characters(words)
     ordered = sorted(counts, key=lambda character: (-counts[character], character))
     covered = [character for character in ordered if _covered(pieces, character)]
     missing = sorted(set(ordered) - set(covered), key=lambda character: (-counts[character], character))
@@ -202,7 +201,7 @@ def curve(ranked: Sequence[str], tokenizer: Tokenizer, words: Mapping[str, int])
         raise ValueError(
             f"A curve needs a WordPiece vocabulary with an unknown token, and this is {whole.model}."
         )
-    unknown = str(tokenizer.id_to_token(whole.unknown))
+    unknown = str(whole.unknown_token)
     basis = _basis(ranked, whole)
     points = []
     for size in sorted({max(basis, round(len(ranked) * part)) for part in _SHARES}):
@@ -211,7 +210,7 @@ def curve(ranked: Sequence[str], tokenizer: Tokenizer, words: Mapping[str, int])
         model = WordPiece(
             first,
             unk_token=unknown,
-            max_input_chars_per_word=MAX_CHARACTERS,
+            max_input_chars_per_word=LONGEST_WORD,
             continuing_subword_prefix=whole.prefix,
         )
         smaller = Tokenizer(model)

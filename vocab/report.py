@@ -14,6 +14,8 @@ from . import measure
 from .evaluation_texts import Found, Input
 from .pieces import Pieces
 
+UNNAMED: Final = "this vocabulary"
+"""What a vocabulary is called in its own report, unless ``about`` has a name for it."""
 MAX_LENGTH: Final = 512
 """Pieces that BERT, ELECTRA and Albert have positions for; what is longer is cut off."""
 PROBES: Final = (
@@ -57,6 +59,7 @@ def report(
         others: vocabularies to set beside it, by name (others.load).
         benchmarks: evaluation sets (evaluation_texts.check); None leaves their lengths out.
         about: plain data on the vocabulary and its corpus, to show at the top; ``name`` is used as its name.
+            A folder's name does not belong here, but is an argument of report_page.page.
 
         kind: what a word is, one of ``counts.KINDS``: of BERT's pre-tokenisation, or what stands between
             white space.
@@ -64,7 +67,7 @@ def report(
     Raises:
         ValueError: another vocabulary has the same name.
     """
-    name = str(about.get("name", "this vocabulary"))
+    name = str(about.get("name", UNNAMED))
     if name in others:
         raise ValueError(f"Two vocabularies are named {name!r}. Give the other one another name.")
     measured = held_out or words
@@ -110,6 +113,7 @@ def _vocabulary(name: str, pieces: Pieces, words: Mapping[str, int]) -> dict[str
         "strip_accents": casing.strip_accents,
         "size": pieces.size,
         "pieces": len(pieces.ids),
+        "unknown": pieces.unknown_token,
         "ids_without_piece": pieces.holes,
         "on_words": measure.on_words(pieces, words),
         "unreachable": measure.dead_pieces(pieces),

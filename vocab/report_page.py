@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from typing import Any, Final
 
-from .report import MAX_LENGTH
+from .report import MAX_LENGTH, UNNAMED
 from .report_chart import chart
 from .report_html import document, percent, piece, pieces, table, text
+from .wordpiece import LONGEST_WORD, UNK
 
 
-def page(report: dict[str, Any]) -> str:
-    """The page of a report (report.py)."""
-    title = f"Vocabulary report: {text(report['name'])}"
+def page(report: dict[str, Any], name: str | None = None) -> str:
+    """The page of a report (report.py).
+
+    Args:
+        name: what to call the vocabulary on the page, its folder's name for example, where the report has no
+            name for it and none beside it is called so.
+    """
+    if name and report["name"] == UNNAMED and all(name != one["name"] for one in report["vocabularies"]):
+        ours, *others = report["vocabularies"]
+        report = {**report, "name": name, "vocabularies": [{**ours, "name": name}, *others]}
+    title = "Vocabulary report"
+    if report["name"] != UNNAMED:
+        title += f": {text(report['name'])}"
     parts = [
         f"<h1>{title}</h1>",
         _about(report),
@@ -42,7 +53,7 @@ def _names(report: dict[str, Any]) -> list[str]:
 
 
 def _about(report: dict[str, Any]) -> str:
-    rows = [[text(key), _value(value)] for key, value in report["about"].items() if key != "name"]
+    rows = [[_key(key), _value(value)] for key, value in report["about"].items() if key != "name"]
     return table([], rows, left=[1]) if rows else ""
 
 
@@ -51,7 +62,16 @@ def _value(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
-    return text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    if isinstance(value, Mapping):
+        return "<br>".join(f"{_key(key)}: {_value(one)}" for key, one in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        apart = "<br><br>" if any(isinstance(one, Mapping) for one in value) else ", "
+        return apart.join(map(_value, value)) or "none"
+    return "none" if value is None else text(value)
+
+
+def _key(key: str) -> str:
+    return text(key.replace("_", " "))
 
 
 def _glance(report: dict[str, Any]) -> str:
@@ -80,8 +100,8 @@ def _glance(report: dict[str, Any]) -> str:
         row("Without words of punctuation only", lambda one: f"{one['on_words']['without_punctuation']:.4f}"),
         row("Pieces per 100 characters", lambda one: f"{one['on_words']['per_100_characters']:.3f}"),
         row("Words that are one piece", lambda one: percent(one["on_words"]["whole"])),
-        row("Words with an [UNK]", lambda one: percent(one["on_words"]["unknown_words"])),
-        row("Characters in an [UNK]", lambda one: percent(one["on_words"]["unknown_characters"])),
+        row(f"Words with an {UNK}", lambda one: percent(one["on_words"]["unknown_words"])),
+        row(f"Characters in an {UNK}", lambda one: percent(one["on_words"]["unknown_characters"])),
         row("Occurrences of characters with a piece", lambda one: percent(one["alphabet"]["covered_share"])),
         row("Pieces used on these words", lambda one: f"{one['on_words']['used']:,}"),
         row("Pieces never used on them", lambda one: f"{one['on_words']['unused']:,}"),
@@ -95,9 +115,10 @@ def _glance(report: dict[str, Any]) -> str:
         + table(["", *_names(report)], rows)
         + '<p class="note">Every number weighs a word by its count. Do not compare fertility and '
         "shares of words with those of a report where a word is something else, but pieces per 100 "
-        "characters (of the words as written). Fertility counts an [UNK] as one piece, "
+        "characters (of the words as written). Fertility counts an "
+        f"{UNK} (&lt;unk&gt; in SentencePiece\u2019s vocabularies) as one piece, "
         "so a vocabulary that lacks characters looks better by it than it is: read it with the share of "
-        "[UNK]. Vocabularies that are not WordPiece are given each word as if it stood between blanks, "
+        f"{UNK}. Vocabularies that are not WordPiece are given each word as if it stood between blanks, "
         "which takes more pieces than a text does where marks are words of their own: judge those by words "
         "between white space. Ids without a piece come from blank or repeated lines of a vocab.txt.</p>"
     )
@@ -133,7 +154,7 @@ def _curve(report: dict[str, Any]) -> str:
         + "<figcaption>Pieces a word of the first N entries of the vocabulary in the order of learning, "
         "special tokens and alphabet first, on the words above; other vocabularies at their own "
         "size.</figcaption></figure>"
-        + table(["First N", "Pieces a word", "Words that are one piece", "Words with an [UNK]"], rows)
+        + table(["First N", "Pieces a word", "Words that are one piece", f"Words with an {UNK}"], rows)
     )
 
 
@@ -141,8 +162,11 @@ def _probes(report: dict[str, Any]) -> str:
     rows = [[text(one["word"]), *map(pieces, one["pieces"])] for one in report["probes"]]
     columns = range(1, len(report["vocabularies"]) + 1)
     whole = [
-        str(sum(len(one["pieces"][at]) == 1 and one["pieces"][at] != ["[UNK]"] for one in report["probes"]))
-        for at in range(len(report["vocabularies"]))
+        sum(
+            len(one["pieces"][at]) == 1 and one["pieces"][at] != [vocabulary["unknown"]]
+            for one in report["probes"]
+        )
+        for at, vocabulary in enumerate(report["vocabularies"])
     ]
     rows.append(["<b>Whole</b>", *(f"<b>{count}</b> of {len(report['probes'])}" for count in whole)])
     return (
@@ -231,8 +255,8 @@ def _alphabet(report: dict[str, Any]) -> str:
     return (
         "<h2>Alphabet</h2>"
         "<p>A character is covered when it has a piece at the beginning of a word and one within: no word "
-        "of covered characters, up to the 100 that a word may have, becomes [UNK]. Failing are covered ones "
-        "that the encoder nevertheless makes [UNK].</p>" + table(head, rows, left=[4])
+        f"of covered characters, up to the {LONGEST_WORD} that a word may have, becomes {UNK}. Failing are "
+        f"covered ones that the encoder nevertheless makes {UNK}.</p>" + table(head, rows, left=[4])
     )
 
 
