@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.vocab.evaluation_texts import SETS, EvaluationSet, Found, find
+from bioshards.vocab.evaluation_texts import SETS, EvaluationSet, Found, check, find
 
 from .conftest import DATA, needs_data
 
@@ -110,6 +110,21 @@ def test_sets_that_are_not_there_have_no_inputs(tmp_path: Path) -> None:
     found = list(find(str(tmp_path)))
     assert [one.set for one in found] == list(SETS)
     assert all(not one.inputs and one.absent == one.set.files for one in found)
+
+
+def test_a_check_finds_all_or_says_what_a_folder_should_have(tmp_path: Path) -> None:
+    put(tmp_path, "biosses/other.tsv", "id\tsentence1\tsentence2\n1\tA.\tB.\n")
+    with pytest.raises(ValueError, match="none of the evaluation sets") as caught:
+        check(str(tmp_path))
+    assert str(tmp_path) in str(caught.value)
+    assert all(pattern in str(caught.value) for one in SETS for pattern in one.files)
+    put(tmp_path, "biosses/biosses.tsv", "id\tsentence1\tsentence2\n1\tA.\tB.\n")
+    assert check(str(tmp_path)) == list(find(str(tmp_path)))
+    put(tmp_path, "biosses/biosses.tsv", "")
+    with pytest.raises(ValueError, match="it is empty"):
+        check(str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        check(str(tmp_path / "nowhere"))
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:

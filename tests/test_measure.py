@@ -25,15 +25,33 @@ COUNTS = {"heart": 4, "beat": 3, "heartbeat": 2, "xray": 2, "(": 1}
 
 def test_fertility_and_shares_are_weighed_by_counts() -> None:
     # heart | b ##e ##a ##t | heart ##beat | [UNK] | (
+    made, characters = 4 * 1 + 3 * 4 + 2 * 2 + 2 * 1 + 1 * 1, 4 * 5 + 3 * 4 + 2 * 9 + 2 * 4 + 1
     found = measure.on_words(Pieces(word_piece(*SMALL)), COUNTS)
     assert found == {
-        "fertility": round((4 * 1 + 3 * 4 + 2 * 2 + 2 * 1 + 1 * 1) / 12, 6),
-        "whole": round((4 + 1) / 12, 6),
-        "unknown_words": round(2 / 12, 6),
-        "unknown_characters": round(2 * 4 / (4 * 5 + 3 * 4 + 2 * 9 + 2 * 4 + 1), 6),
+        "fertility": round(made / 12, 9),
+        "without_punctuation": 2.0,  # 22 pieces of 11 words
+        "per_100_characters": round(100 * made / characters, 9),
+        "whole": round((4 + 1) / 12, 9),
+        "unknown_words": round(2 / 12, 9),
+        "unknown_characters": round(2 * 4 / characters, 9),
         "used": 7,
         "unused": 3,
     }
+
+
+def test_pieces_per_character_do_not_depend_on_what_a_word_is() -> None:
+    pieces = Pieces(word_piece("a", "b", "##b", "(", ")", ".", "-"))
+    # ( a b ) . and ab between dashes: 5 + 4 pieces of 9 characters, however they are cut into words
+    spaced = measure.on_words(pieces, {"(a": 1, "b).": 1, "-ab-": 1})
+    split = measure.on_words(pieces, {"(": 1, "a": 1, "b": 1, ")": 1, ".": 1, "-": 2, "ab": 1})
+    assert spaced["per_100_characters"] == split["per_100_characters"] == 100
+    assert (spaced["fertility"], split["fertility"]) == (3.0, 1.125)
+
+
+def test_only_words_with_nothing_but_punctuation_are_left_out() -> None:
+    pieces = Pieces(word_piece("a", "##a", "-", "%", "±"))
+    found = measure.on_words(pieces, {"aa": 1, "--": 7, "%": 2, "a-": 1, "±": 1})
+    assert found["without_punctuation"] == round((2 + 2 + 1) / 3, 9)
 
 
 def test_a_word_that_is_unknown_is_not_whole_and_an_accent_alone_gives_no_piece() -> None:
@@ -166,7 +184,7 @@ def test_a_character_is_covered_in_both_places_or_where_it_always_stands_alone()
     assert found == {
         "characters": 6,
         "covered": 3,
-        "covered_share": round((11 + 3 + 1) / 22, 6),
+        "covered_share": round((11 + 3 + 1) / 22, 9),
         "missing": [["é", 4], ["c", 2], ["b", 1]],
         "failing": [],
     }
@@ -196,8 +214,8 @@ def test_overlap_as_written_and_folded() -> None:
     ours = Pieces(word_piece("Gene", "gene", "##é", "cell"))
     theirs = Pieces(word_piece("gene", "##e", "other", casing=UNCASED))
     assert measure.overlap(ours, theirs) == {
-        "as_written": {"pieces": 1, "of_ours": 0.25, "of_theirs": round(1 / 3, 6)},
-        "folded": {"pieces": 2, "of_ours": round(2 / 3, 6), "of_theirs": round(2 / 3, 6)},
+        "as_written": {"pieces": 1, "of_ours": 0.25, "of_theirs": round(1 / 3, 9)},
+        "folded": {"pieces": 2, "of_ours": round(2 / 3, 9), "of_theirs": round(2 / 3, 9)},
     }
 
 

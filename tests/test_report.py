@@ -18,9 +18,9 @@ from tokenizers import Tokenizer
 from tokenizers.processors import BertProcessing
 
 from bioshards.vocab import measure, report_chart
-from bioshards.vocab.evaluation_texts import find
+from bioshards.vocab.evaluation_texts import check
 from bioshards.vocab.report import PROBES, report
-from bioshards.vocab.report_html import visible
+from bioshards.vocab.report_html import percent, visible
 from bioshards.vocab.report_page import page
 
 from .vocabularies import SPECIALS, UNCASED, unigram, word_piece
@@ -60,7 +60,9 @@ def everything(benchmarks: Path | None = None) -> dict[str, Any]:
     held_out = {"the": 3, "heart": 1, "beat": 1}
     others = {"Theirs": other(), "Pieces": unigram("▁the", "▁", "h", "e", "a", "r", "t")}
     curve = measure.curve(RANKED, ours(), held_out or WORDS)
-    return report(ours(), WORDS, held_out, curve, others, str(benchmarks) if benchmarks else None, about)
+    return report(
+        ours(), WORDS, held_out, curve, others, check(str(benchmarks)) if benchmarks else None, about
+    )
 
 
 def parsed(html: str) -> Any:
@@ -86,10 +88,16 @@ def benchmarks(tmp_path: Path) -> Path:
 
 def test_the_held_out_words_are_what_is_measured_on() -> None:
     found = everything()
-    assert found["words"] == {"held_out": True, "occurrences": 5, "distinct": 3, "not_in_training": 0.2}
+    assert found["words"] == {
+        "kind": "bert",
+        "held_out": True,
+        "occurrences": 5,
+        "distinct": 3,
+        "not_in_training": 0.2,
+    }
     assert [one["name"] for one in found["vocabularies"]] == ["Ours <1>", "Theirs", "Pieces"]
     # the, heart, b ##e ##a ##t
-    assert found["vocabularies"][0]["on_words"]["fertility"] == round((3 + 1 + 4) / 5, 6)
+    assert found["vocabularies"][0]["on_words"]["fertility"] == round((3 + 1 + 4) / 5, 9)
 
 
 @pytest.mark.parametrize("held_out", [None, {}])
@@ -97,12 +105,28 @@ def test_without_held_out_words_the_training_is_measured_and_the_report_says_so(
     held_out: dict[str, int] | None,
 ) -> None:
     found = report(ours(), WORDS, held_out, None, {}, None, {})
-    assert found["words"] == {"held_out": False, "occurrences": 21, "distinct": 5, "not_in_training": 0.0}
+    assert found["words"] == {
+        "kind": "bert",
+        "held_out": False,
+        "occurrences": 21,
+        "distinct": 5,
+        "not_in_training": 0.0,
+    }
     assert found["name"] == "this vocabulary"
     assert found["curve"] is found["evaluation"] is None
     assert "none were held out" in page(found)
     assert "Size against fertility" not in page(found)
     assert "Overlap with other vocabularies" not in page(found)
+
+
+def test_the_page_says_what_a_word_is() -> None:
+    by_kind = {
+        kind: page(report(ours(), WORDS, None, None, {}, None, {}, kind=kind))
+        for kind in ("bert", "white-space")
+    }
+    assert "A word is what BERT" in by_kind["bert"]
+    assert "A word is what stands between white space" in by_kind["white-space"]
+    assert "A word is what BERT" not in by_kind["white-space"]
 
 
 def test_the_probe_words_are_cut_by_each_vocabulary() -> None:
@@ -127,17 +151,39 @@ def test_lengths_are_those_of_whole_inputs_with_their_special_tokens(benchmarks:
     assert len(evaluation["missing"]) == 11
     tokenizer = ours()
     tokenizer.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    for found in find(str(benchmarks)):
+    for found in check(str(benchmarks)):
         for one in evaluation["sets"]:
             if one["name"] == found.set.name:
                 whole = [
                     len(tokenizer.encode(first, second[0] if second else None))
                     for first, *second in found.inputs
                 ]
-                assert one["lengths"][0] == round(sum(whole) / len(whole), 6)
+                assert one["lengths"][0] == round(sum(whole) / len(whole), 9)
                 assert (one["inputs"], one["files"]) == (len(whole), 1)
     assert evaluation["sets"][0]["absent"] == ["scibert/pico/ebmnlp/train.txt", "scibert/pico/ebmnlp/dev.txt"]
     assert evaluation["sets"][0]["published"] == {"bert": 30.7, "pubmedbert": 25.1}
+
+
+def test_lengths_are_set_in_proportion_to_ours_and_too_long_inputs_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "biosses").mkdir()
+    lines = [
+        "id\tsentence1\tsentence2",
+        "1\tthe the\tthe",
+        "2\t" + "the " * 505 + "\tb a a a",
+        "3\t" + "the " * 505 + "\tb a a a a",
+        "4\tnaa\tna",
+    ]
+    (tmp_path / "biosses" / "biosses.tsv").write_text("\n".join(lines) + "\n")
+    theirs = word_piece("the", "##e", "th", "b", "##a", "n", "na", casing=UNCASED)
+    small = word_piece("t", "##h", "##e", "b", "a", "n", "##a")
+    found = report(theirs, WORDS, None, None, {"Small": small}, check(str(tmp_path)), {})
+    (one,) = found["evaluation"]["sets"]
+    # With [CLS] and two [SEP]: theirs has 6, 512, 513 and 6 pieces, the small one 12, 1522, 1523 and 8.
+    assert one["lengths"] == [(6 + 512 + 513 + 6) / 4, (12 + 1522 + 1523 + 8) / 4]
+    assert one["too_long"] == [0.25, 0.5]
+    (row,) = select(parsed(page(found)), "//tr[th='BIOSSES']")
+    cells = [cell.text_content() for cell in row.iter("td")]
+    assert cells[2:] == ["25.00\u202f%", "259.2", "766.2 (2.96)", "80.7 (1.31)", "61.6"]
 
 
 def test_two_vocabularies_of_one_name_are_refused() -> None:
@@ -149,6 +195,17 @@ def test_a_unigram_vocabulary_has_a_report_too() -> None:
     found = report(unigram("▁the", "▁", "e"), WORDS, None, None, {"Theirs": other()}, None, {"name": "SP"})
     assert found["vocabularies"][0]["unreachable"] is None
     assert "not looked for" in page(found)
+    assert [one["unknown"] for one in found["vocabularies"]] == ["<unk>", "[UNK]"]
+
+
+def test_unknown_words_are_shown_as_such_and_are_not_whole() -> None:
+    found = report(unigram("▁", "▁DNA"), WORDS, None, None, {"Theirs": word_piece("DNA")}, None, {})
+    probes = {one["word"]: one["pieces"] for one in found["probes"]}
+    assert probes["DNA"] == [["▁DNA"], ["DNA"]]
+    assert probes["RecA"] == [["▁", "<unk>"], ["[UNK]"]]
+    bare = report(unigram("DNA"), WORDS, None, None, {}, None, {})
+    bare["probes"] = [{"word": "x", "pieces": [["<unk>"]]}, {"word": "y", "pieces": [["y"]]}]
+    assert "<b>1</b> of 2" in page(bare)
 
 
 def test_no_words_at_all_give_a_report() -> None:
@@ -239,6 +296,61 @@ def test_hostile_pieces_and_names_stay_text() -> None:
     assert shown == [visible(piece, keep=" \n") for piece in HOSTILE]
     boxes = [box.text_content() for box in select(tree, "//table[.//th='Word']/tbody/tr/td[1]//bdi")]
     assert boxes == [visible(piece) for piece in HOSTILE]
+
+
+def test_the_page_takes_a_name_for_what_has_none_in_the_report() -> None:
+    found = report(ours(), WORDS, None, None, {"Theirs": other()}, None, {})
+    assert parsed(page(found)).findtext(".//title") == "Vocabulary report"
+    named = parsed(page(found, "a<b"))
+    assert named.findtext(".//title") == named.findtext(".//h1") == "Vocabulary report: a<b"
+    assert "this vocabulary" not in named.text_content()
+    assert found["vocabularies"][0]["name"] == "this vocabulary"
+    assert page(found, "Theirs") == page(found)
+    theirs = report(ours(), WORDS, None, None, {}, None, {"name": "Given"})
+    assert page(theirs, "v1") == page(theirs)
+
+
+def test_what_the_vocabulary_was_made_of_is_legible() -> None:
+    about = {
+        "hold_out": 0.01,
+        "inputs": [{"pipeline": "pubmed_to_shards", "documents": 2158}, {"pipeline": "pmc_to_shards"}],
+        "tools": {"tokenizers": "0.22.1"},
+        "dummies": [],
+        "specials": ["@GENE$", "<x>"],
+        "alphabet": None,
+        "curve": False,
+    }
+    tree = parsed(page(report(ours(), WORDS, None, None, {}, None, about)))
+    rows = {
+        row.findtext("th"): "|".join(row.find("td").itertext()) for row in select(tree, "(//table)[1]//tr")
+    }
+    assert rows == {
+        "hold out": "0.01",
+        "inputs": "pipeline: pubmed_to_shards|documents: 2,158|pipeline: pmc_to_shards",
+        "tools": "tokenizers: 0.22.1",
+        "dummies": "none",
+        "specials": "@GENE$, <x>",
+        "alphabet": "none",
+        "curve": "no",
+    }
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (0.0, "0"),
+        (1.0, "100"),
+        (0.5, "50.00"),
+        (0.123456, "12.35"),
+        (0.000071, "0.0071"),
+        (0.0001, "0.010"),
+        (0.999983, "99.9983"),
+        (0.9999, "99.990"),
+        (1e-9, "0.00000010"),
+    ],
+)
+def test_a_share_near_nothing_or_all_keeps_two_digits(share: float, shown: str) -> None:
+    assert percent(share) == f"{shown}\u202f%"
 
 
 def test_what_cannot_be_seen_is_spelled_out() -> None:

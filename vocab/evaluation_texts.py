@@ -221,6 +221,22 @@ def find(folder: str, sets: Iterable[EvaluationSet] = SETS) -> Iterator[Found]:
         yield Found(one, names, tuple(pattern for pattern, paths in by_pattern.items() if not paths), inputs)
 
 
+def check(folder: str) -> list[Found]:
+    """All of them, before hours of work that would end with a benchmark that cannot be read; takes seconds.
+
+    Raises:
+        FileNotFoundError, ValueError: as in :func:`find`, or the folder has files of no set.
+    """
+    found = list(find(folder))
+    if not any(one.inputs for one in found):
+        patterns = ", ".join(pattern for one in SETS for pattern in one.files)
+        raise ValueError(
+            f"The folder {folder} has none of the evaluation sets. It was searched for {patterns}: "
+            "give the folder above these."
+        )
+    return found
+
+
 def _read(one: EvaluationSet, path: str) -> list[Input]:
     try:
         with open(path, "rb") as file:

@@ -16,18 +16,21 @@ import numpy as np
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
-from .others import MAX_CHARACTERS, SPECIAL
+from .alphabet import characters
+from .others import SPECIAL
 from .pieces import Pieces, Surface
 from .reachability import is_punctuation, unreachable
+from .wordpiece import LONGEST_WORD
 
 LISTED: Final = 40
 """Examples a list has at most: longest pieces, characters without a piece."""
-_DIGITS: Final = 6
+_DIGITS: Final = 9
+"""So that one word of a billion is seen."""
 _SHARES: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
 
 
 def share(part: float, whole: float) -> float:
-    """A share, to six digits; 0 of nothing."""
+    """A share, or a mean, to nine digits; 0 of nothing."""
     return round(float(part) / float(whole), _DIGITS) if whole else 0.0
 
 
@@ -35,11 +38,13 @@ def on_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
     """How a vocabulary cuts words.
 
     Args:
-        words: each distinct word, of BERT's pre-tokenisation and before any change of case, with its count.
+        words: each distinct word, before any change of case, with its count.
 
     Returns:
-        ``fertility``: pieces a word ([UNK] is one piece); ``whole``: share of words that are one piece;
-        ``unknown_words`` and ``unknown_characters``: shares in [UNK]; ``used`` and ``unused``: pieces.
+        ``fertility``: pieces a word ([UNK] is one piece), and ``without_punctuation`` the same of the words
+        that have anything else; ``per_100_characters``: pieces, whatever a word is; ``whole``: share of words
+        that are one piece; ``unknown_words`` and ``unknown_characters``: shares in [UNK]; ``used`` and
+        ``unused``: pieces.
     """
     texts = list(words)
     counts = np.fromiter(words.values(), np.int64, len(texts))
@@ -47,19 +52,27 @@ def on_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
     ends = np.cumsum(lengths)
     before = np.concatenate([[0], np.cumsum(ids == pieces.unknown)])
     unknown = before[ends] - before[ends - lengths]
-    total = int(counts.sum())
+    total, made = int(counts.sum()), int(counts @ lengths)
+    length = sum(len(word) * count for word, count in words.items())
+    spoken = counts * np.fromiter((not _only_punctuation(word) for word in texts), np.bool_, len(texts))
     used = len(set(np.unique(ids).tolist()) & set(pieces.ids.values()))
     return {
-        "fertility": share(int(counts @ lengths), total),
+        "fertility": share(made, total),
+        "without_punctuation": share(int(spoken @ lengths), int(spoken.sum())),
+        "per_100_characters": share(100 * made, length),
         "whole": share(int(counts[(lengths == 1) & (unknown == 0)].sum()), total),
         "unknown_words": share(int(counts[unknown > 0].sum()), total),
         "unknown_characters": share(
             sum(int(counts[at]) * _unknown_characters(pieces, texts[at]) for at in np.flatnonzero(unknown)),
-            sum(len(word) * count for word, count in words.items()),
+            length,
         ),
         "used": used,
         "unused": len(pieces.ids) - used,
     }
+
+
+def _only_punctuation(word: str) -> bool:
+    return not word.isalnum() and all(map(is_punctuation, word))
 
 
 def _unknown_characters(pieces: Pieces, word: str) -> int:
@@ -115,10 +128,7 @@ def alphabet(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
         ``missing``: the most frequent without a piece, with their counts; ``failing``: covered ones that the
         library nevertheless makes [UNK], alone or after a letter (none, in a sound tokenizer).
     """
-    counts: Counter[str] = Counter()
-    for word, count in words.items():
-        for character in word:
-            counts[character] += count
+    counts = characters(words)
     ordered = sorted(counts, key=lambda character: (-counts[character], character))
     covered = [character for character in ordered if _covered(pieces, character)]
     missing = sorted(set(ordered) - set(covered), key=lambda character: (-counts[character], character))
@@ -191,7 +201,7 @@ def curve(ranked: Sequence[str], tokenizer: Tokenizer, words: Mapping[str, int])
         raise ValueError(
             f"A curve needs a WordPiece vocabulary with an unknown token, and this is {whole.model}."
         )
-    unknown = str(tokenizer.id_to_token(whole.unknown))
+    unknown = str(whole.unknown_token)
     basis = _basis(ranked, whole)
     points = []
     for size in sorted({max(basis, round(len(ranked) * part)) for part in _SHARES}):
@@ -200,7 +210,7 @@ def curve(ranked: Sequence[str], tokenizer: Tokenizer, words: Mapping[str, int])
         model = WordPiece(
             first,
             unk_token=unknown,
-            max_input_chars_per_word=MAX_CHARACTERS,
+            max_input_chars_per_word=LONGEST_WORD,
             continuing_subword_prefix=whole.prefix,
         )
         smaller = Tokenizer(model)

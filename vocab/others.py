@@ -16,13 +16,11 @@ from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
+from .wordpiece import LONGEST_WORD, UNK
 from .words import Casing
 
-UNKNOWN: Final = "[UNK]"
 SPECIAL: Final = re.compile(r"\[(?:PAD|UNK|CLS|SEP|MASK|unused[0-9]+)\]|<(?:pad|unk|s|/s|mask)>")
 """Tokens that no text yields: BERT's, those it keeps in reserve, and SentencePiece's."""
-MAX_CHARACTERS: Final = 100
-"""Longer words are [UNK]: the default of the tokenizers library and of transformers."""
 
 _CAPITALS: Final = 1 / 50
 """A larger share of pieces with a capital makes a vocabulary cased."""
@@ -90,9 +88,9 @@ def _word_piece(file: str, text: str) -> Tokenizer:
         lines.pop()
     # A piece's id is its line, so a line that is not used leaves a hole and moves no other piece.
     ids = {line: number for number, line in enumerate(lines) if line}
-    if UNKNOWN not in ids:
+    if UNK not in ids:
         raise ValueError(
-            f"{file} is no WordPiece vocabulary: it has no line {UNKNOWN}. "
+            f"{file} is no WordPiece vocabulary: it has no line {UNK}. "
             "Give a vocab.txt with one piece a line."
         )
     blank = lines.count("")
@@ -103,7 +101,7 @@ def _word_piece(file: str, text: str) -> Tokenizer:
             "repeated piece has the id of its last line, as in BERT's own code",
             stacklevel=3,
         )
-    tokenizer = Tokenizer(WordPiece(ids, unk_token=UNKNOWN, max_input_chars_per_word=MAX_CHARACTERS))
+    tokenizer = Tokenizer(WordPiece(ids, unk_token=UNK, max_input_chars_per_word=LONGEST_WORD))
     tokenizer.normalizer = casing(list(ids)).normalizer()
     tokenizer.pre_tokenizer = BertPreTokenizer()
     specials = [piece for piece in ids if SPECIAL.fullmatch(piece) and "unused" not in piece]

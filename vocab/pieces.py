@@ -14,10 +14,9 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from .others import SPECIAL
+from .wordpiece import SPACE
 from .words import Casing
 
-SPACE: Final = "▁"
-"""SentencePiece's mark of a word's beginning."""
 _BATCH: Final = 20_000
 
 
@@ -39,6 +38,7 @@ class Pieces:
         size: the highest id and one, which is how many rows a model's embedding has.
         holes: ids below that which no token has, as of repeated or blank lines of a vocab.txt.
         unknown: the id of [UNK]; -1 where the model has none.
+        unknown_token: [UNK] as the model writes it, ``<unk>`` in SentencePiece's.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -63,6 +63,7 @@ class Pieces:
         if unknown is None and model.get("unk_token") is not None:
             unknown = tokenizer.token_to_id(model["unk_token"])
         self.unknown: int = -1 if unknown is None else unknown
+        self.unknown_token: str | None = None if unknown is None else tokenizer.id_to_token(unknown)
 
     def casing(self) -> Casing:
         """What the normaliser makes of letters, by its answers."""
@@ -80,8 +81,12 @@ class Pieces:
         return Surface(piece.startswith(SPACE), piece.removeprefix(SPACE))
 
     def tokens(self, text: str) -> list[str]:
-        """The pieces of a text, without [CLS] and [SEP]."""
-        return list(self.tokenizer.encode(text, add_special_tokens=False).tokens)
+        """The pieces of a text, without [CLS] and [SEP].
+
+        Where SentencePiece's models have no piece the library says the characters; here it is ``<unk>``.
+        """
+        ids = self.tokenizer.encode(text, add_special_tokens=False).ids
+        return [str(self.tokenizer.id_to_token(number)) for number in ids]
 
     def encode(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The ids of all texts in a row, and how many each text has; [CLS] and [SEP] are not added."""

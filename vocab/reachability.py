@@ -20,8 +20,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .others import MAX_CHARACTERS
 from .pieces import Pieces
+from .wordpiece import LONGEST_WORD
 
 
 class Unreachable(NamedTuple):
@@ -102,7 +102,7 @@ class _Search:
             yield text
         elif self._joins(text):
             for beginning in self._beginnings:
-                if len(beginning) + len(text) > MAX_CHARACTERS:
+                if len(beginning) + len(text) > LONGEST_WORD:
                     break
                 if not self._goes_on(beginning, text):
                     yield beginning + text

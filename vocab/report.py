@@ -5,15 +5,19 @@ Nothing in it depends on time, machine or order of hashing: the same vocabulary 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tokenizers import Tokenizer
 
-from . import evaluation_texts, measure
+from . import measure
+from .evaluation_texts import Found, Input
 from .pieces import Pieces
 
+UNNAMED: Final = "this vocabulary"
+"""What a vocabulary is called in its own report, unless ``about`` has a name for it."""
+MAX_LENGTH: Final = 512
+"""Pieces that BERT, ELECTRA and Albert have positions for; what is longer is cut off."""
 PROBES: Final = (
     "diabetes",
     "leukemia",
@@ -42,25 +46,28 @@ def report(
     held_out: Mapping[str, int] | None,
     curve: Sequence[Mapping[str, Any]] | None,
     others: Mapping[str, Tokenizer],
-    benchmarks: str | None,
+    benchmarks: Sequence[Found] | None,
     about: Mapping[str, Any],
+    kind: str = "bert",
 ) -> dict[str, Any]:
     """Everything measured of a vocabulary, beside other vocabularies.
 
     Args:
-        words: the words of the training with their counts, as BERT's pre-tokenisation gives them, before any
-            change of case.
+        words: the words of the training with their counts, before any change of case.
         held_out: the same of documents that were held out; where it has words, they are what is measured on.
         curve: the points of measure.curve on the words that are measured on; None leaves the curve out.
         others: vocabularies to set beside it, by name (others.load).
-        benchmarks: a folder of evaluation sets (evaluation_texts.py); None leaves their lengths out.
+        benchmarks: evaluation sets (evaluation_texts.check); None leaves their lengths out.
         about: plain data on the vocabulary and its corpus, to show at the top; ``name`` is used as its name.
+            A folder's name does not belong here, but is an argument of report_page.page.
+
+        kind: what a word is, one of ``counts.KINDS``: of BERT's pre-tokenisation, or what stands between
+            white space.
 
     Raises:
-        ValueError: another vocabulary has the same name, or a benchmark's file is not what it should be.
-        FileNotFoundError: there is no folder ``benchmarks``.
+        ValueError: another vocabulary has the same name.
     """
-    name = str(about.get("name", "this vocabulary"))
+    name = str(about.get("name", UNNAMED))
     if name in others:
         raise ValueError(f"Two vocabularies are named {name!r}. Give the other one another name.")
     measured = held_out or words
@@ -69,7 +76,7 @@ def report(
     return {
         "name": name,
         "about": dict(about),
-        "words": _words(words, held_out),
+        "words": _words(words, held_out, kind),
         "vocabularies": vocabularies,
         "curve": None if curve is None else _curve(curve, vocabularies),
         "probes": [
@@ -84,11 +91,12 @@ def report(
     }
 
 
-def _words(words: Mapping[str, int], held_out: Mapping[str, int] | None) -> dict[str, Any]:
+def _words(words: Mapping[str, int], held_out: Mapping[str, int] | None, kind: str) -> dict[str, Any]:
     measured = held_out or words
     total = sum(measured.values())
     new = sum(count for word, count in measured.items() if word not in words)
     return {
+        "kind": kind,
         "held_out": bool(held_out),
         "occurrences": total,
         "distinct": len(measured),
@@ -105,6 +113,7 @@ def _vocabulary(name: str, pieces: Pieces, words: Mapping[str, int]) -> dict[str
         "strip_accents": casing.strip_accents,
         "size": pieces.size,
         "pieces": len(pieces.ids),
+        "unknown": pieces.unknown_token,
         "ids_without_piece": pieces.holes,
         "on_words": measure.on_words(pieces, words),
         "unreachable": measure.dead_pieces(pieces),
@@ -123,29 +132,35 @@ def _curve(points: Sequence[Mapping[str, Any]], vocabularies: list[dict[str, Any
     }
 
 
-def _evaluation(folder: str, vocabularies: list[Pieces]) -> dict[str, Any]:
-    """Mean lengths of the evaluation sets' inputs, [CLS] and one [SEP] a text counted.
+def _evaluation(found: Sequence[Found], vocabularies: list[Pieces]) -> dict[str, Any]:
+    """Lengths of the evaluation sets' inputs.
 
     No tokenizer of the BERT kind looks across a blank, so what stands between two is encoded once.
     """
-    found = list(evaluation_texts.find(folder))
-    chunks = [
-        Counter(c for texts in one.inputs for text in texts for c in text.split(" ") if c) for one in found
-    ]
-    distinct = sorted(set().union(*chunks))
-    lengths = [
+    distinct = sorted({chunk for one in found for texts in one.inputs for chunk in _chunks(texts)})
+    of_chunks = [
         dict(zip(distinct, pieces.encode(distinct)[1].tolist(), strict=True)) for pieces in vocabularies
     ]
-    sets = []
-    for one, counts in zip(found, chunks, strict=True):
-        if one.inputs:
-            special = len(one.inputs) + sum(len(texts) for texts in one.inputs)
-            totals = [special + sum(n * length[chunk] for chunk, n in counts.items()) for length in lengths]
-            sets.append(_evaluation_set(one, [measure.share(total, len(one.inputs)) for total in totals]))
-    return {"sets": sets, "missing": [one.set.name for one in found if not one.inputs]}
+    return {
+        "sets": [
+            _evaluation_set(one, [_lengths(one.inputs, of_chunk) for of_chunk in of_chunks])
+            for one in found
+            if one.inputs
+        ],
+        "missing": [one.set.name for one in found if not one.inputs],
+    }
 
 
-def _evaluation_set(found: evaluation_texts.Found, lengths: list[float]) -> dict[str, Any]:
+def _chunks(texts: Input) -> list[str]:
+    return [chunk for text in texts for chunk in text.split(" ") if chunk]
+
+
+def _lengths(inputs: Sequence[Input], of_chunk: Mapping[str, int]) -> list[int]:
+    """Pieces of each input, [CLS] and one [SEP] a text counted."""
+    return [1 + len(texts) + sum(of_chunk[chunk] for chunk in _chunks(texts)) for texts in inputs]
+
+
+def _evaluation_set(found: Found, lengths: list[list[int]]) -> dict[str, Any]:
     published = found.set.published
     return {
         "name": found.set.name,
@@ -154,6 +169,9 @@ def _evaluation_set(found: evaluation_texts.Found, lengths: list[float]) -> dict
         "files": len(found.files),
         "of": list(found.set.files),
         "absent": list(found.absent),
-        "lengths": lengths,
+        "lengths": [measure.share(sum(each), len(each)) for each in lengths],
+        "too_long": [
+            measure.share(sum(length > MAX_LENGTH for length in each), len(each)) for each in lengths
+        ],
         "published": published and {"bert": published.bert, "pubmedbert": published.pubmedbert},
     }

@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from .wordpiece import CONTINUES, SPACE
+
 _STYLE: Final = """
 :root { color-scheme: light dark; --text: #1b1f24; --soft: #59636e; --back: #fff; --box: #eef2f7;
   --line: #d4dae1; --ours: #0b5cad; --c1: #b4540a; --c2: #23764a; --c3: #8a3b8f;
@@ -75,7 +77,7 @@ def text(value: object) -> str:
 
 def piece(written: str) -> str:
     """A piece in a box, the mark of where it stands in a word paler than the rest."""
-    mark = next((mark for mark in ("##", "\u2581") if written.startswith(mark) and written != mark), "")
+    mark = next((mark for mark in (CONTINUES, SPACE) if written.startswith(mark) and written != mark), "")
     inner = f"<i>{mark}</i>" if mark else ""
     return f'<bdi class="piece">{inner}{html.escape(visible(written.removeprefix(mark)))}</bdi>'
 
@@ -86,8 +88,12 @@ def pieces(written: Iterable[str]) -> str:
 
 
 def percent(value: float) -> str:
-    """A share in per cent."""
-    return f"{100 * value:.2f}\u202f%"
+    """A share in per cent: two significant digits at least, of what is left to 100 where that is less."""
+    digits = 0
+    if 0 < value < 1:
+        _, _, exponent = f"{100 * min(value, 1 - value):e}".partition("e")
+        digits = max(2, 1 - int(exponent))
+    return f"{100 * value:.{digits}f}\u202f%"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Iterable[int] = ()) -> str:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
+from .report import MAX_LENGTH, UNNAMED
 from .report_chart import chart
 from .report_html import document, percent, piece, pieces, table, text
+from .wordpiece import LONGEST_WORD, UNK
 
 
-def page(report: dict[str, Any]) -> str:
-    """The page of a report (report.py)."""
-    title = f"Vocabulary report: {text(report['name'])}"
+def page(report: dict[str, Any], name: str | None = None) -> str:
+    """The page of a report (report.py).
+
+    Args:
+        name: what to call the vocabulary on the page, its folder's name for example, where the report has no
+            name for it and none beside it is called so.
+    """
+    if name and report["name"] == UNNAMED and all(name != one["name"] for one in report["vocabularies"]):
+        ours, *others = report["vocabularies"]
+        report = {**report, "name": name, "vocabularies": [{**ours, "name": name}, *others]}
+    title = "Vocabulary report"
+    if report["name"] != UNNAMED:
+        title += f": {text(report['name'])}"
     parts = [
         f"<h1>{title}</h1>",
         _about(report),
@@ -27,13 +39,21 @@ def page(report: dict[str, Any]) -> str:
     return document(title, parts)
 
 
+_WORD: Final = {
+    "bert": "A word is what BERT\u2019s pre-tokenisation gives: punctuation marks and ideographs are words "
+    "of their own.",
+    "white-space": "A word is what stands between white space, with the punctuation marks on it.",
+}
+"""What a word is, by kind of words."""
+
+
 def _names(report: dict[str, Any]) -> list[str]:
     ours, *others = [text(one["name"]) for one in report["vocabularies"]]
     return [f'<span class="ours">{ours}</span>', *others]
 
 
 def _about(report: dict[str, Any]) -> str:
-    rows = [[text(key), _value(value)] for key, value in report["about"].items() if key != "name"]
+    rows = [[_key(key), _value(value)] for key, value in report["about"].items() if key != "name"]
     return table([], rows, left=[1]) if rows else ""
 
 
@@ -42,7 +62,16 @@ def _value(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
-    return text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    if isinstance(value, Mapping):
+        return "<br>".join(f"{_key(key)}: {_value(one)}" for key, one in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        apart = "<br><br>" if any(isinstance(one, Mapping) for one in value) else ", "
+        return apart.join(map(_value, value)) or "none"
+    return "none" if value is None else text(value)
+
+
+def _key(key: str) -> str:
+    return text(key.replace("_", " "))
 
 
 def _glance(report: dict[str, Any]) -> str:
@@ -68,9 +97,11 @@ def _glance(report: dict[str, Any]) -> str:
         row("Size (rows of the embedding)", lambda one: f"{one['size']:,}"),
         row("Pieces that are not special", lambda one: f"{one['pieces']:,}"),
         row("Fertility (pieces a word)", lambda one: f"{one['on_words']['fertility']:.4f}"),
+        row("Without words of punctuation only", lambda one: f"{one['on_words']['without_punctuation']:.4f}"),
+        row("Pieces per 100 characters", lambda one: f"{one['on_words']['per_100_characters']:.3f}"),
         row("Words that are one piece", lambda one: percent(one["on_words"]["whole"])),
-        row("Words with an [UNK]", lambda one: percent(one["on_words"]["unknown_words"])),
-        row("Characters in an [UNK]", lambda one: percent(one["on_words"]["unknown_characters"])),
+        row(f"Words with an {UNK}", lambda one: percent(one["on_words"]["unknown_words"])),
+        row(f"Characters in an {UNK}", lambda one: percent(one["on_words"]["unknown_characters"])),
         row("Occurrences of characters with a piece", lambda one: percent(one["alphabet"]["covered_share"])),
         row("Pieces used on these words", lambda one: f"{one['on_words']['used']:,}"),
         row("Pieces never used on them", lambda one: f"{one['on_words']['unused']:,}"),
@@ -79,14 +110,17 @@ def _glance(report: dict[str, Any]) -> str:
     ]
     return (
         "<h2>At a glance</h2>"
-        f"<p>Measured on {words['occurrences']:,} words ({words['distinct']:,} distinct) of {source}{new}. A "
-        "word is what BERT\u2019s pre-tokenisation gives: punctuation marks and ideographs are words of "
-        "their own.</p>"
+        f"<p>Measured on {words['occurrences']:,} words ({words['distinct']:,} distinct) of {source}{new}. "
+        f"{_WORD[words['kind']]}</p>"
         + table(["", *_names(report)], rows)
-        + '<p class="note">Every number weighs a word by its count. Fertility counts an [UNK] as one piece, '
+        + '<p class="note">Every number weighs a word by its count. Do not compare fertility and '
+        "shares of words with those of a report where a word is something else, but pieces per 100 "
+        "characters (of the words as written). Fertility counts an "
+        f"{UNK} (&lt;unk&gt; in SentencePiece\u2019s vocabularies) as one piece, "
         "so a vocabulary that lacks characters looks better by it than it is: read it with the share of "
-        "[UNK]. Vocabularies that are not WordPiece are given each word as if it stood between blanks. Ids "
-        "without a piece come from blank or repeated lines of a vocab.txt.</p>"
+        f"{UNK}. Vocabularies that are not WordPiece are given each word as if it stood between blanks, "
+        "which takes more pieces than a text does where marks are words of their own: judge those by words "
+        "between white space. Ids without a piece come from blank or repeated lines of a vocab.txt.</p>"
     )
 
 
@@ -120,7 +154,7 @@ def _curve(report: dict[str, Any]) -> str:
         + "<figcaption>Pieces a word of the first N entries of the vocabulary in the order of learning, "
         "special tokens and alphabet first, on the words above; other vocabularies at their own "
         "size.</figcaption></figure>"
-        + table(["First N", "Pieces a word", "Words that are one piece", "Words with an [UNK]"], rows)
+        + table(["First N", "Pieces a word", "Words that are one piece", f"Words with an {UNK}"], rows)
     )
 
 
@@ -128,8 +162,11 @@ def _probes(report: dict[str, Any]) -> str:
     rows = [[text(one["word"]), *map(pieces, one["pieces"])] for one in report["probes"]]
     columns = range(1, len(report["vocabularies"]) + 1)
     whole = [
-        str(sum(len(one["pieces"][at]) == 1 and one["pieces"][at] != ["[UNK]"] for one in report["probes"]))
-        for at in range(len(report["vocabularies"]))
+        sum(
+            len(one["pieces"][at]) == 1 and one["pieces"][at] != [vocabulary["unknown"]]
+            for one in report["probes"]
+        )
+        for at, vocabulary in enumerate(report["vocabularies"])
     ]
     rows.append(["<b>Whole</b>", *(f"<b>{count}</b> of {len(report['probes'])}" for count in whole)])
     return (
@@ -149,12 +186,10 @@ def _evaluation(report: dict[str, Any]) -> str:
             text(one["name"]),
             text(one["input"]),
             f"{one['inputs']:,}",
-            *(f"{length:.1f}" for length in one["lengths"]),
-            *(
-                [f"{one['published'][key]:.1f}" for key in ("bert", "pubmedbert")]
-                if one["published"]
-                else ["", ""]
-            ),
+            percent(one["too_long"][0]),
+            f"{one['lengths'][0]:.1f}",
+            *(_length(length, one["lengths"][0]) for length in one["lengths"][1:]),
+            *_published(one["published"]),
         ]
         for one in evaluation["sets"]
     ]
@@ -166,16 +201,34 @@ def _evaluation(report: dict[str, Any]) -> str:
     missing = (
         f" Sets without files: {text(', '.join(evaluation['missing']))}." if evaluation["missing"] else ""
     )
-    head = ["Set", "Input", "Inputs", *_names(report), "BERT, published", "PubMedBERT, published"]
+    ours, *others = _names(report)
+    head = [
+        *("Set", "Input", "Inputs", f"{ours}, inputs over {MAX_LENGTH}", ours),
+        *others,
+        *("BERT, published", "PubMedBERT, published"),
+    ]
     return (
         "<h2>Length of the evaluation sets\u2019 inputs</h2>"
         "<p>Mean length in pieces, over all splits, as the model sees an input: a dummy such as @GENE$ is "
-        "one piece where the vocabulary reserves it, [CLS] first, [SEP] after each text.</p>"
+        "one piece where the vocabulary reserves it, [CLS] first, [SEP] after each text. In brackets: how "
+        "many times as long as with the first vocabulary, "
+        "and in the published columns as PubMedBERT’s.</p>"
         + table(head, rows, left=[1])
         + '<p class="note">The published columns are table 8 of Gu et al. 2020, which does not say whether '
         "[CLS] and [SEP] are counted, nor on which splits. Its texts were prepared by other code, and its "
-        f"BioASQ has questions that are not here: compare ratios rather than lengths.{absent}{missing}</p>"
+        f"BioASQ has questions that are not here: compare the ratios in brackets "
+        f"rather than lengths.{absent}{missing}</p>"
     )
+
+
+def _length(length: float, than: float) -> str:
+    return f"{length:.1f} ({length / than:.2f})"
+
+
+def _published(found: dict[str, float] | None) -> list[str]:
+    if found is None:
+        return ["", ""]
+    return [_length(found["bert"], found["pubmedbert"]), f"{found['pubmedbert']:.1f}"]
 
 
 def _alphabet(report: dict[str, Any]) -> str:
@@ -202,8 +255,8 @@ def _alphabet(report: dict[str, Any]) -> str:
     return (
         "<h2>Alphabet</h2>"
         "<p>A character is covered when it has a piece at the beginning of a word and one within: no word "
-        "of covered characters, up to the 100 that a word may have, becomes [UNK]. Failing are covered ones "
-        "that the encoder nevertheless makes [UNK].</p>" + table(head, rows, left=[4])
+        f"of covered characters, up to the {LONGEST_WORD} that a word may have, becomes {UNK}. Failing are "
+        f"covered ones that the encoder nevertheless makes {UNK}.</p>" + table(head, rows, left=[4])
     )
 
 
