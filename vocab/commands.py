@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer
 
@@ -15,10 +15,12 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import Workspace, WrongOutput
 
 from . import build as building
-from . import counts, measure, others, publishing, sources
+from . import counts, evaluation_texts, measure, publishing, sources
+from . import others as published
 from . import report as reporting
 from .counting import HELD_OUT, WORDS
 from .counts import Counting
+from .evaluation_texts import Found
 from .inputs import Documents, WrongInput, apart
 from .recipes import Recipe
 from .words import Words
@@ -57,7 +59,7 @@ def build(
         raise WrongInput(
             "--hold-out: words that are counted already are held out by shards_to_words --hold-out"
         )
-    loaded = _loaded(beside, benchmarks)
+    others = _others(beside, benchmarks)
     work = Workspace(os.path.abspath(out))
     config = publishing.config(recipe, counting, min_count, found)
     workspace.check(files, work, config)
@@ -73,12 +75,11 @@ def build(
     vocabulary = building.build(recipe, text.words)
     totals = publishing.totals(vocabulary, text)
     say("measuring")
-    words, held_out = _as_measured(recipe.sentencepiece, text.words, text.held_out)
+    measured = _Measured.of(recipe.sentencepiece, text.words, text.held_out)
     curve = None
     if vocabulary.learned and recipe.algorithm != "unigram":  # of a unigram model the order is that of scores
-        curve = measure.curve(vocabulary.learned, vocabulary.tokenizer, held_out or words)
-    about = {**recipe.as_dict(), **totals}
-    report = reporting.report(vocabulary.tokenizer, words, held_out or None, curve, loaded, benchmarks, about)
+        curve = measure.curve(vocabulary.learned, vocabulary.tokenizer, measured.held_out or measured.words)
+    report = measured.report(vocabulary.tokenizer, curve, others, _about(config, totals))
     workspace.check(files, work, config)  # once more: all this took minutes
     workspace.begin(files, work, config)
     with workspace.locked(work):
@@ -98,7 +99,7 @@ def report(
     work = Workspace(os.path.abspath(folder))
     if not files.exists(work.manifest) or files.read_json(work.manifest).get("pipeline") != "vocab":
         raise WrongInput(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
-    loaded = _loaded(beside, benchmarks)
+    others = _others(beside, benchmarks)
     if not publishing.finished(files, work):
         raise WrongInput(f"{folder} has lost files that its manifest.json lists: build it again")
     manifest = files.read_json(work.manifest)
@@ -106,16 +107,15 @@ def report(
     with workspace.locked(work):
         say("measuring")
         tokenizer = Tokenizer.from_file(f"{work.output}/tokenizer.json")
-        recipe = manifest["config"]["recipe"]
-        words, held_out = _as_measured(
-            recipe["sentencepiece"],
+        measured = _Measured.of(
+            manifest["config"]["recipe"]["sentencepiece"],
             _counts(files, f"{work.output}/{WORDS}"),
             _counts(files, f"{work.output}/{HELD_OUT}"),
         )
         before = files.read_json(f"{work.output}/report.json")["curve"]
         curve = before and before["points"]  # it takes the order of learning, which ids may not have
-        about = {**recipe, **manifest["counts"]}
-        new = reporting.report(tokenizer, words, held_out or None, curve, loaded, benchmarks, about)
+        about = _about(manifest["config"], manifest["counts"])
+        new = measured.report(tokenizer, curve, others, about)
         publishing.rewrite_report(files, work, new)
     return f"report:     {work.output}/report.html"
 
@@ -134,27 +134,76 @@ def summary(totals: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _as_measured(kept: bool, *each: Mapping[str, int]) -> list[Mapping[str, int]]:
-    """The words to measure with: BERT's, or for a SentencePiece model what stands between white space."""
-    return list(each) if kept else [counts.recased(words, Words()) for words in each]
+def _about(config: Mapping[str, Any], totals: Mapping[str, Any]) -> dict[str, Any]:
+    """What the report says at its top of the vocabulary and its corpus."""
+    return {
+        **config["recipe"],
+        **totals,
+        **(config["counting"] or {}),
+        **{k: config[k] for k in ("inputs", "tools")},
+    }
 
 
-def _loaded(beside: Beside, benchmarks: str | None) -> dict[str, Tokenizer]:
-    """Other vocabularies by name; what is odd about them is told.
+class _Others(NamedTuple):
+    """What a report has beside its vocabulary: other vocabularies, and evaluation sets if asked for."""
+
+    vocabularies: dict[str, Tokenizer]
+    evaluation: list[Found] | None
+
+
+def _others(beside: Beside, benchmarks: str | None) -> _Others:
+    """Read it, before any work; what is odd about other vocabularies is told.
 
     Raises:
         FileNotFoundError, ValueError: one of them, or the folder of evaluation sets, is not right.
     """
-    if benchmarks and not os.path.isdir(benchmarks):
-        raise FileNotFoundError(f"--benchmarks {benchmarks}: there is no such folder")
-    if len(dict(beside)) < len(beside):
-        raise ValueError("--beside: two vocabularies have the same name. Give each its own")
+    names = [name for name, _ in beside]
+    if len({*names, reporting.UNNAMED}) <= len(names):
+        raise ValueError(
+            f"--beside: each needs its own name, which is not {reporting.UNNAMED!r}: {', '.join(names)}"
+        )
     with warnings.catch_warnings(record=True) as odd:
         warnings.simplefilter("always", UserWarning)
-        loaded = {name: others.load(path) for name, path in beside}
+        loaded = {name: published.load(path) for name, path in beside}
     for warning in odd:
         print(f"notice: {warning.message}", file=sys.stderr)
-    return loaded
+    return _Others(loaded, evaluation_texts.check(benchmarks) if benchmarks else None)
+
+
+class _Measured(NamedTuple):
+    """The words that a report measures with: BERT's, or what stands between white space for SentencePiece."""
+
+    kind: str
+    words: Mapping[str, int]
+    held_out: Mapping[str, int]
+
+    @classmethod
+    def of(cls, sentencepiece: bool, words: Mapping[str, int], held_out: Mapping[str, int]) -> _Measured:
+        """Of words as they were counted for the vocabulary."""
+        if sentencepiece:
+            return cls("white-space", words, held_out)
+        return cls("bert", *(counts.recased(each, Words()) for each in (words, held_out)))
+
+    def report(
+        self,
+        tokenizer: Tokenizer,
+        curve: Sequence[Mapping[str, Any]] | None,
+        others: _Others,
+        about: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """The report's data."""
+        return reporting.report(
+            *(
+                tokenizer,
+                self.words,
+                self.held_out or None,
+                curve,
+                others.vocabularies,
+                others.evaluation,
+                about,
+            ),
+            kind=self.kind,
+        )
 
 
 def _counts(files: LocalFiles, path: str) -> Mapping[str, int]:
