@@ -547,6 +547,28 @@ def test_stopped_and_run_again(
     assert sums(tmp_path / "v") == sums(built)
 
 
+def test_ctrl_c_is_obeyed_while_a_library_trains(shards: list[str], tmp_path: Path) -> None:
+    """The library is played by a minute of hashing, which does not look for signals either."""
+    script = (
+        "import hashlib, sys; from bioshards.vocab import __main__ as vocab, build;"
+        "build.build = lambda *_: (print('training', flush=True),"
+        " hashlib.pbkdf2_hmac('sha256', b'', b'', 500_000_000));"
+        "sys.exit(vocab.main(sys.argv[1:]))"
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", script, "build", shards[0], "--out", str(tmp_path / "v")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "training\n"
+    running.send_signal(signal.SIGINT)
+    said = running.communicate(timeout=30)[1]
+    assert running.returncode == 130
+    assert "run the same command again" in said
+
+
 def test_without_the_libraries_of_its_extra_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "sentencepiece.py").write_text("raise ImportError('No module named sentencepiece')")
     command = [sys.executable, "-m", "bioshards.vocab", "build", "x", "--out", "y"]

@@ -14,9 +14,11 @@ import errno
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from bioshards.corpus.files import LocalFiles
@@ -38,11 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     options = _parser().parse_args(words)
     say = _Progress()
-    try:
+
+    def work() -> str:
         if options.command == "report":
-            told = commands.report(LocalFiles(), options.folder, options.beside, options.benchmarks, say)
-            return _end(say, told)
-        told = commands.build(
+            return commands.report(LocalFiles(), options.folder, options.beside, options.benchmarks, say)
+        return commands.build(
             LocalFiles(),
             options.folders,
             options.out,
@@ -55,11 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command=words,
             say=say,
         )
-        return _end(say, told)
+
+    try:
+        return _end(say, _interruptible(work))
     except (WrongInput, WrongOutput, FileNotFoundError, ValueError) as error:
         return _end(say, str(error), USAGE_ERROR)
     except KeyboardInterrupt:
-        return _end(say, "stopped. Nothing half-made is left: run the same command again", INTERRUPTED)
+        _end(say, "stopped. Nothing half-made is left: run the same command again", INTERRUPTED)
+        os._exit(INTERRUPTED)  # a library that trains would go on to its end
     except OSError as error:
         if error.errno == errno.ENOSPC:
             return _end(say, "the disk is full. Free some space and run the same command again", FAILED)
@@ -72,6 +77,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}".rstrip(".")
         return _end(say, f"{what}. BIOSHARDS_TRACEBACK=1 shows where it failed", FAILED)
+
+
+def _interruptible(work: Callable[[], str]) -> str:
+    """What the work returns or raises.  It is done in a thread: in the main one a library that trains for
+    minutes would not let Ctrl-C through."""
+    done: Future[str] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return done.result()
 
 
 def _end(say: _Progress, message: str, code: int = OK) -> int:
