@@ -127,9 +127,10 @@ def summary(totals: Mapping[str, Any]) -> str:
     lines = [f"{totals['pieces']:,} pieces from {words:,} words, {distinct:,} distinct ones{rare}"]
     if totals["alphabet"] is not None:
         share, rarest = f"{100 * totals['alphabet_coverage']:.7g} %", totals["alphabet_rarest"]
+        often = f" {rarest:,} times or more" if rarest > 1 else ""
         lines.append(
-            f"alphabet of {totals['alphabet']:,} characters, all those that occur {rarest:,} times or more: "
-            f"{share} of the words' characters"
+            f"alphabet of {totals['alphabet']:,} characters, all those that occur{often}: {share} of the "
+            "words' characters"
         )
     return "\n".join(lines)
 
