@@ -283,6 +283,26 @@ def test_a_report_beside_others_changes_nothing_else(built: Path, tmp_path: Path
     assert sums(folder) == theirs
 
 
+def test_a_report_that_was_stopped_half_way_is_made_again_and_nothing_else_is_lost(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "v"
+    shutil.copytree(built, folder)
+    write = publishing._write
+
+    def stops(files: LocalFiles, folder: str, name: str, data: Any) -> Any:
+        if name == "report.html":
+            raise OSError(28, os.strerror(28))
+        return write(files, folder, name, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "_write", stops)
+        assert vocab.main(["report", str(folder), "--beside", f"Itself={built}"]) == 1
+    assert manifest(folder) == manifest(built)
+    assert vocab.main(["report", str(folder)]) == 0
+    assert sums(folder) == sums(built)
+
+
 def test_a_lost_file_is_made_again(built: Path, shards: list[str], tmp_path: Path) -> None:
     folder = tmp_path / "v"
     shutil.copytree(built, folder)

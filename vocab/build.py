@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from itertools import islice
 from typing import NamedTuple
 
 from tokenizers import Tokenizer
 
 from . import alphabet, counts, hugging_face, training, wordpiece
 from .alphabet import Alphabet
+from .pieces import Pieces
 from .recipes import Recipe
 from .words import Words
 
@@ -20,7 +20,6 @@ _SPARE = 6
 """Learned is a sixth more than is needed, as one piece in twenty or thirty will lie idle."""
 _ROUNDS = 3
 """After three rounds fewer than one piece in a thousand lies idle."""
-_BATCH = 20_000
 
 
 class Vocabulary(NamedTuple):
@@ -126,7 +125,7 @@ def _mended(recipe: Recipe, words: Mapping[str, int], letters: Alphabet) -> tupl
     by_id = wordpiece.assemble(recipe.size, recipe.reserved, forms, found.pieces, split)
     for _ in range(_ROUNDS):
         tokenizer = hugging_face.wordpiece(by_id, recipe.casing)
-        used = _used(tokenizer, words)
+        used = set(Pieces(tokenizer).encode(list(words))[0].tolist())
         idle.update(piece for number, piece in enumerate(by_id) if number not in used)
         idle.difference_update(forms, recipe.reserved)
         pieces = [piece for piece in found.pieces if piece not in idle]
@@ -135,16 +134,6 @@ def _mended(recipe: Recipe, words: Mapping[str, int], letters: Alphabet) -> tupl
         except wordpiece.TooFewPieces:
             break  # idle pieces are better than none
     return by_id, found.model
-
-
-def _used(tokenizer: Tokenizer, words: Mapping[str, int]) -> set[int]:
-    """The ids of the pieces that the words become."""
-    used: set[int] = set()
-    distinct = iter(words)
-    while some := list(islice(distinct, _BATCH)):
-        for encoded in tokenizer.encode_batch_fast(some, add_special_tokens=False):
-            used.update(encoded.ids)
-    return used
 
 
 class _Learned(NamedTuple):

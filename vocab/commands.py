@@ -100,7 +100,7 @@ def report(
     if not files.exists(work.manifest) or files.read_json(work.manifest).get("pipeline") != "vocab":
         raise WrongInput(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
     others = _others(beside, benchmarks)
-    if not publishing.finished(files, work):
+    if not publishing.finished(files, work, publishing.REPORTS):
         raise WrongInput(f"{folder} has lost files that its manifest.json lists: build it again")
     manifest = files.read_json(work.manifest)
     workspace.begin(files, work, manifest["config"])

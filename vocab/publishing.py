@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import sentencepiece
@@ -26,6 +26,7 @@ from .inputs import Documents
 from .recipes import Recipe
 from .sources import Source, Text
 
+REPORTS: Final = ("report.json", "report.html")
 FORMAT: Final = 1
 """Raised whenever the same words and recipe give other files than before."""
 
@@ -45,13 +46,21 @@ def config(
     }
 
 
-def finished(files: LocalFiles, work: Workspace) -> bool:
-    """Is the manifest there, and every file that it lists, of its size?"""
+def finished(files: LocalFiles, work: Workspace, rewritten: Collection[str] = ()) -> bool:
+    """Is the manifest there, and every file that it lists, of its size?
+
+    Args:
+        rewritten: files that a stopped run may have written anew, so that they need only be there.
+    """
     if not files.exists(work.manifest):
         return False
     sizes = {found.path: found.size for found in files.walk(work.output)}
-    outputs = files.read_json(work.manifest)["outputs"]
-    return all(sizes.get(f"{work.output}/{output['file']}") == output["bytes"] for output in outputs)
+
+    def whole(output: Mapping[str, Any]) -> bool:
+        size = sizes.get(f"{work.output}/{output['file']}")
+        return size == output["bytes"] or (size is not None and output["file"] in rewritten)
+
+    return all(map(whole, files.read_json(work.manifest)["outputs"]))
 
 
 def publish(
@@ -103,9 +112,8 @@ def totals(vocabulary: Vocabulary, text: Text) -> dict[str, Any]:
 
 
 def rewrite_report(files: LocalFiles, work: Workspace, report: Mapping[str, Any]) -> None:
-    """Put another report in the place of the one that is there."""
+    """Put another report in the place of the one that is there; stopped half-way, it can be done again."""
     manifest = files.read_json(work.manifest)
-    files.remove(work.manifest)
     new = {name: _write(files, work.output, name, data) for name, data in _report(report).items()}
     manifest["outputs"] = [new.get(output["file"], output) for output in manifest["outputs"]]
     files.write_json(work.manifest, manifest)
@@ -128,7 +136,8 @@ def now() -> str:
 
 def _report(report: Mapping[str, Any]) -> dict[str, Iterable[bytes]]:
     text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
-    return {"report.json": [text.encode()], "report.html": [report_page.page(dict(report)).encode()]}
+    page = report_page.page(dict(report))
+    return dict(zip(REPORTS, ([text.encode()], [page.encode()]), strict=True))
 
 
 def _write(files: LocalFiles, folder: str, name: str, data: Iterable[bytes]) -> dict[str, Any]:
