@@ -1,0 +1,130 @@
+"""BERT's and ALBERT's examples: pairs of segments, to be told to be in order or not.
+
+The rules are those of ``create_instances_from_document`` in create_pretraining_data.py of
+google-research/bert (commit eedf571) and google-research/albert (b772393), chances drawn in their order.  A
+document's text is used once a pass, in order; the second segment of a random pair is another document's, and
+what was to stand there is put back.
+
+What differs: a random pair's second segment is never of the same document (there it is, after ten draws),
+and ALBERT's pair of a chunk that is a single sentence, of which nothing can be swapped, is a row of one
+segment without a label.  There it is a sentence and a random document's text, labelled as if they were
+swapped (albert's issue 234); so it is here with ``as_published``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from bioshards.corpus.pretraining import NO_LABEL
+
+from .randomness import Source
+from .recipes import Recipe
+from .rows import OVERHEAD, Range, Row, Span, span, tokens
+
+_SHORTEST: Final = 2
+_TRIES: Final = 10
+_RANDOM_NEXT: Final = 0.5
+_SWAPPED: Final = 0.5
+IN_ORDER: Final = 0
+NOT_IN_ORDER: Final = 1
+
+
+def rows(document: int, pool: Sequence[Sequence[int]], random: Source, recipe: Recipe) -> Iterator[Row]:
+    """The rows of a document.
+
+    Args:
+        document: which one of the pool.
+        pool: the edges of all documents of which second segments may come; none is without tokens.
+    """
+    edges = _of_sentences(pool[document])
+    sentences = len(edges) - 1
+    target = recipe.length - OVERHEAD
+    if random.random() < recipe.short:
+        target = random.randint(_SHORTEST, target)
+    begin = end = 0
+    while end < sentences:
+        end += 1
+        if end < sentences and edges[end] - edges[begin] < target:
+            continue
+        alone = end - begin == 1
+        middle = begin + (1 if alone else random.randint(1, end - begin - 1))
+        first, second = (edges[begin], edges[middle]), (edges[middle], edges[end])
+        other, label = document, IN_ORDER
+        if _random_next(alone, pool, random, recipe):
+            other, second = _elsewhere(document, pool, target - tokens([first]), random)
+            label = NOT_IN_ORDER
+            end = middle
+        elif alone:
+            label = NO_LABEL
+        elif recipe.objective == "albert" and random.random() < _SWAPPED:
+            first, second = second, first
+            label = NOT_IN_ORDER
+        yield _row(document, other, pool, first, second, label, random, recipe)
+        begin = end
+
+
+def _of_sentences(edges: Sequence[int]) -> list[int]:
+    """The edges without those of sentences that have no tokens."""
+    return list(dict.fromkeys(edges))
+
+
+def _random_next(alone: bool, pool: Sequence[Sequence[int]], random: Source, recipe: Recipe) -> bool:
+    """Is the second segment to be another document's?  ``alone``: there is no sentence for it in this one."""
+    if len(pool) == 1:
+        return False
+    if recipe.objective == "bert":
+        return alone or random.random() < _RANDOM_NEXT
+    return alone and recipe.as_published
+
+
+def _elsewhere(
+    document: int, pool: Sequence[Sequence[int]], size: int, random: Source
+) -> tuple[int, Range]:
+    """A random other document, and sentences in it from a random one on until they have this size."""
+    for _ in range(_TRIES):
+        other = random.randint(0, len(pool) - 1)
+        if other != document:
+            break
+    else:
+        other = (document + 1) % len(pool)
+    edges = _of_sentences(pool[other])
+    begin = random.randint(0, len(edges) - 2)
+    end = bisect_left(edges, edges[begin] + size, begin + 1)
+    return other, (edges[begin], edges[min(end, len(edges) - 1)])
+
+
+def _row(
+    document: int,
+    other: int,
+    pool: Sequence[Sequence[int]],
+    first: Range,
+    second: Range,
+    label: int,
+    random: Source,
+    recipe: Recipe,
+) -> Row:
+    """The pair, each cut until both fit; ``other``: the document that the second segment is of."""
+    paired = second[1] > second[0]
+    room = recipe.length - (OVERHEAD if paired else OVERHEAD - 1)
+    a, b = _fitting(first, second, room, random)
+    spans: tuple[Span, ...] = (span(document, 1, pool[document], [a]),)
+    if paired:
+        spans += (span(other, 2 + tokens([a]), pool[other], [b]),)
+    lost = tokens([first]) - tokens([a])
+    if other == document:
+        lost += tokens([second]) - tokens([b])
+    return Row([a], [b] if paired else [], spans, label, lost, tokens([b]) if other != document else 0)
+
+
+def _fitting(first: Range, second: Range, room: int, random: Source) -> tuple[Range, Range]:
+    """The two without as many tokens as are too many, the longer losing one at either end each time."""
+    (a, b), (c, d) = first, second
+    while b - a + d - c > room:
+        front = random.random() < 0.5
+        if b - a > d - c:
+            a, b = (a + 1, b) if front else (a, b - 1)
+        else:
+            c, d = (c + 1, d) if front else (c, d - 1)
+    return (a, b), (c, d)

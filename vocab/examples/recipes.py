@@ -1,0 +1,110 @@
+"""Which examples to build, as data, and those of the papers: each number with where it is written."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, get_args
+
+Objective = Literal["electra", "bert", "albert", "plain"]
+OBJECTIVES: Final = get_args(Objective)
+LONGEST: Final = 65_535
+"""The longest row: places in it are 16 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Examples to build.
+
+    Attributes:
+        objective: ``electra``: one or two segments of a document, for replaced-token detection; ``bert``:
+            pairs for next-sentence prediction; ``albert``: pairs for sentence-order prediction; ``plain``:
+            documents joined.
+        length: tokens a row at most, [CLS] and [SEP] among them.
+        short: share of rows (``bert``, ``albert``: of documents) with a random lower target.
+        single: share of rows with one segment (``electra``).
+        passes: how often each document is used, with other chances; BERT's dupe factor.
+        keep_overflow: what does not fit into a row begins the next one (``electra``); else it is lost.
+        as_published: as the reference code does it, with its faults: a chunk of one sentence is paired with
+            a random document's text for ``albert``.
+    """
+
+    objective: Objective = "electra"
+    length: int = 128
+    short: float = 0.0
+    single: float = 0.0
+    passes: int = 1
+    keep_overflow: bool = False
+    as_published: bool = False
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise ValueError(f"--objective {self.objective} is none of {', '.join(OBJECTIVES)}")
+        if self.length < 5:
+            raise ValueError(
+                f"--length {self.length} is below 5: [CLS], [SEP] and [SEP] would leave no room for a pair"
+            )
+        if self.length > LONGEST:
+            raise ValueError(f"--length {self.length:,} is above {LONGEST:,}: places in a row are 16 bits")
+        for name, value in (("short", self.short), ("single", self.single)):
+            if not 0 <= value <= 1:
+                raise ValueError(f"--{name} {value} is not between 0 and 1")
+        if self.passes < 1:
+            raise ValueError(f"--passes {self.passes} is below 1")
+        for option, given, objectives in (
+            ("--short", self.short, ("electra", "bert", "albert")),
+            ("--single", self.single, ("electra",)),
+            ("--keep-overflow", self.keep_overflow, ("electra",)),
+            ("--as-published", self.as_published, ("albert",)),
+        ):
+            if given and self.objective not in objectives:
+                raise ValueError(
+                    f"{option} says nothing with --objective {self.objective}: it is for "
+                    f"{' and '.join(objectives)}"
+                )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for a manifest."""
+        return dataclasses.asdict(self)
+
+    @property
+    def labelled(self) -> bool:
+        """Has a row a label?"""
+        return self.objective in ("bert", "albert")
+
+
+DEFAULTS: Final[dict[str, Recipe]] = {
+    # google-research/electra, build_pretraining_dataset.py: --max-seq-length 128; 0.05 and 0.1 in the code.
+    "electra": Recipe("electra", 128, short=0.05, single=0.1),
+    # google-research/bert, create_pretraining_data.py: max_seq_length 128, short_seq_prob 0.1.  Its
+    # dupe_factor of 10 gives other masks, which our trainer draws anew each time; so one pass.
+    "bert": Recipe("bert", 128, short=0.1),
+    # google-research/albert, create_pretraining_data.py: max_seq_length 512, short_seq_prob 0.1.  Its
+    # dupe_factor is 40, as for bert.
+    "albert": Recipe("albert", 512, short=0.1),
+    # No reference: the length that BERT's positions have.
+    "plain": Recipe("plain", 512),
+}
+"""What is not said on the command line is as in each objective's reference code."""
+
+PRESETS: Final[dict[str, Recipe]] = {
+    # Bio-ELECTRA (Ozyurt 2020; build_pmc_pretrain_dataset.sh and pmc_config.json.example of its repository):
+    # --max-seq-length 256, blank lines separate documents; all else as google-research/electra has it.
+    "bio-electra": replace(DEFAULTS["electra"], length=256),
+    # Bio-ELECTRA++ (Ozyurt 2020; build_pmc_oai_full_pretrain_dataset.sh, pmc_config_v2.json.example): the same
+    # on PMC's articles.
+    "bio-electra-pp": replace(DEFAULTS["electra"], length=256),
+    # ELECTRAMed (Miolo et al. 2021, table 1; configure_pretraining.py of its repository): sequences of 512
+    # throughout.  The short and the single ones are not mentioned: ELECTRA's.  Its text has no borders between
+    # documents (BLUE_Benchmark, issue 7), so that its rows ran on across abstracts; ours do not.
+    "electramed": replace(DEFAULTS["electra"], length=512),
+    # BioALBERT (Naseem et al. 2020, tables I and II): sequence length 512, and "dup-factor as five" for its
+    # best model.  Short sequences are not mentioned: ALBERT's.  The paper calls sentence-order negatives
+    # segments of different documents; ALBERT's code, which it says it uses, swaps two segments, as here.
+    "bioalbert": replace(DEFAULTS["albert"], length=512, passes=5),
+    # PubMedBERT (Gu et al. 2020): masked tokens and next-sentence prediction; lengths, short sequences and
+    # the dupe factor are not mentioned.  The code it builds on (NVIDIA's BERT for TensorFlow, data/) makes
+    # sequences of 128 and then of 512, a dupe factor of 5, short_seq_prob 0.1.  Here the second phase; for the
+    # first: --length 128.
+    "pubmedbert": replace(DEFAULTS["bert"], length=512, passes=5),
+}

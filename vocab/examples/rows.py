@@ -1,0 +1,64 @@
+"""What a builder of examples says of a row: which tokens are in it, and where they come from.
+
+Builders never touch token ids.  A document is to them the ``edges`` of its sentences: the positions, among
+the tokens of many documents, where each sentence begins, and where the last one ends.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+Range = tuple[int, int]
+"""Tokens, from a position to before another."""
+
+CLS: Final[Range] = (0, 1)
+SEP: Final[Range] = (1, 2)
+"""The first two tokens of all, before any document's, are these."""
+OVERHEAD: Final = 3
+"""Special tokens of a row with two segments."""
+
+
+class Span(NamedTuple):
+    """Where a part of a row comes from; the columns of ``corpus.pretraining.SPAN``."""
+
+    document: int
+    start: int
+    first_sentence: int
+    end_sentence: int
+
+
+class Row(NamedTuple):
+    """An example.
+
+    Attributes:
+        first: the tokens of segment A; ``second``: those of segment B, none in a row of one segment.
+        label: as ``corpus.pretraining.schema`` has it.
+        lost: tokens of the document that were to be in this row, and are in none.
+        borrowed: tokens in it that are another document's.
+    """
+
+    first: list[Range]
+    second: list[Range]
+    spans: tuple[Span, ...]
+    label: int = 0
+    lost: int = 0
+    borrowed: int = 0
+
+
+def span(document: int, start: int, edges: Sequence[int], ranges: Sequence[Range]) -> Span:
+    """Which sentences of the document these tokens are of.
+
+    Args:
+        start: where in ``input_ids`` the tokens begin.
+        edges: of the document.
+    """
+    lowest = min(ranges)[0]
+    highest = max(stop for _, stop in ranges)
+    return Span(document, start, bisect_right(edges, lowest) - 1, bisect_left(edges, highest))
+
+
+def tokens(ranges: Sequence[Range]) -> int:
+    """How many tokens these are."""
+    return sum(stop - start for start, stop in ranges)
