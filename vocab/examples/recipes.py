@@ -23,7 +23,7 @@ class Recipe:
         length: tokens a row at most, [CLS] and [SEP] among them.
         short: share of rows (``bert``, ``albert``: of documents) with a random lower target.
         single: share of rows with one segment (``electra``).
-        passes: how often each document is used, with other chances; BERT's dupe factor.
+        dupe_factor: passes over each document, each with other chances.
         keep_overflow: what does not fit into a row begins the next one (``electra``); else it is lost.
         as_published: as the reference code does it, with its faults: a chunk of one sentence is paired with
             a random document's text for ``albert``.
@@ -33,7 +33,7 @@ class Recipe:
     length: int = 128
     short: float = 0.0
     single: float = 0.0
-    passes: int = 1
+    dupe_factor: int = 1
     keep_overflow: bool = False
     as_published: bool = False
 
@@ -49,8 +49,8 @@ class Recipe:
         for name, value in (("short", self.short), ("single", self.single)):
             if not 0 <= value <= 1:
                 raise ValueError(f"--{name} {value} is not between 0 and 1")
-        if self.passes < 1:
-            raise ValueError(f"--passes {self.passes} is below 1")
+        if self.dupe_factor < 1:
+            raise ValueError(f"--dupe-factor {self.dupe_factor} is below 1")
         for option, given, objectives in (
             ("--short", self.short, ("electra", "bert", "albert")),
             ("--single", self.single, ("electra",)),
@@ -101,10 +101,10 @@ PRESETS: Final[dict[str, Recipe]] = {
     # BioALBERT (Naseem et al. 2020, tables I and II): sequence length 512, and "dup-factor as five" for its
     # best model.  Short sequences are not mentioned: ALBERT's.  The paper calls sentence-order negatives
     # segments of different documents; ALBERT's code, which it says it uses, swaps two segments, as here.
-    "bioalbert": replace(DEFAULTS["albert"], length=512, passes=5),
+    "bioalbert": replace(DEFAULTS["albert"], length=512, dupe_factor=5),
     # PubMedBERT (Gu et al. 2020): masked tokens and next-sentence prediction; lengths, short sequences and
     # the dupe factor are not mentioned.  The code it builds on (NVIDIA's BERT for TensorFlow, data/) makes
     # sequences of 128 and then of 512, a dupe factor of 5, short_seq_prob 0.1.  Here the second phase; for the
     # first: --length 128.
-    "pubmedbert": replace(DEFAULTS["bert"], length=512, passes=5),
+    "pubmedbert": replace(DEFAULTS["bert"], length=512, dupe_factor=5),
 }
