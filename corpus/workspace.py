@@ -76,6 +76,18 @@ class Workspace:
         """Where a bucket's part of a published list of words is."""
         return f"{self.folder}/merged/{bucket:05d}-{file}"
 
+    def made(self, name: str, ending: str) -> str:
+        """Where it is said what examples have been made of a portion of documents."""
+        return f"{self.folder}/made/{name}.{ending}"
+
+    def dealt(self, file: str) -> str:
+        """Where the rows of a portion wait for those of the others."""
+        return f"{self.folder}/dealt/{file}"
+
+    def rejected(self, name: str) -> str:
+        """Where it is said what could not be used of a portion, or of a source."""
+        return f"{self.output}/rejected/{name}.jsonl"
+
 
 def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
     """Make sure that the output directory is new, or begun with the same configuration.
@@ -169,8 +181,8 @@ def clear(files: LocalFiles, work: Workspace) -> None:
     """No manifest while unfinished; nothing left of what a killed run was just writing."""
     for path in (work.manifest, f"{work.output}/state.json", work.outcome):
         files.remove(path)
-    parts = ["", "/dropped", "/rejected", "/.bioshards"]
-    steps = ("seen", "staged", "verdicts", "finished", "counts", "merged")
+    parts = ["", "/dropped", "/rejected", "/train", "/validation", "/.bioshards"]
+    steps = ("seen", "staged", "verdicts", "finished", "counts", "merged", "made", "dealt")
     parts += [f"/.bioshards/{step}" for step in steps]
     for folder in [f"{work.output}{part}" for part in parts]:
         for name in files.names(folder):

@@ -79,9 +79,7 @@ def _random_next(alone: bool, pool: Sequence[Sequence[int]], random: Source, rec
     return alone and recipe.as_published
 
 
-def _elsewhere(
-    document: int, pool: Sequence[Sequence[int]], size: int, random: Source
-) -> tuple[int, Range]:
+def _elsewhere(document: int, pool: Sequence[Sequence[int]], size: int, random: Source) -> tuple[int, Range]:
     """A random other document, and sentences in it from a random one on until they have this size."""
     for _ in range(_TRIES):
         other = random.randint(0, len(pool) - 1)

@@ -1,4 +1,5 @@
-"""Randomness that depends on a document and nothing else, so that no runner, order or restart can change it."""
+"""Randomness that depends on a document and nothing else, so that no runner, order or restart can change
+it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class Source(Protocol):
 class Chances:
     """A source that begins anew with each document.
 
-    The Mersenne Twister's ``random()`` is the same in every version of Python; ``randint`` is made of it here.
+    The Mersenne Twister's ``random()`` is the same in every version of Python; ``randint`` is made of it
+    here.
     """
 
     def __init__(self) -> None:

@@ -91,12 +91,12 @@ PRESETS: Final[dict[str, Recipe]] = {
     # Bio-ELECTRA (Ozyurt 2020; build_pmc_pretrain_dataset.sh and pmc_config.json.example of its repository):
     # --max-seq-length 256, blank lines separate documents; all else as google-research/electra has it.
     "bio-electra": replace(DEFAULTS["electra"], length=256),
-    # Bio-ELECTRA++ (Ozyurt 2020; build_pmc_oai_full_pretrain_dataset.sh, pmc_config_v2.json.example): the same
-    # on PMC's articles.
+    # Bio-ELECTRA++ (Ozyurt 2020; build_pmc_oai_full_pretrain_dataset.sh, pmc_config_v2.json.example): the
+    # same on PMC's articles.
     "bio-electra-pp": replace(DEFAULTS["electra"], length=256),
     # ELECTRAMed (Miolo et al. 2021, table 1; configure_pretraining.py of its repository): sequences of 512
-    # throughout.  The short and the single ones are not mentioned: ELECTRA's.  Its text has no borders between
-    # documents (BLUE_Benchmark, issue 7), so that its rows ran on across abstracts; ours do not.
+    # throughout.  The short and the single ones are not mentioned: ELECTRA's.  Its text has no borders
+    # between documents (BLUE_Benchmark, issue 7), so that its rows ran on across abstracts; ours do not.
     "electramed": replace(DEFAULTS["electra"], length=512),
     # BioALBERT (Naseem et al. 2020, tables I and II): sequence length 512, and "dup-factor as five" for its
     # best model.  Short sequences are not mentioned: ALBERT's.  The paper calls sentence-order negatives
@@ -104,7 +104,8 @@ PRESETS: Final[dict[str, Recipe]] = {
     "bioalbert": replace(DEFAULTS["albert"], length=512, dupe_factor=5),
     # PubMedBERT (Gu et al. 2020): masked tokens and next-sentence prediction; lengths, short sequences and
     # the dupe factor are not mentioned.  The code it builds on (NVIDIA's BERT for TensorFlow, data/) makes
-    # sequences of 128 and then of 512, a dupe factor of 5, short_seq_prob 0.1.  Here the second phase; for the
+    # sequences of 128 and then of 512, a dupe factor of 5, short_seq_prob 0.1.  Here the second phase; for
+    # the
     # first: --length 128.
     "pubmedbert": replace(DEFAULTS["bert"], length=512, dupe_factor=5),
 }

@@ -1,0 +1,60 @@
+"""A global shuffle: the rows of all portions in the order of their keys, though no memory holds them all.
+
+Each portion's rows are dealt out by the upper bits of their keys: one file a shard's worth of them, sorted,
+with a record batch for each bucket.  A bucket of all portions, sorted by the keys, is a shard; the buckets
+in a row are all rows in the order of their keys, which is a random one.  Between the two steps pass names and
+numbers.  The memory that a bucket takes is twice that of a shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bioshards.corpus import shards
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.pretraining import BATCH_ROWS
+
+from .block import Positions
+from .plan import Keys, Plan
+
+_KEY: Final = pa.field("key", pa.uint64(), nullable=False)
+
+
+def deal(
+    files: LocalFiles, path: str, plan: Plan, order: Positions, keys: Keys, schema: pa.Schema, buckets: int
+) -> None:
+    """Write a plan's rows, sorted by their keys, as a record batch for each of the buckets."""
+    upper = keys >> np.uint64(32)
+    ends = np.searchsorted((upper * np.uint64(buckets)) >> np.uint64(32), np.arange(buckets + 1))
+    with_key = schema.append(_KEY)
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with (
+        files.write(path) as file,
+        pa.ipc.new_file(pa.PythonFile(file, "w"), with_key, options=options) as out,
+    ):
+        for start, stop in zip(ends.tolist(), ends[1:].tolist(), strict=False):
+            rows = plan.batches(order[start:stop], schema, max(1, stop - start))
+            columns = next((batch.columns for batch in rows), [pa.array([], one.type) for one in schema])
+            out.write_batch(pa.record_batch([*columns, pa.array(keys[start:stop])], schema=with_key))
+
+
+def bucket(files: LocalFiles, paths: Sequence[str], number: int) -> tuple[pa.RecordBatch, Keys]:
+    """All rows of a bucket in the order of their keys, and these."""
+    with ExitStack() as stack:
+        readers = [pa.ipc.open_file(stack.enter_context(shards.opened(files, path))) for path in paths]
+        table = pa.Table.from_batches([reader.get_batch(number) for reader in readers])
+        rows = pa.record_batch([column.combine_chunks() for column in table.columns], schema=table.schema)
+    order = pc.sort_indices(rows["key"])
+    return rows.select(table.schema.names[:-1]).take(order), rows["key"].take(order).to_numpy()
+
+
+def batches(rows: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows as record batches of a shard."""
+    for start in range(0, len(rows), BATCH_ROWS):
+        yield pa.RecordBatch.from_arrays(rows.slice(start, BATCH_ROWS).columns, schema=schema)

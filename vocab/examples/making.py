@@ -1,0 +1,257 @@
+"""A portion of document shards to shards of examples: read, encode, plan, sort, write; one call each.
+
+Nothing that is decided here depends on another portion.  A portion's report is written last, and a portion
+that has one is not made again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bioshards.corpus import pretraining, shards
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.pretraining import SPLITS
+from bioshards.corpus.workspace import Workspace
+
+from .. import inputs
+from ..counts import Counting
+from ..encode import Encoded, Encoder
+from . import building, dealing, writing
+from .block import Block
+from .portions import Portion
+from .recipes import Recipe
+
+MAX_TOKENS: Final = 10_000_000
+"""Tokens of a document; one with more is rejected: the longest of PubMed Central's articles have a tenth."""
+_COLUMNS: Final = ("id", "source", "pmid", "year", "sentences")
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """What is made of documents.
+
+    Attributes:
+        vocabulary: the SHA-256 of its tokenizer.json.
+        seed: of all chances: with a document's id those of its rows, with its PMID whether it is held out.
+        validation: the share of documents that is held out.
+        buckets: shards that the rows of all portions are dealt out to, for each split; none where rows stay
+            within their portion.
+        max_bytes: of a shard, about: it takes as much memory, and as much again while it is written.
+        writer: writes a shard's files.
+    """
+
+    recipe: Recipe
+    encoder: Encoder
+    vocabulary: str
+    seed: int
+    validation: float
+    buckets: dict[str, int]
+    max_bytes: int
+    writer: writing.Writer
+
+
+@dataclass
+class Made:
+    """What is known of a portion once its examples are made.
+
+    Attributes:
+        outputs: its shards, as the manifest lists them; ``dealt``: the files in which its rows wait for those
+            of other portions, by split.
+        splits: for each split, counts by what is counted (``publishing`` says what that is).
+        years: tokens by source and year.
+        bad: why it cannot be used.
+    """
+
+    name: str
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    dealt: dict[str, list[str]] = field(default_factory=dict)
+    splits: dict[str, Counter[str]] = field(default_factory=dict)
+    years: dict[str, Counter[str]] = field(default_factory=dict)
+    documents: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+    bad: str | None = None
+
+
+def make(files: LocalFiles, work: Workspace, portion: Portion, making: Making) -> Made:
+    """Make a portion's examples, unless that is done already."""
+    report = work.made(portion.name, "json")
+    if files.exists(report):
+        made = _read(files.read_json(report)["made"])
+        if all(files.exists(path) for path in _paths(work, made)):
+            return made
+    for shard in portion.shards:
+        path = f"{portion.folder}/{shard.file}"
+        if damage := inputs.damage(files, path, shard):
+            return Made(portion.name, bad=f"{path}: {damage}")
+    started = time.monotonic()
+    made = _Maker(files, work, portion, making).made()
+    seconds = round(time.monotonic() - started, 3)
+    first, *others = (shard.file for shard in portion.shards)
+    title = f"{first} and {len(others)} more" if others else first
+    files.write_json(report, {"file": title, "seconds": seconds, "made": vars(made)})
+    return made
+
+
+def _read(report: dict[str, Any]) -> Made:
+    made = Made(**report)
+    made.splits = {split: Counter(counts) for split, counts in made.splits.items()}
+    made.years = {source: Counter(years) for source, years in made.years.items()}
+    return made
+
+
+def _paths(work: Workspace, made: Made) -> list[str]:
+    return [f"{work.output}/{listed['file']}" for listed in made.outputs] + [
+        work.dealt(name) for names in made.dealt.values() for name in names
+    ]
+
+
+class _Maker:
+    """Reads a portion once; a block of documents is written when it is as large as a shard may be."""
+
+    def __init__(self, files: LocalFiles, work: Workspace, portion: Portion, making: Making) -> None:
+        self._files, self._work, self._portion, self._making = files, work, portion, making
+        self._blocks = {split: Block(making.encoder) for split in SPLITS}
+        self._written = Counter[str]()
+        self._made = Made(
+            portion.name,
+            splits={split: Counter() for split in SPLITS},
+            dealt={split: [] for split in SPLITS},
+        )
+        self._hold_out = Counting(hold_out=making.validation, seed=making.seed)
+        self._unknown = making.encoder.special.get("[UNK]", making.encoder.special.get("<unk>", -1))
+
+    def made(self) -> Made:
+        """Read all of it; returns what is made."""
+        with ExitStack() as stack:
+            rejects = _Rejects(self._files, self._work.rejected(self._portion.name), stack)
+            for shard in self._portion.shards:
+                position = 0
+                for batch in shards.read_some(
+                    self._files, self._portion.folder, [asdict(shard)], list(_COLUMNS)
+                ):
+                    names = zip(batch["id"].to_pylist(), batch["pmid"].to_pylist(), strict=True)
+                    held_out = pa.array(
+                        [self._hold_out.held_out(id_, pmid) for id_, pmid in names], pa.bool_()
+                    )
+                    self._made.documents += len(batch)
+                    for split, mask in zip(SPLITS, (pc.invert(held_out), held_out), strict=True):
+                        self._add(split, batch.filter(mask), shard.file, rejects)
+                    position += len(batch)
+        for split in SPLITS:
+            self._write(split)
+        return self._made
+
+    def _add(self, split: str, batch: pa.RecordBatch, file: str, rejects: _Rejects) -> None:
+        """Encode documents and put them into the block of their split."""
+        if not len(batch):
+            return
+        making = self._making
+        sentences, encoded, tokens = _encoded(batch, making.encoder)
+        good = (tokens > 0) & (tokens <= MAX_TOKENS)
+        if not good.all():
+            self._made.dropped["no-tokens"] += int((tokens == 0).sum())
+            for row in np.flatnonzero(tokens > MAX_TOKENS).tolist():
+                rejects.add(file, batch["id"][row].as_py(), int(tokens[row]))
+                self._made.rejected["too-long"] += 1
+            batch = batch.filter(pa.array(good))
+            sentences, encoded, tokens = _encoded(batch, making.encoder)
+        counts = self._made.splits[split]
+        counts["documents"] += len(batch)
+        counts["unknown"] += int((encoded.ids == self._unknown).sum())
+        for source, year, size in _by_year(batch, tokens):
+            self._made.years.setdefault(source, Counter())[year] += size
+        block = self._blocks[split]
+        block.add(batch["id"], sentences, encoded)
+        if block.tokens * encoded.ids.itemsize * self._passes(split) >= making.max_bytes:
+            self._write(split)
+
+    def _passes(self, split: str) -> int:
+        """A held-out document is looked at in one way."""
+        return self._making.recipe.dupe_factor if split == "train" else 1
+
+    def _write(self, split: str) -> None:
+        """Make rows of a split's block and write them; the block is a new one then."""
+        block, self._blocks[split] = self._blocks[split], Block(self._making.encoder)
+        if not len(block):
+            return
+        making, passes = self._making, self._passes(split)
+        plan = building.plan(block, making.recipe, making.seed, passes)
+        name = f"{self._portion.name}-{self._written[split]:05d}"
+        self._written[split] += 1
+        counts = self._made.splits[split]
+        counts["rows"] += len(plan)
+        counts["tokens"] += plan.tokens
+        counts["special"] += plan.special
+        counts["borrowed"] += plan.borrowed
+        counts["lost"] += plan.lost
+        counts["read"] += block.tokens * passes
+        schema = schema_of(making, split, len(plan), plan.tokens)
+        order, keys = plan.sorted()
+        if making.buckets:
+            file = f"{split}-{name}.arrow"
+            dealing.deal(
+                self._files, self._work.dealt(file), plan, order, keys, schema, making.buckets[split]
+            )
+            self._made.dealt[split].append(file)
+        else:
+            batches = plan.batches(order, schema)
+            self._made.outputs += making.writer.write(
+                self._files, self._work.output, split, f"data-{name}", schema, batches, keys
+            )
+
+
+def schema_of(making: Making, split: str, rows: int, tokens: int) -> pa.Schema:
+    """The schema of a shard of so many rows and tokens."""
+    recipe, encoder = making.recipe, making.encoder
+    facts = {
+        "objective": recipe.objective,
+        "length": recipe.length,
+        "vocabulary_sha256": making.vocabulary,
+        "vocabulary_size": encoder.size,
+        "special": encoder.special,
+        "split": split,
+        "rows": rows,
+        "tokens": tokens,
+    }
+    return pretraining.schema(encoder.size, recipe.labelled, facts)
+
+
+def _encoded(batch: pa.RecordBatch, encoder: Encoder) -> tuple[Any, Encoded, Any]:
+    """How many sentences each document has, the ids of all of them, and how many tokens each document has."""
+    sentences = pc.list_value_length(batch["sentences"]).to_numpy(zero_copy_only=False).astype(np.int64)
+    encoded = encoder.encode_all(batch["sentences"].flatten())
+    ends = encoded.offsets[np.concatenate([np.zeros(1, np.int64), np.cumsum(sentences)])]
+    return sentences, encoded, np.diff(ends)
+
+
+def _by_year(batch: pa.RecordBatch, tokens: Any) -> Iterable[tuple[str, str, int]]:
+    table = pa.table({"source": batch["source"], "year": batch["year"], "tokens": pa.array(tokens)})
+    for group in table.group_by(["source", "year"]).aggregate([("tokens", "sum")]).to_pylist():
+        year = "unknown" if group["year"] is None else str(group["year"])
+        yield group["source"], year, group["tokens_sum"]
+
+
+class _Rejects:
+    """Documents that cannot be used, as JSON lines; the documents themselves stay where they are."""
+
+    def __init__(self, files: LocalFiles, path: str, stack: ExitStack) -> None:
+        self._files, self._path, self._stack = files, path, stack
+        self._out: BinaryIO | None = None
+
+    def add(self, file: str, document: str, tokens: int) -> None:
+        if self._out is None:
+            self._out = self._stack.enter_context(self._files.write(self._path))
+        detail = f"{tokens:,} tokens, and {MAX_TOKENS:,} are the most"
+        entry = {"file": file, "id": document, "reason": "too-long", "detail": detail}
+        self._out.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")

@@ -1,0 +1,218 @@
+"""The last steps of a pretraining set: the buckets of a global shuffle, and the manifest, last of all.
+
+What a manifest counts of a split:
+
+=========  =======================================================================================
+documents  those in it
+rows
+tokens     all ids in the rows; ``special``: [CLS] and [SEP] of them; ``borrowed``: those of them that are
+           another document's text (the second segments of random pairs)
+read       the documents' tokens, times the passes over them; ``unknown``: [UNK] among them, in one pass
+lost       tokens of them that are in no row, by the reason
+=========  =======================================================================================
+
+so that read = tokens - special - borrowed + lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bioshards.corpus import shards
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.pretraining import PIPELINE, SPLITS
+from bioshards.corpus.shards import Shard
+from bioshards.corpus.workspace import Workspace
+
+from ..inputs import Documents
+from . import dealing
+from .making import Made, Making, schema_of
+
+LOST: Final = {"electra": "overflow", "bert": "truncated", "albert": "truncated", "plain": "none"}
+"""The reason for which an objective's builder loses tokens."""
+_COUNTED: Final = ("documents", "rows", "tokens", "special", "borrowed", "read", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A shard of rows of all portions."""
+
+    split: str
+    bucket: int
+    outputs: list[dict[str, Any]]
+
+
+def merge(
+    files: LocalFiles, work: Workspace, making: Making, dealt: Sequence[str], split: str, bucket: int
+) -> Merged:
+    """Write one bucket of the rows that portions have dealt out, unless that is done already.
+
+    Args:
+        dealt: the files, of this split, that the rows are in.
+    """
+    name = f"data-{bucket:05d}-of-{making.buckets[split]:05d}"
+    report = work.made(f"{split}-{name}", "json")
+    if files.exists(report):
+        outputs = files.read_json(report)["outputs"]
+        if all(files.exists(f"{work.output}/{listed['file']}") for listed in outputs):
+            return Merged(split, bucket, outputs)
+    rows, keys = dealing.bucket(files, [work.dealt(file) for file in sorted(dealt)], bucket)
+    schema = schema_of(making, split, len(rows), len(rows["input_ids"].flatten()))
+    outputs = making.writer.write(
+        files, work.output, split, name, schema, dealing.batches(rows, schema), keys
+    )
+    files.write_json(report, {"outputs": outputs})
+    return Merged(split, bucket, outputs)
+
+
+def publish(
+    files: LocalFiles,
+    work: Workspace,
+    config: dict[str, Any],
+    inputs: Sequence[Documents],
+    made: Sequence[Made],
+    merged: Sequence[Merged],
+    run: dict[str, Any],
+    max_rejected: float,
+) -> str | None:
+    """Write what ``datasets`` looks for, and the manifest last.
+
+    Args:
+        config: what must be the same for the same rows, with the recipe's fields.
+        run: what is true of this run only: when it began, versions, the command; its end is added.
+
+    Returns:
+        Why nothing is published; None where it is.
+    """
+    made = sorted(made, key=lambda portion: portion.name)
+    facts = _counts(made, config["objective"])
+    if problem := _problem(made, facts, max_rejected):
+        return problem
+    outputs = [listed for portion in made for listed in portion.outputs]
+    outputs += [listed for bucket in merged for listed in bucket.outputs]
+    outputs.sort(key=lambda listed: str(listed["file"]))
+    _sweep(files, work, {listed["file"] for listed in outputs}, made, merged)
+    splits = []
+    for split in SPLITS:
+        folder = f"{split}/"
+        of_split = [
+            Shard(listed["file"].removeprefix(folder), listed["rows"], listed["bytes"], listed["sha256"])
+            for listed in outputs
+            if listed["file"].startswith(folder) and listed["file"].endswith(".arrow")
+        ]
+        if of_split:
+            shards.publish(files, f"{work.output}/{split}", of_split)
+            splits.append(split)
+    files.write_json(f"{work.output}/dataset_dict.json", {"splits": splits})
+    manifest = {
+        "pipeline": PIPELINE,
+        "config": config,
+        "inputs": [documents.as_dict() for documents in inputs],
+        "outputs": outputs,
+        "counts": facts,
+    }
+    ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    files.write_json(work.manifest, {**manifest, "run": {**run, "finished": ended}})
+    tidy(files, work)
+    return None
+
+
+def tidy(files: LocalFiles, work: Workspace) -> None:
+    """Remove the rows that were dealt out, once they are in their shards."""
+    for name in files.names(f"{work.folder}/dealt"):
+        files.remove(work.dealt(name))
+
+
+def finished(files: LocalFiles, work: Workspace, inputs: Sequence[Documents]) -> bool:
+    """Is the manifest there, of these very inputs, with everything that it lists in place?"""
+    if not files.exists(work.manifest):
+        return False
+    manifest = files.read_json(work.manifest)
+    sizes = {found.path: found.size for found in files.walk(work.output)}
+    return manifest["inputs"] == [documents.as_dict() for documents in inputs] and all(
+        sizes.get(f"{work.output}/{listed['file']}") == listed["bytes"] for listed in manifest["outputs"]
+    )
+
+
+def _counts(made: Sequence[Made], objective: str) -> dict[str, Any]:
+    splits: dict[str, Any] = {}
+    for split in SPLITS:
+        total = _summed(portion.splits.get(split, Counter()) for portion in made)
+        splits[split] = {what: total[what] for what in _COUNTED}
+        splits[split]["lost"] = {LOST[objective]: total["lost"]} if total["lost"] else {}
+    sources = sorted({source for portion in made for source in portion.years})
+    return {
+        "documents": sum(portion.documents for portion in made),
+        "dropped": dict(sorted(_summed(portion.dropped for portion in made).items())),
+        "rejected": dict(sorted(_summed(portion.rejected for portion in made).items())),
+        **splits,
+        "years": {
+            source: dict(sorted(_summed(one.years.get(source, Counter()) for one in made).items()))
+            for source in sources
+        },
+    }
+
+
+def _summed(parts: Iterable[Counter[str]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return total
+
+
+def _problem(made: Sequence[Made], facts: dict[str, Any], max_rejected: float) -> str | None:
+    """Why these rows cannot be published; None where they can."""
+    bad = sorted(portion.bad for portion in made if portion.bad)
+    if bad:
+        more = f" (and {len(bad) - 5} more)" if len(bad) > 5 else ""
+        return (
+            f"{len(bad)} shards cannot be used ({'; '.join(bad[:5])}{more}). All others are done. "
+            "Delete them and run the command that made them once more, which makes them anew; then run this "
+            "one again"
+        )
+    rejected = sum(facts["rejected"].values())
+    if rejected > max_rejected * facts["documents"]:
+        return (
+            f"{rejected:,} of {facts['documents']:,} documents were rejected, more than --max-rejected "
+            f"{max_rejected:g} allows. OUT/rejected/ says why; nothing is published. With a higher "
+            "--max-rejected the same command publishes what is made already"
+        )
+    if not facts["train"]["rows"]:
+        return (
+            f"there is nothing to train on: of {facts['documents']:,} documents "
+            f"{facts['validation']['documents']:,} are held out, "
+            f"{facts['dropped'].get('no-tokens', 0):,} have no tokens and {rejected:,} are rejected. "
+            "Look at --input and --validation"
+        )
+    return None
+
+
+def _sweep(
+    files: LocalFiles,
+    work: Workspace,
+    outputs: set[str],
+    made: Sequence[Made],
+    merged: Sequence[Merged],
+) -> None:
+    """Remove what was made of other inputs."""
+    for split in SPLITS:
+        for name in files.names(f"{work.output}/{split}"):
+            if name.startswith("data-") and f"{split}/{name}" not in outputs:
+                files.remove(f"{work.output}/{split}/{name}")
+    reports = {f"{portion.name}.json" for portion in made}
+    reports |= {
+        listed["file"].replace("/", "-").replace(".arrow", ".json")
+        for one in merged
+        for listed in one.outputs
+    }
+    for name in files.names(f"{work.folder}/made"):
+        if name not in reports:
+            files.remove(f"{work.folder}/made/{name}")
+    rejected = {f"{portion.name}.jsonl" for portion in made if portion.rejected}
+    for name in files.names(f"{work.output}/rejected"):
+        if name not in rejected:
+            files.remove(f"{work.output}/rejected/{name}")
