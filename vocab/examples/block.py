@@ -18,6 +18,8 @@ Positions = np.ndarray[Any, np.dtype[np.int64]]
 class Block:
     """A sequence of the documents' edges (rows.py), with their ids and the tokens themselves.
 
+    Sentences without tokens are left out of the edges.
+
     Attributes:
         tokens: how many are in the documents.
     """
@@ -28,10 +30,11 @@ class Block:
         self._ids = bytearray(np.array(special, self._type).tobytes())
         self._documents: list[pa.Array] = []
         self._edges: list[Positions] = [np.full(1, len(special))]
-        self._first_sentences: list[Positions] = [np.zeros(1, np.int64)]
+        self._numbers: list[Positions] = [np.zeros(0, np.int64)]
+        self._firsts: list[Positions] = [np.zeros(1, np.int64)]
         self._sentences = 0
         self.tokens = 0
-        self._whole: tuple[Positions, Positions] | None = None
+        self._table: tuple[Positions, list[int]] | None = None
 
     def add(self, documents: pa.Array, sentences: Positions, encoded: Encoded) -> None:
         """Add documents.
@@ -40,22 +43,31 @@ class Block:
             documents: their ids.
             sentences: how many each has, all of which have been encoded in a row.
         """
+        ends = np.cumsum(sentences)
+        numbers = np.arange(len(encoded.offsets) - 1) - np.repeat(ends - sentences, sentences)
+        kept = np.diff(encoded.offsets) > 0
         self._documents.append(documents)
-        self._edges.append(encoded.offsets[1:] + (2 + self.tokens))
-        self._first_sentences.append(np.cumsum(sentences) + self._sentences)
-        self._sentences += len(encoded.offsets) - 1
+        self._edges.append(encoded.offsets[1:][kept] + (2 + self.tokens))
+        self._numbers.append(numbers[kept])
+        self._firsts.append(np.concatenate([[0], np.cumsum(kept)])[ends] + self._sentences)
+        self._sentences += int(kept.sum())
         self._ids += memoryview(encoded.ids).cast("B")
         self.tokens += len(encoded.ids)
-        self._whole = None
+        self._table = None
 
     def __len__(self) -> int:
         return sum(map(len, self._documents))
 
     def __getitem__(self, document: int) -> list[int]:
-        if self._whole is None:
-            self._whole = np.concatenate(self._first_sentences), np.concatenate(self._edges)
-        first, edges = self._whole
-        found: list[int] = edges[first[document] : first[document + 1] + 1].tolist()
+        if self._table is None:
+            self._table = np.concatenate(self._edges), np.concatenate(self._firsts).tolist()
+        edges, firsts = self._table
+        found: list[int] = edges[firsts[document] : firsts[document + 1] + 1].tolist()
+        return found
+
+    def numbers(self, documents: Positions, sentences: Positions) -> Positions:
+        """The sentences' numbers in their documents, those without tokens counted too."""
+        found: Positions = np.concatenate(self._numbers)[np.concatenate(self._firsts)[documents] + sentences]
         return found
 
     def ids(self) -> np.ndarray[Any, np.dtype[Any]]:

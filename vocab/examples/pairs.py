@@ -21,7 +21,7 @@ from bioshards.corpus.pretraining import NO_LABEL
 
 from .randomness import Source
 from .recipes import Recipe
-from .rows import OVERHEAD, Range, Row, Span, span, tokens
+from .rows import OVERHEAD, Range, Row, Span, span
 
 _SHORTEST: Final = 2
 _TRIES: Final = 10
@@ -36,9 +36,9 @@ def rows(document: int, pool: Sequence[Sequence[int]], random: Source, recipe: R
 
     Args:
         document: which one of the pool.
-        pool: the edges of all documents of which second segments may come; none is without tokens.
+        pool: the edges of all documents of which second segments may come; no sentence is without tokens.
     """
-    edges = _of_sentences(pool[document])
+    edges = pool[document]
     sentences = len(edges) - 1
     target = recipe.length - OVERHEAD
     if random.random() < recipe.short:
@@ -51,9 +51,11 @@ def rows(document: int, pool: Sequence[Sequence[int]], random: Source, recipe: R
         alone = end - begin == 1
         middle = begin + (1 if alone else random.randint(1, end - begin - 1))
         first, second = (edges[begin], edges[middle]), (edges[middle], edges[end])
-        other, label = document, IN_ORDER
+        other, others, label = document, edges, IN_ORDER
         if _random_next(alone, pool, random, recipe):
-            other, second = _elsewhere(document, pool, target - tokens([first]), random)
+            other = _other(document, len(pool), random)
+            others = pool[other]
+            second = _from_anywhere(others, target - _size(first), random)
             label = NOT_IN_ORDER
             end = middle
         elif alone:
@@ -61,13 +63,19 @@ def rows(document: int, pool: Sequence[Sequence[int]], random: Source, recipe: R
         elif recipe.objective == "albert" and random.random() < _SWAPPED:
             first, second = second, first
             label = NOT_IN_ORDER
-        yield _row(document, other, pool, first, second, label, random, recipe)
+        room = recipe.length - (OVERHEAD - 1 if label == NO_LABEL else OVERHEAD)
+        a, b = _fitting(first, second, room, random)
+        spans: tuple[Span, ...] = (span(document, 1, edges, [a]),)
+        if label != NO_LABEL:
+            spans += (span(other, 2 + _size(a), others, [b]),)
+        lost = _size(first) - _size(a)
+        borrowed = 0
+        if other == document:
+            lost += _size(second) - _size(b)
+        else:
+            borrowed = _size(b)
+        yield Row([a], [] if label == NO_LABEL else [b], spans, label, lost, borrowed)
         begin = end
-
-
-def _of_sentences(edges: Sequence[int]) -> list[int]:
-    """The edges without those of sentences that have no tokens."""
-    return list(dict.fromkeys(edges))
 
 
 def _random_next(alone: bool, pool: Sequence[Sequence[int]], random: Source, recipe: Recipe) -> bool:
@@ -79,41 +87,24 @@ def _random_next(alone: bool, pool: Sequence[Sequence[int]], random: Source, rec
     return alone and recipe.as_published
 
 
-def _elsewhere(document: int, pool: Sequence[Sequence[int]], size: int, random: Source) -> tuple[int, Range]:
-    """A random other document, and sentences in it from a random one on until they have this size."""
+def _other(document: int, documents: int, random: Source) -> int:
+    """A random document that is not this one."""
     for _ in range(_TRIES):
-        other = random.randint(0, len(pool) - 1)
+        other = random.randint(0, documents - 1)
         if other != document:
-            break
-    else:
-        other = (document + 1) % len(pool)
-    edges = _of_sentences(pool[other])
+            return other
+    return (document + 1) % documents
+
+
+def _from_anywhere(edges: Sequence[int], size: int, random: Source) -> Range:
+    """Sentences from a random one on, until they have this size or the document ends."""
     begin = random.randint(0, len(edges) - 2)
     end = bisect_left(edges, edges[begin] + size, begin + 1)
-    return other, (edges[begin], edges[min(end, len(edges) - 1)])
+    return edges[begin], edges[min(end, len(edges) - 1)]
 
 
-def _row(
-    document: int,
-    other: int,
-    pool: Sequence[Sequence[int]],
-    first: Range,
-    second: Range,
-    label: int,
-    random: Source,
-    recipe: Recipe,
-) -> Row:
-    """The pair, each cut until both fit; ``other``: the document that the second segment is of."""
-    paired = second[1] > second[0]
-    room = recipe.length - (OVERHEAD if paired else OVERHEAD - 1)
-    a, b = _fitting(first, second, room, random)
-    spans: tuple[Span, ...] = (span(document, 1, pool[document], [a]),)
-    if paired:
-        spans += (span(other, 2 + tokens([a]), pool[other], [b]),)
-    lost = tokens([first]) - tokens([a])
-    if other == document:
-        lost += tokens([second]) - tokens([b])
-    return Row([a], [b] if paired else [], spans, label, lost, tokens([b]) if other != document else 0)
+def _size(one: Range) -> int:
+    return one[1] - one[0]
 
 
 def _fitting(first: Range, second: Range, room: int, random: Source) -> tuple[Range, Range]:

@@ -87,6 +87,10 @@ class Plan:
         documents, ids = self._block.documents(), self._block.ids()
         ranges, spans = _table(self._ranges, 2), _table(self._spans, 4)
         range_ends, span_ends = _numbers(self._range_ends, np.int64), _numbers(self._span_ends, np.int64)
+        of, first, end = spans[:, 0], spans[:, 2], spans[:, 3]
+        numbered = np.stack(
+            [of, spans[:, 1], self._block.numbers(of, first), self._block.numbers(of, end - 1) + 1], axis=1
+        )
         splits, labels = _numbers(self._splits, np.uint16), _numbers(self._labels, np.int8)
         for start in range(0, len(order), size):
             rows = order[start : start + size]
@@ -102,7 +106,7 @@ class Plan:
                 "input_ids": _lists(ends[row_ends], pa.array(ids[places]), schema.field("input_ids").type),
                 "split": pa.array(splits[rows]),
                 "label": pa.array(labels[rows]),
-                "spans": _lists(span_offsets, _spans(spans[which_spans], documents), pa.list_(SPAN)),
+                "spans": _lists(span_offsets, _spans(numbered[which_spans], documents), pa.list_(SPAN)),
             }
             yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 

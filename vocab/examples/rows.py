@@ -1,7 +1,8 @@
 """What a builder of examples says of a row: which tokens are in it, and where they come from.
 
 Builders never touch token ids.  A document is to them the ``edges`` of its sentences: the positions, among
-the tokens of many documents, where each sentence begins, and where the last one ends.
+the tokens of many documents, where each sentence begins, and where the last one ends.  No sentence is without
+tokens.
 """
 
 from __future__ import annotations
