@@ -16,6 +16,7 @@ PIPELINES = {
     "pubmed_to_shards": "PubMed citation XML to sentence-split document shards",
     "pmc_to_shards": "full-text articles (JATS XML) to sentence-split document shards",
     "shards_to_words": "document shards to exact counts of their words, for a vocabulary",
+    "shards_to_pretraining": "document shards and a vocabulary to pretraining examples",
 }
 
 USAGE = """\
@@ -24,14 +25,14 @@ usage: beam list
        beam run PIPELINE --help
 
 pipelines:
-""" + "".join(f"  {name:18} {what}\n" for name, what in PIPELINES.items())
+""" + "".join(f"  {name:21} {what}\n" for name, what in PIPELINES.items())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words in (["list"], ["--list"]):
-        print("\n".join(f"{name:18} {what}" for name, what in PIPELINES.items()))
+        print("\n".join(f"{name:21} {what}" for name, what in PIPELINES.items()))
         return OK
     if not words or words[0] in ("-h", "--help", "help"):
         print(USAGE, end="")

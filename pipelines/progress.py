@@ -22,6 +22,7 @@ from bioshards.corpus.workspace import Workspace
 if TYPE_CHECKING:
     from .fetch import Job as FetchJob
     from .inputs import Inputs
+    from .shards_to_pretraining import Job as ExampleJob
     from .shards_to_words import Job as CountJob
 
 _NAME_END: Final = -len("-fb7c0573.json")
@@ -170,6 +171,21 @@ class CountProgress(_Reported):
     def _described(self, name: str, report: Any) -> tuple[str, int]:
         counted = report["counted"]
         return report["file"], counted["documents"] + counted["held_out_documents"]
+
+
+class ExampleProgress(_Reported):
+    """Of a run that makes examples: portions done."""
+
+    ITEMS = "portions"
+    UNITS = "documents"
+    AFTERWARDS = "publishing"
+
+    def __init__(self, job: ExampleJob, out: TextIO | None = None) -> None:
+        names = {f"{portion.name}.json" for portion in job.portions}
+        super().__init__(job.files, f"{job.work.folder}/made", len(names), names.__contains__, out)
+
+    def _described(self, name: str, report: Any) -> tuple[str, int]:
+        return report["file"], report["made"]["documents"]
 
 
 def _to_fetch(inputs: Inputs) -> list[str]:

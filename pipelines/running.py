@@ -64,6 +64,10 @@ def _pipeline(name: str) -> tuple[Parser, Callable[..., int]]:
         from . import shards_to_words
 
         return shards_to_words.parser(), shards_to_words.run
+    if name == "shards_to_pretraining":
+        from . import shards_to_pretraining
+
+        return shards_to_pretraining.parser(), shards_to_pretraining.run
     from . import shards_job
 
     if name == "pmc_to_shards":

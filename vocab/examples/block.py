@@ -51,7 +51,7 @@ class Block:
         self._numbers.append(numbers[kept])
         self._firsts.append(np.concatenate([[0], np.cumsum(kept)])[ends] + self._sentences)
         self._sentences += int(kept.sum())
-        self._ids += memoryview(encoded.ids).cast("B")
+        self._ids += encoded.ids.tobytes()
         self.tokens += len(encoded.ids)
         self._table = None
 

@@ -129,7 +129,6 @@ class _Maker:
             dealt={split: [] for split in SPLITS},
         )
         self._hold_out = Counting(hold_out=making.validation, seed=making.seed)
-        self._unknown = making.encoder.special.get("[UNK]", making.encoder.special.get("<unk>", -1))
 
     def made(self) -> Made:
         """Read all of it; returns what is made."""
@@ -168,7 +167,7 @@ class _Maker:
             sentences, encoded, tokens = _encoded(batch, making.encoder)
         counts = self._made.splits[split]
         counts["documents"] += len(batch)
-        counts["unknown"] += int((encoded.ids == self._unknown).sum())
+        counts["unknown"] += int((encoded.ids == making.encoder.unknown).sum())
         for source, year, size in _by_year(batch, tokens):
             self._made.years.setdefault(source, Counter())[year] += size
         block = self._blocks[split]

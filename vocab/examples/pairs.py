@@ -21,7 +21,7 @@ from bioshards.corpus.pretraining import NO_LABEL
 
 from .randomness import Source
 from .recipes import Recipe
-from .rows import OVERHEAD, Range, Row, Span, span
+from .rows import OVERHEAD, Pool, Range, Row, Span, span
 
 _SHORTEST: Final = 2
 _TRIES: Final = 10
@@ -31,7 +31,7 @@ IN_ORDER: Final = 0
 NOT_IN_ORDER: Final = 1
 
 
-def rows(document: int, pool: Sequence[Sequence[int]], random: Source, recipe: Recipe) -> Iterator[Row]:
+def rows(document: int, pool: Pool, random: Source, recipe: Recipe) -> Iterator[Row]:
     """The rows of a document.
 
     Args:
@@ -78,7 +78,7 @@ def rows(document: int, pool: Sequence[Sequence[int]], random: Source, recipe: R
         begin = end
 
 
-def _random_next(alone: bool, pool: Sequence[Sequence[int]], random: Source, recipe: Recipe) -> bool:
+def _random_next(alone: bool, pool: Pool, random: Source, recipe: Recipe) -> bool:
     """Is the second segment to be another document's?  ``alone``: there is no sentence for it in this one."""
     if len(pool) == 1:
         return False

@@ -7,11 +7,11 @@ here rows are full).  ``spans`` keep the documents' bounds, for attention that s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from .recipes import Recipe
-from .rows import SEP, Range, Row, Span, span
+from .rows import SEP, Pool, Range, Row, Span, span
 
 _BOTH_ENDS: Final = 2
 """[CLS] and the last [SEP]."""
@@ -19,7 +19,7 @@ _SEPARATED: Final = 2
 """The least that another document takes of a row: its [SEP] and a token."""
 
 
-def rows(order: Iterable[int], pool: Sequence[Sequence[int]], recipe: Recipe) -> Iterator[Row]:
+def rows(order: Iterable[int], pool: Pool, recipe: Recipe) -> Iterator[Row]:
     """The rows of documents, none of them without tokens, in this order; all but the last one are full.
 
     A row that has room for one token more than a document ends with is left with it: a [SEP] would fill it.

@@ -55,17 +55,18 @@ def merge(
         dealt: the files, of this split, that the rows are in.
     """
     name = f"data-{bucket:05d}-of-{making.buckets[split]:05d}"
-    report = work.made(f"{split}-{name}", "json")
+    report = work.merged(bucket, f"{split}.json")
+    of = shards.digest(sorted(dealt))
     if files.exists(report):
-        outputs = files.read_json(report)["outputs"]
-        if all(files.exists(f"{work.output}/{listed['file']}") for listed in outputs):
-            return Merged(split, bucket, outputs)
+        done = files.read_json(report)
+        if done["of"] == of and all(files.exists(f"{work.output}/{one['file']}") for one in done["outputs"]):
+            return Merged(split, bucket, done["outputs"])
     rows, keys = dealing.bucket(files, [work.dealt(file) for file in sorted(dealt)], bucket)
     schema = schema_of(making, split, len(rows), len(rows["input_ids"].flatten()))
     outputs = making.writer.write(
         files, work.output, split, name, schema, dealing.batches(rows, schema), keys
     )
-    files.write_json(report, {"outputs": outputs})
+    files.write_json(report, {"of": of, "outputs": outputs})
     return Merged(split, bucket, outputs)
 
 
@@ -108,7 +109,7 @@ def publish(
             shards.publish(files, f"{work.output}/{split}", of_split)
             splits.append(split)
     files.write_json(f"{work.output}/dataset_dict.json", {"splits": splits})
-    manifest = {
+    manifest: dict[str, Any] = {
         "pipeline": PIPELINE,
         "config": config,
         "inputs": [documents.as_dict() for documents in inputs],
@@ -139,11 +140,11 @@ def finished(files: LocalFiles, work: Workspace, inputs: Sequence[Documents]) ->
 
 
 def _counts(made: Sequence[Made], objective: str) -> dict[str, Any]:
-    splits: dict[str, Any] = {}
+    splits: dict[str, dict[str, Any]] = {}
     for split in SPLITS:
         total = _summed(portion.splits.get(split, Counter()) for portion in made)
-        splits[split] = {what: total[what] for what in _COUNTED}
-        splits[split]["lost"] = {LOST[objective]: total["lost"]} if total["lost"] else {}
+        lost = {LOST[objective]: total["lost"]} if total["lost"] else {}
+        splits[split] = {"lost": lost} | {what: total[what] for what in _COUNTED}
     sources = sorted({source for portion in made for source in portion.years})
     return {
         "documents": sum(portion.documents for portion in made),
@@ -203,15 +204,13 @@ def _sweep(
         for name in files.names(f"{work.output}/{split}"):
             if name.startswith("data-") and f"{split}/{name}" not in outputs:
                 files.remove(f"{work.output}/{split}/{name}")
-    reports = {f"{portion.name}.json" for portion in made}
-    reports |= {
-        listed["file"].replace("/", "-").replace(".arrow", ".json")
-        for one in merged
-        for listed in one.outputs
-    }
     for name in files.names(f"{work.folder}/made"):
-        if name not in reports:
+        if name.removesuffix(".json") not in {portion.name for portion in made}:
             files.remove(f"{work.folder}/made/{name}")
+    current = {work.merged(one.bucket, f"{one.split}.json") for one in merged}
+    for name in files.names(f"{work.folder}/merged"):
+        if f"{work.folder}/merged/{name}" not in current:
+            files.remove(f"{work.folder}/merged/{name}")
     rejected = {f"{portion.name}.jsonl" for portion in made if portion.rejected}
     for name in files.names(f"{work.output}/rejected"):
         if name not in rejected:

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
+
+
+class Pool(Protocol):
+    """The edges of each of several documents."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, document: int) -> Sequence[int]: ...
+
 
 Range = tuple[int, int]
 """Tokens, from a position to before another."""

@@ -1,0 +1,207 @@
+"""A run that makes pretraining examples: from parsed options to the exit code."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import math
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from bioshards.corpus import workspace
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.workspace import FORMAT, Workspace
+from bioshards.vocab import inputs
+from bioshards.vocab.encode import Encoder
+from bioshards.vocab.examples import fitting, portions, publishing, recipes
+from bioshards.vocab.examples.making import Making
+from bioshards.vocab.examples.recipes import Recipe
+from bioshards.vocab.examples.writing import Writer
+from bioshards.vocab.inputs import PIPELINES, Documents, WrongInput
+
+from . import shards_to_pretraining
+from .executing import execute
+from .exits import NOT_PUBLISHED, OK
+from .options import Parser, UsageError
+from .shards_to_pretraining import NAME, Job
+from .starting import absolute, for_workers_elsewhere, output_at_fault, this_run, where
+
+_TOKENS_A_BYTE: Final = 0.22
+"""Of document shards; abstracts and articles have 0.19 to 0.21.  How many shards a global shuffle makes
+depends on it, not what is in them."""
+
+
+def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
+    """Do what the command line asks for; returns the exit code."""
+    given = [absolute(folder) for folder in options.input or []]
+    for folder in given:
+        for_workers_elsewhere(rest, {"--input": folder})
+    for_workers_elsewhere(rest, {"--output": options.output} if options.output else {})
+    runner_given, beams, files = where(parser, rest, options.workers, [*given, options.output or ""])
+    if not given:
+        raise UsageError(f"--input DIR is missing: a finished --output of {' or '.join(PIPELINES)}")
+    if not options.vocab:
+        raise UsageError("--vocab DIR is missing: the --out of a python -m bioshards.vocab build")
+    if not options.output:
+        raise UsageError("--output DIR is missing: the folder to write")
+    job = _job(options, arguments, files, given)
+    with output_at_fault(job.work.output):
+        workspace.check(files, job.work, job.config)
+        workspace.begin(files, job.work, job.config)
+    with workspace.locked(job.work):
+        if publishing.finished(files, job.work, job.inputs):
+            publishing.tidy(files, job.work)
+            unchanged = f"its {len(job.inputs)} inputs are unchanged"
+            print(f"{job.work.output} is finished and {unchanged}: nothing to do.")
+            return OK
+        workspace.clear(files, job.work)
+        from .progress import ExampleProgress
+
+        execute(
+            lambda root: shards_to_pretraining.build(root, job),
+            beams,
+            options.workers,
+            runner_given,
+            job.work.folder,
+            lambda terminal: ExampleProgress(job, terminal),
+        )
+        return _report(job)
+
+
+def recipe(options: Any) -> Recipe:
+    """The recipe that the command line asks for.
+
+    Raises:
+        UsageError: options that contradict each other.
+    """
+    if options.preset:
+        base = recipes.PRESETS[options.preset]
+        if options.objective not in (None, base.objective):
+            raise UsageError(
+                f"--preset {options.preset} has the objective {base.objective}, and --objective "
+                f"{options.objective} is another one"
+            )
+    else:
+        base = recipes.DEFAULTS[options.objective or "electra"]
+    given = {name: getattr(options, name) for name in ("length", "short", "single", "dupe_factor")}
+    changed = {name: value for name, value in given.items() if value is not None}
+    try:
+        return dataclasses.replace(
+            base, **changed, keep_overflow=options.keep_overflow, as_published=options.as_published
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Sequence[str]) -> Job:
+    """The job that the command line asks for, its inputs looked at.
+
+    Raises:
+        UsageError: options that contradict each other.
+        WrongInput: an input or the vocabulary cannot be used.
+    """
+    wanted = recipe(options)
+    if options.validation == 1:
+        raise UsageError("--validation 1 holds out every document, and there would be nothing to train on")
+    output = absolute(options.output)
+    inputs.apart(given, output)
+    found = inputs.find(files, given)
+    encoder, vocabulary = _vocabulary(options.vocab)
+    fitting.check(files, found, encoder, options.vocab)
+    making = Making(
+        recipe=wanted,
+        encoder=encoder,
+        vocabulary=vocabulary,
+        seed=options.seed,
+        validation=options.validation,
+        buckets=_buckets(options, wanted, found) if options.shuffle == "global" else {},
+        max_bytes=options.max_shard_mb * 1_000_000,
+        writer=Writer(),
+    )
+    return Job(
+        files=files,
+        work=Workspace(output),
+        inputs=found,
+        portions=list(portions.portions(found, options.seed)),
+        making=making,
+        max_rejected=options.max_rejected,
+        config={
+            "pipeline": NAME,
+            "format": FORMAT,
+            **wanted.as_dict(),
+            "seed": options.seed,
+            "validation": options.validation,
+            "shuffle": options.shuffle,
+            "max_shard_mb": options.max_shard_mb,
+            "vocabulary": {"sha256": vocabulary, "size": encoder.size},
+            "tools": {"tokenizers": importlib.metadata.version("tokenizers")},
+        },
+        run={
+            **this_run(NAME, arguments),
+            "inputs": [documents.folder for documents in found],
+            "vocabulary": os.path.abspath(options.vocab),
+        },
+    )
+
+
+def _vocabulary(folder: str) -> tuple[Encoder, str]:
+    """The encoder of a folder, and the SHA-256 of what it is made of.
+
+    Raises:
+        WrongInput: there is none, or it is not as its manifest lists it.
+    """
+    files = LocalFiles()
+    if "://" in folder:
+        raise WrongInput(f"--vocab {folder} is read on this machine: copy it here and give that folder")
+    try:
+        encoder = Encoder(folder)
+    except (OSError, ValueError) as error:
+        raise WrongInput(f"--vocab: {error}".rstrip(".")) from error
+    with files.open(f"{folder}/tokenizer.json") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
+    if files.exists(f"{folder}/manifest.json"):
+        listed = {one["file"]: one["sha256"] for one in files.read_json(f"{folder}/manifest.json")["outputs"]}
+        if listed.get("tokenizer.json", digest) != digest:
+            raise WrongInput(
+                f"--vocab {folder}: tokenizer.json is not the one that its manifest.json lists; one of "
+                "the two has been changed. Build the vocabulary again"
+            )
+    return encoder, digest
+
+
+def _buckets(options: Any, wanted: Recipe, found: Sequence[Documents]) -> dict[str, int]:
+    """How many shards a global shuffle makes of each split, by the size of the inputs."""
+    size = sum(shard.bytes for documents in found for shard in documents.shards)
+    bytes_a_token = 2
+    train = size * _TOKENS_A_BYTE * bytes_a_token * wanted.dupe_factor / (options.max_shard_mb * 1e6)
+    validation = train / wanted.dupe_factor * options.validation
+    return {"train": max(1, math.ceil(train)), "validation": max(1, math.ceil(validation))}
+
+
+def _report(job: Job) -> int:
+    files, work = job.files, job.work
+    if not files.exists(work.outcome):
+        print(f"The job goes on without this command. It is finished when {work.manifest} is there.")
+        return OK
+    problem = files.read_json(work.outcome)["problem"]
+    if problem:
+        print(f"beam: {problem}", file=sys.stderr)
+        return NOT_PUBLISHED
+    manifest = files.read_json(work.manifest)
+    length, counts = job.making.recipe.length, manifest["counts"]
+    lines = [f"{counts['documents']:,} documents"]
+    for split in ("train", "validation"):
+        of = counts[split]
+        fill = of["tokens"] / (of["rows"] * length) if of["rows"] else 0
+        lost = "".join(f", {tokens:,} lost ({reason})" for reason, tokens in of["lost"].items())
+        lines.append(
+            f"  {split + ':':11} {of['documents']:,} documents, {of['rows']:,} rows, {of['tokens']:,} tokens "
+            f"({fill:.0%} of {length} a row){lost}"
+        )
+    dropped = {**counts["dropped"], **counts["rejected"]}
+    lines += [f"  {reason + ':':11} {number:,} documents" for reason, number in dropped.items() if number]
+    print("\n".join([*lines, f"examples:     {work.output}", f"report:       {work.manifest}"]))
+    return OK

@@ -1,0 +1,174 @@
+"""Document shards and a vocabulary to packed pretraining examples: ``beam run shards_to_pretraining``.
+
+The recipe is :func:`build`.  Around it: the options.  What it runs, ``bioshards.vocab``, needs libraries of
+an extra, so that nothing of it is imported before a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.splitters import MissingExtra
+from bioshards.corpus.workspace import Workspace
+
+from .options import Parser, add_local, at_least, share
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+
+    from bioshards.vocab.examples.making import Making
+    from bioshards.vocab.examples.portions import Portion
+    from bioshards.vocab.inputs import Documents
+
+NAME: Final = "shards_to_pretraining"
+DESCRIPTION: Final = """\
+Document shards and a vocabulary to pretraining examples: rows of token ids, in Arrow shards that a trainer
+maps into its memory, built as the papers' reference code builds them. Rows are not masked: masking belongs
+to the trainer."""
+OBJECTIVES: Final = ("electra", "bert", "albert", "plain")
+PRESETS: Final = ("bio-electra", "bio-electra-pp", "electramed", "bioalbert", "pubmedbert")
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a run is made of."""
+
+    files: LocalFiles
+    work: Workspace
+    inputs: list[Documents]
+    portions: list[Portion]
+    making: Making
+    max_rejected: float
+    config: dict[str, Any]
+    run: dict[str, Any]
+
+
+def build(root: beam.Pipeline, job: Job) -> None:
+    """The pipeline: make examples of every portion, merge what a global shuffle deals out, publish."""
+    import apache_beam as beam  # here, so that --help does not wait for it
+
+    from .pretraining_transforms import MakeExamples, MergeDealt, PublishExamples
+
+    made = (
+        root
+        | "Portions" >> beam.Create(job.portions, reshuffle=False)
+        | "MakeExamples" >> MakeExamples(job.files, job.work, job.making)
+    )
+    merged = made | "MergeDealt" >> MergeDealt(job.files, job.work, job.making)
+    made | "Publish" >> PublishExamples(
+        job.files, job.work, job.config, job.inputs, job.run, job.max_rejected, merged
+    )
+
+
+def parser() -> Parser:
+    """The options of ``beam run shards_to_pretraining``."""
+    parser = Parser(f"beam run {NAME}", DESCRIPTION)
+    shared = parser.add_argument_group("input and output")
+    shared.add_argument(
+        "--input",
+        action="append",
+        metavar="DIR",
+        help="a finished --output of pubmed_to_shards or pmc_to_shards, local or gs:// or s3://; may be "
+        "given several times",
+    )
+    shared.add_argument(
+        "--vocab",
+        metavar="DIR",
+        help="a folder with a tokenizer.json, as python -m bioshards.vocab build writes it; on this machine",
+    )
+    shared.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")
+    examples = parser.add_argument_group("examples; what is not given is as the reference code has it")
+    examples.add_argument(
+        "--preset",
+        choices=PRESETS,
+        help="objective, length and rates of a paper; options given beside it win over it",
+    )
+    examples.add_argument(
+        "--objective",
+        choices=OBJECTIVES,
+        help="electra: one or two segments of a document; bert: pairs for next-sentence prediction; albert: "
+        "pairs for sentence-order prediction; plain: documents joined, rows full (default: electra)",
+    )
+    examples.add_argument(
+        "--length",
+        type=int,
+        metavar="N",
+        help="tokens a row at most, [CLS] and [SEP] among them (electra and bert 128, albert and plain 512)",
+    )
+    examples.add_argument(
+        "--short",
+        type=share,
+        metavar="SHARE",
+        help="share of rows with a random lower target (electra 0.05; bert and albert, of documents, 0.1)",
+    )
+    examples.add_argument(
+        "--single", type=share, metavar="SHARE", help="share of rows with one segment (electra 0.1)"
+    )
+    examples.add_argument(
+        "--dupe-factor",
+        type=at_least(1),
+        metavar="N",
+        help="passes over each document, each with other chances (1; a trainer masks anew each time anyway)",
+    )
+    examples.add_argument(
+        "--keep-overflow",
+        action="store_true",
+        help="electra: what does not fit into a row begins the next one; in the reference it is lost",
+    )
+    examples.add_argument(
+        "--as-published",
+        action="store_true",
+        help="albert: pair a single sentence with a random document's text, labelled as swapped, as "
+        "ALBERT's code does",
+    )
+    rows = parser.add_argument_group("rows")
+    rows.add_argument(
+        "--validation",
+        type=share,
+        metavar="SHARE",
+        default=0.01,
+        help="share of documents held out, by the hash of the PMID, or of the id where there is none "
+        "(default: %(default)s)",
+    )
+    rows.add_argument(
+        "--shuffle",
+        choices=["shard", "global"],
+        default="shard",
+        help="rows are in a random order within a shard (and shards' names are), or within the whole set "
+        "(default: %(default)s)",
+    )
+    rows.add_argument(
+        "--seed",
+        type=at_least(0),
+        metavar="N",
+        default=0,
+        help="of all chances, with documents' ids (default: %(default)s)",
+    )
+    rows.add_argument(
+        "--max-shard-mb",
+        type=at_least(1),
+        metavar="MB",
+        default=128,
+        help="about the largest shard in megabytes; a worker takes twice that in memory "
+        "(default: %(default)s)",
+    )
+    add_local(parser, "documents")
+    return parser
+
+
+def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
+    """Do what the command line asks for; returns the exit code.
+
+    Raises:
+        MissingExtra: a library of the extra is not installed.
+    """
+    try:
+        from . import pretraining_job
+    except ImportError as error:
+        raise MissingExtra(
+            f"{NAME} needs a library that cannot be imported ({error}): pip install 'bioshards[vocab]'"
+        ) from error
+    return pretraining_job.run(parser, options, rest, arguments)
