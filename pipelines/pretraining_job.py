@@ -16,7 +16,7 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import FORMAT, Workspace
 from bioshards.vocab import inputs
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.examples import fitting, portions, publishing, recipes
+from bioshards.vocab.examples import fitting, held_in_full, portions, publishing, recipes
 from bioshards.vocab.examples.making import Making
 from bioshards.vocab.examples.recipes import Recipe
 from bioshards.vocab.examples.writing import Writer
@@ -111,6 +111,7 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
     found = inputs.find(files, given)
     encoder, vocabulary = _vocabulary(options.vocab)
     fitting.check(files, found, encoder, options.vocab)
+    lists = held_in_full.lists(files, found)
     making = Making(
         recipe=wanted,
         encoder=encoder,
@@ -124,8 +125,11 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
     return Job(
         files=files,
         work=Workspace(output),
-        inputs=found,
-        portions=list(portions.portions(found, options.seed)),
+        inputs=[
+            {**documents.as_dict(), "held_in_full": sorted(lists.get(documents.folder, {}).values())}
+            for documents in found
+        ],
+        portions=list(portions.portions(found, options.seed, lists)),
         making=making,
         max_rejected=options.max_rejected,
         config={

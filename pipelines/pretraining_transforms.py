@@ -18,7 +18,6 @@ from bioshards.vocab.examples import publishing
 from bioshards.vocab.examples.making import Made, Making
 from bioshards.vocab.examples.portions import Portion
 from bioshards.vocab.examples.publishing import Merged
-from bioshards.vocab.inputs import Documents
 
 from .transforms import tally
 
@@ -88,7 +87,7 @@ class PublishExamples(beam.PTransform):
     files: LocalFiles
     work: Workspace
     config: dict[str, Any]
-    inputs: list[Documents]
+    inputs: list[dict[str, Any]]
     run: dict[str, Any]
     max_rejected: float
     merged: beam.PCollection[Merged]

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from bioshards.vocab.examples.making import Making
     from bioshards.vocab.examples.portions import Portion
-    from bioshards.vocab.inputs import Documents
 
 NAME: Final = "shards_to_pretraining"
 DESCRIPTION: Final = """\
@@ -34,11 +33,11 @@ PRESETS: Final = ("bio-electra", "bio-electra-pp", "electramed", "bioalbert", "p
 
 @dataclass(frozen=True)
 class Job:
-    """Everything a run is made of."""
+    """Everything a run is made of; ``inputs``: what is read, as a manifest has it."""
 
     files: LocalFiles
     work: Workspace
-    inputs: list[Documents]
+    inputs: list[dict[str, Any]]
     portions: list[Portion]
     making: Making
     max_rejected: float

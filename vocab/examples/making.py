@@ -26,7 +26,7 @@ from bioshards.corpus.workspace import Workspace
 from .. import inputs
 from ..counts import Counting
 from ..encode import Encoded, Encoder
-from . import building, dealing, writing
+from . import building, dealing, held_in_full, writing
 from .block import Block
 from .portions import Portion
 from .recipes import Recipe
@@ -132,21 +132,25 @@ class _Maker:
 
     def made(self) -> Made:
         """Read all of it; returns what is made."""
+        portion = self._portion
+        listed = [asdict(shard) for shard in portion.shards]
+        left_out = held_in_full.ids(
+            self._files, portion.folder, [folder for folder, _ in portion.listed_by], listed
+        )
         with ExitStack() as stack:
             rejects = _Rejects(self._files, self._work.rejected(self._portion.name), stack)
-            for shard in self._portion.shards:
-                position = 0
-                for batch in shards.read_some(
-                    self._files, self._portion.folder, [asdict(shard)], list(_COLUMNS)
-                ):
+            for shard in listed:
+                for batch in shards.read_some(self._files, portion.folder, [shard], _COLUMNS):
+                    self._made.documents += len(batch)
+                    in_full = pc.is_in(batch["id"], value_set=left_out)
+                    self._made.dropped["in-full"] += in_full.true_count
+                    batch = batch.filter(pc.invert(in_full))
                     names = zip(batch["id"].to_pylist(), batch["pmid"].to_pylist(), strict=True)
                     held_out = pa.array(
                         [self._hold_out.held_out(id_, pmid) for id_, pmid in names], pa.bool_()
                     )
-                    self._made.documents += len(batch)
                     for split, mask in zip(SPLITS, (pc.invert(held_out), held_out), strict=True):
-                        self._add(split, batch.filter(mask), shard.file, rejects)
-                    position += len(batch)
+                        self._add(split, batch.filter(mask), shard["file"], rejects)
         for split in SPLITS:
             self._write(split)
         return self._made

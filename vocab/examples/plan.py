@@ -34,7 +34,7 @@ class Plan:
         self._ranges, self._range_ends = array("q"), array("q", [0])
         self._splits, self._labels = array("H"), array("b")
         self._spans, self._span_ends = array("q"), array("q", [0])
-        self._keys, self._numbers = array("Q"), array("L")
+        self._keys, self._numbers = array("Q"), array("Q")
         self.special = self.lost = self.borrowed = 0
 
     def add(self, row: Row, key: int, number: int) -> None:

@@ -28,7 +28,6 @@ from bioshards.corpus.pretraining import PIPELINE, SPLITS
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace
 
-from ..inputs import Documents
 from . import dealing
 from .making import Made, Making, schema_of
 
@@ -74,7 +73,7 @@ def publish(
     files: LocalFiles,
     work: Workspace,
     config: dict[str, Any],
-    inputs: Sequence[Documents],
+    inputs: Sequence[dict[str, Any]],
     made: Sequence[Made],
     merged: Sequence[Merged],
     run: dict[str, Any],
@@ -84,6 +83,7 @@ def publish(
 
     Args:
         config: what must be the same for the same rows, with the recipe's fields.
+        inputs: what is read, as plain data, wherever it lies.
         run: what is true of this run only: when it began, versions, the command; its end is added.
 
     Returns:
@@ -112,7 +112,7 @@ def publish(
     manifest: dict[str, Any] = {
         "pipeline": PIPELINE,
         "config": config,
-        "inputs": [documents.as_dict() for documents in inputs],
+        "inputs": inputs,
         "outputs": outputs,
         "counts": facts,
     }
@@ -128,13 +128,13 @@ def tidy(files: LocalFiles, work: Workspace) -> None:
         files.remove(work.dealt(name))
 
 
-def finished(files: LocalFiles, work: Workspace, inputs: Sequence[Documents]) -> bool:
+def finished(files: LocalFiles, work: Workspace, inputs: Sequence[dict[str, Any]]) -> bool:
     """Is the manifest there, of these very inputs, with everything that it lists in place?"""
     if not files.exists(work.manifest):
         return False
     manifest = files.read_json(work.manifest)
     sizes = {found.path: found.size for found in files.walk(work.output)}
-    return manifest["inputs"] == [documents.as_dict() for documents in inputs] and all(
+    return manifest["inputs"] == inputs and all(
         sizes.get(f"{work.output}/{listed['file']}") == listed["bytes"] for listed in manifest["outputs"]
     )
 

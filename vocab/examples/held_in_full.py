@@ -1,0 +1,65 @@
+"""Abstracts that full text among the inputs holds too: they would be read twice, so they are left out.
+
+``pmc_to_shards --drop-in ABSTRACTS`` lists them (corpus/overlap.py).  Where both directories are inputs, the
+list is obeyed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bioshards.corpus import overlap, shards
+from bioshards.corpus.files import LocalFiles
+
+from ..inputs import Documents, WrongInput
+
+Lists = dict[str, dict[str, str]]
+"""For a folder of abstracts, the folders of full text that list some of them, with their lists' SHA-256."""
+
+
+def lists(files: LocalFiles, inputs: Sequence[Documents]) -> Lists:
+    """The lists that are to be obeyed among these inputs.
+
+    Raises:
+        WrongInput: a list is of abstracts that are not, or no longer, among the inputs.
+    """
+    abstracts = {
+        overlap.identity(files, documents.folder): documents.folder
+        for documents in inputs
+        if documents.pipeline == "pubmed_to_shards"
+    }
+    found: Lists = {folder: {} for folder in abstracts.values()}
+    for documents in inputs:
+        listed = shards.manifest(files, documents.folder).get("in_full", []) if abstracts else []
+        for one in listed:
+            if one["abstracts"] not in abstracts:
+                raise WrongInput(
+                    f"{documents.folder}/{overlap.FILE} lists abstracts of other shards than "
+                    f"{' and '.join(found)} has. If that has been updated since, run pmc_to_shards again with "
+                    "the same --drop-in"
+                )
+            found[abstracts[one["abstracts"]]][documents.folder] = one["sha256"]
+    return found
+
+
+def ids(
+    files: LocalFiles, folder: str, listed_by: Sequence[str], listed: Sequence[dict[str, Any]]
+) -> pa.Array:
+    """The ids of abstracts in some shards of a folder that are held in full.
+
+    Only the ids of these shards are in memory; lists are mapped and gone through.
+
+    Args:
+        listed_by: the folders of full text.
+        listed: the shards, as the folder's manifest lists them.
+    """
+    if not listed_by:
+        return pa.array([], pa.string())
+    of_shards = [batch["id"] for batch in shards.read_some(files, folder, listed, ["id"])]
+    wanted = pa.chunked_array(of_shards, pa.string()).combine_chunks()
+    found = [overlap.read(files, one, folder)["id"] for one in listed_by]
+    return pa.concat_arrays([ids.filter(pc.is_in(ids, value_set=wanted)).combine_chunks() for ids in found])
