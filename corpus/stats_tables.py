@@ -166,10 +166,8 @@ def _lengths(found: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def _manifest(figures: Mapping[str, Any]) -> Iterator[Table]:
-    about = _flat(figures["config"])
-    if figures["kind"] == "vocabulary":
-        about.append(["its page", REPORT])
-    yield Table("What it is", [], [*about, *_inputs(figures)])
+    own_page = [["its page", REPORT]] if figures["kind"] == "vocabulary" else []
+    yield Table("What it is", [], [*own_page, *_flat(figures["config"]), *_inputs(figures)])
     yield Table("Counts", [], _flat(figures["counts"]))
     files = [[output["file"], number(output["bytes"])] for output in figures["outputs"]]
     yield Table("Files", ["bytes"], files)
