@@ -99,12 +99,9 @@ def _pretraining(figures: Mapping[str, Any]) -> Iterator[Table]:
     ]
     yield Table("What it is", [], [*about, *_inputs(figures)])
     yield Table("At a glance", list(splits), _glance(splits, figures["length"]))
+    distributions = {"tokens per row": "row_lengths", "documents per row": "documents_per_row"}
     yield _lengths(
-        {
-            f"{key.replace('_', ' ')}, {split}": one[name]
-            for name, key in (("row_lengths", "tokens_per_row"), ("documents_per_row", "documents_per_row"))
-            for split, one in splits.items()
-        }
+        {f"{name}, {split}": one[key] for name, key in distributions.items() for split, one in splits.items()}
     )
     yield Table("What became of the text, in tokens", list(splits), _text(splits))
     yield _by_source(figures)
