@@ -1,9 +1,11 @@
-"""``python -m bioshards.corpus``: look at a finished directory of documents.
+"""``python -m bioshards.corpus``: look at a finished directory.
 
 export DIR                    one sentence a line, a blank line between documents, to standard output
 export DIR --without FULL     the same of PubMed's abstracts, without those that the directory FULL, made by
                               pmc_to_shards --drop-in DIR, holds in full
 show DIR --id ID              one document, readable
+stats DIR                     what it holds in numbers, of documents or any other of our directories; with
+                              --json FILE (- for standard output) all figures, with --html FILE a page
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import overlap, shards
+from . import overlap, shards, stats, stats_page, stats_tables
 from .files import LocalFiles
+from .stats_shards import Unusable
 
 
 def export(folder: str, out: TextIO, full_text: str | None = None) -> int:
@@ -70,10 +73,39 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         yield f"  {number:3}  {sentence}"
 
 
+def count(folder: str, json_file: str | None, html_file: str | None) -> None:
+    """Write what a directory holds in numbers: into the files named, or a summary to standard output.
+
+    Raises:
+        FileNotFoundError: the directory is not finished.
+        Unusable: it is of something else or damaged, or a file cannot be written.
+    """
+    found = stats.figures(LocalFiles(), folder)
+    if json_file is not None:
+        _write(json_file, stats.as_json(found))
+    if html_file is not None:
+        _write(html_file, stats_page.page(found, os.path.basename(os.path.abspath(folder))))
+    if json_file is html_file is None:
+        _write("-", stats_tables.as_text(found))
+
+
+def _write(path: str, text: str) -> None:
+    data = text.encode("utf-8", "backslashreplace")
+    if path == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with LocalFiles().write(path) as file:
+            file.write(data)
+    except OSError as error:
+        raise Unusable(f"{path} cannot be written: {error.strerror}") from error
+
+
 def main() -> int:
     """Run the command; returns its exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m bioshards.corpus", description="Look at a finished directory of documents."
+        prog="python -m bioshards.corpus", description="Look at a finished directory."
     )
     commands = parser.add_subparsers(dest="command", required=True)
     exporting = commands.add_parser("export", help="print it as text: one sentence a line")
@@ -84,14 +116,21 @@ def main() -> int:
     showing = commands.add_parser("show", help="print one document")
     showing.add_argument("folder", metavar="DIR")
     showing.add_argument("--id", required=True, help="as in pubmed:12345678")
+    counting = commands.add_parser("stats", help="print what any finished directory holds, in numbers")
+    counting.add_argument("folder", metavar="DIR")
+    counting.add_argument("--json", metavar="FILE", help="write all figures; - is standard output")
+    counting.add_argument("--html", metavar="FILE", help="write a page with plots")
     options = parser.parse_args()
     try:
+        if options.command == "stats":
+            count(options.folder, options.json, options.html)
+            return 0
         if options.command == "export":
             export(options.folder, sys.stdout, options.without)
             sys.stdout.flush()
             return 0
         document = find(options.folder, options.id)
-    except (FileNotFoundError, overlap.WrongFolder) as error:
+    except (FileNotFoundError, overlap.WrongFolder, Unusable) as error:
         print(error, file=sys.stderr)
         return 2
     except BrokenPipeError:

@@ -17,10 +17,10 @@ import pytest
 from tokenizers import Tokenizer
 from tokenizers.processors import BertProcessing
 
+from bioshards.corpus.page import percent, visible
 from bioshards.vocab import measure, report_chart
 from bioshards.vocab.evaluation_texts import check
 from bioshards.vocab.report import PROBES, report
-from bioshards.vocab.report_html import percent, visible
 from bioshards.vocab.report_page import page
 
 from .vocabularies import SPECIALS, UNCASED, unigram, word_piece

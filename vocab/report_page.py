@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from bioshards.corpus.page import document, percent, table, text
+
 from .report import MAX_LENGTH, UNNAMED
 from .report_chart import chart
-from .report_html import document, percent, piece, pieces, table, text
+from .report_html import piece, pieces
 from .wordpiece import LONGEST_WORD, UNK
 
 

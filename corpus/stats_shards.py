@@ -1,0 +1,45 @@
+"""The shards of a finished directory, to be counted: batch by batch, and each shard seen to be whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from . import shards
+from .files import LocalFiles
+
+
+class Unusable(Exception):
+    """There is nothing to be counted in this directory; the message says why and what to do."""
+
+
+def batches(
+    files: LocalFiles, folder: str, listed: Iterable[Mapping[str, Any]], columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The record batches of shards as a manifest lists them, one in memory at a time.
+
+    Args:
+        columns: those to read, in the order of the schema.
+
+    Raises:
+        Unusable: a shard cannot be read, or has not the rows that the manifest lists.
+    """
+    for shard in listed:
+        path, rows = f"{folder}/{shard['file']}", 0
+        try:
+            for batch in shards.read_some(files, folder, [dict(shard)], columns):
+                rows += batch.num_rows
+                yield batch
+        except (OSError, pa.ArrowException) as error:
+            raise damaged(path, f"cannot be read ({error})") from error
+        if rows != shard["rows"]:
+            raise damaged(path, f"has {rows:,} rows, and its manifest lists {shard['rows']:,}")
+
+
+def damaged(path: str, what: str) -> Unusable:
+    """What to say of a shard that is not as it was written."""
+    return Unusable(
+        f"{path} {what}. Delete it and run the command that made it once more, which makes it anew"
+    )

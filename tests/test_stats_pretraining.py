@@ -1,0 +1,222 @@
+"""Figures of pretraining sets, made here row by row as their schema says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bioshards.corpus import pretraining, shards, stats, stats_page, stats_tables
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.stats_pretraining import documents_in
+
+FILES = LocalFiles()
+LENGTH = 8
+
+Row = tuple[int, int, int, list[str]]
+"""Tokens, where segment B starts, the label, and the documents of the parts."""
+
+
+def batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+    columns: dict[str, Any] = {
+        "input_ids": [[7] * tokens for tokens, *_ in rows],
+        "split": [split for _, split, *_ in rows],
+        "label": [label for _, _, label, _ in rows],
+        "spans": [
+            [{"document": one, "start": 1, "first_sentence": 0, "end_sentence": 1} for one in documents]
+            for *_, documents in rows
+        ],
+    }
+    return pa.record_batch([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def pretraining_set(
+    folder: Path, splits: dict[str, list[list[Row]]], counts: dict[str, Any], objective: str = "bert"
+) -> Path:
+    """A finished pretraining set: of each split the rows by batch, a shard each batch."""
+    labelled = objective in ("bert", "albert")
+    schema = pretraining.schema(100, labelled, {"objective": objective, "length": LENGTH})
+    outputs = []
+    for split, batches in splits.items():
+        for at, rows in enumerate(batches):
+            made = shards.write(FILES, f"{folder}/{split}", f"{at:016x}", [batch(rows, schema)], schema, 1)
+            outputs += [one | {"file": f"{split}/{one['file']}"} for one in shards.as_dicts(made)]
+    config = {
+        "pipeline": "shards_to_pretraining",
+        "format": 3,
+        "objective": objective,
+        "length": LENGTH,
+        "vocabulary": {"sha256": "0123456789abcdef", "size": 100},
+    }
+    made_of = [{"pipeline": "pubmed_to_shards", "shards_sha256": "x", "shards": 1, "documents": 5}]
+    found = {
+        "pipeline": "shards_to_pretraining",
+        "config": config,
+        "inputs": made_of,
+        "outputs": outputs,
+        "counts": {
+            "documents": 5,
+            "dropped": {"no-tokens": 1},
+            "rejected": {"too-long": 0},
+            "years": {"pubmed": {"unknown": 4, "2019": 1200, "1987": 30}, "pmc": {}},
+            **counts,
+        },
+        "run": {"started": "then"},
+    }
+    folder.mkdir(exist_ok=True)
+    (folder / "manifest.json").write_text(json.dumps(found))
+    return folder
+
+
+def of_split(
+    documents: int, read: int = 0, special: int = 0, borrowed: int = 0, **lost: int
+) -> dict[str, Any]:
+    return {
+        "documents": documents,
+        "rows": 0,
+        "tokens": 0,
+        "read": read,
+        "special": special,
+        "borrowed": borrowed,
+        "lost": lost,
+    }
+
+
+def lines_of(found: dict[str, Any]) -> list[str]:
+    """The lines of the summary, a single blank between columns."""
+    return [" ".join(line.split()) for line in stats_tables.as_text(found).split("\n")]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    train: list[list[Row]] = [
+        [(8, 4, 0, ["d1", "d1"]), (5, 0, -100, ["d1"])],
+        [(8, 3, 1, ["d2", "d1", "d3"])],
+    ]
+    validation: list[list[Row]] = [[(4, 0, -100, ["d9"])]]
+    counts = {
+        "train": of_split(3, read=15, special=8, borrowed=2, overflow=2, idle=2),
+        "validation": of_split(1, read=2, special=2),
+    }
+    return pretraining_set(tmp_path / "small", {"train": train, "validation": validation}, counts)
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    return stats.figures(FILES, str(folder))
+
+
+def test_figures_by_hand(small: Path) -> None:
+    found = figures(small)
+    assert (found["kind"], found["objective"], found["length"]) == ("pretraining", "bert", 8)
+    assert found["years"] == {
+        "pmc": {},
+        "pubmed": {"1987": {"tokens": 30}, "2019": {"tokens": 1200}, "unknown": {"tokens": 4}},
+    }
+    train = found["splits"]["train"]
+    assert (train["shards"], train["documents"], train["rows"], train["tokens"]) == (2, 3, 3, 21)
+    assert (train["fill"], train["padding"]) == (21 / 24, 3 / 24)
+    assert (train["full_rows"], train["single_segment"]) == (2 / 3, 1 / 3)
+    assert train["labels"] == {label: {"rows": 1, "share": 1 / 3} for label in ("-100", "0", "1")}
+    assert [train["row_lengths"][key] for key in ("mean", "min", "median", "max")] == [7, 5, 8, 8]
+    assert [train["documents_per_row"][key] for key in ("mean", "max")] == [5 / 3, 3]
+    assert train["rows_per_document"] == 5 / 3
+    assert train["lost"] == {"idle": 2, "overflow": 2}
+    assert train["unaccounted"] == 15 - (21 - 8 - 2) - 4 == 0
+    validation = found["splits"]["validation"]
+    assert (validation["fill"], validation["single_segment"], validation["lost"]) == (0.5, 1.0, {})
+    assert validation["unaccounted"] == 0
+
+
+def test_the_summary_has_train_and_validation_side_by_side(small: Path) -> None:
+    lines = lines_of(figures(small))
+    assert lines[0] == "Pretraining set, made by shards_to_pretraining"
+    for line in (
+        "objective bert",
+        "vocabulary 100 (0123456789ab)",
+        "At a glance train validation",
+        "tokens 21 4",
+        "padding, if rows are padded to 8 12.50 % 50.00 %",
+        "rows of 8 tokens 66.67 % 0 %",
+        "label 0, in order 33.33 % 0 %",
+        "label -100, no pair 33.33 % 100 %",
+        "tokens per row, train 7.00 5 8 8 8",
+        "lost: idle 2 0",
+        "not accounted for 0 0",
+        "pubmed 1987-2019, unknown 1,234",
+        "pmc 0",
+        "dropped: no-tokens 1",
+    ):
+        assert line in lines
+
+
+def test_tokens_that_are_nowhere_are_told(tmp_path: Path) -> None:
+    folder = pretraining_set(
+        tmp_path / "set", {"train": [[(8, 0, 0, ["d"])]]}, {"train": of_split(1, read=20, special=2, short=4)}
+    )
+    assert figures(folder)["splits"]["train"]["unaccounted"] == 10
+    assert "not accounted for 10" in lines_of(figures(folder))
+
+
+@pytest.mark.parametrize("objective", ["electra", "plain"])
+def test_a_set_without_labels_and_without_validation(tmp_path: Path, objective: str) -> None:
+    rows: list[Row] = [(8, 0, 0, ["d1", "d2"]), (6, 0, 0, ["d2"])]
+    counts = {"train": of_split(2), "validation": of_split(0)}
+    folder = pretraining_set(tmp_path / "set", {"train": [rows]}, counts, objective)
+    found = figures(folder)
+    assert list(found["splits"]) == ["train"]
+    assert found["splits"]["train"]["labels"] == {}
+    assert "label" not in stats_tables.as_text(found)
+
+
+def test_a_set_without_rows_has_no_shares(tmp_path: Path) -> None:
+    found = figures(pretraining_set(tmp_path / "set", {}, {"train": of_split(2), "validation": of_split(0)}))
+    train = found["splits"]["train"]
+    assert train["rows"] == train["tokens"] == 0
+    assert [train[key] for key in ("fill", "padding", "full_rows", "single_segment")] == [None] * 4
+    assert "none" in stats_tables.as_text(found)
+    assert "padding." not in stats_page.page(found, "set")
+
+
+ROW = st.integers(1, LENGTH).flatmap(
+    lambda tokens: st.tuples(
+        st.just(tokens),
+        st.integers(0, tokens),
+        st.sampled_from([-100, 0, 1]),
+        st.lists(st.sampled_from(["a", "b", "c"]), max_size=4),
+    )
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(ROW, min_size=1, max_size=5), min_size=1, max_size=3))
+def test_figures_are_those_of_the_rows_one_by_one(tmp_path: Path, batches: list[list[Row]]) -> None:
+    shutil.rmtree(tmp_path)
+    counts = {"train": of_split(3)}
+    train = figures(pretraining_set(tmp_path, {"train": batches}, counts))["splits"]["train"]
+    rows = [row for one in batches for row in one]
+    tokens = sum(length for length, *_ in rows)
+    assert (train["rows"], train["tokens"]) == (len(rows), tokens)
+    assert train["fill"] == tokens / (len(rows) * LENGTH)
+    assert train["single_segment"] == sum(split == 0 for _, split, *_ in rows) / len(rows)
+    labels = Counter(str(label) for _, _, label, _ in rows)
+    assert {label: one["rows"] for label, one in train["labels"].items()} == labels
+    documents = [len(set(documents)) for *_, documents in rows]
+    assert train["documents_per_row"]["sum"] == sum(documents)
+    assert train["documents_per_row"]["max"] == max(documents)
+    assert train["row_lengths"]["median"] == sorted(length for length, *_ in rows)[(len(rows) - 1) // 2]
+
+
+def test_documents_are_counted_in_a_part_of_a_batch() -> None:
+    spans = pa.array(
+        [[{"document": name} for name in names] for names in (["x"], ["a", "a"], [], ["a", "b", "a"])]
+    )
+    assert sorted(documents_in(spans.slice(1)).to_pylist()) == [0, 1, 2]
+    assert documents_in(spans.slice(4)).to_pylist() == []
+    assert documents_in(spans.slice(2, 1)).to_pylist() == [0]
