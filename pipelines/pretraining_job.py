@@ -199,7 +199,9 @@ def _report(job: Job) -> int:
     lines = [f"{counts['documents']:,} documents"]
     for split in ("train", "validation"):
         of = counts[split]
-        fill = of["tokens"] / (of["rows"] * length) if of["rows"] else 0
+        if not of["rows"]:
+            continue
+        fill = of["tokens"] / (of["rows"] * length)
         lost = "".join(f", {tokens:,} lost ({reason})" for reason, tokens in of["lost"].items())
         lines.append(
             f"  {split + ':':11} {of['documents']:,} documents, {of['rows']:,} rows, {of['tokens']:,} tokens "

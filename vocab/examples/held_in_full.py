@@ -38,8 +38,8 @@ def lists(files: LocalFiles, inputs: Sequence[Documents]) -> Lists:
         for one in listed:
             if one["abstracts"] not in abstracts:
                 raise WrongInput(
-                    f"{documents.folder}/{overlap.FILE} lists abstracts of other shards than "
-                    f"{' and '.join(found)} has. If that has been updated since, run pmc_to_shards again with "
+                    f"{documents.folder}/{overlap.FILE} lists abstracts of other shards "
+                    f"than {' and '.join(found)} has. If that has been updated since, run pmc_to_shards again with "
                     "the same --drop-in"
                 )
             found[abstracts[one["abstracts"]]][documents.folder] = one["sha256"]

@@ -148,7 +148,7 @@ def _counts(made: Sequence[Made], objective: str) -> dict[str, Any]:
     sources = sorted({source for portion in made for source in portion.years})
     return {
         "documents": sum(portion.documents for portion in made),
-        "dropped": dict(sorted(_summed(portion.dropped for portion in made).items())),
+        "dropped": dict(sorted((+_summed(portion.dropped for portion in made)).items())),
         "rejected": dict(sorted(_summed(portion.rejected for portion in made).items())),
         **splits,
         "years": {
