@@ -1,8 +1,9 @@
 # The project's commands. Each makes what it needs: a fresh machine needs Python 3.11 or 3.12 and make.
 #   make run    both corpora from the bundled sample        make test   lint, types, tests
 #   make vocab  a vocabulary from what make run made        make bench  speed and memory against peers
-#   make clean  remove what make made
-# make vocab SHARDS="abstracts fulltext" SIZE=30522 VOCAB=vocabulary builds one from your own shards.
+#   make examples  a pretraining set from both              make clean  remove what make made
+# make vocab SHARDS="abstracts fulltext" SIZE=30522 VOCAB=vocabulary builds one from your own shards, and
+# make examples SHARDS=... VOCAB=... PRESET=pubmedbert EXAMPLES=examples a pretraining set.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -10,10 +11,12 @@ OUT ?= out/sample
 SHARDS ?= $(OUT)/pubmed $(OUT)/pmc
 VOCAB ?= $(OUT)/vocab
 SIZE ?= 1500
+PRESET ?= bio-electra
+EXAMPLES ?= $(OUT)/examples
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run vocab test lint bench clean
+.PHONY: run vocab examples test lint bench clean
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --output $(OUT)/pubmed
@@ -21,6 +24,10 @@ run: $(VENV)/.core
 
 vocab: $(VENV)/.vocab $(if $(filter $(OUT)/%,$(SHARDS)),run)
 	$(BIN)/python -m bioshards.vocab build $(SHARDS) --out $(VOCAB) --size $(SIZE)
+
+examples: $(VENV)/.vocab $(if $(filter $(OUT)/%,$(VOCAB)),vocab)
+	$(BIN)/beam run shards_to_pretraining $(foreach shards,$(SHARDS),--input $(shards)) --vocab $(VOCAB) \
+	  --preset $(PRESET) --output $(EXAMPLES)
 
 test: lint
 	$(BIN)/python -m pytest

@@ -39,8 +39,8 @@ def lists(files: LocalFiles, inputs: Sequence[Documents]) -> Lists:
             if one["abstracts"] not in abstracts:
                 raise WrongInput(
                     f"{documents.folder}/{overlap.FILE} lists abstracts of other shards "
-                    f"than {' and '.join(found)} has. If that has been updated since, run pmc_to_shards again with "
-                    "the same --drop-in"
+                    f"than {' and '.join(found)} has. If that has been updated since, run pmc_to_shards "
+                    "again with the same --drop-in"
                 )
             found[abstracts[one["abstracts"]]][documents.folder] = one["sha256"]
     return found

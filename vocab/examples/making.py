@@ -106,6 +106,7 @@ def make(files: LocalFiles, work: Workspace, portion: Portion, making: Making) -
 def _read(report: dict[str, Any]) -> Made:
     made = Made(**report)
     made.splits = {split: Counter(counts) for split, counts in made.splits.items()}
+    made.dropped, made.rejected = Counter(made.dropped), Counter(made.rejected)
     made.years = {source: Counter(years) for source, years in made.years.items()}
     return made
 
