@@ -1,0 +1,1 @@
+"""Documents and a vocabulary to pretraining examples."""
