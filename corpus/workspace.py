@@ -182,6 +182,7 @@ def clear(files: LocalFiles, work: Workspace) -> None:
     for path in (work.manifest, f"{work.output}/state.json", work.outcome):
         files.remove(path)
     parts = ["", "/dropped", "/rejected", "/train", "/validation", "/.bioshards"]
+    parts += ["/pretrain_tfrecords", "/validation_tfrecords"]
     steps = ("seen", "staged", "verdicts", "finished", "counts", "merged", "made", "dealt")
     parts += [f"/.bioshards/{step}" for step in steps]
     for folder in [f"{work.output}{part}" for part in parts]:

@@ -19,6 +19,7 @@ from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import fitting, held_in_full, portions, publishing, recipes
 from bioshards.vocab.examples.making import Making
 from bioshards.vocab.examples.recipes import Recipe
+from bioshards.vocab.examples.tensorflow import tensorflow
 from bioshards.vocab.examples.writing import Writer
 from bioshards.vocab.inputs import PIPELINES, Documents, WrongInput
 
@@ -86,7 +87,10 @@ def recipe(options: Any) -> Recipe:
             )
     else:
         base = recipes.DEFAULTS[options.objective or "electra"]
-    given = {name: getattr(options, name) for name in ("length", "short", "single", "dupe_factor")}
+    if options.max_predictions and not options.tfrecord:
+        raise UsageError("--max-predictions says nothing without --tfrecord: other rows are not masked")
+    names = ("length", "short", "single", "dupe_factor", "max_predictions")
+    given = {name: getattr(options, name) for name in names}
     changed = {name: value for name, value in given.items() if value is not None}
     try:
         return dataclasses.replace(
@@ -120,7 +124,7 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
         validation=options.validation,
         buckets=_buckets(options, wanted, found) if options.shuffle == "global" else {},
         max_bytes=options.max_shard_mb * 1_000_000,
-        writer=Writer(),
+        writer=_writer(options, encoder, wanted),
     )
     return Job(
         files=files,
@@ -140,6 +144,7 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
             "validation": options.validation,
             "shuffle": options.shuffle,
             "max_shard_mb": options.max_shard_mb,
+            "tfrecord": options.tfrecord,
             "vocabulary": {"sha256": vocabulary, "size": encoder.size},
             "tools": {"tokenizers": importlib.metadata.version("tokenizers")},
         },
@@ -174,6 +179,13 @@ def _vocabulary(folder: str) -> tuple[Encoder, str]:
                 "the two has been changed. Build the vocabulary again"
             )
     return encoder, digest
+
+
+def _writer(options: Any, encoder: Encoder, wanted: Recipe) -> Writer:
+    try:
+        return Writer(tensorflow(encoder, wanted) if options.tfrecord else None)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def _buckets(options: Any, wanted: Recipe, found: Sequence[Documents]) -> dict[str, int]:

@@ -147,6 +147,18 @@ def parser() -> Parser:
         help="of all chances, with documents' ids (default: %(default)s)",
     )
     rows.add_argument(
+        "--tfrecord",
+        action="store_true",
+        help="also write the rows for google-research's own trainers of ELECTRA, BERT and ALBERT (these two "
+        "masked, once and for all), to DIR/pretrain_tfrecords",
+    )
+    rows.add_argument(
+        "--max-predictions",
+        type=at_least(1),
+        metavar="N",
+        help="with --tfrecord: tokens of a row to predict at most (bert: 15 %% of the length; albert: 20)",
+    )
+    rows.add_argument(
         "--max-shard-mb",
         type=at_least(1),
         metavar="MB",

@@ -101,6 +101,11 @@ class Encoder:
     def __setstate__(self, source: tuple[str, bytes]) -> None:
         self._begin(*source)
 
+    def pieces(self) -> dict[str, int]:
+        """The ids of all pieces and added tokens."""
+        found: dict[str, int] = self._library.get_vocab()
+        return found
+
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without special tokens around it: the library's ``encode(...).ids`` exactly.
 

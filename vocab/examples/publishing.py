@@ -30,6 +30,7 @@ from bioshards.corpus.workspace import Workspace
 
 from . import dealing
 from .making import Made, Making, schema_of
+from .tensorflow import FOLDERS
 
 LOST: Final = {"electra": "overflow", "bert": "truncated", "albert": "truncated", "plain": "none"}
 """The reason for which an objective's builder loses tokens."""
@@ -200,10 +201,10 @@ def _sweep(
     merged: Sequence[Merged],
 ) -> None:
     """Remove what was made of other inputs."""
-    for split in SPLITS:
-        for name in files.names(f"{work.output}/{split}"):
-            if name.startswith("data-") and f"{split}/{name}" not in outputs:
-                files.remove(f"{work.output}/{split}/{name}")
+    for folder in (*SPLITS, *FOLDERS.values()):
+        for name in files.names(f"{work.output}/{folder}"):
+            if name.startswith(("data-", "pretrain_data.")) and f"{folder}/{name}" not in outputs:
+                files.remove(f"{work.output}/{folder}/{name}")
     for name in files.names(f"{work.folder}/made"):
         if name.removesuffix(".json") not in {portion.name for portion in made}:
             files.remove(f"{work.folder}/made/{name}")

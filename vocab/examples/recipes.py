@@ -27,6 +27,8 @@ class Recipe:
         keep_overflow: what does not fit into a row begins the next one (``electra``); else it is lost.
         as_published: as the reference code does it, with its faults: a chunk of one sentence is paired with
             a random document's text for ``albert``.
+        whole_words, max_predictions: of rows that are masked once and for all (tensorflow.py): are words
+            masked as a whole, and how many tokens at most; 0 is 15 % of the length.
     """
 
     objective: Objective = "electra"
@@ -36,6 +38,8 @@ class Recipe:
     dupe_factor: int = 1
     keep_overflow: bool = False
     as_published: bool = False
+    whole_words: bool = False
+    max_predictions: int = 0
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -49,6 +53,8 @@ class Recipe:
         for name, value in (("short", self.short), ("single", self.single)):
             if not 0 <= value <= 1:
                 raise ValueError(f"--{name} {value} is not between 0 and 1")
+        if not 0 <= self.max_predictions <= self.length:
+            raise ValueError(f"--max-predictions {self.max_predictions} is not from 0 to the length")
         if self.dupe_factor < 1:
             raise ValueError(f"--dupe-factor {self.dupe_factor} is below 1")
         for option, given, objectives in (
@@ -77,11 +83,12 @@ DEFAULTS: Final[dict[str, Recipe]] = {
     # google-research/electra, build_pretraining_dataset.py: --max-seq-length 128; 0.05 and 0.1 in the code.
     "electra": Recipe("electra", 128, short=0.05, single=0.1),
     # google-research/bert, create_pretraining_data.py: max_seq_length 128, short_seq_prob 0.1.  Its
-    # dupe_factor of 10 gives other masks, which our trainer draws anew each time; so one pass.
+    # dupe_factor of 10 gives other masks, which our trainer draws anew each time; so one pass.  Its
+    # max_predictions_per_seq of 20 is 15 % of 128, and do_whole_word_mask False.
     "bert": Recipe("bert", 128, short=0.1),
     # google-research/albert, create_pretraining_data.py: max_seq_length 512, short_seq_prob 0.1.  Its
-    # dupe_factor is 40, as for bert.
-    "albert": Recipe("albert", 512, short=0.1),
+    # dupe_factor is 40, as for bert; max_predictions_per_seq 20, do_whole_word_mask True.
+    "albert": Recipe("albert", 512, short=0.1, whole_words=True, max_predictions=20),
     # No reference: the length that BERT's positions have.
     "plain": Recipe("plain", 512),
 }
@@ -101,11 +108,12 @@ PRESETS: Final[dict[str, Recipe]] = {
     # BioALBERT (Naseem et al. 2020, tables I and II): sequence length 512, and "dup-factor as five" for its
     # best model.  Short sequences are not mentioned: ALBERT's.  The paper calls sentence-order negatives
     # segments of different documents; ALBERT's code, which it says it uses, swaps two segments, as here.
+    # 20 predictions (table I) are 4 % of 512.
     "bioalbert": replace(DEFAULTS["albert"], length=512, dupe_factor=5),
     # PubMedBERT (Gu et al. 2020): masked tokens and next-sentence prediction; lengths, short sequences and
     # the dupe factor are not mentioned.  The code it builds on (NVIDIA's BERT for TensorFlow, data/) makes
     # sequences of 128 and then of 512, a dupe factor of 5, short_seq_prob 0.1.  Here the second phase; for
     # the
-    # first: --length 128.
-    "pubmedbert": replace(DEFAULTS["bert"], length=512, dupe_factor=5),
+    # first: --length 128.  Whole words are masked (section 2.1.3 of the paper); 80 predictions are NVIDIA's.
+    "pubmedbert": replace(DEFAULTS["bert"], length=512, dupe_factor=5, whole_words=True, max_predictions=80),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +12,18 @@ import pyarrow as pa
 from bioshards.corpus.files import Checked, LocalFiles
 
 from .plan import Keys
+from .tensorflow import FOLDERS, Tensorflow
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Writes what is asked for."""
+    """Writes what is asked for.
+
+    Attributes:
+        tensorflow: makes records for the original trainers; None where none are asked for.
+    """
+
+    tensorflow: Tensorflow | None = None
 
     def write(
         self,
@@ -32,12 +40,30 @@ class Writer:
         Args:
             keys: 64 bits for each row.
         """
-        rows = 0
-        path = f"{split}/{name}.arrow"
-        with files.write(f"{output}/{path}") as file:
-            checked = Checked(file)
-            with pa.ipc.new_stream(pa.PythonFile(checked, "w"), schema) as stream:
-                for batch in batches:
-                    stream.write_batch(batch)
-                    rows += len(batch)
-        return [{"file": path, "rows": rows, "bytes": checked.size, "sha256": checked.sha256}]
+        rows = written = 0
+        with ExitStack() as stack:
+            arrow = _Listed(files, output, f"{split}/{name}.arrow", stack)
+            records = None
+            if self.tensorflow:
+                path = f"{FOLDERS[split]}/pretrain_data.tfrecord-{name.removeprefix('data-')}"
+                records = _Listed(files, output, path, stack)
+            stream = stack.enter_context(pa.ipc.new_stream(pa.PythonFile(arrow.file, "w"), schema))
+            for batch in batches:
+                stream.write_batch(batch)
+                if self.tensorflow and records:
+                    data, count = self.tensorflow.records(batch, keys[rows : rows + len(batch)])
+                    records.file.write(data)
+                    written += count
+                rows += len(batch)
+        return [arrow.listed(rows), *([records.listed(written)] if records else [])]
+
+
+class _Listed:
+    """A file being written, to be listed once it is whole."""
+
+    def __init__(self, files: LocalFiles, output: str, path: str, stack: ExitStack) -> None:
+        self._path = path
+        self.file = Checked(stack.enter_context(files.write(f"{output}/{path}")))
+
+    def listed(self, rows: int) -> dict[str, Any]:
+        return {"file": self._path, "rows": rows, "bytes": self.file.size, "sha256": self.file.sha256}

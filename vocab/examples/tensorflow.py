@@ -1,0 +1,87 @@
+"""Rows as files of the original trainers: google-research/electra, bert and albert, from the same examples.
+
+Beside a pretraining set lie then ``pretrain_tfrecords/pretrain_data.tfrecord-*``, where ELECTRA's trainer
+looks for them (configure_pretraining.py), and the same in ``validation_tfrecords``.  BERT's and ALBERT's rows
+are masked once and for all, with chances of the row's key.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from bioshards.corpus.pretraining import NO_LABEL
+
+from ..encode import Encoder
+from ..wordpiece import SPACE
+from . import layouts, static_masks, tfrecord
+from .plan import Keys
+from .recipes import Recipe
+from .static_masks import Masking
+
+FOLDERS: Final = {"train": "pretrain_tfrecords", "validation": "validation_tfrecords"}
+_PADS: Final = ("[PAD]", "<pad>")
+_PROBABILITY: Final = 0.15
+"""Share of tokens to predict, in BERT's and ALBERT's code and in the papers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensorflow:
+    """How rows become records.
+
+    Attributes:
+        pad: the id that rows are padded with.
+        masking: how BERT's and ALBERT's are masked; None for ELECTRA's, which are not.
+    """
+
+    recipe: Recipe
+    pad: int
+    masking: Masking | None
+
+    def records(self, batch: pa.RecordBatch, keys: Keys) -> tuple[bytes, int]:
+        """The records of rows with these keys, and how many: rows without a label are in no file of pairs."""
+        length = self.recipe.length
+        if self.masking is None:
+            return tfrecord.encode(layouts.electra(batch, length, self.pad)), len(batch)
+        of_row = keys[batch["label"].to_numpy() != NO_LABEL].tolist()
+        kept = layouts.pairs(batch)
+        if not of_row:
+            return b"", 0
+        rows = zip(kept["input_ids"].to_pylist(), of_row, strict=True)
+        most = self.masking.max_predictions
+        if self.recipe.objective == "bert":
+            masked = [static_masks.bert(ids, self.masking, random.Random(key)) for ids, key in rows]
+            return tfrecord.encode(layouts.bert(kept, masked, length, most, self.pad)), len(kept)
+        masked = [static_masks.albert(ids, self.masking, random.Random(key)) for ids, key in rows]
+        words = self.masking.continues or b""
+        return tfrecord.encode(layouts.albert(kept, masked, length, most, self.pad, words)), len(kept)
+
+
+def tensorflow(encoder: Encoder, recipe: Recipe) -> Tensorflow:
+    """What writes rows of this recipe for the original trainers.
+
+    Raises:
+        ValueError: there is none of this objective.
+    """
+    if recipe.objective == "plain":
+        raise ValueError("--tfrecord is for electra, bert and albert: no original trainer reads plain rows")
+    pad = next((encoder.special[name] for name in _PADS if name in encoder.special), 0)
+    if recipe.objective == "electra":
+        return Tensorflow(recipe, pad, None)
+    special = frozenset((encoder.special["[CLS]"], encoder.special["[SEP]"]))
+    most = recipe.max_predictions or math.ceil(_PROBABILITY * recipe.length)
+    continues = _continues(encoder) if recipe.whole_words else None
+    masking = Masking(encoder.special["[MASK]"], special, encoder.size, most, _PROBABILITY, continues)
+    return Tensorflow(recipe, pad, masking)
+
+
+def _continues(encoder: Encoder) -> bytes:
+    """Which ids continue a word, for masks of whole words: ALBERT's code has a rule of its own."""
+    pieces = encoder.pieces()
+    if any(piece.startswith(SPACE) for piece in pieces):
+        return static_masks.sentencepiece_continues(pieces, encoder.special)
+    return encoder.continues
