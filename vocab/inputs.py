@@ -64,7 +64,7 @@ def find(files: LocalFiles, folders: Sequence[str], wanted: Sequence[str] = PIPE
             if other := folder_of.get(shard.sha256):
                 raise WrongInput(
                     f"{other} and {documents.folder} hold the same shard ({shard.file}, SHA-256 "
-                    f"{shard.sha256[:12]}...), whose words would be counted twice. Give one of them, once"
+                    f"{shard.sha256[:12]}...), whose documents would be counted twice. Give one of them, once"
                 )
         folder_of |= {shard.sha256: documents.folder for shard in documents.shards}
     return sorted(found, key=lambda documents: (documents.pipeline, documents.as_dict()["shards_sha256"]))
