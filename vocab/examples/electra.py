@@ -77,7 +77,7 @@ def _row(
         over += more
     row_span = span(document, 1, edges, first + second)
     if recipe.keep_overflow:
-        return Row(first, second, (row_span,)), sorted(over)
+        return Row(first, second, (row_span,)), over
     return Row(first, second, (row_span,), lost=tokens(over)), []
 
 
@@ -85,7 +85,7 @@ def _append(ranges: list[Range], start: int, stop: int) -> None:
     """Add a sentence, as one range with the last where it follows it."""
     if ranges and ranges[-1][1] == start:
         ranges[-1] = (ranges[-1][0], stop)
-    elif stop > start:
+    else:
         ranges.append((start, stop))
 
 
