@@ -107,6 +107,7 @@ def _read(report: dict[str, Any]) -> Made:
     made = Made(**report)
     made.splits = {split: Counter(counts) for split, counts in made.splits.items()}
     made.years = {source: Counter(years) for source, years in made.years.items()}
+    made.dropped, made.rejected = Counter(made.dropped), Counter(made.rejected)
     return made
 
 
