@@ -88,7 +88,8 @@ def make(files: LocalFiles, work: Workspace, portion: Portion, making: Making) -
     report = work.made(portion.name, "json")
     if files.exists(report):
         made = _read(files.read_json(report)["made"])
-        if all(files.exists(path) for path in _paths(work, made)):
+        dealt = [work.dealt(name) for names in made.dealt.values() for name in names]
+        if whole(files, work, made.outputs) and all(map(files.exists, dealt)):
             return made
     for shard in portion.shards:
         path = f"{portion.folder}/{shard.file}"
@@ -111,10 +112,12 @@ def _read(report: dict[str, Any]) -> Made:
     return made
 
 
-def _paths(work: Workspace, made: Made) -> list[str]:
-    return [f"{work.output}/{listed['file']}" for listed in made.outputs] + [
-        work.dealt(name) for names in made.dealt.values() for name in names
-    ]
+def whole(files: LocalFiles, work: Workspace, outputs: Iterable[dict[str, Any]]) -> bool:
+    """Are these files, listed as in the manifest, there, each as large as it was written?"""
+    return all(
+        [found.size for found in files.find(f"{work.output}/{listed['file']}")] == [listed["bytes"]]
+        for listed in outputs
+    )
 
 
 class _Maker:

@@ -30,7 +30,7 @@ from bioshards.corpus.workspace import Workspace
 
 from ..inputs import Documents
 from . import dealing
-from .making import Made, Making, schema_of
+from .making import Made, Making, schema_of, whole
 
 LOST: Final = {"electra": "overflow", "bert": "truncated", "albert": "truncated", "plain": "none"}
 """The reason for which an objective's builder loses tokens."""
@@ -59,7 +59,7 @@ def merge(
     of = shards.digest(sorted(dealt))
     if files.exists(report):
         done = files.read_json(report)
-        if done["of"] == of and all(files.exists(f"{work.output}/{one['file']}") for one in done["outputs"]):
+        if done["of"] == of and whole(files, work, done["outputs"]):
             return Merged(split, bucket, done["outputs"])
     rows, keys = dealing.bucket(files, [work.dealt(file) for file in sorted(dealt)], bucket)
     schema = schema_of(making, split, len(rows), len(rows["input_ids"].flatten()))
