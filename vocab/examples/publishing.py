@@ -61,6 +61,7 @@ def merge(
         done = files.read_json(report)
         if done["of"] == of and whole(files, work, done["outputs"]):
             return Merged(split, bucket, done["outputs"])
+        files.remove(report)  # before its shard, of the same name, is another one
     rows, keys = dealing.bucket(files, [work.dealt(file) for file in sorted(dealt)], bucket)
     schema = schema_of(making, split, len(rows), len(rows["input_ids"].flatten()))
     outputs = making.writer.write(
