@@ -118,7 +118,12 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
                 "Choose another folder, give the same options, or delete that one."
             )
         return
-    strangers = [name for name in files.names(work.output) if not name.startswith(".")]
+    strangers = [
+        f"{part}{name}"
+        for part in ("", "train/", "validation/", "dropped/", "rejected/")  # what is not a run's goes at its end
+        for name in files.names(f"{work.output}/{part}".rstrip("/"))
+        if not name.startswith(".")
+    ]
     if strangers:
         raise WrongOutput(
             f"{work.output} is not empty and was not begun by this version of bioshards (it holds "
