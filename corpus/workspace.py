@@ -20,6 +20,10 @@ FORMAT: Final = 3
 """Raised whenever the same input and rules give other bytes than before, so that nothing made by
 an older version is taken for the new one's."""
 
+_SPLITS: Final = ("train", "validation", "pretrain_tfrecords", "validation_tfrecords")
+_PARTS: Final = ("", "dropped", "rejected", *_SPLITS)
+"""Folders of an output directory that runs write to and sweep, itself the first."""
+
 
 class WrongOutput(Exception):
     """The output directory holds something else than this run would write."""
@@ -118,7 +122,18 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
                 "Choose another folder, give the same options, or delete that one."
             )
         return
-    strangers = [name for name in files.names(work.output) if not name.startswith(".")]
+    strangers = [
+        f"{part}{name}"
+        for part in (
+            "",
+            "train/",
+            "validation/",
+            "dropped/",
+            "rejected/",
+        )  # what is not a run's goes at its end
+        for name in files.names(f"{work.output}/{part}".rstrip("/"))
+        if not name.startswith(".")
+    ]
     if strangers:
         raise WrongOutput(
             f"{work.output} is not empty and was not begun by this version of bioshards (it holds "
@@ -179,10 +194,11 @@ def finished(files: LocalFiles, work: Workspace, sources: list[Source], abstract
 
 def clear(files: LocalFiles, work: Workspace) -> None:
     """No manifest while unfinished; nothing left of what a killed run was just writing."""
-    for path in (work.manifest, f"{work.output}/state.json", work.outcome):
+    opened_by = ("state.json", "dataset_info.json", "dataset_dict.json")  # by which datasets finds shards
+    splits = [f"{work.output}{part}/{name}" for part in ("", "/train", "/validation") for name in opened_by]
+    for path in (work.manifest, work.outcome, *splits):
         files.remove(path)
-    parts = ["", "/dropped", "/rejected", "/train", "/validation", "/.bioshards"]
-    parts += ["/pretrain_tfrecords", "/validation_tfrecords"]
+    parts = [*(f"/{part}" if part else "" for part in _PARTS), "/.bioshards"]
     steps = ("seen", "staged", "verdicts", "finished", "counts", "merged", "made", "dealt")
     parts += [f"/.bioshards/{step}" for step in steps]
     for folder in [f"{work.output}{part}" for part in parts]:

@@ -166,13 +166,20 @@ def _vocabulary(folder: str) -> tuple[Encoder, str]:
     if "://" in folder:
         raise WrongInput(f"--vocab {folder} is read on this machine: copy it here and give that folder")
     try:
-        encoder = Encoder(folder)
+        encoder = Encoder(folder, special_as_text=True)
     except (OSError, ValueError) as error:
         raise WrongInput(f"--vocab: {error}".rstrip(".")) from error
     with files.open(f"{folder}/tokenizer.json") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
     if files.exists(f"{folder}/manifest.json"):
-        listed = {one["file"]: one["sha256"] for one in files.read_json(f"{folder}/manifest.json")["outputs"]}
+        try:
+            outputs = files.read_json(f"{folder}/manifest.json")["outputs"]
+            listed = {one["file"]: one["sha256"] for one in outputs}
+        except (LookupError, OSError, TypeError, ValueError) as error:
+            raise WrongInput(
+                f"--vocab {folder}: manifest.json is not as python -m bioshards.vocab build writes it "
+                f"({type(error).__name__}: {error}). Build the vocabulary again"
+            ) from error
         if listed.get("tokenizer.json", digest) != digest:
             raise WrongInput(
                 f"--vocab {folder}: tokenizer.json is not the one that its manifest.json lists; one of "

@@ -285,6 +285,7 @@ def test_the_command_itself(capsys: Capture) -> None:
         "pubmed_to_shards",
         "pmc_to_shards",
         "shards_to_words",
+        "shards_to_pretraining",
     ]
     assert cli.main([]) == 2
     assert cli.main(["rum"]) == 2

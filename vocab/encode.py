@@ -60,17 +60,22 @@ class Encoder:
         continues: for each id 1 where its piece continues a word, 0 where it begins one or is an added token.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, special_as_text: bool = False) -> None:
         """Read ``folder/tokenizer.json``, and no other file.
+
+        Args:
+            special_as_text: is a text that says ``[SEP]`` to have the ids of ``[``, ``sep`` and ``]``, as
+                BERT's own tokenizer has it, and not the special token's?  The library's
+                ``encode_special_tokens``, which is off in it too.
 
         Raises:
             FileNotFoundError: there is no such folder, or no such file in it.
             ValueError: the file is no tokenizer, or one with which a text is not the sum of its chunks.
         """
-        self._begin(os.path.join(folder, "tokenizer.json"), _read(folder))
+        self._begin(os.path.join(folder, "tokenizer.json"), _read(folder), special_as_text)
 
-    def _begin(self, path: str, data: bytes) -> None:
-        self._source = path, data
+    def _begin(self, path: str, data: bytes, special_as_text: bool) -> None:
+        self._source = path, data, special_as_text
         try:
             self._library: Tokenizer = Tokenizer.from_buffer(data)
         except Exception as error:  # the library raises nothing more special
@@ -78,6 +83,7 @@ class Encoder:
                 f"{path} is no tokenizer that the tokenizers library can read: {error}. "
                 "Give the --out of a `python -m bioshards.vocab build` that has ended, or build it again."
             ) from None
+        self._library.encode_special_tokens = special_as_text
         tokenizer = json.loads(self._library.to_str())
         for reason in reasons_against(tokenizer, self._library):
             raise ValueError(
@@ -95,10 +101,10 @@ class Encoder:
         find = finder(tokenizer, self._library, self._type, MEMORY // 5)
         self._chunks = Remembered(find, MEMORY * 4 // 5)
 
-    def __getstate__(self) -> tuple[str, bytes]:
+    def __getstate__(self) -> tuple[str, bytes, bool]:
         return self._source
 
-    def __setstate__(self, source: tuple[str, bytes]) -> None:
+    def __setstate__(self, source: tuple[str, bytes, bool]) -> None:
         self._begin(*source)
 
     def pieces(self) -> dict[str, int]:

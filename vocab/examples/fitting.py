@@ -54,6 +54,8 @@ def _sentences(files: LocalFiles, documents: Documents) -> pa.Array | None:
     try:
         batches = shards.read_some(files, documents.folder, listed, ["sentences"])
         found = [batch["sentences"] for batch in itertools.islice(batches, 1)]
+        for sentences in found:
+            sentences.validate(full=True)  # its file may be damaged: lists that point anywhere
     except (OSError, pa.ArrowException):
         return pa.array([], pa.string())  # the run looks at each shard, and says what is wrong with it
     return found[0].slice(0, _LOOKED_AT).flatten() if found else None

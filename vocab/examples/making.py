@@ -88,7 +88,8 @@ def make(files: LocalFiles, work: Workspace, portion: Portion, making: Making) -
     report = work.made(portion.name, "json")
     if files.exists(report):
         made = _read(files.read_json(report)["made"])
-        if all(files.exists(path) for path in _paths(work, made)):
+        dealt = [work.dealt(name) for names in made.dealt.values() for name in names]
+        if whole(files, work, made.outputs) and all(map(files.exists, dealt)):
             return made
     for shard in portion.shards:
         path = f"{portion.folder}/{shard.file}"
@@ -108,13 +109,16 @@ def _read(report: dict[str, Any]) -> Made:
     made.splits = {split: Counter(counts) for split, counts in made.splits.items()}
     made.dropped, made.rejected = Counter(made.dropped), Counter(made.rejected)
     made.years = {source: Counter(years) for source, years in made.years.items()}
+    made.dropped, made.rejected = Counter(made.dropped), Counter(made.rejected)
     return made
 
 
-def _paths(work: Workspace, made: Made) -> list[str]:
-    return [f"{work.output}/{listed['file']}" for listed in made.outputs] + [
-        work.dealt(name) for names in made.dealt.values() for name in names
-    ]
+def whole(files: LocalFiles, work: Workspace, outputs: Iterable[dict[str, Any]]) -> bool:
+    """Are these files, listed as in the manifest, there, each as large as it was written?"""
+    return all(
+        [found.size for found in files.find(f"{work.output}/{listed['file']}")] == [listed["bytes"]]
+        for listed in outputs
+    )
 
 
 class _Maker:

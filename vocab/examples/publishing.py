@@ -29,7 +29,7 @@ from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace
 
 from . import dealing
-from .making import Made, Making, schema_of
+from .making import Made, Making, schema_of, whole
 from .tensorflow import FOLDERS
 
 LOST: Final = {"electra": "overflow", "bert": "truncated", "albert": "truncated", "plain": "none"}
@@ -59,8 +59,9 @@ def merge(
     of = shards.digest(sorted(dealt))
     if files.exists(report):
         done = files.read_json(report)
-        if done["of"] == of and all(files.exists(f"{work.output}/{one['file']}") for one in done["outputs"]):
+        if done["of"] == of and whole(files, work, done["outputs"]):
             return Merged(split, bucket, done["outputs"])
+        files.remove(report)  # before its shard, of the same name, is another one
     rows, keys = dealing.bucket(files, [work.dealt(file) for file in sorted(dealt)], bucket)
     schema = schema_of(making, split, len(rows), len(rows["input_ids"].flatten()))
     outputs = making.writer.write(
