@@ -393,6 +393,17 @@ def test_a_pickled_encoder_is_its_tokenizer_alone(
     check((library, again), HOSTILE[:60])
 
 
+@pytest.mark.parametrize("kind", ["cased", "uncased", "unigram"])
+def test_special_tokens_in_a_text_are_text_where_that_is_asked_for(kind: str, tmp_path: Path) -> None:
+    """A paper on language models says [MASK]; only the builder of examples may put the token there."""
+    library = KINDS[kind]()
+    encoder = pickle.loads(pickle.dumps(Encoder(saved(tmp_path, library), special_as_text=True)))
+    library.encode_special_tokens = True
+    texts = ["We hide [MASK] and x[SEP]y.", "[CLS]", "plain words", "[CLS] [PAD][UNK] [MASK]."]
+    check((library, encoder), texts)
+    assert not {encoder.special["[CLS]"], encoder.special["[SEP]"]} & set(encoder.encode(" ".join(texts)))
+
+
 def test_what_a_packer_asks_of_a_vocabulary(pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
     library, encoder = pairs["dummies"]
     assert encoder.size == library.get_vocab_size()
