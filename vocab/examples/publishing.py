@@ -28,7 +28,7 @@ from bioshards.corpus.pretraining import PIPELINE, SPLITS
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace
 
-from . import dealing
+from . import dealing, writing
 from .making import Made, Making, schema_of
 from .tensorflow import FOLDERS
 
@@ -56,10 +56,10 @@ def merge(
     """
     name = f"data-{bucket:05d}-of-{making.buckets[split]:05d}"
     report = work.merged(bucket, f"{split}.json")
-    of = shards.digest(sorted(dealt))
+    of = shards.digest([name, *sorted(dealt)])
     if files.exists(report):
         done = files.read_json(report)
-        if done["of"] == of and all(files.exists(f"{work.output}/{one['file']}") for one in done["outputs"]):
+        if done["of"] == of and writing.stand(files, work.output, done["outputs"]):
             return Merged(split, bucket, done["outputs"])
     rows, keys = dealing.bucket(files, [work.dealt(file) for file in sorted(dealt)], bucket)
     schema = schema_of(making, split, len(rows), len(rows["input_ids"].flatten()))
