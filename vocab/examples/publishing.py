@@ -39,7 +39,7 @@ _COUNTED: Final = ("documents", "rows", "tokens", "special", "borrowed", "read",
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A shard of rows of all portions."""
+    """A shard of rows of all portions, or nothing where a bucket has none."""
 
     split: str
     bucket: int
@@ -63,9 +63,11 @@ def merge(
             return Merged(split, bucket, done["outputs"])
     rows, keys = dealing.bucket(files, [work.dealt(file) for file in sorted(dealt)], bucket)
     schema = schema_of(making, split, len(rows), len(rows["input_ids"].flatten()))
-    outputs = making.writer.write(
-        files, work.output, split, name, schema, dealing.batches(rows, schema), keys
-    )
+    outputs = []  # of no rows, as ``datasets`` opens no shard without any
+    if len(rows):
+        outputs = making.writer.write(
+            files, work.output, split, name, schema, dealing.batches(rows, schema), keys
+        )
     files.write_json(report, {"of": of, "outputs": outputs})
     return Merged(split, bucket, outputs)
 
