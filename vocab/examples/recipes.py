@@ -53,8 +53,8 @@ class Recipe:
         for name, value in (("short", self.short), ("single", self.single)):
             if not 0 <= value <= 1:
                 raise ValueError(f"--{name} {value} is not between 0 and 1")
-        if not 0 <= self.max_predictions <= self.length:
-            raise ValueError(f"--max-predictions {self.max_predictions} is not from 0 to the length")
+        if self.max_predictions < 0:
+            raise ValueError(f"--max-predictions {self.max_predictions} is below 0")
         if self.dupe_factor < 1:
             raise ValueError(f"--dupe-factor {self.dupe_factor} is below 1")
         for option, given, objectives in (
@@ -62,6 +62,7 @@ class Recipe:
             ("--single", self.single, ("electra",)),
             ("--keep-overflow", self.keep_overflow, ("electra",)),
             ("--as-published", self.as_published, ("albert",)),
+            ("--max-predictions", self.max_predictions, ("bert", "albert")),
         ):
             if given and self.objective not in objectives:
                 raise ValueError(
