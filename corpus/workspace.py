@@ -178,8 +178,9 @@ def finished(files: LocalFiles, work: Workspace, sources: list[Source], abstract
 
 
 def clear(files: LocalFiles, work: Workspace) -> None:
-    """No manifest while unfinished; nothing left of what a killed run was just writing."""
-    for path in (work.manifest, f"{work.output}/state.json", work.outcome):
+    """Nothing to be opened while unfinished; nothing left of what a killed run was just writing."""
+    opened_by = ("state.json", "dataset_dict.json", "train/state.json", "validation/state.json")
+    for path in (work.manifest, *(f"{work.output}/{name}" for name in opened_by), work.outcome):
         files.remove(path)
     parts = ["", "/dropped", "/rejected", "/train", "/validation", "/.bioshards"]
     parts += ["/pretrain_tfrecords", "/validation_tfrecords"]

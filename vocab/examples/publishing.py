@@ -111,6 +111,9 @@ def publish(
         if of_split:
             shards.publish(files, f"{work.output}/{split}", of_split)
             splits.append(split)
+        else:  # of other inputs there may have been some
+            for name in ("state.json", "dataset_info.json"):
+                files.remove(f"{work.output}/{split}/{name}")
     files.write_json(f"{work.output}/dataset_dict.json", {"splits": splits})
     manifest: dict[str, Any] = {
         "pipeline": PIPELINE,
