@@ -193,7 +193,7 @@ def finished(files: LocalFiles, work: Workspace, sources: list[Source], abstract
 
 
 def clear(files: LocalFiles, work: Workspace) -> None:
-    """No manifest while unfinished; nothing left of what a killed run was just writing."""
+    """Nothing to be opened while unfinished; nothing left of what a killed run was just writing."""
     opened_by = ("state.json", "dataset_info.json", "dataset_dict.json")  # by which datasets finds shards
     splits = [f"{work.output}{part}/{name}" for part in ("", "/train", "/validation") for name in opened_by]
     for path in (work.manifest, work.outcome, *splits):

@@ -31,8 +31,6 @@ forgotten and begins anew.  Measured: on articles a process takes less than one 
 alone; with nothing but ever new words of nine letters it grows by 230 MB, a batch in hand."""
 _BATCH: Final = 1 << 13
 """Sentences that Arrow splits at a time: some 1.5 MB of text."""
-UNKNOWN: Final = ("[UNK]", "<unk>")
-"""What BERT's vocabularies call what they do not know, and what ALBERT's do."""
 _SURROGATE: Final = "a text to encode has a lone surrogate, which UTF-8 cannot write"
 
 
@@ -57,6 +55,7 @@ class Encoder:
         size: the highest id and one.
         special: the ids of the special tokens by their text: ``special["[CLS]"]``.
         unknown: the id of what no piece stands for; -1 where there is none.
+        sentencepiece: are its pieces SentencePiece's, which have the blank before a word in them?
         continues: for each id 1 where its piece continues a word, 0 where it begins one or is an added token.
     """
 
@@ -95,7 +94,8 @@ class Encoder:
         self.special = {
             token["content"]: token["id"] for token in tokenizer["added_tokens"] if token["special"]
         }
-        self.unknown = next((self.special[name] for name in UNKNOWN if name in self.special), -1)
+        self.unknown = _unknown(tokenizer["model"], ids)
+        self.sentencepiece: bool = tokenizer["model"]["type"] == "Unigram"
         self.continues = _continues(tokenizer, ids, self.size)
         self._type = "H" if self.size <= 1 << 16 else "I"
         find = finder(tokenizer, self._library, self._type, MEMORY // 5)
@@ -158,6 +158,11 @@ def _read(folder: str) -> bytes:
             f"{folder} {what}, so it is no vocabulary. Give the --out of a `python -m bioshards.vocab build` "
             "that has ended."
         ) from None
+
+
+def _unknown(model: Any, ids: dict[str, int]) -> int:
+    number: int | None = ids[model["unk_token"]] if model["type"] == "WordPiece" else model["unk_id"]
+    return -1 if number is None else number
 
 
 def _continues(tokenizer: Any, ids: dict[str, int], size: int) -> bytes:

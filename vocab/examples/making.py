@@ -1,7 +1,8 @@
 """A portion of document shards to shards of examples: read, encode, plan, sort, write; one call each.
 
 Nothing that is decided here depends on another portion.  A portion's report is written last, and a portion
-that has one is not made again.
+that has one is not made again, unless a file that it lists is gone, or its rows were dealt out to another
+number of shards: that number depends on the size of all inputs.
 """
 
 from __future__ import annotations
@@ -87,9 +88,14 @@ def make(files: LocalFiles, work: Workspace, portion: Portion, making: Making) -
     """Make a portion's examples, unless that is done already."""
     report = work.made(portion.name, "json")
     if files.exists(report):
-        made = _read(files.read_json(report)["made"])
-        dealt = [work.dealt(name) for names in made.dealt.values() for name in names]
-        if whole(files, work, made.outputs) and all(map(files.exists, dealt)):
+        before = files.read_json(report)
+        made = _read(before["made"])
+        waiting = [work.dealt(name) for names in made.dealt.values() for name in names]
+        if (
+            before["buckets"] == making.buckets
+            and writing.stand(files, work.output, made.outputs)
+            and all(map(files.exists, waiting))
+        ):
             return made
     for shard in portion.shards:
         path = f"{portion.folder}/{shard.file}"
@@ -100,7 +106,9 @@ def make(files: LocalFiles, work: Workspace, portion: Portion, making: Making) -
     seconds = round(time.monotonic() - started, 3)
     first, *others = (shard.file for shard in portion.shards)
     title = f"{first} and {len(others)} more" if others else first
-    files.write_json(report, {"file": title, "seconds": seconds, "made": vars(made)})
+    files.write_json(
+        report, {"file": title, "seconds": seconds, "buckets": making.buckets, "made": vars(made)}
+    )
     return made
 
 
@@ -111,14 +119,6 @@ def _read(report: dict[str, Any]) -> Made:
     made.years = {source: Counter(years) for source, years in made.years.items()}
     made.dropped, made.rejected = Counter(made.dropped), Counter(made.rejected)
     return made
-
-
-def whole(files: LocalFiles, work: Workspace, outputs: Iterable[dict[str, Any]]) -> bool:
-    """Are these files, listed as in the manifest, there, each as large as it was written?"""
-    return all(
-        [found.size for found in files.find(f"{work.output}/{listed['file']}")] == [listed["bytes"]]
-        for listed in outputs
-    )
 
 
 class _Maker:

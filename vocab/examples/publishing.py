@@ -28,8 +28,8 @@ from bioshards.corpus.pretraining import PIPELINE, SPLITS
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace
 
-from . import dealing
-from .making import Made, Making, schema_of, whole
+from . import dealing, writing
+from .making import Made, Making, schema_of
 from .tensorflow import FOLDERS
 
 LOST: Final = {"electra": "overflow", "bert": "truncated", "albert": "truncated", "plain": "none"}
@@ -39,7 +39,7 @@ _COUNTED: Final = ("documents", "rows", "tokens", "special", "borrowed", "read",
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A shard of rows of all portions."""
+    """A shard of rows of all portions, or nothing where a bucket has none."""
 
     split: str
     bucket: int
@@ -56,17 +56,19 @@ def merge(
     """
     name = f"data-{bucket:05d}-of-{making.buckets[split]:05d}"
     report = work.merged(bucket, f"{split}.json")
-    of = shards.digest(sorted(dealt))
+    of = shards.digest([name, *sorted(dealt)])
     if files.exists(report):
         done = files.read_json(report)
-        if done["of"] == of and whole(files, work, done["outputs"]):
+        if done["of"] == of and writing.stand(files, work.output, done["outputs"]):
             return Merged(split, bucket, done["outputs"])
         files.remove(report)  # before its shard, of the same name, is another one
     rows, keys = dealing.bucket(files, [work.dealt(file) for file in sorted(dealt)], bucket)
     schema = schema_of(making, split, len(rows), len(rows["input_ids"].flatten()))
-    outputs = making.writer.write(
-        files, work.output, split, name, schema, dealing.batches(rows, schema), keys
-    )
+    outputs = []  # of no rows, as ``datasets`` opens no shard without any
+    if len(rows):
+        outputs = making.writer.write(
+            files, work.output, split, name, schema, dealing.batches(rows, schema), keys
+        )
     files.write_json(report, {"of": of, "outputs": outputs})
     return Merged(split, bucket, outputs)
 
@@ -110,6 +112,9 @@ def publish(
         if of_split:
             shards.publish(files, f"{work.output}/{split}", of_split)
             splits.append(split)
+        else:  # of other inputs there may have been some
+            for name in ("state.json", "dataset_info.json"):
+                files.remove(f"{work.output}/{split}/{name}")
     files.write_json(f"{work.output}/dataset_dict.json", {"splits": splits})
     manifest: dict[str, Any] = {
         "pipeline": PIPELINE,

@@ -62,6 +62,7 @@ class Recipe:
             ("--single", self.single, ("electra",)),
             ("--keep-overflow", self.keep_overflow, ("electra",)),
             ("--as-published", self.as_published, ("albert",)),
+            ("--max-predictions", self.max_predictions, ("bert", "albert")),
         ):
             if given and self.objective not in objectives:
                 raise ValueError(

@@ -17,7 +17,6 @@ import pyarrow as pa
 from bioshards.corpus.pretraining import NO_LABEL
 
 from ..encode import Encoder
-from ..wordpiece import SPACE
 from . import layouts, static_masks, tfrecord
 from .plan import Keys
 from .recipes import Recipe
@@ -81,7 +80,6 @@ def tensorflow(encoder: Encoder, recipe: Recipe) -> Tensorflow:
 
 def _continues(encoder: Encoder) -> bytes:
     """Which ids continue a word, for masks of whole words: ALBERT's code has a rule of its own."""
-    pieces = encoder.pieces()
-    if any(piece.startswith(SPACE) for piece in pieces):
-        return static_masks.sentencepiece_continues(pieces, encoder.special)
+    if encoder.sentencepiece:
+        return static_masks.sentencepiece_continues(encoder.pieces(), encoder.special)
     return encoder.continues

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +56,13 @@ class Writer:
                     written += count
                 rows += len(batch)
         return [arrow.listed(rows), *([records.listed(written)] if records else [])]
+
+
+def stand(files: LocalFiles, output: str, listed: Iterable[dict[str, Any]]) -> bool:
+    """Are the files that :meth:`Writer.write` has listed still there, with as many bytes?"""
+    return all(
+        [found.size for found in files.find(f"{output}/{one['file']}")] == [one["bytes"]] for one in listed
+    )
 
 
 class _Listed:
