@@ -1,0 +1,299 @@
+"""Document directories and vocabularies made by us, and the rows of a pretraining set as Python reads them.
+
+Two kinds of corpora.  In one each word is its own token and occurs once, so that a token says which document
+it is of and where it stands there; with it every row can be judged from its ids alone.  The other is prose
+of invented sentences, with a vocabulary built on it as users build theirs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from bioshards.corpus import shards
+from bioshards.corpus.document import Document
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.pretraining import SPLITS
+from bioshards.corpus.workspace import FORMAT
+from bioshards.pipelines import cli
+from tests.conftest import manifest
+from tests.vocabularies import SPECIALS, word_piece
+
+NO_TOKENS = "\u200b\u200b"
+"""A sentence of which BERT's normalisation leaves nothing."""
+
+
+def run(*arguments: object) -> int:
+    """``beam run shards_to_pretraining`` in this process, one worker unless said otherwise."""
+    return cli.main(["run", "shards_to_pretraining", "--workers", "1", *map(str, arguments)])
+
+
+# Documents
+
+
+def document(
+    id_: str, sentences: Sequence[str], pmid: int | None = None, year: int | None = 2020, position: int = 0
+) -> Document:
+    """A document of these sentences; ``pubmed:7`` has the PMID 7 unless another is given."""
+    source, _, number = id_.partition(":")
+    return Document(
+        id=id_,
+        source=source,
+        pmid=int(number) if pmid is None and source == "pubmed" else pmid,
+        pmcid=None if source == "pubmed" else number,
+        doi=None,
+        version=1,
+        year=year,
+        journal=None,
+        article_type=None,
+        language="eng",
+        licence=None,
+        retracted=False,
+        flags=[],
+        title="A title.",
+        sentences=list(sentences),
+        sections=[],
+        file="invented.xml",
+        position=position,
+        words=0,
+        characters=0,
+        cleaned={},
+    )
+
+
+def put(
+    folder: Path, shards_of: Mapping[str, Sequence[Document]], pipeline: str = "pubmed_to_shards"
+) -> Path:
+    """A finished directory with a shard for each name."""
+    files, outputs = LocalFiles(), []
+    for name, documents in shards_of.items():
+        batches = [shards.batch(list(part)) for part in _parts(documents, 50)]
+        schema = shards.batch([]).schema
+        outputs += shards.write(files, str(folder), name, batches, schema, 10**8)
+    config = {"pipeline": pipeline, "format": FORMAT}
+    facts = {"pipeline": pipeline, "config": config, "outputs": shards.as_dicts(outputs), "run": {}}
+    files.write_json(str(folder / "manifest.json"), facts)
+    return folder
+
+
+def _parts(documents: Sequence[Document], size: int) -> Iterator[Sequence[Document]]:
+    for start in range(0, len(documents), size):
+        yield documents[start : start + size]
+
+
+def texts(*folders: Path) -> dict[str, list[str]]:
+    """The sentences of all documents of these directories, by document."""
+    return {
+        row["id"]: row["sentences"]
+        for folder in folders
+        for batch in shards.read(LocalFiles(), str(folder), ["id", "sentences"])
+        for row in batch.to_pylist()
+    }
+
+
+# A corpus in which no word is there twice
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Directories of documents, and a vocabulary for them.
+
+    Attributes:
+        vocabulary: the folder of the vocabulary.
+        documents: those of all folders.
+    """
+
+    folders: tuple[Path, ...]
+    vocabulary: Path
+    documents: tuple[Document, ...]
+
+    def given(self, *folders: Path) -> list[object]:
+        """The options that name the inputs, all unless some are named, and the vocabulary."""
+        words = [word for folder in folders or self.folders for word in ("--input", folder)]
+        return [*words, "--vocab", self.vocabulary]
+
+
+def unique(folder: Path, entries: int = 0, abstracts: int = 90, articles: int = 10) -> Corpus:
+    """Abstracts and articles of words of which each is there once, and is a token.
+
+    There are sentences without tokens, single ones longer than a row, documents of one sentence, one
+    document without tokens, and articles with the PMID of an abstract.
+
+    Args:
+        entries: the vocabulary has so many at least; the words' are its last ones.
+    """
+    chance = random.Random(7)
+    word = (f"w{number}" for number in itertools.count())
+
+    def sentence(size: int) -> str:
+        return " ".join(itertools.islice(word, size))
+
+    def sentences(number: int, longest: int) -> list[str]:
+        found = [sentence(min(longest, 1 + int(chance.expovariate(1 / 14)))) for _ in range(number)]
+        if chance.random() < 0.2:
+            found.insert(chance.randrange(len(found) + 1), NO_TOKENS)
+        return found
+
+    pubmed = [
+        document(f"pubmed:{number}", sentences(chance.randint(2, 9), 80), year=2000 + number % 7)
+        for number in range(1, abstracts)
+    ]
+    pubmed += [
+        document(f"pubmed:{abstracts}", [NO_TOKENS, ""]),
+        document(f"pubmed:{abstracts + 1}", [sentence(300)], year=None),
+        document(f"pubmed:{abstracts + 2}", [sentence(6)]),
+        document(f"pubmed:{abstracts + 3}", [sentence(1)]),
+    ]
+    pmc = [
+        document(f"pmc:PMC{number}.1", sentences(25, 120), pmid=number if number % 2 else None)
+        for number in range(1, articles)
+    ]
+    pmc.append(document(f"pmc:PMC{articles}.1", [sentence(400), sentence(2), sentence(700)]))
+    chance.shuffle(pubmed)
+    folders = (
+        put(folder / "abstracts", {"a": pubmed[::3], "b": pubmed[1::3], "c": pubmed[2::3]}),
+        put(folder / "articles", {"PMC1": pmc[:4], "PMC2": pmc[4:]}, "pmc_to_shards"),
+    )
+    lines = [line for one in (*pubmed, *pmc) for line in one.sentences]
+    used = {word for line in lines for word in line.split()} - {NO_TOKENS}
+    idle = [f"idle{number}" for number in range(entries - len(used) - len(SPECIALS))]
+    vocabulary = folder / "vocabulary"
+    vocabulary.mkdir()
+    pieces = [*idle, *sorted(used, key=lambda word: int(word[1:]))]
+    word_piece(*pieces).save(str(vocabulary / "tokenizer.json"))
+    return Corpus(folders, vocabulary, (*pubmed, *pmc))
+
+
+# Prose
+
+_SUBJECTS = ("The mice", "All cells", "Most patients", "No kidney", "Naïve nurses", "BRCA1 carriers")
+_VERBS = ("grew", "slept", "declined", "were fed", "were counted", "did not change", "doubled")
+_ENDS = (
+    "at night",
+    "in winter",
+    "after 12 days",
+    "with β-carotene",
+    "(p < 0.05)",
+    "twice, then never",
+    "in vitro",
+)
+
+
+def paragraph(seed: str, number: int) -> list[str]:
+    """So many invented sentences, the same for the same seed."""
+    chance = random.Random(seed)
+    parts = (_SUBJECTS, _VERBS, _ENDS)
+    return [" ".join(chance.choice(part) for part in parts) + "." for _ in range(number)]
+
+
+def abstracts(folder: Path, **shards_of: range) -> Path:
+    """A finished directory of abstracts of prose: by shard, their PMIDs."""
+    return put(
+        folder,
+        {
+            name: [document(f"pubmed:{number}", paragraph(str(number), 3 + number % 9)) for number in numbers]
+            for name, numbers in shards_of.items()
+        },
+    )
+
+
+def articles(folder: Path, **shards_of: range) -> Path:
+    """A finished directory of articles of prose: by shard, their numbers, which are their PMIDs too."""
+    return put(
+        folder,
+        {
+            name: [
+                document(f"pmc:PMC{number}.1", paragraph(f"article {number}", 60), pmid=number)
+                for number in numbers
+            ]
+            for name, numbers in shards_of.items()
+        },
+        "pmc_to_shards",
+    )
+
+
+def built(folder: Path, *inputs: Path, options: Sequence[str] = ("--size", "300")) -> Path:
+    """A vocabulary built on these directories."""
+    words = [
+        sys.executable,
+        "-m",
+        "bioshards.vocab",
+        "build",
+        *map(str, inputs),
+        "--out",
+        str(folder),
+        *options,
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+# Rows
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a pretraining set.
+
+    Attributes:
+        spans: (document, start, first sentence, end sentence).
+        label: None where the objective has none.
+    """
+
+    ids: tuple[int, ...]
+    split: int
+    label: int | None
+    spans: tuple[tuple[str, int, int, int], ...]
+
+    @property
+    def segments(self) -> tuple[tuple[int, ...], ...]:
+        """Segment A and, where there is one, segment B, without what is around them."""
+        if not self.split:
+            return (self.ids[1:-1],)
+        return self.ids[1 : self.split - 1], self.ids[self.split : -1]
+
+
+def shard_files(output: Path, split: str) -> list[Path]:
+    """The shards of a split in the order in which the manifest lists them."""
+    return [
+        output / listed["file"]
+        for listed in manifest(output)["outputs"]
+        if listed["file"].startswith(f"{split}/") and listed["file"].endswith(".arrow")
+    ]
+
+
+def rows(output: Path, split: str) -> list[Row]:
+    """All rows of a split, shard by shard."""
+    return [row for path in shard_files(output, split) for row in rows_of(path)]
+
+
+def rows_of(path: Path) -> list[Row]:
+    """The rows of a shard."""
+    with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
+        return [
+            Row(
+                tuple(row["input_ids"]),
+                row["split"],
+                row.get("label"),
+                tuple(tuple(span.values()) for span in row["spans"]),
+            )
+            for row in stream.read_all().to_pylist()
+        ]
+
+
+def of_both(output: Path) -> dict[str, list[Row]]:
+    """The rows of each split."""
+    return {split: rows(output, split) for split in SPLITS}
+
+
+def held_out(output: Path) -> set[str]:
+    """The documents of the validation rows."""
+    return {span[0] for row in rows(output, "validation") for span in row.spans}
