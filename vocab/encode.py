@@ -8,10 +8,11 @@ distinct chunks, so that Python sees one chunk in ten.  How new ones are encoded
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,7 +50,10 @@ class Encoded:
 
 
 class Encoder:
-    """What encodes with the tokenizer of a folder; pickled, it is that tokenizer without what is remembered.
+    """What encodes with the tokenizer of a folder.
+
+    Pickled, it is that tokenizer without what is remembered; a process that unpickles it several times, as
+    Beam's workers do, has one of it, with one memory.
 
     Attributes:
         size: the highest id and one.
@@ -101,11 +105,8 @@ class Encoder:
         find = finder(tokenizer, self._library, self._type, MEMORY // 5)
         self._chunks = Remembered(find, MEMORY * 4 // 5)
 
-    def __getstate__(self) -> tuple[str, bytes, bool]:
-        return self._source
-
-    def __setstate__(self, source: tuple[str, bytes, bool]) -> None:
-        self._begin(*source)
+    def __reduce__(self) -> tuple[Callable[..., Encoder], tuple[str, bytes, bool]]:
+        return _of_process, self._source
 
     def pieces(self) -> dict[str, int]:
         """The ids of all pieces and added tokens."""
@@ -146,6 +147,14 @@ class Encoder:
             written += int(stops[-1])
         width = array(self._type).itemsize
         return Encoded(np.frombuffer(b"".join(data), f"u{width}"), np.concatenate(ends) // width)
+
+
+@functools.lru_cache(maxsize=2)
+def _of_process(path: str, data: bytes, special_as_text: bool) -> Encoder:
+    """This process' encoder of a tokenizer.json."""
+    encoder = Encoder.__new__(Encoder)
+    encoder._begin(path, data, special_as_text)
+    return encoder
 
 
 def _read(folder: str) -> bytes:

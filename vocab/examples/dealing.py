@@ -55,6 +55,6 @@ def bucket(files: LocalFiles, paths: Sequence[str], number: int) -> tuple[pa.Rec
 
 
 def batches(rows: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows as record batches of a shard, at least one: ``datasets`` opens no file without."""
-    for start in range(0, max(1, len(rows)), BATCH_ROWS):
+    """The rows as record batches of a shard."""
+    for start in range(0, len(rows), BATCH_ROWS):
         yield pa.RecordBatch.from_arrays(rows.slice(start, BATCH_ROWS).columns, schema=schema)
