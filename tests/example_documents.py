@@ -24,7 +24,7 @@ from bioshards.vocab import inputs
 from bioshards.vocab.encode import Encoded, Encoder
 from bioshards.vocab.examples import writing
 from bioshards.vocab.examples.block import Block
-from bioshards.vocab.examples.making import Made, Making
+from bioshards.vocab.examples.making import Made, Making, make
 from bioshards.vocab.examples.plan import Plan
 from bioshards.vocab.examples.portions import Portion, portions
 from bioshards.vocab.examples.recipes import Recipe
@@ -208,6 +208,11 @@ def table(plan: Plan, columns: pa.Schema | None = None, size: int = 2048) -> lis
 
 
 # What is written
+
+
+def made_of(out: Path, portion: Portion, how: Making, files: LocalFiles | None = None) -> Made:
+    """What is made of a portion in this folder."""
+    return make(files or LocalFiles(), Workspace(str(out)), portion, how)
 
 
 def listed_rows(output: Path, listed: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

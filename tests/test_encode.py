@@ -426,6 +426,40 @@ def test_what_a_packer_asks_of_a_vocabulary(pairs: dict[str, tuple[Tokenizer, En
     assert {piece for piece, number in pieces.items() if not encoder.continues[number]} == begin
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_pieces_are_all_of_the_library_and_unknown_is_what_it_says(
+    kind: str, pairs: dict[str, tuple[Tokenizer, Encoder]]
+) -> None:
+    library, encoder = pairs[kind]
+    assert encoder.pieces() == library.get_vocab(with_added_tokens=True)
+    assert 1 + max(encoder.pieces().values()) == encoder.size == len(encoder.continues)
+    name = "<unk>" if "unigram" in kind else "[UNK]"
+    assert encoder.unknown == library.token_to_id(name)
+    assert encoder.encode("\U000f0000a 𓀀𓀁").count(encoder.unknown) >= 1
+    assert encoder.sentencepiece == ("unigram" in kind)
+    again = pickle.loads(pickle.dumps(encoder))
+    assert (again.unknown, again.sentencepiece, again.pieces()) == (
+        encoder.unknown,
+        encoder.sentencepiece,
+        encoder.pieces(),
+    )
+
+
+def test_what_is_unknown_is_by_the_model_and_not_by_what_is_added(tmp_path: Path) -> None:
+    """[UNK] may be a piece and no added token, or have another name, or there may be none."""
+    word_piece = Tokenizer(WordPiece({"cell": 0, "[UNK]": 1, "<?>": 2}, unk_token="<?>"))
+    word_piece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    word_piece.add_special_tokens(["[UNK]"])
+    encoder = Encoder(saved(tmp_path / "1", word_piece))
+    assert (encoder.unknown, encoder.encode("cell mice")) == (2, [0, 2])
+    for number, expected in ((None, -1), (0, 0), (1, 1)):
+        model = Unigram([("a", -1.0), ("odd", -2.0), ("\u2581", -3.0)], unk_id=number)
+        tokenizer = _pre_tokenized(
+            Tokenizer(model), pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()
+        )
+        assert Encoder(saved(tmp_path / str(number), tokenizer)).unknown == expected
+
+
 def test_a_folder_without_a_tokenizer_is_an_error_that_says_so(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere is no folder.*bioshards\.vocab build"):
         Encoder(str(tmp_path / "nowhere"))

@@ -34,11 +34,13 @@ class Tensorflow:
 
     Attributes:
         pad: the id that rows are padded with.
+        continues: for each id 1 where its piece continues a word: ALBERT's records say it of each token.
         masking: how BERT's and ALBERT's are masked; None for ELECTRA's, which are not.
     """
 
     recipe: Recipe
     pad: int
+    continues: bytes
     masking: Masking | None
 
     def records(self, batch: pa.RecordBatch, keys: Keys) -> tuple[bytes, int]:
@@ -56,8 +58,8 @@ class Tensorflow:
             masked = [static_masks.bert(ids, self.masking, random.Random(key)) for ids, key in rows]
             return tfrecord.encode(layouts.bert(kept, masked, length, most, self.pad)), len(kept)
         masked = [static_masks.albert(ids, self.masking, random.Random(key)) for ids, key in rows]
-        words = self.masking.continues or b""
-        return tfrecord.encode(layouts.albert(kept, masked, length, most, self.pad, words)), len(kept)
+        features = layouts.albert(kept, masked, length, most, self.pad, self.continues)
+        return tfrecord.encode(features), len(kept)
 
 
 def tensorflow(encoder: Encoder, recipe: Recipe) -> Tensorflow:
@@ -69,17 +71,18 @@ def tensorflow(encoder: Encoder, recipe: Recipe) -> Tensorflow:
     if recipe.objective == "plain":
         raise ValueError("--tfrecord is for electra, bert and albert: no original trainer reads plain rows")
     pad = next((encoder.special[name] for name in _PADS if name in encoder.special), 0)
+    continues = _continues(encoder)
     if recipe.objective == "electra":
-        return Tensorflow(recipe, pad, None)
+        return Tensorflow(recipe, pad, continues, None)
     special = frozenset((encoder.special["[CLS]"], encoder.special["[SEP]"]))
     most = recipe.max_predictions or math.ceil(_PROBABILITY * recipe.length)
-    continues = _continues(encoder) if recipe.whole_words else None
-    masking = Masking(encoder.special["[MASK]"], special, encoder.size, most, _PROBABILITY, continues)
-    return Tensorflow(recipe, pad, masking)
+    words = continues if recipe.whole_words else None
+    masking = Masking(encoder.special["[MASK]"], special, encoder.size, most, _PROBABILITY, words)
+    return Tensorflow(recipe, pad, continues, masking)
 
 
 def _continues(encoder: Encoder) -> bytes:
-    """Which ids continue a word, for masks of whole words: ALBERT's code has a rule of its own."""
+    """Which ids continue a word: of SentencePiece's pieces ALBERT's code has a rule of its own."""
     if encoder.sentencepiece:
         return static_masks.sentencepiece_continues(encoder.pieces(), encoder.special)
     return encoder.continues

@@ -1,0 +1,302 @@
+"""Publishing: what the manifest counts, what stops it, what is swept, and when it is done."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+from bioshards.corpus import workspace
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.pretraining import PIPELINE
+from bioshards.corpus.workspace import Workspace
+from bioshards.vocab.counts import Counting
+from bioshards.vocab.encode import Encoder
+from bioshards.vocab.examples import publishing
+from bioshards.vocab.examples.making import Made
+from bioshards.vocab.examples.portions import Portion
+from bioshards.vocab.examples.publishing import Merged
+from bioshards.vocab.examples.recipes import Recipe
+from bioshards.vocab.examples.tensorflow import tensorflow
+from bioshards.vocab.examples.writing import Writer
+from tests.example_documents import (
+    abstracts,
+    all_in_one,
+    document,
+    files_in,
+    made_of,
+    making,
+    of_words,
+    put,
+)
+
+FILES = LocalFiles()
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    return of_words(tmp_path_factory.mktemp("vocabulary"))
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def portion(tmp_path: Path) -> Portion:
+    return all_in_one(put(tmp_path / "abstracts", {"a": abstracts(1, 50), "b": abstracts(50, 80)}))
+
+
+CONFIG = {"pipeline": PIPELINE, "objective": "electra"}
+
+
+def publish(
+    out: Path, *made: Made, merged: tuple[Merged, ...] = (), max_rejected: float = 0.001, **config: Any
+) -> str | None:
+    work = Workspace(str(out))
+    inputs = [{"pipeline": "pubmed_to_shards", "documents": 1}]
+    return publishing.publish(FILES, work, CONFIG | config, inputs, made, merged, {"began": 1}, max_rejected)
+
+
+def manifest(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "manifest.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("objective", ["electra", "bert", "albert", "plain"])
+def test_a_published_set_accounts_for_every_token_and_opens(
+    objective: str, out: Path, tmp_path: Path, encoder: Encoder
+) -> None:
+    several = [
+        all_in_one(put(tmp_path / "one", {"a": abstracts(1, 40)})),
+        all_in_one(put(tmp_path / "two", {"a": [*abstracts(40, 70), document("pubmed:99", "")]})),
+    ]
+    how = making(encoder, Recipe(objective, 16))  # type: ignore[arg-type]
+    made = [made_of(out, portion, how) for portion in several]
+    assert publish(out, *made, objective=objective) is None
+    found = manifest(out)
+    assert found["outputs"] == sorted(
+        (one for of in made for one in of.outputs), key=lambda one: str(one["file"])
+    )
+    counts = found["counts"]
+    assert (counts["documents"], counts["dropped"], counts["rejected"]) == (70, {"no-tokens": 1}, {})
+    for split in ("train", "validation"):
+        of = counts[split]
+        assert of["read"] == of["tokens"] - of["special"] - of["borrowed"] + sum(of["lost"].values())
+        assert set(of["lost"]) <= {publishing.LOST[objective]}
+        assert of["documents"] == sum(one.splits[split]["documents"] for one in made)
+    assert counts["train"]["documents"] + counts["validation"]["documents"] == 69
+    years = counts["years"]["pubmed"]
+    assert list(years) == ["2000", "2001", "2002"]
+    assert sum(years.values()) == counts["train"]["read"] + counts["validation"]["read"]
+    assert found["run"]["began"] == 1
+    assert found["run"]["finished"]
+    opened = datasets.load_from_disk(str(out))
+    assert {name: len(of) for name, of in opened.items()} == {
+        split: counts[split]["rows"] for split in ("train", "validation")
+    }
+
+
+def test_the_order_of_portions_changes_nothing(out: Path, tmp_path: Path, encoder: Encoder) -> None:
+    several = [
+        all_in_one(put(tmp_path / str(n), {"a": abstracts(n * 30 + 1, n * 30 + 30)})) for n in range(3)
+    ]
+    found = []
+    for order in ([0, 1, 2], [2, 0, 1]):
+        made = [made_of(out, several[n], making(encoder)) for n in order]
+        assert publish(out, *made) is None
+        data = manifest(out)
+        del data["run"]
+        found.append((json.dumps(data), (out / "train" / "state.json").read_bytes()))
+    assert found[0] == found[1]
+
+
+def test_without_held_out_documents_there_is_one_split(out: Path, portion: Portion, encoder: Encoder) -> None:
+    assert publish(out, made_of(out, portion, making(encoder, validation=0))) is None
+    assert json.loads((out / "dataset_dict.json").read_text()) == {"splits": ["train"]}
+    assert not (out / "validation").exists()
+    assert manifest(out)["counts"]["validation"] == {
+        **dict.fromkeys(["documents", "rows", "tokens", "special", "borrowed", "read", "unknown"], 0),
+        "lost": {},
+    }
+    assert list(datasets.load_from_disk(str(out))) == ["train"]
+
+
+def test_buckets_without_rows_open_too(out: Path, portion: Portion, encoder: Encoder) -> None:
+    how = making(encoder, buckets={"train": 200, "validation": 90})
+    made = made_of(out, portion, how)
+    merged = [
+        publishing.merge(FILES, Workspace(str(out)), how, made.dealt[split], split, bucket)
+        for split, buckets in how.buckets.items()
+        for bucket in range(buckets)
+    ]
+    assert publish(out, made, merged=tuple(merged)) is None
+    counts = manifest(out)["counts"]
+    opened = datasets.load_from_disk(str(out))
+    assert {name: len(of) for name, of in opened.items()} == {
+        split: counts[split]["rows"] for split in how.buckets
+    }
+    assert files_in(out / ".bioshards" / "dealt") == set()
+
+
+# What stops it
+
+
+def plain_made(name: str = "0" * 16, **more: Any) -> Made:
+    counts = Counter(documents=8, rows=5, tokens=50, special=10, read=40)
+    return Made(name, splits={"train": counts}, documents=1000, **more)
+
+
+def test_bad_shards_are_named_and_nothing_is_published(out: Path) -> None:
+    made = [Made(str(n), bad=f"in/{n}: gone") for n in range(7, 0, -1)]
+    problem = publish(out, plain_made(), *made)
+    assert problem
+    assert problem.startswith(
+        "7 shards cannot be used (in/1: gone; in/2: gone; in/3: gone; in/4: gone; in/5: gone (and 2 more))"
+    )
+    assert "run this one again" in problem
+    assert files_in(out) == set()
+
+
+def test_more_rejected_documents_than_allowed_stop_it(out: Path) -> None:
+    made = plain_made(rejected=Counter({"too-long": 11}))
+    problem = publish(out, made, max_rejected=0.01)
+    assert problem
+    assert problem.startswith(
+        "11 of 1,000 documents were rejected, more than --max-rejected 0.01 allows. OUT/rejected/ says why"
+    )
+    assert files_in(out) == set()
+    assert publish(out, made, max_rejected=0.011) is None
+    assert manifest(out)["counts"]["rejected"] == {"too-long": 11}
+
+
+@pytest.mark.parametrize("validation", [Counter(), Counter(documents=998, rows=99)])
+def test_nothing_to_train_on_stops_it(validation: Counter[str], out: Path) -> None:
+    made = Made("x", splits={"validation": validation}, documents=1000, dropped=Counter({"no-tokens": 1}))
+    problem = publish(out, made)
+    assert problem == (
+        f"there is nothing to train on: of 1,000 documents {validation['documents']} are held out, 1 have no "
+        "tokens and 0 are rejected. Look at --input and --validation"
+    )
+    assert publish(out) is not None
+    assert files_in(out) == set()
+
+
+def test_a_problem_leaves_what_is_there(out: Path, portion: Portion, encoder: Encoder) -> None:
+    made = made_of(out, portion, making(encoder))
+    before = files_in(out)
+    assert publish(out, made, Made("bad", bad="in/x: gone")) is not None
+    assert files_in(out) == before
+
+
+# What is left of other inputs
+
+
+def test_leftovers_are_swept_and_nothing_else(out: Path, portion: Portion, encoder: Encoder) -> None:
+    made = made_of(out, portion, making(encoder))
+    kept = files_in(out)
+    other = "f" * 16
+    leftovers = [
+        f"train/data-{other}-00000.arrow",
+        f"train/data-{portion.name}-00007.arrow",
+        "validation/data-00000-of-00001.arrow",
+        f"pretrain_tfrecords/pretrain_data.tfrecord-{other}-00000",
+        f"validation_tfrecords/pretrain_data.tfrecord-{other}-00000",
+        f".bioshards/made/{other}.json",
+        ".bioshards/merged/00000-train.json",
+        f".bioshards/dealt/train-{other}-00000.arrow",
+        f"rejected/{other}.jsonl",
+        f"rejected/{portion.name}.jsonl",
+    ]
+    others = ["train/notes.txt", "README.md", ".bioshards/config.json"]
+    for name in (*leftovers, *others):
+        (out / name).parent.mkdir(exist_ok=True)
+        (out / name).write_text("x")
+    assert publish(out, made) is None
+    published = {
+        "manifest.json",
+        "dataset_dict.json",
+        *(f"{split}/{name}.json" for split in ("train", "validation") for name in ("state", "dataset_info")),
+    }
+    assert files_in(out) == kept | set(others) | published
+
+
+def test_what_opened_a_split_goes_with_its_last_row(
+    out: Path, tmp_path: Path, portion: Portion, encoder: Encoder
+) -> None:
+    """As when the only documents held out have been deleted in PubMed."""
+    assert publish(out, made_of(out, portion, making(encoder))) is None
+    counting = Counting(hold_out=0.25)
+    kept = [one for one in abstracts(1, 50) if not counting.held_out(one.id, one.pmid)]
+    updated = all_in_one(put(tmp_path / "updated", {"a": kept}))
+    assert publish(out, made_of(out, updated, making(encoder))) is None
+    assert not [name for name in files_in(out) if name.startswith("validation")]
+    assert list(datasets.load_from_disk(str(out))) == ["train"]
+
+
+def test_an_unfinished_set_is_not_opened_as_the_one_before(
+    out: Path, portion: Portion, encoder: Encoder
+) -> None:
+    assert publish(out, made_of(out, portion, making(encoder))) is None
+    workspace.clear(FILES, Workspace(str(out)))
+    with pytest.raises(FileNotFoundError):
+        datasets.load_from_disk(str(out))
+    with pytest.raises(FileNotFoundError):
+        datasets.load_from_disk(str(out / "train"))
+
+
+def test_tidy_removes_dealt_rows_and_does_so_twice(out: Path, portion: Portion, encoder: Encoder) -> None:
+    made = made_of(out, portion, making(encoder, buckets={"train": 3, "validation": 2}))
+    assert made.dealt["train"]
+    for _ in range(2):
+        publishing.tidy(FILES, Workspace(str(out)))
+        assert files_in(out) == {f".bioshards/made/{portion.name}.json"}
+
+
+# Is it finished?
+
+INPUTS = [{"pipeline": "pubmed_to_shards", "documents": 1}]
+
+
+def finished(out: Path, inputs: list[dict[str, Any]] | None = None) -> bool:
+    return publishing.finished(FILES, Workspace(str(out)), INPUTS if inputs is None else inputs)
+
+
+def test_a_set_is_finished_while_its_inputs_and_its_files_are_the_same(
+    out: Path, portion: Portion, encoder: Encoder
+) -> None:
+    assert not finished(out)
+    made = made_of(out, portion, making(encoder, writer=Writer(tensorflow(encoder, Recipe("electra", 16)))))
+    assert not finished(out)
+    assert publish(out, made) is None
+    assert finished(out)
+    assert not finished(out, [])
+    assert not finished(out, [*INPUTS, *INPUTS])
+    assert not finished(out, [{**INPUTS[0], "documents": 2}])
+    assert len(made.outputs) == 4
+    for one in made.outputs:
+        path = out / one["file"]
+        data = path.read_bytes()
+        for other in (data[:-1], data + b"x"):
+            path.write_bytes(other)
+            assert not finished(out)
+        path.unlink()
+        assert not finished(out)
+        path.write_bytes(data)
+        assert finished(out)
+    (out / "manifest.json").unlink()
+    assert not finished(out)
+
+
+def test_a_work_folder_that_is_deleted_does_not_unfinish_it(
+    out: Path, portion: Portion, encoder: Encoder
+) -> None:
+    assert publish(out, made_of(out, portion, making(encoder))) is None
+    shutil.rmtree(out / ".bioshards")
+    assert finished(out)
