@@ -32,7 +32,7 @@ class Block:
         self._edges: list[Positions] = [np.full(1, len(special))]
         self._numbers: list[Positions] = [np.zeros(0, np.int64)]
         self._firsts: list[Positions] = [np.zeros(1, np.int64)]
-        self._sentences = 0
+        self._length = self._sentences = 0
         self.tokens = 0
         self._table: tuple[Positions, list[int]] | None = None
 
@@ -47,6 +47,7 @@ class Block:
         numbers = np.arange(len(encoded.offsets) - 1) - np.repeat(ends - sentences, sentences)
         kept = np.diff(encoded.offsets) > 0
         self._documents.append(documents)
+        self._length += len(documents)
         self._edges.append(encoded.offsets[1:][kept] + (2 + self.tokens))
         self._numbers.append(numbers[kept])
         self._firsts.append(np.concatenate([[0], np.cumsum(kept)])[ends] + self._sentences)
@@ -56,7 +57,7 @@ class Block:
         self._table = None
 
     def __len__(self) -> int:
-        return sum(map(len, self._documents))
+        return self._length
 
     def __getitem__(self, document: int) -> list[int]:
         if self._table is None:

@@ -75,7 +75,8 @@ def _row(
         first, over = _cut(first, recipe.length - 2)
         second, more = _cut(second, max(0, recipe.length - OVERHEAD - tokens(first)))
         over += more
-    row_span = span(document, 1, edges, first + second)
+    end = max(ranges[-1][1] for ranges in (first, second) if ranges)
+    row_span = span(document, 1, edges, (first[0][0], end))
     if recipe.keep_overflow:
         return Row(first, second, (row_span,)), over
     return Row(first, second, (row_span,), lost=tokens(over)), []

@@ -43,11 +43,9 @@ def rows(document: int, pool: Pool, random: Source, recipe: Recipe) -> Iterator[
     target = recipe.length - OVERHEAD
     if random.random() < recipe.short:
         target = random.randint(_SHORTEST, target)
-    begin = end = 0
-    while end < sentences:
-        end += 1
-        if end < sentences and edges[end] - edges[begin] < target:
-            continue
+    begin = 0
+    while begin < sentences:
+        end = min(bisect_left(edges, edges[begin] + target, begin + 1), sentences)
         alone = end - begin == 1
         middle = begin + (1 if alone else random.randint(1, end - begin - 1))
         first, second = (edges[begin], edges[middle]), (edges[middle], edges[end])
@@ -65,9 +63,9 @@ def rows(document: int, pool: Pool, random: Source, recipe: Recipe) -> Iterator[
             label = NOT_IN_ORDER
         room = recipe.length - (OVERHEAD - 1 if label == NO_LABEL else OVERHEAD)
         a, b = _fitting(first, second, room, random)
-        spans: tuple[Span, ...] = (span(document, 1, edges, [a]),)
+        spans: tuple[Span, ...] = (span(document, 1, edges, a),)
         if label != NO_LABEL:
-            spans += (span(other, 2 + _size(a), others, [b]),)
+            spans += (span(other, 2 + _size(a), others, b),)
         lost = _size(first) - _size(a)
         borrowed = 0
         if other == document:

@@ -39,7 +39,7 @@ def rows(order: Iterable[int], pool: Pool, recipe: Recipe) -> Iterator[Row]:
                 ranges.append(SEP)
                 used += 1
             taken = (at, min(end, at + room - used))
-            spans.append(span(document, 1 + used, edges, [taken]))
+            spans.append(span(document, 1 + used, edges, taken))
             ranges.append(taken)
             used += taken[1] - at
             at = taken[1]

@@ -57,7 +57,8 @@ class Plan:
         self._span_ends.append(len(self._spans) // 4)
         self._keys.append(key)
         self._numbers.append(number)
-        self.special += (len(ranges) - before) // 2 - len(row.second) - sum(one != SEP for one in row.first)
+        text = len(row.first) - row.first.count(SEP) + len(row.second)
+        self.special += (len(ranges) - before) // 2 - text
         self.lost += row.lost
         self.borrowed += row.borrowed
 

@@ -57,16 +57,14 @@ class Row(NamedTuple):
     borrowed: int = 0
 
 
-def span(document: int, start: int, edges: Sequence[int], ranges: Sequence[Range]) -> Span:
+def span(document: int, start: int, edges: Sequence[int], tokens: Range) -> Span:
     """Which sentences of the document these tokens are of.
 
     Args:
         start: where in ``input_ids`` the tokens begin.
         edges: of the document.
     """
-    lowest = min(ranges)[0]
-    highest = max(stop for _, stop in ranges)
-    return Span(document, start, bisect_right(edges, lowest) - 1, bisect_left(edges, highest))
+    return Span(document, start, bisect_right(edges, tokens[0]) - 1, bisect_left(edges, tokens[1]))
 
 
 def tokens(ranges: Sequence[Range]) -> int:
