@@ -76,6 +76,7 @@ SEVERAL = st.lists(SENTENCES, max_size=9).map(
 
 
 @given(SEVERAL, st.integers(1, 9))
+@settings(deadline=None)
 def test_a_block_of_several_batches_is_the_block_of_one(
     several: dict[str, list[int]], at_a_time: int
 ) -> None:
@@ -209,7 +210,7 @@ def plainly(several: dict[str, list[int]], row: Row) -> dict[str, Any]:
 
 
 @given(planned(), st.sampled_from([60_000, 65_537]), st.booleans(), st.integers(1, 8))
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_batches_are_the_rows_in_the_order_of_their_keys(
     drawn: tuple[dict[str, list[int]], list[tuple[Row, int, int]]], size: int, labelled: bool, at_a_time: int
 ) -> None:
@@ -240,6 +241,7 @@ def test_batches_are_the_rows_in_the_order_of_their_keys(
 
 
 @given(planned())
+@settings(deadline=None)
 def test_any_rows_in_any_order_can_be_asked_for(
     drawn: tuple[dict[str, list[int]], list[tuple[Row, int, int]]],
 ) -> None:
@@ -305,7 +307,7 @@ WITH_TOKENS = DOCUMENTS.map(lambda several: {name: [size * 3 for size in of] for
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(several=WITH_TOKENS, passes=st.integers(1, 3))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_what_is_read_is_in_rows_or_lost(objective: str, several: dict[str, list[int]], passes: int) -> None:
     block = block_of(several)
     plan = built(block, OBJECTIVES[objective], 3, passes)
@@ -314,7 +316,7 @@ def test_what_is_read_is_in_rows_or_lost(objective: str, several: dict[str, list
 
 @pytest.mark.parametrize("objective", ALONE)
 @given(several=WITH_TOKENS, random=st.randoms(use_true_random=False))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_the_order_in_which_documents_come_changes_nothing(
     objective: str, several: dict[str, list[int]], random: Any
 ) -> None:
@@ -331,7 +333,7 @@ def test_the_order_in_which_documents_come_changes_nothing(
 
 @pytest.mark.parametrize("objective", ALONE)
 @given(several=WITH_TOKENS)
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 def test_a_documents_rows_are_the_same_whatever_else_is_in_the_block(
     objective: str, several: dict[str, list[int]]
 ) -> None:

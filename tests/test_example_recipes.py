@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.pipelines import shards_to_pretraining
@@ -133,6 +133,7 @@ def test_the_command_line_offers_what_there_is() -> None:
 
 @pytest.mark.parametrize("recipe", [*DEFAULTS.values(), *PRESETS.values()])
 @given(length=st.integers(5, recipes.LONGEST))
+@settings(deadline=None)
 def test_every_recipe_can_be_had_at_any_length(recipe: Recipe, length: int) -> None:
     assert dataclasses.replace(recipe, length=length).length == length
 

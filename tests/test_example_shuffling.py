@@ -60,6 +60,7 @@ def test_keys_are_the_same_for_ever() -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(0, 99), st.text(st.characters(exclude_categories=["Cs"])))
+@settings(deadline=None)
 def test_a_key_is_eight_bytes_of_blake2b(seed: int, number: int, document: str) -> None:
     digest = hashlib.blake2b(f"{seed} {number} {document}".encode(), digest_size=8)
     assert key(seed, number, document) == int(digest.hexdigest(), 16)
@@ -86,12 +87,14 @@ def test_row_keys_are_the_same_for_ever() -> None:
 
 
 @given(st.lists(st.tuples(WORDS, WORDS), max_size=20))
+@settings(deadline=None)
 def test_row_keys_are_split_mix_of_plain_integers(drawn: list[tuple[int, int]]) -> None:
     keys, numbers = (np.array([pair[which] for pair in drawn], np.uint64) for which in (0, 1))
     assert row_keys(keys, numbers).tolist() == [split_mix(*pair) for pair in drawn]
 
 
 @given(WORDS)
+@settings(deadline=None)
 def test_the_rows_of_a_document_have_keys_of_their_own(state: int) -> None:
     found = row_keys(np.full(2_000, state, np.uint64), np.arange(2_000))
     assert len(set(found.tolist())) == 2_000
@@ -119,6 +122,7 @@ HIGHEST = 1 - 2**-53
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(0, 1 << 52))
+@settings(deadline=None)
 def test_whole_numbers_are_within_their_bounds_whatever_is_drawn(a: int, wider: int) -> None:
     assert Always(0.0).randint(a, a + wider) == a
     assert Always(HIGHEST).randint(a, a + wider) == a + wider
@@ -165,6 +169,7 @@ SIZES = st.lists(st.integers(1, ENOUGH * 3 // 2), max_size=12)
 
 
 @given(st.lists(SIZES, max_size=3))
+@settings(deadline=None)
 def test_shards_that_follow_one_another_are_taken_together_until_they_are_enough(
     several: list[list[int]],
 ) -> None:
@@ -218,6 +223,7 @@ def test_lists_are_those_of_the_portions_own_directory() -> None:
 
 
 @given(st.lists(st.integers(ENOUGH, 3 * ENOUGH), min_size=1, max_size=8), st.data())
+@settings(deadline=None)
 def test_of_large_shards_a_changed_one_changes_its_own_portion_alone(
     sizes: list[int], data: st.DataObject
 ) -> None:
@@ -229,6 +235,7 @@ def test_of_large_shards_a_changed_one_changes_its_own_portion_alone(
 
 
 @given(SIZES.filter(bool), st.data())
+@settings(deadline=None)
 def test_a_changed_shard_changes_its_portions_name(sizes: list[int], data: st.DataObject) -> None:
     """Of small shards those that come after it may change too, and no portion that comes before."""
     at = data.draw(st.integers(0, len(sizes) - 1))

@@ -117,6 +117,7 @@ def keys_of(seed: int, number: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
 
 
 @given(ROWS)
+@settings(deadline=None)
 def test_electras_records_are_the_rows_padded(
     encoder: Encoder, drawn: list[tuple[list[int], int, int]]
 ) -> None:
@@ -136,7 +137,7 @@ def test_electras_records_are_the_rows_padded(
 
 @pytest.mark.parametrize("objective", PAIRS)
 @given(drawn=ROWS, seed=SEED)
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_records_of_pairs_are_the_labelled_rows_with_the_masks_of_their_keys(
     objective: Any, encoder: Encoder, drawn: list[tuple[list[int], int, int]], seed: int
 ) -> None:
@@ -159,7 +160,7 @@ def test_records_of_pairs_are_the_labelled_rows_with_the_masks_of_their_keys(
 
 @pytest.mark.parametrize("objective", ["electra", *PAIRS])
 @given(drawn=ROWS, seed=SEED, data=st.data())
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_batches_bounds_change_nothing(
     objective: Any, encoder: Encoder, drawn: list[tuple[list[int], int, int]], seed: int, data: st.DataObject
 ) -> None:

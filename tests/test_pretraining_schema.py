@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import pretraining
@@ -57,6 +57,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(), VALUES, max_size=5))
+@settings(deadline=None)
 def test_facts_come_back_as_they_were(facts: dict[str, Any]) -> None:
     assert facts_of(schema(100, True, facts)) == facts
 
