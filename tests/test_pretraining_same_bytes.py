@@ -315,6 +315,8 @@ def test_a_killed_update_that_is_taken_back_is_not_believed(
     with monkeypatch.context() as patched:
         patched.setattr(LocalFiles, "write_json", killed)
         assert run(*before, "--input", more, "--output", tmp_path / "out") == 1
+    for name in ("manifest.json", "dataset_dict.json", "train/state.json", "validation/state.json"):
+        assert not (tmp_path / "out" / name).exists()  # nothing opens what is half old and half new
     assert run(*before, "--output", tmp_path / "out") == 0
     assert sums(tmp_path / "out") == given.whole("global")
 
