@@ -5,7 +5,7 @@ A builder of examples sees of them only where sentences begin and end.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,15 @@ import pyarrow as pa
 from ..encode import Encoded, Encoder
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class _Table(NamedTuple):
+    """What is known of a block's documents and sentences, each in one array."""
+
+    documents: pa.Array
+    edges: Positions
+    numbers: Positions
+    firsts: Positions
 
 
 class Block:
@@ -34,7 +43,7 @@ class Block:
         self._firsts: list[Positions] = [np.zeros(1, np.int64)]
         self._length = self._sentences = 0
         self.tokens = 0
-        self._table: tuple[Positions, list[int]] | None = None
+        self._made: _Table | None = None
 
     def add(self, documents: pa.Array, sentences: Positions, encoded: Encoded) -> None:
         """Add documents.
@@ -54,21 +63,28 @@ class Block:
         self._sentences += int(kept.sum())
         self._ids += encoded.ids.tobytes()
         self.tokens += len(encoded.ids)
-        self._table = None
+        self._made = None
+
+    def _table(self) -> _Table:
+        if self._made is None:
+            documents = pa.concat_arrays(self._documents) if self._documents else pa.array([], pa.string())
+            arrays = (np.concatenate(parts) for parts in (self._edges, self._numbers, self._firsts))
+            self._made = _Table(documents, *arrays)
+        return self._made
 
     def __len__(self) -> int:
         return self._length
 
     def __getitem__(self, document: int) -> list[int]:
-        if self._table is None:
-            self._table = np.concatenate(self._edges), np.concatenate(self._firsts).tolist()
-        edges, firsts = self._table
-        found: list[int] = edges[firsts[document] : firsts[document + 1] + 1].tolist()
+        table = self._made or self._table()
+        first, end = table.firsts[document : document + 2].tolist()
+        found: list[int] = table.edges[first : end + 1].tolist()
         return found
 
     def numbers(self, documents: Positions, sentences: Positions) -> Positions:
         """The sentences' numbers in their documents, those without tokens counted too."""
-        found: Positions = np.concatenate(self._numbers)[np.concatenate(self._firsts)[documents] + sentences]
+        table = self._table()
+        found: Positions = table.numbers[table.firsts[documents] + sentences]
         return found
 
     def ids(self) -> np.ndarray[Any, np.dtype[Any]]:
@@ -77,4 +93,4 @@ class Block:
 
     def documents(self) -> pa.Array:
         """The documents' ids."""
-        return pa.concat_arrays(self._documents) if self._documents else pa.array([], pa.string())
+        return self._table().documents

@@ -9,7 +9,6 @@ numbers.  The memory that a bucket takes is twice that of a shard.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from typing import Final
 
 import numpy as np
@@ -39,19 +38,32 @@ def deal(
         pa.ipc.new_file(pa.PythonFile(file, "w"), with_key, options=options) as out,
     ):
         for start, stop in zip(ends.tolist(), ends[1:].tolist(), strict=False):
-            rows = plan.batches(order[start:stop], schema, max(1, stop - start))
-            columns = next((batch.columns for batch in rows), [pa.array([], one.type) for one in schema])
-            out.write_batch(pa.record_batch([*columns, pa.array(keys[start:stop])], schema=with_key))
+            rows = _whole(list(plan.batches(order[start:stop], schema)), schema)
+            out.write_batch(pa.record_batch([*rows.columns, pa.array(keys[start:stop])], schema=with_key))
 
 
 def bucket(files: LocalFiles, paths: Sequence[str], number: int) -> tuple[pa.RecordBatch, Keys]:
     """All rows of a bucket in the order of their keys, and these."""
-    with ExitStack() as stack:
-        readers = [pa.ipc.open_file(stack.enter_context(shards.opened(files, path))) for path in paths]
-        table = pa.Table.from_batches([reader.get_batch(number) for reader in readers])
-        rows = pa.record_batch([column.combine_chunks() for column in table.columns], schema=table.schema)
+    parts = [_part(files, path, number) for path in paths]
+    rows = _whole(parts, parts[0].schema)
     order = pc.sort_indices(rows["key"])
-    return rows.select(table.schema.names[:-1]).take(order), rows["key"].take(order).to_numpy()
+    return rows.select(rows.schema.names[:-1]).take(order), rows["key"].take(order).to_numpy()
+
+
+def _part(files: LocalFiles, path: str, number: int) -> pa.RecordBatch:
+    """A bucket of one file, which is closed at once: there may be more of them than may be open."""
+    with shards.opened(files, path) as file, pa.ipc.open_file(file) as reader:
+        return reader.get_batch(number)
+
+
+def _whole(parts: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """Record batches as one; the list is emptied, so that no more than two copies of the rows are there."""
+    columns = pa.Table.from_batches(parts, schema).columns
+    parts.clear()
+    whole = []
+    while columns:
+        whole.append(columns.pop(0).combine_chunks())
+    return pa.record_batch(whole, schema=schema)
 
 
 def batches(rows: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ into their place in the sorted shard.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -85,13 +85,9 @@ class Plan:
         Args:
             schema: of ``corpus.pretraining``.
         """
-        documents, ids = self._block.documents(), self._block.ids()
+        ids = self._block.ids()
         ranges, spans = _table(self._ranges, 2), _table(self._spans, 4)
         range_ends, span_ends = _numbers(self._range_ends, np.int64), _numbers(self._span_ends, np.int64)
-        of, first, end = spans[:, 0], spans[:, 2], spans[:, 3]
-        numbered = np.stack(
-            [of, spans[:, 1], self._block.numbers(of, first), self._block.numbers(of, end - 1) + 1], axis=1
-        )
         splits, labels = _numbers(self._splits, np.uint16), _numbers(self._labels, np.int8)
         for start in range(0, len(order), size):
             rows = order[start : start + size]
@@ -107,9 +103,17 @@ class Plan:
                 "input_ids": _lists(ends[row_ends], pa.array(ids[places]), schema.field("input_ids").type),
                 "split": pa.array(splits[rows]),
                 "label": pa.array(labels[rows]),
-                "spans": _lists(span_offsets, _spans(numbered[which_spans], documents), pa.list_(SPAN)),
+                "spans": _lists(span_offsets, self._with_ids(spans[which_spans]), pa.list_(SPAN)),
             }
             yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+    def _with_ids(self, spans: Positions) -> pa.Array:
+        """Spans with documents' ids, and with sentences numbered as in the documents."""
+        of, start, first, end = spans.T
+        numbered = (start, self._block.numbers(of, first), self._block.numbers(of, end - 1) + 1)
+        columns = [self._block.documents().take(pa.array(of))]
+        columns += [pa.array(one, SPAN.field(at).type) for at, one in enumerate(numbered, 1)]
+        return pa.StructArray.from_arrays(columns, fields=list(SPAN))
 
 
 def _numbers(values: array[int], type_: Any) -> np.ndarray[Any, np.dtype[Any]]:
@@ -130,11 +134,3 @@ def _joined(starts: Positions, stops: Positions) -> tuple[Positions, Positions]:
 
 def _lists(offsets: Positions, values: pa.Array, type_: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=type_)
-
-
-def _spans(spans: Positions, documents: pa.Array) -> pa.Array:
-    columns: Sequence[pa.Array] = [
-        documents.take(pa.array(spans[:, 0])),
-        *(pa.array(spans[:, at], SPAN.field(at).type) for at in (1, 2, 3)),
-    ]
-    return pa.StructArray.from_arrays(columns, fields=list(SPAN))
