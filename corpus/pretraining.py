@@ -15,6 +15,9 @@ import pyarrow as pa
 PIPELINE: Final = "shards_to_pretraining"
 SPLITS: Final = ("train", "validation")
 """The folders of a pretraining set, each a directory of shards; ``datasets`` opens both as a DatasetDict."""
+RECORDS: Final = {"train": "pretrain_tfrecords", "validation": "validation_tfrecords"}
+"""The folders of the same rows for the original trainers; the first is where ELECTRA's looks for them
+(configure_pretraining.py of google-research/electra)."""
 BATCH_ROWS: Final = 2048
 """Rows a record batch: 1 MB at a length of 256, and a shard of 100 million rows is opened in a second."""
 NO_LABEL: Final = -100

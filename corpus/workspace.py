@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .files import TEMPORARY, LocalFiles
+from .pretraining import RECORDS, SPLITS
 from .sources import Source
 
 FORMAT: Final = 3
 """Raised whenever the same input and rules give other bytes than before, so that nothing made by
 an older version is taken for the new one's."""
 
-_SPLITS: Final = ("train", "validation", "pretrain_tfrecords", "validation_tfrecords")
-_PARTS: Final = ("", "dropped", "rejected", *_SPLITS)
+_PARTS: Final = ("", "dropped", "rejected", *SPLITS, *RECORDS.values())
 """Folders of an output directory that runs write to and sweep, itself the first."""
 
 
@@ -123,14 +123,8 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
             )
         return
     strangers = [
-        f"{part}{name}"
-        for part in (
-            "",
-            "train/",
-            "validation/",
-            "dropped/",
-            "rejected/",
-        )  # what is not a run's goes at its end
+        f"{part}/{name}".lstrip("/")
+        for part in _PARTS  # what is not a run's goes at its end
         for name in files.names(f"{work.output}/{part}".rstrip("/"))
         if not name.startswith(".")
     ]
@@ -195,7 +189,11 @@ def finished(files: LocalFiles, work: Workspace, sources: list[Source], abstract
 def clear(files: LocalFiles, work: Workspace) -> None:
     """Nothing to be opened while unfinished; nothing left of what a killed run was just writing."""
     opened_by = ("state.json", "dataset_info.json", "dataset_dict.json")  # by which datasets finds shards
-    splits = [f"{work.output}{part}/{name}" for part in ("", "/train", "/validation") for name in opened_by]
+    splits = [
+        f"{work.output}{part}/{name}"
+        for part in ("", *(f"/{split}" for split in SPLITS))
+        for name in opened_by
+    ]
     for path in (work.manifest, work.outcome, *splits):
         files.remove(path)
     parts = [*(f"/{part}" if part else "" for part in _PARTS), "/.bioshards"]

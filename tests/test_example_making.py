@@ -75,7 +75,7 @@ def test_a_portion_is_a_shard_for_each_split(out: Path, portion: Portion, encode
     assert files_in(out) == {*(one["file"] for one in made.outputs), str(report.relative_to(out))}
     said = json.loads(report.read_text())
     assert said["file"] == "data-a-00000.arrow and 1 more"
-    assert (made.bad, made.dealt) == (None, {"train": [], "validation": []})
+    assert (made.bad, made.dealt) == ([], {"train": [], "validation": []})
 
 
 def test_a_document_is_held_out_as_where_words_are_counted(
@@ -299,10 +299,10 @@ def test_a_shard_of_documents_that_is_not_as_listed_is_bad_and_has_no_report(
     ):
         path.write_bytes(data) if data else path.unlink()
         made = made_of(out, portion, making(encoder))
-        assert made == Made(portion.name, bad=f"{path}: {said}")
+        assert made == Made(portion.name, bad=[f"{path}: {said}"])
         assert files_in(out) == set()
     path.write_bytes(whole)
-    assert made_of(out, portion, making(encoder)).bad is None
+    assert made_of(out, portion, making(encoder)).bad == []
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def plain_made(name: str = "0" * 16, **more: Any) -> Made:
 
 
 def test_bad_shards_are_named_and_nothing_is_published(out: Path) -> None:
-    made = [Made(str(n), bad=f"in/{n}: gone") for n in range(7, 0, -1)]
+    made = [Made(str(n), bad=[f"in/{n}: gone"]) for n in range(7, 0, -1)]
     problem = publish(out, plain_made(), *made)
     assert problem
     assert problem.startswith(
@@ -191,7 +191,7 @@ def test_nothing_to_train_on_stops_it(validation: Counter[str], out: Path) -> No
 def test_a_problem_leaves_what_is_there(out: Path, portion: Portion, encoder: Encoder) -> None:
     made = made_of(out, portion, making(encoder))
     before = files_in(out)
-    assert publish(out, made, Made("bad", bad="in/x: gone")) is not None
+    assert publish(out, made, Made("bad", bad=["in/x: gone"])) is not None
     assert files_in(out) == before
 
 

@@ -24,7 +24,7 @@ from bioshards.corpus.workspace import Workspace
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import dealing, publishing
 from bioshards.vocab.examples.making import Making, make
-from bioshards.vocab.examples.plan import Plan
+from bioshards.vocab.examples.plan import Keys, Plan
 from bioshards.vocab.examples.portions import ENOUGH, Portion, portions
 from bioshards.vocab.examples.randomness import Chances, key, row_keys
 from bioshards.vocab.inputs import Documents
@@ -277,6 +277,12 @@ def dealt(folder: Path, plans: Sequence[Plan], buckets: int) -> list[str]:
     return paths
 
 
+def in_order(paths: list[str], number: int) -> tuple[pa.RecordBatch, Keys]:
+    """A bucket's rows, and their keys."""
+    found = dealing.bucket(FILES, paths, number)
+    return found.rows.take(found.order), found.keys
+
+
 KEYS = st.one_of(st.integers(0, 3), WORDS)
 ROWS = st.lists(st.tuples(KEYS, st.integers(0, 2)), max_size=12)
 
@@ -292,7 +298,7 @@ def test_the_buckets_in_a_row_are_all_rows_in_the_order_of_their_keys(
     paths = dealt(tmp_path_factory.mktemp("dealt"), plans, buckets)
     joined: list[tuple[int, list[int], str]] = []
     for number in range(buckets):
-        rows, keys = dealing.bucket(FILES, paths, number)
+        rows, keys = in_order(paths, number)
         rows.validate(full=True)
         assert rows.schema.equals(schema(), check_metadata=True)
         assert keys.dtype == np.uint64
@@ -327,7 +333,7 @@ def test_keys_at_the_bounds_of_buckets_are_in_the_right_one(tmp_path: Path) -> N
     keys = np.array([edge for low, high in pairwise(bounds) for edge in (low, high - 1)], np.uint64)
     path = str(tmp_path / "dealt")
     dealing.deal(FILES, path, plan, np.arange(6), keys, schema(), 3)
-    found = [dealing.bucket(FILES, [path], number)[1].tolist() for number in range(3)]
+    found = [in_order([path], number)[1].tolist() for number in range(3)]
     assert found == [keys[start : start + 2].tolist() for start in (0, 2, 4)]
 
 
@@ -337,14 +343,14 @@ def test_a_bucket_of_a_labelled_and_wide_set_keeps_its_columns(tmp_path: Path) -
     plan.add(single(0, 2, 4, label=-100), 1, 0)
     path = str(tmp_path / "dealt")
     dealing.deal(FILES, path, plan, *plan.sorted(), columns, 2)
-    found = [dealing.bucket(FILES, [path], number)[0] for number in range(2)]
+    found = [in_order([path], number)[0] for number in range(2)]
     assert [rows.schema.equals(columns) for rows in found] == [True, True]
     assert [row["label"] for rows in found for row in rows.to_pylist()] == [-100]
 
 
 def test_a_shards_record_batches_are_of_2048_rows(tmp_path: Path) -> None:
     plan = plan_of([(number, 0) for number in range(2 * BATCH_ROWS + 3)])
-    rows, _ = dealing.bucket(FILES, dealt(tmp_path, [plan], 1), 0)
+    rows = dealing.bucket(FILES, dealt(tmp_path, [plan], 1), 0)
     facts = schema().with_metadata({"whose": "the shard's"})
     batches = list(dealing.batches(rows, facts))
     assert list(map(len, batches)) == [BATCH_ROWS, BATCH_ROWS, 3]

@@ -20,14 +20,14 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.pretraining import NO_LABEL, SPLITS
+from bioshards.corpus.pretraining import NO_LABEL, RECORDS, SPLITS
 from bioshards.corpus.workspace import Workspace
 from bioshards.pipelines import cli
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import publishing, recipes, static_masks
 from bioshards.vocab.examples.making import make
 from bioshards.vocab.examples.recipes import Recipe
-from bioshards.vocab.examples.tensorflow import FOLDERS, tensorflow
+from bioshards.vocab.examples.tensorflow import tensorflow
 from bioshards.vocab.examples.writing import Writer
 from tests.conftest import manifest, sums
 from tests.example_documents import (
@@ -332,7 +332,7 @@ def all_records(out: Path, listed: Iterable[dict[str, Any]], split: str) -> list
     return [
         record
         for one in listed
-        if one["file"].startswith(f"{FOLDERS[split]}/")
+        if one["file"].startswith(f"{RECORDS[split]}/")
         for record in records((out / one["file"]).read_bytes())
     ]
 
@@ -349,7 +349,7 @@ def test_the_files_beside_a_shard_have_its_rows_in_its_order(
     assert len(arrows) == len(others) == 4
     for one in arrows:
         split, _, name = one["file"].removesuffix(".arrow").partition("/data-")
-        beside = others[f"{FOLDERS[split]}/pretrain_data.tfrecord-{name}"]
+        beside = others[f"{RECORDS[split]}/pretrain_data.tfrecord-{name}"]
         rows_ = [row for row in listed_rows(tmp_path, [one]) if row.get("label") != NO_LABEL]
         found = records((tmp_path / beside["file"]).read_bytes())
         assert beside["rows"] == len(found) == len(rows_)
@@ -419,7 +419,7 @@ def test_the_command_writes_them_and_lists_them(
         rows_ = listed_rows(out, [one for one in listed if one["file"].startswith(f"{split}/")])
         kept = [row for row in rows_ if row.get("label") != NO_LABEL]
         found = all_records(out, listed, split)
-        of_split = [one["rows"] for one in listed if one["file"].startswith(FOLDERS[split])]
+        of_split = [one["rows"] for one in listed if one["file"].startswith(RECORDS[split])]
         assert of_split == [len(found)] == [len(kept)]
         assert found
         assert {len(record["input_ids"]) for record in found} == {LENGTH}

@@ -32,6 +32,8 @@ forgotten and begins anew.  Measured: on articles a process takes less than one 
 alone; with nothing but ever new words of nine letters it grows by 230 MB, a batch in hand."""
 _BATCH: Final = 1 << 13
 """Sentences that Arrow splits at a time: some 1.5 MB of text."""
+_PADS: Final = ("[PAD]", "<pad>")
+"""What BERT's vocabularies call it, and what ALBERT's do."""
 _SURROGATE: Final = "a text to encode has a lone surrogate, which UTF-8 cannot write"
 
 
@@ -59,6 +61,7 @@ class Encoder:
         size: the highest id and one.
         special: the ids of the special tokens by their text: ``special["[CLS]"]``.
         unknown: the id of what no piece stands for; -1 where there is none.
+        pad: the id of what rows are padded with; -1 where there is none.
         sentencepiece: are its pieces SentencePiece's, which have the blank before a word in them?
         continues: for each id 1 where its piece continues a word, 0 where it begins one or is an added token.
     """
@@ -99,6 +102,7 @@ class Encoder:
             token["content"]: token["id"] for token in tokenizer["added_tokens"] if token["special"]
         }
         self.unknown = _unknown(tokenizer["model"], ids)
+        self.pad = next((self.special[name] for name in _PADS if name in self.special), -1)
         self.sentencepiece: bool = tokenizer["model"]["type"] == "Unigram"
         self.continues = _continues(tokenizer, ids, self.size)
         self._type = "H" if self.size <= 1 << 16 else "I"

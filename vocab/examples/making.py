@@ -70,7 +70,7 @@ class Made:
             of other portions, by split.
         splits: for each split, counts by what is counted (``publishing`` says what that is).
         years: tokens by source and year.
-        bad: why it cannot be used.
+        bad: its shards that cannot be used, and why.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Made:
     documents: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
-    bad: str | None = None
+    bad: list[str] = field(default_factory=list)
 
 
 def make(files: LocalFiles, work: Workspace, portion: Portion, making: Making) -> Made:
@@ -97,10 +97,11 @@ def make(files: LocalFiles, work: Workspace, portion: Portion, making: Making) -
             and all(map(files.exists, waiting))
         ):
             return made
-    for shard in portion.shards:
-        path = f"{portion.folder}/{shard.file}"
-        if damage := inputs.damage(files, path, shard):
-            return Made(portion.name, bad=f"{path}: {damage}")
+        files.remove(report)  # before the files of these names are other ones
+    paths = {f"{portion.folder}/{shard.file}": shard for shard in portion.shards}
+    damages = {path: inputs.damage(files, path, shard) for path, shard in paths.items()}
+    if bad := [f"{path}: {damage}" for path, damage in damages.items() if damage]:
+        return Made(portion.name, bad=bad)
     started = time.monotonic()
     made = _Maker(files, work, portion, making).made()
     seconds = round(time.monotonic() - started, 3)
@@ -117,7 +118,6 @@ def _read(report: dict[str, Any]) -> Made:
     made.splits = {split: Counter(counts) for split, counts in made.splits.items()}
     made.dropped, made.rejected = Counter(made.dropped), Counter(made.rejected)
     made.years = {source: Counter(years) for source, years in made.years.items()}
-    made.dropped, made.rejected = Counter(made.dropped), Counter(made.rejected)
     return made
 
 
@@ -203,6 +203,7 @@ class _Maker:
         counts["special"] += plan.special
         counts["borrowed"] += plan.borrowed
         counts["lost"] += plan.lost
+        counts["unlabelled"] += plan.unlabelled
         counts["read"] += block.tokens * passes
         schema = schema_of(making, split, len(plan), plan.tokens)
         order, keys = plan.sorted()
@@ -227,7 +228,11 @@ def schema_of(making: Making, split: str, rows: int, tokens: int) -> pa.Schema:
         "length": recipe.length,
         "vocabulary_sha256": making.vocabulary,
         "vocabulary_size": encoder.size,
-        "special": encoder.special,
+        "special": {
+            "[PAD]": encoder.pad,
+            "[UNK]": encoder.unknown,
+            **{name: encoder.special[name] for name in ("[CLS]", "[SEP]", "[MASK]")},
+        },
         "split": split,
         "rows": rows,
         "tokens": tokens,

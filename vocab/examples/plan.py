@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from bioshards.corpus.pretraining import BATCH_ROWS, SPAN
+from bioshards.corpus.pretraining import BATCH_ROWS, NO_LABEL, SPAN
 
 from .block import Block, Positions
 from .randomness import row_keys
@@ -64,6 +64,11 @@ class Plan:
 
     def __len__(self) -> int:
         return len(self._splits)
+
+    @property
+    def unlabelled(self) -> int:
+        """Rows without a label."""
+        return self._labels.count(NO_LABEL)
 
     @property
     def tokens(self) -> int:

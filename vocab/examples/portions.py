@@ -47,14 +47,24 @@ def portions(
     """
     for documents in inputs:
         listed_by = tuple(sorted(lists.get(documents.folder, {}).items()))
-        waiting: list[Shard] = []
-        for shard in documents.shards:
-            waiting.append(shard)
-            if sum(one.bytes for one in waiting) >= ENOUGH:
-                yield _portion(documents.folder, waiting, listed_by, seed)
-                waiting = []
-        if waiting:
-            yield _portion(documents.folder, waiting, listed_by, seed)
+        for shards in _together(documents.shards):
+            yield _portion(documents.folder, shards, listed_by, seed)
+
+
+def _together(shards: Iterable[Shard]) -> list[list[Shard]]:
+    """Shards in a row that are enough together; what is too little at the end joins the last."""
+    found: list[list[Shard]] = [[]]
+    for shard in shards:
+        if _size(found[-1]) >= ENOUGH:
+            found.append([])
+        found[-1].append(shard)
+    if len(found) > 1 and _size(found[-1]) < ENOUGH // 2:
+        found[-2] += found.pop()
+    return [some for some in found if some]
+
+
+def _size(shards: Iterable[Shard]) -> int:
+    return sum(shard.bytes for shard in shards)
 
 
 def _portion(folder: str, shards: list[Shard], listed_by: tuple[tuple[str, str], ...], seed: int) -> Portion:

@@ -4,7 +4,7 @@ What a manifest counts of a split:
 
 =========  =======================================================================================
 documents  those in it
-rows
+rows       ``unlabelled``: those that have no pair, and are in no file for BERT's and ALBERT's own trainers
 tokens     all ids in the rows; ``special``: [CLS] and [SEP] of them; ``borrowed``: those of them that are
            another document's text (the second segments of random pairs)
 read       the documents' tokens, times the passes over them; ``unknown``: [UNK] among them, in one pass
@@ -24,17 +24,16 @@ from typing import Any, Final
 
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.pretraining import PIPELINE, SPLITS
+from bioshards.corpus.pretraining import PIPELINE, RECORDS, SPLITS
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace
 
 from . import dealing, writing
 from .making import Made, Making, schema_of
-from .tensorflow import FOLDERS
 
 LOST: Final = {"electra": "overflow", "bert": "truncated", "albert": "truncated", "plain": "none"}
 """The reason for which an objective's builder loses tokens."""
-_COUNTED: Final = ("documents", "rows", "tokens", "special", "borrowed", "read", "unknown")
+_COUNTED: Final = ("documents", "rows", "tokens", "special", "borrowed", "read", "unknown", "unlabelled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +61,12 @@ def merge(
         if done["of"] == of and writing.stand(files, work.output, done["outputs"]):
             return Merged(split, bucket, done["outputs"])
         files.remove(report)  # before its shard, of the same name, is another one
-    rows, keys = dealing.bucket(files, [work.dealt(file) for file in sorted(dealt)], bucket)
-    schema = schema_of(making, split, len(rows), len(rows["input_ids"].flatten()))
+    found = dealing.bucket(files, [work.dealt(file) for file in sorted(dealt)], bucket)
     outputs = []  # of no rows, as ``datasets`` opens no shard without any
-    if len(rows):
-        outputs = making.writer.write(
-            files, work.output, split, name, schema, dealing.batches(rows, schema), keys
-        )
+    if rows := len(found.rows):
+        schema = schema_of(making, split, rows, len(found.rows["input_ids"].flatten()))
+        batches = dealing.batches(found, schema)
+        outputs = making.writer.write(files, work.output, split, name, schema, batches, found.keys)
     files.write_json(report, {"of": of, "outputs": outputs})
     return Merged(split, bucket, outputs)
 
@@ -174,11 +172,12 @@ def _summed(parts: Iterable[Counter[str]]) -> Counter[str]:
 
 def _problem(made: Sequence[Made], facts: dict[str, Any], max_rejected: float) -> str | None:
     """Why these rows cannot be published; None where they can."""
-    bad = sorted(portion.bad for portion in made if portion.bad)
+    bad = sorted(shard for portion in made for shard in portion.bad)
     if bad:
         more = f" (and {len(bad) - 5} more)" if len(bad) > 5 else ""
         return (
-            f"{len(bad)} shards cannot be used ({'; '.join(bad[:5])}{more}). All others are done. "
+            f"{len(bad)} shard{'s' if len(bad) > 1 else ''} cannot be used ({'; '.join(bad[:5])}{more}). All "
+            "others are done. "
             "Delete them and run the command that made them once more, which makes them anew; then run this "
             "one again"
         )
@@ -207,7 +206,7 @@ def _sweep(
     merged: Sequence[Merged],
 ) -> None:
     """Remove what was made of other inputs."""
-    for folder in (*SPLITS, *FOLDERS.values()):
+    for folder in (*SPLITS, *RECORDS.values()):
         for name in files.names(f"{work.output}/{folder}"):
             if name.startswith(("data-", "pretrain_data.")) and f"{folder}/{name}" not in outputs:
                 files.remove(f"{work.output}/{folder}/{name}")

@@ -22,8 +22,6 @@ from .plan import Keys
 from .recipes import Recipe
 from .static_masks import Masking
 
-FOLDERS: Final = {"train": "pretrain_tfrecords", "validation": "validation_tfrecords"}
-_PADS: Final = ("[PAD]", "<pad>")
 _PROBABILITY: Final = 0.15
 """Share of tokens to predict, in BERT's and ALBERT's code and in the papers."""
 
@@ -70,7 +68,7 @@ def tensorflow(encoder: Encoder, recipe: Recipe) -> Tensorflow:
     """
     if recipe.objective == "plain":
         raise ValueError("--tfrecord is for electra, bert and albert: no original trainer reads plain rows")
-    pad = next((encoder.special[name] for name in _PADS if name in encoder.special), 0)
+    pad = max(encoder.pad, 0)
     continues = _continues(encoder)
     if recipe.objective == "electra":
         return Tensorflow(recipe, pad, continues, None)

@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from bioshards.corpus.files import Checked, LocalFiles
+from bioshards.corpus.pretraining import RECORDS
 
 from .plan import Keys
-from .tensorflow import FOLDERS, Tensorflow
+from .tensorflow import Tensorflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Writer:
             arrow = _Listed(files, output, f"{split}/{name}.arrow", stack)
             records = None
             if self.tensorflow:
-                path = f"{FOLDERS[split]}/pretrain_data.tfrecord-{name.removeprefix('data-')}"
+                path = f"{RECORDS[split]}/pretrain_data.tfrecord-{name.removeprefix('data-')}"
                 records = _Listed(files, output, path, stack)
             stream = stack.enter_context(pa.ipc.new_stream(pa.PythonFile(arrow.file, "w"), schema))
             for batch in batches:
