@@ -123,14 +123,8 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
             )
         return
     strangers = [
-        f"{part}{name}"
-        for part in (
-            "",
-            "train/",
-            "validation/",
-            "dropped/",
-            "rejected/",
-        )  # what is not a run's goes at its end
+        f"{part}/{name}".lstrip("/")
+        for part in _PARTS
         for name in files.names(f"{work.output}/{part}".rstrip("/"))
         if not name.startswith(".")
     ]
