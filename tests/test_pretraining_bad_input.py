@@ -480,7 +480,9 @@ def test_an_output_in_an_input_or_of_something_else(
     assert f"--output {tmp_path}/file/out cannot be written" in said
 
 
-@pytest.mark.parametrize("name", ["thesis.tex", "train/data-2020.csv", "validation/x", "rejected/letters"])
+@pytest.mark.parametrize(
+    "name", ["thesis.tex", "train/data-2020.csv", "validation/x", "rejected/letters", "pretrain_tfrecords/x"]
+)
 def test_an_output_that_holds_somebodys_files(
     name: str, abstracts: Path, tmp_path: Path, refused: Callable[..., str]
 ) -> None:
