@@ -117,6 +117,7 @@ def test_counts_are_those_of_the_documents(out: Path, tmp_path: Path, encoder: E
     train = made.splits["train"]
     assert train == {
         "documents": 4,
+        "unlabelled": 0,
         "unknown": 2,
         "rows": 4,
         "tokens": 10 + 2 * 4,

@@ -122,7 +122,9 @@ def test_without_held_out_documents_there_is_one_split(out: Path, portion: Porti
     assert json.loads((out / "dataset_dict.json").read_text()) == {"splits": ["train"]}
     assert not (out / "validation").exists()
     assert manifest(out)["counts"]["validation"] == {
-        **dict.fromkeys(["documents", "rows", "tokens", "special", "borrowed", "read", "unknown"], 0),
+        **dict.fromkeys(
+            ["documents", "rows", "tokens", "special", "borrowed", "read", "unknown", "unlabelled"], 0
+        ),
         "lost": {},
     }
     assert list(datasets.load_from_disk(str(out))) == ["train"]

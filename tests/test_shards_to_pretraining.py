@@ -200,6 +200,7 @@ def test_every_token_is_in_a_row_or_counted_as_lost(
         assert counts[split] == {
             "documents": len(documents),
             "rows": len(rows),
+            "unlabelled": sum(row.label == -100 for row in rows),
             "tokens": sum(len(row.ids) for row in rows),
             "special": sum(token in (CLS, SEP) for row in rows for token in row.ids),
             "borrowed": borrowed,

@@ -59,7 +59,8 @@ def _together(shards: Iterable[Shard]) -> list[list[Shard]]:
             found.append([])
         found[-1].append(shard)
     if len(found) > 1 and _size(found[-1]) < ENOUGH // 2:
-        found[-2] += found.pop()
+        rest = found.pop()
+        found[-1] += rest
     return [some for some in found if some]
 
 
