@@ -198,7 +198,7 @@ def test_capitals_in_the_vocabulary_and_none_in_the_documents_are_refused(
 
 def test_only_the_first_500_documents_are_looked_at(tmp_path: Path, uncased: Encoder) -> None:
     known = [document(f"pubmed:{n}", "cells") for n in range(1, 501)]
-    strange = [document(f"pubmed:{n}", "細 胞 生 物") for n in range(501, 560)]
+    strange = [document(f"pubmed:{n}", "細 胞 生 物 " * 9) for n in range(501, 560)]
     for first in ([*known, *strange], [*strange, *known]):
         documents = put(tmp_path / "in", {"a": first + known})  # two batches, the first of more than 500
         if first[0] is known[0]:
@@ -216,6 +216,14 @@ def test_a_directory_without_documents_is_refused(tmp_path: Path, cased: Encoder
     said = r"/in has no documents, so there is nothing to make examples of.*\(funnel\)"
     with pytest.raises(WrongInput, match=said):
         check(put(tmp_path / "in", {}), cased)
+    with pytest.raises(WrongInput, match=said):
+        check(put(tmp_path / "in", {"a": [], "b": []}), cased)
+
+
+def test_a_shard_without_documents_is_passed_over(tmp_path: Path, uncased: Encoder) -> None:
+    strange = [document("pubmed:1", "細 胞")]
+    with pytest.raises(WrongInput, match="does not fit"):
+        check(put(tmp_path / "in", {"a": [], "b": strange}), uncased)
 
 
 def _every_way() -> dict[str, Callable[[bytes], bytes]]:

@@ -144,6 +144,7 @@ def test_buckets_without_rows_open_too(out: Path, portion: Portion, encoder: Enc
     assert {name: len(of) for name, of in opened.items()} == {
         split: counts[split]["rows"] for split in how.buckets
     }
+    assert len(files_in(out / ".bioshards" / "merged")) == 290
     assert files_in(out / ".bioshards" / "dealt") == set()
 
 
@@ -251,6 +252,7 @@ def test_an_unfinished_set_is_not_opened_as_the_one_before(
         datasets.load_from_disk(str(out))
     with pytest.raises(FileNotFoundError):
         datasets.load_from_disk(str(out / "train"))
+    assert not (out / "dataset_dict.json").exists()
 
 
 def test_tidy_removes_dealt_rows_and_does_so_twice(out: Path, portion: Portion, encoder: Encoder) -> None:

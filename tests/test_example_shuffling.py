@@ -442,8 +442,13 @@ def test_merged_shards_are_named_by_bucket_and_say_what_they_hold(tmp_path: Path
 
 
 def test_the_order_in_which_portions_were_made_changes_no_byte(tmp_path: Path, encoder: Encoder) -> None:
+    """Of documents that two portions have too, whose rows have the same keys."""
     how = making(encoder, buckets={"train": 3, "validation": 1})
-    several = inputs_of(tmp_path)
+    texts = abstracts(30, 60)
+    others = [one._replace(id=f"pubmed:{n}", pmid=n) for n, one in enumerate(texts, 20)]
+    several = [
+        all_in_one(put(tmp_path / name, {"a": of})) for name, of in (("one", texts), ("other", others))
+    ]
     names = dealt_out(tmp_path / "one", several, how)
     backwards = dealt_out(tmp_path / "other", several[::-1], how)[::-1]
     assert sorted(names) == sorted(backwards)

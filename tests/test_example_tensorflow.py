@@ -192,6 +192,24 @@ def test_the_same_row_has_other_masks_with_another_key(objective: Any, encoder: 
     assert len({tuple(sorted(predicted(record))) for record in records(data)}) == 50
 
 
+@pytest.mark.parametrize("objective", ["electra", *PAIRS])
+def test_a_written_file_has_the_records_of_all_batches(
+    objective: Any, encoder: Encoder, tmp_path: Path
+) -> None:
+    ids = [CLS, *range(5, 60), SEP, *range(60, 120), SEP]
+    labels = [0, NO_LABEL, 1, 0, 1] * 4
+    whole = batch(*((ids, 57, None if objective == "electra" else label) for label in labels))
+    keys = keys_of(2, len(labels))
+    made_by = tensorflow(encoder, Recipe(objective, 128))
+    batches = (whole.slice(start, 3) for start in range(0, len(labels), 3))
+    written = Writer(made_by).write(
+        LocalFiles(), str(tmp_path), "train", "data-x", whole.schema, batches, keys
+    )
+    data, count = made_by.records(whole, keys)
+    assert (tmp_path / written[1]["file"]).read_bytes() == data
+    assert [one["rows"] for one in written] == [len(labels), count]
+
+
 # What they are made with
 
 
@@ -291,7 +309,9 @@ def test_whole_words_are_masked_for_pubmedbert_and_single_pieces_for_bert(
     words = words_of(ids, lambda number: bool(encoder.continues[number]))
     assert sorted(map(len, words)) == [1] * 9 + [3] * 6
     whole = recipes.PRESETS["pubmedbert"]
-    assert not torn(masks_of(encoder, whole, ids, 20), words)
+    masks = masks_of(encoder, whole, ids, 20)
+    assert not torn(masks, words)
+    assert set.union(*masks) == set.union(*words)
     assert torn(masks_of(encoder, Recipe("bert", 64), ids, 20), words)
 
 
