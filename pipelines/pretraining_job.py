@@ -30,6 +30,8 @@ from .options import Parser, UsageError
 from .shards_to_pretraining import NAME, Job
 from .starting import absolute, for_workers_elsewhere, output_at_fault, this_run, where
 
+_MOST_MB: Final = 2000
+"""The largest shard: Arrow's lists are addressed with 31 bits."""
 _TOKENS_A_BYTE: Final = 0.22
 """Of document shards; abstracts and articles have 0.19 to 0.21.  How many shards a global shuffle makes
 depends on it, not what is in them."""
@@ -108,6 +110,8 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
         WrongInput: an input or the vocabulary cannot be used.
     """
     wanted = recipe(options)
+    if options.max_shard_mb > _MOST_MB:
+        raise UsageError(f"--max-shard-mb {options.max_shard_mb} is above {_MOST_MB}, what a worker can sort")
     if options.validation == 1:
         raise UsageError("--validation 1 holds out every document, and there would be nothing to train on")
     output = absolute(options.output)

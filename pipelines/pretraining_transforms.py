@@ -15,7 +15,8 @@ from bioshards.corpus.pretraining import SPLITS
 from bioshards.corpus.workspace import Workspace
 from bioshards.vocab.examples import making as steps
 from bioshards.vocab.examples import publishing
-from bioshards.vocab.examples.making import Made, Making
+from bioshards.vocab.examples.made import Made
+from bioshards.vocab.examples.making import Making
 from bioshards.vocab.examples.portions import Portion
 from bioshards.vocab.examples.publishing import Merged
 

@@ -181,6 +181,8 @@ class ExampleProgress(_Reported):
     AFTERWARDS = "publishing"
 
     def __init__(self, job: ExampleJob, out: TextIO | None = None) -> None:
+        if job.making.buckets:
+            self.AFTERWARDS = "merging the shards"
         names = {f"{portion.name}.json" for portion in job.portions}
         super().__init__(job.files, f"{job.work.folder}/made", len(names), names.__contains__, out)
 

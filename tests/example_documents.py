@@ -24,7 +24,8 @@ from bioshards.vocab import inputs
 from bioshards.vocab.encode import Encoded, Encoder
 from bioshards.vocab.examples import writing
 from bioshards.vocab.examples.block import Block
-from bioshards.vocab.examples.making import Made, Making, make
+from bioshards.vocab.examples.made import Made
+from bioshards.vocab.examples.making import Making, make
 from bioshards.vocab.examples.plan import Plan
 from bioshards.vocab.examples.portions import Portion, portions
 from bioshards.vocab.examples.recipes import Recipe

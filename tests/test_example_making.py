@@ -19,7 +19,7 @@ from bioshards.corpus.pretraining import facts_of
 from bioshards.vocab.counts import Counting
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import making as module
-from bioshards.vocab.examples.making import Made
+from bioshards.vocab.examples.made import Made
 from bioshards.vocab.examples.plan import Plan
 from bioshards.vocab.examples.portions import Portion
 from bioshards.vocab.examples.recipes import Recipe

@@ -18,7 +18,7 @@ from bioshards.corpus.workspace import Workspace
 from bioshards.vocab.counts import Counting
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import publishing
-from bioshards.vocab.examples.making import Made
+from bioshards.vocab.examples.made import Made
 from bioshards.vocab.examples.portions import Portion
 from bioshards.vocab.examples.publishing import Merged
 from bioshards.vocab.examples.recipes import Recipe
@@ -153,7 +153,24 @@ def test_buckets_without_rows_open_too(out: Path, portion: Portion, encoder: Enc
 
 def plain_made(name: str = "0" * 16, **more: Any) -> Made:
     counts = Counter(documents=8, rows=5, tokens=50, special=10, read=40)
-    return Made(name, splits={"train": counts}, documents=1000, **more)
+    outputs = [{"file": "train/data-x-00000.arrow", "rows": 5, "bytes": 1, "sha256": "ab"}]
+    return Made(name, outputs, splits={"train": counts}, documents=1000, **more)
+
+
+def test_what_does_not_add_up_is_not_published(out: Path) -> None:
+    """Of rows that were planned one is in no shard; of tokens that were read one is nowhere."""
+    lacking, too_many = plain_made(), plain_made()
+    lacking.outputs[0]["rows"] = 4
+    too_many.splits["train"]["read"] = 41
+    for made, said in (
+        (lacking, "4 of 5 rows are in shards"),
+        (too_many, "40 of 41 tokens are accounted for"),
+    ):
+        problem = publish(out, made)
+        assert problem
+        assert said in problem
+        assert "delete that folder and run again" in problem
+    assert files_in(out) == set()
 
 
 def test_bad_shards_are_named_and_nothing_is_published(out: Path) -> None:

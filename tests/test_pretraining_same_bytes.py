@@ -19,6 +19,7 @@ import pytest
 
 from bioshards.corpus.files import LocalFiles
 from bioshards.vocab.examples import making, portions, writing
+from bioshards.vocab.examples.made import Made
 from tests import pretraining_sets as sets
 from tests.conftest import manifest, sums
 from tests.pretraining_sets import run
@@ -266,7 +267,7 @@ def test_an_update_ends_with_the_bytes_of_a_run_from_nothing(
     now: list[str] = []
     made = making._Maker.made
 
-    def noting(self: Any) -> making.Made:
+    def noting(self: Any) -> Made:
         now.extend(shard.file for shard in self._portion.shards)
         return made(self)
 

@@ -7,13 +7,12 @@ number of shards: that number depends on the size of all inputs.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
-from typing import Any, BinaryIO, Final
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +28,7 @@ from ..counts import Counting
 from ..encode import Encoded, Encoder
 from . import building, dealing, held_in_full, writing
 from .block import Block
+from .made import Made, Rejected
 from .portions import Portion
 from .recipes import Recipe
 
@@ -61,35 +61,12 @@ class Making:
     writer: writing.Writer
 
 
-@dataclass
-class Made:
-    """What is known of a portion once its examples are made.
-
-    Attributes:
-        outputs: its shards, as the manifest lists them; ``dealt``: the files in which its rows wait for those
-            of other portions, by split.
-        splits: for each split, counts by what is counted (``publishing`` says what that is).
-        years: tokens by source and year.
-        bad: its shards that cannot be used, and why.
-    """
-
-    name: str
-    outputs: list[dict[str, Any]] = field(default_factory=list)
-    dealt: dict[str, list[str]] = field(default_factory=dict)
-    splits: dict[str, Counter[str]] = field(default_factory=dict)
-    years: dict[str, Counter[str]] = field(default_factory=dict)
-    documents: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
-    rejected: Counter[str] = field(default_factory=Counter)
-    bad: list[str] = field(default_factory=list)
-
-
 def make(files: LocalFiles, work: Workspace, portion: Portion, making: Making) -> Made:
     """Make a portion's examples, unless that is done already."""
     report = work.made(portion.name, "json")
     if files.exists(report):
         before = files.read_json(report)
-        made = _read(before["made"])
+        made = Made.read(before["made"])
         waiting = [work.dealt(name) for names in made.dealt.values() for name in names]
         if (
             before["buckets"] == making.buckets
@@ -110,14 +87,6 @@ def make(files: LocalFiles, work: Workspace, portion: Portion, making: Making) -
     files.write_json(
         report, {"file": title, "seconds": seconds, "buckets": making.buckets, "made": vars(made)}
     )
-    return made
-
-
-def _read(report: dict[str, Any]) -> Made:
-    made = Made(**report)
-    made.splits = {split: Counter(counts) for split, counts in made.splits.items()}
-    made.dropped, made.rejected = Counter(made.dropped), Counter(made.rejected)
-    made.years = {source: Counter(years) for source, years in made.years.items()}
     return made
 
 
@@ -143,7 +112,7 @@ class _Maker:
             self._files, portion.folder, [folder for folder, _ in portion.listed_by], listed
         )
         with ExitStack() as stack:
-            rejects = _Rejects(self._files, self._work.rejected(self._portion.name), stack)
+            rejects = Rejected(self._files, self._work.rejected(self._portion.name), stack)
             for shard in listed:
                 for batch in shards.read_some(self._files, portion.folder, [shard], _COLUMNS):
                     self._made.documents += len(batch)
@@ -160,7 +129,7 @@ class _Maker:
             self._write(split)
         return self._made
 
-    def _add(self, split: str, batch: pa.RecordBatch, file: str, rejects: _Rejects) -> None:
+    def _add(self, split: str, batch: pa.RecordBatch, file: str, rejects: Rejected) -> None:
         """Encode documents and put them into the block of their split."""
         if not len(batch):
             return
@@ -170,7 +139,8 @@ class _Maker:
         if not good.all():
             self._made.dropped["no-tokens"] += int((tokens == 0).sum())
             for row in np.flatnonzero(tokens > MAX_TOKENS).tolist():
-                rejects.add(file, batch["id"][row].as_py(), int(tokens[row]))
+                detail = f"{tokens[row]:,} tokens, and {MAX_TOKENS:,} are the most"
+                rejects.add(file, batch["id"][row].as_py(), "too-long", detail)
                 self._made.rejected["too-long"] += 1
             batch = batch.filter(pa.array(good))
             sentences, encoded, tokens = _encoded(batch, making.encoder)
@@ -253,18 +223,3 @@ def _by_year(batch: pa.RecordBatch, tokens: Any) -> Iterable[tuple[str, str, int
     for group in table.group_by(["source", "year"]).aggregate([("tokens", "sum")]).to_pylist():
         year = "unknown" if group["year"] is None else str(group["year"])
         yield group["source"], year, group["tokens_sum"]
-
-
-class _Rejects:
-    """Documents that cannot be used, as JSON lines; the documents themselves stay where they are."""
-
-    def __init__(self, files: LocalFiles, path: str, stack: ExitStack) -> None:
-        self._files, self._path, self._stack = files, path, stack
-        self._out: BinaryIO | None = None
-
-    def add(self, file: str, document: str, tokens: int) -> None:
-        if self._out is None:
-            self._out = self._stack.enter_context(self._files.write(self._path))
-        detail = f"{tokens:,} tokens, and {MAX_TOKENS:,} are the most"
-        entry = {"file": file, "id": document, "reason": "too-long", "detail": detail}
-        self._out.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")

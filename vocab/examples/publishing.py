@@ -29,7 +29,8 @@ from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace
 
 from . import dealing, writing
-from .making import Made, Making, schema_of
+from .made import Made
+from .making import Making, schema_of
 
 LOST: Final = {"electra": "overflow", "bert": "truncated", "albert": "truncated", "plain": "none"}
 """The reason for which an objective's builder loses tokens."""
@@ -91,13 +92,14 @@ def publish(
     Returns:
         Why nothing is published; None where it is.
     """
-    made = sorted(made, key=lambda portion: portion.name)
     facts = _counts(made, config["objective"])
     if problem := _problem(made, facts, max_rejected):
         return problem
     outputs = [listed for portion in made for listed in portion.outputs]
     outputs += [listed for bucket in merged for listed in bucket.outputs]
     outputs.sort(key=lambda listed: str(listed["file"]))
+    if fault := _fault(facts, outputs):
+        return fault
     _sweep(files, work, {listed["file"] for listed in outputs}, made, merged)
     splits = []
     for split in SPLITS:
@@ -105,7 +107,7 @@ def publish(
         of_split = [
             Shard(listed["file"].removeprefix(folder), listed["rows"], listed["bytes"], listed["sha256"])
             for listed in outputs
-            if listed["file"].startswith(folder) and listed["file"].endswith(".arrow")
+            if listed["file"].startswith(folder)
         ]
         if of_split:
             shards.publish(files, f"{work.output}/{split}", of_split)
@@ -195,6 +197,22 @@ def _problem(made: Sequence[Made], facts: dict[str, Any], max_rejected: float) -
             f"{facts['dropped'].get('no-tokens', 0):,} have no tokens and {rejected:,} are rejected. "
             "Look at --input and --validation"
         )
+    return None
+
+
+def _fault(facts: dict[str, Any], outputs: Sequence[dict[str, Any]]) -> str | None:
+    """What does not add up, which is nobody's fault but ours; None where all does."""
+    for split in SPLITS:
+        of = facts[split]
+        shards_of = [one for one in outputs if one["file"].startswith(f"{split}/")]
+        written = sum(one["rows"] for one in shards_of)
+        text = of["tokens"] - of["special"] - of["borrowed"] + sum(of["lost"].values())
+        if written != of["rows"] or text != of["read"]:
+            return (
+                f"{split} does not add up: {written:,} of {of['rows']:,} rows are in shards, and {text:,} of "
+                f"{of['read']:,} tokens are accounted for. This is a fault of bioshards, or of what lies in "
+                "OUT/.bioshards: please report it, delete that folder and run again"
+            )
     return None
 
 
