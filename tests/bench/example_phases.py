@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,7 +27,7 @@ class Stopwatch:
     """CPU seconds by the step that they were spent in."""
 
     def __init__(self, outside: str) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._steps = [outside]
         self._since = time.process_time()
 
@@ -90,9 +90,9 @@ def main() -> None:
     watch.calls("writing, with SHA-256", Writer, "write")
     code = cli.main(["run", "shards_to_pretraining", "--workers", "1", *sys.argv[1:]])
     watch.begin("")
-    total = watch.seconds.total()
+    total = sum(watch.seconds.values())
     print(f"\nCPU {total:.2f} s, exit code {code}\n\n| step | seconds | share |\n|---|---|---|")
-    for step, seconds in watch.seconds.most_common():
+    for step, seconds in sorted(watch.seconds.items(), key=lambda found: -found[1]):
         print(f"| {step} | {seconds:.2f} | {seconds / total:.1%} |")
 
 

@@ -71,7 +71,7 @@ def bert(checkout: str, length: int, short: float, documents: Sequence[Any]) -> 
         documents: of each document the pieces of each of its sentences, in lists of lists.
     """
     _stand_in(checkout, flags=MagicMock())
-    theirs = importlib.import_module("create_pretraining_data")
+    theirs: Any = importlib.import_module("create_pretraining_data")
     theirs.create_masked_lm_predictions = lambda tokens, *_: (tokens, [], [])
     chances = random.Random(0)
     rows = tokens = 0
