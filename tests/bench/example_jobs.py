@@ -78,6 +78,7 @@ def pipeline_figures(
     command = [sys.executable, "-m", "tests.bench.enlarged", large, str(options.pipeline_mb), *folders]
     subprocess.run(command, check=True, cwd=ROOT)
     small(large, Path(one))
+    bench.examples("untimed", one, vocabulary, 1, "--validation", "0", tries=1)
     for _ in range(options.repeats):
         for workers in (1, 2):
             bench.examples(
