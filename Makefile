@@ -45,6 +45,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_words
 	$(BIN)/python -m tests.bench.bench_encode
 	$(BIN)/python -m tests.bench.bench_vocab_training
+	$(BIN)/python -m tests.bench.bench_examples
 
 clean:
 	rm -rf $(VENV) build out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,83 @@
+"""Document shards larger than the real text there is, for a pipeline to have minutes of work:
+``python -m tests.bench.enlarged OUT MB DIR ...``.
+
+The documents of finished directories come over and over, under new ids and PMIDs.  In each copy one chunk in
+40 (what stands between two blanks) is made of the halves of two others: in the last tenth of 89 MB of real
+text 3.2 % of the chunks are new, and fewer would be further on.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from bioshards.corpus import shards
+from bioshards.corpus.document import SCHEMA
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.workspace import FORMAT
+
+SEED: Final = 7
+CHANGED: Final = 40
+"""One chunk in so many is a made one."""
+SHARD: Final = 24_000_000
+"""Bytes of a shard: what 15,000 abstracts take, half of an update file of PubMed's."""
+PMIDS: Final = 100_000_000
+"""Added to the PMIDs of each copy; real ones are below it."""
+
+
+def copied(batch: pa.RecordBatch, copy: int, draw: random.Random) -> pa.RecordBatch:
+    """The batch under new ids, some of its chunks changed."""
+    offsets, flat = shards.listed([_changed(lines, draw) for lines in batch["sentences"].to_pylist()])
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns["id"] = pa.array([f"{name}-{copy}" for name in batch["id"].to_pylist()])
+    pmids = [None if pmid is None else pmid + copy * PMIDS for pmid in batch["pmid"].to_pylist()]
+    columns["pmid"] = pa.array(pmids, pa.int32())
+    columns["sentences"] = pa.ListArray.from_arrays(offsets, pa.array(flat, pa.string()))
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=SCHEMA)
+
+
+def _changed(sentences: list[str], draw: random.Random) -> list[str]:
+    chunks = "\n".join(sentences).split(" ")
+    for at in range(draw.randrange(CHANGED), len(chunks), CHANGED):
+        if "\n" not in chunks[at]:
+            first, second = (draw.choice(chunks).partition("\n")[0] for _ in range(2))
+            chunks[at] = first[: len(first) // 2] + second[len(second) // 2 :]
+    return " ".join(chunks).split("\n")
+
+
+def batches(folders: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+    """Copies of the directories' documents until so many bytes of batches are there."""
+    draw, made, copy = random.Random(SEED), 0, 0
+    while True:
+        copy += 1
+        for folder in folders:
+            for batch in shards.read(LocalFiles(), folder):
+                if made >= size:
+                    return
+                made += batch.nbytes
+                yield copied(batch, copy, draw)
+
+
+def main() -> None:
+    """Write the shards and a manifest that the next pipeline reads."""
+    out, size, *folders = sys.argv[1:]
+    if Path(out, "manifest.json").exists():
+        return
+    found = batches(folders, round(float(size) * 1e6))
+    written = shards.write(LocalFiles(), out, "enlarged", found, SCHEMA, SHARD)
+    manifest = {
+        "pipeline": "pubmed_to_shards",
+        "config": {"format": FORMAT},
+        "outputs": shards.as_dicts(written),
+    }
+    Path(out, "manifest.json").write_text(json.dumps(manifest))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""What the papers' presets make of real documents: ``python -m tests.bench.preset_counts [WORK]``.
+
+Abstracts and articles of BIOSHARDS_DATA, made with each paper's own rules for its corpus and its own kind of
+vocabulary, to examples of its preset; rows, fill and sizes of documents as one Markdown table, to be held
+against what the papers say (words a document, passes over them).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.compute as pc
+
+from bioshards.corpus import shards
+from bioshards.corpus.files import LocalFiles
+from bioshards.vocab.examples.recipes import PRESETS
+
+from .corpora import data
+from .jobs import ROOT
+
+ARTICLES: Final = "bio-electra-pp"
+"""The one preset for articles' text."""
+HEAD: Final = (
+    "| preset | text | documents | words each | tokens each | rows | rows each, a pass | tokens a row | fill "
+    "| special | another's | lost |"
+)
+
+
+def made(output: Path, *command: str) -> dict[str, Any]:
+    """The manifest of a command's output, made if it is not there yet."""
+    if not (output / "manifest.json").exists():
+        log = output.with_suffix(".log")
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "wb") as said:
+            code = subprocess.run(
+                [sys.executable, "-m", *command], cwd=ROOT, stdout=said, stderr=said
+            ).returncode
+        if code:
+            raise SystemExit(f"{' '.join(command)} ended with {code}:\n{log.read_text()[-2000:]}")
+    manifest: dict[str, Any] = json.loads((output / "manifest.json").read_text())
+    return manifest
+
+
+def text(preset: str, kind: str, work: Path) -> Path:
+    """Documents of a kind, by the paper's rules where it has some."""
+    name = ARTICLES if kind == "jats" else "bio-electra" if preset == ARTICLES else preset
+    pipeline = "pmc_to_shards" if kind == "jats" else "pubmed_to_shards"
+    output = work / "text" / f"{kind}-{name}"
+    command = ["bioshards.pipelines.cli", "run", pipeline, "--preset", name, "--max-rejected", "0.01"]
+    made(output, *command, "--input", f"{data()}/{kind}", "--output", str(output))
+    return output
+
+
+def vocabulary(preset: str, work: Path) -> Path:
+    """A vocabulary of the paper's kind, of all text at hand."""
+    name = "bio-electra" if preset == ARTICLES else preset
+    output = work / "vocabularies" / name
+    folders = [str(text(name, kind, work)) for kind in ("pubmed", "jats")]
+    made(output, "bioshards.vocab", "build", *folders, "--preset", name, "--out", str(output))
+    return output
+
+
+def words(folder: Path) -> int:
+    """What stands between white space."""
+    return sum(
+        pc.sum(pc.list_value_length(pc.utf8_split_whitespace(batch["sentences"].flatten()))).as_py()
+        for batch in shards.read(LocalFiles(), str(folder), ["sentences"])
+    )
+
+
+def row(preset: str, kind: str, work: Path) -> str:
+    """The row of a preset and a kind of text."""
+    folder, recipe = text(preset, kind, work), PRESETS[preset]
+    output = work / "examples" / f"{preset}-{kind}"
+    command = [
+        "bioshards.pipelines.cli",
+        "run",
+        "shards_to_pretraining",
+        "--preset",
+        preset,
+        "--validation",
+        "0",
+    ]
+    paths = ["--input", str(folder), "--vocab", str(vocabulary(preset, work)), "--output", str(output)]
+    counts = made(output, *command, *paths)["counts"]["train"]
+    documents, rows, tokens = counts["documents"], counts["rows"], counts["tokens"]
+    passes = recipe.dupe_factor
+    return (
+        f"| {preset} ({recipe.length}) | {'articles' if kind == 'jats' else 'abstracts'} | {documents:,} "
+        f"| {words(folder) / documents:,.0f} | {counts['read'] / passes / documents:,.0f} | {rows:,} "
+        f"| {rows / passes / documents:.2f} | {tokens / rows:.0f} | {tokens / rows / recipe.length:.1%} "
+        f"| {counts['special'] / tokens:.1%} | {counts['borrowed'] / tokens:.1%} "
+        f"| {sum(counts['lost'].values()) / counts['read']:.1%} |"
+    )
+
+
+def main() -> None:
+    """Make everything that is not there yet and print the table."""
+    work = Path(sys.argv[1] if len(sys.argv) > 1 else "build/preset-counts").resolve()
+    print(f"{HEAD}\n|{'---|' * HEAD.count(' | ')}---|", flush=True)
+    for preset in PRESETS:
+        for kind in ("jats",) if preset == ARTICLES else ("pubmed", "jats"):
+            print(row(preset, kind, work), flush=True)
+
+
+if __name__ == "__main__":
+    main()
