@@ -163,7 +163,7 @@ def parser() -> Parser:
         type=at_least(1),
         metavar="MB",
         default=128,
-        help="about the largest shard in megabytes; a worker takes twice that in memory "
+        help="about the largest shard in megabytes; a worker takes two to three times that in memory "
         "(default: %(default)s)",
     )
     add_local(parser, "documents")

@@ -3,7 +3,7 @@
 Each portion's rows are dealt out by the upper bits of their keys: one file a shard's worth of them, sorted,
 with a record batch for each bucket.  A bucket of all portions, sorted by the keys, is a shard; the buckets
 in a row are all rows in the order of their keys, which is a random one.  Between the two steps pass names and
-numbers.  The memory that a bucket takes is twice that of a shard.
+numbers.  A bucket takes some three times the memory of a shard.
 """
 
 from __future__ import annotations

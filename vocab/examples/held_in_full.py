@@ -51,7 +51,8 @@ def ids(
 ) -> pa.Array:
     """The ids of abstracts in some shards of a folder that are held in full.
 
-    Only the ids of these shards are in memory; lists are mapped and gone through.
+    Only the ids of these shards are in memory where lists are on this machine, which are mapped and gone
+    through; of an object store a list is read as a whole.
 
     Args:
         listed_by: the folders of full text.

@@ -113,8 +113,7 @@ PRESETS: Final[dict[str, Recipe]] = {
     "bioalbert": replace(DEFAULTS["albert"], length=512, dupe_factor=5),
     # PubMedBERT (Gu et al. 2020): masked tokens and next-sentence prediction; lengths, short sequences and
     # the dupe factor are not mentioned.  The code it builds on (NVIDIA's BERT for TensorFlow, data/) makes
-    # sequences of 128 and then of 512, a dupe factor of 5, short_seq_prob 0.1.  Here the second phase; for
-    # the
-    # first: --length 128.  Whole words are masked (section 2.1.3 of the paper); 80 predictions are NVIDIA's.
+    # sequences of 128 and then of 512, a dupe factor of 5, short_seq_prob 0.1.  Here the second phase; the
+    # first: --length 128.  Whole words are masked, says the paper; 80 predictions are NVIDIA's.
     "pubmedbert": replace(DEFAULTS["bert"], length=512, dupe_factor=5, whole_words=True, max_predictions=80),
 }
