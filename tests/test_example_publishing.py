@@ -311,6 +311,11 @@ def test_a_set_is_finished_while_its_inputs_and_its_files_are_the_same(
         assert not finished(out)
         path.write_bytes(data)
         assert finished(out)
+    for name in ("dataset_dict.json", "train/state.json", "validation/state.json"):
+        (out / name).rename(out / "elsewhere")
+        assert not finished(out)
+        (out / "elsewhere").rename(out / name)
+        assert finished(out)
     (out / "manifest.json").unlink()
     assert not finished(out)
 

@@ -141,8 +141,12 @@ def finished(files: LocalFiles, work: Workspace, inputs: Sequence[dict[str, Any]
         return False
     manifest = files.read_json(work.manifest)
     sizes = {found.path: found.size for found in files.walk(work.output)}
-    return manifest["inputs"] == inputs and all(
-        sizes.get(f"{work.output}/{listed['file']}") == listed["bytes"] for listed in manifest["outputs"]
+    splits = {listed["file"].partition("/")[0] for listed in manifest["outputs"]} & set(SPLITS)
+    opened_by = {"dataset_dict.json", *(f"{split}/state.json" for split in splits)}
+    return (
+        manifest["inputs"] == inputs
+        and all(f"{work.output}/{name}" in sizes for name in opened_by)
+        and all(sizes.get(f"{work.output}/{one['file']}") == one["bytes"] for one in manifest["outputs"])
     )
 
 
