@@ -121,9 +121,11 @@ def test_a_job_service_with_a_worker_of_its_own_gives_the_same_bytes(given: Give
         ("portability.local_job_service_main", "-p", str(job), "--staging_dir", str(tmp_path / "staging")),
         ("worker.worker_pool_main", f"--service_port={pool}"),
     )
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # a pool starts "python"
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", f"{runners}.{name}", *words],
+            env={**os.environ, "PATH": path},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
