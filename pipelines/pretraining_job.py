@@ -7,12 +7,11 @@ import hashlib
 import importlib.metadata
 import math
 import os
-import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from bioshards.corpus import workspace
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.pretraining import SPLITS
 from bioshards.corpus.workspace import FORMAT, Workspace
 from bioshards.vocab import inputs
 from bioshards.vocab.encode import Encoder
@@ -21,14 +20,13 @@ from bioshards.vocab.examples.making import Making
 from bioshards.vocab.examples.recipes import Recipe
 from bioshards.vocab.examples.tensorflow import tensorflow
 from bioshards.vocab.examples.writing import Writer
-from bioshards.vocab.inputs import PIPELINES, Documents, WrongInput
+from bioshards.vocab.inputs import Documents, WrongInput
 
-from . import shards_to_pretraining
-from .executing import execute
-from .exits import NOT_PUBLISHED, OK
+from . import from_documents, shards_to_pretraining
 from .options import Parser, UsageError
+from .progress import ExampleProgress
 from .shards_to_pretraining import NAME, Job
-from .starting import absolute, for_workers_elsewhere, output_at_fault, this_run, where
+from .starting import absolute, this_run
 
 _MOST_MB: Final = 2000
 """The largest shard: Arrow's lists are addressed with 31 bits."""
@@ -39,39 +37,23 @@ depends on it, not what is in them."""
 
 def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
     """Do what the command line asks for; returns the exit code."""
-    given = [absolute(folder) for folder in options.input or []]
-    for folder in given:
-        for_workers_elsewhere(rest, {"--input": folder})
-    for_workers_elsewhere(rest, {"--output": options.output} if options.output else {})
-    runner_given, beams, files = where(parser, rest, options.workers, [*given, options.output or ""])
-    if not given:
-        raise UsageError(f"--input DIR is missing: a finished --output of {' or '.join(PIPELINES)}")
-    if not options.vocab:
-        raise UsageError("--vocab DIR is missing: the --out of a python -m bioshards.vocab build")
-    if not options.output:
-        raise UsageError("--output DIR is missing: the folder to write")
-    job = _job(options, arguments, files, given)
-    with output_at_fault(job.work.output):
-        workspace.check(files, job.work, job.config)
-        workspace.begin(files, job.work, job.config)
-    with workspace.locked(job.work):
-        if publishing.finished(files, job.work, job.inputs):
-            publishing.tidy(files, job.work)
-            unchanged = f"its {len(job.inputs)} inputs are unchanged"
-            print(f"{job.work.output} is finished and {unchanged}: nothing to do.")
-            return OK
-        workspace.clear(files, job.work)
-        from .progress import ExampleProgress
+    return from_documents.run(
+        parser,
+        options,
+        rest,
+        lambda files, given: _job(options, arguments, files, given),
+        finished=_finished,
+        build=shards_to_pretraining.build,
+        watcher=ExampleProgress,
+        lines=_lines,
+    )
 
-        execute(
-            lambda root: shards_to_pretraining.build(root, job),
-            beams,
-            options.workers,
-            runner_given,
-            job.work.folder,
-            lambda terminal: ExampleProgress(job, terminal),
-        )
-        return _report(job)
+
+def _finished(job: Job) -> bool:
+    done = publishing.finished(job.files, job.work, job.inputs)
+    if done:
+        publishing.tidy(job.files, job.work)
+    return done
 
 
 def recipe(options: Any) -> Recipe:
@@ -109,6 +91,8 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
         UsageError: options that contradict each other.
         WrongInput: an input or the vocabulary cannot be used.
     """
+    if not options.vocab:
+        raise UsageError("--vocab DIR is missing: the --out of a python -m bioshards.vocab build")
     wanted = recipe(options)
     if options.max_shard_mb > _MOST_MB:
         raise UsageError(f"--max-shard-mb {options.max_shard_mb} is above {_MOST_MB}, what a worker can sort")
@@ -208,19 +192,10 @@ def _buckets(options: Any, wanted: Recipe, found: Sequence[Documents]) -> dict[s
     return {"train": max(1, math.ceil(train)), "validation": max(1, math.ceil(validation))}
 
 
-def _report(job: Job) -> int:
-    files, work = job.files, job.work
-    if not files.exists(work.outcome):
-        print(f"The job goes on without this command. It is finished when {work.manifest} is there.")
-        return OK
-    problem = files.read_json(work.outcome)["problem"]
-    if problem:
-        print(f"beam: {problem}", file=sys.stderr)
-        return NOT_PUBLISHED
-    manifest = files.read_json(work.manifest)
+def _lines(job: Job, manifest: dict[str, Any]) -> list[str]:
     length, counts = job.making.recipe.length, manifest["counts"]
     lines = [f"{counts['documents']:,} documents"]
-    for split in ("train", "validation"):
+    for split in SPLITS:
         of = counts[split]
         if not of["rows"]:
             continue
@@ -232,5 +207,4 @@ def _report(job: Job) -> int:
         )
     dropped = {**counts["dropped"], **counts["rejected"]}
     lines += [f"  {reason + ':':11} {number:,} documents" for reason, number in dropped.items() if number]
-    print("\n".join([*lines, f"examples:     {work.output}", f"report:       {work.manifest}"]))
-    return OK
+    return [*lines, f"{'examples:':13} {job.work.output}"]

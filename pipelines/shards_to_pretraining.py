@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.splitters import MissingExtra
 from bioshards.corpus.workspace import Workspace
 
+from .from_documents import add_folders, of_extra
 from .options import Parser, add_local, at_least, share
 
 if TYPE_CHECKING:
@@ -65,20 +65,12 @@ def build(root: beam.Pipeline, job: Job) -> None:
 def parser() -> Parser:
     """The options of ``beam run shards_to_pretraining``."""
     parser = Parser(f"beam run {NAME}", DESCRIPTION)
-    shared = parser.add_argument_group("input and output")
-    shared.add_argument(
-        "--input",
-        action="append",
-        metavar="DIR",
-        help="a finished --output of pubmed_to_shards or pmc_to_shards, local or gs:// or s3://; may be "
-        "given several times",
-    )
+    shared = add_folders(parser)
     shared.add_argument(
         "--vocab",
         metavar="DIR",
         help="a folder with a tokenizer.json, as python -m bioshards.vocab build writes it; on this machine",
     )
-    shared.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")
     examples = parser.add_argument_group("examples; what is not given is as the reference code has it")
     examples.add_argument(
         "--preset",
@@ -176,10 +168,5 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
     Raises:
         MissingExtra: a library of the extra is not installed.
     """
-    try:
-        from . import pretraining_job
-    except ImportError as error:
-        raise MissingExtra(
-            f"{NAME} needs a library that cannot be imported ({error}): pip install 'bioshards[vocab]'"
-        ) from error
-    return pretraining_job.run(parser, options, rest, arguments)
+    code: int = of_extra(NAME, "pretraining_job").run(parser, options, rest, arguments)
+    return code

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.splitters import MissingExtra
 from bioshards.corpus.workspace import Workspace
 
+from .from_documents import add_folders, of_extra
 from .options import Parser, add_workers, at_least, share
 
 if TYPE_CHECKING:
@@ -60,15 +60,7 @@ def build(root: beam.Pipeline, job: Job) -> None:
 def parser() -> Parser:
     """The options of ``beam run shards_to_words``."""
     parser = Parser("beam run shards_to_words", DESCRIPTION)
-    shared = parser.add_argument_group("input and output")
-    shared.add_argument(
-        "--input",
-        action="append",
-        metavar="DIR",
-        help="a finished --output of pubmed_to_shards or pmc_to_shards, local or gs:// or s3://; may be "
-        "given several times",
-    )
-    shared.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")
+    add_folders(parser)
     words = parser.add_argument_group("what is counted")
     words.add_argument(
         "--words",
@@ -109,10 +101,5 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
     Raises:
         MissingExtra: a library of the extra is not installed.
     """
-    try:
-        from . import words_job
-    except ImportError as error:
-        raise MissingExtra(
-            f"{NAME} needs a library that cannot be imported ({error}): pip install 'bioshards[vocab]'"
-        ) from error
-    return words_job.run(parser, options, rest, arguments)
+    code: int = of_extra(NAME, "words_job").run(parser, options, rest, arguments)
+    return code

@@ -16,10 +16,10 @@ from tokenizers.models import Unigram
 from tokenizers.pre_tokenizers import Metaspace, WhitespaceSplit
 from tokenizers.pre_tokenizers import Sequence as Steps
 
-from bioshards.corpus import pretraining, shards
+from bioshards.corpus import pretraining
 from bioshards.corpus.document import Document
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.workspace import FORMAT, Workspace
+from bioshards.corpus.workspace import Workspace
 from bioshards.vocab import inputs
 from bioshards.vocab.encode import Encoded, Encoder
 from bioshards.vocab.examples import writing
@@ -30,6 +30,7 @@ from bioshards.vocab.examples.plan import Plan
 from bioshards.vocab.examples.portions import Portion, portions
 from bioshards.vocab.examples.recipes import Recipe
 from bioshards.vocab.examples.rows import Row, Span
+from tests import invented
 from tests.vocabularies import word_piece
 
 NO_TOKENS = "\u200b\x07"
@@ -72,34 +73,9 @@ def fake(size: int = 60_000) -> Encoder:
 # Documents
 
 
-def document(
-    id_: str, *sentences: str, pmid: int | None = None, year: int | None = 2020, source: str | None = None
-) -> Document:
+def document(id_: str, *sentences: str, **more: Any) -> Document:
     """A document; of PubMed's the PMID is in the id."""
-    prefix, _, number = id_.partition(":")
-    return Document(
-        id=id_,
-        source=source or prefix,
-        pmid=int(number) if pmid is None and prefix == "pubmed" else pmid,
-        pmcid=None,
-        doi=None,
-        version=1,
-        year=year,
-        journal=None,
-        article_type=None,
-        language="eng",
-        licence=None,
-        retracted=False,
-        flags=[],
-        title="A title.",
-        sentences=list(sentences),
-        sections=[],
-        file="invented.xml",
-        position=0,
-        words=0,
-        characters=0,
-        cleaned={},
-    )
+    return invented.document(id_, sentences, **more)
 
 
 def abstracts(first: int, last: int) -> list[Document]:
@@ -123,20 +99,10 @@ def put(
     pipeline: str = "pubmed_to_shards",
     in_full: Sequence[Mapping[str, Any]] = (),
 ) -> inputs.Documents:
-    """A finished directory with a shard for each name, two record batches in each."""
-    files, outputs = LocalFiles(), []
-    for name, documents in shards_of.items():
-        middle = (len(documents) + 1) // 2
-        parts = [shards.batch(list(part)) for part in (documents[:middle], documents[middle:])]
-        outputs += shards.write(files, str(folder), name, parts, shards.batch([]).schema, EVERYTHING)
-    facts = {
-        "pipeline": pipeline,
-        "config": {"pipeline": pipeline, "format": FORMAT},
-        "outputs": shards.as_dicts(outputs),
-        "in_full": list(in_full),
-    }
-    files.write_json(str(folder / "manifest.json"), facts)
-    (found,) = inputs.find(files, [str(folder)])
+    """A finished directory with a shard for each name, the longest of two record batches."""
+    half = (max(map(len, shards_of.values()), default=0) + 1) // 2
+    invented.put(folder, shards_of, pipeline, max(1, half), in_full)
+    (found,) = inputs.find(LocalFiles(), [str(folder)])
     return found
 
 

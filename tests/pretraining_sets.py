@@ -11,7 +11,7 @@ import itertools
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +21,9 @@ from bioshards.corpus import shards
 from bioshards.corpus.document import Document
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.pretraining import SPLITS
-from bioshards.corpus.workspace import FORMAT
 from bioshards.pipelines import cli
 from tests.conftest import manifest
+from tests.invented import document, put
 from tests.vocabularies import SPECIALS, word_piece
 
 NO_TOKENS = "\u200b\u200b"
@@ -36,56 +36,6 @@ def run(*arguments: object) -> int:
 
 
 # Documents
-
-
-def document(
-    id_: str, sentences: Sequence[str], pmid: int | None = None, year: int | None = 2020, position: int = 0
-) -> Document:
-    """A document of these sentences; ``pubmed:7`` has the PMID 7 unless another is given."""
-    source, _, number = id_.partition(":")
-    return Document(
-        id=id_,
-        source=source,
-        pmid=int(number) if pmid is None and source == "pubmed" else pmid,
-        pmcid=None if source == "pubmed" else number,
-        doi=None,
-        version=1,
-        year=year,
-        journal=None,
-        article_type=None,
-        language="eng",
-        licence=None,
-        retracted=False,
-        flags=[],
-        title="A title.",
-        sentences=list(sentences),
-        sections=[],
-        file="invented.xml",
-        position=position,
-        words=0,
-        characters=0,
-        cleaned={},
-    )
-
-
-def put(
-    folder: Path, shards_of: Mapping[str, Sequence[Document]], pipeline: str = "pubmed_to_shards"
-) -> Path:
-    """A finished directory with a shard for each name."""
-    files, outputs = LocalFiles(), []
-    for name, documents in shards_of.items():
-        batches = [shards.batch(list(part)) for part in _parts(documents, 50)]
-        schema = shards.batch([]).schema
-        outputs += shards.write(files, str(folder), name, batches, schema, 10**8)
-    config = {"pipeline": pipeline, "format": FORMAT}
-    facts = {"pipeline": pipeline, "config": config, "outputs": shards.as_dicts(outputs), "run": {}}
-    files.write_json(str(folder / "manifest.json"), facts)
-    return folder
-
-
-def _parts(documents: Sequence[Document], size: int) -> Iterator[Sequence[Document]]:
-    for start in range(0, len(documents), size):
-        yield documents[start : start + size]
 
 
 def texts(*folders: Path) -> dict[str, list[str]]:

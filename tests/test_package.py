@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
-import os
 import subprocess
 import sys
 import tarfile
@@ -183,57 +182,11 @@ def test_a_job_service_with_a_worker_of_its_own_gives_the_same_bytes(
     second_environment: Path, tmp_path: Path
 ) -> None:
     """The portable path to Flink and Spark: our pipeline, Beam's job service, a worker that has our sdist."""
-    import socket
-    import time
-
+    from tests import job_service
     from tests.conftest import beam, sums
 
-    def free_port() -> int:
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            port: int = taken.getsockname()[1]
-            return port
-
-    def wait(port: int) -> None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.1)
-        raise AssertionError(f"nothing listens on {port}")
-
-    job, pool = free_port(), free_port()
-    runners = "apache_beam.runners"
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    path = {**os.environ, "PATH": f"{second_environment}:{os.environ['PATH']}"}
-    service = subprocess.Popen(
-        [
-            *(sys.executable, "-m", f"{runners}.portability.local_job_service_main"),
-            *("-p", str(job), "--staging_dir", str(tmp_path / "staging")),
-        ],
-        **quiet,  # type: ignore[call-overload]
-    )
-    worker = subprocess.Popen(
-        [second_environment / "python", "-m", f"{runners}.worker.worker_pool_main", f"--service_port={pool}"],
-        cwd=tmp_path,
-        env=path,
-        start_new_session=True,
-        **quiet,  # type: ignore[call-overload]
-    )
-    try:
-        wait(job)
-        wait(pool)
-        done = beam(
-            *("run", "pubmed_to_shards", "--output", tmp_path / "remote", "--keep-dropped"),
-            *("--runner=PortableRunner", f"--job_endpoint=localhost:{job}"),
-            *("--environment_type=EXTERNAL", f"--environment_config=localhost:{pool}"),
-        )
-    finally:
-        service.kill()
-        os.killpg(worker.pid, 9)
-        service.wait()
-        worker.wait()
+    with job_service.running(tmp_path, str(second_environment / "python")) as options:
+        done = beam("run", "pubmed_to_shards", "--output", tmp_path / "remote", "--keep-dropped", *options)
     assert done.returncode == 0, done.stderr
     assert beam("run", "pubmed_to_shards", "--output", tmp_path / "here", "--keep-dropped").returncode == 0
     assert sums(tmp_path / "remote") == sums(tmp_path / "here")

@@ -21,7 +21,8 @@ from bioshards.corpus.workspace import FORMAT
 from bioshards.vocab.examples import making, portions
 from tests import pretraining_sets as sets
 from tests.conftest import manifest, sums
-from tests.pretraining_sets import NO_TOKENS, document, put, run
+from tests.invented import document, put
+from tests.pretraining_sets import NO_TOKENS, run
 
 Capture = pytest.CaptureFixture[str]
 

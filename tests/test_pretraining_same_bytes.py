@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ import pytest
 from bioshards.corpus.files import LocalFiles
 from bioshards.vocab.examples import making, portions, writing
 from bioshards.vocab.examples.made import Made
+from tests import job_service
 from tests import pretraining_sets as sets
 from tests.conftest import manifest, sums
 from tests.pretraining_sets import run
@@ -114,55 +114,10 @@ def test_the_order_the_spelling_and_the_place_of_inputs_change_no_byte(
 
 @pytest.mark.timeout(300)
 def test_a_job_service_with_a_worker_of_its_own_gives_the_same_bytes(given: Given, tmp_path: Path) -> None:
-    """The portable path to Flink and Spark: Beam's job service, and a pool of workers apart."""
-    job, pool = free_port(), free_port()
-    runners = "apache_beam.runners"
-    programs = (
-        ("portability.local_job_service_main", "-p", str(job), "--staging_dir", str(tmp_path / "staging")),
-        ("worker.worker_pool_main", f"--service_port={pool}"),
-    )
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # a pool starts "python"
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", f"{runners}.{name}", *words],
-            env={**os.environ, "PATH": path},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        for name, *words in programs
-    ]
-    try:
-        wait_for(job)
-        wait_for(pool)
-        done = command(
-            *(*given.options("global"), "--output", tmp_path / "out"),
-            *("--runner=PortableRunner", f"--job_endpoint=localhost:{job}"),
-            *("--environment_type=EXTERNAL", f"--environment_config=localhost:{pool}"),
-        )
-    finally:
-        for process in processes:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    with job_service.running(tmp_path) as options:
+        done = command(*given.options("global"), "--output", tmp_path / "out", *options)
     assert done.returncode == 0, done.stderr
     assert sums(tmp_path / "out") == given.whole("global")
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
-
-
-def wait_for(port: int) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise AssertionError(f"nothing listens on {port}")
 
 
 # Stopped

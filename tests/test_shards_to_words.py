@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 from bioshards.corpus import shards
-from bioshards.corpus.document import Document
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import FORMAT
 from bioshards.pipelines import cli
 from bioshards.vocab import counting as steps
 from bioshards.vocab import counts
 from bioshards.vocab.counts import Counted, Counting
+from tests import invented
 from tests.conftest import beam, manifest, sums
 
 Run = Callable[..., int]
@@ -41,27 +41,6 @@ def run() -> Run:
     return call
 
 
-def document(number: int, *sentences: str, prefix: str = "pubmed:") -> Document:
-    return Document(
-        *(
-            f"{prefix}{number}",
-            prefix.partition(":")[0],
-            number,
-            None,
-            None,
-            1,
-            2020,
-            None,
-            None,
-            "eng",
-            None,
-            False,
-            [],
-        ),
-        *("A title.", list(sentences), [], "pubmed26n0001.xml", number, 0, 0, {}),
-    )
-
-
 def put(
     folder: Path,
     texts: dict[str, dict[int, str]],
@@ -69,15 +48,11 @@ def put(
     prefix: str = "pubmed:",
 ) -> Path:
     """A finished directory: a shard for each name, of documents by number (PMID), a sentence each."""
-    files, outputs = LocalFiles(), []
-    for name, text_of in texts.items():
-        documents = [document(number, text, prefix=prefix) for number, text in text_of.items()]
-        batches = [shards.batch(documents)]
-        outputs += shards.write(files, str(folder), name, batches, batches[0].schema, 10**8)
-    config = {"pipeline": pipeline, "format": FORMAT}
-    facts = {"pipeline": pipeline, "config": config, "outputs": shards.as_dicts(outputs), "run": {}}
-    files.write_json(str(folder / "manifest.json"), facts)
-    return folder
+    documents = {
+        name: [invented.document(f"{prefix}{number}", [text], number) for number, text in text_of.items()]
+        for name, text_of in texts.items()
+    }
+    return invented.put(folder, documents, pipeline)
 
 
 FIRST = {1: "Mice were fed, mice grew.", 2: "Naïve β-cells grew in mice."}
@@ -244,7 +219,7 @@ def test_a_finished_run_again_does_nothing(
     assert run(*command) == 0
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("[!.]*")}
     assert run(*command) == 0
-    assert "is finished and its 1 inputs are unchanged: nothing to do" in capsys.readouterr().out
+    assert "is finished and its input is unchanged: nothing to do" in capsys.readouterr().out
     assert before == {path: path.stat().st_mtime_ns for path in before}
 
 

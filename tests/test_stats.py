@@ -23,6 +23,7 @@ from bioshards.corpus.document import SCHEMA, Document
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.stats_shards import Unusable
 
+from . import invented
 from .conftest import manifest
 
 FILES = LocalFiles()
@@ -52,29 +53,7 @@ VOCABULARY = {
 
 
 def document(number: int, sentences: list[str], year: int | None = 2020, source: str = "pubmed") -> Document:
-    return Document(
-        id=f"{source}:{number}",
-        source=source,
-        pmid=number,
-        pmcid=None,
-        doi=None,
-        version=1,
-        year=year,
-        journal=None,
-        article_type=None,
-        language="eng",
-        licence=None,
-        retracted=False,
-        flags=[],
-        title="",
-        sentences=sentences,
-        sections=[],
-        file="a.xml",
-        position=number,
-        words=0,
-        characters=0,
-        cleaned={},
-    )
+    return invented.document(f"{source}:{number}", sentences, number, year=year, title="")
 
 
 def directory(folder: Path, *of_shards: list[list[Document]]) -> Path:

@@ -1,0 +1,132 @@
+"""The course of a run that reads finished directories of documents, from its folders to its exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
+
+from bioshards.corpus import workspace
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.splitters import MissingExtra
+from bioshards.corpus.workspace import Workspace
+
+from .executing import Watcher, execute
+from .exits import NOT_PUBLISHED, OK
+from .options import Parser, UsageError
+from .starting import absolute, for_workers_elsewhere, output_at_fault, where
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+
+
+class Job(Protocol):
+    """What is known of every such run once its inputs have been looked at."""
+
+    @property
+    def files(self) -> LocalFiles: ...
+
+    @property
+    def work(self) -> Workspace: ...
+
+    @property
+    def inputs(self) -> Sequence[Any]: ...
+
+    @property
+    def config(self) -> dict[str, Any]: ...
+
+
+J = TypeVar("J", bound=Job)
+
+
+def add_folders(parser: Parser) -> Any:
+    """The options of where is read and written; returns their group."""
+    shared = parser.add_argument_group("input and output")
+    shared.add_argument(
+        "--input",
+        action="append",
+        metavar="DIR",
+        help="a finished --output of pubmed_to_shards or pmc_to_shards, local or gs:// or s3://; may be "
+        "given several times",
+    )
+    shared.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")
+    return shared
+
+
+def of_extra(pipeline: str, module: str) -> Any:
+    """A module of this folder that needs libraries of the extra ``vocab``, which is loaded for a run only.
+
+    Raises:
+        MissingExtra: one of them cannot be imported.
+    """
+    try:
+        return importlib.import_module(f".{module}", __package__)
+    except ImportError as error:
+        raise MissingExtra(
+            f"{pipeline} needs a library that cannot be imported ({error}): pip install 'bioshards[vocab]'"
+        ) from error
+
+
+def run(
+    parser: Parser,
+    options: Any,
+    rest: Sequence[str],
+    job_of: Callable[[LocalFiles, list[str]], J],
+    *,
+    finished: Callable[[J], bool],
+    build: Callable[[beam.Pipeline, J], None],
+    watcher: Callable[[J, TextIO], Watcher],
+    lines: Callable[[J, dict[str, Any]], Iterable[str]],
+) -> int:
+    """Do what the command line asks for; returns the exit code.
+
+    Args:
+        job_of: makes the job of the inputs' paths, and looks at the inputs.
+        finished: is there nothing to do?
+        lines: what to say at the end, of the manifest.
+
+    Raises:
+        UsageError, WrongInput, WrongOutput: nothing has been begun.
+    """
+    given = [absolute(folder) for folder in options.input or []]
+    for folder in given:
+        for_workers_elsewhere(rest, {"--input": folder})
+    for_workers_elsewhere(rest, {"--output": options.output} if options.output else {})
+    runner_given, beams, files = where(parser, rest, options.workers, [*given, options.output or ""])
+    if not given:
+        raise UsageError("--input DIR is missing: a finished --output of pubmed_to_shards or pmc_to_shards")
+    if not options.output:
+        raise UsageError("--output DIR is missing: the folder to write")
+    job = job_of(files, given)
+    with output_at_fault(job.work.output):
+        workspace.check(files, job.work, job.config)
+        workspace.begin(files, job.work, job.config)
+    with workspace.locked(job.work):
+        if finished(job):
+            inputs = f"{len(job.inputs)} inputs are" if len(job.inputs) > 1 else "input is"
+            print(f"{job.work.output} is finished and its {inputs} unchanged: nothing to do.")
+            return OK
+        workspace.clear(files, job.work)
+        execute(
+            lambda root: build(root, job),
+            beams,
+            options.workers,
+            runner_given,
+            job.work.folder,
+            lambda terminal: watcher(job, terminal),
+        )
+        return _report(job, lines)
+
+
+def _report(job: J, lines: Callable[[J, dict[str, Any]], Iterable[str]]) -> int:
+    files, work = job.files, job.work
+    if not files.exists(work.outcome):
+        print(f"The job goes on without this command. It is finished when {work.manifest} is there.")
+        return OK
+    problem = files.read_json(work.outcome)["problem"]
+    if problem:
+        print(f"beam: {problem}", file=sys.stderr)
+        return NOT_PUBLISHED
+    print("\n".join([*lines(job, files.read_json(work.manifest)), f"{'report:':13} {work.manifest}"]))
+    return OK

@@ -1,0 +1,67 @@
+"""Documents of which a test says only what matters to it, and finished directories of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioshards.corpus import shards
+from bioshards.corpus.document import SCHEMA, Document
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.workspace import FORMAT
+
+
+def document(id_: str, sentences: Sequence[str], pmid: int | None = None, **more: Any) -> Document:
+    """A document of these sentences; ``pubmed:7`` has the PMID 7 unless another is given."""
+    source, _, number = id_.partition(":")
+    if pmid is None and source == "pubmed":
+        pmid = int(number)
+    facts: dict[str, Any] = {
+        "id": id_,
+        "source": source,
+        "pmid": pmid,
+        "pmcid": None if source == "pubmed" else number,
+        "doi": None,
+        "version": 1,
+        "year": 2020,
+        "journal": None,
+        "article_type": None,
+        "language": "eng",
+        "licence": None,
+        "retracted": False,
+        "flags": [],
+        "title": "A title.",
+        "sentences": list(sentences),
+        "sections": [],
+        "file": "invented.xml",
+        "position": 0,
+        "words": 0,
+        "characters": 0,
+        "cleaned": {},
+    }
+    return Document(**{**facts, **more})
+
+
+def put(
+    folder: Path,
+    shards_of: Mapping[str, Sequence[Document]],
+    pipeline: str = "pubmed_to_shards",
+    a_batch: int = 50,
+    in_full: Sequence[Mapping[str, Any]] = (),
+) -> Path:
+    """A finished directory with a shard for each name, of record batches of so many documents."""
+    files, outputs = LocalFiles(), []
+    for name, documents in shards_of.items():
+        starts = range(0, max(1, len(documents)), a_batch)
+        batches = [shards.batch(list(documents[start : start + a_batch])) for start in starts]
+        outputs += shards.write(files, str(folder), name, batches, SCHEMA, 1 << 30)
+    facts = {
+        "pipeline": pipeline,
+        "config": {"pipeline": pipeline, "format": FORMAT},
+        "outputs": shards.as_dicts(outputs),
+        "in_full": list(in_full),
+        "run": {},
+    }
+    files.write_json(str(folder / "manifest.json"), facts)
+    return folder
