@@ -25,7 +25,7 @@ def running(folder: Path, python: str = sys.executable) -> Iterator[list[str]]:
     processes = [
         subprocess.Popen(
             [program, "-m", f"apache_beam.runners.{module}", *words],
-            cwd=folder,
+            cwd=None if python == sys.executable else folder,  # this repository is not theirs
             env={**os.environ, "PATH": path},
             start_new_session=True,
             stdout=subprocess.DEVNULL,
