@@ -20,6 +20,8 @@ RECORDS: Final = {"train": "pretrain_tfrecords", "validation": "validation_tfrec
 (configure_pretraining.py of google-research/electra)."""
 BATCH_ROWS: Final = 2048
 """Rows a record batch: 1 MB at a length of 256, and a shard of 100 million rows is opened in a second."""
+LABELLED: Final = ("bert", "albert")
+"""The objectives whose rows have a label."""
 NO_LABEL: Final = -100
 """The label of a row that has no pair to judge; PyTorch's losses leave it out (``ignore_index``)."""
 _METADATA: Final = b"bioshards"

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .files import LocalFiles
-from .pretraining import SPLITS
+from .pretraining import LABELLED, SPLITS
 from .stats_distribution import count, distribution
 from .stats_shards import batches
-
-LABELLED: Final = ("bert", "albert")
-"""The objectives whose rows have a label."""
 
 
 def figures(files: LocalFiles, folder: str, manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
         vocabulary=vocabulary,
         seed=options.seed,
         validation=options.validation,
-        buckets=_buckets(options, wanted, found) if options.shuffle == "global" else {},
+        buckets=_buckets(options, wanted, found, encoder.size) if options.shuffle == "global" else {},
         max_bytes=options.max_shard_mb * 1_000_000,
         writer=_writer(options, encoder, wanted),
     )
@@ -183,10 +183,10 @@ def _writer(options: Any, encoder: Encoder, wanted: Recipe) -> Writer:
         raise UsageError(str(error)) from error
 
 
-def _buckets(options: Any, wanted: Recipe, found: Sequence[Documents]) -> dict[str, int]:
+def _buckets(options: Any, wanted: Recipe, found: Sequence[Documents], pieces: int) -> dict[str, int]:
     """How many shards a global shuffle makes of each split, by the size of the inputs."""
     size = sum(shard.bytes for documents in found for shard in documents.shards)
-    bytes_a_token = 2
+    bytes_a_token = 2 if pieces <= 1 << 16 else 4
     train = size * _TOKENS_A_BYTE * bytes_a_token * wanted.dupe_factor / (options.max_shard_mb * 1e6)
     validation = train / wanted.dupe_factor * options.validation
     return {"train": max(1, math.ceil(train)), "validation": max(1, math.ceil(validation))}

@@ -1,7 +1,7 @@
 """Document shards and a vocabulary to packed pretraining examples: ``beam run shards_to_pretraining``.
 
 The recipe is :func:`build`.  Around it: the options.  What it runs, ``bioshards.vocab``, needs libraries of
-an extra, so that nothing of it is imported before a run.
+an extra, so that of it only the recipes, which need none, are imported before a run.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import Workspace
+from bioshards.vocab.examples import recipes
 
 from .from_documents import add_folders, of_extra
 from .options import Parser, add_local, at_least, share
@@ -27,8 +28,6 @@ DESCRIPTION: Final = """\
 Document shards and a vocabulary to pretraining examples: rows of token ids, in Arrow shards that a trainer
 maps into its memory, built as the papers' reference code builds them. Rows are not masked: masking belongs
 to the trainer."""
-OBJECTIVES: Final = ("electra", "bert", "albert", "plain")
-PRESETS: Final = ("bio-electra", "bio-electra-pp", "electramed", "bioalbert", "pubmedbert")
 
 
 @dataclass(frozen=True)
@@ -74,12 +73,12 @@ def parser() -> Parser:
     examples = parser.add_argument_group("examples; what is not given is as the reference code has it")
     examples.add_argument(
         "--preset",
-        choices=PRESETS,
+        choices=list(recipes.PRESETS),
         help="objective, length and rates of a paper; options given beside it win over it",
     )
     examples.add_argument(
         "--objective",
-        choices=OBJECTIVES,
+        choices=recipes.OBJECTIVES,
         help="electra: one or two segments of a document; bert: pairs for next-sentence prediction; albert: "
         "pairs for sentence-order prediction; plain: documents joined, rows full (default: electra)",
     )

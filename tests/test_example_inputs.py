@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -61,7 +61,7 @@ def listing(
     rows = [{"id": id_, "held_by": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in ids]
     batches = [pa.RecordBatch.from_pylist(rows, overlap.OVERLAP)]
     listed = overlap.write(FILES, str(folder / overlap.FILE), identity, batches)
-    entry = {"abstracts": identity, "file": listed.file, "sha256": listed.sha256, "bytes": listed.bytes}
+    entry = {**asdict(listed), "of": of.folder, "abstracts": identity}  # as pmc_to_shards writes it
     documents = documents or [document(f"pmc:PMC9{len(ids)}.1", "w1 w2 w3")]
     return put(folder, {name: documents}, "pmc_to_shards", [entry])
 
@@ -112,6 +112,24 @@ def test_a_list_that_is_stale_is_refused(tmp_path: Path) -> None:
     said = r"full/in-full\.arrow lists abstracts of other shards than .*/one has"
     with pytest.raises(WrongInput, match=said):
         held_in_full.lists(FILES, [updated, full])
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (Path.unlink, "No such file or directory"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "bytes, and its manifest lists"),
+        (lambda path: path.write_bytes(bytes([*path.read_bytes()[:-1], 1])), "its SHA-256 is not the one"),
+    ],
+)
+def test_a_list_that_is_gone_or_damaged_is_refused(
+    harm: Callable[[Path], object], said: str, tmp_path: Path
+) -> None:
+    one = put(tmp_path / "one", {"a": abstracts(1, 10)})
+    full = listing(tmp_path / "full", ["pubmed:3"], one)
+    harm(tmp_path / "full" / overlap.FILE)
+    with pytest.raises(WrongInput, match=f"{said}.*run pmc_to_shards again with the same --drop-in"):
+        held_in_full.lists(FILES, [one, full])
 
 
 def test_a_list_is_ignored_where_no_abstracts_are_among_the_inputs(tmp_path: Path) -> None:

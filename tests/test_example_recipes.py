@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.pipelines import shards_to_pretraining
+from bioshards.pipelines.options import UsageError
 from bioshards.vocab.examples import recipes
 from bioshards.vocab.examples.recipes import DEFAULTS, OBJECTIVES, PRESETS, Recipe
 
@@ -126,9 +127,12 @@ def test_the_papers_recipes() -> None:
 
 
 def test_the_command_line_offers_what_there_is() -> None:
-    """The options are named without importing this module, which needs libraries of an extra."""
-    assert tuple(PRESETS) == shards_to_pretraining.PRESETS
-    assert OBJECTIVES == shards_to_pretraining.OBJECTIVES
+    parser = shards_to_pretraining.parser()
+    for option, names in (("--preset", PRESETS), ("--objective", OBJECTIVES)):
+        for name in names:
+            assert name in vars(parser.parse_args([option, name])).values()
+        with pytest.raises(UsageError):
+            parser.parse_args([option, "another"])
 
 
 @pytest.mark.parametrize("recipe", [*DEFAULTS.values(), *PRESETS.values()])

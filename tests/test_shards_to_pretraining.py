@@ -701,14 +701,6 @@ def test_what_is_not_said_is_as_in_the_reference_code() -> None:
     assert pretraining_job.recipe(parser.parse_args([])) == recipes.DEFAULTS["electra"]
 
 
-def test_the_choices_are_those_that_there_are() -> None:
-    """They are written down twice, so that --help need not import what runs."""
-    from bioshards.pipelines import shards_to_pretraining
-
-    assert shards_to_pretraining.OBJECTIVES == recipes.OBJECTIVES
-    assert tuple(recipes.PRESETS) == shards_to_pretraining.PRESETS
-
-
 def test_list_and_help_name_it_and_wait_for_nothing() -> None:
     assert "shards_to_pretraining " in beam("list").stdout
     said = beam("run", "shards_to_pretraining", "--help").stdout

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from bioshards.corpus import overlap, shards
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.shards import Shard
 
-from ..inputs import Documents, WrongInput
+from ..inputs import Documents, WrongInput, damage
 
 Lists = dict[str, dict[str, str]]
 """For a folder of abstracts, the folders of full text that list some of them, with their lists' SHA-256."""
@@ -25,7 +26,7 @@ def lists(files: LocalFiles, inputs: Sequence[Documents]) -> Lists:
     """The lists that are to be obeyed among these inputs.
 
     Raises:
-        WrongInput: a list is of abstracts that are not, or no longer, among the inputs.
+        WrongInput: a list is of abstracts that are not, or no longer, among the inputs, or is damaged.
     """
     abstracts = {
         overlap.identity(files, documents.folder): documents.folder
@@ -41,6 +42,12 @@ def lists(files: LocalFiles, inputs: Sequence[Documents]) -> Lists:
                     f"{documents.folder}/{overlap.FILE} lists abstracts of other shards "
                     f"than {' and '.join(found)} has. If that has been updated since, run pmc_to_shards "
                     "again with the same --drop-in"
+                )
+            path, shard = f"{documents.folder}/{one['file']}", (one["file"], one["rows"], one["bytes"])
+            if wrong := damage(files, path, Shard(*shard, one["sha256"])):
+                raise WrongInput(
+                    f"{path}: {wrong}. Delete it and run pmc_to_shards again with the same --drop-in, which "
+                    "makes it anew"
                 )
             found[abstracts[one["abstracts"]]][documents.folder] = one["sha256"]
     return found

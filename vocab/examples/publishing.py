@@ -32,8 +32,8 @@ from . import dealing, writing
 from .made import Made
 from .making import Making, schema_of
 
-LOST: Final = {"electra": "overflow", "bert": "truncated", "albert": "truncated", "plain": "none"}
-"""The reason for which an objective's builder loses tokens."""
+LOST: Final = {"electra": "overflow", "bert": "truncated", "albert": "truncated"}
+"""The reason for which an objective's builder loses tokens; plain packing loses none."""
 _COUNTED: Final = ("documents", "rows", "tokens", "special", "borrowed", "read", "unknown", "unlabelled")
 
 
@@ -198,6 +198,7 @@ def _problem(made: Sequence[Made], facts: dict[str, Any], max_rejected: float) -
         return (
             f"there is nothing to train on: of {facts['documents']:,} documents "
             f"{facts['validation']['documents']:,} are held out, "
+            f"{facts['dropped'].get('in-full', 0):,} are held in full, "
             f"{facts['dropped'].get('no-tokens', 0):,} have no tokens and {rejected:,} are rejected. "
             "Look at --input and --validation"
         )

@@ -6,6 +6,8 @@ import dataclasses
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
+from bioshards.corpus.pretraining import LABELLED
+
 Objective = Literal["electra", "bert", "albert", "plain"]
 OBJECTIVES: Final = get_args(Objective)
 LONGEST: Final = 65_535
@@ -62,7 +64,7 @@ class Recipe:
             ("--single", self.single, ("electra",)),
             ("--keep-overflow", self.keep_overflow, ("electra",)),
             ("--as-published", self.as_published, ("albert",)),
-            ("--max-predictions", self.max_predictions, ("bert", "albert")),
+            ("--max-predictions", self.max_predictions, LABELLED),
         ):
             if given and self.objective not in objectives:
                 raise ValueError(
@@ -77,7 +79,7 @@ class Recipe:
     @property
     def labelled(self) -> bool:
         """Has a row a label?"""
-        return self.objective in ("bert", "albert")
+        return self.objective in LABELLED
 
 
 DEFAULTS: Final[dict[str, Recipe]] = {

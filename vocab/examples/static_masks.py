@@ -19,6 +19,7 @@ from itertools import chain
 from typing import Any, Final, Protocol
 
 from ..wordpiece import SPACE
+from .randomness import Source
 
 _NGRAMS: Final = (6 / 11, 9 / 11)
 """ALBERT's n-grams are of one to three words, with probabilities in the ratio of 1/n: a draw below the first
@@ -28,14 +29,8 @@ _MARKS: Final = frozenset(string.punctuation) - frozenset("'<=>")
 _OF_WORDS: Final = frozenset(string.ascii_lowercase) | _MARKS
 
 
-class Random(Protocol):
+class Random(Source, Protocol):
     """What the draws are made with; ``random.Random`` is one."""
-
-    def random(self) -> float:
-        """A number from 0 to below 1."""
-
-    def randint(self, first: int, last: int, /) -> int:
-        """An integer from ``first`` to ``last``, both of them included."""
 
     def shuffle(self, items: list[Any], /) -> None:
         """Bring a list into another order, which depends on its length only."""
