@@ -77,5 +77,5 @@ $(VENV)/.bench: $(VENV)/.dev
 build/typing/bioshards: pyproject.toml
 	mkdir -p $@
 	ln -sfn ../../../pipelines/_root/__init__.py ../../../pipelines/_root/py.typed $@
-	ln -sfn ../../../corpus ../../../pipelines ../../../vocab $@
+	ln -sfn ../../../corpus ../../../pipelines ../../../train ../../../vocab $@
 	touch $@
