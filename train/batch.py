@@ -49,6 +49,10 @@ class Batch(NamedTuple):
             *(part.to(device, non_blocking=True) if isinstance(part, Tensor) else part for part in self)
         )
 
+    def pinned(self) -> Batch:
+        """The batch in memory that a GPU copies from by itself."""
+        return Batch(*(part.pin_memory() if isinstance(part, Tensor) else part for part in self))
+
 
 class Counts(NamedTuple):
     """How much there is in a micro-batch, padding left out: what sums of losses are divided by."""

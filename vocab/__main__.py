@@ -15,13 +15,13 @@ import os
 import signal
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.live_line import LiveLine
 from bioshards.corpus.workspace import WrongOutput
 
 try:
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     options = _parser().parse_args(words)
-    say = _Progress()
+    say = LiveLine()
 
     def work() -> str:
         if options.command == "report":
@@ -94,7 +94,7 @@ def _interruptible(work: Callable[[], str]) -> str:
     return done.result()
 
 
-def _end(say: _Progress, message: str, code: int = OK) -> int:
+def _end(say: LiveLine, message: str, code: int = OK) -> int:
     say.end()
     with contextlib.suppress(OSError):  # nobody reads it: what was done is done
         if code == OK:
@@ -102,26 +102,6 @@ def _end(say: _Progress, message: str, code: int = OK) -> int:
         else:
             print(f"vocab: {message}", file=sys.stderr)
     return code
-
-
-class _Progress:
-    """Says how far it is: a live line on a terminal, a line now and then in a log."""
-
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-        self._when = 0.0
-
-    def __call__(self, line: str) -> None:
-        if self._live:
-            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
-        elif time.monotonic() - self._when > 2:
-            self._when = time.monotonic()
-            print(line, file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Leave the live line."""
-        if self._live:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,0 +1,199 @@
+"""``python -m bioshards.train``: pretrain a model, or draw how it went.
+
+DATA --out RUN      train on a finished pretraining set; the same command again goes on
+plot RUN...         the curves of one run or several, as a picture and a page
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import errno
+import os
+import signal
+import sys
+import traceback
+import typing
+from collections.abc import Sequence
+from threading import Event
+from typing import Any
+
+from bioshards.corpus.live_line import LiveLine
+from bioshards.corpus.workspace import WrongOutput
+
+try:
+    from . import checkpoint, plot, recipes
+    from .checkpoint import SaveFailed
+    from .job import Job
+    from .loop import Diverged
+    from .models import WrongInit
+    from .pieces import WrongVocabulary
+    from .plot import WrongRun
+    from .presets import PRESETS
+    from .recipes import Recipe
+    from .shards import WrongData
+    from .training import train
+except ImportError as error:
+    print(f"train: a library is missing ({error}): pip install 'bioshards[train]'", file=sys.stderr)
+    sys.exit(2)
+
+OK, FAILED, USAGE_ERROR, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    say = LiveLine()
+    try:
+        if words[:1] == ["plot"]:
+            given = _plot_parser().parse_args(words[1:])
+            return _end(say, "\n".join(plot.plot(given.runs, given.out)))
+        given = _parser().parse_args(words)
+        return _end(say, train(_job(given, words), say, _stopping(say)))
+    except (WrongData, WrongVocabulary, WrongInit, WrongOutput, WrongRun, ValueError) as error:
+        return _end(say, str(error), USAGE_ERROR)
+    except KeyboardInterrupt:
+        last = checkpoint.last(given.out)
+        return _end(say, f"stopped. {_goes_on(last)}", INTERRUPTED)
+    except (SaveFailed, Diverged) as error:
+        return _end(say, str(error), FAILED)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            return _end(say, "the disk is full. Make room and run the same command again", FAILED)
+        place = f"{error.filename}: " if error.filename else ""
+        return _end(say, f"{place}{error.strerror or error}", FAILED)
+    except Exception as error:
+        if os.environ.get("BIOSHARDS_TRACEBACK"):
+            traceback.print_exc()
+        if "out of memory" in str(error) or isinstance(error, MemoryError):
+            return _end(say, "memory ran out: give a lower --micro-batch", FAILED)
+        what = f"{type(error).__name__}: {error}".rstrip(".")
+        return _end(say, f"{what}. BIOSHARDS_TRACEBACK=1 shows where it failed", FAILED)
+
+
+def _goes_on(last: str | None) -> str:
+    return (
+        f"The same command goes on from {last}"
+        if last
+        else "Nothing was learned yet: the same command begins anew"
+    )
+
+
+def _end(say: LiveLine, message: str, code: int = OK) -> int:
+    say.end()
+    with contextlib.suppress(OSError):  # nobody reads it: what was done is done
+        if code != OK:
+            print(f"train: {message}", file=sys.stderr)
+        elif message:
+            print(message, flush=True)
+    return code
+
+
+def _stopping(say: LiveLine) -> Event:
+    """What Ctrl-C and SIGTERM set; a second one ends the process at once."""
+    stop = Event()
+
+    def told(number: int, _frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        say("stopping after this step, with a checkpoint; once more to stop at once")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, told)
+    return stop
+
+
+def _plot_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bioshards.train plot", description="Draw the curves of runs, as PNG and HTML."
+    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of runs")
+    parser.add_argument(
+        "--out", metavar="FILE", help="where to write, without an ending; else into the first run"
+    )
+    return parser
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bioshards.train",
+        description="Pretrain a model. A run that was stopped goes on by the same command. "
+        "'python -m bioshards.train plot RUN...' draws how it went.",
+    )
+    parser.add_argument("data", metavar="DATA", help="a finished output of shards_to_pretraining")
+    parser.add_argument("--out", required=True, metavar="RUN", help="the folder to write")
+    parser.add_argument("--vocab", metavar="FOLDER", help="its vocabulary, if that is no longer where it was")
+    parser.add_argument("--preset", choices=PRESETS, default="tiny", help="a recipe; what follows changes it")
+    parser.add_argument("--config", metavar="FILE.toml", help="lines of NAME = VALUE, by the names below")
+    parser.add_argument("--init", metavar="FOLDER", help="begin from a Hugging Face checkpoint's weights")
+    parser.add_argument(
+        "--continue",
+        dest="continued",
+        metavar="RUN",
+        help="go on from another run, on these data: weights, Adam, step",
+    )
+    _add_running(parser.add_argument_group("how it is run"))
+    _add_recipe(parser.add_argument_group("the recipe (defaults: those of tiny)"))
+    return parser
+
+
+def _add_running(group: Any) -> None:
+    group.add_argument("--device", help="cpu, cuda, cuda:1; else a GPU where there is one")
+    for name, kind, default, help in (
+        ("micro-batch", int, None, "rows in a forward pass; else as many as fit"),
+        ("log-every", int, None, "steps between lines in log.jsonl; else by --steps"),
+        ("save-every", int, None, "steps between checkpoints; else by --steps"),
+        ("validate-every", int, None, "steps between validations; else by --steps"),
+        ("validation-rows", int, 1024, "rows to validate on, at most (%(default)s)"),
+        ("keep", int, 3, "checkpoints that stay (%(default)s)"),
+    ):
+        group.add_argument(f"--{name}", type=kind, default=default, metavar="N", help=help)
+    group.add_argument(
+        "--no-verify", action="store_true", help="do not compare the shards' SHA-256 at the beginning"
+    )
+
+
+def _add_recipe(group: Any) -> None:
+    """An option for every field of a recipe."""
+    for field in dataclasses.fields(Recipe):
+        flag = f"--{field.name.replace('_', '-')}"
+        kind, help = typing.get_args(typing.get_type_hints(Recipe, include_extras=True)[field.name])
+        told = f"{help} ({field.default})".replace("%", "%%")
+        if kind is bool:
+            group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=told)
+        elif typing.get_origin(kind) is typing.Literal:
+            group.add_argument(flag, choices=typing.get_args(kind), help=told)
+        else:
+            group.add_argument(flag, type=kind, metavar="N" if kind is int else "X", help=told)
+
+
+def _job(given: Any, words: Sequence[str]) -> Job:
+    recipe = PRESETS[given.preset]
+    if given.config:
+        recipe = recipes.from_toml(given.config, recipe)
+    changes = {
+        field.name: getattr(given, field.name)
+        for field in dataclasses.fields(Recipe)
+        if getattr(given, field.name) is not None
+    }
+    return Job(
+        *(given.data, given.out, recipe.with_changes(changes, "the command line"), given.preset),
+        vocabulary=given.vocab,
+        init=given.init,
+        continued=given.continued,
+        device=given.device,
+        micro=given.micro_batch,
+        log_every=given.log_every,
+        save_every=given.save_every,
+        validate_every=given.validate_every,
+        keep=given.keep,
+        validation_rows=given.validation_rows,
+        verify=not given.no_verify,
+        command=["python", "-m", "bioshards.train", *words],
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

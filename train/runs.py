@@ -1,0 +1,157 @@
+"""A run's folder: what it says it is, and whether what is asked for is the same.
+
+::
+
+    RUN/
+      run.json          what is trained, on what, from where, with which versions; written first
+      log.jsonl         losses, figures and speed
+      step-0001000/     a checkpoint: hf/ (model and tokenizer), state.pt (to go on from), run.json
+      manifest.json     written last: no manifest, not finished
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy
+import tokenizers
+import torch
+import transformers
+
+from bioshards import __version__
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.workspace import WrongOutput
+
+from . import checkpoint
+
+ABOUT: Final = "run.json"
+MANIFEST: Final = "manifest.json"
+FORMAT: Final = 1
+"""Raised whenever the same recipe and data give another model than before."""
+
+
+def identity(recipe: Mapping[str, Any], data: str, vocabulary: str, origin: str | None) -> dict[str, Any]:
+    """What must be the same for a run to be gone on with.
+
+    Args:
+        data, vocabulary: SHA-256 of either.
+        origin: the checkpoint that the model began from; None: random weights.
+    """
+    return {
+        "pipeline": "train",
+        "format": FORMAT,
+        "recipe": dict(recipe),
+        "data": data,
+        "vocabulary": vocabulary,
+        "origin": origin,
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of what has a say in the numbers."""
+    libraries = {
+        library.__name__: library.__version__ for library in (numpy, tokenizers, torch, transformers)
+    }
+    return {"bioshards": __version__, "python": platform.python_version(), **libraries}
+
+
+@contextlib.contextmanager
+def opened(run: str) -> Iterator[None]:
+    """The run's folder, for this process alone; leftovers of a killed one are swept.
+
+    Raises:
+        WrongOutput: it is no run's folder, or another process trains there.
+    """
+    if not run or "://" in run:
+        raise WrongOutput(f"--out {run!r} is no folder of this machine, and a model is trained on one")
+    os.makedirs(run, exist_ok=True)
+    if not os.path.exists(f"{run}/{ABOUT}") and any(name != ".lock" for name in os.listdir(run)):
+        raise WrongOutput(f"{run} holds something else than a run: give another --out, or an empty folder")
+    with open(f"{run}/.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise WrongOutput(f"another process trains in {run}; wait for it or stop it") from error
+        checkpoint.sweep(run)
+        yield
+
+
+def about(run: str) -> dict[str, Any] | None:
+    """What the folder's run says it is; None where no run has begun there.
+
+    Raises:
+        WrongOutput: it cannot be read.
+    """
+    if not os.path.exists(f"{run}/{ABOUT}"):
+        return None
+    try:
+        found: dict[str, Any] = LocalFiles().read_json(f"{run}/{ABOUT}")
+        found["identity"]["recipe"]["steps"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise WrongOutput(f"{run}/{ABOUT} is damaged ({error!r}): give another --out") from error
+    return found
+
+
+def same(run: str, asked: Mapping[str, Any]) -> None:
+    """Refuse to go on with a run that is another one.
+
+    Raises:
+        WrongOutput: it is; says in what.
+    """
+    there = about(run)
+    if there is None or there["identity"] == asked:
+        return
+    theirs = there["identity"]
+    differences = [
+        f"--{name.replace('_', '-')} {theirs['recipe'].get(name)}, not {value}"
+        for name, value in asked["recipe"].items()
+        if theirs["recipe"].get(name) != value
+    ]
+    for name, said in (
+        ("data", "another pretraining set, or one that has been made anew since"),
+        ("vocabulary", "another vocabulary"),
+        ("origin", f"other weights to begin from: {theirs.get('origin')}"),
+        ("format", "another version of bioshards"),
+    ):
+        if theirs.get(name) != asked[name]:
+            differences.append(said)
+    raise WrongOutput(
+        f"{run} was begun with {'; '.join(differences)}. Go on with it as it was begun, or give another --out"
+    )
+
+
+def finish(run: str, about: Mapping[str, Any], last: Mapping[str, Any], seconds: float) -> None:
+    """Write the manifest: the run is at its last step."""
+    files = LocalFiles()
+    folder = checkpoint.last(run) or run
+    outputs = []
+    for found in files.walk(folder):
+        with files.open(found.path) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        outputs.append({"file": os.path.relpath(found.path, run), "bytes": found.size, "sha256": digest})
+    identity = about["identity"]
+    files.write_json(
+        f"{run}/{MANIFEST}",
+        {
+            "pipeline": "train",
+            "config": {**identity["recipe"], "format": FORMAT},
+            "inputs": [
+                {"data": identity["data"], "vocabulary": identity["vocabulary"], "origin": identity["origin"]}
+            ],
+            "outputs": outputs,
+            "last": dict(last),
+            "run": {**about["run"], "seconds": round(seconds, 1), "finished": now()},
+        },
+    )
+
+
+def now() -> str:
+    """The time, in UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

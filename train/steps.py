@@ -1,0 +1,124 @@
+"""What a process computes at a step: a pure function of the pretraining set, the recipe and the step.
+
+The rows of step s are the places s * batch to (s + 1) * batch of an endless sequence of epochs (order.py),
+and a row's masks follow from (seed, epoch, row) (masking.py).  So a run that is resumed needs no more than
+the number of its step, and processes need not tell each other what they read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from . import layout, masking, randomness
+from .batch import Batch, Counts
+from .gather import Rows, gather
+from .layout import Layout
+from .order import Order
+from .pieces import Pieces
+from .recipes import Recipe
+from .schedules import mask_rate
+from .shards import Shards
+
+MOST_TOKENS: Final = {"cpu": 1 << 13, "cuda": 1 << 16}
+"""Tokens a micro-batch at most, where nothing else is said: what keeps the activations of a base model within
+some 20 GB on a GPU, and the scores of a vocabulary in a CPU's memory."""
+_NOT_TRAINED: Final = -1
+"""The epoch of validation: its masks are the same each time, and never those of training."""
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How a step's rows are dealt out: ``micro`` rows at a time, ``accumulate`` times, in each process."""
+
+    micro: int
+    accumulate: int
+
+
+def division(batch: int, world: int, length: int, device: str, micro: int | None) -> Division:
+    """Deal out a batch.
+
+    Args:
+        micro: rows at a time; None: as many as :data:`MOST_TOKENS` allows.
+
+    Raises:
+        ValueError: it cannot be dealt out so.
+    """
+    each, rest = divmod(batch, world)
+    if rest:
+        raise ValueError(f"--batch {batch:,} cannot be dealt out to {world} processes: give a multiple")
+    if micro is None:
+        most = max(1, MOST_TOKENS[device] // length)
+        micro = max(rows for rows in range(1, min(most, each) + 1) if each % rows == 0)
+    if micro < 1 or each % micro:
+        raise ValueError(f"--micro-batch {micro} does not divide the {each:,} rows of a process")
+    return Division(micro, each // micro)
+
+
+class Steps:
+    """The micro-batches of any step of one process.
+
+    Args:
+        first: the step at which this pretraining set begins: 0, or where a run that is continued had ended.
+    """
+
+    def __init__(
+        self,
+        shards: Shards,
+        pieces: Pieces,
+        recipe: Recipe,
+        division: Division,
+        *,
+        rank: int = 0,
+        first: int = 0,
+        pinned: bool = False,
+    ) -> None:
+        self._shards, self._pieces, self._recipe, self._division = shards, pieces, recipe, division
+        self._order = Order(shards.blocks, recipe.seed)
+        self._rank, self._first = rank, first
+        self._layout = _layout(shards, recipe, division.micro)
+        self._pinned = pinned
+
+    def at(self, step: int) -> list[tuple[Batch, Counts]]:
+        """The micro-batches of a step, in the order of their rows."""
+        division, recipe = self._division, self._recipe
+        place = (step - self._first) * recipe.batch + self._rank * division.micro * division.accumulate
+        rate = mask_rate(step, recipe.steps, recipe.mask_rate, recipe.mask_rate_end or recipe.mask_rate)
+        return [
+            self._batch(*self._order.rows(place + index * division.micro, division.micro), rate)
+            for index in range(division.accumulate)
+        ]
+
+    def in_order(self, start: int, count: int) -> tuple[Batch, Counts]:
+        """Rows as they lie in the set, with masks that are the same each time: for validation."""
+        rows = np.arange(start, start + count)
+        return self._batch(np.full(count, _NOT_TRAINED), rows, self._recipe.mask_rate)
+
+    def epoch(self, step: int) -> float:
+        """How often the set has been gone through before this step."""
+        return (step - self._first) * self._recipe.batch / self._shards.rows
+
+    def _batch(
+        self,
+        epochs: np.ndarray[tuple[int], np.dtype[np.int64]],
+        rows: np.ndarray[tuple[int], np.dtype[np.int64]],
+        rate: float,
+    ) -> tuple[Batch, Counts]:
+        found: Rows = gather(self._shards, epochs, rows)
+        keys = randomness.key(self._recipe.seed, epochs, rows)
+        how = dataclasses.replace(self._recipe.masking, rate=rate)
+        masked = masking.mask(found.ids, found.offsets, keys, self._pieces, how, self._shards.length)
+        made = layout.batch(found, masked, self._shards.special["[PAD]"], self._layout)
+        return (made.pinned() if self._pinned else made), layout.counts(found, masked)
+
+
+def _layout(shards: Shards, recipe: Recipe, rows: int) -> Layout:
+    """How rows are laid out: as they come, or, for a compiler, so that all batches have the same shapes."""
+    if not recipe.compile:
+        return Layout(recipe.padded, shards.length)
+    rate = max(recipe.mask_rate, recipe.mask_rate_end)
+    masked = rows * dataclasses.replace(recipe.masking, rate=rate).budget(shards.length, shards.length)
+    return Layout(recipe.padded, shards.length, tokens=layout.capacity(shards, rows), masked=masked)

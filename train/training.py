@@ -1,0 +1,219 @@
+"""A run from its command to its end: begin or go on, train, and say how the model is loaded."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+import torch
+
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.pretraining import LABELLED
+
+from . import checkpoint, flops, models, processes, runs, tokenizer
+from .batch import Batch, Counts
+from .checkpoint import MODEL, STATE
+from .job import Job, Plan, plan
+from .log import Log
+from .loop import Cost, Loop
+from .processes import Processes
+from .shards import Shards
+from .steps import Steps
+from .trainer import Trainer
+
+
+def train(job: Job, say: Callable[[str], None], stop: Event) -> str:
+    """Train, or go on, until the last step; returns what to tell.
+
+    Args:
+        say: is told how far it is.
+        stop: set from elsewhere when the run is to end after the step that it is in.
+
+    Raises:
+        WrongData, WrongVocabulary, WrongInit, WrongOutput, ValueError: what is asked for cannot be done.
+        KeyboardInterrupt, Diverged, SaveFailed: see loop.py and checkpoint.py.
+    """
+    us = processes.start(job.device)
+    try:
+        planned = plan(job, us)
+        if not us.first:
+            return _Run(job, planned, us, _silent).train(stop)
+        with runs.opened(job.out):
+            runs.same(job.out, planned.identity)
+            return _Run(job, planned, us, say).train(stop)
+    finally:
+        us.close()
+
+
+def _silent(_line: str) -> None:
+    """What the processes but the first say."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    job: Job
+    plan: Plan
+    us: Processes
+    say: Callable[[str], None]
+
+    def train(self, stop: Event) -> str:
+        job, us = self.job, self.us
+        if os.path.exists(f"{job.out}/{runs.MANIFEST}"):
+            return f"{job.out} is finished: there is nothing to do\n{self._how_to_load()}"
+        resumed = checkpoint.last(job.out)
+        us.wait()  # nobody writes before all have looked
+        if resumed is None and us.first and job.verify:
+            self.plan.shards.verify(self.say)
+        trainer = self._trainer()
+        state = self._state(trainer, resumed)
+        if resumed is None and us.first:
+            LocalFiles().write_json(f"{job.out}/{runs.ABOUT}", {**self._about(state), "begun": runs.now()})
+        log = Log(job.out, state["done"]) if us.first else None
+        loop = self._loop(trainer, state, log, stop)
+        began = time.monotonic()
+        loop.run()
+        if log is None:
+            return ""
+        log.close()
+        runs.finish(job.out, self._about(state), log.last, time.monotonic() - began)
+        return self._told(loop, log.last)
+
+    def _trainer(self) -> Trainer:
+        shards, recipe = self.plan.shards, self.plan.recipe
+        torch.manual_seed(recipe.seed)
+        objective = models.build(
+            recipe.shape,
+            vocabulary_size=shards.vocabulary_size,
+            pad=shards.special["[PAD]"],
+            labelled=shards.labelled and recipe.family in LABELLED,
+            init=self.job.init,
+        )
+        return Trainer(objective.to(self.us.device), recipe, self.us, self.plan.dealt.accumulate)
+
+    def _state(self, trainer: Trainer, resumed: str | None) -> dict[str, Any]:
+        """Where the run is: steps ``done``, those before this set (``first``), and ``tokens`` seen; the
+        trainer is taken there."""
+        found = resumed or self.plan.origin
+        if found is None:
+            return {"done": 0, "first": 0, "tokens": 0}
+        state = checkpoint.load(found, self.us.device)
+        try:
+            trainer.load(state)
+        except ValueError as error:
+            raise ValueError(f"{found}/{STATE} cannot be gone on with: {error}") from error
+        first = state["first"] if resumed else state["done"]
+        if not resumed and first >= self.plan.recipe.steps:
+            raise ValueError(
+                f"--steps {self.plan.recipe.steps:,} are all steps, and {self.job.continued} has done {first:,} of "
+                "them already: give more"
+            )
+        return {"done": state["done"], "first": first, "tokens": state["tokens"]}
+
+    def _about(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What run.json and every checkpoint say."""
+        shards = self.plan.shards
+        return {
+            "identity": self.plan.identity,
+            "preset": self.job.preset,
+            "data": {
+                "folder": os.path.abspath(self.job.data),
+                "objective": shards.objective,
+                "length": shards.length,
+                "rows": shards.rows,
+                "tokens": shards.tokens,
+            },
+            "vocabulary": os.path.abspath(self.plan.vocabulary),
+            "first_step": state["first"],
+            "run": {
+                "command": list(self.job.command),
+                "processes": self.us.world,
+                "device": str(self.us.device.type),
+                "micro_batch": self.plan.dealt.micro,
+                "versions": runs.versions(),
+            },
+        }
+
+    def _loop(self, trainer: Trainer, state: dict[str, Any], log: Log | None, stop: Event) -> Loop:
+        us, recipe, shards = self.us, self.plan.recipe, self.plan.shards
+        steps = self._steps(shards, state["first"])
+
+        def save(done: int, tokens: int) -> None:
+            if us.first:
+                now = {**state, "done": done, "tokens": tokens}
+                checkpoint.save(
+                    self.job.out, done, lambda folder: self._write(folder, trainer, now), self.job.keep
+                )
+            us.wait()
+
+        cost = Cost(
+            lambda counts: flops.of_training(trainer.objective, counts),
+            us.world * flops.peak(us.device, recipe.precision),
+        )
+        return Loop(
+            *(
+                trainer,
+                steps,
+                self._validation(),
+                recipe,
+                us,
+                self.plan.every,
+                cost,
+                log,
+                self.say,
+                save,
+                stop,
+            ),
+            done=state["done"],
+            tokens=state["tokens"],
+        )
+
+    def _steps(self, shards: Shards, first: int = 0) -> Steps:
+        return Steps(
+            *(shards, self.plan.pieces, self.plan.recipe, self.plan.dealt),
+            rank=self.us.rank,
+            first=first,
+            pinned=self.us.device.type == "cuda",
+        )
+
+    def _validation(self) -> Callable[[], Iterator[tuple[Batch, Counts]]] | None:
+        """This process's part of the validation split, if there is one."""
+        held_out = Shards(self.job.data, "validation")
+        rows = min(held_out.rows, self.job.validation_rows)
+        if not rows:
+            return None
+        steps, micro, us = self._steps(held_out), self.plan.dealt.micro, self.us
+
+        def batches() -> Iterator[tuple[Batch, Counts]]:
+            for start in range(us.rank * micro, rows, us.world * micro):
+                yield steps.in_order(start, min(micro, rows - start))
+
+        return batches
+
+    def _write(self, folder: str, trainer: Trainer, state: dict[str, Any]) -> None:
+        """The files of a checkpoint."""
+        hf = f"{folder}/{MODEL}"
+        trainer.objective.save(hf)
+        tokenizer.copy(self.plan.vocabulary, hf, self.plan.recipe.positions)
+        with open(f"{folder}/{STATE}", "wb") as file:
+            torch.save({**trainer.state(), **state}, file)
+        said = {**self._about(state), "step": state["done"], "tokens": state["tokens"], "saved": runs.now()}
+        LocalFiles().write_json(f"{folder}/{runs.ABOUT}", said)
+
+    def _told(self, loop: Loop, last: dict[str, Any]) -> str:
+        losses = ", ".join(f"{name} {value:.3f}" for name, value in last.get("losses", {}).items())
+        return (
+            f"{loop.done:,} steps, {loop.tokens:,} tokens: {losses}\n{self._how_to_load()}\n"
+            f"curves:     python -m bioshards.train plot {self.job.out}"
+        )
+
+    def _how_to_load(self) -> str:
+        folder = f"{checkpoint.last(self.job.out)}/{MODEL}"
+        return (
+            f"checkpoint: {folder}\n"
+            f'load it:    transformers.AutoModel.from_pretrained("{folder}"), AutoTokenizer, '
+            "AutoModelForTokenClassification ... too"
+        )
