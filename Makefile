@@ -2,8 +2,10 @@
 #   make run    both corpora from the bundled sample        make test   lint, types, tests
 #   make vocab  a vocabulary from what make run made        make bench  speed and memory against peers
 #   make examples  a pretraining set from both              make clean  remove what make made
-# make vocab SHARDS="abstracts fulltext" SIZE=30522 VOCAB=vocabulary builds one from your own shards, and
-# make examples SHARDS=... VOCAB=... PRESET=pubmedbert EXAMPLES=examples a pretraining set.
+#   make train     a tiny model on the pretraining set
+# make vocab SHARDS="abstracts fulltext" SIZE=30522 VOCAB=vocabulary builds one from your own shards,
+# make examples SHARDS=... VOCAB=... PRESET=pubmedbert EXAMPLES=examples a pretraining set, and
+# make train EXAMPLES=examples MODEL=pubmedbert RUN=pubmedbert trains on it.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -13,10 +15,13 @@ VOCAB ?= $(OUT)/vocab
 SIZE ?= 1500
 PRESET ?= bio-electra
 EXAMPLES ?= $(OUT)/examples
+VALIDATION ?= $(if $(filter $(OUT)/%,$(SHARDS)),0.1,0.01)
+MODEL ?= tiny
+RUN ?= $(OUT)/$(MODEL)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run vocab examples test lint bench clean
+.PHONY: run vocab examples train test lint bench clean
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --output $(OUT)/pubmed
@@ -27,7 +32,10 @@ vocab: $(VENV)/.vocab $(if $(filter $(OUT)/%,$(SHARDS)),run)
 
 examples: $(VENV)/.vocab $(if $(filter $(OUT)/%,$(VOCAB)),vocab)
 	$(BIN)/beam run shards_to_pretraining $(foreach shards,$(SHARDS),--input $(shards)) --vocab $(VOCAB) \
-	  --preset $(PRESET) --output $(EXAMPLES)
+	  --preset $(PRESET) --validation $(VALIDATION) --output $(EXAMPLES)
+
+train: $(VENV)/.train $(if $(filter $(OUT)/%,$(EXAMPLES)),examples)
+	$(BIN)/python -m bioshards.train $(EXAMPLES) --vocab $(VOCAB) --preset $(MODEL) --out $(RUN)
 
 test: lint
 	$(BIN)/python -m pytest
@@ -46,6 +54,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_encode
 	$(BIN)/python -m tests.bench.bench_vocab_training
 	$(BIN)/python -m tests.bench.bench_examples
+	$(BIN)/python -m tests.bench.bench_batches
 
 clean:
 	rm -rf $(VENV) build out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -65,9 +74,13 @@ $(VENV)/.vocab: $(VENV)/.core
 	$(PIP) --constraint constraints.txt --editable '.[vocab]'
 	touch $@
 
+$(VENV)/.train: $(VENV)/.vocab
+	$(PIP) --constraint constraints.txt --editable '.[vocab,train]'
+	touch $@
+
 $(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
 	$(PIP) --constraint constraints.txt --editable '.[dev]'
-	touch $@ $(VENV)/.core $(VENV)/.vocab
+	touch $@ $(VENV)/.core $(VENV)/.vocab $(VENV)/.train
 
 $(VENV)/.bench: $(VENV)/.dev
 	$(PIP) --constraint constraints.txt --editable '.[dev,bench]'
