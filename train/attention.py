@@ -1,0 +1,148 @@
+"""Attention for flat batches: what keeps one row's tokens from seeing another's.
+
+A Hugging Face model is given the whole batch as one sequence, whether its rows are padded or laid end to
+end: everything in it but attention works on single tokens.  Attention it looks up by name, and passes on
+keywords that it does not know itself; so rows of any layout train models that nobody had to change.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.attention.varlen import varlen_attn
+from transformers import AttentionInterface, PreTrainedModel
+
+from .batch import Batch
+
+NAME: Final = "bioshards"
+"""The name of this attention in a model at work; a saved configuration does not have it."""
+
+
+class Segments(NamedTuple):
+    """The rows of a flat batch, with its padding: S segments of at most L tokens.
+
+    Attributes:
+        keys: bool[S, 1, 1, L]: which places of a segment can be attended to.
+        into: int64[S * L]: the token at each place of each segment; any where there is none.  None: token
+            and place have the same number.
+        back: int64[T]: each token's place in that.
+        bounds: int32[S + 1]: where each segment begins, and T.  None: all are of L tokens.
+        longest: L.
+    """
+
+    keys: Tensor
+    into: Tensor | None
+    back: Tensor | None
+    bounds: Tensor | None
+    longest: int
+
+
+def use(model: PreTrainedModel) -> None:
+    """Let a model attend as :func:`encode` needs it."""
+    model.set_attn_implementation(NAME)
+
+
+def encode(model: nn.Module, batch: Batch, embeds: Tensor | None = None) -> Tensor:
+    """The last layer's output for every token of a batch.
+
+    Args:
+        model: an encoder without a head, to which :func:`use` was applied.
+        embeds: [T, E]: take these for the embeddings of the tokens, to which the model adds position and
+            type.  None: those of ``batch.ids``.
+
+    Returns:
+        [T, H]; of padding it means nothing.
+    """
+    found = model(
+        input_ids=batch.ids[None] if embeds is None else None,
+        inputs_embeds=None if embeds is None else embeds[None],
+        token_type_ids=batch.types[None],
+        position_ids=batch.places[None],
+        segments=segments(batch),
+    )
+    hidden: Tensor = found.last_hidden_state[0]
+    return hidden
+
+
+def segments(batch: Batch) -> Segments:
+    """The segments of a batch, of shapes that depend on the shapes of the batch only."""
+    tokens, bounds = len(batch.ids), batch.bounds
+    if bounds is None:
+        length = tokens // len(batch.starts)
+        return Segments(batch.real.view(-1, 1, 1, length), None, None, None, length)
+    place = torch.arange(batch.longest, device=bounds.device)
+    first, sizes = bounds[:-1, None], bounds.diff()[:, None]
+    # An empty segment attends to its place 0, which is no token's: softmax over nothing is not a number.
+    keys = (place < sizes) | (place == 0)
+    into = (first + place).clamp(max=tokens - 1).flatten()
+    token = torch.arange(tokens, device=bounds.device, dtype=bounds.dtype)
+    own = torch.searchsorted(bounds[1:], token, right=True)
+    back = own * batch.longest + token - bounds[own]
+    return Segments(keys[:, None, None], into, back, bounds, batch.longest)
+
+
+def attend(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    *,
+    segments: Segments,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """Attention within segments, with the arguments of transformers' AttentionInterface.
+
+    PyTorch's kernel for segments where there is one, which takes no dropout.  Elsewhere the tokens are
+    padded to [S, heads, L, size] for the time of attention.
+
+    Args:
+        query, key, value: [1, heads, T, size].
+
+    Returns:
+        [1, T, heads, size], and None for the weights, which are not kept.
+    """
+    q, k, v = (part[0].transpose(0, 1) for part in (query, key, value))  # [T, heads, size]
+    if segments.bounds is not None and not dropout and _has_kernel(query):
+        bounds, longest = segments.bounds, segments.longest
+        found = varlen_attn(q, k, v, bounds, bounds, longest, longest, scale=scaling)
+        assert isinstance(found, Tensor)  # a pair only where sums of the softmax are asked for
+        return found[None], None
+    q, k, v = (_laid_out(part, segments) for part in (q, k, v))
+    found = F.scaled_dot_product_attention(q, k, v, attn_mask=segments.keys, dropout_p=dropout, scale=scaling)
+    found = found.transpose(1, 2).flatten(0, 1)
+    if segments.back is not None:
+        found = found.index_select(0, segments.back)
+    return found[None], None
+
+
+def _laid_out(tokens: Tensor, segments: Segments) -> Tensor:
+    """[T, heads, size] as [S, heads, L, size]."""
+    if segments.into is not None:
+        tokens = tokens.index_select(0, segments.into)
+    _, heads, size = tokens.shape
+    return tokens.view(-1, segments.longest, heads, size).transpose(1, 2)
+
+
+def _has_kernel(query: Tensor) -> bool:
+    """Can FlashAttention, which is behind PyTorch's ``varlen_attn``, take such heads on their device?
+
+    It wants half precision, heads of at most 256 numbers, a multiple of 8, and an Ampere GPU or a later one
+    (README of Dao-AILab/flash-attention).
+    """
+    return (
+        query.is_cuda
+        and query.dtype in (torch.bfloat16, torch.float16)
+        and query.shape[-1] <= 256
+        and query.shape[-1] % 8 == 0
+        and torch.cuda.get_device_properties(query.device).major >= 8
+    )
+
+
+# No mask is registered with AttentionMaskInterface: transformers makes none for a name that it does not know.
+AttentionInterface.register(NAME, attend)

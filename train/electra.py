@@ -1,0 +1,141 @@
+"""ELECTRA: a generator fills in masked tokens, a discriminator finds those that are not the text's.
+
+Rules are of the paper (Clark et al. 2020, arXiv:2003.10555) and, where it leaves them open, of its code
+(google-research/electra: run_pretraining.py and pretrain/pretrain_helpers.py), named at each.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import ElectraForMaskedLM, ElectraForPreTraining, PreTrainedModel
+
+from . import attention
+from .batch import Batch
+from .objective import Clean, Objective, shares
+
+GENERATOR: Final = "generator"
+"""The folder of the generator within the discriminator's."""
+
+
+class Electra(Objective):
+    """Replaced-token detection, and masked language modelling of the generator.
+
+    Weights are 1 and 50 (paper, section 3.1, and its table of hyperparameters).  The discriminator's loss is
+    over all tokens but padding, [CLS] and [SEP] included.  Both have one and the same embeddings: of words,
+    positions and types, and their LayerNorm (``_build_transformer`` in the scope "electra/embeddings").
+    """
+
+    losses: Mapping[str, tuple[float, str]] = {"mlm": (1.0, "masked"), "rtd": (50.0, "tokens")}
+    judged = "tokens"
+
+    def __init__(self, generator: ElectraForMaskedLM, discriminator: ElectraForPreTraining) -> None:
+        super().__init__()
+        generator.electra.embeddings = discriminator.electra.embeddings
+        generator.tie_weights()  # its output layer is the word embeddings, now the discriminator's
+        self.generator, self.discriminator = generator, discriminator
+        attention.use(generator)
+        attention.use(discriminator)
+
+    @property
+    def encoder(self) -> PreTrainedModel:
+        return self.discriminator.electra
+
+    def clean(self, batch: Batch) -> Clean:
+        guesses = self.generate(batch)
+        known = batch.targets >= 0
+        ids, replaced = corrupt(batch, draw(guesses, batch.noise))
+        seen = batch._replace(ids=ids)
+        logits = self.predict(seen)
+        flagged, replaced = (logits > 0) & batch.real, replaced & batch.real
+        right = (flagged == replaced) & batch.real
+        sums = {
+            "mlm": F.cross_entropy(guesses, batch.targets, reduction="sum"),
+            "rtd": F.binary_cross_entropy_with_logits(
+                logits, replaced.float(), weight=batch.real.float(), reduction="sum"
+            ),
+            "mlm_right": ((guesses.argmax(-1) == batch.targets) & known).sum().float(),
+            "rtd_right": right.sum().float(),
+            "replaced": replaced.sum().float(),
+            "flagged": flagged.sum().float(),
+            "caught": (flagged & replaced).sum().float(),
+        }
+        return Clean(sums, seen, logits, batch.real)
+
+    def generate(self, batch: Batch) -> Tensor:
+        """The generator's logits [M, vocabulary] at the masked places, float32."""
+        hidden = attention.encode(self.generator.electra, batch)[batch.at]
+        logits: Tensor = self.generator.generator_lm_head(self.generator.generator_predictions(hidden))
+        return logits.float()
+
+    def predict(self, seen: Batch, embeds: Tensor | None = None) -> Tensor:
+        """The discriminator's logits [T] that a token was replaced, float32."""
+        logits: Tensor = self.discriminator.discriminator_predictions(
+            attention.encode(self.discriminator.electra, seen, embeds)
+        )
+        return logits.float()
+
+    def log_probabilities(self, logits: Tensor) -> Tensor:
+        return torch.stack((F.logsigmoid(-logits), F.logsigmoid(logits)), -1)
+
+    def figures(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
+        """Accuracies of both, and of "replaced" precision, recall, and its share of all tokens.
+
+        ``replaced_entropy`` is the loss of a discriminator that knows the share and nothing else, in nats a
+        token as ``rtd``: one that learns is below it.
+        """
+        found = shares(
+            {
+                "mlm_accuracy": (totals["mlm_right"], counts["masked"]),
+                "rtd_accuracy": (totals["rtd_right"], counts["tokens"]),
+                "rtd_precision": (totals["caught"], totals["flagged"]),
+                "rtd_recall": (totals["caught"], totals["replaced"]),
+                "replaced": (totals["replaced"], counts["tokens"]),
+            }
+        )
+        if (share := found.get("replaced")) is not None:
+            found["replaced_entropy"] = -sum(p * math.log(p) for p in (share, 1 - share) if p > 0)
+        return found
+
+    def save(self, folder: str) -> None:
+        """The discriminator into the folder, the generator into its folder ``generator``."""
+        self.discriminator.save_pretrained(folder)
+        self.generator.save_pretrained(os.path.join(folder, GENERATOR))
+
+
+def draw(logits: Tensor, noise: Tensor) -> Tensor:
+    """Draw a token for each place from the softmax of its logits.
+
+    The noise is a place on the cumulated probabilities, and the token the one that it falls on.  (The
+    reference adds Gumbel noise to every logit, which has the same distribution and takes a random number a
+    vocabulary entry.)  No gradient passes.
+
+    Args:
+        logits: [M, vocabulary], float32.
+        noise: [M], from 0 to below 1.
+
+    Returns:
+        int64[M].
+    """
+    summed = logits.detach().softmax(-1).cumsum(-1)
+    at = noise[:, None] * summed[:, -1:]  # the sum of them all is 1 but for rounding
+    return torch.searchsorted(summed, at, right=True)[:, 0].clamp(max=logits.shape[-1] - 1)
+
+
+def corrupt(batch: Batch, drawn: Tensor) -> tuple[Tensor, Tensor]:
+    """Put drawn tokens at all masked places, those too that the generator saw unmasked.
+
+    Returns:
+        the discriminator's ids [T], and which of them are not the text's: a drawn token that is the text's
+        own is as good as the text's (paper, section 2).
+    """
+    known, there = batch.targets >= 0, batch.ids[batch.at]
+    ids = batch.ids.scatter(0, batch.at, torch.where(known, drawn, there))
+    text = batch.ids.scatter(0, batch.at, torch.where(known, batch.targets, there))
+    return ids, ids != text

@@ -1,0 +1,101 @@
+"""BERT and ALBERT: masked language modelling, and a judgement of pairs of segments where rows have labels.
+
+The judgement is next-sentence prediction in BERT (Devlin et al. 2019, arXiv:1810.04805) and sentence order in
+ALBERT (Lan et al. 2020, arXiv:1909.11942); what differs is in the labels, so they are one objective.
+Both losses have the weight 1 (``model_fn_builder`` in google-research/bert and google-research/albert,
+run_pretraining.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import AlbertForPreTraining, BertForPreTraining, PreTrainedModel
+
+from . import attention
+from .batch import Batch
+from .objective import Clean, Objective, shares
+
+
+class Pairs(Objective):
+    """Masked language modelling, with ``nsp`` (BERT) or ``sop`` (ALBERT) if the data are labelled."""
+
+    judged = "masked"
+
+    def __init__(self, model: BertForPreTraining | AlbertForPreTraining, labelled: bool) -> None:
+        super().__init__()
+        self.model = model
+        self.pair = ("nsp" if isinstance(model, BertForPreTraining) else "sop") if labelled else None
+        self.losses = {"mlm": (1.0, "masked")} | ({self.pair: (1.0, "labelled")} if self.pair else {})
+        if not labelled:
+            _pooler(model).requires_grad_(False)
+            _classifier(model).requires_grad_(False)
+        attention.use(model)
+
+    @property
+    def encoder(self) -> PreTrainedModel:
+        found = self.model.base_model
+        assert isinstance(found, PreTrainedModel)
+        return found
+
+    def clean(self, batch: Batch) -> Clean:
+        hidden = attention.encode(self.encoder, batch)
+        logits = self._guess(hidden[batch.at])
+        known = batch.targets >= 0
+        sums = {
+            "mlm": F.cross_entropy(logits, batch.targets, reduction="sum"),
+            "mlm_right": ((logits.argmax(-1) == batch.targets) & known).sum().float(),
+        }
+        if self.pair:
+            judged = self._judge(hidden[batch.starts])
+            right = (judged.argmax(-1) == batch.labels) & (batch.labels >= 0)
+            sums[self.pair] = F.cross_entropy(judged, batch.labels, reduction="sum")
+            sums[f"{self.pair}_right"] = right.sum().float()
+        return Clean(sums, batch, logits, known)
+
+    def predict(self, seen: Batch, embeds: Tensor | None = None) -> Tensor:
+        """The logits [M, vocabulary] at the masked places, float32."""
+        return self._guess(attention.encode(self.encoder, seen, embeds)[seen.at])
+
+    def log_probabilities(self, logits: Tensor) -> Tensor:
+        return logits.log_softmax(-1)
+
+    def figures(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
+        """Accuracies: of masked tokens, and of pairs if they are judged."""
+        found = {"mlm_accuracy": (totals["mlm_right"], counts["masked"])}
+        if self.pair:
+            found[f"{self.pair}_accuracy"] = (totals[f"{self.pair}_right"], counts["labelled"])
+        return shares(found)
+
+    def save(self, folder: str) -> None:
+        """The encoder with both heads; one that the data had no labels for is as it was at the start."""
+        self.model.save_pretrained(folder)
+
+    def _guess(self, hidden: Tensor) -> Tensor:
+        model = self.model
+        head = model.cls.predictions if isinstance(model, BertForPreTraining) else model.predictions
+        logits: Tensor = head(hidden)
+        return logits.float()
+
+    def _judge(self, first: Tensor) -> Tensor:
+        """Logits [R, 2] from the rows' [CLS]; without dropout, as in both references."""
+        pooled = _pooler(self.model)(first).tanh()
+        logits: Tensor = _classifier(self.model)(pooled)
+        return logits.float()
+
+
+def _pooler(model: BertForPreTraining | AlbertForPreTraining) -> nn.Module:
+    """The layer above [CLS]."""
+    if isinstance(model, BertForPreTraining):
+        assert model.bert.pooler is not None  # as a model for pretraining has it
+        return model.bert.pooler.dense
+    return model.albert.pooler
+
+
+def _classifier(model: BertForPreTraining | AlbertForPreTraining) -> nn.Module:
+    """The layer above that, which judges."""
+    if isinstance(model, BertForPreTraining):
+        return model.cls.seq_relationship
+    return model.sop_classifier.classifier
