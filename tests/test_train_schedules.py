@@ -32,7 +32,9 @@ def test_without_warm_up_the_first_step_has_the_peak(kind: Schedule) -> None:
 
 @pytest.mark.parametrize("kind", SCHEDULES)
 def test_a_training_may_be_all_warm_up(kind: Schedule) -> None:
-    assert learning_rate(kind, 9, 10, 10, PEAK) == pytest.approx(PEAK * 0.9 * (0.1 if kind == "electra" else 1))
+    assert learning_rate(kind, 9, 10, 10, PEAK) == pytest.approx(
+        PEAK * 0.9 * (0.1 if kind == "electra" else 1)
+    )
     assert learning_rate(kind, 10, 10, 10, PEAK) == 0
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 _ALIGNMENT: Final = 64
-"""Numbers that a parameter's part of the flat tensor is a multiple of: 256 bytes, as a CUDA kernel likes it."""
+"""Each parameter begins at a multiple of so many numbers: fast kernels want multiples of 16 bytes."""
 _TINY: Final = 1e-6
 """Added to the norm before dividing by it, as by ``torch.nn.utils.clip_grad_norm_``."""
 
@@ -42,14 +42,18 @@ class Gradients:
         self._parameters = list(trainable(named_parameters).values())
         kinds = {(parameter.dtype, parameter.device) for parameter in self._parameters}
         if len(kinds) != 1:
-            raise ValueError(f"parameters have to be of one type, on one device, and not of {kinds or 'none'}")
+            raise ValueError(
+                f"parameters have to be of one type, on one device, and not of {kinds or 'none'}"
+            )
         [(dtype, device)] = kinds
         sizes = [parameter.numel() for parameter in self._parameters]
         rooms = [-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes]
         self.flat = torch.zeros(sum(rooms), dtype=dtype, device=device)
         self._views = [
             room[:size].view(parameter.shape)
-            for room, size, parameter in zip(self.flat.split(rooms), sizes, self._parameters, strict=True)
+            for room, size, parameter in zip(
+                torch.split(self.flat, rooms), sizes, self._parameters, strict=True
+            )
         ]
         self.zero()
 
@@ -72,6 +76,6 @@ class Gradients:
             what is in the gradients then means nothing, and the step has to be left out.
         """
         # Squares are added up as float64: on a CPU float32 loses 0.1 % over 2^24 numbers, 5 % over 10^8.
-        norm = torch.linalg.vector_norm(self.flat, dtype=torch.float64)
+        norm: Tensor = torch.linalg.vector_norm(self.flat, dtype=torch.float64)
         self.flat.mul_((max_norm / (norm + _TINY)).clamp(max=1.0))
         return norm

@@ -26,7 +26,7 @@ class WrongState(Exception):
 
 
 class Adam:
-    """Adam (Kingma & Ba, arXiv:1412.6980) with decoupled weight decay (Loshchilov & Hutter, arXiv:1711.05101).
+    """Adam (Kingma & Ba, arXiv:1412.6980) with decoupled decay (Loshchilov & Hutter, arXiv:1711.05101).
 
     Parameters of one dimension, which are biases and those of LayerNorm, do not decay; the papers' code
     leaves out the same by their names.
@@ -50,7 +50,7 @@ class Adam:
         """
         parameters = trainable(named_parameters)
         self._names = list(parameters)
-        self._parameters = list(parameters.values())
+        self._parameters: list[Tensor] = list(parameters.values())
         self._betas = betas
         self._eps = eps
         self._weight_decay = weight_decay
@@ -90,7 +90,7 @@ class Adam:
             torch._foreach_div_(updates, 1 - first**self._steps)
         return list(updates)
 
-    def _adapt(self, updates: list[Tensor], weights: list[Parameter]) -> None:
+    def _adapt(self, updates: list[Tensor], weights: list[Tensor]) -> None:
         """Where LAMB is more than Adam: nothing to do."""
 
     def state_dict(self) -> dict[str, Any]:
@@ -119,11 +119,11 @@ class Adam:
 class Lamb(Adam):
     """LAMB (You et al., arXiv:1904.00962), as google-research/albert's lamb_optimizer.py has it.
 
-    The update of each parameter that decays is made as large as the parameter itself, before the learning rate;
-    biases and LayerNorm are left to Adam. What is of another size than 0 has another ratio than 1 only.
+    The update of each parameter of two dimensions or more is made as large as the parameter itself, before
+    the learning rate, unless the norm of either is 0; biases and LayerNorm are updated as by Adam.
     """
 
-    def _adapt(self, updates: list[Tensor], weights: list[Parameter]) -> None:
+    def _adapt(self, updates: list[Tensor], weights: list[Tensor]) -> None:
         if not weights:
             return
         # As float64: see Gradients.clip.
@@ -133,20 +133,18 @@ class Lamb(Adam):
         torch._foreach_mul_(updates, list(ratios.to(updates[0].dtype).unbind()))
 
 
-def layer_scales(
-    named_parameters: Iterable[tuple[str, Parameter]], decay: float, as_published: bool = False
-) -> dict[str, float]:
-    """What to multiply the learning rate of every parameter with: ``decay`` to the power of its distance from the head.
+def layer_scales(names: Iterable[str], decay: float, as_published: bool = False) -> dict[str, float]:
+    """Of every parameter what to multiply its learning rate with: less, the farther below the head it is.
 
     A head (whatever is neither embedding nor layer, the pooler too) has 1, the last of n layers ``decay``,
-    the embeddings and their projection ``decay ** (n + 1)``.  Layers are counted in what the names say, so
-    that ALBERT's, which share their parameters, are one.
+    the embeddings and their projection ``decay ** (n + 1)``.  Layers are counted by their names, so that
+    ALBERT's, which share their parameters, are one.
 
     Args:
         as_published: one power more for all but the head, as google-research/electra has it
             (model/optimization.py, ``_get_layer_lrs``: the head's depth is n + 2, the last layer's n).
     """
-    names = [name for name, _ in named_parameters]
+    names = list(names)
     of_layers = {name: 1 + int(found[1]) for name in names if (found := _LAYER.search(name))}
     top = 1 + max(of_layers.values(), default=0)
     below = top + 1 if as_published else top
@@ -159,9 +157,11 @@ def layer_scales(
     return {name: scale(name) for name in names}
 
 
-def _gradient(name: str, parameter: Parameter) -> Tensor:
+def _gradient(name: str, parameter: Tensor) -> Tensor:
     if parameter.grad is None:
-        raise ValueError(f"parameter {name} has no gradient; freeze it, or let Gradients give it one of zeros")
+        raise ValueError(
+            f"parameter {name} has no gradient; freeze it, or let Gradients give it one of zeros"
+        )
     return parameter.grad
 
 
@@ -182,6 +182,6 @@ def _compare(ours: Mapping[str, str], theirs: Mapping[str, Tensor]) -> None:
         said.append(f"{len(other)} differ ({name} is {_kind(theirs[name])}, here {ours[name]})")
     if said:
         raise WrongState(
-            f"the optimiser's state is not of this model: {'; '.join(said)}. Go on with the configuration, and "
-            "the versions of torch and transformers, that it was saved with"
+            f"the optimiser's state is not of this model: {'; '.join(said)}. "
+            "Go on with the configuration, and the version of transformers, that it was saved with"
         )

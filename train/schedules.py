@@ -1,4 +1,4 @@
-"""Learning rates and masking rates as pure functions of the step, so that a resumed run needs no state of them.
+"""Learning rates and masking rates as pure functions of the step: a resumed run needs no state of them.
 
 Steps count from 0, as the papers' code does: the first update is that of step 0, at a learning rate of 0, and
 the last is that of ``steps - 1``.
