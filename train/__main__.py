@@ -23,13 +23,12 @@ from bioshards.corpus.live_line import LiveLine
 from bioshards.corpus.workspace import WrongOutput
 
 try:
-    from . import checkpoint, plot, recipes
+    from . import checkpoint, recipes
     from .checkpoint import SaveFailed
     from .job import Job
     from .loop import Diverged
     from .models import WrongInit
     from .pieces import WrongVocabulary
-    from .plot import WrongRun
     from .presets import PRESETS
     from .recipes import Recipe
     from .shards import WrongData
@@ -47,11 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     say = LiveLine()
     try:
         if words[:1] == ["plot"]:
-            given = _plot_parser().parse_args(words[1:])
-            return _end(say, "\n".join(plot.plot(given.runs, given.out)))
+            return _end(say, _plot(_plot_parser().parse_args(words[1:])))
         given = _parser().parse_args(words)
         return _end(say, train(_job(given, words), say, _stopping(say)))
-    except (WrongData, WrongVocabulary, WrongInit, WrongOutput, WrongRun, ValueError) as error:
+    except (WrongData, WrongVocabulary, WrongInit, WrongOutput, ValueError) as error:
         return _end(say, str(error), USAGE_ERROR)
     except KeyboardInterrupt:
         last = checkpoint.last(given.out)
@@ -70,6 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _end(say, "memory ran out: give a lower --micro-batch", FAILED)
         what = f"{type(error).__name__}: {error}".rstrip(".")
         return _end(say, f"{what}. BIOSHARDS_TRACEBACK=1 shows where it failed", FAILED)
+
+
+def _plot(given: Any) -> str:
+    """Draw; the library for it is loaded here only."""
+    from .plot import plot
+
+    return "\n".join(plot(given.runs, given.out))
 
 
 def _goes_on(last: str | None) -> str:

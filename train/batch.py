@@ -45,13 +45,8 @@ class Batch(NamedTuple):
 
     def to(self, device: torch.device) -> Batch:
         """The batch on a device; pinned tensors are copied while the device works on."""
-        return Batch(
-            *(part.to(device, non_blocking=True) if isinstance(part, Tensor) else part for part in self)
-        )
-
-    def pinned(self) -> Batch:
-        """The batch in memory that a GPU copies from by itself."""
-        return Batch(*(part.pin_memory() if isinstance(part, Tensor) else part for part in self))
+        moved = (part.to(device, non_blocking=True) if isinstance(part, Tensor) else part for part in self)
+        return Batch._make(moved)
 
 
 class Counts(NamedTuple):

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.pretraining import LABELLED
+from bioshards.corpus.shards import manifest
 
 from . import checkpoint, runs
 from .loop import Every
@@ -95,9 +97,9 @@ def plan(job: Job, us: Processes) -> Plan:
         if value < 1:
             raise ValueError(f"--{name} {value} is below 1")
     shards = Shards(job.data)
-    vocabulary = _vocabulary(job, shards)
-    pieces = Pieces.load(vocabulary, shards.vocabulary_size, shards.vocabulary_sha256)
-    recipe = _for_data(_beginning(job), shards)
+    vocabulary = _vocabulary(job)
+    pieces = Pieces.read(vocabulary, shards.vocabulary_size, shards.vocabulary_sha256)
+    recipe = _for_data(job, shards)
     origin = _origin(job, recipe, shards) if job.continued else None
     begins = origin or job.init
     return Plan(
@@ -117,28 +119,30 @@ def plan(job: Job, us: Processes) -> Plan:
     )
 
 
-def _for_data(recipe: Recipe, shards: Shards) -> Recipe:
+def _for_data(job: Job, shards: Shards) -> Recipe:
+    recipe = _beginning(job)
     family = recipe.family
     if family == "auto":
         family = "bert" if shards.objective == "plain" else shards.objective  # type: ignore[assignment]
     if family in LABELLED and shards.objective in LABELLED and shards.objective != family:
         raise WrongData(
-            f"{shards.folder} was built for {shards.objective}: what its labels say is not what {family} learns. "
+            f"{job.data} was built for {shards.objective}: what its labels say is not what {family} learns. "
             f"Build a set with --objective {family}, or give --family {shards.objective}"
         )
     if shards.length > recipe.positions:
         raise WrongData(
-            f"{shards.folder} has rows of up to {shards.length:,} tokens, and the model --positions "
+            f"{job.data} has rows of up to {shards.length:,} tokens, and the model --positions "
             f"{recipe.positions:,}: give more, or build a set with a lower --length"
         )
     return replace(recipe, family=family)
 
 
-def _vocabulary(job: Job, shards: Shards) -> str:
-    """The folder of the tokenizer."""
-    found = job.vocabulary or shards.vocabulary
-    if not found:
-        raise ValueError(f"{job.data} does not say where its vocabulary is: give --vocab FOLDER")
+def _vocabulary(job: Job) -> str:
+    """The folder of the tokenizer: the one that is given, or where it was when the set was made."""
+    made: Any = manifest(LocalFiles(), job.data)["run"]
+    found = job.vocabulary or made.get("vocabulary")
+    if not isinstance(found, str):
+        raise ValueError(f"{job.data} does not say where its vocabulary was: give --vocab FOLDER")
     return found
 
 
@@ -157,7 +161,8 @@ def _beginning(job: Job) -> Recipe:
             else "--continue RUN"
         )
         raise ValueError(
-            f"this recipe begins from a {job.recipe.begins}: give {wanted}, or --begins random for random weights"
+            f"this recipe begins from a {job.recipe.begins}: give {wanted}, or --begins "
+            "random for random weights"
         )
     return job.recipe
 

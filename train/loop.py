@@ -93,7 +93,7 @@ class Loop:
         """
         began = since = time.perf_counter()
         waited, bad, tally = 0.0, 0, Tally()
-        with Prefetch(self.steps.at, self.done, self.recipe.steps, AHEAD) as batches:
+        with Prefetch(self.steps.at, self.done, AHEAD) as batches:
             while self.done < self.recipe.steps:
                 micro = batches.get()
                 total = self._together(counts for _, counts in micro)
@@ -161,8 +161,8 @@ class Loop:
 
     def _diverged(self) -> str:
         return (
-            f"no finite gradient in {NOT_FINITE} steps in a row, the last of them {self.done:,}: the model is "
-            "beyond help. Its last checkpoint is from before; begin anew with another --out and a lower "
+            f"no finite gradient in {NOT_FINITE} steps in a row, the last of them {self.done:,}: the model "
+            "is beyond help. Its last checkpoint is from before; begin anew with another --out and a lower "
             "--learning-rate, a longer --warmup, or --precision float32"
         )
 

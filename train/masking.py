@@ -71,7 +71,9 @@ class Masking:
                 "shares, and together at most 1"
             )
         if self.most < 0:
-            raise ValueError(f"at most {self.most} predictions a row: give a number above 0, or 0 for the rate's")
+            raise ValueError(
+                f"at most {self.most} predictions a row: give a number above 0, or 0 for the rate's"
+            )
 
     def budgets(self, tokens: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
         """How many tokens may be predicted of rows of so many tokens, special ones counted.

@@ -105,6 +105,11 @@ class Recipe:
             value = getattr(self, name)
             if value < 0 or not math.isfinite(value):
                 raise ValueError(f"{_flag(name)} {value} is below 0 or no number")
+        if self.warmup_steps > self.steps:
+            raise ValueError(
+                f"--warmup {self.warmup:,.0f} is more than --steps {self.steps:,}: give fewer, or a share "
+                "below 1"
+            )
         if self.hidden % self.heads:
             raise ValueError(f"--hidden {self.hidden} cannot be dealt out to --heads {self.heads}")
 
@@ -113,8 +118,9 @@ class Recipe:
         """The model's."""
         if self.family == "auto":
             raise ValueError("the family is chosen when the pretraining set is known")
+        embedding = self.hidden if self.family == "bert" else self.embedding
         return Shape(
-            *(self.family, self.hidden, self.layers, self.heads, self.ffn, self.embedding),
+            *(self.family, self.hidden, self.layers, self.heads, self.ffn, embedding),
             positions=self.positions,
             dropout=self.dropout,
             attention_dropout=self.attention_dropout,

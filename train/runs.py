@@ -133,7 +133,7 @@ def finish(run: str, about: Mapping[str, Any], last: Mapping[str, Any], seconds:
     folder = checkpoint.last(run) or run
     outputs = []
     for found in files.walk(folder):
-        with files.open(found.path) as file:
+        with open(found.path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         outputs.append({"file": os.path.relpath(found.path, run), "bytes": found.size, "sha256": digest})
     identity = about["identity"]

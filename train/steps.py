@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import layout, masking, randomness
 from .batch import Batch, Counts
-from .gather import Rows, gather
+from .gather import gather
 from .layout import Layout
 from .order import Order
 from .pieces import Pieces
+from .prefetch import pinned
 from .recipes import Recipe
 from .schedules import mask_rate
 from .shards import Shards
@@ -26,6 +28,7 @@ from .shards import Shards
 MOST_TOKENS: Final = {"cpu": 1 << 13, "cuda": 1 << 16}
 """Tokens a micro-batch at most, where nothing else is said: what keeps the activations of a base model within
 some 20 GB on a GPU, and the scores of a vocabulary in a CPU's memory."""
+Numbers = NDArray[np.int64]
 _NOT_TRAINED: Final = -1
 """The epoch of validation: its masks are the same each time, and never those of training."""
 
@@ -74,13 +77,11 @@ class Steps:
         *,
         rank: int = 0,
         first: int = 0,
-        pinned: bool = False,
     ) -> None:
         self._shards, self._pieces, self._recipe, self._division = shards, pieces, recipe, division
         self._order = Order(shards.blocks, recipe.seed)
         self._rank, self._first = rank, first
         self._layout = _layout(shards, recipe, division.micro)
-        self._pinned = pinned
 
     def at(self, step: int) -> list[tuple[Batch, Counts]]:
         """The micro-batches of a step, in the order of their rows."""
@@ -101,24 +102,19 @@ class Steps:
         """How often the set has been gone through before this step."""
         return (step - self._first) * self._recipe.batch / self._shards.rows
 
-    def _batch(
-        self,
-        epochs: np.ndarray[tuple[int], np.dtype[np.int64]],
-        rows: np.ndarray[tuple[int], np.dtype[np.int64]],
-        rate: float,
-    ) -> tuple[Batch, Counts]:
-        found: Rows = gather(self._shards, epochs, rows)
+    def _batch(self, epochs: Numbers, rows: Numbers, rate: float) -> tuple[Batch, Counts]:
+        found = gather(self._shards, epochs, rows)
         keys = randomness.key(self._recipe.seed, epochs, rows)
         how = dataclasses.replace(self._recipe.masking, rate=rate)
         masked = masking.mask(found.ids, found.offsets, keys, self._pieces, how, self._shards.length)
         made = layout.batch(found, masked, self._shards.special["[PAD]"], self._layout)
-        return (made.pinned() if self._pinned else made), layout.counts(found, masked)
+        return pinned(made), layout.counts(found, masked)
 
 
 def _layout(shards: Shards, recipe: Recipe, rows: int) -> Layout:
     """How rows are laid out: as they come, or, for a compiler, so that all batches have the same shapes."""
     if not recipe.compile:
-        return Layout(recipe.padded, shards.length)
-    rate = max(recipe.mask_rate, recipe.mask_rate_end)
-    masked = rows * dataclasses.replace(recipe.masking, rate=rate).budget(shards.length, shards.length)
-    return Layout(recipe.padded, shards.length, tokens=layout.capacity(shards, rows), masked=masked)
+        return Layout(shards.length, recipe.padded)
+    how = dataclasses.replace(recipe.masking, rate=max(recipe.mask_rate, recipe.mask_rate_end))
+    most = int(how.budgets(np.array([shards.length]), shards.length)[0])
+    return Layout(shards.length, recipe.padded, tokens=layout.capacity(shards, rows), masked=rows * most)

@@ -19,7 +19,7 @@ from .adversarial import Adversarial
 from .batch import Batch, Counts
 from .gradients import Gradients
 from .objective import Objective
-from .optimisers import Adam, Lamb
+from .optimisers import Adam, Lamb, WrongState, layer_scales
 from .processes import Processes
 from .recipes import Recipe
 from .schedules import learning_rate
@@ -73,16 +73,14 @@ class Trainer:
         self._recipe, self._processes, self._accumulate = recipe, processes, accumulate
         named = list(objective.named_parameters())
         self._gradients = Gradients(named)
-        kind, how = (
-            (Lamb, {}) if recipe.optimiser == "lamb" else (Adam, {"bias_correction": recipe.bias_correction})
-        )
+        kind = Lamb if recipe.optimiser == "lamb" else Adam
         self._optimiser = kind(
             named,
             betas=(recipe.beta1, recipe.beta2),
-            epsilon=recipe.epsilon,
-            decay=recipe.decay,
-            layer_decay=recipe.layer_decay,
-            **how,
+            eps=recipe.epsilon,
+            weight_decay=recipe.decay,
+            bias_correction=recipe.bias_correction,
+            scales=layer_scales((name for name, _ in named), recipe.layer_decay),
         )
 
     def learning_rate(self, step: int) -> float:
@@ -109,11 +107,8 @@ class Trainer:
             torch.manual_seed(_chance(self._recipe.seed, step, processes.rank * self._accumulate + index))
             with self._autocast():
                 sums = self._forward(batch.to(processes.device))
-            loss = sum(
-                weight * sums[name] / max(1, total[of]) for name, (weight, of) in self.trained.losses.items()
-            )
-            assert isinstance(loss, Tensor)
-            loss.backward()
+            loss = self.trained.total(sums, total)
+            torch.autograd.backward(loss)
             tally.add(sums)
         tally.count(total)
         self._gradients.all_reduce()
@@ -146,9 +141,9 @@ class Trainer:
         """
         try:
             self.objective.load_state_dict(state["model"])
-        except RuntimeError as error:
-            raise ValueError(f"it is another model's ({str(error).splitlines()[-1].strip()})") from error
-        self._optimiser.load_state_dict(state["optimiser"])
+            self._optimiser.load_state_dict(state["optimiser"])
+        except (RuntimeError, WrongState) as error:
+            raise ValueError(str(error).splitlines()[-1].strip()) from error
 
     def _autocast(self) -> contextlib.AbstractContextManager[None]:
         if self._recipe.precision == "float32":

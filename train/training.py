@@ -10,11 +10,11 @@ from threading import Event
 from typing import Any
 
 import torch
+import transformers
 
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.pretraining import LABELLED
 
-from . import checkpoint, flops, models, processes, runs, tokenizer
+from . import checkpoint, flops, models, processes, runs, shards, tokenizer
 from .batch import Batch, Counts
 from .checkpoint import MODEL, STATE
 from .job import Job, Plan, plan
@@ -24,6 +24,9 @@ from .processes import Processes
 from .shards import Shards
 from .steps import Steps
 from .trainer import Trainer
+
+
+transformers.logging.disable_progress_bar()  # ours is the one live line
 
 
 def train(job: Job, say: Callable[[str], None], stop: Event) -> str:
@@ -83,15 +86,10 @@ class _Run:
         return self._told(loop, log.last)
 
     def _trainer(self) -> Trainer:
-        shards, recipe = self.plan.shards, self.plan.recipe
+        recipe = self.plan.recipe
         torch.manual_seed(recipe.seed)
-        objective = models.build(
-            recipe.shape,
-            vocabulary_size=shards.vocabulary_size,
-            pad=shards.special["[PAD]"],
-            labelled=shards.labelled and recipe.family in LABELLED,
-            init=self.job.init,
-        )
+        pieces = tokenizer.pieces(self.plan.vocabulary) if self.job.init else None
+        objective = models.build(recipe.shape, self.plan.shards, self.job.init, pieces)
         return Trainer(objective.to(self.us.device), recipe, self.us, self.plan.dealt.accumulate)
 
     def _state(self, trainer: Trainer, resumed: str | None) -> dict[str, Any]:
@@ -108,23 +106,23 @@ class _Run:
         first = state["first"] if resumed else state["done"]
         if not resumed and first >= self.plan.recipe.steps:
             raise ValueError(
-                f"--steps {self.plan.recipe.steps:,} are all steps, and {self.job.continued} has done {first:,} of "
-                "them already: give more"
+                f"--steps {self.plan.recipe.steps:,} are all steps, and {self.job.continued} has done {first:,} "
+                "of them already: give more"
             )
         return {"done": state["done"], "first": first, "tokens": state["tokens"]}
 
     def _about(self, state: dict[str, Any]) -> dict[str, Any]:
         """What run.json and every checkpoint say."""
-        shards = self.plan.shards
+        data = self.plan.shards
         return {
             "identity": self.plan.identity,
             "preset": self.job.preset,
             "data": {
                 "folder": os.path.abspath(self.job.data),
-                "objective": shards.objective,
-                "length": shards.length,
-                "rows": shards.rows,
-                "tokens": shards.tokens,
+                "objective": data.objective,
+                "length": data.length,
+                "rows": data.rows,
+                "tokens": data.tokens,
             },
             "vocabulary": os.path.abspath(self.plan.vocabulary),
             "first_step": state["first"],
@@ -138,8 +136,8 @@ class _Run:
         }
 
     def _loop(self, trainer: Trainer, state: dict[str, Any], log: Log | None, stop: Event) -> Loop:
-        us, recipe, shards = self.us, self.plan.recipe, self.plan.shards
-        steps = self._steps(shards, state["first"])
+        us, recipe = self.us, self.plan.recipe
+        steps = self._steps(self.plan.shards, state["first"])
 
         def save(done: int, tokens: int) -> None:
             if us.first:
@@ -150,8 +148,8 @@ class _Run:
             us.wait()
 
         cost = Cost(
-            lambda counts: flops.of_training(trainer.objective, counts),
-            us.world * flops.peak(us.device, recipe.precision),
+            lambda counts: flops.step(trainer.trained, Counts(**counts)),
+            us.world * flops.peak(us.device, getattr(torch, recipe.precision)),
         )
         return Loop(
             *(
@@ -171,20 +169,19 @@ class _Run:
             tokens=state["tokens"],
         )
 
-    def _steps(self, shards: Shards, first: int = 0) -> Steps:
+    def _steps(self, rows: Shards, first: int = 0) -> Steps:
         return Steps(
-            *(shards, self.plan.pieces, self.plan.recipe, self.plan.dealt),
+            *(rows, self.plan.pieces, self.plan.recipe, self.plan.dealt),
             rank=self.us.rank,
             first=first,
-            pinned=self.us.device.type == "cuda",
         )
 
     def _validation(self) -> Callable[[], Iterator[tuple[Batch, Counts]]] | None:
         """This process's part of the validation split, if there is one."""
+        if shards.empty(self.job.data, "validation"):
+            return None
         held_out = Shards(self.job.data, "validation")
         rows = min(held_out.rows, self.job.validation_rows)
-        if not rows:
-            return None
         steps, micro, us = self._steps(held_out), self.plan.dealt.micro, self.us
 
         def batches() -> Iterator[tuple[Batch, Counts]]:
