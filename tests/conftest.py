@@ -145,6 +145,20 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def pretraining_sets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A small pretraining set for each objective, by its name, and under "vocabulary" what they share."""
+    from tests.training_runs import corpus, pretraining_set
+
+    folder = tmp_path_factory.mktemp("pretraining-sets")
+    documents, vocabulary = corpus(folder)
+    sets = {
+        objective: pretraining_set(folder / objective, objective, documents, vocabulary)
+        for objective in ("electra", "bert", "albert", "plain")
+    }
+    return {**sets, "vocabulary": vocabulary}
+
+
+@pytest.fixture(scope="session")
 def real_abstracts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The documents of all real PubMed records."""
     output = tmp_path_factory.mktemp("real-abstracts") / "out"

@@ -15,7 +15,7 @@ import signal
 import sys
 import traceback
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from threading import Event
 from typing import Any
 
@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if words[:1] == ["plot"]:
             return _end(say, _plot(_plot_parser().parse_args(words[1:])))
         given = _parser().parse_args(words)
-        return _end(say, train(_job(given, words), say, _stopping(say)))
+        with _stopping(say) as stop:
+            return _end(say, train(_job(given, words), say, stop))
     except (WrongData, WrongVocabulary, WrongInit, WrongOutput, ValueError) as error:
         return _end(say, str(error), USAGE_ERROR)
     except KeyboardInterrupt:
@@ -95,19 +96,23 @@ def _end(say: LiveLine, message: str, code: int = OK) -> int:
     return code
 
 
-def _stopping(say: LiveLine) -> Event:
+@contextlib.contextmanager
+def _stopping(say: LiveLine) -> Iterator[Event]:
     """What Ctrl-C and SIGTERM set; a second one ends the process at once."""
     stop = Event()
 
-    def told(number: int, _frame: object) -> None:
+    def told(_number: int, _frame: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
         say("stopping after this step, with a checkpoint; once more to stop at once")
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, told)
-    return stop
+    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _plot_parser() -> argparse.ArgumentParser:

@@ -6,10 +6,11 @@ numbers; in both cases what was learned until then is in a checkpoint.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from threading import Event
 from typing import Any, Final
 
@@ -55,15 +56,42 @@ class Cost:
     peak: float
 
 
+class _Clock:
+    """What a stretch of steps took, validations and checkpoints left out."""
+
+    def __init__(self, waited: float = 0.0) -> None:
+        self._since, self._waited = time.perf_counter(), waited
+        self._counts = dict.fromkeys(Counts._fields, 0)
+
+    def count(self, counts: Mapping[str, int]) -> None:
+        for name, value in counts.items():
+            self._counts[name] += value
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._since += time.perf_counter() - began
+
+    def told(self, waited: float, cost: Cost) -> dict[str, float]:
+        seconds = time.perf_counter() - self._since
+        return {
+            "tokens_per_s": self._counts["tokens"] / seconds,
+            "mfu": cost.operations(self._counts) / seconds / cost.peak,
+            "waiting": (waited - self._waited) / seconds,
+        }
+
+
 @dataclass(slots=True)
 class Loop:
     """A run from ``done`` steps to the recipe's last.
 
     Attributes:
         validation: gives this process's part of the validation set; None: there is none.
-        save: writes a checkpoint of so many steps and tokens.
+        save: writes a checkpoint, with what is to be given to go on: ``done``, ``tokens`` and ``tally``.
         stop: set when the run is to stop.
-        done, tokens: steps and tokens behind the model; ``begun``: the steps when this process began.
+        done, tokens: steps and tokens behind the model.
+        tally: of the steps since the last line in the log.
     """
 
     trainer: Trainer
@@ -75,14 +103,11 @@ class Loop:
     cost: Cost
     log: Log | None
     say: Callable[[str], None]
-    save: Callable[[int, int], None]
+    save: Callable[[dict[str, Any]], None]
     stop: Event
     done: int
     tokens: int
-    begun: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.begun = self.done
+    tally: Tally
 
     def run(self) -> None:
         """Train.
@@ -91,61 +116,65 @@ class Loop:
             KeyboardInterrupt: the run was told to stop, and has saved a checkpoint.
             Diverged: see there.
         """
-        began = since = time.perf_counter()
-        waited, bad, tally = 0.0, 0, Tally()
+        began, first, bad, clock = time.perf_counter(), self.done, 0, _Clock()
         with Prefetch(self.steps.at, self.done, AHEAD) as batches:
             while self.done < self.recipe.steps:
                 micro = batches.get()
                 total = self._together(counts for _, counts in micro)
-                norm = self.trainer.update(self.done, micro, total, tally)
+                norm = self.trainer.update(self.done, micro, total, self.tally)
+                clock.count(total)
                 self.done += 1
                 self.tokens += total["tokens"]
                 bad = 0 if math.isfinite(norm) else bad + 1
                 if bad == NOT_FINITE:
                     raise Diverged(self._diverged())
                 if self._now(self.every.log):
-                    seconds = time.perf_counter() - since
-                    entry = self._entry(tally, norm, seconds, batches.waited - waited)
-                    self._tell({**entry, "seconds": time.perf_counter() - began})
-                    since, waited, tally = time.perf_counter(), batches.waited, Tally()
-                paused = time.perf_counter()
-                if self.validation and self._now(self.every.validate):
-                    found = self.trainer.validate(self.validation())
-                    self._tell({"step": self.done, "kind": "validation", **found})
-                if self._now(self.every.save):
-                    self.save(self.done, self.tokens)
-                since += time.perf_counter() - paused
+                    entry = self._entry(norm) | clock.told(batches.waited, self.cost)
+                    seconds = time.perf_counter() - began
+                    self._tell({**entry, "seconds": seconds}, seconds / (self.done - first))
+                    clock, self.tally = _Clock(batches.waited), Tally()
+                with clock.paused():
+                    if self.validation and self._now(self.every.validate):
+                        found = self.trainer.validate(self.validation())
+                        self._tell({"step": self.done, "kind": "validation", **found})
+                    if self._now(self.every.save):
+                        self._save()
 
     def _together(self, local: Iterable[Counts]) -> dict[str, int]:
         """What all processes' micro-batches of a step hold; the place where all learn that one is to stop."""
         columns = [sum(column) for column in zip(*local, strict=True)]
         *together, stopped = map(int, self.processes.sums([*columns, self.stop.is_set()]))
         if stopped:
-            self.save(self.done, self.tokens)
+            self._save()
             raise KeyboardInterrupt
         return dict(zip(Counts._fields, together, strict=True))
+
+    def _save(self) -> None:
+        self.save({"done": self.done, "tokens": self.tokens, "tally": self.tally.state(self.processes)})
 
     def _now(self, every: int) -> bool:
         return self.done % every == 0 or self.done == self.recipe.steps
 
-    def _entry(self, tally: Tally, norm: float, seconds: float, waited: float) -> dict[str, Any]:
+    def _entry(self, norm: float) -> dict[str, Any]:
         recipe, step = self.recipe, self.done - 1
         rates = recipe.mask_rate, recipe.mask_rate_end or recipe.mask_rate
         return {
             "step": self.done,
             "kind": "train",
-            **tally.told(self.trainer.trained, self.processes),
+            **self.tally.told(self.trainer.trained, self.processes),
             "lr": self.trainer.learning_rate(step),
             "mask_rate": mask_rate(step, recipe.steps, *rates),
             "grad_norm": norm,
             "tokens": self.tokens,
-            "tokens_per_s": tally.counts["tokens"] / seconds,
-            "mfu": self.cost.operations(tally.counts) / seconds / self.cost.peak,
-            "waiting": waited / seconds,
             "epoch": self.steps.epoch(self.done),
         }
 
-    def _tell(self, entry: dict[str, Any]) -> None:
+    def _tell(self, entry: dict[str, Any], each: float = 0.0) -> None:
+        """Into the log, and to whoever looks on.
+
+        Args:
+            each: seconds a step, of a line about training.
+        """
         if self.log is None:
             return
         self.log.write(entry)
@@ -153,10 +182,9 @@ class Loop:
         if entry["kind"] == "validation":
             self.say(f"step {self.done:,}: validation {losses}")
             return
-        left = (self.recipe.steps - self.done) * entry["seconds"] / (self.done - self.begun)
         self.say(
             f"step {self.done:,} of {self.recipe.steps:,}: {losses}, {entry['tokens_per_s']:,.0f} tokens/s, "
-            f"waiting {entry['waiting']:.1%}, {_time(left)} left"
+            f"waiting {entry['waiting']:.1%}, {_time((self.recipe.steps - self.done) * each)} left"
         )
 
     def _diverged(self) -> str:

@@ -28,7 +28,8 @@ from .schedules import learning_rate
 class Tally:
     """Sums of losses and figures over some micro-batches, and the counts that they are of.
 
-    Sums stay on the device until they are asked for, so that adding them up does not wait for it.
+    Sums are this process's, and stay on the device until they are asked for, so that adding them up does not
+    wait for it.  Counts are all processes'.
     """
 
     def __init__(self) -> None:
@@ -45,16 +46,29 @@ class Tally:
         for name, value in counts.items():
             self.counts[name] += value
 
-    def told(self, objective: Objective, processes: Processes) -> dict[str, Any]:
-        """Losses and figures of all processes, for the log; ``counts`` are those of all already."""
+    def state(self, processes: Processes) -> dict[str, dict[str, float]]:
+        """What was added up in all processes, for a checkpoint and for :meth:`told`."""
         names = sorted(self._sums)
-        values = [float(value) for value in torch.stack([self._sums[name] for name in names]).tolist()]
-        sums = dict(zip(names, processes.sums(values), strict=True))
-        losses = {name: sums[name] / max(1, self.counts[of]) for name, (_, of) in objective.losses.items()}
+        values = torch.stack([self._sums[name] for name in names]).tolist() if names else []
+        return {"sums": dict(zip(names, processes.sums(values), strict=True)), "counts": dict(self.counts)}
+
+    def load(self, state: Mapping[str, Mapping[str, Any]], processes: Processes) -> None:
+        """Go on from a checkpoint's; the first process takes the sums of all."""
+        share = 1.0 if processes.first else 0.0
+        self._sums = {
+            name: torch.tensor(share * value, dtype=torch.float64, device=processes.device)
+            for name, value in state["sums"].items()
+        }
+        self.counts = dict(state["counts"])
+
+    def told(self, objective: Objective, processes: Processes) -> dict[str, Any]:
+        """Losses and figures of all processes, for the log."""
+        sums, counts = self.state(processes)["sums"], self.counts
+        losses = {name: sums[name] / max(1, counts[of]) for name, (_, of) in objective.losses.items()}
         return {
             "loss": sum(weight * losses[name] for name, (weight, _) in objective.losses.items()),
             "losses": losses,
-            "figures": objective.figures(sums, self.counts),
+            "figures": objective.figures(sums, counts),
         }
 
 

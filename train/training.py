@@ -23,10 +23,10 @@ from .loop import Cost, Loop
 from .processes import Processes
 from .shards import Shards
 from .steps import Steps
-from .trainer import Trainer
+from .trainer import Tally, Trainer
 
-
-transformers.logging.disable_progress_bar()  # ours is the one live line
+# Ours is the one live line.
+transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def train(job: Job, say: Callable[[str], None], stop: Event) -> str:
@@ -93,23 +93,25 @@ class _Run:
         return Trainer(objective.to(self.us.device), recipe, self.us, self.plan.dealt.accumulate)
 
     def _state(self, trainer: Trainer, resumed: str | None) -> dict[str, Any]:
-        """Where the run is: steps ``done``, those before this set (``first``), and ``tokens`` seen; the
-        trainer is taken there."""
+        """Where the run is: what its loop had said of itself, and ``first``, the step at which this set
+        began; the trainer is taken there."""
         found = resumed or self.plan.origin
         if found is None:
-            return {"done": 0, "first": 0, "tokens": 0}
+            return {"done": 0, "first": 0, "tokens": 0, "tally": None}
         state = checkpoint.load(found, self.us.device)
         try:
             trainer.load(state)
         except ValueError as error:
             raise ValueError(f"{found}/{STATE} cannot be gone on with: {error}") from error
-        first = state["first"] if resumed else state["done"]
-        if not resumed and first >= self.plan.recipe.steps:
+        if resumed:
+            return {name: state[name] for name in ("done", "first", "tokens", "tally")}
+        first = state["done"]
+        if first >= self.plan.recipe.steps:
             raise ValueError(
                 f"--steps {self.plan.recipe.steps:,} are all steps, and {self.job.continued} has done {first:,} "
                 "of them already: give more"
             )
-        return {"done": state["done"], "first": first, "tokens": state["tokens"]}
+        return {"done": first, "first": first, "tokens": state["tokens"], "tally": None}
 
     def _about(self, state: dict[str, Any]) -> dict[str, Any]:
         """What run.json and every checkpoint say."""
@@ -139,13 +141,20 @@ class _Run:
         us, recipe = self.us, self.plan.recipe
         steps = self._steps(self.plan.shards, state["first"])
 
-        def save(done: int, tokens: int) -> None:
+        def save(now: dict[str, Any]) -> None:
             if us.first:
-                now = {**state, "done": done, "tokens": tokens}
+                where = {**now, "first": state["first"]}
                 checkpoint.save(
-                    self.job.out, done, lambda folder: self._write(folder, trainer, now), self.job.keep
+                    self.job.out,
+                    now["done"],
+                    lambda folder: self._write(folder, trainer, where),
+                    self.job.keep,
                 )
             us.wait()
+
+        tally = Tally()
+        if state["tally"]:
+            tally.load(state["tally"], us)
 
         cost = Cost(
             lambda counts: flops.step(trainer.trained, Counts(**counts)),
@@ -167,6 +176,7 @@ class _Run:
             ),
             done=state["done"],
             tokens=state["tokens"],
+            tally=tally,
         )
 
     def _steps(self, rows: Shards, first: int = 0) -> Steps:
@@ -183,12 +193,13 @@ class _Run:
         held_out = Shards(self.job.data, "validation")
         rows = min(held_out.rows, self.job.validation_rows)
         steps, micro, us = self._steps(held_out), self.plan.dealt.micro, self.us
+        begin, end = (rows * rank // us.world for rank in (us.rank, us.rank + 1))
 
         def batches() -> Iterator[tuple[Batch, Counts]]:
-            for start in range(us.rank * micro, rows, us.world * micro):
-                yield steps.in_order(start, min(micro, rows - start))
+            for start in range(begin, end, micro):
+                yield steps.in_order(start, min(micro, end - start))
 
-        return batches
+        return batches if rows >= us.world else None
 
     def _write(self, folder: str, trainer: Trainer, state: dict[str, Any]) -> None:
         """The files of a checkpoint."""
