@@ -368,7 +368,7 @@ def test_as_published_there_is_one_more_power_below_the_head(models: dict[str, n
 
 
 def test_electras_scales_are_those_of_the_published_formula() -> None:
-    """The power is n + 2 - depth: of embeddings and their projection 0, of layer k k + 1, of the head n + 2."""
+    """The power is n + 2 - depth: embeddings and their projection have 0, layer k k + 1, the head n + 2."""
     names = {
         "electra.embeddings.word_embeddings.weight": 0.5**5,
         "electra.embeddings_project.weight": 0.5**5,

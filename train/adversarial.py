@@ -21,28 +21,23 @@ from .objective import Clean, Objective
 class Adversarial(Objective):
     """An objective with the loss ``adversarial`` beside its own.
 
-    The numbers are the defaults of alum/adv_masked_lm_task.py in namisan/mt-dnn (``noise_var``,
-    ``adv_step_size``, ``noise_gamma``, ``adv_alpha``).  A step is of the gradient over its largest number in
-    each token: the norm by which alum/adv_masked_lm.py divides too, but it divides the changed embedding.
+    The numbers are the defaults of alum/adv_masked_lm_task.py in namisan/mt-dnn (``adv_alpha``,
+    ``noise_var``, ``adv_step_size``).  A step is of the gradient over its largest number in each token: the
+    norm by which alum/adv_masked_lm.py divides too, but it divides the changed embedding.  What it adds to
+    the norm, 1e-6, is left out: so near to the start, gradients are no larger themselves.
 
     Attributes:
         sigma: the standard deviation of the start.
-        eta: the length of the step, in the largest number of a token.
-        eps: added to what is divided by.
+        eta: the length of the step: the largest number of a token's.
     """
 
     def __init__(
-        self,
-        objective: Objective,
-        alpha: float = 1.0,
-        sigma: float = 1e-5,
-        eta: float = 1e-3,
-        eps: float = 1e-6,
+        self, objective: Objective, alpha: float = 1.0, sigma: float = 1e-5, eta: float = 1e-3
     ) -> None:
         super().__init__()
         self.objective, self.judged = objective, objective.judged
         self.losses = {**objective.losses, "adversarial": (alpha, objective.judged)}
-        self.sigma, self.eta, self.eps = sigma, eta, eps
+        self.sigma, self.eta = sigma, eta
 
     @property
     def encoder(self) -> PreTrainedModel:
@@ -67,7 +62,8 @@ class Adversarial(Objective):
             there = self.log_probabilities(self.predict(clean.seen, words + start))
             (gradient,) = torch.autograd.grad(divergence(here, there, clean.counted), start)
         largest = gradient.abs().amax(-1, keepdim=True)
-        return start.detach() + self.eta * gradient / (largest + self.eps)
+        direction = gradient / largest.clamp(min=torch.finfo(gradient.dtype).tiny)  # padding has no gradient
+        return start.detach() + self.eta * direction
 
     def predict(self, seen: Batch, embeds: Tensor | None = None) -> Tensor:
         return self.objective.predict(seen, embeds)

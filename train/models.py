@@ -100,7 +100,7 @@ class Shape:
             hidden, layers, heads = self._generator
             if min(hidden, layers) < 1 or hidden % heads:
                 raise ValueError(
-                    f"the generator would have {layers} layers of {hidden} with {heads} attention heads, which"
+                    f"the generator would have {layers} layers of {hidden} with {heads} heads, which"
                     " cannot be: set generator (its width) or generator_layers to another part"
                 )
 

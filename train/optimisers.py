@@ -64,8 +64,9 @@ class Adam:
     @torch.no_grad()
     def step(self, lr: float) -> None:
         """Change the parameters by their gradients, which all of them have to have (``Gradients``)."""
+        gradients = [_gradient(*one) for one in zip(self._names, self._parameters, strict=True)]
         self._steps += 1
-        updates = self._moments()
+        updates = self._moments(gradients)
         weights = [self._parameters[at] for at in self._decayed]
         if self._weight_decay and weights:
             torch._foreach_add_([updates[at] for at in self._decayed], weights, alpha=self._weight_decay)
@@ -73,9 +74,8 @@ class Adam:
         torch._foreach_mul_(updates, [-lr * scale for scale in self._scales])
         torch._foreach_add_(self._parameters, updates)
 
-    def _moments(self) -> list[Tensor]:
-        """Adam's updates for this step's gradients, of the moments with them."""
-        gradients = [_gradient(*one) for one in zip(self._names, self._parameters, strict=True)]
+    def _moments(self, gradients: list[Tensor]) -> list[Tensor]:
+        """Take the gradients into the moments; what Adam would change for them, the decay apart."""
         first, second = self._betas
         torch._foreach_mul_(self._first, first)
         torch._foreach_add_(self._first, gradients, alpha=1 - first)

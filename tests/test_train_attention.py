@@ -1,0 +1,137 @@
+"""Attention of flat batches: the layout changes nothing, and no row sees another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from bioshards.train import attention
+from bioshards.train.batch import Batch
+from tests.train_batches import CLS, FAMILIES, LENGTH, LENGTHS, flat, layouts, loss, objective, padded, rows
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_loss_and_every_gradient_are_the_same_in_every_layout(family: str) -> None:
+    given_rows = rows(1)
+    found: dict[str, tuple[Tensor, dict[str, Tensor]]] = {}
+    for name, batch in layouts(given_rows).items():
+        model = objective(family)
+        value = loss(model, batch, given_rows)
+        value.backward()  # type: ignore[no-untyped-call]
+        gradients = {key: part.grad for key, part in model.named_parameters() if part.grad is not None}
+        found[name] = value.detach(), gradients
+    value, gradients = found.pop("padded")
+    for name, (other, theirs) in found.items():
+        torch.testing.assert_close(other, value, rtol=1e-6, atol=0, msg=name)
+        assert theirs.keys() == gradients.keys()
+        for key, gradient in gradients.items():
+            scale = max(1e-3, gradient.abs().max().item())
+            assert (theirs[key] - gradient).abs().max().item() < 1e-5 * scale, f"{name}: {key}"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_sum_is_the_same_in_every_layout(family: str) -> None:
+    model = objective(family)
+    with torch.no_grad():
+        found = [model(batch) for batch in layouts(rows(2)).values()]
+    for sums in found[1:]:
+        assert sums.keys() == found[0].keys()
+        for name, value in sums.items():
+            torch.testing.assert_close(value, found[0][name], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("layout", ["flat", "padded", "flat, constant"])
+def test_no_row_sees_another(family: str, layout: str) -> None:
+    encoder, given_rows = objective(family).encoder, rows(3)
+    other_ids = (CLS, *(token % 50 + 6 for token in given_rows[2].ids[1:]))
+    changed = [*given_rows[:2], replace(given_rows[2], ids=other_ids, masked={}, noise=()), *given_rows[3:]]
+    one, two = layouts(given_rows)[layout], layouts(changed)[layout]
+    with torch.no_grad():
+        before, after = attention.encode(encoder, one), attention.encode(encoder, two)
+    row = torch.repeat_interleave(torch.arange(len(LENGTHS)), torch.tensor(LENGTHS))
+    before, after = before[one.real], after[two.real]
+    assert torch.equal(before[row != 2], after[row != 2])
+    assert not torch.isclose(before[row == 2], after[row == 2]).any(-1).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_it_is_the_attention_of_the_library(family: str) -> None:
+    encoder, given_rows = objective(family).encoder.eval(), rows(4)
+    batch = padded(given_rows)
+    with torch.no_grad():
+        ours = attention.encode(encoder, batch)[batch.real]
+        encoder.set_attn_implementation("eager")
+        shape = (len(given_rows), LENGTH)
+        theirs = encoder(
+            batch.ids.view(shape),
+            attention_mask=batch.real.view(shape),
+            token_type_ids=batch.types.view(shape),
+        ).last_hidden_state
+    torch.testing.assert_close(ours, theirs.flatten(0, 1)[batch.real], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["flat", "padded"])
+def test_attention_drops_out_in_training_and_only_there(layout: str) -> None:
+    encoder = objective("electra", attention_dropout=0.5).encoder
+    batch = layouts(rows(5))[layout]
+
+    def encoded(seed: int) -> Tensor:
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            return attention.encode(encoder, batch)[batch.real]
+
+    assert torch.equal(encoded(1), encoded(1))
+    assert not torch.allclose(encoded(1), encoded(2))
+    encoder.eval()
+    assert torch.equal(encoded(1), encoded(2))
+
+
+def test_dropped_probabilities_are_made_up_for_by_the_others() -> None:
+    batch = flat(rows(6, lengths=(12, 5)))
+    query, key, value = torch.randn(3, 1, 2, 17, 8)
+    segments = attention.segments(batch)
+    module = torch.nn.Module()
+    torch.manual_seed(0)
+    whole, _ = attention.attend(module, query, key, value, None, segments=segments)
+    many = [
+        attention.attend(module, query, key, value, None, dropout=0.3, segments=segments)[0]
+        for _ in range(3000)
+    ]
+    assert (torch.stack(many).mean(0) - whole).abs().max().item() < 0.1
+
+
+def test_embeddings_can_be_given_instead_of_ids() -> None:
+    for family in FAMILIES:
+        encoder, batch = objective(family).encoder, flat(rows(7))
+        with torch.no_grad():
+            words = encoder.get_input_embeddings()(batch.ids)
+            assert torch.equal(attention.encode(encoder, batch, words), attention.encode(encoder, batch))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 25), st.integers(0, 3))
+def test_tokens_go_to_their_segments_and_come_back(sizes: list[int], fill: int, empty: int) -> None:
+    """The map of a batch as one draws it: also with padding, and with segments of nothing."""
+    ends = [*sizes, *[9] * (fill // 9), *([fill % 9] if fill % 9 else []), *[0] * empty]
+    bounds = torch.tensor([0, *ends]).cumsum(0).to(torch.int32)
+    tokens = int(bounds[-1])
+    nothing = torch.zeros(tokens, dtype=torch.int64)
+    batch = Batch(*[nothing] * 3, nothing.bool(), *[nothing] * 5, bounds, 9)
+    found = attention.segments(batch)
+    assert found.into is not None
+    assert found.back is not None
+    assert found.into[found.back].tolist() == list(range(tokens))
+    keys = found.keys[:, 0, 0]
+    assert keys.sum(1).tolist() == [max(1, size) for size in ends]
+    expected = [
+        token
+        for begin, size in zip(bounds.tolist(), ends, strict=False)
+        for token in range(begin, begin + size)
+    ]
+    assert found.into.view(-1, 9)[keys & (torch.tensor(ends)[:, None] > 0)].tolist() == expected

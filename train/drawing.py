@@ -1,0 +1,148 @@
+"""The picture of curves: a panel for each quantity, a colour for each run; the one file with matplotlib.
+
+Figures are made without pyplot, so that no window, no backend and no setting of the user's plays a part.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from matplotlib import rc_context, rcParamsDefault
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogFormatter, PercentFormatter
+
+from bioshards.corpus.page import visible
+
+from .curves import Run, smooth
+from .panels import CHANCE, SMOOTHED, Panel, named
+
+_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8b929a")
+"""Okabe and Ito's, which the colour-blind tell apart; grey for their black, which a dark page would hide."""
+_MARKS: Final = "os^Dv"
+"""Of validation: five for seven colours, so that no two of 35 runs look the same."""
+_TEXT: Final = "#1b1f24"
+_LINE: Final = "#d4dae1"
+_OF_PAGE: Final = {_TEXT: "var(--text)", _LINE: "var(--line)"}
+"""Colours that a page has its own for, light or dark (corpus/page.py)."""
+_STYLE: Final[dict[str, Any]] = {
+    "axes.edgecolor": _LINE,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.labelcolor": _TEXT,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "figure.facecolor": "none",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "grid.color": _LINE,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "path.simplify_threshold": 0.5,  # of a pixel: few points for lines of many steps
+    "savefig.facecolor": "auto",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "bioshards",
+    "text.color": _TEXT,
+    "text.parse_math": False,
+    "xtick.color": _TEXT,
+    "xtick.major.size": 0,
+    "ytick.color": _TEXT,
+    "ytick.major.size": 0,
+    "ytick.minor.size": 0,
+}
+_COLUMNS: Final = 2
+_LONGEST_NAME: Final = 40
+_FEW: Final = 30
+"""Points of a line that each get a mark."""
+
+
+def pictures(runs: Sequence[Run], panels: Sequence[Panel]) -> tuple[bytes, str]:
+    """The picture as PNG, and as SVG to put into a page, in its colours; the same bytes every time."""
+    settings: Any = {key: value for key, value in rcParamsDefault.items() if key != "backend"}
+    png, svg = io.BytesIO(), io.StringIO()
+    with rc_context({**settings, **_STYLE}):
+        figure = _figure(runs, panels)
+        figure.savefig(png, format="png", dpi=120, facecolor="white", metadata={"Software": None})
+        undated = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(svg, format="svg", metadata=undated)
+    drawing = svg.getvalue()
+    for colour, own in _OF_PAGE.items():
+        drawing = drawing.replace(colour, own)
+    # Without XML's head, which does not belong into a page.
+    return png.getvalue(), drawing[drawing.index("<svg") :].replace("<svg ", '<svg role="img" ', 1)
+
+
+def _figure(runs: Sequence[Run], panels: Sequence[Panel]) -> Figure:
+    rows = -(-len(panels) // _COLUMNS)
+    figure = Figure(figsize=(10, 0.6 + 2.5 * rows), layout="constrained")
+    grid = figure.add_gridspec(rows, _COLUMNS)
+    for at, panel in enumerate(panels):
+        axes = figure.add_subplot(grid[divmod(at, _COLUMNS)])
+        for of_run, run in enumerate(runs):
+            _draw(axes, panel, run, of_run)
+        _label(axes, panel)
+    names = [_short(run.name) for run in runs]
+    lines = [Line2D([], [], color=_colour(at), marker=_mark(at), markersize=4) for at in range(len(runs))]
+    styles: dict[str, Any] = {"training": "-", "validation": "--"}
+    if any(panel.place in CHANCE for panel in panels):
+        styles["chance, given the share replaced"] = ":"
+    names += styles
+    lines += [Line2D([], [], color=_TEXT, linewidth=1, linestyle=style) for style in styles.values()]
+    across = max(1, 150 // (8 + max(map(len, names))))
+    figure.legend(lines, names, loc="outside upper left", ncols=across)
+    return figure
+
+
+def _draw(axes: Axes, panel: Panel, run: Run, at: int) -> None:
+    """A run's lines: training smoothed, on the thin line of what was logged; validation dashed."""
+    colour = _colour(at)
+    steps, values = run.curve("train", panel.place)
+    if panel.smoothed and (half := len(values) // SMOOTHED):
+        axes.plot(steps, values, color=colour, linewidth=0.5, alpha=0.35)
+        values = smooth(values, half)
+    axes.plot(steps, values, color=colour, linewidth=1.4, marker="." if len(steps) <= _FEW else "")
+    steps, values = run.curve("validation", panel.place)
+    every = max(1, len(steps) // _FEW)
+    style: dict[str, Any] = {"marker": _mark(at), "markersize": 3.5, "markevery": every, "linewidth": 1}
+    axes.plot(steps, values, "--", color=colour, **style)
+    if panel.place in CHANCE:
+        steps, values = run.curve("train", CHANCE[panel.place])
+        axes.plot(steps, smooth(values, len(values) // SMOOTHED), ":", color=colour, linewidth=1.2)
+
+
+def _label(axes: Axes, panel: Panel) -> None:
+    unit = panel.unit
+    drawn = np.concatenate([np.asarray(line.get_ydata(), np.float64) for line in axes.lines])
+    lowest, highest = np.nanmin(drawn), np.nanmax(drawn)
+    if panel.scale == "far" and 0 < 10 * lowest <= highest:
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(3, 1)))
+        unit = f"{unit} (logarithmic)".strip()
+    axes.yaxis.set_major_formatter(
+        PercentFormatter(1) if panel.scale == "share" else FuncFormatter(lambda value, _: f"{value:,.6g}")
+    )
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.set_title(named(panel.place))
+    axes.set_xlabel("step")
+    axes.set_ylabel(unit)
+
+
+def _colour(at: int) -> str:
+    return _COLOURS[at % len(_COLOURS)]
+
+
+def _mark(at: int) -> str:
+    return _MARKS[at % len(_MARKS)]
+
+
+def _short(name: str) -> str:
+    """A run's name for the legend: its ends, if it is long."""
+    name = visible(name, keep=" ")
+    half = _LONGEST_NAME // 2
+    return name if len(name) <= _LONGEST_NAME else f"{name[:half]}…{name[-half:]}"
