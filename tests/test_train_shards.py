@@ -21,7 +21,6 @@ from bioshards.corpus.pretraining import schema
 from bioshards.train.gather import gather
 from bioshards.train.shards import Shards, WrongData, empty
 from tests import pretraining_sets as sets
-from tests import training_sets
 from tests.conftest import manifest
 from tests.invented import document
 from tests.invented import put as put_documents
@@ -261,7 +260,7 @@ def test_a_shard_with_other_rows_than_listed(made: Path) -> None:
 
 
 def test_a_shard_whose_schema_counts_otherwise(tmp_path: Path) -> None:
-    said = refused(put(tmp_path, {"a": [ROWS]}, rows=49))
+    said = refused(put(tmp_path, {"a": [ROWS]}, facts={"rows": 49}))
     assert "says that it has 49 rows, and its manifest lists 50" in said
 
 
@@ -277,7 +276,7 @@ def test_a_shard_whose_schema_counts_otherwise(tmp_path: Path) -> None:
     ],
 )
 def test_shards_of_two_sets(fact: str, other: object, made: Path, tmp_path: Path) -> None:
-    strange = put(tmp_path / "other", {"two": in_blocks(ROWS[31:], [7])}, **{fact: other})
+    strange = put(tmp_path / "other", {"two": in_blocks(ROWS[31:], [7])}, facts={fact: other})
     path = listed(made, 1)
     shutil.copy(listed(strange), path)
     relisted(made, 1)
@@ -287,7 +286,7 @@ def test_shards_of_two_sets(fact: str, other: object, made: Path, tmp_path: Path
 
 
 def test_shards_of_another_split(tmp_path: Path) -> None:
-    said = refused(put(tmp_path, {"a": [ROWS]}, split="validation"))
+    said = refused(put(tmp_path, {"a": [ROWS]}, facts={"split": "validation"}))
     assert "is of the rows for validation, and its folder says train: its files were moved" in said
 
 
@@ -349,7 +348,7 @@ def test_a_compressed_shard(made: Path) -> None:
 
 def test_rows_without_a_value(made: Path) -> None:
     path = listed(made)
-    of = training_sets.schema(100, False, {})
+    of = schema(100, False, {})
     with pa.ipc.open_stream(path.read_bytes()) as stream:
         facts = stream.schema
         batch = next(iter(stream))

@@ -44,7 +44,8 @@ def examples(number: int, length: int, vocabulary: int, labelled: bool, seed: in
 
 def in_blocks(rows: Sequence[Example], sizes: Sequence[int]) -> list[list[Example]]:
     """The rows in record batches of these sizes, over and over."""
-    blocks, begin = [], 0
+    blocks: list[list[Example]] = []
+    begin = 0
     while begin < len(rows):
         size = sizes[len(blocks) % len(sizes)]
         blocks.append(list(rows[begin : begin + size]))
@@ -59,7 +60,7 @@ def put(
     objective: str = "electra",
     length: int = 16,
     vocabulary: int = 100,
-    **facts: Any,
+    facts: Mapping[str, Any] | None = None,
 ) -> Path:
     """A finished pretraining set, with a shard for each name.
 
@@ -80,7 +81,7 @@ def put(
                 "rows": len(rows),
                 "tokens": sum(len(row.ids) for row in rows),
             }
-            of = schema(vocabulary, objective in LABELLED, {**said, **facts})
+            of = schema(vocabulary, objective in LABELLED, {**said, **(facts or {})})
             batches = [batch(block, of) for block in blocks]
             made = shards.write(files, str(folder / split), name, batches, of, 1 << 40)
             outputs += [{**one, "file": f"{split}/{one['file']}"} for one in shards.as_dicts(made)]

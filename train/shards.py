@@ -133,7 +133,8 @@ class Shards:
                 f"{self.files[0].path} is of the rows for {first.split}, and its folder says {split}: "
                 "its files were moved. Make the set anew."
             )
-        self.rows, self.tokens = (sum(said[number] for said in facts) for number in (-2, -1))
+        self.rows = sum(said.rows for said in facts)
+        self.tokens = sum(said.tokens for said in facts)
         self.objective, self.length = first.objective, first.length
         self.labelled = self.objective in LABELLED
         self.vocabulary_size, self.vocabulary_sha256 = first.vocabulary_size, first.vocabulary_sha256
