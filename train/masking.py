@@ -86,8 +86,8 @@ class Masking:
             length: the most tokens that a row may have.
         """
         most = self.most or int((self.rate + 0.005) * length)
-        wanted = np.rint(tokens * self.rate).astype(np.int64)
-        return wanted.clip(1, max(1, most))
+        budgets: npt.NDArray[np.int64] = np.rint(tokens * self.rate).astype(np.int64)
+        return budgets.clip(1, max(1, most), out=budgets)
 
 
 class Masked(NamedTuple):
