@@ -66,11 +66,12 @@ _FEW: Final = 30
 
 def pictures(runs: Sequence[Run], panels: Sequence[Panel]) -> tuple[bytes, str]:
     """The picture as PNG, and as SVG to put into a page, in its colours; the same bytes every time."""
-    settings: Any = {key: value for key, value in rcParamsDefault.items() if key != "backend"}
+    settings: dict[Any, Any] = {key: value for key, value in rcParamsDefault.items() if key != "backend"}
     png, svg = io.BytesIO(), io.StringIO()
-    with rc_context({**settings, **_STYLE}):
+    with rc_context(settings | _STYLE):
         figure = _figure(runs, panels)
         figure.savefig(png, format="png", dpi=120, facecolor="white", metadata={"Software": None})
+        figure.set_layout_engine("none")  # what has its place by now keeps it
         undated = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(svg, format="svg", metadata=undated)
     drawing = svg.getvalue()
