@@ -16,7 +16,7 @@ from typing import Any
 import lxml.html
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.train.curves import NoCurves, read, smooth
@@ -275,6 +275,7 @@ def test_very_many_steps_make_no_very_large_page(tmp_path: Path) -> None:
 numbers = st.lists(st.floats(-1e3, 1e3) | st.just(math.nan), min_size=1, max_size=60)
 
 
+@settings(deadline=None)
 @given(numbers, st.integers(0, 70))
 def test_a_smoothed_value_is_the_mean_of_its_neighbours(values: list[float], half: int) -> None:
     found = smooth(np.array(values), half)
