@@ -275,7 +275,7 @@ def test_very_many_steps_make_no_very_large_page(tmp_path: Path) -> None:
 numbers = st.lists(st.floats(-1e3, 1e3) | st.just(math.nan), min_size=1, max_size=60)
 
 
-@settings(deadline=None)
+@settings(derandomize=True, deadline=None, database=None)
 @given(numbers, st.integers(0, 70))
 def test_a_smoothed_value_is_the_mean_of_its_neighbours(values: list[float], half: int) -> None:
     found = smooth(np.array(values), half)
