@@ -25,6 +25,7 @@ from bioshards.corpus.workspace import WrongOutput
 try:
     from . import checkpoint, recipes
     from .checkpoint import SaveFailed
+    from .curves import NoCurves
     from .job import Job
     from .loop import Diverged
     from .models import WrongInit
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = _parser().parse_args(words)
         with _stopping(say) as stop:
             return _end(say, train(_job(given, words), say, stop))
-    except (WrongData, WrongVocabulary, WrongInit, WrongOutput, ValueError) as error:
+    except (WrongData, WrongVocabulary, WrongInit, WrongOutput, NoCurves, ValueError) as error:
         return _end(say, str(error), USAGE_ERROR)
     except KeyboardInterrupt:
         last = checkpoint.last(given.out)
@@ -75,7 +76,7 @@ def _plot(given: Any) -> str:
     """Draw; the library for it is loaded here only."""
     from .plot import plot
 
-    return "\n".join(plot(given.runs, given.out))
+    return "\n".join(plot(given.runs, given.out or f"{given.runs[0]}/curves"))
 
 
 def _goes_on(last: str | None) -> str:
