@@ -180,16 +180,14 @@ def _add_recipe(group: Any) -> None:
 
 
 def _job(given: Any, words: Sequence[str]) -> Job:
-    recipe = PRESETS[given.preset]
-    if given.config:
-        recipe = recipes.from_toml(given.config, recipe)
-    changes = {
+    changes = recipes.from_toml(given.config) if given.config else {}
+    changes |= {
         field.name: getattr(given, field.name)
         for field in dataclasses.fields(Recipe)
         if getattr(given, field.name) is not None
     }
     return Job(
-        *(given.data, given.out, recipe.with_changes(changes, "the command line"), given.preset),
+        *(given.data, given.out, dataclasses.replace(PRESETS[given.preset], **changes), given.preset),
         vocabulary=given.vocab,
         init=given.init,
         continued=given.continued,

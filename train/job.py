@@ -196,13 +196,12 @@ def _origin(job: Job, recipe: Recipe, shards: Shards) -> str:
 
 
 def _every(job: Job, steps: int) -> Every:
+    for name, value in (("log", job.log_every), ("save", job.save_every), ("validate", job.validate_every)):
+        if value is not None and value < 1:
+            raise ValueError(f"--{name}-every {value} is below 1")
     seldom = max(_SAVED, steps // _SAVED)
-    every = Every(
+    return Every(
         log=job.log_every or max(_LOGGED, min(10 * _LOGGED, steps // (2 * _SAVED))),
         save=job.save_every or seldom,
         validate=job.validate_every or seldom,
     )
-    for name, value in (("log", every.log), ("save", every.save), ("validate", every.validate)):
-        if value < 1:
-            raise ValueError(f"--{name}-every {value} is below 1")
-    return every
