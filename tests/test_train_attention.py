@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from bioshards.train import attention
-from bioshards.train.batch import Batch
 from tests.train_batches import CLS, FAMILIES, LENGTH, LENGTHS, flat, layouts, loss, objective, padded, rows
 
 
@@ -62,7 +61,7 @@ def test_no_row_sees_another(family: str, layout: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_it_is_the_attention_of_the_library(family: str) -> None:
-    encoder, given_rows = objective(family).encoder.eval(), rows(4)
+    encoder, given_rows = objective(family).encoder.train(False), rows(4)
     batch = padded(given_rows)
     with torch.no_grad():
         ours = attention.encode(encoder, batch)[batch.real]
@@ -88,7 +87,7 @@ def test_attention_drops_out_in_training_and_only_there(layout: str) -> None:
 
     assert torch.equal(encoded(1), encoded(1))
     assert not torch.allclose(encoded(1), encoded(2))
-    encoder.eval()
+    encoder.train(False)
     assert torch.equal(encoded(1), encoded(2))
 
 
@@ -121,8 +120,7 @@ def test_tokens_go_to_their_segments_and_come_back(sizes: list[int], fill: int, 
     ends = [*sizes, *[9] * (fill // 9), *([fill % 9] if fill % 9 else []), *[0] * empty]
     bounds = torch.tensor([0, *ends]).cumsum(0).to(torch.int32)
     tokens = int(bounds[-1])
-    nothing = torch.zeros(tokens, dtype=torch.int64)
-    batch = Batch(*[nothing] * 3, nothing.bool(), *[nothing] * 5, bounds, 9)
+    batch = flat(rows(0))._replace(ids=torch.zeros(tokens, dtype=torch.int64), bounds=bounds, longest=9)
     found = attention.segments(batch)
     assert found.into is not None
     assert found.back is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from bioshards.train import flops
@@ -23,7 +24,7 @@ TABLE = {
     "electra-small": (70, 76, 88),
     "electra-base": (611, 630, 668),
     "bert-base": (545, 560, 588),
-    "albert-base": (528, 543, 571),
+    "albert-base": (528, 542, 570),
 }
 """MFLOP a token at lengths of 128, 256 and 512, 15 % of the tokens masked; worked out by hand."""
 
@@ -44,13 +45,12 @@ def test_flop_a_token_are_those_of_the_table(name: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("labelled", [True, False])
 def test_flop_of_a_step_are_those_that_pytorch_counts(family: str, labelled: bool) -> None:
-    """Of rows without padding.  PyTorch does not count the backward pass of an operation that needs none."""
+    """Of rows without padding, by plain products: PyTorch does not count its fused attention on a CPU."""
     given_rows = rows(51, lengths=[LENGTH] * 4)
     batch = padded(given_rows)._replace(labels=torch.zeros(4, dtype=torch.int64))
-    masked = len(batch.at)
-    counts = Counts(4, 4 * LENGTH, masked, 4 if labelled else 0, 4 * LENGTH**2)
+    counts = Counts(4, 4 * LENGTH, len(batch.at), 4 if labelled else 0, 4 * LENGTH**2)
     model = objective(family, labelled)
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
+    with FlopCounterMode(display=False) as counter, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
         model(batch)
     pooled = 0 if family == "electra" else 2 * 32**2  # the library's own, of the first token alone
     assert flops.step(model, counts) == flops.TRAINING * (counter.get_total_flops() - pooled)

@@ -82,7 +82,9 @@ def flat(rows: Sequence[Row], tokens: int = 0, masked: int = 0) -> Batch:
 
 def padded(rows: Sequence[Row], masked: int = 0) -> Batch:
     """The rows padded to ``LENGTH``."""
-    ids, types, real = [], [], []
+    ids: list[int] = []
+    types: list[int] = []
+    real: list[bool] = []
     for row in rows:
         fill = LENGTH - len(row.ids)
         ids += [*row.ids, *[PAD] * fill]
@@ -108,7 +110,9 @@ def _batch(
     bounds: torch.Tensor | None,
     longest: int,
 ) -> Batch:
-    at, targets, noise = [], [], []
+    at: list[int] = []
+    targets: list[int] = []
+    noise: list[float] = []
     for start, row in zip(starts, rows, strict=True):
         for (place, seen), number in zip(row.masked.items(), row.noise, strict=True):
             at.append(start + place)
@@ -167,7 +171,7 @@ def objective(
     found = build(shape(family, dropout, attention_dropout), Facts(labelled=labelled))
     with torch.no_grad():
         for parameter in found.parameters():
-            parameter += 0.1 * torch.randn_like(parameter)
+            parameter.add_(torch.randn_like(parameter), alpha=0.1)
     return found
 
 

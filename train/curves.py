@@ -1,5 +1,4 @@
-"""What a run has logged, as curves; a run may be drawn while it writes, and after it was killed.
-"""
+"""What a run has logged, as curves; a run may be drawn while it writes, and after it was killed."""
 
 from __future__ import annotations
 
@@ -83,14 +82,18 @@ def number(value: object) -> float:
 
 
 def smooth(values: Numbers, half: int) -> Numbers:
-    """The mean of each value and of ``half`` on either side, fewer near the ends; NaN is left out."""
+    """The mean of each value, ``half`` before it and as many after it, NaN left out.
+
+    Near the beginning, where curves are steep, fewer are taken on both sides; near the end fewer after it.
+    """
     at = np.arange(len(values))
-    reach = np.minimum(half, np.minimum(at, at[::-1]))
+    before = np.minimum(half, at)
+    after = np.minimum(before, at[::-1])
     there = np.isfinite(values)
     sums = np.concatenate([[0.0], np.cumsum(np.where(there, values, 0.0))])
     counts = np.concatenate([[0], np.cumsum(there)])
-    count = counts[at + reach + 1] - counts[at - reach]
-    total = sums[at + reach + 1] - sums[at - reach]
+    count = counts[at + after + 1] - counts[at - before]
+    total = sums[at + after + 1] - sums[at - before]
     return np.where(count > 0, total / np.maximum(count, 1), math.nan)
 
 

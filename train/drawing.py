@@ -14,7 +14,7 @@ from matplotlib import rc_context, rcParamsDefault
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter, FuncFormatter, LogFormatter, PercentFormatter
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, PercentFormatter
 
 from bioshards.corpus.page import visible
 
@@ -58,6 +58,8 @@ _STYLE: Final[dict[str, Any]] = {
 }
 _COLUMNS: Final = 2
 _LONGEST_NAME: Final = 40
+_CHARACTERS: Final = 140
+"""What a line of the legend has room for."""
 _FEW: Final = 30
 """Points of a line that each get a mark."""
 
@@ -80,22 +82,22 @@ def pictures(runs: Sequence[Run], panels: Sequence[Panel]) -> tuple[bytes, str]:
 
 def _figure(runs: Sequence[Run], panels: Sequence[Panel]) -> Figure:
     rows = -(-len(panels) // _COLUMNS)
-    figure = Figure(figsize=(10, 0.6 + 2.5 * rows), layout="constrained")
+    figure = Figure(figsize=(10, 0.8 + 2.5 * rows), layout="constrained")
     grid = figure.add_gridspec(rows, _COLUMNS)
     for at, panel in enumerate(panels):
-        axes = figure.add_subplot(grid[divmod(at, _COLUMNS)])
+        axes = figure.add_subplot(grid[divmod(at, _COLUMNS)], sharex=figure.axes[0] if at else None)
         for of_run, run in enumerate(runs):
             _draw(axes, panel, run, of_run)
         _label(axes, panel)
-    names = [_short(run.name) for run in runs]
     lines = [Line2D([], [], color=_colour(at), marker=_mark(at), markersize=4) for at in range(len(runs))]
+    names = [_short(run.name) for run in runs]
+    across = max(1, _CHARACTERS // (8 + max(map(len, names))))
+    figure.legend(lines, names, loc="outside upper left", ncols=across)
     styles: dict[str, Any] = {"training": "-", "validation": "--"}
     if any(panel.place in CHANCE for panel in panels):
         styles["chance, given the share replaced"] = ":"
-    names += styles
-    lines += [Line2D([], [], color=_TEXT, linewidth=1, linestyle=style) for style in styles.values()]
-    across = max(1, 150 // (8 + max(map(len, names))))
-    figure.legend(lines, names, loc="outside upper left", ncols=across)
+    lines = [Line2D([], [], color=_TEXT, linewidth=1, linestyle=style) for style in styles.values()]
+    figure.legend(lines, list(styles), loc="outside lower left", ncols=len(lines))
     return figure
 
 
@@ -118,15 +120,17 @@ def _draw(axes: Axes, panel: Panel, run: Run, at: int) -> None:
 
 def _label(axes: Axes, panel: Panel) -> None:
     unit = panel.unit
+    plain = FuncFormatter(lambda value, _: f"{value:,.6g}")
     drawn = np.concatenate([np.asarray(line.get_ydata(), np.float64) for line in axes.lines])
     lowest, highest = np.nanmin(drawn), np.nanmax(drawn)
     if panel.scale == "far" and 0 < 10 * lowest <= highest:
         axes.set_yscale("log")
-        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(3, 1)))
-        unit = f"{unit} (logarithmic)".strip()
-    axes.yaxis.set_major_formatter(
-        PercentFormatter(1) if panel.scale == "share" else FuncFormatter(lambda value, _: f"{value:,.6g}")
-    )
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axes.yaxis.set_minor_formatter(plain)
+        unit = f"{unit}, logarithmic".removeprefix(", ")
+    elif panel.scale == "from zero":
+        axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(PercentFormatter(1) if panel.scale == "share" else plain)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_title(named(panel.place))
     axes.set_xlabel("step")

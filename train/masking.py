@@ -1,19 +1,20 @@
 """Which tokens of a row are to be predicted, and what the model sees in their place.
 
 Single tokens (ELECTRA), whole words (BERT's whole-word masking, PubMedBERT) and n-grams of words (ALBERT) are
-chosen by one rule, that of the references' ``create_masked_lm_predictions``: groups of tokens are gone through
-in a random order, and each is taken as a whole if it fits into what is left of the row's budget, else it is
-skipped and the next one tried.  Here the order is that of a random number of each group, which is a function
-of the seed, the epoch, the row and the place (randomness.py); all rows of a micro-batch are masked at once, and
-each is masked as it would be alone.
+chosen by one rule, that of ``create_masked_lm_predictions`` in the references: groups of tokens are gone
+through in a random order, and each is taken as a whole if it fits into what is left of the row's budget, else
+it is skipped and the next one tried.  Here the order is that of a random number of each group, which is a
+function of the seed, the epoch, the row and the place (randomness.py).  All rows of a micro-batch are masked
+at once, and each as it would be alone.
 
-Where a reference errs, the sane thing is done:
+Where a reference errs, or is careless, the sane thing is done:
 
-* ELECTRA draws positions with replacement, and where one comes twice replaces it with the token of an averaged
-  id (https://github.com/google-research/electra/issues/41).  Here no place comes twice.
+* ELECTRA draws positions with replacement, and gives one that comes twice the average of two ids
+  (https://github.com/google-research/electra/issues/41).  Here no place comes twice.
 * BERT and ALBERT join a piece that follows [SEP] and continues a word to the word before [SEP], and ALBERT's
   n-grams go on beyond [SEP].  Here neither a word nor an n-gram goes beyond a special token.
-* All references' random replacements may be [CLS], [SEP], [MASK] or [PAD].  Here they are any other token.
+* BERT and ALBERT put any piece of the vocabulary in a token's place, [CLS], [SEP], [MASK] and [PAD] among
+  them (ELECTRA puts none).  Here it is any that is no special token, the token itself as well, as there.
 
 SOURCES:
     https://github.com/google-research/electra/blob/master/pretrain/pretrain_helpers.py
@@ -37,6 +38,7 @@ _CHOICE, _WORDS, _FATE, _REPLACEMENT, _NOISE = range(5)
 """What random numbers are drawn for: each has its own stream."""
 _NGRAMS: Final = (6 / 11, 9 / 11)
 """ALBERT's n-grams are of one to three words with probabilities in the ratio of 1/n: 6, 3 and 2 of 11."""
+_LONGEST: Final = len(_NGRAMS) + 1
 _NEVER: Final = np.iinfo(np.int64).max
 """The size of what cannot be chosen."""
 
@@ -64,15 +66,17 @@ class Masking:
         if self.unit not in get_args(Unit):
             raise ValueError(f"masking unit {self.unit!r} is none of {', '.join(get_args(Unit))}")
         if not 0 < self.rate < 1:
-            raise ValueError(f"masking rate {self.rate} is not between 0 and 1")
+            raise ValueError(
+                f"masking rate {self.rate} is a share of a row's tokens: give one between 0 and 1"
+            )
         if self.masked < 0 or self.random < 0 or self.masked + self.random > 1 + 1e-9:
             raise ValueError(
-                f"of the tokens to predict {self.masked} are to be masked and {self.random} random: these are "
-                "shares, and together at most 1"
+                f"masked {self.masked} and random {self.random} are shares of the tokens to predict: give "
+                "numbers that are together at most 1"
             )
         if self.most < 0:
             raise ValueError(
-                f"at most {self.most} predictions a row: give a number above 0, or 0 for the rate's"
+                f"{self.most} predictions a row at most: give 1 or more, or 0 for what the rate gives"
             )
 
     def budgets(self, tokens: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
@@ -82,7 +86,8 @@ class Masking:
             length: the most tokens that a row may have.
         """
         most = self.most or int((self.rate + 0.005) * length)
-        return np.maximum(1, np.minimum(most, np.rint(tokens * self.rate).astype(np.int64)))
+        budgets: npt.NDArray[np.int64] = np.rint(tokens * self.rate).astype(np.int64)
+        return budgets.clip(1, max(1, most), out=budgets)
 
 
 class Masked(NamedTuple):
@@ -112,7 +117,7 @@ def mask(
     """Mask a micro-batch.
 
     Args:
-        ids: [T], R rows of tokens laid end to end, with their special tokens; not changed.
+        ids: [T], R rows of tokens laid end to end; each begins with a special token, [CLS].  Not changed.
         offsets: [R + 1], where in ids each row begins, and T.
         keys: [R], of randomness.key.
         length: the most tokens that a row may have.
@@ -190,25 +195,19 @@ def _chosen(
     groups = _groups(ids, offsets, keys, pieces, masking.unit != "token")
     order = bits(groups.keys, groups.places, _CHOICE)
     low = order < _enough(left, tokens)[groups.row]
-    chosen = np.zeros(len(groups.row) + 3, np.bool_)
-
-    def take(which: npt.NDArray[np.bool_]) -> None:
-        candidates = _sorted(groups, order, which)
-        if masking.unit == "token":
-            _take_tokens(groups, candidates, left, chosen)
-        else:
-            _take_words(groups, candidates, left, chosen, longest=3 if masking.unit == "ngram" else 1)
-
-    take(low)
+    chosen = np.zeros(len(groups.row) + _LONGEST, np.bool_)
+    take = _take_ngrams if masking.unit == "ngram" else _take_groups
+    take(groups, _sorted(groups, order, low), left, chosen)
     if left.any():
-        take(~low & (left > 0)[groups.row])
+        take(groups, _sorted(groups, order, ~low & (left > 0)[groups.row]), left, chosen)
     return np.flatnonzero(np.repeat(chosen[: len(groups.row)], np.diff(groups.begins)))
 
 
 def _enough(left: npt.NDArray[np.int64], tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     """Below which number a row has groups enough to use up its budget, but for one row in some thousands."""
     share = (left + 4 * np.sqrt(left) + 4) / np.maximum(tokens, 1)
-    return (np.minimum(share, 1 - 2.0**-53) * 2.0**64).astype(np.uint64)
+    below: npt.NDArray[np.uint64] = (np.minimum(share, 1 - 2.0**-53) * 2.0**64).astype(np.uint64)
+    return below
 
 
 def _sorted(
@@ -223,61 +222,71 @@ def _sorted(
     return found[np.argsort(ranks, kind="stable")]
 
 
-def _take_tokens(
+def _take_groups(
     groups: _Groups,
     candidates: npt.NDArray[np.int64],
     left: npt.NDArray[np.int64],
     chosen: npt.NDArray[np.bool_],
 ) -> None:
-    """Take the first candidates of each row."""
-    row = groups.row[candidates]
-    begins = np.searchsorted(row, np.arange(len(left)))
-    taken = np.arange(len(row)) < (begins + left)[row]
-    chosen[candidates[taken]] = True
-    left -= np.bincount(row[taken], minlength=len(left))
+    """Take the candidates that fit into what is left of their row when it is their turn.
 
-
-def _take_words(
-    groups: _Groups,
-    candidates: npt.NDArray[np.int64],
-    left: npt.NDArray[np.int64],
-    chosen: npt.NDArray[np.bool_],
-    longest: int,
-) -> None:
-    """Go through the candidates, in step in all rows, and take what fits.
-
-    A candidate is an n-gram that begins with this word.  Of one that does not fit fewer words are tried; one
-    that meets words chosen before is left out, as in ALBERT.
+    In rounds: those are taken that fit together with all before them in their row; all that are larger than
+    what is left then will never fit, and are dropped; the first of the others does fit.
     """
-    sizes, words = _ngrams(groups, candidates, longest)
+    sizes = groups.begins[candidates + 1] - groups.begins[candidates]
+    while len(candidates):
+        row = groups.row[candidates]
+        ends = np.cumsum(sizes)
+        first = np.searchsorted(row, np.arange(len(left)))
+        before = np.append(ends - sizes, 0)[first]
+        fits = ends <= (before + left)[row]
+        chosen[candidates[fits]] = True
+        left -= np.bincount(row[fits], sizes[fits], len(left)).astype(np.int64)
+        others = ~fits & (sizes <= left[row])
+        candidates, sizes = candidates[others], sizes[others]
+
+
+def _take_ngrams(
+    groups: _Groups,
+    candidates: npt.NDArray[np.int64],
+    left: npt.NDArray[np.int64],
+    chosen: npt.NDArray[np.bool_],
+) -> None:
+    """Take n-grams that begin with the candidates, each shortened to what is left of its row at its turn.
+
+    One that meets words chosen before is left out as a whole, as in ALBERT.  The first of all rows are tried
+    at once, then the second ones.
+    """
+    sizes, words = _ngrams(groups, candidates)
     row = groups.row[candidates]
     turn = np.arange(len(row)) - np.searchsorted(row, np.arange(len(left)))[row]
     turns = 1 + int(turn.max(initial=-1))
-    size = np.full((turns, longest, len(left)), _NEVER)
-    word = np.full((turns, longest, len(left)), len(groups.row))
-    for k in range(longest):
-        size[turn, k, row] = sizes[k]
-        word[turn, k, row] = words[k]
-    for of_row, at in zip(size, word, strict=True):
-        fits = of_row <= left
+    size = np.full((turns, _LONGEST, len(left)), _NEVER)
+    word = np.zeros((turns, _LONGEST, len(left)), np.int64)
+    for n in range(_LONGEST):
+        size[turn, n, row] = sizes[n]
+        word[turn, n, row] = words[n]
+    for at, of_words in zip(word, size, strict=True):
+        if not np.count_nonzero(left):
+            break
+        fits = of_words <= left
         met = chosen[at]
-        taken = fits & ~(met & fits).any(axis=0)
+        taken = fits & ~np.logical_or.reduce(met & fits)
         chosen[at] = met | taken
-        left -= (of_row * taken).max(axis=0)
+        left -= np.maximum.reduce(of_words * taken)
 
 
 def _ngrams(
-    groups: _Groups, candidates: npt.NDArray[np.int64], longest: int
+    groups: _Groups, candidates: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """[longest, C]: the tokens of each candidate's first word, of its first two, of all three; these words.
+    """[3, C]: the tokens of each candidate's first word, of its first two, of all three; and these words.
 
-    What is more than was drawn for it, or goes beyond a special token or the row's end, cannot be chosen.
+    What is more than was drawn for it, or goes beyond a special token or the end, cannot be chosen.
     """
-    words = candidates + np.arange(longest)[:, None]
+    number = np.arange(_LONGEST)[:, None]
+    words = candidates + number
+    draw = uniform(groups.keys[candidates], groups.places[candidates], _WORDS)
     last = np.minimum(words, len(groups.row) - 1)
-    within = (words == last) & ~groups.special[last]
-    if longest > 1:
-        draw = uniform(groups.keys[candidates], groups.places[candidates], _WORDS)
-        within &= np.arange(longest)[:, None] <= np.searchsorted(_NGRAMS, draw, "right")
+    allowed = (number <= np.searchsorted(_NGRAMS, draw, "right")) & (words == last) & ~groups.special[last]
     sizes = groups.begins[last + 1] - groups.begins[candidates]
-    return np.where(np.logical_and.accumulate(within), sizes, _NEVER), words
+    return np.where(np.logical_and.accumulate(allowed), sizes, _NEVER), words

@@ -19,7 +19,6 @@ SMOOTHED: Final = 100
 _SHARES: Final = ("accuracy", "precision", "recall", "replaced", "mfu", "waiting", "mask_rate")
 """How the names of shares end; they are written as per cent."""
 _NAMES: Final[dict[Place, str]] = {
-    ("losses",): "loss",
     ("loss",): "loss (parts weighted, added up)",
     ("lr",): "learning rate",
     ("grad_norm",): "gradient norm before clipping",
@@ -27,6 +26,7 @@ _NAMES: Final[dict[Place, str]] = {
     ("tokens_per_s",): "tokens a second",
     ("mfu",): "model FLOP/s utilisation",
     ("waiting",): "time spent waiting for data",
+    ("figures", "replaced"): "tokens replaced",
     ("seconds",): "seconds of the last process",
 }
 
@@ -42,7 +42,7 @@ class Panel:
 
     place: Place
     unit: str = ""
-    scale: Literal["far", "share", "plain"] = "plain"
+    scale: Literal["far", "from zero", "share", "plain"] = "plain"
     smoothed: bool = True
 
 
@@ -53,9 +53,9 @@ def panels(runs: Sequence[Run]) -> list[Panel]:
     found = [
         *(Panel(place, "nats", "far") for place in losses),
         *(Panel(place, scale="share" if is_share(place) else "plain") for place in figures),
-        Panel(("lr",), smoothed=False),
+        Panel(("lr",), scale="from zero", smoothed=False),
         Panel(("grad_norm",), scale="far"),
-        Panel(("tokens_per_s",)),
+        Panel(("tokens_per_s",), scale="from zero"),
     ]
     return [panel for panel in found if any(_is_known(run, panel.place) for run in runs)]
 

@@ -74,8 +74,8 @@ class Pieces:
             tokenizer = Tokenizer.from_buffer(data)
         except Exception as error:  # the library raises nothing more special
             raise WrongVocabulary(
-                f"{path} is damaged, or no tokenizer: the tokenizers library says {error}. {_WHERE}, or build "
-                "the vocabulary again"
+                f"{path} is damaged, or no tokenizer: the tokenizers library says {error}. {_WHERE}, or "
+                "build the vocabulary again"
             ) from None
         ids = tokenizer.get_vocab()
         found = 1 + max(ids.values(), default=-1), hashlib.sha256(data).hexdigest()

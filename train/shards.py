@@ -24,14 +24,25 @@ from numpy.typing import NDArray
 
 from bioshards.corpus.pretraining import LABELLED, PIPELINE, facts_of, schema
 
-_OF_ALL: Final = ("objective", "length", "vocabulary_size", "vocabulary_sha256", "special", "split")
-"""The facts of a shard's schema that those of all shards of a split must have alike."""
 _READ: Final = 1 << 20
 AGAIN: Final = "Delete it and run the command that made the set once more, which makes it anew"
 
 
 class WrongData(Exception):
     """This cannot be trained on; the message says what, where, why and what to do."""
+
+
+class Facts(NamedTuple):
+    """What a shard's schema says of its rows; all but their number and that of their tokens of all shards."""
+
+    objective: str
+    length: int
+    vocabulary_size: int
+    vocabulary_sha256: str
+    special: dict[str, int]
+    split: str
+    rows: int
+    tokens: int
 
 
 class File(NamedTuple):
@@ -95,11 +106,10 @@ class Shards:
         digests = "".join(f"{one['file']} {one['sha256']}\n" for one in self._listed)
         self.fingerprint = hashlib.sha256(digests.encode()).hexdigest()
         self.files: list[File] = []
-        facts: list[dict[str, Any]] = []
+        facts: list[Facts] = []
         found: list[tuple[int, ...]] = []
         for number, listed in enumerate(self._listed):
-            path = os.path.join(folder, listed["file"])
-            file, said, blocks = _opened(path, listed)
+            file, said, blocks = _opened(os.path.join(folder, listed["file"]), listed)
             self.files.append(file)
             facts.append(said)
             found += [(*block, number) for block in blocks]
@@ -108,27 +118,27 @@ class Shards:
         self.blocks, self.ends = rows, np.cumsum(rows)
         self.places = Places(file_of, offsets, ids, tokens, splits, labels)
 
-    def _take(self, facts: Sequence[dict[str, Any]], split: str) -> None:
+    def _take(self, facts: Sequence[Facts], split: str) -> None:
         """What the schemas say, which must be the same of all."""
         first = facts[0]
         for file, said in zip(self.files, facts, strict=True):
-            for name in _OF_ALL:
-                if said[name] != first[name]:
+            for name, here, there in zip(Facts._fields[:-2], said, first, strict=False):
+                if here != there:
                     raise WrongData(
-                        f"{file.path} is not of the same set as {self.files[0].path}: its {name} is "
-                        f"{said[name]}, and that one's is {first[name]}. Make the set anew in an empty folder."
+                        f"{file.path} is not of the same set as {self.files[0].path}: its {name} is {here}, "
+                        f"and that one's is {there}. Make the set anew."
                     )
-        if first["split"] != split:
+        if first.split != split:
             raise WrongData(
-                f"{self.files[0].path} is of the rows for {first['split']}, and its folder says {split}: "
-                f"its files were moved. Make the set anew."
+                f"{self.files[0].path} is of the rows for {first.split}, and its folder says {split}: "
+                "its files were moved. Make the set anew."
             )
-        self.rows, self.tokens = (sum(int(said[name]) for said in facts) for name in ("rows", "tokens"))
-        self.objective, self.length = str(first["objective"]), int(first["length"])
+        self.rows = sum(said.rows for said in facts)
+        self.tokens = sum(said.tokens for said in facts)
+        self.objective, self.length = first.objective, first.length
         self.labelled = self.objective in LABELLED
-        self.vocabulary_size = int(first["vocabulary_size"])
-        self.vocabulary_sha256 = str(first["vocabulary_sha256"])
-        self.special: dict[str, int] = {name: int(number) for name, number in first["special"].items()}
+        self.vocabulary_size, self.vocabulary_sha256 = first.vocabulary_size, first.vocabulary_sha256
+        self.special = first.special
 
     def sizes(self, block: int) -> NDArray[np.int64]:
         """How many tokens each row of a record batch has."""
@@ -214,7 +224,7 @@ def _unfinished(folder: str) -> str:
     )
 
 
-def _opened(path: str, listed: dict[str, Any]) -> tuple[File, dict[str, Any], list[tuple[int, ...]]]:
+def _opened(path: str, listed: dict[str, Any]) -> tuple[File, Facts, list[tuple[int, ...]]]:
     """A shard, what its schema says, and of each record batch how many rows and where its columns are."""
     try:
         size = os.stat(path).st_size
@@ -235,30 +245,29 @@ def _opened(path: str, listed: dict[str, Any]) -> tuple[File, dict[str, Any], li
         raise WrongData(
             f"{path} is no shard of a pretraining set, or is damaged: {error}. {AGAIN}."
         ) from error
-    for what, rows in (("has", sum(block[0] for block in blocks)), ("says that it has", facts["rows"])):
+    for what, rows in (("has", sum(block[0] for block in blocks)), ("says that it has", facts.rows)):
         if rows != listed["rows"]:
             raise WrongData(
                 f"{path} {what} {rows:,} rows, and its manifest lists {listed['rows']:,}. {AGAIN}."
             )
     whole = memoryview(mapped)[: mapped.size // 4 * 4]
-    ids = "H" if facts["vocabulary_size"] <= 1 << 16 else "I"
+    ids = "H" if facts.vocabulary_size <= 1 << 16 else "I"
     views = (whole.cast("i"), whole.cast(ids), whole.cast("H"), whole.cast("b"))  # type: ignore[call-overload]
     return File(path, *views), facts, blocks
 
 
-def _read(mapped: pa.Buffer) -> tuple[dict[str, Any], list[tuple[int, ...]]]:
+def _read(mapped: pa.Buffer) -> tuple[Facts, list[tuple[int, ...]]]:
     """The facts of a mapped stream, and of each record batch: rows, offsets, ids, tokens, splits, labels.
 
     Raises:
         ArrowException, OSError, ValueError, LookupError, TypeError: it is none that a pretraining set has.
     """
     has = pa.ipc.read_schema(mapped)
-    facts = facts_of(has)
-    facts = {name: facts[name] for name in (*_OF_ALL, "rows", "tokens")}
-    labelled = facts["objective"] in LABELLED
-    if not has.equals(schema(facts["vocabulary_size"], labelled, {})):
+    facts = _facts(has)
+    labelled = facts.objective in LABELLED
+    if not has.equals(schema(facts.vocabulary_size, labelled, {})):
         raise ValueError(f"its columns are {', '.join(map(str, has))}")
-    wide = 2 if facts["vocabulary_size"] <= 1 << 16 else 4
+    wide = 2 if facts.vocabulary_size <= 1 << 16 else 4
     names = ["input_ids", "split", *(["label"] if labelled else [])]
     only = pa.ipc.IpcReadOptions(included_fields=[has.get_field_index(name) for name in names])
     blocks: list[tuple[int, ...]] = []
@@ -286,6 +295,20 @@ def _read(mapped: pa.Buffer) -> tuple[dict[str, Any], list[tuple[int, ...]]]:
                 )
             )
     return facts, blocks
+
+
+def _facts(of: pa.Schema) -> Facts:
+    said = facts_of(of)
+    return Facts(
+        objective=str(said["objective"]),
+        length=int(said["length"]),
+        vocabulary_size=int(said["vocabulary_size"]),
+        vocabulary_sha256=str(said["vocabulary_sha256"]),
+        special={str(name): int(number) for name, number in dict(said["special"]).items()},
+        split=str(said["split"]),
+        rows=int(said["rows"]),
+        tokens=int(said["tokens"]),
+    )
 
 
 def _begin(mapped: pa.Buffer, column: pa.Buffer | None, wide: int, values: int) -> int:

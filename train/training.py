@@ -108,7 +108,7 @@ class _Run:
         first = state["done"]
         if first >= self.plan.recipe.steps:
             raise ValueError(
-                f"--steps {self.plan.recipe.steps:,} are all steps, and {self.job.continued} has done {first:,} "
+                f"--steps {self.plan.recipe.steps:,} are all, and {self.job.continued} has done {first:,} "
                 "of them already: give more"
             )
         return {"done": first, "first": first, "tokens": state["tokens"], "tally": None}

@@ -1,0 +1,194 @@
+"""Batches of the trainer from a pretraining set: ``python -m tests.bench.bench_batches --data DIR``.
+
+1. Rows in their order, gathered and laid out, not masked: end to end, in constant shapes, and padded.
+2. The same with tokens, words and n-grams masked (--vocab: the folder of the set's vocabulary).
+3. Hugging Face's DataCollatorForLanguageModeling, which pads and masks, on the same rows as the lists that it
+   takes: single tokens, and whole words (--vocab).
+
+All in one process on one core, in turns, in CPU seconds.  The tokens counted are those of rows, not padding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import torch
+from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
+
+from bioshards.train.gather import Rows, gather
+from bioshards.train.layout import Layout, batch, capacity, counts
+from bioshards.train.masking import Masking, mask
+from bioshards.train.order import Order
+from bioshards.train.pieces import Pieces
+from bioshards.train.randomness import key
+from bioshards.train.shards import Shards
+
+from . import timing
+from .jobs import ratios
+from .timing import MB, Figure
+
+WAYS: Final = {"end to end": {}, "end to end, constant shapes": {"tokens": True}, "padded": {"padded": True}}
+COLLATED: Final = 40
+"""Batches a round that the library collates: a share of ours, which are many more in the same time."""
+
+
+class Unmasked(NamedTuple):
+    """What ``masking.Masked`` is of rows in which nothing is masked."""
+
+    ids: Any
+    at: Any
+    targets: Any
+    noise: Any
+
+
+def unmasked(rows: Rows) -> Any:
+    """The rows as they are, in the numbers that a model takes."""
+    none = np.zeros(0, np.int64)
+    return Unmasked(rows.ids.astype(np.int64), none, none, np.zeros(0, np.float32))
+
+
+def rate(steps: range, make: Callable[[int], int]) -> float:
+    """Millions of tokens a CPU second."""
+    started = time.process_time()
+    tokens = sum(make(step) for step in steps)
+    return tokens / MB / (time.process_time() - started)
+
+
+def assembling(
+    shards: Shards, order: Order, rows: int, layout: Layout, mask: Callable[[Rows], Any]
+) -> Callable[[int], int]:
+    """Makes the batch of a step; returns how many tokens it has."""
+
+    def make(step: int) -> int:
+        found = gather(shards, *order.rows(step * rows, rows))
+        masked = mask(found)
+        batch(found, masked, shards.special["[PAD]"], layout)
+        return counts(found, masked).tokens
+
+    return make
+
+
+def maskings(shards: Shards, pieces: Pieces) -> Iterator[tuple[str, Callable[[Rows], Any]]]:
+    """Our ways of masking, by name: ELECTRA's, BERT's of whole words, ALBERT's."""
+    bert = Masking(unit="word", masked=0.8, random=0.1)
+    for name, masking in (
+        ("tokens masked", Masking(unit="token", masked=0.85, random=0.0)),
+        ("words masked", bert),
+        ("n-grams masked", replace(bert, unit="ngram")),
+    ):
+
+        def masked(rows: Rows, masking: Masking = masking) -> Any:
+            keys = key(0, rows.epochs, rows.rows)
+            return mask(rows.ids, rows.offsets, keys, pieces, masking, shards.length)
+
+        yield name, masked
+
+
+def collating(
+    shards: Shards, order: Order, rows: int, vocabulary: str, pieces: Pieces, words: bool
+) -> tuple[range, Callable[[int], int]]:
+    """The library's collator on rows that are lists already, with what spares it a look for special tokens.
+
+    For whole words it wants the places of tokens in the text, which are made up here: words stand apart.  It
+    does not pad these, so it is given rows of one length.  Not timed is what makes the lists.
+    """
+    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_file=os.path.join(vocabulary, "tokenizer.json"),
+        **{f"{name[1:-1].lower()}_token": name for name in shards.special},
+    )
+    collate = DataCollatorForLanguageModeling(tokenizer, whole_word_mask=words)
+    taken, tokens = [], []
+    for step in range(COLLATED):
+        found = gather(shards, *order.rows(step * rows, rows))
+        tokens.append(len(found.ids))
+        examples = []
+        for ids in np.split(found.ids, found.offsets[1:-1]):
+            if words:
+                ids = np.pad(ids, (0, shards.length - len(ids)), constant_values=shards.special["[PAD]"])
+            example = {
+                "input_ids": ids.tolist(),
+                "special_tokens_mask": pieces.special[ids].astype(int).tolist(),
+            }
+            if words:
+                starts = np.arange(len(ids)) + np.cumsum(~pieces.continues[ids])
+                example["offset_mapping"] = np.stack((starts, starts + 1), axis=1).tolist()
+            examples.append(example)
+        taken.append(examples)
+
+    def make(step: int) -> int:
+        collate(taken[step])
+        return tokens[step]
+
+    return range(COLLATED), make
+
+
+def main() -> None:
+    """Run the benchmark and print its table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_batches", description=__doc__)
+    parser.add_argument("--data", required=True, help="a pretraining set")
+    parser.add_argument("--vocab", help="the folder of its vocabulary; without, nothing is masked")
+    parser.add_argument("--rows", type=int, default=256, help="of a batch (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=7, help="default: %(default)s")
+    options = parser.parse_args()
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    torch.set_num_threads(1)
+    started = time.perf_counter()
+    shards = Shards(options.data)
+    opened = time.perf_counter() - started
+    order, rows = Order(shards.blocks, 0), options.rows
+    steps = range(max(1, min(shards.rows // rows, 20_000_000 // (rows * shards.length))))
+    room = capacity(shards, rows)
+
+    def layout(padded: bool = False, tokens: bool = False) -> Layout:
+        return Layout(shards.length, padded, room if tokens else 0)
+
+    ways: dict[str, tuple[range, Callable[[int], int]]] = {
+        f"not masked, {name}": (steps, assembling(shards, order, rows, layout(**how), unmasked))
+        for name, how in WAYS.items()
+    }
+    goals: dict[str, tuple[float, float]] = {"not masked, end to end": (60, 100)}
+    if options.vocab:
+        pieces = Pieces.read(options.vocab, shards.vocabulary_size, shards.vocabulary_sha256)
+        for name, masked in maskings(shards, pieces):
+            ways[f"{name}, end to end"] = (steps, assembling(shards, order, rows, layout(), masked))
+            goals[f"{name}, end to end"] = (15, 30) if name.startswith("tokens") else (10, 15)
+        for name, words in (("the library's collator", False), ("the library's collator, whole words", True)):
+            ways[name] = collating(shards, order, rows, options.vocab, pieces, words)
+    measured: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(options.rounds + 1):
+        for name, (some, make) in ways.items():
+            found = rate(some, make)
+            if turn:  # in the first the pages of the files are mapped
+                measured[name].append(found)
+                print(f"{name}: {found:.1f} million tokens/s", file=sys.stderr, flush=True)
+    if "the library's collator" in measured:
+        theirs = measured["the library's collator"]
+        for name in ("not masked, end to end", "tokens masked, end to end"):
+            measured[f"{name} / the library's collator"] = ratios(measured[name], theirs)
+    figures = [
+        Figure(
+            name,
+            values,
+            "×" if " / " in name else "million tokens/s",
+            *((">=", *goals[name]) if name in goals else ()),
+        )
+        for name, values in measured.items()
+    ]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MB
+    print(
+        f"{shards.rows:,} rows of {shards.length}, {shards.tokens / shards.rows:.0f} tokens each; opened in "
+        f"{opened * 1000:.1f} ms; batches of {rows} rows; one core; peak {peak:.0f} MB with mapped shards."
+        f"\n\n{timing.table(figures)}"
+    )
+
+
+if __name__ == "__main__":
+    main()
