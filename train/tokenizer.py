@@ -35,7 +35,7 @@ def settings(vocabulary: str) -> dict[str, Any]:
     path = f"{vocabulary}/{SETTINGS}"
     try:
         with open(path, encoding="utf-8") as file:
-            found: dict[str, Any] = dict(json.load(file))
+            found: dict[str, Any] = {**json.load(file)}
     except (OSError, ValueError, TypeError) as error:
         raise WrongVocabulary(
             f"{path} is missing or damaged ({error}), and the model's tokenizer would not load: give --vocab "
