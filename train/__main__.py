@@ -30,6 +30,7 @@ try:
     from .loop import Diverged
     from .models import WrongInit
     from .pieces import WrongVocabulary
+    from .plot import plot
     from .presets import PRESETS
     from .recipes import Recipe
     from .shards import WrongData
@@ -44,18 +45,18 @@ OK, FAILED, USAGE_ERROR, INTERRUPTED = 0, 1, 2, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    say = LiveLine()
+    say, given = LiveLine(), None
     try:
         if words[:1] == ["plot"]:
-            return _end(say, _plot(_plot_parser().parse_args(words[1:])))
+            drawn = _plot_parser().parse_args(words[1:])
+            return _end(say, "\n".join(plot(drawn.runs, drawn.out or f"{drawn.runs[0]}/curves")))
         given = _parser().parse_args(words)
         with _stopping(say) as stop:
             return _end(say, train(_job(given, words), say, stop))
     except (WrongData, WrongVocabulary, WrongInit, WrongOutput, NoCurves, ValueError) as error:
         return _end(say, str(error), USAGE_ERROR)
     except KeyboardInterrupt:
-        last = checkpoint.last(given.out)
-        return _end(say, f"stopped. {_goes_on(last)}", INTERRUPTED)
+        return _end(say, f"stopped. {_goes_on(given.out)}" if given else "stopped", INTERRUPTED)
     except (SaveFailed, Diverged) as error:
         return _end(say, str(error), FAILED)
     except OSError as error:
@@ -72,14 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _end(say, f"{what}. BIOSHARDS_TRACEBACK=1 shows where it failed", FAILED)
 
 
-def _plot(given: Any) -> str:
-    """Draw; the library for it is loaded here only."""
-    from .plot import plot
-
-    return "\n".join(plot(given.runs, given.out or f"{given.runs[0]}/curves"))
-
-
-def _goes_on(last: str | None) -> str:
+def _goes_on(run: str) -> str:
+    last = checkpoint.last(run)
     return (
         f"The same command goes on from {last}"
         if last
@@ -122,7 +117,7 @@ def _plot_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of runs")
     parser.add_argument(
-        "--out", metavar="FILE", help="where to write, without an ending; else into the first run"
+        "--out", metavar="FILE", help="what to write, without an ending; else curves in the first run"
     )
     return parser
 
@@ -181,16 +176,14 @@ def _add_recipe(group: Any) -> None:
 
 
 def _job(given: Any, words: Sequence[str]) -> Job:
-    recipe = PRESETS[given.preset]
-    if given.config:
-        recipe = recipes.from_toml(given.config, recipe)
-    changes = {
+    changes = recipes.from_toml(given.config) if given.config else {}
+    changes |= {
         field.name: getattr(given, field.name)
         for field in dataclasses.fields(Recipe)
         if getattr(given, field.name) is not None
     }
     return Job(
-        *(given.data, given.out, recipe.with_changes(changes, "the command line"), given.preset),
+        *(given.data, given.out, dataclasses.replace(PRESETS[given.preset], **changes), given.preset),
         vocabulary=given.vocab,
         init=given.init,
         continued=given.continued,

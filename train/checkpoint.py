@@ -97,11 +97,11 @@ def load(checkpoint: str, device: torch.device) -> dict[str, Any]:
     path = f"{checkpoint}/{STATE}"
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
-    except OSError:
-        raise
     except Exception as error:  # torch has no one class for what a damaged file does to it
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+            raise
         raise ValueError(
-            f"{path} is damaged ({error}): remove {checkpoint}, and the same command goes on from the "
+            f"{path} is missing or damaged ({error}): remove {checkpoint}, and the same command goes on from the "
             "one before"
         ) from error
     return state

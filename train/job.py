@@ -12,7 +12,7 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.pretraining import LABELLED
 from bioshards.corpus.shards import manifest
 
-from . import checkpoint, runs
+from . import checkpoint, runs, tokenizer
 from .loop import Every
 from .models import WrongInit
 from .pieces import Pieces
@@ -99,6 +99,7 @@ def plan(job: Job, us: Processes) -> Plan:
     shards = Shards(job.data)
     vocabulary = _vocabulary(job)
     pieces = Pieces.read(vocabulary, shards.vocabulary_size, shards.vocabulary_sha256)
+    tokenizer.settings(vocabulary)
     recipe = _for_data(job, shards)
     origin = _origin(job, recipe, shards) if job.continued else None
     begins = origin or job.init
@@ -139,8 +140,8 @@ def _for_data(job: Job, shards: Shards) -> Recipe:
 
 def _vocabulary(job: Job) -> str:
     """The folder of the tokenizer: the one that is given, or where it was when the set was made."""
-    made: Any = manifest(LocalFiles(), job.data)["run"]
-    found = job.vocabulary or made.get("vocabulary")
+    made: Any = manifest(LocalFiles(), job.data)
+    found = job.vocabulary or made.get("run", {}).get("vocabulary")
     if not isinstance(found, str):
         raise ValueError(f"{job.data} does not say where its vocabulary was: give --vocab FOLDER")
     return found
@@ -196,13 +197,12 @@ def _origin(job: Job, recipe: Recipe, shards: Shards) -> str:
 
 
 def _every(job: Job, steps: int) -> Every:
+    for name, value in (("log", job.log_every), ("save", job.save_every), ("validate", job.validate_every)):
+        if value is not None and value < 1:
+            raise ValueError(f"--{name}-every {value} is below 1")
     seldom = max(_SAVED, steps // _SAVED)
-    every = Every(
+    return Every(
         log=job.log_every or max(_LOGGED, min(10 * _LOGGED, steps // (2 * _SAVED))),
         save=job.save_every or seldom,
         validate=job.validate_every or seldom,
     )
-    for name, value in (("log", every.log), ("save", every.save), ("validate", every.validate)):
-        if value < 1:
-            raise ValueError(f"--{name}-every {value} is below 1")
-    return every

@@ -25,7 +25,7 @@ _MARKS: Final = frozenset(string.punctuation) - frozenset("'<=>")
 _ENGLISH: Final = frozenset(string.ascii_lowercase) | _MARKS
 """What ALBERT holds to be English: its list of marks lacks these four."""
 _WHERE: Final = (
-    "Give the folder that the pretraining set was made with: the set's manifest.json names it under "
+    "Give as --vocab the folder that the pretraining set was made with: the set's manifest.json names it under "
     "run.vocabulary"
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -61,6 +62,8 @@ def start(device: str | None) -> Processes:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda":
         device = f"cuda:{local}"
+    if not re.fullmatch(r"(cpu|cuda)(:\d+)?", device):
+        raise ValueError(f"--device {device} is none that is trained on: give cpu, cuda or cuda:1")
     try:
         found = torch.device(device)
         torch.zeros(1, device=found)

@@ -7,8 +7,7 @@ import difflib
 import math
 import tomllib
 import typing
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from .masking import Masking
@@ -78,30 +77,22 @@ class Recipe:
     def __post_init__(self) -> None:
         for name, kind in typing.get_type_hints(Recipe).items():
             _check_kind(name, getattr(self, name), kind)
-        for name in ("steps", "batch", "hidden", "layers", "heads", "ffn", "embedding"):
+        for name in ("steps", "batch", "hidden", "layers", "heads", "ffn", "embedding", "positions"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{_flag(name)} {getattr(self, name)} is below 1")
         for name in ("mask_rate", "layer_decay", "generator", "generator_layers"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{_flag(name)} {getattr(self, name)} is not above 0 and at most 1")
-        for name in ("mask_rate_end", "beta1", "beta2"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{_flag(name)} {getattr(self, name)} is not between 0 and 1")
-        for name in ("dropout", "attention_dropout"):
+        if not 0 <= self.mask_rate_end <= 1:
+            raise ValueError(f"--mask-rate-end {self.mask_rate_end} is not between 0 and 1")
+        for name in ("dropout", "attention_dropout", "beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{_flag(name)} {getattr(self, name)} is not from 0 to below 1")
-        for name in (
-            *(
-                "max_predictions",
-                "adversarial",
-                "learning_rate",
-                "warmup",
-                "epsilon",
-                "decay",
-                "clip",
-                "seed",
-            ),
-        ):
+        if self.epsilon == 0:  # what is never looked at would be 0 / 0
+            raise ValueError("--epsilon 0 is not above 0")
+        if self.seed >= 1 << 63:
+            raise ValueError(f"--seed {self.seed} is not below 2^63")
+        for name in _NOT_NEGATIVE:
             value = getattr(self, name)
             if value < 0 or not math.isfinite(value):
                 raise ValueError(f"{_flag(name)} {value} is below 0 or no number")
@@ -143,35 +134,31 @@ class Recipe:
         """Plain data, for run.json."""
         return dataclasses.asdict(self)
 
-    def with_changes(self, changes: Mapping[str, Any], where: str) -> Recipe:
-        """The recipe with other values.
 
-        Raises:
-            ValueError: a name that is no field, or a value that makes no sense; ``where`` says where it
-                stands.
-        """
-        names = [each.name for each in dataclasses.fields(self)]
-        for name in changes:
-            if name not in names:
-                near = difflib.get_close_matches(name, names, 1)
-                hint = f"; {near[0]} is meant?" if near else f". There are: {', '.join(names)}"
-                raise ValueError(f"{where}: {name} is no part of a recipe{hint}")
-        return replace(self, **changes)
-
-
-def from_toml(path: str, recipe: Recipe) -> Recipe:
-    """The recipe with what a TOML file of ``field = value`` lines changes in it.
+def from_toml(path: str) -> dict[str, Any]:
+    """What a TOML file of ``field = value`` lines says of a recipe.
 
     Raises:
-        ValueError: it is no TOML, or has a name or a value that a recipe does not.
-        OSError: it cannot be read.
+        ValueError: it cannot be read or is no TOML, or has a name or a kind of value that no recipe has.
     """
     try:
         with open(path, "rb") as file:
-            changes = tomllib.load(file)
+            found = tomllib.load(file)
+    except OSError as error:
+        raise ValueError(f"--config {path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no TOML file ({error}): write lines such as steps = 1000") from error
-    return recipe.with_changes(changes, path)
+    kinds = typing.get_type_hints(Recipe)
+    for name, value in found.items():
+        if name not in kinds:
+            near = difflib.get_close_matches(name, kinds, 1)
+            hint = f"; {near[0]} is meant?" if near else f". There are: {', '.join(kinds)}"
+            raise ValueError(f"{path}: {name} is no part of a recipe{hint}")
+        try:
+            _check_kind(name, value, kinds[name])
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+    return found
 
 
 _NOT_NEGATIVE: Final = (

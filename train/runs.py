@@ -71,7 +71,10 @@ def opened(run: str) -> Iterator[None]:
     """
     if not run or "://" in run:
         raise WrongOutput(f"--out {run!r} is no folder of this machine, and a model is trained on one")
-    os.makedirs(run, exist_ok=True)
+    try:
+        os.makedirs(run, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise WrongOutput(f"{error.filename} is a file, and --out is to be a folder: give another") from error
     if not os.path.exists(f"{run}/{ABOUT}") and any(name != ".lock" for name in os.listdir(run)):
         raise WrongOutput(f"{run} holds something else than a run: give another --out, or an empty folder")
     with open(f"{run}/.lock", "w") as lock:

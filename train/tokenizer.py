@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from typing import Final
+from typing import Any, Final
 
 from tokenizers import Tokenizer
+
+from .pieces import WrongVocabulary
 
 FILES: Final = ("tokenizer.json", "vocab.txt", "spiece.model")
 """What vocab/ writes of a tokenizer, but for its settings."""
@@ -19,10 +21,27 @@ def copy(vocabulary: str, folder: str, positions: int) -> None:
     for name in FILES:
         if os.path.exists(f"{vocabulary}/{name}"):
             shutil.copyfile(f"{vocabulary}/{name}", f"{folder}/{name}")
-    with open(f"{vocabulary}/{SETTINGS}", encoding="utf-8") as file:
-        settings = json.load(file)
+    found = settings(vocabulary)
     with open(f"{folder}/{SETTINGS}", "w", encoding="utf-8") as file:
-        json.dump({**settings, "model_max_length": positions}, file, indent=2, ensure_ascii=False)
+        json.dump({**found, "model_max_length": positions}, file, indent=2, ensure_ascii=False)
+
+
+def settings(vocabulary: str) -> dict[str, Any]:
+    """What a vocabulary's folder says of its tokenizer.
+
+    Raises:
+        WrongVocabulary: nothing that can be read.
+    """
+    path = f"{vocabulary}/{SETTINGS}"
+    try:
+        with open(path, encoding="utf-8") as file:
+            found: dict[str, Any] = {**json.load(file)}
+    except (OSError, ValueError, TypeError) as error:
+        raise WrongVocabulary(
+            f"{path} is missing or damaged ({error}), and the model's tokenizer would not load: give --vocab "
+            "FOLDER, one that python -m bioshards.vocab wrote"
+        ) from error
+    return found
 
 
 def pieces(vocabulary: str) -> dict[str, int]:
