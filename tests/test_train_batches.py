@@ -136,14 +136,30 @@ SEEDS = st.integers(0, 1 << 30)
 def test_rows_end_to_end(rows: list[Example], seed: int, most: int) -> None:
     gathered = rows_of(rows)
     found = batch(gathered, masked(gathered, seed), PAD, Layout(LENGTH, masked=most))
-    check(found, len(gathered.ids), len(rows))
+    used, number = len(gathered.ids), len(rows)
+    size = 128 * math.ceil(used / 128)
+    check(found, size, number)
     assert found.bounds is not None
     assert found.bounds.dtype == torch.int32
-    assert found.bounds.tolist() == gathered.offsets.tolist()
-    assert found.starts.tolist() == found.bounds.tolist()[:-1]
-    assert found.real.all()
-    assert not most or len(found.at) == most
-    assert seen(found, list(pairwise(found.bounds.tolist()))) == written(rows, seed)
+    bounds = found.bounds.tolist()
+    assert bounds[: number + 1] == gathered.offsets.tolist()
+    assert (bounds[-1], len(bounds)) == (size, number + math.ceil(128 / LENGTH) + 1)
+    assert all(0 <= end - begin <= LENGTH for begin, end in pairwise(bounds))
+    assert found.starts.tolist() == bounds[:number]
+    assert found.real.tolist() == [place < used for place in range(size)]
+    assert len(found.at) == (most or 64 * math.ceil(len(masked(gathered, seed).at) / 64))
+    assert seen(found, list(pairwise(bounds[: number + 1]))) == written(rows, seed)
+
+
+def test_few_shapes_in_all() -> None:
+    """Of a thousand batches of other rows: libraries keep something of each."""
+    shapes = set()
+    for seed in range(1000):
+        gathered = rows_of(examples(16, LENGTH, 70, labelled=True, seed=seed))
+        found = batch(gathered, masked(gathered, seed), PAD, Layout(LENGTH))
+        assert found.bounds is not None
+        shapes.add((len(found.ids), len(found.at), len(found.bounds)))
+    assert len(shapes) < 10
 
 
 @given(ROWS, SEEDS, st.sampled_from([0, 60]))

@@ -1,8 +1,10 @@
 """Rows and their masks as the flat tensors that a model is given (batch.py).
 
-Rows are laid end to end, or padded to the set's length.  A compiled model wants the same shapes at every
-step: then rows laid end to end are filled up to a number of tokens that all but a few batches in 100,000 have
-room in, and those few are made as large as if padded; so there are two shapes in all.
+Rows are laid end to end, or padded to the set's length.  Libraries keep something of every shape that they
+meet: oneDNN's cache grew by 1 MB a step, to 3 GB, where each batch had as many tokens as its rows happened to
+have.  So sizes are rounded up, to a few shapes.  A compiled model wants the same at every step: then rows laid
+end to end are filled up to a number of tokens that all but a few batches in 100,000 have room in, and those
+few are made as large as if padded; so there are two shapes in all.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _SAMPLED: Final = 64
 """Record batches whose rows are measured for :func:`capacity`."""
 _DEVIATIONS: Final = 4
 _MULTIPLE: Final = 128
-"""Tokens of a batch are a multiple of this, as tiles of matrix products are on GPUs."""
+"""Tokens of a batch are a multiple of this, as tiles of matrix products are on GPUs ..."""
+_MASKED_MULTIPLE: Final = 64
+"""... and its masked places of this."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,8 @@ class Layout:
     Attributes:
         length: the most tokens that a row has.
         padded: every row is padded to the length.
-        tokens: of every batch, where rows are laid end to end; 0: as many as there are.
-        masked: masked places of every batch, which it must not have more of; 0: as many as there are.
+        tokens: of every batch, where rows are laid end to end; 0: as many as there are, rounded up.
+        masked: masked places of every batch, which it must not have more of; 0: the same.
     """
 
     length: int
@@ -59,7 +63,7 @@ def capacity(shards: Shards, rows: int) -> int:
     sizes = np.concatenate([shards.sizes(block) for block in range(0, len(shards.blocks), step)])
     mean = rows * shards.tokens / shards.rows
     wanted = mean + _DEVIATIONS * math.sqrt(rows) * float(sizes.std())
-    return min(rows * shards.length, math.ceil(wanted / _MULTIPLE) * _MULTIPLE)
+    return min(rows * shards.length, _rounded_up(math.ceil(wanted), _MULTIPLE))
 
 
 def batch(rows: Rows, masked: Masked, pad: int, layout: Layout) -> Batch:
@@ -96,13 +100,14 @@ def _end_to_end(
     rows: Rows, sizes: NDArray[np.int64], ids: NDArray[np.int64], masked: Masked, pad: int, layout: Layout
 ) -> Batch:
     used, number = len(ids), len(sizes)
-    tokens, bounds = used, rows.offsets
-    if layout.tokens:  # padding is in segments of its own, and there are as many bounds in all batches
-        tokens = layout.tokens if used <= layout.tokens else number * layout.length
-        bounds = np.full(number + math.ceil(tokens / layout.length) + 1, tokens, np.int64)
-        bounds[: number + 1] = rows.offsets
-        further = np.arange(used, tokens, layout.length)
-        bounds[number : number + len(further)] = further
+    tokens, most = _rounded_up(used, _MULTIPLE), _MULTIPLE
+    if layout.tokens:
+        tokens = most = layout.tokens if used <= layout.tokens else number * layout.length
+    # Padding is in segments of its own, and there are as many bounds in all batches of so many tokens.
+    bounds = np.full(number + math.ceil(most / layout.length) + 1, tokens, np.int64)
+    bounds[: number + 1] = rows.offsets
+    further = np.arange(used, tokens, layout.length)
+    bounds[number : number + len(further)] = further
     places = np.arange(tokens)
     places -= np.repeat(bounds[:-1], np.diff(bounds))
     real = np.zeros(tokens, np.bool_)
@@ -159,9 +164,14 @@ def _padded(
     )
 
 
+def _rounded_up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
+
+
 def _filled(values: NDArray[np.generic], size: int, filling: int) -> torch.Tensor:
-    """The values, filled up to a size; as they are where the size is 0."""
-    if not size or size == len(values):
+    """The values, filled up to a size; to a multiple of masked places where the size is 0."""
+    size = size or _rounded_up(len(values), _MASKED_MULTIPLE)
+    if size == len(values):
         return torch.from_numpy(values)
     if len(values) > size:
         raise ValueError(f"there are {len(values)} masked places, and batches are laid out for {size}")
