@@ -147,7 +147,13 @@ def test_its_tokenizer_is_the_vocabularys(
 ) -> None:
     ours = Tokenizer.from_file(str(pretraining_sets["vocabulary"] / "tokenizer.json"))
     theirs = AutoTokenizer.from_pretrained(runs[family] / LAST / "hf")
-    for text in ("The mice slept at night.", "Naïve β-carotene (p < 0.05)", "", " \t ", "[MASK] zß\u200b漢字 x"):
+    for text in (
+        "The mice slept at night.",
+        "Naïve β-carotene (p < 0.05)",
+        "",
+        " \t ",
+        "[MASK] zß\u200b漢字 x",
+    ):
         assert theirs(text).input_ids == ours.encode(text).ids
         pair = ours.encode(text, "twice, then never.")
         assert theirs(text, "twice, then never.").input_ids == pair.ids
@@ -189,7 +195,9 @@ def test_run_json_says_what_was_trained_on_what_with_what(
     for checkpoint, step in ((BEFORE, 6), (LAST, 12)):
         of = json.loads((run / checkpoint / "run.json").read_text())
         assert of["step"] == step
-        assert of["tokens"] == next((line["tokens"] for line in log(run) if line["step"] == step), of["tokens"])
+        assert of["tokens"] == next(
+            (line["tokens"] for line in log(run) if line["step"] == step), of["tokens"]
+        )
         assert {name: value for name, value in of.items() if name in said and name != "begun"} == {
             name: value for name, value in said.items() if name != "begun"
         }
