@@ -17,8 +17,8 @@ from safetensors.torch import load_file
 from transformers import AutoModelForTokenClassification
 
 from bioshards.train.__main__ import main
-from bioshards.train.presets import PRESETS
 from bioshards.train.prefetch import Prefetch
+from bioshards.train.presets import PRESETS
 from bioshards.train.schedules import learning_rate
 from tests.conftest import sums
 from tests.invented import document, put
