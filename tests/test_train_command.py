@@ -394,19 +394,19 @@ def test_what_else_cannot_be_continued(
 
 @pytest.fixture(scope="module")
 def topics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Abstracts of six topics, each of words of its own: what is masked follows from what is not."""
+    """Abstracts of two words each: what is masked follows from what is not."""
     folder, chance = tmp_path_factory.mktemp("topics"), random.Random(5)
     words = [
-        "".join(chance.choice("bdfgklmnprst") + chance.choice("aeiou") for _ in range(3)) for _ in range(90)
+        "".join(chance.choice("bdfgklmnprst") + chance.choice("aeiou") for _ in range(3)) for _ in range(16)
     ]
 
     def abstract(number: int) -> list[str]:
-        topic = words[number % 6 * 15 :][:15]
+        topic = words[number % 8 * 2 :][:2]
         return [" ".join(chance.choices(topic, k=9)) + "." for _ in range(8)]
 
     found = [document(f"pubmed:{number}", abstract(number)) for number in range(1, 241)]
     documents = put(folder / "documents", {"a": found})
-    vocabulary = built(folder / "vocabulary", documents)
+    vocabulary = built(folder / "vocabulary", documents, options=("--size", "290"))
     return {each: pretraining_set(folder / each, each, documents, vocabulary) for each in FAMILIES}
 
 
@@ -418,19 +418,21 @@ def unigram_entropy(data: Path) -> float:
     return -sum(count / total * math.log(count / total) for count in counts.values())
 
 
-@pytest.mark.parametrize("family", ["electra", "bert"])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_model_learns_more_than_how_frequent_tokens_are(
     family: str, topics: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Masked tokens better than by their frequencies, replaced ones better than by their share."""
-    sizes = ("--hidden", 64, "--ffn", 64, "--embedding", 64, "--generator", 1)
-    how = ("--steps", 300, "--dropout", 0, "--attention-dropout", 0, "--log-every", 50, "--save-every", 300)
+    """Masked tokens better than by their frequencies, replaced ones than by their share, pairs as by chance
+    at least (what order sentences were in cannot be known here)."""
+    sizes = ("--hidden", 64, "--ffn", 64, "--embedding", 64, "--generator", 0.5)
+    how = ("--steps", 250, "--dropout", 0, "--attention-dropout", 0, "--log-every", 50, "--save-every", 250)
     assert train(topics[family], tmp_path / "out", *sizes, *how) == 0
     *_, last, validation = log(tmp_path / "out")
     assert (last["kind"], validation["kind"]) == ("train", "validation")
     for found in (last, validation):
-        assert found["losses"]["mlm"] < unigram_entropy(topics[family]) - 0.3
+        losses, figures = found["losses"], found["figures"]
+        assert losses["mlm"] < unigram_entropy(topics[family]) - 0.1
         if family == "electra":
-            assert found["losses"]["rtd"] < found["figures"]["replaced_entropy"]
+            assert losses["rtd"] < 0.95 * figures["replaced_entropy"]
         else:
-            assert found["figures"]["nsp_accuracy"] >= 0.5
+            assert losses["nsp" if family == "bert" else "sop"] < math.log(2) + 0.1
