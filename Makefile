@@ -55,6 +55,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_vocab_training
 	$(BIN)/python -m tests.bench.bench_examples
 	$(BIN)/python -m tests.bench.bench_batches
+	$(BIN)/python -m tests.bench.bench_training
 
 clean:
 	rm -rf $(VENV) build out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

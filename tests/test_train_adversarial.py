@@ -30,7 +30,8 @@ def probabilities(logits: Tensor) -> list[float]:
 @pytest.mark.parametrize("layout", ["flat", "padded", "flat, constant", "padded, constant"])
 def test_the_loss_is_the_distance_of_predictions_both_ways(family: str, layout: str) -> None:
     """Written out: the sum over what counts, and over classes, of (p - q)(log p - log q)."""
-    model, batch = adversarial(family), layouts(rows(31))[layout]
+    batch = layouts(rows(31))[layout]
+    model = Adversarial(objective(family), eta=0.3)  # large, so that both ways differ
     with torch.no_grad():
         torch.manual_seed(1)
         sums = model(batch)
@@ -44,8 +45,8 @@ def test_the_loss_is_the_distance_of_predictions_both_ways(family: str, layout: 
         if counted:
             p, q = probabilities(here), probabilities(there)
             expected += sum((a - b) * (math.log(a) - math.log(b)) for a, b in zip(p, q, strict=True))
-    assert expected > 0
-    assert sums["adversarial"].item() == pytest.approx(expected, rel=1e-2, abs=1e-6)
+    assert expected > 0.1
+    assert sums["adversarial"].item() == pytest.approx(expected, rel=1e-4)
     for name in model.objective.losses:
         assert torch.equal(sums[name], clean.sums[name])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -114,6 +114,7 @@ def test_shared_parameters_are_there_once_under_their_first_name() -> None:
     assert float(norm) == pytest.approx(float(nn.utils.clip_grad_norm_(other.parameters(), 1e9)), rel=1e-6)
 
 
+@settings(derandomize=True, deadline=None, database=None)
 @given(st.floats(1e-3, 1e3), st.floats(-6, 6))
 def test_clipping_is_torchs(max_norm: float, magnitude: float) -> None:
     ours, theirs = net(), net()

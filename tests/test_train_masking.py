@@ -272,6 +272,16 @@ def test_rows_of_special_tokens_only_have_nothing_to_predict(unit: Unit) -> None
 
 
 @EACH_UNIT
+def test_rows_need_not_end_with_a_special_token(unit: Unit) -> None:
+    rows = [[CLS, *range(5, 5 + number), *[40] * (number % 3)] for number in range(1, 30)] * 5
+    masking = Masking(unit, 0.5)
+    keys = keys_of(len(rows))
+    for row, of_row, one in zip(rows, keys, rows_of(masked(rows, masking, keys), rows), strict=True):
+        assert one == expected(row, of_row, masking)
+        assert rows_of(masked([row], masking, np.array([of_row])), [row]) == [one]
+
+
+@EACH_UNIT
 def test_no_rows_have_no_masks(unit: Unit) -> None:
     found = masked([], Masking(unit))
     assert [len(part) for part in found] == [0, 0, 0, 0]
@@ -304,6 +314,7 @@ def test_a_budget_is_the_references() -> None:
     assert Masking(rate=0.15).budgets(tokens, 128).tolist() == [1, 1, 2, 4, 8, 15, 19]
     assert Masking(rate=0.15, most=20).budgets(tokens, 512).tolist() == [1, 1, 2, 4, 8, 15, 20]
     assert Masking(rate=0.25).budgets(tokens, 256).tolist() == [1, 1, 2, 8, 12, 25, 64]
+    assert Masking(rate=0.15).budgets(np.array([130]), 130).tolist() == [20]
     assert Masking(rate=0.01).budgets(tokens, 5).tolist() == [1] * 7
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.train.schedules import SCHEDULES, Schedule, learning_rate, mask_rate
@@ -46,6 +46,7 @@ def test_more_steps_restart_electra_where_the_longer_decay_is() -> None:
 trainings = st.integers(1, 10_000).flatmap(lambda steps: st.tuples(st.just(steps), st.integers(0, steps)))
 
 
+@settings(derandomize=True, deadline=None, database=None)
 @given(trainings, st.integers(0, 20_000), st.sampled_from(SCHEDULES), st.floats(1e-9, 1))
 def test_the_learning_rate_is_between_0_and_the_peak(
     training: tuple[int, int], step: int, kind: Schedule, peak: float
@@ -56,6 +57,7 @@ def test_the_learning_rate_is_between_0_and_the_peak(
     assert (rate == 0) == (step >= steps or (step == 0 and warmup > 0))
 
 
+@settings(derandomize=True, deadline=None, database=None)
 @given(trainings, st.integers(0, 20_000), st.sampled_from(["electra", "triangular"]))
 def test_from_step_to_step_it_changes_by_no_more_than_its_slopes(
     training: tuple[int, int], step: int, kind: Schedule
@@ -66,6 +68,7 @@ def test_from_step_to_step_it_changes_by_no_more_than_its_slopes(
     assert abs(there - here) <= max(slopes) * (1 + 1e-9)
 
 
+@settings(derandomize=True, deadline=None, database=None)
 @given(trainings)
 def test_berts_falls_at_the_end_of_the_warm_up_by_its_share_of_the_steps(training: tuple[int, int]) -> None:
     steps, warmup = training
@@ -93,6 +96,7 @@ def test_the_mask_rate_goes_up_in_five_equal_stages() -> None:
     assert len(set(rates)) == 5
 
 
+@settings(derandomize=True, deadline=None, database=None)
 @given(st.integers(1, 10_000), st.integers(0, 20_000), st.floats(0.01, 0.5), st.floats(0.01, 0.5))
 def test_the_mask_rate_stays_between_its_ends(steps: int, step: int, first: float, last: float) -> None:
     rate = mask_rate(step, steps, first, last)

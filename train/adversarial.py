@@ -2,7 +2,8 @@
 
 PubMedBERT's paper has it (section 2.1.4, after Liu et al. 2020, arXiv:2004.08994, "ALUM"): find the change
 that moves predictions most, by one step up the gradient from a random start, and let the distance between
-the predictions with and without it be one more loss.
+the predictions with and without it be one more loss.  The search takes a gradient in the middle of a forward
+pass, at which ``torch.compile`` cuts it into several graphs.
 """
 
 from __future__ import annotations

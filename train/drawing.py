@@ -14,7 +14,7 @@ from matplotlib import rc_context, rcParamsDefault
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, PercentFormatter
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocator, PercentFormatter
 
 from bioshards.corpus.page import visible
 
@@ -23,8 +23,8 @@ from .panels import CHANCE, SMOOTHED, Panel, named
 
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8b929a")
 """Okabe and Ito's, which the colour-blind tell apart; grey for their black, which a dark page would hide."""
-_MARKS: Final = "os^Dv"
-"""Of validation: five for seven colours, so that no two of 35 runs look the same."""
+_MARKS: Final = "s^oDv"
+"""Of validation, hollow: five for seven colours, so that no two of 35 runs look the same."""
 _TEXT: Final = "#1b1f24"
 _LINE: Final = "#d4dae1"
 _OF_PAGE: Final = {_TEXT: "var(--text)", _LINE: "var(--line)"}
@@ -66,18 +66,21 @@ _FEW: Final = 30
 
 def pictures(runs: Sequence[Run], panels: Sequence[Panel]) -> tuple[bytes, str]:
     """The picture as PNG, and as SVG to put into a page, in its colours; the same bytes every time."""
-    settings: Any = {key: value for key, value in rcParamsDefault.items() if key != "backend"}
+    settings: dict[Any, Any] = {key: value for key, value in rcParamsDefault.items() if key != "backend"}
     png, svg = io.BytesIO(), io.StringIO()
-    with rc_context({**settings, **_STYLE}):
+    with rc_context(settings | _STYLE):
         figure = _figure(runs, panels)
         figure.savefig(png, format="png", dpi=120, facecolor="white", metadata={"Software": None})
+        figure.set_layout_engine("none")  # what has its place by now keeps it
         undated = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(svg, format="svg", metadata=undated)
     drawing = svg.getvalue()
     for colour, own in _OF_PAGE.items():
         drawing = drawing.replace(colour, own)
     # Without XML's head, which does not belong into a page.
-    return png.getvalue(), drawing[drawing.index("<svg") :].replace("<svg ", '<svg role="img" ', 1)
+    return png.getvalue(), drawing[drawing.index("<svg") :].replace(
+        "<svg ", '<svg role="img" aria-label="Training curves" ', 1
+    )
 
 
 def _figure(runs: Sequence[Run], panels: Sequence[Panel]) -> Figure:
@@ -89,7 +92,7 @@ def _figure(runs: Sequence[Run], panels: Sequence[Panel]) -> Figure:
         for of_run, run in enumerate(runs):
             _draw(axes, panel, run, of_run)
         _label(axes, panel)
-    lines = [Line2D([], [], color=_colour(at), marker=_mark(at), markersize=4) for at in range(len(runs))]
+    lines = [Line2D([], [], color=_colour(at), **_mark(at)) for at in range(len(runs))]
     names = [_short(run.name) for run in runs]
     across = max(1, _CHARACTERS // (8 + max(map(len, names))))
     figure.legend(lines, names, loc="outside upper left", ncols=across)
@@ -111,8 +114,7 @@ def _draw(axes: Axes, panel: Panel, run: Run, at: int) -> None:
     axes.plot(steps, values, color=colour, linewidth=1.4, marker="." if len(steps) <= _FEW else "")
     steps, values = run.curve("validation", panel.place)
     every = max(1, len(steps) // _FEW)
-    style: dict[str, Any] = {"marker": _mark(at), "markersize": 3.5, "markevery": every, "linewidth": 1}
-    axes.plot(steps, values, "--", color=colour, **style)
+    axes.plot(steps, values, "--", color=colour, linewidth=1, markevery=every, **_mark(at))
     if panel.place in CHANCE:
         steps, values = run.curve("train", CHANCE[panel.place])
         axes.plot(steps, smooth(values, len(values) // SMOOTHED), ":", color=colour, linewidth=1.2)
@@ -131,6 +133,7 @@ def _label(axes: Axes, panel: Panel) -> None:
     elif panel.scale == "from zero":
         axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(PercentFormatter(1) if panel.scale == "share" else plain)
+    axes.xaxis.set_major_locator(MaxNLocator(7, integer=True, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_title(named(panel.place))
     axes.set_xlabel("step")
@@ -141,8 +144,8 @@ def _colour(at: int) -> str:
     return _COLOURS[at % len(_COLOURS)]
 
 
-def _mark(at: int) -> str:
-    return _MARKS[at % len(_MARKS)]
+def _mark(at: int) -> dict[str, Any]:
+    return {"marker": _MARKS[at % len(_MARKS)], "markersize": 5, "fillstyle": "none"}
 
 
 def _short(name: str) -> str:

@@ -49,7 +49,6 @@ class Electra(Objective):
 
     def clean(self, batch: Batch) -> Clean:
         guesses = self.generate(batch)
-        known = batch.targets >= 0
         ids, replaced = corrupt(batch, draw(guesses, batch.noise))
         seen = batch._replace(ids=ids)
         logits = self.predict(seen)
@@ -60,7 +59,7 @@ class Electra(Objective):
             "rtd": F.binary_cross_entropy_with_logits(
                 logits, replaced.float(), weight=batch.real.float(), reduction="sum"
             ),
-            "mlm_right": ((guesses.argmax(-1) == batch.targets) & known).sum().float(),
+            "mlm_right": (guesses.argmax(-1) == batch.targets).sum().float(),
             "rtd_right": right.sum().float(),
             "replaced": replaced.sum().float(),
             "flagged": flagged.sum().float(),

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from bioshards.corpus.pretraining import NO_LABEL
 
-from .shards import AGAIN, Shards, WrongData
+from .mapped import AGAIN, WrongData
+from .shards import Shards
 
 
 class Rows(NamedTuple):

@@ -195,12 +195,12 @@ def _chosen(
     groups = _groups(ids, offsets, keys, pieces, masking.unit != "token")
     order = bits(groups.keys, groups.places, _CHOICE)
     low = order < _enough(left, tokens)[groups.row]
-    chosen = np.zeros(len(groups.row) + _LONGEST, np.bool_)
+    chosen = np.zeros(len(groups.row), np.bool_)
     take = _take_ngrams if masking.unit == "ngram" else _take_groups
     take(groups, _sorted(groups, order, low), left, chosen)
     if left.any():
         take(groups, _sorted(groups, order, ~low & (left > 0)[groups.row]), left, chosen)
-    return np.flatnonzero(np.repeat(chosen[: len(groups.row)], np.diff(groups.begins)))
+    return np.flatnonzero(np.repeat(chosen, np.diff(groups.begins)))
 
 
 def _enough(left: npt.NDArray[np.int64], tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
@@ -281,7 +281,8 @@ def _ngrams(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """[3, C]: the tokens of each candidate's first word, of its first two, of all three; and these words.
 
-    What is more than was drawn for it, or goes beyond a special token or the end, cannot be chosen.
+    What is more than was drawn for it, or goes beyond a special token or the end, cannot be chosen; in its
+    place is the first row's [CLS], so that no row touches what is another's.
     """
     number = np.arange(_LONGEST)[:, None]
     words = candidates + number
@@ -289,4 +290,5 @@ def _ngrams(
     last = np.minimum(words, len(groups.row) - 1)
     allowed = (number <= np.searchsorted(_NGRAMS, draw, "right")) & (words == last) & ~groups.special[last]
     sizes = groups.begins[last + 1] - groups.begins[candidates]
-    return np.where(np.logical_and.accumulate(allowed), sizes, _NEVER), words
+    allowed = np.logical_and.accumulate(allowed)
+    return np.where(allowed, sizes, _NEVER), np.where(allowed, words, 0)

@@ -43,17 +43,15 @@ class Pairs(Objective):
     def clean(self, batch: Batch) -> Clean:
         hidden = attention.encode(self.encoder, batch)
         logits = self._guess(hidden[batch.at])
-        known = batch.targets >= 0
         sums = {
             "mlm": F.cross_entropy(logits, batch.targets, reduction="sum"),
-            "mlm_right": ((logits.argmax(-1) == batch.targets) & known).sum().float(),
+            "mlm_right": (logits.argmax(-1) == batch.targets).sum().float(),
         }
         if self.pair:
             judged = self._judge(hidden[batch.starts])
-            right = (judged.argmax(-1) == batch.labels) & (batch.labels >= 0)
             sums[self.pair] = F.cross_entropy(judged, batch.labels, reduction="sum")
-            sums[f"{self.pair}_right"] = right.sum().float()
-        return Clean(sums, batch, logits, known)
+            sums[f"{self.pair}_right"] = (judged.argmax(-1) == batch.labels).sum().float()
+        return Clean(sums, batch, logits, batch.targets >= 0)
 
     def predict(self, seen: Batch, embeds: Tensor | None = None) -> Tensor:
         """The logits [M, vocabulary] at the masked places, float32."""

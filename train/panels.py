@@ -8,8 +8,6 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from bioshards.corpus.page import percent
-
 from .curves import Place, Run, number
 
 CHANCE: Final[dict[Place, Place]] = {("losses", "rtd"): ("figures", "replaced_entropy")}
@@ -75,7 +73,7 @@ def written(place: Place, value: Any) -> str:
     if isinstance(value, bool | str) or np.isnan(as_number := number(value)):
         return str(value)
     if is_share(place):
-        return percent(as_number)
+        return f"{100 * as_number:.4g} %"
     if isinstance(value, int) or place == ("tokens_per_s",):
         return f"{value:,.0f}"
     return f"{as_number:.4g}"

@@ -1,8 +1,7 @@
-"""A pretraining set's shards, mapped into memory: where in them each row lies, and nothing copied.
+"""A pretraining set's shards, mapped into memory, and where in them each row lies.
 
-A set of 100 million rows is 50 GB, and a trainer that is started again should work within seconds.  So of
-a shard's record batches it is only noted where their columns begin; a row is looked up when it is asked for
-(gather.py), and the operating system reads and keeps what is used.
+A set of 100 million rows is 50 GB, and a trainer that is started again should work within seconds.  So rows
+are not read here but when they are asked for (gather.py); the operating system reads and keeps what is used.
 
 What is opened is checked against the manifest and the shards' schemas.  Bytes that have changed are found by
 :meth:`Shards.verify`, which reads them all, or by the checks of gather.py, where they make no sense.  A file
@@ -19,44 +18,15 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from bioshards.corpus.pretraining import LABELLED, PIPELINE, facts_of, schema
+from bioshards.corpus.pretraining import LABELLED, PIPELINE
+
+from .mapped import AGAIN, Facts, File, WrongData, opened
+
+__all__ = ["Places", "Shards", "WrongData", "empty"]
 
 _READ: Final = 1 << 20
-AGAIN: Final = "Delete it and run the command that made the set once more, which makes it anew"
-
-
-class WrongData(Exception):
-    """This cannot be trained on; the message says what, where, why and what to do."""
-
-
-class Facts(NamedTuple):
-    """What a shard's schema says of its rows; all but their number and that of their tokens of all shards."""
-
-    objective: str
-    length: int
-    vocabulary_size: int
-    vocabulary_sha256: str
-    special: dict[str, int]
-    split: str
-    rows: int
-    tokens: int
-
-
-class File(NamedTuple):
-    """A mapped shard, read as what its columns hold; each view begins where the file does."""
-
-    path: str
-    offsets: memoryview
-    """int32: of ``input_ids``, where each row begins, and the last one's end."""
-    ids: memoryview
-    """uint16 or uint32."""
-    splits: memoryview
-    """uint16."""
-    labels: memoryview
-    """int8."""
 
 
 class Places(NamedTuple):
@@ -109,7 +79,7 @@ class Shards:
         facts: list[Facts] = []
         found: list[tuple[int, ...]] = []
         for number, listed in enumerate(self._listed):
-            file, said, blocks = _opened(os.path.join(folder, listed["file"]), listed)
+            file, said, blocks = opened(os.path.join(folder, listed["file"]), listed)
             self.files.append(file)
             facts.append(said)
             found += [(*block, number) for block in blocks]
@@ -222,105 +192,6 @@ def _unfinished(folder: str) -> str:
         f"{folder} has no manifest.json: it is no finished pretraining set. Give the --output of a "
         f"beam run {PIPELINE} that has ended, or run it again to its end."
     )
-
-
-def _opened(path: str, listed: dict[str, Any]) -> tuple[File, Facts, list[tuple[int, ...]]]:
-    """A shard, what its schema says, and of each record batch how many rows and where its columns are."""
-    try:
-        size = os.stat(path).st_size
-        if size != listed["bytes"]:
-            raise WrongData(
-                f"{path} has {size:,} bytes, and its manifest lists {listed['bytes']:,}. {AGAIN}."
-            )
-        with pa.memory_map(path) as file:  # the mapping outlives the file, of which a process may open 1,024
-            mapped = file.read_buffer()
-        facts, blocks = _read(mapped)
-    except FileNotFoundError as error:
-        raise WrongData(
-            f"{path} is not there, and its manifest lists it. Run the command that made the set once more."
-        ) from error
-    except OSError as error:  # which is pyarrow's ArrowIOError too
-        raise WrongData(f"{path} cannot be read: {error.strerror or error}. {AGAIN}.") from error
-    except (pa.ArrowException, ValueError, LookupError, TypeError) as error:
-        raise WrongData(
-            f"{path} is no shard of a pretraining set, or is damaged: {error}. {AGAIN}."
-        ) from error
-    for what, rows in (("has", sum(block[0] for block in blocks)), ("says that it has", facts.rows)):
-        if rows != listed["rows"]:
-            raise WrongData(
-                f"{path} {what} {rows:,} rows, and its manifest lists {listed['rows']:,}. {AGAIN}."
-            )
-    whole = memoryview(mapped)[: mapped.size // 4 * 4]
-    ids = "H" if facts.vocabulary_size <= 1 << 16 else "I"
-    views = (whole.cast("i"), whole.cast(ids), whole.cast("H"), whole.cast("b"))  # type: ignore[call-overload]
-    return File(path, *views), facts, blocks
-
-
-def _read(mapped: pa.Buffer) -> tuple[Facts, list[tuple[int, ...]]]:
-    """The facts of a mapped stream, and of each record batch: rows, offsets, ids, tokens, splits, labels.
-
-    Raises:
-        ArrowException, OSError, ValueError, LookupError, TypeError: it is none that a pretraining set has.
-    """
-    has = pa.ipc.read_schema(mapped)
-    facts = _facts(has)
-    labelled = facts.objective in LABELLED
-    if not has.equals(schema(facts.vocabulary_size, labelled, {})):
-        raise ValueError(f"its columns are {', '.join(map(str, has))}")
-    wide = 2 if facts.vocabulary_size <= 1 << 16 else 4
-    names = ["input_ids", "split", *(["label"] if labelled else [])]
-    only = pa.ipc.IpcReadOptions(included_fields=[has.get_field_index(name) for name in names])
-    blocks: list[tuple[int, ...]] = []
-    with pa.ipc.open_stream(mapped, options=only) as stream:
-        for batch in stream:
-            rows = batch.num_rows
-            if not rows:
-                continue
-            if any(column.null_count for column in batch.columns):
-                raise ValueError("it has rows without a value")
-            _, offsets, _, ids = batch.column(0).buffers()
-            (_, splits), (_, labels) = (
-                (batch.column(number).buffers() if number < batch.num_columns else (None, None))
-                for number in (1, 2)
-            )
-            tokens = 0 if ids is None else ids.size // wide
-            blocks.append(
-                (
-                    rows,
-                    _begin(mapped, offsets, 4, rows + 1),
-                    _begin(mapped, ids, wide, tokens),
-                    tokens,
-                    _begin(mapped, splits, 2, rows),
-                    _begin(mapped, labels, 1, rows) if labelled else 0,
-                )
-            )
-    return facts, blocks
-
-
-def _facts(of: pa.Schema) -> Facts:
-    said = facts_of(of)
-    return Facts(
-        objective=str(said["objective"]),
-        length=int(said["length"]),
-        vocabulary_size=int(said["vocabulary_size"]),
-        vocabulary_sha256=str(said["vocabulary_sha256"]),
-        special={str(name): int(number) for name, number in dict(said["special"]).items()},
-        split=str(said["split"]),
-        rows=int(said["rows"]),
-        tokens=int(said["tokens"]),
-    )
-
-
-def _begin(mapped: pa.Buffer, column: pa.Buffer | None, wide: int, values: int) -> int:
-    """Where a column begins in its file, in values of so many bytes."""
-    if column is None or column.size < values * wide:
-        raise ValueError("a column has fewer values than the record batch has rows")
-    begin = int(column.address - mapped.address)
-    if not 0 <= begin <= mapped.size - column.size:
-        raise ValueError("it is compressed, and cannot be mapped")
-    if begin % wide:
-        raise ValueError("its columns are not aligned")
-    return begin // wide
 
 
 def _check(path: str, sha256: str) -> None:

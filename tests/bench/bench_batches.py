@@ -1,9 +1,11 @@
-"""Batches of the trainer from a pretraining set: ``python -m tests.bench.bench_batches --data DIR``.
+"""Batches of the trainer from a pretraining set: ``python -m tests.bench.bench_batches``.
+
+The set is one that is given, or Bio-ELECTRA's of the real text of BIOSHARDS_DATA.
 
 1. Rows in their order, gathered and laid out, not masked: end to end, in constant shapes, and padded.
-2. The same with tokens, words and n-grams masked (--vocab: the folder of the set's vocabulary).
+2. The same with tokens, words and n-grams masked.
 3. Hugging Face's DataCollatorForLanguageModeling, which pads and masks, on the same rows as the lists that it
-   takes: single tokens, and whole words (--vocab).
+   takes: single tokens, and whole words.
 
 All in one process on one core, in turns, in CPU seconds.  The tokens counted are those of rows, not padding.
 """
@@ -17,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -32,10 +35,12 @@ from bioshards.train.randomness import key
 from bioshards.train.shards import Shards
 
 from . import timing
+from .corpora import examples
 from .jobs import ratios
 from .timing import MB, Figure
 
 WAYS: Final = {"end to end": {}, "end to end, constant shapes": {"tokens": True}, "padded": {"padded": True}}
+COLLATOR: Final = "the library's collator"
 COLLATED: Final = 40
 """Batches a round that the library collates: a share of ours, which are many more in the same time."""
 
@@ -133,15 +138,16 @@ def collating(
 def main() -> None:
     """Run the benchmark and print its table."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_batches", description=__doc__)
-    parser.add_argument("--data", required=True, help="a pretraining set")
-    parser.add_argument("--vocab", help="the folder of its vocabulary; without, nothing is masked")
+    parser.add_argument("--data", help="a pretraining set; default: made of BIOSHARDS_DATA")
+    parser.add_argument("--vocab", help="the folder of its vocabulary, if that is not where it was")
     parser.add_argument("--rows", type=int, default=256, help="of a batch (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=7, help="default: %(default)s")
     options = parser.parse_args()
+    data, vocabulary = examples(options.data, options.vocab, Path("build/bench-text").resolve())
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     torch.set_num_threads(1)
     started = time.perf_counter()
-    shards = Shards(options.data)
+    shards = Shards(data)
     opened = time.perf_counter() - started
     order, rows = Order(shards.blocks, 0), options.rows
     steps = range(max(1, min(shards.rows // rows, 20_000_000 // (rows * shards.length))))
@@ -155,13 +161,12 @@ def main() -> None:
         for name, how in WAYS.items()
     }
     goals: dict[str, tuple[float, float]] = {"not masked, end to end": (60, 100)}
-    if options.vocab:
-        pieces = Pieces.read(options.vocab, shards.vocabulary_size, shards.vocabulary_sha256)
-        for name, masked in maskings(shards, pieces):
-            ways[f"{name}, end to end"] = (steps, assembling(shards, order, rows, layout(), masked))
-            goals[f"{name}, end to end"] = (15, 30) if name.startswith("tokens") else (10, 15)
-        for name, words in (("the library's collator", False), ("the library's collator, whole words", True)):
-            ways[name] = collating(shards, order, rows, options.vocab, pieces, words)
+    pieces = Pieces.read(vocabulary, shards.vocabulary_size, shards.vocabulary_sha256)
+    for name, masked in maskings(shards, pieces):
+        ways[f"{name}, end to end"] = (steps, assembling(shards, order, rows, layout(), masked))
+        goals[f"{name}, end to end"] = (15, 30) if name.startswith("tokens") else (10, 15)
+    for name, words in ((COLLATOR, False), (f"{COLLATOR}, whole words", True)):
+        ways[name] = collating(shards, order, rows, vocabulary, pieces, words)
     measured: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(options.rounds + 1):
         for name, (some, make) in ways.items():
@@ -169,10 +174,8 @@ def main() -> None:
             if turn:  # in the first the pages of the files are mapped
                 measured[name].append(found)
                 print(f"{name}: {found:.1f} million tokens/s", file=sys.stderr, flush=True)
-    if "the library's collator" in measured:
-        theirs = measured["the library's collator"]
-        for name in ("not masked, end to end", "tokens masked, end to end"):
-            measured[f"{name} / the library's collator"] = ratios(measured[name], theirs)
+    for name in ("not masked, end to end", "tokens masked, end to end"):
+        measured[f"{name} / {COLLATOR}"] = ratios(measured[name], measured[COLLATOR])
     figures = [
         Figure(
             name,

@@ -1,7 +1,8 @@
-"""The real text of BIOSHARDS_DATA as finished directories: what the vocabulary's benchmarks read."""
+"""The real text of BIOSHARDS_DATA as finished directories: what the benchmarks of later steps read."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -36,3 +37,23 @@ def documents(given: list[str], work: Path) -> list[str]:
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         folders.append(output)
     return folders
+
+
+def examples(given: str | None, vocabulary: str | None, work: Path) -> tuple[str, str]:
+    """The pretraining set given and its vocabulary's folder, or one of Bio-ELECTRA's of the data."""
+    if given:
+        said = json.loads(Path(given, "manifest.json").read_text())["run"]["vocabulary"]
+        return str(Path(given).resolve()), vocabulary or str(said)
+    folders = documents([], work)
+    built, made = str(work / "vocabulary"), str(work / "examples")
+    inputs = [word for folder in folders for word in ("--input", folder)]
+    for command in (
+        ["bioshards.vocab", "build", *folders, "--out", built],
+        [
+            *("bioshards.pipelines.cli", "run", "shards_to_pretraining", "--preset", "bio-electra"),
+            *(*inputs, "--vocab", built, "--output", made, "--validation", "0.05"),
+        ],
+    ):
+        words = [sys.executable, "-m", *command]
+        subprocess.run(words, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return made, built

@@ -1,0 +1,68 @@
+"""The trainer as a whole: ``python -m tests.bench.bench_training``.
+
+A small ELECTRA on a CPU, rows laid end to end and padded, in turns: real tokens a second, and the share of
+time in which the model waits for batches, both from the runs' logs, their first lines left out.  The set is
+one that is given, or Bio-ELECTRA's of the real text of BIOSHARDS_DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+from pathlib import Path
+
+from . import timing
+from .corpora import examples
+from .jobs import TRIES, Bench, ratios
+from .timing import Figure
+
+EVERY = 5
+WAYS = {"end to end": (), "padded": ("--padded",)}
+
+
+def trained(
+    bench: Bench, name: str, data: str, vocabulary: str, options: argparse.Namespace
+) -> tuple[float, float]:
+    """Tokens a second and the share of waiting of one run."""
+    out = bench.work / "run"
+    shutil.rmtree(out, ignore_errors=True)
+    how = ("--steps", str(options.steps), "--log-every", str(EVERY), "--no-verify", "--validation-rows", "1")
+    words = ("-m", "bioshards.train", data, "--vocab", vocabulary, "--out", str(out), *how, *WAYS[name])
+    bench.python(name, *words, tries=options.tries)
+    lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    steady = [line for line in lines if line["kind"] == "train"][1:]
+    return tuple(statistics.fmean(line[what] for line in steady) for what in ("tokens_per_s", "waiting"))  # type: ignore[return-value]
+
+
+def main() -> None:
+    """Run the benchmark and print its table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_training", description=__doc__)
+    parser.add_argument("--data", help="a pretraining set; default: made of BIOSHARDS_DATA")
+    parser.add_argument("--vocab", help="the folder of its vocabulary, if that is not where it was")
+    parser.add_argument(
+        "--work", type=Path, default=Path("build/bench-training"), help="default: %(default)s"
+    )
+    parser.add_argument("--steps", type=int, default=30, help="of a run (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--tries", type=int, default=TRIES, help="of a run on a busy machine (%(default)s)")
+    options = parser.parse_args()
+    data, vocabulary = examples(options.data, options.vocab, Path("build/bench-text").resolve())
+    timing.adopt_orphans()
+    bench = Bench(options.work.resolve())
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in WAYS}
+    for _ in range(options.rounds):
+        for name in WAYS:
+            found[name].append(trained(bench, name, data, vocabulary, options))
+    speed = {name: [one for one, _ in values] for name, values in found.items()}
+    figures = [Figure(name, values, "tokens/s") for name, values in speed.items()]
+    figures.append(Figure("end to end / padded", ratios(speed["end to end"], speed["padded"]), "×"))
+    waiting = [100 * share for _, share in found["end to end"]]
+    figures.append(Figure("waiting for batches, share of time", waiting, "%", "<=", 1.0))
+    print(f"{os.cpu_count()} cores; a model of 2 layers of 128, 16 rows a step.\n\n{timing.table(figures)}")
+
+
+if __name__ == "__main__":
+    main()
