@@ -22,7 +22,6 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from bioshards.train import runs as run_folders
 from bioshards.train import training
 from bioshards.train.__main__ import main
 from bioshards.train.log import Log
@@ -248,10 +247,9 @@ def test_a_vocabulary_that_is_no_longer_where_it_was(
 
 def test_a_set_that_does_not_say_where_its_vocabulary_was(says: Says, data: Path, tmp_path: Path) -> None:
     facts = manifest(data)
-    for run in ({}, None):
-        facts["run"] = run
-        if run is None:
-            del facts["run"]
+    for name in ("vocabulary", "run"):
+        facts.get("run", {}).pop(name, None)
+        facts.pop(name, None)
         (data / "manifest.json").write_text(json.dumps(facts))
         assert "does not say where its vocabulary was: give --vocab" in says(data, tmp_path / "out")
 
@@ -308,7 +306,7 @@ def test_an_out_that_cannot_be_written(
     def refuse(path: str, **_: object) -> None:
         raise OSError(number, os.strerror(number), path)
 
-    monkeypatch.setattr(run_folders.os, "makedirs", refuse)
+    monkeypatch.setattr("bioshards.train.runs.os.makedirs", refuse)
     assert f"{tmp_path}/out: {os.strerror(number)}" in says(data, tmp_path / "out", code=1)
 
 
@@ -427,8 +425,8 @@ def test_options_that_make_no_sense(options: str, said: str, says: Says, data: P
 def test_a_library_that_is_missing() -> None:
     for library in ("torch", "transformers"):
         code = (
-            f"import sys, runpy; sys.modules[{library!r}] = None; sys.argv = ['train', 'DATA', '--out', 'RUN']; "
-            "runpy.run_module('bioshards.train', run_name='__main__')"
+            f"import sys, runpy; sys.modules[{library!r}] = None; sys.argv = ['train', 'DATA', '--out', 'R'];"
+            " runpy.run_module('bioshards.train', run_name='__main__')"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert done.returncode == 2

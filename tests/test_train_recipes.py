@@ -37,8 +37,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The recipe that a command line asks for."""
     seen: list[Job] = []
 
+    def note(job: Job, *_: object) -> str:
+        seen.append(job)
+        return ""
+
     def call(*words: object) -> Recipe:
-        monkeypatch.setattr("bioshards.train.__main__.train", lambda job, *_: seen.append(job) or "")
+        monkeypatch.setattr("bioshards.train.__main__.train", note)
         assert main(["DATA", "--out", "RUN", *map(str, words)]) == 0
         return seen[-1].recipe
 
@@ -100,7 +104,8 @@ def test_an_option_sets_its_field_and_no_other(name: str, asked: Any) -> None:
             value = 7 if kind is int else 0.25
             value = value if value != getattr(Recipe(), name) else 0.5
         words = [flag, str(value)]
-    assert asked(*words) == dataclasses.replace(Recipe(), **{name: value})
+    changed: dict[str, Any] = {name: value}
+    assert asked(*words) == dataclasses.replace(Recipe(), **changed)
 
 
 def test_flags_override_the_file_and_the_file_the_preset(asked: Any, tmp_path: Path) -> None:
@@ -231,28 +236,72 @@ def test_warmup_is_a_number_of_steps_or_a_share() -> None:
 
 _ELECTRA = {
     # google-research/electra: optimization.py, pretrain_helpers.py, configure_pretraining.py
-    **{"family": "electra", "optimiser": "adam", "bias_correction": False, "schedule": "electra"},
-    **{"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-6, "decay": 0.01, "clip": 1.0, "layer_decay": 1.0},
-    **{"warmup": 10_000, "mask_rate": 0.15, "mask_rate_end": 0, "mask_unit": "token", "max_predictions": 0},
-    **{"dropout": 0.1, "attention_dropout": 0.1, "positions": 512, "generator_layers": 1.0},
-    **{"adversarial": 0, "layers": 12},
+    "family": "electra",
+    "optimiser": "adam",
+    "bias_correction": False,
+    "schedule": "electra",
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "epsilon": 1e-6,
+    "decay": 0.01,
+    "clip": 1.0,
+    "layer_decay": 1.0,
+    "warmup": 10_000,
+    "mask_rate": 0.15,
+    "mask_rate_end": 0,
+    "mask_unit": "token",
+    "max_predictions": 0,
+    "dropout": 0.1,
+    "attention_dropout": 0.1,
+    "positions": 512,
+    "generator_layers": 1.0,
+    "adversarial": 0,
+    "layers": 12,
 }
 _SMALL = {
     **_ELECTRA,
-    **{"hidden": 256, "heads": 4, "ffn": 1024, "embedding": 128, "generator": 0.25, "learning_rate": 5e-4},
+    "hidden": 256,
+    "heads": 4,
+    "ffn": 1024,
+    "embedding": 128,
+    "generator": 0.25,
+    "learning_rate": 5e-4,
 }
 _BASE = {
     **_ELECTRA,
-    **{"hidden": 768, "heads": 12, "ffn": 3072, "embedding": 768, "generator": 1 / 3},
-    **{"batch": 256, "steps": 1_000_000, "learning_rate": 2e-4, "begins": "random"},
+    "hidden": 768,
+    "heads": 12,
+    "ffn": 3072,
+    "embedding": 768,
+    "generator": 1 / 3,
+    "batch": 256,
+    "steps": 1_000_000,
+    "learning_rate": 2e-4,
+    "begins": "random",
 }
 _BIOALBERT = {
     # Naseem et al. 2020, tables I and II; google-research/albert, optimization.py and the configurations of
     # its second version
-    **{"family": "albert", "embedding": 128, "positions": 512, "dropout": 0, "attention_dropout": 0},
-    **{"begins": "checkpoint", "optimiser": "lamb", "schedule": "bert", "warmup": 3125, "steps": 200_000},
-    **{"mask_unit": "ngram", "mask_rate": 0.15, "mask_rate_end": 0, "max_predictions": 20},
-    **{"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-6, "decay": 0.01, "clip": 1.0, "adversarial": 0},
+    "family": "albert",
+    "embedding": 128,
+    "positions": 512,
+    "dropout": 0,
+    "attention_dropout": 0,
+    "begins": "checkpoint",
+    "optimiser": "lamb",
+    "schedule": "bert",
+    "warmup": 3125,
+    "steps": 200_000,
+    "mask_unit": "ngram",
+    "mask_rate": 0.15,
+    "mask_rate_end": 0,
+    "max_predictions": 20,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "epsilon": 1e-6,
+    "decay": 0.01,
+    "clip": 1.0,
+    "adversarial": 0,
 }
 PUBLISHED: dict[str, dict[str, Any]] = {
     "electra-small": {**_SMALL, "batch": 128, "steps": 1_000_000, "begins": "random"},
@@ -264,20 +313,50 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "electramed": _BASE,
     # Gu et al. 2020, section 4.1; google-research/bert for what it leaves open; 80 predictions: NVIDIA's code
     "pubmedbert": {
-        **{"family": "bert", "hidden": 768, "layers": 12, "heads": 12, "ffn": 3072, "positions": 512},
-        **{"dropout": 0.1, "attention_dropout": 0.1, "begins": "random"},
-        **{"mask_unit": "word", "mask_rate": 0.15, "mask_rate_end": 0, "max_predictions": 80},
-        **{"optimiser": "adam", "bias_correction": False, "schedule": "triangular", "warmup": 0.1},
-        **{"steps": 62_500, "batch": 8_192, "learning_rate": 6e-4, "adversarial": 0},
-        **{"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-6, "decay": 0.01, "clip": 1.0},
+        "family": "bert",
+        "hidden": 768,
+        "layers": 12,
+        "heads": 12,
+        "ffn": 3072,
+        "positions": 512,
+        "dropout": 0.1,
+        "attention_dropout": 0.1,
+        "begins": "random",
+        "mask_unit": "word",
+        "mask_rate": 0.15,
+        "mask_rate_end": 0,
+        "max_predictions": 80,
+        "optimiser": "adam",
+        "bias_correction": False,
+        "schedule": "triangular",
+        "warmup": 0.1,
+        "steps": 62_500,
+        "batch": 8_192,
+        "learning_rate": 6e-4,
+        "adversarial": 0,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-6,
+        "decay": 0.01,
+        "clip": 1.0,
     },
     "bioalbert-base": {
         **_BIOALBERT,
-        **{"hidden": 768, "layers": 12, "heads": 12, "ffn": 3072, "batch": 1024, "learning_rate": 0.00176},
+        "hidden": 768,
+        "layers": 12,
+        "heads": 12,
+        "ffn": 3072,
+        "batch": 1024,
+        "learning_rate": 0.00176,
     },
     "bioalbert-large": {
         **_BIOALBERT,
-        **{"hidden": 1024, "layers": 24, "heads": 16, "ffn": 4096, "batch": 256, "learning_rate": 0.00062},
+        "hidden": 1024,
+        "layers": 24,
+        "heads": 16,
+        "ffn": 4096,
+        "batch": 256,
+        "learning_rate": 0.00062,
     },
 }
 

@@ -98,7 +98,8 @@ def test_the_generator_is_a_model_too(runs: dict[str, Path]) -> None:
 def test_its_weights_are_those_that_training_goes_on_with(family: str, runs: dict[str, Path]) -> None:
     for checkpoint in (BEFORE, LAST):
         kept = state(runs[family] / checkpoint)["model"]
-        hf, found = runs[family] / checkpoint / "hf", {}
+        hf = runs[family] / checkpoint / "hf"
+        found: dict[str, torch.Tensor] = {}
         parts = {"discriminator": hf, "generator": hf / "generator"} if family == "electra" else {"model": hf}
         for part, folder in parts.items():
             found |= {f"{part}.{name}": value for name, value in weights(folder).items()}
@@ -281,10 +282,10 @@ def test_the_same_command_writes_the_same_files_but_for_times(
             assert timeless(one, there) == timeless(other, again)
     assert told(there) == told(again)
     ours, theirs = manifest(there), manifest(again)
-    for one in (ours, theirs):
-        del one["run"]
-        one["outputs"] = [each for each in one["outputs"] if "/hf/" in each["file"]]
-        one["last"] = {name: one["last"][name] for name in ("losses", "lr", "grad_norm", "tokens")}
+    for said in (ours, theirs):
+        del said["run"]
+        said["outputs"] = [each for each in said["outputs"] if "/hf/" in each["file"]]
+        said["last"] = {name: said["last"][name] for name in ("losses", "lr", "grad_norm", "tokens")}
     assert ours == theirs
 
 
