@@ -262,11 +262,11 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "bio-electra-pp": {**_SMALL, "batch": 64, "steps": 3_600_000, "begins": "run"},
     # Miolo et al. 2021, table 1
     "electramed": _BASE,
-    # Gu et al. 2020, section 4.1; google-research/bert for what it leaves open; 80 predictions: NVIDIA's code
+    # Gu et al. 2020, section 4.1; google-research/bert for what it leaves open; no limit of predictions
     "pubmedbert": {
         **{"family": "bert", "hidden": 768, "layers": 12, "heads": 12, "ffn": 3072, "positions": 512},
         **{"dropout": 0.1, "attention_dropout": 0.1, "begins": "random"},
-        **{"mask_unit": "word", "mask_rate": 0.15, "mask_rate_end": 0, "max_predictions": 80},
+        **{"mask_unit": "word", "mask_rate": 0.15, "mask_rate_end": 0, "max_predictions": 0},
         **{"optimiser": "adam", "bias_correction": False, "schedule": "triangular", "warmup": 0.1},
         **{"steps": 62_500, "batch": 8_192, "learning_rate": 6e-4, "adversarial": 0},
         **{"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-6, "decay": 0.01, "clip": 1.0},

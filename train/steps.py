@@ -66,6 +66,8 @@ class Steps:
 
     Args:
         first: the step at which this pretraining set begins: 0, or where a run that is continued had ended.
+            Epochs are counted from there too, for the set may be the one that was trained on before, and its
+            rows are to have another order and other masks.
     """
 
     def __init__(
@@ -86,7 +88,8 @@ class Steps:
     def at(self, step: int) -> list[tuple[Batch, Counts]]:
         """The micro-batches of a step, in the order of their rows."""
         division, recipe = self._division, self._recipe
-        place = (step - self._first) * recipe.batch + self._rank * division.micro * division.accumulate
+        place = self._first * self._shards.rows + (step - self._first) * recipe.batch
+        place += self._rank * division.micro * division.accumulate
         rate = mask_rate(step, recipe.steps, recipe.mask_rate, recipe.mask_rate_end or recipe.mask_rate)
         return [
             self._batch(*self._order.rows(place + index * division.micro, division.micro), rate)
