@@ -70,7 +70,9 @@ class _Run:
         resumed = checkpoint.last(job.out)
         us.wait()  # nobody writes before all have looked
         if resumed is None and us.first and job.verify:
-            self.plan.shards.verify(self.say)
+            for split in (self.plan.shards, self._held_out()):
+                if split is not None:
+                    split.verify(self.say)
         trainer = self._trainer()
         state = self._state(trainer, resumed)
         if resumed is None and us.first:
@@ -186,11 +188,15 @@ class _Run:
             first=first,
         )
 
+    def _held_out(self) -> Shards | None:
+        """The validation split, if there is one."""
+        return None if shards.empty(self.job.data, "validation") else Shards(self.job.data, "validation")
+
     def _validation(self) -> Callable[[], Iterator[tuple[Batch, Counts]]] | None:
         """This process's part of the validation split, if there is one."""
-        if shards.empty(self.job.data, "validation"):
+        held_out = self._held_out()
+        if held_out is None:
             return None
-        held_out = Shards(self.job.data, "validation")
         rows = min(held_out.rows, self.job.validation_rows)
         steps, micro, us = self._steps(held_out), self.plan.dealt.micro, self.us
         begin, end = (rows * rank // us.world for rank in (us.rank, us.rank + 1))
