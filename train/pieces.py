@@ -25,8 +25,8 @@ _MARKS: Final = frozenset(string.punctuation) - frozenset("'<=>")
 _ENGLISH: Final = frozenset(string.ascii_lowercase) | _MARKS
 """What ALBERT holds to be English: its list of marks lacks these four."""
 _WHERE: Final = (
-    "Give as --vocab the folder that the pretraining set was made with: the set's manifest.json names it under "
-    "run.vocabulary"
+    "Give as --vocab the folder that the pretraining set was made with: the set's manifest.json names it "
+    "under run.vocabulary"
 )
 
 
