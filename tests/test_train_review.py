@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from bioshards.train.schedules import mask_rate
 from bioshards.train.shards import Shards
 from bioshards.train.steps import Steps, division
 from tests.conftest import manifest
-from tests.training_runs import train
+from tests.training_runs import same_state, state, train
 from tests.training_sets import examples, in_blocks, put
 
 
@@ -74,3 +75,20 @@ def test_a_folder_in_which_a_run_was_killed_before_it_said_what_it_is_can_be_use
     (tmp_path / f"{TEMPORARY}0").touch()
     with opened(str(tmp_path)):
         assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("option", ["--continue", "--init"])
+def test_what_a_run_began_from_may_be_gone_when_it_goes_on(
+    option: str, pretraining_sets: dict[str, Path], tmp_path: Path
+) -> None:
+    data, first, out = pretraining_sets["electra"], tmp_path / "first", tmp_path / "out"
+    assert train(data, first) == 0
+    origin = first if option == "--continue" else first / "step-0000012" / "hf"
+    options = ("--steps", "24", option, origin)
+    assert train(data, out, *options) == 0
+    before = state(out / "step-0000024")
+    shutil.rmtree(out / "step-0000024")
+    (out / "manifest.json").unlink()
+    first.rename(tmp_path / "elsewhere")
+    assert train(data, out, *options) == 0
+    assert same_state(before, state(out / "step-0000024"))

@@ -13,8 +13,8 @@ import torch
 import torch.distributed as distributed
 
 _PATIENCE: Final = timedelta(hours=6)
-"""For which processes wait for each other: the first reads all shards before it trains, which takes longer than
-the library's ten minutes.  Where one of them ends, torchrun ends the others."""
+"""For which processes wait for each other: the first reads all shards before it trains, which may take longer
+than NCCL's ten minutes.  Where one of them ends, torchrun ends the others."""
 
 
 @dataclass(frozen=True, slots=True)

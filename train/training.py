@@ -73,7 +73,7 @@ class _Run:
             for split in (self.plan.shards, self._held_out()):
                 if split is not None:
                     split.verify(self.say)
-        trainer = self._trainer()
+        trainer = self._trainer(resumed)
         state = self._state(trainer, resumed)
         if resumed is None and us.first:
             LocalFiles().write_json(f"{job.out}/{runs.ABOUT}", {**self._about(state), "begun": runs.now()})
@@ -87,11 +87,13 @@ class _Run:
         runs.finish(job.out, self._about(state), log.last, time.monotonic() - began)
         return self._told(loop, log.last)
 
-    def _trainer(self) -> Trainer:
-        recipe = self.plan.recipe
+    def _trainer(self, resumed: str | None) -> Trainer:
+        recipe, init = self.plan.recipe, self.job.init
+        if init and resumed:  # its configuration, and no need for the folder any more
+            init = f"{resumed}/{MODEL}"
         torch.manual_seed(recipe.seed)
-        pieces = tokenizer.pieces(self.plan.vocabulary) if self.job.init else None
-        objective = models.build(recipe.shape, self.plan.shards, self.job.init, pieces)
+        pieces = tokenizer.pieces(self.plan.vocabulary) if init else None
+        objective = models.build(recipe.shape, self.plan.shards, init, pieces)
         return Trainer(objective.to(self.us.device), recipe, self.us, self.plan.dealt.accumulate)
 
     def _state(self, trainer: Trainer, resumed: str | None) -> dict[str, Any]:
