@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bioshards.corpus.files import TEMPORARY
 from bioshards.train.pieces import Pieces
@@ -15,9 +18,9 @@ from bioshards.train.presets import PRESETS
 from bioshards.train.runs import opened
 from bioshards.train.schedules import mask_rate
 from bioshards.train.shards import Shards
-from bioshards.train.steps import Steps, division
+from bioshards.train.steps import MOST_TOKENS, Steps, division
 from tests.conftest import manifest
-from tests.training_runs import same_state, state, train
+from tests.training_runs import same_state, state, told, train
 from tests.training_sets import examples, in_blocks, put
 
 
@@ -92,3 +95,32 @@ def test_what_a_run_began_from_may_be_gone_when_it_goes_on(
     first.rename(tmp_path / "elsewhere")
     assert train(data, out, *options) == 0
     assert same_state(before, state(out / "step-0000024"))
+
+
+@given(
+    batch=st.integers(1, 10_000),
+    length=st.sampled_from([128, 256, 512]),
+    micro=st.none() | st.integers(1, 20_000),
+)
+def test_a_batch_of_any_size_is_dealt_out_in_few_parts(batch: int, length: int, micro: int | None) -> None:
+    dealt = division(batch, 1, length, "cuda", micro)
+    most = micro or MOST_TOKENS["cuda"] // length
+    assert dealt.rows == batch
+    assert 1 <= dealt.micro <= most
+    assert dealt.accumulate == math.ceil(batch / min(most, batch))
+
+
+@pytest.mark.parametrize("family", ["electra", "bert", "albert"])
+def test_parts_of_other_sizes_give_the_same_losses(
+    family: str, pretraining_sets: dict[str, Path], tmp_path: Path
+) -> None:
+    without_chance = ("--dropout", "0", "--attention-dropout", "0", "--log-every", "1")
+    for micro in (8, 3):
+        assert (
+            train(pretraining_sets[family], tmp_path / str(micro), *without_chance, "--micro-batch", micro)
+            == 0
+        )
+    whole, parts = (told(tmp_path / str(micro)) for micro in (8, 3))
+    for one, other in zip(whole, parts, strict=True):
+        assert one["losses"] == pytest.approx(other["losses"], rel=1e-4)
+        assert (one["kind"], one["step"]) == (other["kind"], other["step"])
