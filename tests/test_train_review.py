@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from bioshards.train.schedules import mask_rate
 from bioshards.train.shards import Shards
 from bioshards.train.steps import MOST_TOKENS, Steps, division
 from tests.conftest import manifest
-from tests.training_runs import same_state, state, told, train
+from tests.training_runs import command, log, same_state, state, told, train
 from tests.training_sets import examples, in_blocks, put
 
 
@@ -124,3 +126,19 @@ def test_parts_of_other_sizes_give_the_same_losses(
     for one, other in zip(whole, parts, strict=True):
         assert one["losses"] == pytest.approx(other["losses"], rel=1e-4)
         assert (one["kind"], one["step"]) == (other["kind"], other["step"])
+
+
+def test_a_run_whose_output_nobody_reads_goes_on(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        command(pretraining_sets["bert"], tmp_path / "run", "--log-every", "1"),
+        stdout=write,
+        stderr=write,
+        check=False,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    os.close(write)
+    assert len(log(tmp_path / "run")) == 13
+    assert (tmp_path / "run" / "manifest.json").exists()
+    assert done.returncode in (0, 120)  # 120: Python's own, of what it could not write at its end
