@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from typing import Final
@@ -19,12 +20,17 @@ class LiveLine:
 
     def __call__(self, line: str) -> None:
         if self._live:
-            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+            _write(f"\r\033[K{line}")
         elif time.monotonic() - self._when > _PAUSE_SECONDS:
             self._when = time.monotonic()
-            print(line, file=sys.stderr, flush=True)
+            _write(f"{line}\n")
 
     def end(self) -> None:
         """Leave the live line."""
         if self._live:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            _write("\r\033[K")
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(OSError):  # nobody reads it any more, which is no reason to end what is done
+        print(text, end="", file=sys.stderr, flush=True)

@@ -311,7 +311,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "bio-electra-pp": {**_SMALL, "batch": 64, "steps": 3_600_000, "begins": "run"},
     # Miolo et al. 2021, table 1
     "electramed": _BASE,
-    # Gu et al. 2020, section 4.1; google-research/bert for what it leaves open; 80 predictions: NVIDIA's code
+    # Gu et al. 2020, section 4.1; google-research/bert for what it leaves open; no limit of predictions
     "pubmedbert": {
         "family": "bert",
         "hidden": 768,
@@ -325,7 +325,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
         "mask_unit": "word",
         "mask_rate": 0.15,
         "mask_rate_end": 0,
-        "max_predictions": 80,
+        "max_predictions": 0,
         "optimiser": "adam",
         "bias_correction": False,
         "schedule": "triangular",

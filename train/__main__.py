@@ -84,9 +84,13 @@ def _goes_on(run: str) -> str:
 
 def _end(say: LiveLine, message: str, code: int = OK) -> int:
     say.end()
+    rank = os.environ.get("RANK", "0")
+    who = "train" if rank == "0" else f"train, process {rank}"
     with contextlib.suppress(OSError):  # nobody reads it: what was done is done
-        if code != OK:
-            print(f"train: {message}", file=sys.stderr)
+        if code == INTERRUPTED and rank != "0":
+            pass  # the first says it
+        elif code != OK:
+            print(f"{who}: {message}", file=sys.stderr)
         elif message:
             print(message, flush=True)
     return code
@@ -148,7 +152,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_running(group: Any) -> None:
     group.add_argument("--device", help="cpu, cuda, cuda:1; else a GPU where there is one")
     for name, kind, default, help in (
-        ("micro-batch", int, None, "rows in a forward pass; else as many as fit"),
+        ("micro-batch", int, None, "rows in a forward pass, at most; else as many as fit"),
         ("log-every", int, None, "steps between lines in log.jsonl; else by --steps"),
         ("save-every", int, None, "steps between checkpoints; else by --steps"),
         ("validate-every", int, None, "steps between validations; else by --steps"),

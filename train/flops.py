@@ -7,6 +7,7 @@ padding has a lower utilisation.
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Final
 
@@ -83,7 +84,7 @@ def peak(device: torch.device, dtype: torch.dtype) -> float:
     if device.type == "cuda" and dtype == torch.bfloat16:
         name = torch.cuda.get_device_name(device)
         for words, known in PEAKS.items():
-            if words in name:
+            if re.search(rf"\b{words}\b", name):  # an L40 is no L4
                 return known
     return measured(device, dtype)
 

@@ -73,7 +73,7 @@ class Plan:
     Attributes:
         recipe: the job's, with the family that the data are for.
         vocabulary: the folder of the tokenizer.
-        origin: the checkpoint of the run that is continued, if one is.
+        origin: the checkpoint of the run that is continued, where this one has none of its own yet.
         identity: what a run that is gone on with must have been begun with (runs.py).
     """
 
@@ -101,8 +101,9 @@ def plan(job: Job, us: Processes) -> Plan:
     pieces = Pieces.read(vocabulary, shards.vocabulary_size, shards.vocabulary_sha256)
     tokenizer.settings(vocabulary)
     recipe = _for_data(job, shards)
-    origin = _origin(job, recipe, shards) if job.continued else None
-    begins = origin or job.init
+    began = checkpoint.last(job.out) is not None  # then nothing more is taken from another run
+    origin = _origin(job, recipe, shards) if job.continued and not began else None
+    begins = job.continued or job.init
     return Plan(
         recipe,
         shards,
@@ -154,6 +155,10 @@ def _beginning(job: Job) -> Recipe:
     if job.init:
         return replace(job.recipe, begins="checkpoint")
     if job.continued:
+        if os.path.realpath(job.continued) == os.path.realpath(job.out):
+            raise WrongInit(
+                "--continue and --out are one folder: a run that has stopped goes on without --continue"
+            )
         return replace(job.recipe, begins="run")
     if job.recipe.begins != "random":
         wanted = (
@@ -175,10 +180,6 @@ def _origin(job: Job, recipe: Recipe, shards: Shards) -> str:
         WrongInit: it cannot be.
     """
     run = job.continued or ""
-    if os.path.realpath(run) == os.path.realpath(job.out):
-        raise WrongInit(
-            "--continue and --out are one folder: a run that has stopped goes on without --continue"
-        )
     theirs, last = runs.about(run), checkpoint.last(run)
     if theirs is None or last is None:
         raise WrongInit(f"--continue {run} is no run with a checkpoint in it: give the --out of a run")

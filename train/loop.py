@@ -1,7 +1,7 @@
 """The loop: step after step, with a line in the log, a validation and a checkpoint now and then.
 
-It stops at the end of a step when it is told to (Ctrl-C, SIGTERM), and when the numbers have stopped being
-numbers; in both cases what was learned until then is in a checkpoint.
+It stops at the end of a step when it is told to (Ctrl-C, SIGTERM), with a checkpoint, and when the numbers
+have stopped being numbers, without one.
 """
 
 from __future__ import annotations

@@ -77,8 +77,9 @@ PRESETS: Final[dict[str, Recipe]] = {
     "electramed": _ELECTRA_BASE,
     # PubMedBERT (Gu et al. 2020, section 4): BERT-base, whole words, 15 %, 80/10/10, next-sentence
     # prediction; 62,500 steps of 8,192 rows, Adam, 6e-4 after 10 % of the steps, then linear to 0.  BERT's
-    # modeling.py: dropout 0.1; its optimization.py: decay 0.01, epsilon 1e-6, clip 1.0.  80 predictions at a
-    # length of 512: NVIDIA's BERT for TensorFlow, which the paper builds on.
+    # modeling.py: dropout 0.1; its optimization.py: decay 0.01, epsilon 1e-6, clip 1.0.  NVIDIA's BERT for
+    # TensorFlow, which the paper builds on, predicts 80 tokens of 512 at most: 15 % are 77, so no limit is
+    # needed, and one would cut progressive masking short.
     "pubmedbert": Recipe(
         family="bert",
         hidden=768,
@@ -87,7 +88,6 @@ PRESETS: Final[dict[str, Recipe]] = {
         ffn=3072,
         embedding=768,
         mask_unit="word",
-        max_predictions=80,
         steps=62_500,
         batch=8192,
         learning_rate=6e-4,

@@ -6,9 +6,15 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
 
 import torch
 import torch.distributed as distributed
+
+_PATIENCE: Final = timedelta(hours=6)
+"""For which processes wait for each other: the first reads all shards before it trains, which may take longer
+than NCCL's ten minutes.  Where one of them ends, torchrun ends the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,7 @@ def start(device: str | None) -> Processes:
     if found.type == "cuda":
         torch.cuda.set_device(found)
     if world > 1:
-        distributed.init_process_group("nccl" if found.type == "cuda" else "gloo")
+        distributed.init_process_group("nccl" if found.type == "cuda" else "gloo", timeout=_PATIENCE)
     return Processes(rank, world, found)
 
 

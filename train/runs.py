@@ -26,7 +26,7 @@ import torch
 import transformers
 
 from bioshards import __version__
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import TEMPORARY, LocalFiles
 from bioshards.corpus.workspace import WrongOutput
 
 from . import checkpoint
@@ -42,7 +42,7 @@ def identity(recipe: Mapping[str, Any], data: str, vocabulary: str, origin: str 
 
     Args:
         data, vocabulary: SHA-256 of either.
-        origin: the checkpoint that the model began from; None: random weights.
+        origin: the checkpoint or run that the model began from; None: random weights.
     """
     return {
         "pipeline": "train",
@@ -75,7 +75,8 @@ def opened(run: str) -> Iterator[None]:
         os.makedirs(run, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise WrongOutput(f"{error.filename} is a file, and --out is to be a folder: give another") from error
-    if not os.path.exists(f"{run}/{ABOUT}") and any(name != ".lock" for name in os.listdir(run)):
+    ours = (".lock", TEMPORARY)  # a run that was killed while it wrote what it is leaves both
+    if not os.path.exists(f"{run}/{ABOUT}") and not all(name.startswith(ours) for name in os.listdir(run)):
         raise WrongOutput(f"{run} holds something else than a run: give another --out, or an empty folder")
     with open(f"{run}/.lock", "w") as lock:
         try:

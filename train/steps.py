@@ -8,6 +8,7 @@ the number of its step, and processes need not tell each other what they read.
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,17 +36,23 @@ _NOT_TRAINED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """How a step's rows are dealt out: ``micro`` rows at a time, ``accumulate`` times, in each process."""
+    """How a step's rows are dealt out: ``rows`` to each process, which computes ``micro`` of them at a time,
+    and those that are left at last."""
 
+    rows: int
     micro: int
-    accumulate: int
+
+    @property
+    def accumulate(self) -> int:
+        """Micro-batches of a process."""
+        return math.ceil(self.rows / self.micro)
 
 
 def division(batch: int, world: int, length: int, device: str, micro: int | None) -> Division:
     """Deal out a batch.
 
     Args:
-        micro: rows at a time; None: as many as :data:`MOST_TOKENS` allows.
+        micro: rows at a time, at most; None: as many as :data:`MOST_TOKENS` allows, in equal parts or nearly.
 
     Raises:
         ValueError: it cannot be dealt out so.
@@ -54,11 +61,11 @@ def division(batch: int, world: int, length: int, device: str, micro: int | None
     if rest:
         raise ValueError(f"--batch {batch:,} cannot be dealt out to {world} processes: give a multiple")
     if micro is None:
-        most = max(1, MOST_TOKENS[device] // length)
-        micro = max(rows for rows in range(1, min(most, each) + 1) if each % rows == 0)
-    if micro < 1 or each % micro:
-        raise ValueError(f"--micro-batch {micro} does not divide the {each:,} rows of a process")
-    return Division(micro, each // micro)
+        parts = math.ceil(each / max(1, MOST_TOKENS[device] // length))
+        micro = math.ceil(each / parts)
+    if micro < 1:
+        raise ValueError(f"--micro-batch {micro} is below 1")
+    return Division(each, min(micro, each))
 
 
 class Steps:
@@ -66,6 +73,8 @@ class Steps:
 
     Args:
         first: the step at which this pretraining set begins: 0, or where a run that is continued had ended.
+            Epochs are counted from there too, for the set may be the one that was trained on before, and its
+            rows are to have another order and other masks.
     """
 
     def __init__(
@@ -85,12 +94,15 @@ class Steps:
 
     def at(self, step: int) -> list[tuple[Batch, Counts]]:
         """The micro-batches of a step, in the order of their rows."""
-        division, recipe = self._division, self._recipe
-        place = (step - self._first) * recipe.batch + self._rank * division.micro * division.accumulate
+        rows, micro = self._division.rows, self._division.micro
+        place = (
+            self._first * self._shards.rows + (step - self._first) * self._recipe.batch + self._rank * rows
+        )
+        recipe = self._recipe
         rate = mask_rate(step, recipe.steps, recipe.mask_rate, recipe.mask_rate_end or recipe.mask_rate)
         return [
-            self._batch(*self._order.rows(place + index * division.micro, division.micro), rate)
-            for index in range(division.accumulate)
+            self._batch(*self._order.rows(place + begin, min(micro, rows - begin)), rate)
+            for begin in range(0, rows, micro)
         ]
 
     def in_order(self, start: int, count: int) -> tuple[Batch, Counts]:
