@@ -15,6 +15,8 @@ from typing import Any, Final
 from bioshards.corpus.files import LocalFiles
 
 NAME: Final = "log.jsonl"
+SPEEDS: Final = ("tokens_per_s", "mfu", "waiting", "seconds")
+"""Of a line, what the machine has a say in; all else is the same whenever and wherever a run is done again."""
 
 
 class Log:
@@ -36,7 +38,8 @@ class Log:
 
     def write(self, entry: dict[str, Any]) -> None:
         """Add a line; a number that JSON does not have is null."""
-        self._file.write(json.dumps(_finite(entry)).encode() + b"\n")
+        entry = _finite(entry)
+        self._file.write(json.dumps(entry).encode() + b"\n")
         self._file.flush()
         if entry["kind"] == "train":
             self.last = entry

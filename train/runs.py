@@ -26,10 +26,11 @@ import torch
 import transformers
 
 from bioshards import __version__
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import TEMPORARY, LocalFiles
 from bioshards.corpus.workspace import WrongOutput
 
 from . import checkpoint
+from .log import SPEEDS
 
 ABOUT: Final = "run.json"
 MANIFEST: Final = "manifest.json"
@@ -72,7 +73,9 @@ def opened(run: str) -> Iterator[None]:
     if not run or "://" in run:
         raise WrongOutput(f"--out {run!r} is no folder of this machine, and a model is trained on one")
     os.makedirs(run, exist_ok=True)
-    if not os.path.exists(f"{run}/{ABOUT}") and any(name != ".lock" for name in os.listdir(run)):
+    if not os.path.exists(f"{run}/{ABOUT}") and any(
+        name != ".lock" and not name.startswith(TEMPORARY) for name in os.listdir(run)
+    ):
         raise WrongOutput(f"{run} holds something else than a run: give another --out, or an empty folder")
     with open(f"{run}/.lock", "w") as lock:
         try:
@@ -128,11 +131,17 @@ def same(run: str, asked: Mapping[str, Any]) -> None:
 
 
 def finish(run: str, about: Mapping[str, Any], last: Mapping[str, Any], seconds: float) -> None:
-    """Write the manifest: the run is at its last step."""
+    """Write the manifest: the run is at its last step.
+
+    All but its ``run`` is the same whenever the run is done again, however often it was stopped; so the
+    checkpoint's own run.json is not listed, nor how fast the last steps were.
+    """
     files = LocalFiles()
     folder = checkpoint.last(run) or run
     outputs = []
     for found in files.walk(folder):
+        if os.path.basename(found.path) == ABOUT:
+            continue
         with open(found.path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         outputs.append({"file": os.path.relpath(found.path, run), "bytes": found.size, "sha256": digest})
@@ -146,7 +155,7 @@ def finish(run: str, about: Mapping[str, Any], last: Mapping[str, Any], seconds:
                 {"data": identity["data"], "vocabulary": identity["vocabulary"], "origin": identity["origin"]}
             ],
             "outputs": outputs,
-            "last": dict(last),
+            "last": {name: value for name, value in last.items() if name not in SPEEDS},
             "run": {**about["run"], "seconds": round(seconds, 1), "finished": now()},
         },
     )
