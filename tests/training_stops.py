@@ -26,8 +26,8 @@ from bioshards.train.trainer import Trainer
 from tests.training_runs import SMALL, same_state, state, told
 
 Within = Callable[[], contextlib.AbstractContextManager[None]]
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(
     [
         __name__,
         *(f"transformers.models.{family}.modeling_{family}" for family in ("electra", "bert", "albert")),
@@ -83,7 +83,7 @@ class Child:
         env: Mapping[str, str] | None = None,
     ) -> None:
         self._told = told
-        self.process: BaseProcess = _CONTEXT.Process(
+        self.process: BaseProcess = CONTEXT.Process(
             target=_train, args=(list(given), str(told), within, dict(env or {})), daemon=True
         )
         self.process.start()
