@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from bioshards.train import processes
 from bioshards.train.processes import Processes
 from tests.training_runs import log, same_state, state, threads, told, train
 from tests.training_stops import (
+    CONTEXT,
     Child,
     Within,
     after_step,
@@ -57,16 +59,15 @@ def together(
     within: Mapping[int, Within] | None = None,
 ) -> list[Child]:
     """Start so many processes on one run; ``within`` by rank."""
-    made: Sequence[Child] = [
+    return [
         Child(
             words(data, out, *OPTIONS, *options),
             out.parent / f"{out.name} told by {rank}",
-            *([(within or {})[rank]] if rank in (within or {}) else []),
-            env=env,
+            (within or {}).get(rank, contextlib.nullcontext),
+            env,
         )
         for rank, env in enumerate(environments(world))
     ]
-    return list(made)
 
 
 def codes(children: Sequence[Child]) -> list[int]:
@@ -128,8 +129,11 @@ def test_with_dropout_too_where_the_micro_batches_are_the_same(
 
 
 def test_three_processes_with_everything_else_too(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
-    data, options = pretraining_sets["electra"], ("--batch", 12, "--micro-batch", 2, "--steps", 6)
-    options = (*options, "--adversarial", 1.0, "--mask-rate-end", 0.25, "--optimiser", "lamb")
+    data = pretraining_sets["electra"]
+    options = (
+        *("--batch", 12, "--micro-batch", 2, "--steps", 6),
+        *("--adversarial", 1.0, "--mask-rate-end", 0.25, "--optimiser", "lamb"),
+    )
     assert codes(together(data, tmp_path / "three", *options, world=3)) == [0, 0, 0]
     assert train(data, tmp_path / "one", *OPTIONS, *options) == 0
     assert_same_but_for_rounding(tmp_path / "one", tmp_path / "three", 1e-4)
@@ -198,7 +202,8 @@ def test_when_the_first_cannot_go_on_the_other_ends_too(
         children = together(data, out, within={0: broken_disk})
         assert [child.end() for child in children] == [1, 1]
         assert "the checkpoint of step 6 could not be written" in children[0].told()
-        assert not list(out.glob("step-*")) and not leftovers(out)
+        assert not list(out.glob("step-*"))
+        assert not leftovers(out)
 
 
 def broken_disk() -> Any:
@@ -252,8 +257,6 @@ def test_sums_are_of_all_and_integers_exact(tmp_path: Path) -> None:
 
 class _Summing:
     def __init__(self, env: dict[str, str]) -> None:
-        from tests.training_stops import CONTEXT
-
         self._ours, theirs = CONTEXT.Pipe()
         self._process = CONTEXT.Process(target=_sum, args=(env, theirs))
         self._process.start()
@@ -269,6 +272,5 @@ class _Summing:
 def _sum(env: dict[str, str], pipe: Any) -> None:
     os.environ.update(env)
     us = processes.start("cpu")
-    given: Callable[[], list[float]] = lambda: [2.0**52, 0.5, 1.0] if us.first else [2.0**52 - 1, 0.25, 2.0]
-    pipe.send(us.sums(given()))
+    pipe.send(us.sums([2.0**52, 0.5, 1.0] if us.first else [2.0**52 - 1, 0.25, 2.0]))
     us.close()

@@ -12,9 +12,12 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bioshards.train import checkpoint, models
+from bioshards.train.objective import Objective
 from bioshards.train.shards import Shards
 from tests.training_runs import command, log, same_state, state, threads, told, train
 from tests.training_stops import Child, after_step, assert_same_run, interrupt, last_of, leftovers, words
@@ -144,16 +147,14 @@ def test_the_same_command_before_the_first_step_and_after_the_last_one(
     assert "is finished: there is nothing to do" in capsys.readouterr().out
     assert all(path.stat().st_mtime_ns == when for path, when in before.items())
 
-    from bioshards.train import training
+    build = models.build
 
-    build = training.models.build
-
-    def told_meanwhile(*given: object) -> object:
+    def told_meanwhile(*given: Any) -> Objective:
         interrupt()
-        return build(*given)  # type: ignore[arg-type]
+        return build(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training.models, "build", told_meanwhile)
+        patch.setattr(models, "build", told_meanwhile)
         assert train(data, tmp_path / "early") == 130
     assert [path.name for path in (tmp_path / "early").glob("step-*")] == ["step-0000000"]
     assert train(data, tmp_path / "early") == 0
@@ -178,7 +179,7 @@ def test_without_its_manifest_it_is_only_said_once_more_that_it_is_finished(
 def test_signals_end_a_process_with_a_checkpoint_of_that_very_step(
     pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """The command as it is given in a shell, stopped as a scheduler does, gone on with and stopped by Ctrl-C."""
+    """The command as it is given in a shell, stopped by a scheduler, gone on with, stopped by Ctrl-C."""
     data, out = pretraining_sets["bert"], tmp_path / "run"
     endless = ("--steps", 1_000_000, "--log-every", 1, "--save-every", 1_000_000, "--keep", 2)
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
@@ -247,8 +248,6 @@ def test_a_second_ctrl_c_ends_it_at_once(
 def test_a_second_ctrl_c_while_the_checkpoint_is_written_leaves_nothing_half_made(
     pretraining_sets: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bioshards.train import checkpoint
-
     data = pretraining_sets["bert"]
     assert train(data, tmp_path / "whole") == 0
     monkeypatch.setattr(checkpoint, "_to_disk", lambda _folder: interrupt())

@@ -51,7 +51,9 @@ def same(one: Sequence[tuple[Batch, Counts]], other: Sequence[tuple[Batch, Count
     return len(one) == len(other) and all(
         counts == others
         and all(
-            torch.equal(part, its) if isinstance(part, torch.Tensor) else part == its
+            torch.equal(part, its)
+            if isinstance(part, torch.Tensor) and isinstance(its, torch.Tensor)
+            else part == its
             for part, its in zip(batch, second, strict=True)
         )
         for (batch, counts), (second, others) in zip(one, other, strict=True)

@@ -151,4 +151,5 @@ def assert_same_run(one: Path, other: Path) -> None:
     assert same_state(state(first), state(second))
     assert model_files(first) == model_files(second)
     assert manifest(one) == manifest(other)
-    assert not leftovers(one) and not leftovers(other)
+    assert not leftovers(one)
+    assert not leftovers(other)

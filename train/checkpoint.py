@@ -99,14 +99,14 @@ def load(checkpoint: str, device: torch.device) -> dict[str, Any]:
     path = f"{checkpoint}/{STATE}"
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
-        if not (isinstance(state, dict) and _HOLDS <= state.keys()):
+        if not (isinstance(state, dict) and state.keys() >= _HOLDS):
             raise ValueError("it holds something else")
     except Exception as error:  # torch has no one class for what a damaged file does to it
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             raise
         raise ValueError(
-            f"{path} is damaged ({_reason(error)}): remove {checkpoint}, and the same command goes on from the "
-            "one before"
+            f"{path} is damaged ({_reason(error)}): remove {checkpoint}, and the same command goes on from "
+            "the one before"
         ) from error
     return state
 

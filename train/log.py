@@ -16,7 +16,7 @@ from bioshards.corpus.files import LocalFiles
 
 NAME: Final = "log.jsonl"
 SPEEDS: Final = ("tokens_per_s", "mfu", "waiting", "seconds")
-"""Of a line, what the machine has a say in; all else is the same whenever and wherever a run is done again."""
+"""Of a line, what depends on the machine; all else is the same whenever a run is done again."""
 
 
 class Log:
