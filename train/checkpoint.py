@@ -20,6 +20,8 @@ from bioshards.corpus.files import TEMPORARY
 STATE: Final = "state.pt"
 MODEL: Final = "hf"
 """The folder in a checkpoint that Hugging Face's classes load."""
+_HOLDS: Final = {"model", "optimiser", "done", "first", "tokens", "tally"}
+"""What a state is of: the trainer's part and the loop's, by their names."""
 _NAME: Final = re.compile(r"step-(\d{7,})")
 
 
@@ -97,12 +99,14 @@ def load(checkpoint: str, device: torch.device) -> dict[str, Any]:
     path = f"{checkpoint}/{STATE}"
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+        if not (isinstance(state, dict) and state.keys() >= _HOLDS):
+            raise ValueError("it holds something else")
     except Exception as error:  # torch has no one class for what a damaged file does to it
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             raise
         raise ValueError(
-            f"{path} is missing or damaged ({error}): remove {checkpoint}, and the same command goes on from "
-            "the one before"
+            f"{path} is missing or damaged ({_reason(error)}): remove {checkpoint}, and the same command goes "
+            "on from the one before"
         ) from error
     return state
 

@@ -2,9 +2,9 @@
 
 Rows are laid end to end, or padded to the set's length.  Libraries keep something of every shape that they
 meet: oneDNN's cache grew by 1 MB a step, to 3 GB, where each batch had as many tokens as its rows happened to
-have.  So sizes are rounded up, to a few shapes.  A compiled model wants the same at every step: then rows laid
-end to end are filled up to a number of tokens that all but a few batches in 100,000 have room in, and those
-few are made as large as if padded; so there are two shapes in all.
+have.  So sizes are rounded up, to a few shapes.  A compiled model wants the same at every step: then rows
+laid end to end are filled up to a number of tokens that all but a few batches in 100,000 have room in, and
+those few are made as large as if padded; so there are two shapes in all.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from typing import Any, Final
 from bioshards.corpus.files import LocalFiles
 
 NAME: Final = "log.jsonl"
+SPEEDS: Final = ("tokens_per_s", "mfu", "waiting", "seconds")
+"""Of a line, what depends on the machine; all else is the same whenever a run is done again."""
 
 
 class Log:
@@ -27,16 +29,17 @@ class Log:
     def __init__(self, run: str, steps: int) -> None:
         """Open it, cut back to what was logged until ``steps`` steps were done."""
         path = f"{run}/{NAME}"
-        kept = [line for line in _lines(path) if json.loads(line)["step"] <= steps]
+        kept = [entry for entry in _entries(path) if entry["step"] <= steps]
         with LocalFiles().write(path) as file:
-            file.writelines(line + b"\n" for line in kept)
-        told = [entry for entry in map(json.loads, kept) if entry["kind"] == "train"]
-        self.last: dict[str, Any] = told[-1] if told else {}
+            file.writelines(map(_line, kept))
+        trained = [entry for entry in kept if entry["kind"] == "train"]
+        self.last: dict[str, Any] = trained[-1] if trained else {}
         self._file = open(path, "ab")  # noqa: SIM115 - open as long as the run is
 
     def write(self, entry: dict[str, Any]) -> None:
         """Add a line; a number that JSON does not have is null."""
-        self._file.write(json.dumps(_finite(entry)).encode() + b"\n")
+        entry = _finite(entry)
+        self._file.write(_line(entry))
         self._file.flush()
         if entry["kind"] == "train":
             self.last = entry
@@ -46,18 +49,25 @@ class Log:
             self._file.close()
 
 
-def _lines(path: str) -> list[bytes]:
+def _entries(path: str) -> list[dict[str, Any]]:
     """The lines that are whole."""
     if not os.path.exists(path):
         return []
     with open(path, "rb") as file:
         lines = file.read().split(b"\n")[:-1]
-    whole = []
-    for line in lines:
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            json.loads(line)["step"]
-            whole.append(line)
-    return whole
+    return [entry for line in lines if (entry := _entry(line))]
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    with contextlib.suppress(ValueError):
+        entry = json.loads(line)
+        if isinstance(entry, dict) and isinstance(entry.get("step"), int) and "kind" in entry:
+            return entry
+    return None
+
+
+def _line(entry: dict[str, Any]) -> bytes:
+    return json.dumps(entry).encode() + b"\n"
 
 
 def _finite(value: Any) -> Any:

@@ -30,6 +30,7 @@ from bioshards.corpus.files import TEMPORARY, LocalFiles
 from bioshards.corpus.workspace import WrongOutput
 
 from . import checkpoint
+from .log import SPEEDS
 
 ABOUT: Final = "run.json"
 MANIFEST: Final = "manifest.json"
@@ -132,11 +133,17 @@ def same(run: str, asked: Mapping[str, Any]) -> None:
 
 
 def finish(run: str, about: Mapping[str, Any], last: Mapping[str, Any], seconds: float) -> None:
-    """Write the manifest: the run is at its last step."""
+    """Write the manifest: the run is at its last step.
+
+    All but its ``run`` is the same whenever the run is done again, however often it was stopped; so the
+    checkpoint's own run.json is not listed, nor how fast the last steps were.
+    """
     files = LocalFiles()
     folder = checkpoint.last(run) or run
     outputs = []
     for found in files.walk(folder):
+        if os.path.basename(found.path) == ABOUT:
+            continue
         with open(found.path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         outputs.append({"file": os.path.relpath(found.path, run), "bytes": found.size, "sha256": digest})
@@ -150,7 +157,7 @@ def finish(run: str, about: Mapping[str, Any], last: Mapping[str, Any], seconds:
                 {"data": identity["data"], "vocabulary": identity["vocabulary"], "origin": identity["origin"]}
             ],
             "outputs": outputs,
-            "last": dict(last),
+            "last": {name: value for name, value in last.items() if name not in SPEEDS},
             "run": {**about["run"], "seconds": round(seconds, 1), "finished": now()},
         },
     )
