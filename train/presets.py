@@ -61,8 +61,8 @@ _BIOALBERT_BASE: Final = Recipe(
     learning_rate=0.00176,
 )
 PRESETS: Final[dict[str, Recipe]] = {
-    # No paper's.  Without the correction a warm-up so short takes steps several times too long, as the second
-    # moment is too small for the first 1 / (1 - beta2) = 1,000 of them; the papers warm up for ten times that.
+    # No paper's.  Without the correction a warm-up so short takes steps several times too long: the second
+    # moment is too small for the first 1,000 (1 / (1 - beta2)); the papers warm up for ten times that.
     "tiny": Recipe(bias_correction=True),
     "electra-small": _ELECTRA_SMALL,
     "electra-base": _ELECTRA_BASE,
