@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.train.curves import NoCurves, read, smooth
-from bioshards.train.panels import named, panels, written
 from bioshards.train.plot import plot
+from bioshards.train.plot.curves import NoCurves, read, smooth
+from bioshards.train.plot.panels import named, panels, written
 
 ELECTRA = {
     "losses": {"mlm": 6.0, "rtd": 0.2},

@@ -25,12 +25,12 @@ from bioshards.corpus.workspace import WrongOutput
 try:
     from . import checkpoint, recipes
     from .checkpoint import SaveFailed
-    from .curves import NoCurves
     from .job import Job
     from .loop import Diverged
     from .models import WrongInit
     from .pieces import WrongVocabulary
     from .plot import plot
+    from .plot.curves import NoCurves
     from .presets import PRESETS
     from .recipes import Recipe
     from .shards import WrongData
@@ -54,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _stopping(say) as stop:
             return _end(say, train(_job(given, words), say, stop))
     except (WrongData, WrongVocabulary, WrongInit, WrongOutput, NoCurves, ValueError) as error:
+        _trace()
         return _end(say, str(error), USAGE_ERROR)
     except KeyboardInterrupt:
         return _end(say, f"stopped. {_goes_on(given.out)}" if given else "stopped", INTERRUPTED)
@@ -65,12 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place = f"{error.filename}: " if error.filename else ""
         return _end(say, f"{place}{error.strerror or error}", FAILED)
     except Exception as error:
-        if os.environ.get("BIOSHARDS_TRACEBACK"):
-            traceback.print_exc()
+        _trace()
         if "out of memory" in str(error) or isinstance(error, MemoryError):
             return _end(say, "memory ran out: give a lower --micro-batch", FAILED)
         what = f"{type(error).__name__}: {error}".rstrip(".")
         return _end(say, f"{what}. BIOSHARDS_TRACEBACK=1 shows where it failed", FAILED)
+
+
+def _trace() -> None:
+    """Where it failed, for who asks."""
+    if os.environ.get("BIOSHARDS_TRACEBACK"):
+        traceback.print_exc()
 
 
 def _goes_on(run: str) -> str:

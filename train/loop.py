@@ -165,6 +165,7 @@ class Loop:
             "lr": self.trainer.learning_rate(step),
             "mask_rate": mask_rate(step, recipe.steps, *rates),
             "grad_norm": norm,
+            "skipped": self.tally.skipped,
             "tokens": self.tokens,
             "epoch": self.steps.epoch(self.done),
         }

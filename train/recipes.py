@@ -80,12 +80,12 @@ class Recipe:
         for name in ("steps", "batch", "hidden", "layers", "heads", "ffn", "embedding", "positions"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{_flag(name)} {getattr(self, name)} is below 1")
-        for name in ("mask_rate", "layer_decay", "generator", "generator_layers"):
+        if not 0 < self.mask_rate < 1:
+            raise ValueError(f"--mask-rate {self.mask_rate} is not between 0 and 1")
+        for name in ("layer_decay", "generator", "generator_layers"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{_flag(name)} {getattr(self, name)} is not above 0 and at most 1")
-        if not 0 <= self.mask_rate_end <= 1:
-            raise ValueError(f"--mask-rate-end {self.mask_rate_end} is not between 0 and 1")
-        for name in ("dropout", "attention_dropout", "beta1", "beta2"):
+        for name in ("mask_rate_end", "dropout", "attention_dropout", "beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{_flag(name)} {getattr(self, name)} is not from 0 to below 1")
         if self.epsilon == 0:  # what is never looked at would be 0 / 0

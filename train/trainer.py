@@ -30,11 +30,15 @@ class Tally:
 
     Sums are this process's, and stay on the device until they are asked for, so that adding them up does not
     wait for it.  Counts are all processes'.
+
+    Attributes:
+        skipped: steps that had no finite gradient, and are in neither.
     """
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
         self.counts = dict.fromkeys(Counts._fields, 0)
+        self.skipped = 0
 
     def add(self, sums: Mapping[str, Tensor]) -> None:
         """Add a micro-batch's sums."""
@@ -46,24 +50,32 @@ class Tally:
         for name, value in counts.items():
             self.counts[name] += value
 
-    def state(self, processes: Processes) -> dict[str, dict[str, float]]:
+    def take(self, other: Tally) -> None:
+        """Add another's."""
+        self.add(other._sums)
+        self.count(other.counts)
+
+    def state(self, processes: Processes) -> dict[str, Any]:
         """What was added up in all processes, for a checkpoint and for :meth:`told`."""
         names = sorted(self._sums)
         values = torch.stack([self._sums[name] for name in names]).tolist() if names else []
-        return {"sums": dict(zip(names, processes.sums(values), strict=True)), "counts": dict(self.counts)}
+        sums = dict(zip(names, processes.sums(values), strict=True))
+        return {"sums": sums, "counts": dict(self.counts), "skipped": self.skipped}
 
-    def load(self, state: Mapping[str, Mapping[str, Any]], processes: Processes) -> None:
+    def load(self, state: Mapping[str, Any], processes: Processes) -> None:
         """Go on from a checkpoint's; the first process takes the sums of all."""
         share = 1.0 if processes.first else 0.0
         self._sums = {
             name: torch.tensor(share * value, dtype=torch.float64, device=processes.device)
             for name, value in state["sums"].items()
         }
-        self.counts = dict(state["counts"])
+        self.counts, self.skipped = dict(state["counts"]), state["skipped"]
 
     def told(self, objective: Objective, processes: Processes) -> dict[str, Any]:
-        """Losses and figures of all processes, for the log."""
+        """Losses and figures of all processes, for the log; of no step at all they are no numbers."""
         sums, counts = self.state(processes)["sums"], self.counts
+        if not sums:
+            return {"loss": math.nan, "losses": dict.fromkeys(objective.losses, math.nan), "figures": {}}
         losses = {name: sums[name] / max(1, counts[of]) for name, (_, of) in objective.losses.items()}
         return {
             "loss": sum(weight * losses[name] for name, (weight, _) in objective.losses.items()),
@@ -107,14 +119,14 @@ class Trainer:
     ) -> float:
         """Update the weights; returns the length of the gradient before it was clipped.
 
-        Where that is not finite, the weights stay as they are.
+        Where that is not finite, the weights stay as they are, and the step is counted as skipped.
 
         Args:
             micro: this process's micro-batches of the step.
             total: what all processes' micro-batches of the step hold.
             tally: to add this step to.
         """
-        processes = self._processes
+        processes, found = self._processes, Tally()
         self._gradients.zero()
         self.trained.train()
         for index, (batch, _) in enumerate(micro):
@@ -123,12 +135,15 @@ class Trainer:
                 sums = self._forward(batch.to(processes.device))
             loss = self.trained.total(sums, total)
             torch.autograd.backward(loss)
-            tally.add(sums)
-        tally.count(total)
+            found.add(sums)
+        found.count(total)
         self._gradients.all_reduce()
         norm = float(self._gradients.clip(self._recipe.clip or math.inf))
         if math.isfinite(norm):
             self._optimiser.step(self.learning_rate(step))
+            tally.take(found)
+        else:
+            tally.skipped += 1
         return norm
 
     def validate(self, batches: Iterable[tuple[Batch, Counts]]) -> dict[str, Any]:

@@ -41,15 +41,15 @@ def train(job: Job, say: Callable[[str], None], stop: Event) -> str:
         KeyboardInterrupt, Diverged, SaveFailed: see loop.py and checkpoint.py.
     """
     us = processes.start(job.device)
-    try:
-        planned = plan(job, us)
-        if not us.first:
-            return _Run(job, planned, us, _silent).train(stop)
+    planned = plan(job, us)
+    if us.first:
         with runs.opened(job.out):
             runs.same(job.out, planned.identity)
-            return _Run(job, planned, us, say).train(stop)
-    finally:
-        us.close()
+            said = _Run(job, planned, us, say).train(stop)
+    else:
+        said = _Run(job, planned, us, _silent).train(stop)
+    us.close()  # not after an error: it would wait for processes that wait for this one
+    return said
 
 
 def _silent(_line: str) -> None:
