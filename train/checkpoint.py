@@ -105,8 +105,8 @@ def load(checkpoint: str, device: torch.device) -> dict[str, Any]:
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             raise
         raise ValueError(
-            f"{path} is damaged ({_reason(error)}): remove {checkpoint}, and the same command goes on from "
-            "the one before"
+            f"{path} is missing or damaged ({_reason(error)}): remove {checkpoint}, and the same command "
+            "goes on from the one before"
         ) from error
     return state
 
