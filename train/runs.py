@@ -43,7 +43,7 @@ def identity(recipe: Mapping[str, Any], data: str, vocabulary: str, origin: str 
 
     Args:
         data, vocabulary: SHA-256 of either.
-        origin: the checkpoint that the model began from; None: random weights.
+        origin: the checkpoint or run that the model began from; None: random weights.
     """
     return {
         "pipeline": "train",
@@ -72,10 +72,12 @@ def opened(run: str) -> Iterator[None]:
     """
     if not run or "://" in run:
         raise WrongOutput(f"--out {run!r} is no folder of this machine, and a model is trained on one")
-    os.makedirs(run, exist_ok=True)
-    if not os.path.exists(f"{run}/{ABOUT}") and any(
-        name != ".lock" and not name.startswith(TEMPORARY) for name in os.listdir(run)
-    ):
+    try:
+        os.makedirs(run, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise WrongOutput(f"{error.filename} is a file, and --out is to be a folder: give another") from error
+    ours = (".lock", TEMPORARY)  # a run that was killed while it wrote what it is leaves both
+    if not os.path.exists(f"{run}/{ABOUT}") and not all(name.startswith(ours) for name in os.listdir(run)):
         raise WrongOutput(f"{run} holds something else than a run: give another --out, or an empty folder")
     with open(f"{run}/.lock", "w") as lock:
         try:
