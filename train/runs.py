@@ -43,7 +43,7 @@ def identity(recipe: Mapping[str, Any], data: str, vocabulary: str, origin: str 
 
     Args:
         data, vocabulary: SHA-256 of either.
-        origin: the checkpoint or run that the model began from; None: random weights.
+        origin: the checkpoint that the model began from; None: random weights.
     """
     return {
         "pipeline": "train",

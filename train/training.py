@@ -70,10 +70,8 @@ class _Run:
         resumed = checkpoint.last(job.out)
         us.wait()  # nobody writes before all have looked
         if resumed is None and us.first and job.verify:
-            for split in (self.plan.shards, self._held_out()):
-                if split is not None:
-                    split.verify(self.say)
-        trainer = self._trainer(resumed)
+            self.plan.shards.verify(self.say)
+        trainer = self._trainer()
         state = self._state(trainer, resumed)
         if resumed is None and us.first:
             LocalFiles().write_json(f"{job.out}/{runs.ABOUT}", {**self._about(state), "begun": runs.now()})
@@ -87,13 +85,11 @@ class _Run:
         runs.finish(job.out, self._about(state), log.last, time.monotonic() - began)
         return self._told(loop, log.last)
 
-    def _trainer(self, resumed: str | None) -> Trainer:
-        recipe, init = self.plan.recipe, self.job.init
-        if init and resumed:  # its configuration, and no need for the folder any more
-            init = f"{resumed}/{MODEL}"
+    def _trainer(self) -> Trainer:
+        recipe = self.plan.recipe
         torch.manual_seed(recipe.seed)
-        pieces = tokenizer.pieces(self.plan.vocabulary) if init else None
-        objective = models.build(recipe.shape, self.plan.shards, init, pieces)
+        pieces = tokenizer.pieces(self.plan.vocabulary) if self.job.init else None
+        objective = models.build(recipe.shape, self.plan.shards, self.job.init, pieces)
         return Trainer(objective.to(self.us.device), recipe, self.us, self.plan.dealt.accumulate)
 
     def _state(self, trainer: Trainer, resumed: str | None) -> dict[str, Any]:
@@ -112,7 +108,7 @@ class _Run:
         first = state["done"]
         if first >= self.plan.recipe.steps:
             raise ValueError(
-                f"--steps {self.plan.recipe.steps:,} are all, and {self.job.continued} has done {first:,} "
+                f"--steps {self.plan.recipe.steps:,} are all steps, and {self.job.continued} has done {first:,} "
                 "of them already: give more"
             )
         return {"done": first, "first": first, "tokens": state["tokens"], "tally": None}
@@ -190,15 +186,11 @@ class _Run:
             first=first,
         )
 
-    def _held_out(self) -> Shards | None:
-        """The validation split, if there is one."""
-        return None if shards.empty(self.job.data, "validation") else Shards(self.job.data, "validation")
-
     def _validation(self) -> Callable[[], Iterator[tuple[Batch, Counts]]] | None:
         """This process's part of the validation split, if there is one."""
-        held_out = self._held_out()
-        if held_out is None:
+        if shards.empty(self.job.data, "validation"):
             return None
+        held_out = Shards(self.job.data, "validation")
         rows = min(held_out.rows, self.job.validation_rows)
         steps, micro, us = self._steps(held_out), self.plan.dealt.micro, self.us
         begin, end = (rows * rank // us.world for rank in (us.rank, us.rank + 1))
