@@ -378,7 +378,7 @@ def test_a_damaged_state_is_named_and_the_one_before_can_be_gone_on_from(
     before = log(out)
     assert train(data, out, *OFTEN) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"train: {last}/state.pt is damaged (")
+    assert said.startswith(f"train: {last}/state.pt is missing or damaged (")
     assert said.count("\n") == 1
     assert f"remove {last}, and the same command goes on from the one before" in said
     assert log(out) == before

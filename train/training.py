@@ -220,10 +220,8 @@ class _Run:
         LocalFiles().write_json(f"{folder}/{runs.ABOUT}", said)
 
     def _told(self, loop: Loop, last: dict[str, Any]) -> str:
-        losses = ", ".join(
-            f"{name} {'no number' if value is None else format(value, '.3f')}"
-            for name, value in last.get("losses", {}).items()
-        )
+        known = {name: value for name, value in last.get("losses", {}).items() if value is not None}
+        losses = ", ".join(f"{name} {value:.3f}" for name, value in known.items())
         return (
             f"{loop.done:,} steps, {loop.tokens:,} tokens: {losses}\n{self._how_to_load()}\n"
             f"curves:     python -m bioshards.train plot {self.job.out}"
