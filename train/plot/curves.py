@@ -1,5 +1,4 @@
-"""What a run has logged, as curves; a run may be drawn while it writes, and after it was killed.
-"""
+"""What a run has logged, as curves; a run may be drawn while it writes, and after it was killed."""
 
 from __future__ import annotations
 
