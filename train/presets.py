@@ -24,6 +24,7 @@ _ELECTRA_SMALL: Final = Recipe(
     learning_rate=5e-4,
     schedule="electra",
     warmup=10_000.0,
+    bias_correction=False,
 )
 _ELECTRA_BASE: Final = replace(
     # As above; base: 12 layers of 768, a generator of a third, length 512, batch 256, 2e-4.
@@ -52,6 +53,7 @@ _BIOALBERT_BASE: Final = Recipe(
     dropout=0.0,
     attention_dropout=0.0,
     optimiser="lamb",
+    bias_correction=False,
     max_predictions=20,
     mask_unit="ngram",
     schedule="bert",
@@ -61,9 +63,9 @@ _BIOALBERT_BASE: Final = Recipe(
     learning_rate=0.00176,
 )
 PRESETS: Final[dict[str, Recipe]] = {
-    # No paper's.  Without the correction a warm-up so short takes steps several times too long: the second
-    # moment is too small for the first 1,000 (1 / (1 - beta2)); the papers warm up for ten times that.
-    "tiny": Recipe(bias_correction=True),
+    # No paper's.  Adam's moments are corrected, for without that a warm-up so short takes steps several times
+    # too long: the second one is too small for 1 / (1 - beta2) = 1,000 steps.  The papers warm up for longer.
+    "tiny": Recipe(),
     "electra-small": _ELECTRA_SMALL,
     "electra-base": _ELECTRA_BASE,
     # Bio-ELECTRA (Ozyurt 2020, pmc_config.json.example of its repository): ELECTRA-small, length 256, batch
@@ -95,6 +97,7 @@ PRESETS: Final[dict[str, Recipe]] = {
         learning_rate=6e-4,
         schedule="triangular",
         warmup=0.1,
+        bias_correction=False,
     ),
     "bioalbert-base": _BIOALBERT_BASE,
     # ... and large: 24 layers of 1,024 with 16 heads, batch 256, 0.00062 (0.00176 / 2 ** 1.5).

@@ -51,9 +51,7 @@ class Recipe:
     steps: Annotated[int, "updates in all, those of a run that is continued among them"] = 200
     batch: Annotated[int, "rows an update, of all processes together"] = 16
     optimiser: Annotated[Literal["adam", "lamb"], "Adam or LAMB, with decoupled weight decay"] = "adam"
-    bias_correction: Annotated[bool, "Adam's correction of its first moments; the references have none"] = (
-        False
-    )
+    bias_correction: Annotated[bool, "Adam's correction of its moments; the papers' code has none"] = True
     learning_rate: Annotated[float, "at its peak"] = 1e-3
     schedule: Annotated[
         Literal["electra", "bert", "triangular"],
