@@ -9,7 +9,6 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -17,7 +16,6 @@ from safetensors.torch import load_file
 from transformers import AutoModelForTokenClassification
 
 from bioshards.train.__main__ import main
-from bioshards.train.prefetch import Prefetch
 from bioshards.train.presets import PRESETS
 from bioshards.train.schedules import learning_rate
 from tests.conftest import sums
@@ -312,24 +310,6 @@ def test_what_is_continued_is_the_model_and_its_moments(
         added = here["optimiser"]["second"][name] - 0.999 * before
         assert bool((added > -1e-9).all())
     assert here["optimiser"]["steps"] == 13
-
-
-def test_the_data_of_a_continued_run_begin_at_their_beginning(
-    runs: dict[str, Path], others: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: dict[str, list[torch.Tensor]] = {}
-    get = Prefetch.get
-
-    def noting(self: Prefetch[Any]) -> Any:
-        found = get(self)
-        seen.setdefault(name, []).extend(batch.ids.clone() for batch, _ in found)
-        return found
-
-    monkeypatch.setattr(Prefetch, "get", noting)
-    for name, options in (("new", ()), ("continued", ("--continue", runs["electra"], "--steps", 24))):
-        assert train(others["same"], tmp_path / name, *options) == 0
-    assert len(seen["new"]) == len(seen["continued"]) == 12
-    assert all(torch.equal(one, two) for one, two in zip(seen["new"], seen["continued"], strict=True))
 
 
 def test_a_continued_run_that_is_stopped_goes_on(

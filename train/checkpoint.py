@@ -69,7 +69,7 @@ def all_of(run: str) -> list[str]:
     """The run's checkpoints, by step."""
     try:
         names = os.listdir(run)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     steps = sorted(int(found[1]) for name in names if (found := _NAME.fullmatch(name)))
     return [f"{run}/step-{step:07d}" for step in steps]
