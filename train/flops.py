@@ -90,7 +90,7 @@ def peak(device: torch.device, dtype: torch.dtype) -> float:
 
 
 def measured(device: torch.device, dtype: torch.dtype, size: int | None = None) -> float:
-    """FLOP/s of a product of two square matrices, the best of five.
+    """FLOP/s of a product of two square matrices, the best of twenty.
 
     Args:
         size: their rows; none given, as many as take a GPU milliseconds, or a core of a CPU 50.
@@ -98,7 +98,7 @@ def measured(device: torch.device, dtype: torch.dtype, size: int | None = None) 
     size = size or (8192 if device.type == "cuda" else 1024)
     left, right = (torch.ones(size, size, device=device, dtype=dtype) for _ in range(2))
     best = float("inf")
-    for _ in range(6):  # the first is to warm up
+    for _ in range(21):  # the first is to warm up
         begun = time.perf_counter()
         product = left @ right
         product[0, 0].item()  # waits for the device
