@@ -1,4 +1,4 @@
-"""What a close look at the trainer found: rules that hold between parts, each of which is right by itself."""
+"""Rules that hold between parts of the trainer, each of which is right by itself."""
 
 from __future__ import annotations
 
