@@ -142,7 +142,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", required=True, metavar="RUN", help="the folder to write")
     parser.add_argument("--vocab", metavar="FOLDER", help="its vocabulary, if that is no longer where it was")
     parser.add_argument("--preset", choices=PRESETS, default="tiny", help="a recipe; what follows changes it")
-    parser.add_argument("--config", metavar="FILE.toml", help="lines of NAME = VALUE, by the names below")
+    parser.add_argument(
+        "--config", metavar="FILE.toml", help="lines of NAME = VALUE: the names below, with _ for -"
+    )
     parser.add_argument("--init", metavar="FOLDER", help="begin from a Hugging Face checkpoint's weights")
     parser.add_argument(
         "--continue",
