@@ -30,7 +30,7 @@ transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def train(job: Job, say: Callable[[str], None], stop: Event) -> str:
-    """Train, or go on, until the last step; returns what to tell.
+    """Train, or go on, until the last step; returns what the first process is to tell.
 
     Args:
         say: is told how far it is.
@@ -47,7 +47,8 @@ def train(job: Job, say: Callable[[str], None], stop: Event) -> str:
             runs.same(job.out, planned.identity)
             said = _Run(job, planned, us, say).train(stop)
     else:
-        said = _Run(job, planned, us, _silent).train(stop)
+        _Run(job, planned, us, _silent).train(stop)
+        said = ""
     us.close()  # not after an error: it would wait for processes that wait for this one
     return said
 
