@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from bioshards.train.__main__ import main
+from bioshards.train.log import SPEEDS
 from tests.pretraining_sets import abstracts, built, run
 
 SMALL = (
@@ -61,8 +62,7 @@ def log(run_folder: Path) -> list[dict[str, Any]]:
 
 def told(run_folder: Path) -> list[dict[str, Any]]:
     """The lines of a run's log without what depends on the machine's speed."""
-    quick = ("tokens_per_s", "mfu", "waiting", "seconds")
-    return [{name: value for name, value in line.items() if name not in quick} for line in log(run_folder)]
+    return [{name: value for name, value in line.items() if name not in SPEEDS} for line in log(run_folder)]
 
 
 def state(checkpoint: Path) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from .log import Log
 from .prefetch import Prefetch
 from .processes import Processes
 from .recipes import Recipe
-from .schedules import mask_rate
 from .steps import Steps
 from .trainer import Tally, Trainer
 
@@ -156,14 +155,13 @@ class Loop:
         return self.done % every == 0 or self.done == self.recipe.steps
 
     def _entry(self, norm: float) -> dict[str, Any]:
-        recipe, step = self.recipe, self.done - 1
-        rates = recipe.mask_rate, recipe.mask_rate_end or recipe.mask_rate
+        step = self.done - 1
         return {
             "step": self.done,
             "kind": "train",
             **self.tally.told(self.trainer.trained, self.processes),
             "lr": self.trainer.learning_rate(step),
-            "mask_rate": mask_rate(step, recipe.steps, *rates),
+            "mask_rate": self.recipe.mask_rate_at(step),
             "grad_norm": norm,
             "skipped": self.tally.skipped,
             "tokens": self.tokens,

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from .masking import Masking
 from .models import Shape
+from .schedules import mask_rate
 
 CORRUPTION: Final = {"electra": (0.85, 0.0), "bert": (0.8, 0.1), "albert": (0.8, 0.1)}
 """Of the chosen tokens, the share that becomes [MASK] and the share that becomes a random token; the rest
@@ -122,6 +123,10 @@ class Recipe:
         """What is masked at the first step."""
         masked, random = CORRUPTION[self.family]
         return Masking(self.mask_unit, self.mask_rate, masked, random, self.max_predictions)
+
+    def mask_rate_at(self, step: int) -> float:
+        """The share of a row's tokens that is masked at a step."""
+        return mask_rate(step, self.steps, self.mask_rate, self.mask_rate_end or self.mask_rate)
 
     @property
     def warmup_steps(self) -> int:

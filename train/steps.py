@@ -23,7 +23,6 @@ from .order import Order
 from .pieces import Pieces
 from .prefetch import pinned
 from .recipes import Recipe
-from .schedules import mask_rate
 from .shards import Shards
 
 MOST_TOKENS: Final = {"cpu": 1 << 13, "cuda": 1 << 16}
@@ -98,8 +97,7 @@ class Steps:
         place = (
             self._first * self._shards.rows + (step - self._first) * self._recipe.batch + self._rank * rows
         )
-        recipe = self._recipe
-        rate = mask_rate(step, recipe.steps, recipe.mask_rate, recipe.mask_rate_end or recipe.mask_rate)
+        rate = self._recipe.mask_rate_at(step)
         return [
             self._batch(*self._order.rows(place + begin, min(micro, rows - begin)), rate)
             for begin in range(0, rows, micro)
