@@ -1,0 +1,1 @@
+"""From a checkpoint to scores on the papers' tasks: readers, fine-tuning, metrics and reports."""

@@ -1,0 +1,64 @@
+"""A measure as sums over examples: what a score is made of, and how.
+
+Precision, recall, F1, accuracy, Pearson's r and mean ranks all are functions of sums over the examples of a test
+set.  So a result keeps a row of numbers for each example, and any resampling of the examples (bootstrap.py) is a
+product of matrices: no measure has to be computed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+Numbers = NDArray[numpy.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A measure.
+
+    Attributes:
+        name: what a report calls it: ``entity F1 (conlleval)``.
+        main: which of its figures is the score of a task.
+        statistics: what the K numbers of an example are.
+        units: from N gold and N predicted examples to their statistics, [N, K]; where examples are counted
+            together (the candidates of a question), M < N rows.
+        figures: from sums [..., K] to figures, each [...], between 0 and 1 (a correlation from -1 on);
+            0 where there is nothing to divide by.
+    """
+
+    name: str
+    main: str
+    statistics: tuple[str, ...]
+    units: Callable[[Sequence[Any], Sequence[Any]], Numbers]
+    figures: Callable[[Numbers], Mapping[str, Numbers]]
+
+    def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, float]:
+        """All figures of a prediction.
+
+        Raises:
+            ValueError: not as many are predicted as there are.
+        """
+        return self.of(self.units(gold, predicted))
+
+    def of(self, units: Numbers) -> dict[str, float]:
+        """All figures of examples."""
+        return {name: float(figure) for name, figure in self.figures(units.sum(axis=0)).items()}
+
+
+def ratio(part: Numbers, whole: Numbers) -> Numbers:
+    """``part / whole``, and 0 where there is no whole."""
+    return numpy.divide(part, whole, out=numpy.zeros_like(part, dtype=numpy.float64), where=whole != 0)
+
+
+def f1(correct: Numbers, predicted: Numbers, gold: Numbers) -> Mapping[str, Numbers]:
+    """Precision, recall and F1."""
+    return {
+        "precision": ratio(correct, predicted),
+        "recall": ratio(correct, gold),
+        "F1": ratio(2 * correct, predicted + gold),
+    }
