@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import csv
 import re
+import zipfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lxml import etree
 
 from bioshards.evaluate.records import Mention, Relation
 from bioshards.evaluate.relation_inputs import TAGS, RelationInput, dummy, relation_input, special_tokens
+from tests.conftest import DATA, needs_data
 
 
 def relation(text: str, first: str, second: str, types: tuple[str, str] = ("CHEMICAL", "GENE")) -> Relation:
     """Of the first places where these words are in the text."""
-    mentions = [
+    one, other = (
         Mention(text.index(words), text.index(words) + len(words), type)
         for words, type in zip((first, second), types, strict=True)
-    ]
-    return Relation("r", text, *mentions, "false")
+    )
+    return Relation("r", text, one, other, "false")
 
 
 def parts(read: RelationInput) -> tuple[str, str]:
@@ -115,7 +120,8 @@ def relations(draw: st.DrawFn) -> Relation:
         start = draw(st.integers(0, len(text) - 1))
         spans.append((start, draw(st.integers(start + 1, len(text)))))
     types = st.sampled_from(["CHEMICAL", "GENE", "DRUG"])
-    return Relation("r", text, *(Mention(*span, draw(types)) for span in sorted(spans)), "false")
+    first, second = (Mention(*span, draw(types)) for span in sorted(spans))
+    return Relation("r", text, first, second, "false")
 
 
 @given(relations())
@@ -131,6 +137,36 @@ def test_what_is_not_dummy_is_the_text_around_the_mentions(given: Relation) -> N
     else:
         assert parts(read) == (f"@{first.type}$", f"@{second.type}$")
         assert read.text[read.first[1] : read.second[0]] == text[first.end : second.start]
+
+
+@needs_data
+def test_dummies_of_ddi_are_those_of_its_published_texts() -> None:
+    """ELECTRAMed's file of the test set, in BLUE's format, whose mentions the authors' XML has."""
+    published = {}
+    with open(f"{DATA}/benchmarks/electramed/RE/ddi-2013/test.csv", encoding="utf-8-sig") as file:
+        for name, text, _ in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            published[name] = " ".join(text.strip('"').split())
+    equal = 0
+    with zipfile.ZipFile(f"{DATA}/benchmarks/ddi2013/DDICorpus-2013.zip") as archive:
+        for name in archive.namelist():
+            if "Test for DDI" in name and name.endswith(".xml"):
+                for pair in pairs(archive.read(name)):
+                    text = relation_input(pair, "dummies").text.strip('"')
+                    equal += published[pair.id] == " ".join(text.split())
+    assert equal == 5716
+
+
+def pairs(document: bytes) -> Iterator[Relation]:
+    """The pairs of a DDI document, from a mention's first character to its last."""
+    for sentence in etree.fromstring(document).iter("sentence"):
+        mentions = {}
+        for entity in sentence.iter("entity"):
+            places = [int(number) for number in re.findall(r"\d+", str(entity.get("charOffset")))]
+            mentions[entity.get("id")] = Mention(places[0], places[-1] + 1, "DRUG")
+        for pair in sentence.iter("pair"):
+            two = (mentions[pair.get("e1")], mentions[pair.get("e2")])
+            first, second = sorted(two, key=lambda mention: mention.start)
+            yield Relation(str(pair.get("id")), str(sentence.get("text")), first, second, "")
 
 
 def without_tags(text: str) -> str:
