@@ -7,14 +7,16 @@ product of matrices: no measure has to be computed twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy
 from numpy.typing import NDArray
 
 Numbers = NDArray[numpy.float64]
+Gold = TypeVar("Gold")
+Predicted = TypeVar("Predicted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,22 @@ class Metric:
     def of(self, units: Numbers) -> dict[str, float]:
         """All figures of examples."""
         return {name: float(figure) for name, figure in self.figures(units.sum(axis=0)).items()}
+
+
+def aligned(gold: Sequence[Gold], predicted: Sequence[Predicted]) -> list[tuple[Gold, Predicted]]:
+    """What is right and what was predicted, side by side.
+
+    Raises:
+        ValueError: not as many are predicted as there are.
+    """
+    if len(gold) != len(predicted):
+        raise ValueError(f"{len(predicted)} are predicted, but there are {len(gold)}")
+    return list(zip(gold, predicted, strict=True))
+
+
+def table(rows: Iterable[Sequence[float]], statistics: Sequence[str]) -> Numbers:
+    """Rows of statistics as an array, [N, K] for no rows too."""
+    return numpy.array(list(rows), dtype=numpy.float64).reshape(-1, len(statistics))
 
 
 def ratio(part: Numbers, whole: Numbers) -> Numbers:
