@@ -1,17 +1,17 @@
-"""``python -m bioshards.evaluate``: scores of a model on the papers' tasks, and what they can be trusted for.
+"""``python -m bioshards.evaluate``: scores of a model on the papers' tasks, and what they can be trusted
+for.
 
-run MODEL --data DIR            fine-tune and score, one JSON for each task and seed; the same command goes on
-verify DIR                      are the benchmarks what their authors count?
-search MODEL --data DIR         the best settings for tasks, on their dev sets only
-report RESULTS...               tables beside the published numbers, as text, Markdown, HTML or JSON
-contamination --data DIR --corpus SHARDS     which benchmark texts are in a pretraining corpus
+run MODEL --data DIR            fine-tune and score, one JSON for each task and seed; the same command
+goes on verify DIR                      are the benchmarks what their authors count? search MODEL --data
+DIR         the best settings for tasks, on their dev sets only report RESULTS...               tables
+beside the published numbers, as text, Markdown, HTML or JSON contamination --data DIR --corpus SHARDS
+which benchmark texts are in a pretraining corpus
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ try:
 
     from . import encoder, tasks
     from .datasets import Absent, WrongFile
-    from .encoder import WrongModel
     from .recipes import SUITES, Recipe
     from .results import WrongResult
     from .run import Job, Outcome, run
     from .search import Method, Search, grid, search
+    from .tokens import WrongModel
 except ImportError as error:
     print(f"evaluate: a library is missing ({error}): pip install 'bioshards[evaluate]'", file=sys.stderr)
     sys.exit(2)
@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(list(sys.argv[1:] if arguments is None else arguments))
     say = LiveLine()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    message, code = "", OK
     try:
         message, code = given.work(given, say)
     except KeyboardInterrupt:
@@ -124,7 +125,10 @@ def _parser() -> argparse.ArgumentParser:
     searching = commands.add_parser("search", help="the best settings for tasks, on their dev sets only")
     searching.set_defaults(work=_search)
     searching.add_argument(
-        "--grid", default="pubmedbert", metavar="NAME|FILE.toml", help="pubmedbert, bio-electra, or lines NAME = [...]"
+        "--grid",
+        default="pubmedbert",
+        metavar="NAME|FILE.toml",
+        help="pubmedbert, bio-electra, or lines NAME = [...]",
     )
     searching.add_argument(
         "--method", choices=get_args(Method), default="grid", help="how to go through it (%(default)s)"
@@ -139,7 +143,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
     """The options of commands that fine-tune a model."""
-    parser.add_argument("model", metavar="MODEL", help="a folder that save_pretrained wrote, with its tokenizer")
+    parser.add_argument(
+        "model", metavar="MODEL", help="a folder that save_pretrained wrote, with its tokenizer"
+    )
     parser.add_argument("--data", required=True, metavar="DIR", help="the benchmarks, a folder each")
     parser.add_argument(
         "--tasks",
@@ -166,7 +172,9 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         help="read and count tags as papers did, to compare with their numbers",
     )
     parser.add_argument("--device", help="cpu, cuda, cuda:1; else a GPU where there is one")
-    parser.add_argument("--config", metavar="FILE.toml", help="lines of NAME = VALUE: the names below, with _ for -")
+    parser.add_argument(
+        "--config", metavar="FILE.toml", help="lines of NAME = VALUE: the names below, with _ for -"
+    )
     recipe = parser.add_argument_group("the recipe, instead of each task's own (recipes.py)")
     options.add(recipe, Recipe, defaults=False)
 

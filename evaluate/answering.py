@@ -1,7 +1,7 @@
 """Questions to passages as a problem to fine-tune on: where in the passage the answer begins and ends.
 
-A passage that is longer than what the model can read is read through windows that overlap.  What is predicted for
-a passage are its best answers with their probabilities, over all of its windows.
+A passage that is longer than what the model can read is read through windows that overlap.  What is
+predicted for a passage are its best answers with their probabilities, over all of its windows.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Answering:
     """A problem (examples.py).
 
     Attributes:
-        by_question: predict for a question, over all of its passages, a list of five (BioASQ); else for each
-            passage its best answer (SQuAD).
+        by_question: predict for a question, over all of its passages, a list of five (BioASQ); else for
+            each passage its best answer (SQuAD).
     """
 
     tokens: Tokens
@@ -84,7 +84,8 @@ class Answering:
         return found
 
     def predict(self, head: Any, encoded: Encoded, batch: Batch) -> list[Any]:
-        """The best spans of each window: first character, one past the last, and the sum of both numbers."""
+        """The best spans of each window: first character, one past the last, and the sum of both
+        numbers."""
         allowed = _allowed(batch)
         scores = head(encoded.hidden, allowed).cpu()
         found = []
@@ -93,15 +94,15 @@ class Answering:
             found.append([(one.offsets[start][0], one.offsets[end][1], score) for start, end, score in best])
         return found
 
-    def assemble(self, records: Sequence[Record], examples: Sequence[Example], found: Sequence[Any]) -> list[Any]:
+    def assemble(
+        self, records: Sequence[Record], examples: Sequence[Example], found: Sequence[Any]
+    ) -> list[Any]:
         """Of each passage the best answer, or of each question the best five of all its passages."""
         questions = _questions(records)
         pooled: list[list[tuple[int, int, float]]] = [[] for _ in questions]
         for example, spans in zip(examples, found, strict=True):
             pooled[example.record] += spans
-        best = [
-            passage_answers(one.context, spans) for one, spans in zip(questions, pooled, strict=True)
-        ]
+        best = [passage_answers(one.context, spans) for one, spans in zip(questions, pooled, strict=True)]
         if not self.by_question:
             return [one[0][0] if one else "" for one in best]
         return [
@@ -139,7 +140,9 @@ def _target(window: Example, start: int, end: int) -> tuple[int, int] | None:
     """The first and the last piece of an answer, if both are in the window."""
     if start < 0:
         return None
-    inside = [at for at, (low, high) in enumerate(window.offsets) if high > start and low < end and high > low]
+    inside = [
+        at for at, (low, high) in enumerate(window.offsets) if high > start and low < end and high > low
+    ]
     if not inside or window.offsets[inside[0]][0] > start or window.offsets[inside[-1]][1] < end:
         return None
     return inside[0], inside[-1]

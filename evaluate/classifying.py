@@ -1,4 +1,5 @@
-"""Texts, pairs of texts and relations as a problem to fine-tune on: a class, a number, or several classes."""
+"""Texts, pairs of texts and relations as a problem to fine-tune on: a class, a number, or several
+classes."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from .relation_inputs import relation_input
 from .tokens import Tokens
 
 Kind = Literal["class", "classes", "number", "ranking"]
-"""One class of several; any of several; a number; texts to be ranked by how likely they are of the second class."""
+"""One class of several; any of several; a number; texts to be ranked by how likely they are of the
+second class."""
 
 
 @dataclass(slots=True)
@@ -100,7 +102,10 @@ class Classifying:
         if self.recipe.class_weights == "balanced":  # as scikit-learn: examples / (classes x examples of one)
             seen = Counter(one.target for one in examples)
             return torch.tensor(
-                [len(examples) / (len(seen) * seen[at]) if seen[at] else 0.0 for at in range(len(self.labels))]
+                [
+                    len(examples) / (len(seen) * seen[at]) if seen[at] else 0.0
+                    for at in range(len(self.labels))
+                ]
             )
         given = self.recipe.weights()
         if len(given) != len(self.labels):
@@ -120,12 +125,15 @@ class Classifying:
         if self.recipe.feature != "cls":
             at = torch.tensor([one.places for one in batch.examples], device=batch.ids.device)
             ranges = at.view(-1, 2, 2)
-            features = heads.relation_features(encoded.hidden, ranges[:, 0], ranges[:, 1], self.recipe.feature)
+            features = heads.relation_features(
+                encoded.hidden, ranges[:, 0], ranges[:, 1], self.recipe.feature
+            )
         found: Tensor = head(features)
         return found
 
     def loss(self, head: Any, encoded: Encoded, batch: Batch) -> Tensor:
-        """Cross-entropy, weighted if so asked; of any of several binary cross-entropy; of a number the square."""
+        """Cross-entropy, weighted if so asked; of any of several binary cross-entropy; of a number the
+        square."""
         outputs = self._outputs(head, encoded, batch)
         if self.kind == "number":
             return heads.squared_error(outputs, targets(batch, torch.float32))
@@ -150,7 +158,9 @@ class Classifying:
             case _:
                 return [self.labels[number] for number in outputs.argmax(-1).tolist()]
 
-    def assemble(self, records: Sequence[Record], examples: Sequence[Example], found: Sequence[Any]) -> list[Any]:
+    def assemble(
+        self, records: Sequence[Record], examples: Sequence[Example], found: Sequence[Any]
+    ) -> list[Any]:
         """As predicted: an example is a record."""
         return list(found)
 
@@ -162,7 +172,8 @@ class Classifying:
 
 
 def shorten(first: list[int], second: list[int], room: int) -> tuple[list[int], list[int]]:
-    """Cut the longer of two at its end, piece by piece, until both fit (``longest_first`` of Hugging Face)."""
+    """Cut the longer of two at its end, piece by piece, until both fit (``longest_first`` of Hugging
+    Face)."""
     over = len(first) + len(second) - room
     if over <= 0:
         return first, second
@@ -174,7 +185,8 @@ def shorten(first: list[int], second: list[int], room: int) -> tuple[list[int], 
 
 
 def window(size: int, room: int, low: int, high: int) -> int:
-    """Where to begin to read so that ``low`` to before ``high`` is read: at 0 if that does, else around them."""
+    """Where to begin to read so that ``low`` to before ``high`` is read: at 0 if that does, else around
+    them."""
     if size <= room or high <= room:
         return 0
     return max(0, min(size - room, low - max(0, room - (high - low)) // 2))

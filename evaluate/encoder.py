@@ -99,8 +99,8 @@ def load(checkpoint: Checkpoint, pieces: int = 0) -> Encoder:
     Raises:
         WrongModel: the weights cannot be read, or are another model's.
     """
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model, told = AutoModel.from_pretrained(
             checkpoint.folder, local_files_only=True, output_loading_info=True
@@ -111,8 +111,8 @@ def load(checkpoint: Checkpoint, pieces: int = 0) -> Encoder:
     lacking = [name for name in missing if not name.startswith("pooler.")]
     if lacking:
         raise WrongModel(
-            f"the weights of {checkpoint.folder} lack {len(lacking)} of the model's parts ({lacking[0]} ...), which "
-            "would be random: give a whole checkpoint"
+            f"the weights of {checkpoint.folder} lack {len(lacking)} of the model's parts ({lacking[0]} ...), "
+            "which would be random: give a whole checkpoint"
         )
     if pieces > model.config.vocab_size:
         model.resize_token_embeddings(pieces)

@@ -1,7 +1,7 @@
 """What the one fine-tuning loop knows of a task: examples to read, a head, its loss, its predictions.
 
-A record may become several examples (an overlong sentence, the windows of a passage); what is predicted for them
-is put together again, so that a score never depends on what a model can read at once.
+A record may become several examples (an overlong sentence, the windows of a passage); what is predicted
+for them is put together again, so that a score never depends on what a model can read at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from .records import Record
 
 _ROUND = 16
-"""Batches are padded to multiples of this, so that kernels meet few shapes (oneDNN keeps something of each)."""
+"""Batches are padded to multiples of this, so that kernels meet few shapes (oneDNN keeps something of
+each)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,9 @@ class Problem(Protocol):
     def predict(self, head: Any, encoded: Encoded, batch: Batch) -> list[Any]:
         """What is predicted for each example."""
 
-    def assemble(self, records: Sequence[Record], examples: Sequence[Example], found: Sequence[Any]) -> list[Any]:
+    def assemble(
+        self, records: Sequence[Record], examples: Sequence[Example], found: Sequence[Any]
+    ) -> list[Any]:
         """What is predicted for each record, or group of records, as the task's measure takes it."""
 
     def gold(self, records: Sequence[Record]) -> list[Any]:

@@ -1,4 +1,5 @@
-"""Fine-tuning: one loop for every task, which knows examples, a head and a measure, and no task by its name."""
+"""Fine-tuning: one loop for every task, which knows examples, a head and a measure, and no task by its
+name."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ class FineTuning:
     def learn(
         self, records: Sequence[Record], seed: int, dev: Callable[[], float] | None
     ) -> tuple[list[Epoch], int]:
-        """Train on records; the model then is that of the best epoch, if ``dev`` is given, else of the last.
+        """Train on records; the model then is that of the best epoch, if ``dev`` is given, else of the
+        last.
 
         Args:
             seed: of order and dropout.
@@ -100,7 +102,9 @@ class FineTuning:
             self.model.load_state_dict(weights)
         return epochs, number or len(epochs)
 
-    def _epoch(self, learned: Sequence[Example], order: Sequence[int], updates: _Updates, epoch: int) -> float:
+    def _epoch(
+        self, learned: Sequence[Example], order: Sequence[int], updates: _Updates, epoch: int
+    ) -> float:
         self.model.train()
         losses: list[Tensor] = []
         for first in range(0, len(order), self.recipe.batch):
@@ -112,7 +116,9 @@ class FineTuning:
             updates.step(loss)
             losses.append(loss.detach())
             if updates.done % _TELL == 0 or updates.done == updates.total:
-                self.say(f"epoch {epoch}, update {updates.done:,} of {updates.total:,}, loss {float(loss):.3f}")
+                self.say(
+                    f"epoch {epoch}, update {updates.done:,} of {updates.total:,}, loss {float(loss):.3f}"
+                )
         mean = float(torch.stack(losses).float().mean())
         if not math.isfinite(mean):
             raise NotANumber(

@@ -1,4 +1,5 @@
-"""A task's records, ready to learn from and to be scored on, with what a result has to say about them."""
+"""A task's records, ready to learn from and to be scored on, with what a result has to say about
+them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from .records import Record
 from .sets import SETS
 from .tasks import Planned
 
-CARVED: Final = "the authors give no dev set: a tenth of the training examples, chosen by a hash, is taken for one"
+CARVED: Final = (
+    "the authors give no dev set: a tenth of the training examples, chosen by a hash, is taken for one"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def prepare(folder: str, planned: Planned, sample: int, needed: Sequence[Part]) 
         source = _located(folder, SETS["squad"], ("train",))
         squad = datasets.load(source)["train"]
         data["files"] |= datasets.checksums(source)
-    sampled = None
+    sampled: dict[str, int] | None = None
     if sample:
         some = {part: splits.sample(records, sample) for part, records in parts.items()}
         squad = splits.sample(squad, sample)
@@ -73,8 +76,8 @@ def _located(folder: str, dataset: DataSet, needed: Sequence[Part]) -> Located:
         wanted = {name: layout.files[name] for part in lacking for name in layout.parts.get(part, ())}
         files = ", ".join(wanted.values()) or "no file of its authors has that"
         raise Absent(
-            f"{dataset.title}: no {' and no '.join(lacking)} in {folder} ({files}). To be had: {dataset.where} "
-            f"({dataset.licence})"
+            f"{dataset.title}: no {' and no '.join(lacking)} in {folder} ({files}). "
+            f"To be had: {dataset.where} ({dataset.licence})"
         )
     return located
 

@@ -1,4 +1,5 @@
-"""How a model is fine-tuned, as data: every suite's numbers for each of its tasks, with where they are written."""
+"""How a model is fine-tuned, as data: every suite's numbers for each of its tasks, with where they are
+written."""
 
 from __future__ import annotations
 
@@ -25,25 +26,35 @@ class Recipe:
     stride: Annotated[int, "pieces between two windows on a long passage (questions)"] = 128
     schedule: Annotated[Schedule, "triangular, or as ELECTRA's and BERT's code have it"] = "triangular"
     warmup: Annotated[float, "updates to the peak; below 1: a share of all"] = 0.1
-    bias_correction: Annotated[bool, "Adam's correction of its moments; ELECTRA's and BERT's code have none"] = True
+    bias_correction: Annotated[
+        bool, "Adam's correction of its moments; ELECTRA's and BERT's code have none"
+    ] = True
     epsilon: Annotated[float, "added to the second moment's root"] = 1e-8
     weight_decay: Annotated[float, "of matrices only"] = 0.0
     layer_decay: Annotated[float, "learning rate of a layer as a share of that of the one above"] = 1.0
-    electra_layers: Annotated[bool, "one power more of layer decay for all but the head, as ELECTRA's code"] = False
+    electra_layers: Annotated[
+        bool, "one power more of layer decay for all but the head, as ELECTRA's code"
+    ] = False
     dropout: Annotated[float, "before the head's last layer"] = 0.1
     clip: Annotated[float, "the longest gradient"] = 1.0
     keep: Annotated[Literal["best", "last"], "the epoch that is best on dev, or the last one"] = "best"
     tags: Annotated[Literal["BIO", "BIOUL", "IO"], "how entities are tagged"] = "BIO"
     head: Annotated[Literal["linear", "bilstm", "crf", "bilstm-crf"], "what tags or classifies"] = "linear"
     entities: Annotated[
-        Literal["dummies", "markers", "original"], "how a pair's entities are shown, where the files have their text"
+        Literal["dummies", "markers", "original"],
+        "how a pair's entities are shown, where the files have their text",
     ] = "dummies"
     feature: Annotated[
-        Literal["cls", "mention", "start"], "what a pair is classified by: [CLS], the entities' pieces, their first"
+        Literal["cls", "mention", "start"],
+        "what a pair is classified by: [CLS], the entities' pieces, their first",
     ] = "cls"
     class_weights: Annotated[str, "of the loss: none, balanced, or one a class (1,99)"] = "none"
-    squad: Annotated[Literal["no", "first", "joint"], "SQuAD before a question set, or together with it"] = "no"
-    precision: Annotated[Literal["float32", "bfloat16"], "of matrix products; weights are float32"] = "float32"
+    squad: Annotated[Literal["no", "first", "joint"], "SQuAD before a question set, or together with it"] = (
+        "no"
+    )
+    precision: Annotated[Literal["float32", "bfloat16"], "of matrix products; weights are float32"] = (
+        "float32"
+    )
 
     def __post_init__(self) -> None:
         for name, kind in typing.get_type_hints(Recipe).items():
@@ -76,7 +87,7 @@ class Recipe:
             found = ()
         if not found or min(found) <= 0 or not all(map(math.isfinite, found)):
             raise ValueError(
-                f"--class-weights {self.class_weights} is neither none, nor balanced, nor numbers such as 1,99"
+                f"--class-weights {self.class_weights} is not none, balanced, or numbers such as 1,99"
             )
         return found
 
@@ -95,8 +106,8 @@ class Recipe:
 
 _BLURB: Final = Recipe()
 _ELECTRA: Final = Recipe(
-    # SciCrunch/bio_electra's scripts on google-research/electra's code: 1e-4, 3 epochs, decay 0.8 a layer (one
-    # power too many: electra's issue 51), weight decay 0.01, warm-up 10 %, and the last epoch's weights.
+    # SciCrunch/bio_electra's scripts on google-research/electra's code: 1e-4, 3 epochs, decay 0.8 a layer
+    # (one power too many: electra's issue 51), weight decay 0.01, warm-up 10 %, and the last epoch's weights.
     learning_rate=1e-4,
     batch=12,
     epochs=3,
@@ -120,7 +131,8 @@ _ELECTRAMED: Final = Recipe(
     layer_decay=0.8,
 )
 _BIOALBERT: Final = Recipe(
-    # BioALBERT (Naseem et al. 2020): AdamW, 1e-5, batch 32, length 512, 5,336 updates, 320 of warm-up, best on dev.
+    # BioALBERT (Naseem et al. 2020): AdamW, 1e-5, batch 32, length 512, 5,336 updates, 320 of warm-up,
+    # the best on dev.
     learning_rate=1e-5,
     steps=5336,
     warmup=320.0,
@@ -182,13 +194,9 @@ SUITES: Final[Mapping[str, Mapping[str, Recipe]]] = {
         "ddi-blue": _ELECTRAMED,
         "factoid-7b": replace(_ELECTRAMED, learning_rate=5e-6, batch=16, length=384, squad="first"),
     },
-    "bioalbert": {
-        name: _BIOALBERT
-        for name in (
-            *("ncbi-disease", "bc5-disease", "bc5-chem", "bc4chemd"),
-            *("bc2gm", "jnlpba", "linnaeus", "s800"),
-        )
-    },
+    "bioalbert": dict.fromkeys(
+        "ncbi-disease bc5-disease bc5-chem bc4chemd bc2gm jnlpba linnaeus s800".split(), _BIOALBERT
+    ),
     # Of no paper's suite: SciBERT's ChemProt (allenai/scibert: 2e-5, batch 32, 4 epochs), and SQuAD itself.
     "further": {
         "chemprot-scibert": _blurb(2e-5, 32, 4),

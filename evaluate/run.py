@@ -1,7 +1,7 @@
 """A model's scores on tasks: what ``python -m bioshards.evaluate run`` does, task by task, seed by seed.
 
-A result is written when it is whole, and never made twice: the same command again goes on where the last one
-stopped.  A task that fails, or whose files are not there, ends nothing but itself.
+A result is written when it is whole, and never made twice: the same command again goes on where the last
+one stopped.  A task that fails, or whose files are not there, ends nothing but itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .datasets import Absent, Part, WrongFile
 from .encoder import Checkpoint
 from .finetune import NotANumber
 from .prepare import prepare
-from .score import Say, Trial, identity, score, tune
+from .score import Say, Trial, headed, identity, score, tune
 from .tasks import Legacy, Planned
 
 
@@ -52,7 +52,8 @@ class Job:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the tasks: results, new ones and those that were there, and why others have none."""
+    """What became of the tasks: results, new ones and those that were there, and why others have
+    none."""
 
     made: int = 0
     there: int = 0
@@ -84,14 +85,14 @@ def run(job: Job) -> Outcome:
 def _score(job: Job, planned: Planned, outcome: Outcome) -> None:
     """All seeds of a task."""
     files = LocalFiles()
-    needed: tuple[Part, ...] = ("train", "dev", "test") if planned.recipe.keep == "best" else ("train", "test")
+    needed: tuple[Part, ...] = (
+        ("train", "dev", "test") if planned.recipe.keep == "best" else ("train", "test")
+    )
     prepared = prepare(job.data, planned, job.sample, needed)
     for seed in job.seeds:
         path = results.path(job.out, planned.suite, planned.task.name, seed)
         head = f"{planned.name}, seed {seed}: "
-        trial = Trial(
-            *(job.checkpoint, prepared, seed, job.device, job.ways), lambda line, head=head: job.say(head + line)
-        )
+        trial = Trial(*(job.checkpoint, prepared, seed, job.device, job.ways, headed(job.say, head)))
         if files.exists(path):
             _same(path, results.read(files, path), trial)
             outcome.there += 1
@@ -109,7 +110,9 @@ def told(result: results.Result) -> str:
     """A result in a line."""
     figures = result["scores"]
     main = result["main"]
-    dev = f", dev {100 * figures['dev'][main]:.2f} in epoch {result['best_epoch']}" if "dev" in figures else ""
+    dev = (
+        f", dev {100 * figures['dev'][main]:.2f} in epoch {result['best_epoch']}" if "dev" in figures else ""
+    )
     return f"{main} {100 * figures['test'][main]:.2f}{dev}, {result['seconds']:,.0f} s"
 
 
@@ -122,9 +125,9 @@ def _same(path: str, found: results.Result, trial: Trial) -> None:
     wanted = {**identity(trial), "model": trial.checkpoint.sha256}
     there = {**found, "model": found["model"]["sha256"]}
     for name, value in wanted.items():
-        if there[name] != value:  # type: ignore[literal-required]
+        if there[name] != value:
             raise WrongOutput(
-                f"{path} was made with other {_difference(name, there[name], value)}: give another --out, or "  # type: ignore[literal-required]
+                f"{path} was made with other {_difference(name, there[name], value)}: give another --out, or "
                 "remove that file"
             )
 

@@ -32,6 +32,11 @@ from .tokens import Tokens
 Say = Callable[[str], None]
 
 
+def headed(say: Say, head: str) -> Say:
+    """What says each line after a head."""
+    return lambda line: say(head + line)
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """What is fine-tuned on what.
@@ -91,11 +96,13 @@ def tune(trial: Trial) -> Tuned:
     if recipe.squad == "first":
         first = replace(recipes.SQUAD, precision=recipe.precision)
         reader = Answering(tokens, first, by_question=False)
-        before = FineTuning(model, reader, first, padding, trial.device, lambda line: trial.say(f"SQuAD, {line}"))
+        before = FineTuning(model, reader, first, padding, trial.device, headed(trial.say, "SQuAD, "))
         before.learn(trial.prepared.squad, trial.seed, None)
     elif recipe.squad == "joint":
         train += trial.prepared.squad
-    tuned = Tuned(trial, FineTuning(model, problem, recipe, padding, trial.device, trial.say), tokens, [], 0, None)
+    tuned = Tuned(
+        trial, FineTuning(model, problem, recipe, padding, trial.device, trial.say), tokens, [], 0, None
+    )
     seen: list[dict[str, float]] = []
 
     def dev() -> float:
@@ -114,7 +121,8 @@ def units(tuned: Tuned, records: Sequence[Record]) -> Numbers:
 
 
 def _sides(tuned: Tuned, records: Sequence[Record]) -> tuple[list[Any], list[Any]]:
-    """What is right and what is predicted; with ELECTRA's truncation, only of the words that it would have read."""
+    """What is right and what is predicted; with ELECTRA's truncation, only of the words that it would
+    have read."""
     gold, predicted = tuned.tuning.problem.gold(records), tuned.tuning.predict(records)
     if "electra-truncation" not in tuned.trial.ways:
         return gold, predicted
@@ -143,7 +151,8 @@ def identity(trial: Trial) -> dict[str, Any]:
 
 
 def score(tuned: Tuned, began: float) -> tuple[Result, bytes]:
-    """The result of a fine-tuned model, and its predictions: a line of JSON for each of the test examples."""
+    """The result of a fine-tuned model, and its predictions: a line of JSON for each of the test
+    examples."""
     trial, metric = tuned.trial, tuned.trial.metric
     test = trial.prepared.parts["test"]
     gold, predicted = _sides(tuned, test)

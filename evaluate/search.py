@@ -21,7 +21,7 @@ from .finetune import NotANumber
 from .prepare import Prepared, prepare
 from .recipes import Recipe
 from .run import Job, locked
-from .score import Trial, identity, tune, units, versions
+from .score import Trial, headed, identity, tune, units, versions
 from .tasks import Planned
 
 Method = Literal["grid", "random", "optuna"]
@@ -56,8 +56,8 @@ def grid(name: str) -> Grid:
             found = tomllib.load(file)
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(
-            f"--grid {name} is neither of {', '.join(GRIDS)} nor a file that can be read ({error}): write lines such "
-            "as learning_rate = [1e-5, 5e-5]"
+            f"--grid {name} is neither of {', '.join(GRIDS)} nor a file that can be read ({error}): "
+            "write lines such as learning_rate = [1e-5, 5e-5]"
         ) from error
     for field, values in found.items():
         if not isinstance(values, list) or not values:
@@ -86,7 +86,8 @@ class Search:
 
 
 def search(job: Job, how: Search) -> str:
-    """The best settings for each of a job's tasks, as lines; written as ``best.toml``, for ``run --config``.
+    """The best settings for each of a job's tasks, as lines; written as ``best.toml``, for ``run
+    --config``.
 
     Raises:
         Absent: a task's training part is not there.
@@ -109,9 +110,14 @@ def _best(job: Job, planned: Planned, prepared: Prepared, how: Search) -> Choice
     for number, choice in enumerate(itertools.islice(_choices(how, scores), how.trials), 1):
         recipe = replace(planned.recipe, **choice)
         trial = Trial(
-            *(job.checkpoint, replace(prepared, planned=replace(planned, recipe=recipe)), how.seed, job.device),
+            *(
+                job.checkpoint,
+                replace(prepared, planned=replace(planned, recipe=recipe)),
+                how.seed,
+                job.device,
+            ),
             job.ways,
-            lambda line, number=number: job.say(f"{planned.name}, trial {number}: {line}"),
+            headed(job.say, f"{planned.name}, trial {number}: "),
         )
         found = _trial(folder, trial, choice)
         scores.append(found["dev"])
@@ -154,7 +160,8 @@ def _trial(folder: str, trial: Trial, choice: Choice) -> Choice:
 
 
 def _choices(how: Search, scores: Sequence[float | None]) -> Iterator[Choice]:
-    """What to try, one after the other; before the next one is asked for, ``scores`` has those of all before."""
+    """What to try, one after the other; before the next one is asked for, ``scores`` has those of all
+    before."""
     if how.method == "optuna":
         yield from _by_optuna(how, scores)
         return
@@ -166,7 +173,8 @@ def _choices(how: Search, scores: Sequence[float | None]) -> Iterator[Choice]:
 
 
 def _by_optuna(how: Search, scores: Sequence[float | None]) -> Iterator[Choice]:
-    """By TPE, as hyperopt's of Bio-ELECTRA: the same choices for the same scores, so that trials are found again.
+    """By TPE, as hyperopt's of Bio-ELECTRA: the same choices for the same scores, so that trials are
+    found again.
 
     Raises:
         ValueError: the library is not installed.
@@ -177,7 +185,9 @@ def _by_optuna(how: Search, scores: Sequence[float | None]) -> Iterator[Choice]:
         raise ValueError("--method optuna needs a library: pip install 'bioshards[search]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=how.seed))
-    spread = {name: optuna.distributions.CategoricalDistribution(list(values)) for name, values in how.grid.items()}
+    spread = {
+        name: optuna.distributions.CategoricalDistribution(list(values)) for name, values in how.grid.items()
+    }
     while True:
         asked = study.ask(spread)
         yield dict(asked.params)

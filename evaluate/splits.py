@@ -1,7 +1,8 @@
-"""Parts of a part: a dev set for those that have none, and a sample for a first try, the same ones every time.
+"""Parts of a part: a dev set for those that have none, and a sample for a first try, the same ones every
+time.
 
-Which records are chosen depends on a hash of their names only.  What belongs together (the candidates of a
-question, its passages) stays together.
+Which records are chosen depends on a hash of their names only.  What belongs together (the candidates of
+a question, its passages) stays together.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def carve(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
 def sample(records: Sequence[Record], most: int) -> list[Record]:
     """So many records at most, whole groups of them and one at least, in their order."""
     groups = _groups(records)
-    room, chosen = most, set()
+    room = most
+    chosen: set[str] = set()
     for name in _by_hash(groups):
         if len(groups[name]) <= room or not chosen:
             chosen.add(name)

@@ -1,7 +1,7 @@
 """Tagged words as a problem to fine-tune on: one tag a word, predicted at its first piece.
 
-A sentence that is longer than what the model can read is cut into parts, between words, and no word is ever left
-out: what is measured is all of the gold.
+A sentence that is longer than what the model can read is cut into parts, between words, and no word is
+ever left out: what is measured is all of the gold.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ class Tagging:
             for row, one in zip(found, batch.examples, strict=True)
         ]
 
-    def assemble(self, records: Sequence[Record], examples: Sequence[Example], found: Sequence[Any]) -> list[Any]:
+    def assemble(
+        self, records: Sequence[Record], examples: Sequence[Example], found: Sequence[Any]
+    ) -> list[Any]:
         """BIO tags for all words of each sentence."""
         whole: list[list[str]] = [["O"] * len(one.words) for one in _sentences(records)]
         for example, predicted in zip(examples, found, strict=True):

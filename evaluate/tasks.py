@@ -1,5 +1,5 @@
-"""What is asked of a model on a set: the kind of problem, its classes, and the measure. How it is fine-tuned is
-recipes.py's, where the set lies sets/'s."""
+"""What is asked of a model on a set: the kind of problem, its classes, and the measure. How it is
+fine-tuned is recipes.py's, where the set lies sets/'s."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ class Task:
     metric: Metric
     labels: tuple[str, ...] = ()
 
-    def problem(self, tokens: Tokens, recipe: Recipe, train: Sequence[Record], ways: Iterable[Legacy]) -> Problem:
+    def problem(
+        self, tokens: Tokens, recipe: Recipe, train: Sequence[Record], ways: Iterable[Legacy]
+    ) -> Problem:
         """The problem for a model."""
         match self.kind:
             case "tags":
@@ -59,8 +61,8 @@ class Task:
         return legacy.merged_types(metric) if "merged-types" in ways else metric
 
 
-def _entities(name: str, *sets: str) -> Task:
-    return Task(name, *(sets or (name,)), "tags", entity_f1())
+def _entities(name: str) -> Task:
+    return Task(name, name, "tags", entity_f1())
 
 
 def _pairs(name: str, labels: tuple[str, ...], negative: str | None) -> Task:
@@ -122,7 +124,8 @@ class Planned:
 
 
 def plan(words: Iterable[str], changes: dict[str, Any]) -> list[Planned]:
-    """The tasks that are meant: suites (``blurb``), tasks (``gad``), or a suite's task (``bio-electra/gad``).
+    """The tasks that are meant: suites (``blurb``), tasks (``gad``), or a suite's task
+    (``bio-electra/gad``).
 
     Args:
         changes: fields of every recipe.
@@ -145,4 +148,6 @@ def plan(words: Iterable[str], changes: dict[str, Any]) -> list[Planned]:
             near = difflib.get_close_matches(word, known, 1)
             hint = f"; {near[0]} is meant?" if near else f". There are: {', '.join(known)}"
             raise ValueError(f"--tasks {word}: there is no such suite or task{hint}")
-    return [Planned(suite, TASKS[name], replace(recipe, **changes)) for (suite, name), recipe in chosen.items()]
+    return [
+        Planned(suite, TASKS[name], replace(recipe, **changes)) for (suite, name), recipe in chosen.items()
+    ]

@@ -1,4 +1,5 @@
-"""A checkpoint's own tokenizer, as fine-tuning needs it: pieces with their places, and what stands around them."""
+"""A checkpoint's own tokenizer, as fine-tuning needs it: pieces with their places, and what stands
+around them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ Offsets = list[tuple[int, int]]
 
 
 class WrongModel(Exception):
-    """A folder has no checkpoint that can be fine-tuned: says what is wrong with it, and what to give."""
+    """A folder has no checkpoint that can be fine-tuned: says what is wrong with it, and what to
+    give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +126,8 @@ def read(folder: str, positions: int) -> Tokens:
         ) from error
     if len(tokenizer) < 10:
         raise WrongModel(
-            f"the tokenizer of {folder} has {len(tokenizer)} pieces only: tokenizer.json or vocab.txt is missing"
+            f"the tokenizer of {folder} has {len(tokenizer)} pieces only: tokenizer.json or vocab.txt is lost"
         )
     longest = min(positions, tokenizer.model_max_length)
     tokenizer.model_max_length = 1 << 30  # what is too long is cut by us, or not at all
     return Tokens(tokenizer, longest)
-
