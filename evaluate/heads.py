@@ -157,13 +157,12 @@ def best_spans(start: Tensor, end: Tensor, allowed: Tensor, longest: int = 30, n
     """
     start, end = (logits.float().masked_fill(~allowed, -torch.inf) for logits in (start, end))
     sums = start[:, None] + F.pad(end, (0, longest - 1), value=-torch.inf).unfold(0, longest, 1)
-    scores, places = sums.flatten().sort(descending=True, stable=True)
-    best = zip(places[:n].tolist(), scores[:n].tolist(), strict=True)
-    return [
-        Found(place // longest, place // longest + place % longest, score)
-        for place, score in best
-        if score > -torch.inf
-    ]
+    every = sums.flatten()
+    least = every.topk(min(n, len(every))).values[-1].clamp(min=torch.finfo(every.dtype).min)  # never -inf
+    (places,) = (every >= least).nonzero(as_tuple=True)
+    scores, order = every[places].sort(descending=True, stable=True)
+    best = zip(places[order][:n].tolist(), scores[:n].tolist(), strict=True)
+    return [Found(place // longest, place // longest + place % longest, score) for place, score in best]
 
 
 def relation_features(hidden: Tensor, first: Tensor, second: Tensor, kind: Feature) -> Tensor:
