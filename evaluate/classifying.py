@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -29,7 +29,6 @@ class Classifying:
 
     Attributes:
         labels: the classes, as they are numbered; of a ranking the second is what is to come first.
-        shortened: how many of the inputs made so far were longer than what is read.
     """
 
     tokens: Tokens
@@ -37,7 +36,6 @@ class Classifying:
     kind: Kind
     labels: tuple[str, ...]
     weights: Tensor | None = None
-    shortened: int = field(default=0)
 
     def examples(self, records: Sequence[Record], learn: bool) -> list[Example]:
         """One for each record."""
@@ -57,7 +55,6 @@ class Classifying:
         for at, one in enumerate(texts):
             pieces, rest = first[at][0], second[at][0]
             room = self._room(one.pair is not None)
-            self.shortened += len(pieces) + len(rest) > room
             pieces, rest = shorten(pieces, rest, room)
             read = self.tokens.join(pieces, None if one.pair is None else rest)
             found.append(Example(at, read.ids, read.types, target=self._target(one) if learn else None))
@@ -71,7 +68,6 @@ class Classifying:
             begins = one.starts if self.recipe.feature == "start" else (one.first[0], one.second[0])
             spans = zip(begins, (one.first[1], one.second[1]), strict=True)
             ranges = [_pieces_of(span, offsets) for span in spans]
-            self.shortened += len(pieces) > room
             begin = window(len(pieces), room, min(low for low, _ in ranges), max(high for _, high in ranges))
             read = self.tokens.join(pieces[begin : begin + room])
             shift, end = read.first - begin, read.first + min(room, len(pieces))

@@ -83,6 +83,8 @@ def look(folder: str, name: str | None = None) -> Checkpoint:
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         positions = getattr(config, "max_position_embeddings", 1 << 30)
+        if "roberta" in config.model_type:  # it counts places from the id of [PAD] and one
+            positions -= config.pad_token_id + 1
     except Exception as error:  # the library raises whatever it meets
         raise WrongModel(f"{folder}/config.json is of no model that transformers knows: {error}") from error
     tokens.read(folder, positions)

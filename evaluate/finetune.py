@@ -117,7 +117,7 @@ class FineTuning:
             losses.append(loss.detach())
             if updates.done % _TELL == 0 or updates.done == updates.total:
                 self.say(
-                    f"epoch {epoch}, update {updates.done:,} of {updates.total:,}, loss {float(loss):.3f}"
+                    f"epoch {epoch}, update {updates.done:,} of {updates.total:,}, loss {float(loss.detach()):.3f}"
                 )
         mean = float(torch.stack(losses).float().mean())
         if not math.isfinite(mean):
