@@ -21,7 +21,7 @@ Part = Literal["train", "dev", "test"]
 PARTS: Final[tuple[Part, ...]] = ("train", "dev", "test")
 Files = Mapping[str, Sequence[str]]
 """Paths of a layout's files, sorted, by the names that the layout gives them; only what is there."""
-Parts = Mapping[Part, list[Record]]
+Parts = Mapping[Part, Sequence[Record]]
 
 
 class WrongFile(Exception):
@@ -93,7 +93,8 @@ class DataSet:
         count: what to count in a part, by unit.
         source: who published the counts.
         licence, where: of the files, and how to get them.
-        pmids: whether ``document`` of its records is a PMID.
+        pmids: whether ``document`` of its records is a PMID; of a question with snippets of several abstracts
+            it is all of theirs, joined by a blank.
     """
 
     name: str
