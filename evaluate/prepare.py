@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from . import datasets, splits
-from .datasets import PARTS, Absent, DataSet, Located, Part, Parts
+from . import datasets, splits, verify
+from .datasets import Absent, DataSet, Located, Part, Parts
 from .records import Record
 from .sets import SETS
 from .tasks import Planned
@@ -49,22 +49,21 @@ def prepare(folder: str, planned: Planned, sample: int, needed: Sequence[Part]) 
     located = _located(folder, SETS[planned.task.set], [part for part in needed if part != "dev"])
     whole = datasets.load(located)
     data = _data(located, whole)
-    parts = {part: whole[part] for part in needed if part in whole}
+    parts: dict[Part, Sequence[Record]] = {part: whole[part] for part in needed if part in whole}
     if "dev" in needed and "dev" not in parts:
         parts["train"], parts["dev"] = splits.carve(parts["train"])
         data["notes"].append(CARVED)
-    squad: list[Record] = []
+    squad: Sequence[Record] = ()
     if planned.recipe.squad != "no":
         source = _located(folder, SETS["squad"], ("train",))
         squad = datasets.load(source)["train"]
         data["files"] |= datasets.checksums(source)
     sampled: dict[str, int] | None = None
     if sample:
-        some = {part: splits.sample(records, sample) for part, records in parts.items()}
-        squad = splits.sample(squad, sample)
-        if any(len(some[part]) < len(parts[part]) for part in parts):
-            sampled = {part: len(records) for part, records in some.items()}
-        parts = some
+        whole, squad = parts, splits.sample(squad, sample)
+        parts = {part: splits.sample(records, sample) for part, records in whole.items()}
+        if any(len(parts[part]) < len(whole[part]) for part in parts):
+            sampled = {part: len(records) for part, records in parts.items()}
     return Prepared(planned, parts, squad, data, sampled)
 
 
@@ -84,27 +83,14 @@ def _located(folder: str, dataset: DataSet, needed: Sequence[Part]) -> Located:
 
 def _data(located: Located, parts: Parts) -> dict[str, Any]:
     """What a result says of the files it was made from."""
+    rows = [row for row in verify.compared(located, parts) if row.verdict != "absent"]
     counts: dict[str, dict[str, int]] = {}
-    for part in PARTS:
-        if part in parts:
-            for unit, number in located.set.count(parts[part]).items():
-                counts.setdefault(unit, {})[part] = number
+    for part, records in parts.items():
+        for unit, number in located.set.count(records).items():
+            counts.setdefault(unit, {})[part] = number
     return {
         "files": datasets.checksums(located),
         "counts": counts,
-        "verified": _verified(located, counts),
-        "notes": list(located.notes),
+        "verified": all(row.verdict == "ok" for row in rows),
+        "notes": list(dict.fromkeys([*located.notes, *(note for row in rows for note in row.notes)])),
     }
-
-
-def _verified(located: Located, counts: Mapping[str, Mapping[str, int]]) -> bool:
-    """Are all counts that were published found?  Parts that we have split ourselves have none."""
-    for unit, published in located.set.counts.items():
-        for name, number in published.items():
-            parts = name.split("+")
-            if len(parts) == 1 and parts[0] in located.own_split:
-                return False
-            found = counts.get(unit, {})
-            if all(part in found for part in parts) and sum(found[part] for part in parts) != number:
-                return False
-    return True

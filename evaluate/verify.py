@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from .datasets import DataSet, Located, Part, WrongFile, load, locate
+from .datasets import DataSet, Located, Part, Parts, WrongFile, load, locate
 from .sets import SETS
 
 Verdict = Literal["ok", "known", "own split", "differs", "absent", "damaged"]
@@ -64,21 +64,30 @@ def rows(folder: str, dataset: DataSet) -> list[Row]:
     Raises:
         FileNotFoundError: there is no such folder.
     """
-    where = f"to be had from {dataset.where}; licence: {dataset.licence}"
     located = locate(folder, dataset)
     if located is None:
+        where = _where(dataset)
         return [Row(dataset.name, dataset.title, "", "", None, None, "absent", dataset.source, (where,))]
     try:
         parts = load(located)
     except (WrongFile, OSError) as error:
         damage = (str(error),)
         return [Row(dataset.name, dataset.title, "", "", None, None, "damaged", dataset.source, damage)]
-    found: Mapping[str, Mapping[str, int]] = {part: dataset.count(parts[part]) for part in located.parts}
+    return compared(located, parts)
+
+
+def compared(located: Located, parts: Parts) -> list[Row]:
+    """The rows of a set whose records have been read."""
+    found: Mapping[str, Mapping[str, int]] = {part: located.set.count(parts[part]) for part in located.parts}
     return [
-        _row(located, found, unit, part, expected, where)
-        for unit, counts in dataset.counts.items()
+        _row(located, found, unit, part, expected)
+        for unit, counts in located.set.counts.items()
         for part, expected in _with_sum(counts, located.own_split).items()
     ]
+
+
+def _where(dataset: DataSet) -> str:
+    return f"to be had from {dataset.where}; licence: {dataset.licence}"
 
 
 def _with_sum(counts: Mapping[str, int], own: frozenset[Part]) -> dict[str, int]:
@@ -94,12 +103,11 @@ def _row(
     unit: str,
     part: str,
     expected: int,
-    where: str,
 ) -> Row:
     dataset, single = located.set, part.split("+")
     row = (dataset.name, dataset.title, unit, part, expected)
     if any(name not in counted for name in single):
-        return Row(*row, None, "absent", dataset.source, (*located.notes, where))
+        return Row(*row, None, "absent", dataset.source, (*located.notes, _where(dataset)))
     found = sum(counted[name].get(unit, 0) for name in single)
     known = {one.found: one.why for one in located.layout.known if (one.unit, one.part) == (unit, part)}
     if found == expected:
