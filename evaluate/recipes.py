@@ -197,10 +197,9 @@ SUITES: Final[Mapping[str, Mapping[str, Recipe]]] = {
     "bioalbert": dict.fromkeys(
         "ncbi-disease bc5-disease bc5-chem bc4chemd bc2gm jnlpba linnaeus s800".split(), _BIOALBERT
     ),
-    # Of no paper's suite: SciBERT's ChemProt (allenai/scibert: 2e-5, batch 32, 4 epochs), and SQuAD itself.
+    # Of none of these papers: SciBERT's ChemProt (allenai/scibert: 2e-5, batch 32, 4 epochs).
     "further": {
         "chemprot-scibert": _blurb(2e-5, 32, 4),
-        "squad": SQUAD,
     },
 }
 """The tasks of each paper, with what their models were fine-tuned by."""

@@ -102,7 +102,6 @@ _ALL: Final = (
     Task("yesno-ideal", "yesno-ideal", "class", yes_no(), _YES_NO),
     Task("factoid-8b", "factoid-8b", "passages", squad()),
     Task("factoid-7b", "factoid-7b", "questions", bioasq_factoid()),
-    Task("squad", "squad", "passages", squad()),
     Task("reranker", "reranker", "ranking", ranking(), _RELEVANT),
     Task("reranker-weighted", "reranker", "ranking", ranking(), _RELEVANT),
 )
