@@ -31,7 +31,8 @@ def drawn(seed: int, share: float, examples: int = 60) -> list[list[float]]:
     gold = random.integers(0, 4, examples)
     correct = random.binomial(gold, share)
     predicted = correct + random.binomial(1, 0.2, examples)
-    return numpy.stack([correct, predicted, gold] * 2, axis=1).astype(float).tolist()
+    rows: list[list[float]] = numpy.stack([correct, predicted, gold] * 2, axis=1).astype(float).tolist()
+    return rows
 
 
 def blurb_results(model: str = "tiny", without: tuple[str, ...] = (), **others: Any) -> list[Result]:

@@ -118,7 +118,7 @@ def test_another_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
 def test_other_json_is_not_ours(tmp_path: Path, text: str) -> None:
     path = tmp_path / "seed-0.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(WrongResult, match="is not a result of bioshards.evaluate"):
+    with pytest.raises(WrongResult, match=r"is not a result of bioshards\.evaluate"):
         results.read(FILES, str(path))
 
 
@@ -129,7 +129,7 @@ def test_a_damaged_file_is_refused_wherever_it_ends(
     whole = Path(written(tmp_path_factory.mktemp("whole"))).read_bytes()
     path = tmp_path_factory.mktemp("damaged") / "seed-0.json"
     path.write_bytes(whole[: int(kept * (len(whole) - 2))] + noise)
-    with pytest.raises(WrongResult, match="seed-0.json"):
+    with pytest.raises(WrongResult, match=r"seed-0\.json"):
         results.read(FILES, str(path))
 
 
@@ -156,5 +156,5 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="there is no file or folder .*missing"):
+    with pytest.raises(FileNotFoundError, match=r"there is no file or folder .*missing"):
         results.find(FILES, [str(tmp_path / "missing")])
