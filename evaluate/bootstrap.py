@@ -128,7 +128,8 @@ def _resampled(units: Sequence[Numbers], resamples: int, seed: int) -> Numbers:
         _times_drawn(random, min(at_once, resamples - done), examples) @ side_by_side
         for done in range(0, resamples, at_once)
     ]
-    return numpy.concatenate(sums).reshape(resamples, len(units), -1)
+    drawn: Numbers = numpy.concatenate(sums).reshape(resamples, len(units), -1)
+    return drawn
 
 
 def _times_drawn(random: numpy.random.Generator, resamples: int, examples: int) -> Numbers:

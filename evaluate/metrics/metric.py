@@ -1,8 +1,8 @@
 """A measure as sums over examples: what a score is made of, and how.
 
-Precision, recall, F1, accuracy, Pearson's r and mean ranks all are functions of sums over the examples of a test
-set.  So a result keeps a row of numbers for each example, and any resampling of the examples (bootstrap.py) is a
-product of matrices: no measure has to be computed twice.
+Precision, recall, F1, accuracy, Pearson's r and mean ranks all are functions of sums over the examples
+of a test set.  So a result keeps a row of numbers for each example, and any resampling of the examples
+(bootstrap.py) is a product of matrices: no measure has to be computed twice.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Metric:
         name: what a report calls it: ``entity F1 (conlleval)``.
         main: which of its figures is the score of a task.
         statistics: what the K numbers of an example are.
-        units: from N gold and N predicted examples to their statistics, [N, K]; where examples are counted
-            together (the candidates of a question), M < N rows.
+        units: from N gold and N predicted examples to their statistics, [N, K]; where examples are
+            counted together (the candidates of a question), M < N rows.
         figures: from sums [..., K] to figures, each [...], between 0 and 1 (a correlation from -1 on);
             0 where there is nothing to divide by.
     """
