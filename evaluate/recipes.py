@@ -151,6 +151,9 @@ SQUAD: Final = Recipe(
 """What a model is fine-tuned by on SQuAD, before a question set with ``squad="first"``."""
 
 
+_NER: Final = ("ncbi-disease", "bc5-disease", "bc5-chem", "bc4chemd", "bc2gm", "jnlpba", "linnaeus", "s800")
+
+
 def _blurb(learning_rate: float, batch: int, epochs: int, length: int = 512, **more: Any) -> Recipe:
     return replace(_BLURB, learning_rate=learning_rate, batch=batch, epochs=epochs, length=length, **more)
 
@@ -194,9 +197,7 @@ SUITES: Final[Mapping[str, Mapping[str, Recipe]]] = {
         "ddi-blue": _ELECTRAMED,
         "factoid-7b": replace(_ELECTRAMED, learning_rate=5e-6, batch=16, length=384, squad="first"),
     },
-    "bioalbert": dict.fromkeys(
-        "ncbi-disease bc5-disease bc5-chem bc4chemd bc2gm jnlpba linnaeus s800".split(), _BIOALBERT
-    ),
+    "bioalbert": dict.fromkeys(_NER, _BIOALBERT),
     # Of none of these papers: SciBERT's ChemProt (allenai/scibert: 2e-5, batch 32, 4 epochs).
     "further": {
         "chemprot-scibert": _blurb(2e-5, 32, 4),

@@ -4,7 +4,7 @@ fine-tuned is recipes.py's, where the set lies sets/'s."""
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -21,6 +21,7 @@ from .metrics.ranking import ranking
 from .metrics.tagging import entity_f1, word_f1
 from .recipes import SUITES, Recipe
 from .records import Record
+from .results import Result, WrongResult
 from .tokens import Tokens
 
 Legacy = Literal["electra-truncation", "lower-case", "merged-types", "biobert-tags"]
@@ -106,6 +107,27 @@ _ALL: Final = (
     Task("reranker-weighted", "reranker", "ranking", ranking(), _RELEVANT),
 )
 TASKS: Final = {task.name: task for task in _ALL}
+
+
+def metric_of(result: Result) -> Metric:
+    """By which measure a result was scored.
+
+    Raises:
+        WrongResult: there is no such task, or it is measured in another way by now.
+    """
+    task = TASKS.get(result["task"])
+    metric = task.counted(result["legacy"]) if task else None  # type: ignore[arg-type]  # of a file
+    if metric is None or list(metric.statistics) != result["units"]["names"]:
+        raise WrongResult(
+            f"a result of task {result['task']!r} is of another version of bioshards: make the report with it"
+        )
+    return metric
+
+
+def defaults_of(result: Result) -> Mapping[str, Any]:
+    """The settings that a suite has for a result's task; none, if it is of no suite that there is."""
+    recipe = SUITES.get(result["suite"], {}).get(result["task"])
+    return recipe.as_dict() if recipe else {}
 
 
 @dataclass(frozen=True, slots=True)
