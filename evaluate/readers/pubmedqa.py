@@ -12,12 +12,13 @@ import random
 from collections.abc import Mapping
 from typing import Final
 
-from ..datasets import Files, Parts
+from ..datasets import Files, Parts, WrongFile
 from ..records import Text
 from . import json_values
 from .inputs import only
 
 ANSWERS: Final = ("yes", "no", "maybe")
+QUESTIONS: Final = 1000
 _FOLDS: Final = 10
 
 
@@ -29,6 +30,8 @@ def read(files: Files) -> Parts:
     """
     path = only(files["questions"])
     texts = {pmid: _text(pmid, value) for pmid, value in json_values.read(path).members().items()}
+    if len(texts) != QUESTIONS:
+        raise WrongFile(path, None, f"it has {len(texts)} questions, not {QUESTIONS}")
     answers = json_values.read(only(files["answers"]))
     gold = {pmid: value.text() for pmid, value in answers.members().items()}
     train, dev, test = split({pmid: str(text.label) for pmid, text in texts.items()})

@@ -49,7 +49,7 @@ HOC: Final = DataSet(
             without={
                 "lists": Without(
                     f"BLURB's lists of abstracts ({_LISTS}) are absent: those whose PMIDs' SHA-256 come "
-                    f"first are dev ({hoc.SIZES['dev']}) and test ({hoc.SIZES['test']}), so that scores are not "
+                    f"first are dev ({hoc.SIZES['dev']}) and test ({hoc.SIZES['test']}), so scores are not "
                     "comparable with published ones",
                     PARTS,
                 )
