@@ -223,7 +223,7 @@ def test_errors_of_chemprot_name_file_and_line(
 def test_two_copies_of_a_corpus_are_not_guessed_between(tmp_path: Path) -> None:
     write(tmp_path, CHEMPROT)
     write(tmp_path / "copy", CHEMPROT)
-    with pytest.raises(WrongFile, match="there is another one"):
+    with pytest.raises(WrongFile, match="only one can be"):
         parts(tmp_path, "chemprot")
 
 

@@ -8,7 +8,8 @@ from typing import Final
 
 from ..datasets import PARTS, DataSet, Files, Layout, Parts, Without
 from ..readers import chemprot, ddi, scibert, tables
-from ..readers.inputs import by_part, only
+from ..readers.lines import only
+from ..readers.parts import by_part
 from ..readers.tables import Table
 from ..records import Record
 from . import text_sources as sources
@@ -166,7 +167,7 @@ DDI: Final = DataSet(
         ),
     ),
     counts={
-        "pairs": {**by_parts(25296, 2496, 5716), "train+dev": 27792},
+        "pairs": by_parts(25296, 2496, 5716),
         "DDI-advise": {"train+dev": 826, "test": 221},
         "DDI-effect": {"train+dev": 1687, "test": 360},
         "DDI-mechanism": {"train+dev": 1319, "test": 302},
@@ -214,8 +215,8 @@ _GAD_TRAIN: Final = 4261
 
 def _gad(files: Files) -> Parts:
     """BioBERT's fold 1: ``train`` without a header, ``test`` with one.  Its dev.tsv is test.tsv."""
-    train = tables.texts(only(files["train"]), _GAD_NO_HEADER) if "train" in files else []
-    test = tables.texts(only(files["test"]), _GAD) if "test" in files else []
+    train = tables.texts(only(files, "train"), _GAD_NO_HEADER) if "train" in files else []
+    test = tables.texts(only(files, "test"), _GAD) if "test" in files else []
     return {"train": [*train[:_GAD_TRAIN]], "dev": [*train[_GAD_TRAIN:]], "test": [*test]}
 
 
@@ -231,10 +232,10 @@ GAD: Final = DataSet(
         for folder in ("bio_electra/gad", "GAD/1")
     ),
     counts={
-        "sentences": {**by_parts(4261, 535, 534), "train+dev": 4796},
-        "1": by_parts(test=281),
+        "sentences": by_parts(4261, 535, 534),
+        "positives": by_parts(test=281),
     },
-    count=examples("sentences"),
+    count=examples("sentences", "positives", ("0",)),
     source=f"{sources.BLURB}; positives: {sources.BIO_ELECTRA}",
     licence=sources.REGENTS,
     where=f"{sources.FROM_BIO_ELECTRA}; or BioBERT's RE data (https://github.com/dmis-lab/biobert), GAD/1",

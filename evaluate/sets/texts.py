@@ -57,8 +57,8 @@ HOC: Final = DataSet(
         ),
     ),
     counts={
-        "abstracts": {**by_parts(1295, 186, 371), "train+dev+test": 1852},
-        "abstracts with a hallmark": {"train+dev+test": 1580},
+        "abstracts": by_parts(1295, 186, 371),
+        "with a hallmark": {"train+dev+test": 1580},
     },
     count=abstracts,
     source=f"{sources.BLURB}; with a hallmark: Peng et al. 2019 (BLUE, arXiv 1906.05474)",
