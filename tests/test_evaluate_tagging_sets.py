@@ -1,4 +1,4 @@
-"""PICO, JNLPBA, PubTator and Species-800 from files of their forms: what is read, and what is refused."""
+"""PICO, JNLPBA, PubTator and Species-800 in their own forms: what is read, and what is refused."""
 
 from __future__ import annotations
 
