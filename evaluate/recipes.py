@@ -39,7 +39,9 @@ class Recipe:
     clip: Annotated[float, "the longest gradient"] = 1.0
     keep: Annotated[Literal["best", "last"], "the epoch that is best on dev, or the last one"] = "best"
     tags: Annotated[Literal["BIO", "BIOUL", "IO"], "how entities are tagged"] = "BIO"
-    head: Annotated[Literal["linear", "bilstm", "crf", "bilstm-crf"], "what tags or classifies"] = "linear"
+    head: Annotated[
+        Literal["linear", "bilstm", "crf", "bilstm-crf"], "on the encoder; a CRF is for tags only"
+    ] = "linear"
     entities: Annotated[
         Literal["dummies", "markers", "original"],
         "how a pair's entities are shown, where the files have their text",
