@@ -75,7 +75,7 @@ class Task:
         shown = recipe.entities != "dummies" or recipe.feature != "cls"
         if shown and not all(isinstance(one, Relation) for one in train):
             raise ValueError(
-                f"--entities {recipe.entities} and --feature {recipe.feature} need to know where the entities "
+                f"--entities {recipe.entities} and --feature {recipe.feature} need to know where entities "
                 f"are, and the files of {self.set} do not tell: leave both at dummies and cls"
             )
         match self.kind:
