@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from bioshards.corpus.command import FAILED, INTERRUPTED, OK, failure
+from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.live_line import LiveLine
 from bioshards.corpus.workspace import WrongOutput
 
@@ -26,7 +27,7 @@ try:
 
     from bioshards.train import options
 
-    from . import encoder, tasks
+    from . import encoder, reporting, tasks, verify
     from .datasets import Absent, WrongFile
     from .recipes import SUITES, Recipe
     from .results import WrongResult
@@ -73,10 +74,12 @@ def _search(given: Any, say: LiveLine) -> tuple[str, int]:
 
 
 def _verify(given: Any, say: LiveLine) -> tuple[str, int]:
-    from . import verify
-
     rows = verify.verify(given.folder)
     return verify.table(rows), FAILED if verify.failed(rows) else OK
+
+
+def _report(given: Any, _say: LiveLine) -> tuple[str, int]:
+    return reporting.write(LocalFiles(), given.results, given.out, tasks.metric_of, tasks.defaults_of), OK
 
 
 def _job(given: Any, say: LiveLine, seeds: Sequence[int]) -> Job:
@@ -138,6 +141,12 @@ def _parser() -> argparse.ArgumentParser:
     verifying = commands.add_parser("verify", help="are the benchmarks what their authors count?")
     verifying.set_defaults(work=_verify)
     verifying.add_argument("folder", metavar="DIR", help="the benchmarks, a folder each")
+    tables = commands.add_parser("report", help="tables of results beside the published numbers")
+    tables.set_defaults(work=_report)
+    tables.add_argument("results", nargs="+", metavar="RESULTS", help="folders of runs, or single results")
+    tables.add_argument(
+        "--out", default="report.html", metavar="FILE", help=".html, .md or .json (%(default)s)"
+    )
     return parser
 
 

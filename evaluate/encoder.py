@@ -113,7 +113,7 @@ def load(checkpoint: Checkpoint, pieces: int = 0) -> Encoder:
     lacking = [name for name in missing if not name.startswith("pooler.")]
     if lacking:
         raise WrongModel(
-            f"the weights of {checkpoint.folder} lack {len(lacking)} of the model's parts ({lacking[0]} ...), "
+            f"the weights of {checkpoint.folder} lack {len(lacking)} parts of the model ({lacking[0]} ...), "
             "which would be random: give a whole checkpoint"
         )
     if pieces > model.config.vocab_size:

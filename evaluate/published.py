@@ -38,7 +38,6 @@ class Published:
         scores: rows by task and figure (of metrics/), in the paper's order; of each the columns that it has.
         notes: what to know before comparing.
         blurb: the BLURB score of each model, as printed.
-        variants: whether it is about one model's variants, and so belongs below a table of models.
     """
 
     suite: str
@@ -50,18 +49,21 @@ class Published:
     scores: Mapping[tuple[str, str], Mapping[str, Score]]
     notes: tuple[Note, ...] = ()
     blurb: tuple[float, ...] = ()
-    variants: bool = False
 
     @property
     def tasks(self) -> tuple[str, ...]:
         """The tasks of the rows."""
         return tuple(dict.fromkeys(task for task, _ in self.scores))
 
+    def notes_on(self, model: str | None = None, task: str | None = None) -> list[str]:
+        """The notes on the table, on a model's column, on a task's rows, or on the cells of both."""
+        return [note.text for note in self.notes if note.on(model, task)]
+
 
 _CELL: Final = re.compile(r"(-|[\d.]+)(?:[ ]\(([\d.]+)\))?(?:\s+|$)")
 
 
-def _rows(models: tuple[str, ...], printed: str) -> Mapping[tuple[str, str], Mapping[str, Score]]:
+def _rows(models: tuple[str, ...], printed: str) -> dict[tuple[str, str], dict[str, Score]]:
     """Rows of a task, a figure (``_`` for a blank) and a cell a model: ``81.16 (0.50)``, ``-`` for none."""
     rows = {}
     for line in printed.strip().splitlines():
@@ -70,7 +72,7 @@ def _rows(models: tuple[str, ...], printed: str) -> Mapping[tuple[str, str], Map
         rows[task, figure.replace("_", " ")] = {
             model: Score(float(mean), float(sd) if sd else None) for model, (mean, sd) in found if mean != "-"
         }
-    return MappingProxyType(rows)
+    return rows
 
 
 _GU: Final = "Gu et al. 2020, arXiv 2007.15779"
@@ -137,7 +139,6 @@ PRETRAINING: Final = Published(
         """,
     ),
     blurb=(79.16, 79.96, 79.62, 80.03, 80.23, 80.77),
-    variants=True,
 )
 _FINE_TUNED: Final = (
     *("BiLSTM", "BIOUL", "IO", "Dummies, mentions", "Original, [CLS]", "Original, mentions"),
@@ -161,7 +162,6 @@ FINE_TUNING: Final = Published(
         gad          F1 83.42 - - - - - - - -
         """,
     ),
-    variants=True,
 )
 
 _OZYURT_MODELS: Final = (
@@ -220,7 +220,7 @@ _BATCHES: Final = (
 """Of each test batch of BioASQ 7b: factoid questions (table 4), ELECTRAMed's SACC, LACC and MRR (table 9)."""
 
 
-def _factoid() -> dict[tuple[str, str], Mapping[str, Score]]:
+def _factoid() -> dict[tuple[str, str], dict[str, Score]]:
     """ELECTRAMed's scores of all batches: a question weighs the same in any."""
     questions, *figures = zip(*_BATCHES, strict=True)
     means = [sum(map(operator.mul, questions, figure)) / sum(questions) for figure in figures]
@@ -338,3 +338,4 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """What reports call a task."""
 TABLES: Final = (BLURB, PRETRAINING, FINE_TUNING, BIO_ELECTRA, ELECTRAMED, BIOALBERT)
+"""Of a suite with several the first is of models, the others are of variants of one."""

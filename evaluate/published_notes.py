@@ -12,16 +12,24 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A footnote: of the cells of these models in the rows of these tasks; of all where none is named."""
+    """A footnote.
+
+    Attributes:
+        models, tasks: of the columns of these models, or of the rows of these tasks; of where they cross if
+            both are named, of the whole table if none is.
+    """
 
     text: str
     models: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
 
-    def on(self, model: str, task: str) -> bool:
-        """Whether it is about a cell, and not about the whole table."""
-        named = bool(self.models or self.tasks)
-        return named and (not self.models or model in self.models) and (not self.tasks or task in self.tasks)
+    def on(self, model: str | None, task: str | None) -> bool:
+        """Whether it belongs to just this: a column, a row, a cell, or without both the table."""
+        return _fits(self.models, model) and _fits(self.tasks, task)
+
+
+def _fits(named: tuple[str, ...], one: str | None) -> bool:
+    return one in named if one is not None else not named
 
 
 BLURB: Final = (
@@ -96,7 +104,8 @@ BIO_ELECTRA: Final = (
         tasks=("factoid-8b",),
     ),
     Note(
-        "Each pair of question and snippet counts once: 1,809 pairs of 213 questions.", tasks=("factoid-8b",)
+        "Each pair of question and snippet counts once: 1,809 pairs of 213 questions.",
+        tasks=("factoid-8b",),
     ),
     Note(
         "There is no development set: the published code's is the test set itself.",

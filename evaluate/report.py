@@ -16,7 +16,7 @@ from .blurb import TYPES, blurb
 from .metrics.metric import Metric, Numbers
 from .published import TABLES, TITLES, Published
 from .results import Result, WrongResult
-from .seeds import Seeds, group
+from .seeds import Seeds, examples, group
 
 FORMAT: Final = 1
 _SUITES: Final = ("blurb", "bio-electra", "electramed", "bioalbert")
@@ -46,8 +46,8 @@ def gather(results: Mapping[str, Result], metric_of: MetricOf, defaults_of: Defa
     return {
         "format": FORMAT,
         "scores": "per cent",
-        "deviation": "numpy.std over seeds (ddof 0)",
-        "intervals": f"{bootstrap.LEVEL:.0%} of {bootstrap.RESAMPLES} resamples of the test examples",
+        "deviation": "numpy.std over seeds, ddof 0",
+        "interval": {"level": bootstrap.LEVEL, "resamples": bootstrap.RESAMPLES},
         "models": _models(results),
         "suites": [
             _suite(suite, suites[suite], metric_of, defaults_of)
@@ -72,7 +72,10 @@ def _suite(
 ) -> dict[str, Any]:
     tables = [table for table in TABLES if table.suite == suite]
     printed = [task for table in tables for task in table.tasks]
-    order = [*(task for task in dict.fromkeys(printed) if task in tasks), *sorted(set(tasks) - set(printed))]
+    order = [
+        *(task for task in dict.fromkeys(printed) if task in tasks),
+        *sorted(set(tasks) - set(printed)),
+    ]
     found = {task: _task(tasks[task], metric_of, defaults_of) for task in order}
     return {
         "suite": suite,
@@ -99,9 +102,9 @@ def _scores(seeds: Seeds, metric_of: MetricOf, defaults: Mapping[str, Any]) -> d
     interval = bootstrap.interval(metric_of(result), [_units(one) for one in seeds.results], figure=main)
     if abs(100 * interval.score - test[main]["mean"]) > _ROUNDING:
         raise WrongResult(
-            f"the {main} of {seeds.label} on {result['task']} ({result['suite']}) is {test[main]['mean']:.2f} in "
-            f"its results, but their units give {100 * interval.score:.2f}: they were changed, or counted by "
-            "another version. Run those seeds again"
+            f"the {main} of {seeds.label} on {result['task']} ({result['suite']}) is "
+            f"{test[main]['mean']:.2f} in its results, but their units give {100 * interval.score:.2f}: they "
+            "were changed, or counted by another version. Run those seeds again"
         )
     settings = result["settings"]
     return {
@@ -138,9 +141,9 @@ def _comparison(first: Seeds, second: Seeds, metric_of: MetricOf) -> dict[str, A
     compared["left_out"] = sorted(set(first.seeds) ^ set(second.seeds))
     why_not = (
         "not measured alike"
-        if any(one[name] != other[name] for name in ("metric", "main", "legacy"))  # type: ignore[literal-required]
+        if any(one[name] != other[name] for name in ("metric", "main", "legacy"))
         else "not the same test examples"
-        if one["units"]["ids"] != other["units"]["ids"]
+        if examples(one) != examples(other)
         else None
         if shared
         else "no seed in common"
@@ -190,30 +193,25 @@ def _blurb(tasks: Mapping[str, Any], published: Published) -> dict[str, Any]:
 
 
 def _published(table: Published) -> dict[str, Any]:
-    of_table = [note for note in table.notes if not note.models and not note.tasks]
-    of_cells = [note for note in table.notes if note not in of_table]
+    """A paper's table; notes are where they belong: at it, its models, its rows or its scores."""
     return {
         "title": table.title,
         "source": table.source,
         "runs": table.runs,
-        "variants": table.variants,
-        "models": list(table.models),
+        "notes": table.notes_on(),
+        "models": {model: table.notes_on(model=model) for model in table.models},
         "charted": list(table.charted),
         "blurb": dict(zip(table.models, table.blurb, strict=True)) if table.blurb else None,
         "rows": [
             {
                 "task": task,
                 "figure": figure,
+                "notes": table.notes_on(task=task),
                 "scores": {
-                    model: {
-                        "mean": score.mean,
-                        "sd": score.sd,
-                        "notes": [note.text for note in of_cells if note.on(model, task)],
-                    }
+                    model: {"mean": score.mean, "sd": score.sd, "notes": table.notes_on(model, task)}
                     for model, score in scores.items()
                 },
             }
             for (task, figure), scores in table.scores.items()
         ],
-        "notes": [note.text for note in of_table],
     }

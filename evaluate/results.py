@@ -12,6 +12,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypedDict
 
+import numpy
+
 from bioshards.corpus.files import LocalFiles
 
 FORMAT: Final = 1
@@ -47,7 +49,7 @@ class Units(TypedDict):
 class Result(TypedDict):
     """What a run says of one model, task and seed.
 
-    ``scores`` has for ``dev`` and ``test`` the figures of the metric as shares (0 to 1; correlations from -1),
+    ``scores`` has for ``dev`` and ``test`` the figures of the metric as shares (correlations from -1 on),
     ``main`` which of them is the score.  ``sampled`` is None, or how many examples were drawn of each part;
     ``legacy`` names the papers' own ways of counting that were switched on.
     """
@@ -162,8 +164,8 @@ def _check(result: Any, path: str) -> None:
         raise WrongResult(f"{path} is not a result of bioshards.evaluate: take it away, or name others")
     if result["format"] != FORMAT:
         raise WrongResult(
-            f"{path} is of format {result['format']!r}, and this version reads {FORMAT}: make the report with "
-            "the bioshards that wrote it, or run that seed again"
+            f"{path} is of format {result['format']!r}, and this version reads {FORMAT}: make the report "
+            "with the bioshards that wrote it, or run that seed again"
         )
     wrong = _wrong(result)
     if wrong:
@@ -179,7 +181,11 @@ def _wrong(result: Mapping[str, Any]) -> str | None:
                 return f"it has no {name!r}"
             if not isinstance(owner[name], kind) or isinstance(owner[name], bool):
                 return f"its {name!r} is {str(owner[name])[:40]!r}"
-    return _wrong_scores(result["scores"], result["main"]) or _wrong_units(result["units"])
+    return (
+        _wrong_scores(result["scores"], result["main"])
+        or _wrong_units(result["units"])
+        or _wrong_data(result["data"])
+    )
 
 
 def _wrong_scores(scores: Mapping[str, Any], main: str) -> str | None:
@@ -195,10 +201,20 @@ def _wrong_units(units: Mapping[str, Any]) -> str | None:
     names, test = units.get("names"), units.get("test")
     if not isinstance(names, list) or not isinstance(test, list) or not isinstance(units.get("ids"), str):
         return "its 'units' have no names, numbers and ids"
-    if len(names) != len(test) or len({len(one) if isinstance(one, list) else -1 for one in test}) != 1:
+    try:
+        numbers = numpy.array(test)
+    except ValueError:
+        numbers = numpy.array([])
+    if numbers.ndim != 2 or len(numbers) != len(names):
         return "its 'units' are not a list of equal length for each name"
-    if not test[0] or not all(_finite(number) for one in test for number in one):
+    if numbers.dtype.kind not in "iuf" or not numbers.size or not numpy.isfinite(numbers).all():
         return "its 'units' are not all numbers, or there are none"
+    return None
+
+
+def _wrong_data(data: Mapping[str, Any]) -> str | None:
+    if not isinstance(data.get("verified"), bool) or not isinstance(data.get("notes"), list):
+        return "its 'data' does not say whether it was verified, or has no notes"
     return None
 
 

@@ -52,6 +52,11 @@ class Seeds:
         }
 
 
+def examples(result: Result) -> tuple[str, int]:
+    """Of what a result's units are: the same for results that were tested on the same."""
+    return result["units"]["ids"], len(result["units"]["test"][0])
+
+
 def label(result: Result) -> str:
     """What a report calls a model: its name, and the papers' ways of counting that were switched on."""
     legacy = f" (legacy: {', '.join(result['legacy'])})" if result["legacy"] else ""
@@ -127,8 +132,8 @@ def _run_alike(results: Mapping[str, Result]) -> None:
 
 def _differences(one: Result, other: Result) -> Iterator[tuple[str, Any, Any]]:
     """Where two results were not run or counted in the same way: by name, with both values."""
-    pairs: Sequence[tuple[str, Any, Any]] = [(name, one[name], other[name]) for name in _SAME]  # type: ignore[literal-required]
-    pairs = [*pairs, ("the test examples", one["units"]["ids"], other["units"]["ids"])]
+    pairs: Sequence[tuple[str, Any, Any]] = [(name, one[name], other[name]) for name in _SAME]
+    pairs = [*pairs, ("the test set", examples(one), examples(other))]
     for name, left, right in pairs:
         if isinstance(left, dict) and isinstance(right, dict):
             keys = [*left, *(key for key in right if key not in left)]

@@ -1,4 +1,4 @@
-"""Checkpoints of no use but to be fine-tuned in a second: one layer, random weights, a vocabulary of letters."""
+"""Checkpoints to be fine-tuned in a second: one layer, random weights, a vocabulary of letters."""
 
 from __future__ import annotations
 

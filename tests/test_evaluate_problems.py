@@ -270,16 +270,16 @@ def test_windows_cover_a_passage_and_learn_only_where_the_answer_is(
     problem = Answering(_Letters(), recipe, by_question=False)
     one = _question(context, "X" * size)
     read = problem.examples([one], learn=False)
-    assert all(len(window.ids) <= 32 for window in read)
-    covered = {at for window in read for at, end in window.offsets if end}
+    assert all(len(part.ids) <= 32 for part in read)
+    covered = {at for part in read for at, end in part.offsets if end}
     assert covered == set(range(len(context)))
     room = 32 - 3 - len("what?")
     learned = problem.examples([one], learn=True)
     if size <= min(room, 1 + room - min(stride, room)):  # two windows share so much
         assert learned
-    for window in learned:
-        first, last = window.target
-        assert context[window.offsets[first][0] : window.offsets[last][1]] == "X" * size
+    for part in learned:
+        first, last = part.target
+        assert context[part.offsets[first][0] : part.offsets[last][1]] == "X" * size
 
 
 def test_an_answer_that_is_not_in_the_passage_is_not_learned() -> None:
