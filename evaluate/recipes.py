@@ -54,9 +54,9 @@ class Recipe:
     squad: Annotated[Literal["no", "first", "joint"], "SQuAD before a question set, or together with it"] = (
         "no"
     )
-    precision: Annotated[Literal["float32", "bfloat16"], "of matrix products; weights are float32"] = (
-        "float32"
-    )
+    precision: Annotated[
+        Literal["float32", "bfloat16"], "of the encoder's matrix products; weights are float32"
+    ] = "float32"
 
     def __post_init__(self) -> None:
         for name, kind in typing.get_type_hints(Recipe).items():
