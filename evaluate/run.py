@@ -92,7 +92,8 @@ def _score(job: Job, planned: Planned, outcome: Outcome) -> None:
     for seed in job.seeds:
         path = results.path(job.out, planned.suite, planned.task.name, seed)
         head = f"{planned.name}, seed {seed}: "
-        trial = Trial(*(job.checkpoint, prepared, seed, job.device, job.ways, headed(job.say, head)))
+        ways = sorted(planned.task.ways.intersection(job.ways))
+        trial = Trial(*(job.checkpoint, prepared, seed, job.device, ways, headed(job.say, head)))
         if files.exists(path):
             _same(path, results.read(files, path), trial)
             outcome.there += 1

@@ -19,7 +19,7 @@ from bioshards.corpus.files import LocalFiles
 
 from .finetune import NotANumber
 from .prepare import Prepared, prepare
-from .recipes import Recipe
+from .recipes import Recipe, changed
 from .run import Job, locked
 from .score import Trial, headed, identity, tune, units, versions
 from .tasks import Planned
@@ -108,7 +108,7 @@ def _best(job: Job, planned: Planned, prepared: Prepared, how: Search) -> Choice
     best: Choice | None = None
     scores: list[float | None] = []
     for number, choice in enumerate(itertools.islice(_choices(how, scores), how.trials), 1):
-        recipe = replace(planned.recipe, **choice)
+        recipe = planned.task.own(changed(planned.recipe, choice))
         trial = Trial(
             *(
                 job.checkpoint,
@@ -116,7 +116,7 @@ def _best(job: Job, planned: Planned, prepared: Prepared, how: Search) -> Choice
                 how.seed,
                 job.device,
             ),
-            job.ways,
+            sorted(planned.task.ways.intersection(job.ways)),
             headed(job.say, f"{planned.name}, trial {number}: "),
         )
         found = _trial(folder, trial, choice)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from . import legacy, tagging
 from .answering import Answering
@@ -21,7 +21,7 @@ from .metrics.ranking import ranking
 from .metrics.tagging import entity_f1, word_f1
 from .readers import chemprot, ddi, scibert
 from .readers.hoc import HALLMARKS
-from .recipes import SUITES, Recipe
+from .recipes import SUITES, Recipe, changed
 from .records import Record, Relation
 from .results import Result, WrongResult
 from .tokens import Tokens
@@ -39,6 +39,7 @@ class Task:
         kind: of problem.
         labels: the classes, if there are any, as models number them.
         pairs: is it about two entities of a text?
+        ways: the papers' ways of reading and counting that it can have; others do not touch it.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Task:
     metric: Metric
     labels: tuple[str, ...] = ()
     pairs: bool = False
+    ways: frozenset[Legacy] = frozenset()
 
     def own(self, recipe: Recipe) -> Recipe:
         """A recipe without what this kind of task has not, so that a result's settings were in effect."""
@@ -93,7 +95,7 @@ class Task:
 
 
 def _entities(name: str) -> Task:
-    return Task(name, name, "tags", entity_f1())
+    return Task(name, name, "tags", entity_f1(), ways=frozenset(get_args(Legacy)))
 
 
 def _pairs(name: str, labels: tuple[str, ...], negative: str | None) -> Task:
@@ -187,6 +189,6 @@ def plan(words: Iterable[str], changes: dict[str, Any]) -> list[Planned]:
             hint = f"; {near[0]} is meant?" if near else f". There are: {', '.join(known)}"
             raise ValueError(f"--tasks {word}: there is no such suite or task{hint}")
     return [
-        Planned(suite, TASKS[name], TASKS[name].own(replace(recipe, **changes)))
+        Planned(suite, TASKS[name], TASKS[name].own(changed(recipe, changes)))
         for (suite, name), recipe in chosen.items()
     ]
