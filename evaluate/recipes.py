@@ -173,8 +173,8 @@ def _blurb(learning_rate: float, batch: int, epochs: int, length: int = 512, **m
 SUITES: Final[Mapping[str, Mapping[str, Recipe]]] = {
     # PubMedBERT's paper gives the grid and not what was chosen from it.  Rates, batches, epochs and lengths
     # are BioLinkBERT-base's (michiyasunaga/LinkBERT, src/run_examples_blurb_*.sh), the only complete ones
-    # that were published.  It keeps the last epoch, and warms up for named entities (a tenth) and questions (100
-    # updates) only; the tenth for all tasks, and the dropout, are of PubMedBERT's paper (section 4.2).
+    # that were published.  It keeps the last epoch, and warms up for named entities (a tenth) and questions
+    # (100 updates) only; the tenth for all tasks, and the dropout, are of PubMedBERT's paper (section 4.2).
     "blurb": {
         "bc5-chem": _blurb(5e-5, 32, 20),
         "bc5-disease": _blurb(5e-5, 16, 8),
