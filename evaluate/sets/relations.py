@@ -209,15 +209,17 @@ DDI_BLUE: Final = DataSet(
 
 _GAD: Final = Table(text="sentence", labels=_same(("0", "1")))
 _GAD_NO_HEADER: Final = Table(text="sentence", labels=_same(("0", "1")), header=False)
-_GAD_TRAIN: Final = 4261
-"""Lines of train.tsv that are for training, those after them for dev (BLURB's ``preprocess_GAD_corpus``)."""
+_GAD_TRAIN, _GAD_LINES = 4261, 4796
+"""Of the lines of train.tsv, those for training come first, then those for dev (BLURB's
+``preprocess_GAD_corpus``); of a file of another length it is the same share."""
 
 
 def _gad(files: Files) -> Parts:
     """BioBERT's fold 1: ``train`` without a header, ``test`` with one.  Its dev.tsv is test.tsv."""
     train = tables.texts(only(files, "train"), _GAD_NO_HEADER) if "train" in files else []
     test = tables.texts(only(files, "test"), _GAD) if "test" in files else []
-    return {"train": [*train[:_GAD_TRAIN]], "dev": [*train[_GAD_TRAIN:]], "test": [*test]}
+    cut = len(train) * _GAD_TRAIN // _GAD_LINES
+    return {"train": [*train[:cut]], "dev": [*train[cut:]], "test": [*test]}
 
 
 GAD: Final = DataSet(
