@@ -105,10 +105,11 @@ def to_exclude(found: Contamination) -> str:
     out = [holder for holder in found.holders if holder.excluded]
     by_pmid = sum(1 for holder in out if holder.by_pmid)
     mostly = sum(1 for holder in out if holder.mostly and not holder.by_pmid)
+    others, stay = len(out) - by_pmid - mostly, len(found.holders) - len(out)
     return (
-        f"{len(out):,} documents to leave out for {', '.join(found.parts)}: {by_pmid:,} by an example's PMID, "
-        f"{mostly:,} more hold {MOSTLY:.0%} of an example, {len(out) - by_pmid - mostly:,} more share at least "
-        f"{found.least} {WORDS}-grams with all of them; {len(found.holders) - len(out):,} share fewer and stay"
+        f"{len(out):,} documents to leave out for {', '.join(found.parts)}: {by_pmid:,} have an example's "
+        f"PMID, {mostly:,} others hold {MOSTLY:.0%} of an example, {others:,} others share at least "
+        f"{found.least} {WORDS}-grams with all of them; {stay:,} share fewer and stay"
     )
 
 

@@ -12,7 +12,7 @@ from .records import Record, texts_of
 
 _DUMMY: Final = re.compile(r"@[A-Za-z]+(?:-[A-Za-z]+)*\$|BC6(?:ENT[CG]|OTHER)")
 """What stands for an entity in sets that hide them: @GENE$, @CHEM-GENE$ (BLUE, BioBERT); BC6ENTC, BC6ENTG
-and BC6OTHER (the ChemProt of Bio-ELECTRA).  No article has it, so that a text ends before and begins after."""
+and BC6OTHER (Bio-ELECTRA's ChemProt).  No article has it: a text ends before it, and another one begins."""
 _PMID: Final = re.compile(r"[0-9]{1,9}")
 
 

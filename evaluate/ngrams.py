@@ -106,7 +106,7 @@ def _power(exponent: int) -> np.uint64:
 
 
 class _Filter:
-    """Bits that tell of nearly all hashes that they are not among the keys: Bloom's filter, of two bits."""
+    """Bits that tell nearly all hashes that are none of the keys from them: a Bloom filter of two bits."""
 
     def __init__(self, keys: Hashes) -> None:
         bits = max(16, len(keys).bit_length() + _BITS_A_KEY)
