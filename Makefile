@@ -91,5 +91,5 @@ $(VENV)/.bench: $(VENV)/.dev
 build/typing/bioshards: pyproject.toml
 	mkdir -p $@
 	ln -sfn ../../../pipelines/_root/__init__.py ../../../pipelines/_root/py.typed $@
-	ln -sfn ../../../corpus ../../../pipelines ../../../train ../../../vocab $@
+	ln -sfn ../../../corpus ../../../evaluate ../../../pipelines ../../../train ../../../vocab $@
 	touch $@

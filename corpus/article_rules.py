@@ -45,7 +45,7 @@ class ArticleRules(TextRules):
 
     reasons: ClassVar[tuple[str, ...]] = (
         *("superseded", "licence", "language", "article-type", "retracted", "ocr", "no-body", "no-text"),
-        *("short", "duplicate"),
+        *("short", "duplicate", "excluded"),
     )
     """Every reason for which an article is no document, in the order in which they are asked."""
     newest_by_version: ClassVar[bool] = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import duplicates, lifecycle, shards
+from . import duplicates, excluded, lifecycle, shards
 from .document import SCHEMA
 from .files import LocalFiles
 from .staging import Staged, ordered
@@ -37,6 +38,7 @@ class Finished:
         counts: documents, sentences, words and characters kept.
         years, languages, licences, article_types: documents kept by each of these.
         cleaning: by rule, the documents kept from which it took something, and how many characters.
+        listed: how many ids of a list (excluded.py) name a document that was dropped for it.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Finished:
     licences: dict[str, int]
     article_types: dict[str, int]
     cleaning: dict[str, dict[str, int]]
+    listed: int = 0
 
 
 def good_names(staged: list[Staged]) -> list[str]:
@@ -104,33 +107,51 @@ def finish(
     decided: list[str],
     keep_dropped: bool,
     max_bytes: int,
+    listed: str | None,
 ) -> Finished:
     """Write the final shards of the ``index``-th good source, unless they stand already.
 
     Args:
         decided: the files of all verdicts.
+        listed: digest of the list of ids in the work folder that are to be left out, if there is one.
     """
     with _opened(files, decided) as readers:
         verdicts = _verdicts(readers, index).sort_by("position")
+    before = _standing(files, work, name)
+    asked = [lifecycle.fingerprint(verdicts), listed]
+    if before and before.get("asked") == asked:
+        return Finished(**before["finished"])
+    found = 0
+    if listed:
+        documents = shards.read_columns(files, work.staged(name, "arrow"), excluded.COLUMNS)
+        verdicts, found = excluded.verdicts(documents, verdicts, excluded.read(files, work.excluded))
+        verdicts = verdicts.sort_by("position")
     digest = lifecycle.fingerprint(verdicts)
-    report = work.report(name)
-    if files.exists(report):
-        before = files.read_json(report)
-        standing = [*before["finished"]["shards"], *before["finished"]["dropped"]]
-        if before["fingerprint"] == digest and all(
-            [found.size for found in files.find(f"{work.output}/{shard['file']}")] == [shard["bytes"]]
-            for shard in standing
-        ):
-            return Finished(**before["finished"])
-        # A run killed from here on leaves shards that are not those this report speaks of.
-        for path in (report, work.pairs(name)):
+    if before and before["fingerprint"] == digest:
+        finished = Finished(**before["finished"])
+    else:
+        # A run killed from here on leaves shards that are not those the report speaks of.
+        for path in (work.report(name), work.pairs(name)):
             files.remove(path)
-    finished = _Finisher(files, work, name, verdicts).run(keep_dropped, max_bytes)
-    files.write_json(
-        report,
-        {"fingerprint": digest, "finished": {key: getattr(finished, key) for key in Finished.__slots__}},
-    )
+        finished = _Finisher(files, work, name, verdicts).run(keep_dropped, max_bytes)
+    finished = dataclasses.replace(finished, listed=found)
+    said = {key: getattr(finished, key) for key in Finished.__slots__}
+    files.write_json(work.report(name), {"asked": asked, "fingerprint": digest, "finished": said})
     return finished
+
+
+def _standing(files: LocalFiles, work: Workspace, name: str) -> dict[str, Any] | None:
+    """The report on a source whose final shards are all there; None where it has none."""
+    if not files.exists(work.report(name)):
+        return None
+    report: dict[str, Any] = files.read_json(work.report(name))
+    written = [*report["finished"]["shards"], *report["finished"]["dropped"]]
+    if all(
+        [found.size for found in files.find(f"{work.output}/{shard['file']}")] == [shard["bytes"]]
+        for shard in written
+    ):
+        return report
+    return None
 
 
 def _staged_rows(files: LocalFiles, path: str) -> pa.Table:

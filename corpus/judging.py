@@ -6,6 +6,7 @@ import collections
 import re
 from typing import Any, Final
 
+from .excluded import Excluded
 from .staging import Staged
 from .workspace import Workspace
 
@@ -28,6 +29,15 @@ def warnings(pipeline: str, staged: list[Staged], copies: list[tuple[str, str]])
             "once more (MIRROR/pmc/reports/ has them)"
         )
     return found
+
+
+def of_list(excluded: Excluded, found: int) -> list[str]:
+    """What is worth a look in a list of ids to leave out, of which ``found`` name a document."""
+    if not excluded.ids:
+        return ["--exclude-ids lists no id, so nothing is left out for it"]
+    if not found:
+        return [f"none of the {excluded.ids:,} ids of --exclude-ids names a document that would be kept"]
+    return []
 
 
 def _order(staged: list[Staged]) -> list[str]:

@@ -39,9 +39,10 @@ VERDICTS: Final = pa.schema(
         pa.field("duplicate_of", pa.string()),
     ]
 )
-"""One row for each record of one file that does not live, or lives but repeats another (duplicates.py)."""
+"""One row for each record of one file that does not live, or lives but repeats another (duplicates.py) or is
+listed (excluded.py)."""
 
-VERDICT_REASONS: Final = pa.array(["superseded", "deleted", "duplicate"])
+VERDICT_REASONS: Final = pa.array(["superseded", "deleted", "duplicate", "excluded"])
 """The reasons of :data:`VERDICTS`, its dictionary."""
 
 BUCKET_KEYS: Final = 4_000_000

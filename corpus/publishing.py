@@ -11,10 +11,11 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from . import judging, overlap, shards
+from .excluded import Excluded
 from .files import Checked, LocalFiles
 from .finishing import Finished
 from .rules import TextRules
@@ -58,6 +59,7 @@ def publish(
     max_rejected: float,
     run: dict[str, Any],
     in_full: Sequence[dict[str, Any]] = (),
+    excluded: Excluded | None = None,
 ) -> Outcome:
     """Check the share of rejected input and, where it is small enough, write the manifest.
 
@@ -67,12 +69,18 @@ def publish(
         max_rejected: the share of records, and of files, that may be rejected.
         run: what is true of this run only: times, versions, the command; when inputs were fetched is added.
         in_full: the file that lists the abstracts that the articles hold, if that was asked for.
+        excluded: the list of ids that were to be left out, if there is one.
     """
     staged, copies = ordered(staged)
     good = [source for source in staged if not source.bad]
     by_name = {done.name: done for done in finished}
     in_order = [by_name[str(source.name)] for source in good]
     manifest = {**_manifest(rules, config, staged, copies, in_order), "in_full": list(in_full)}
+    if excluded:
+        # NLM gives an article one PMID and one PMCID, so that an id is found in one source.
+        found = sum(done.listed for done in finished)
+        manifest["excluded"] = {**asdict(excluded), "found": found}
+        manifest["warnings"] += judging.of_list(excluded, found)
     _publish_rejected(files, work, staged)
     totals = manifest["counts"]
     problem = judging.problem_of(work, staged, manifest, max_rejected)

@@ -91,13 +91,13 @@ class Rules(TextRules):
 
     reasons: ClassVar[tuple[str, ...]] = (
         *("deleted", "superseded", "book", "below-min-pmid", "language", "publication-type", "retracted"),
-        *("no-text", "stub", "no-abstract", "short-abstract", "duplicate"),
+        *("no-text", "stub", "no-abstract", "short-abstract", "duplicate", "excluded"),
     )
     """Every reason for which a record is no document, in the order in which they are asked.
 
     The first two are decided across files (lifecycle.py) and come before all others: an old version
-    counts as superseded whatever it says.  The last is decided across files too (duplicates.py) and comes
-    after all others: only of documents that would be kept can one repeat another.
+    counts as superseded whatever it says.  The last two are asked of documents that would be kept: does one
+    repeat another, which is decided across files too (duplicates.py), and is it listed (excluded.py)?
     """
     newest_by_version: ClassVar[bool] = False
     """A later file says more of a citation than a higher Version does (lifecycle.py)."""

@@ -173,12 +173,17 @@ def read_some(
 ) -> Iterator[pa.RecordBatch]:
     """The record batches of some of a directory's shards, as its manifest lists them; only these columns."""
     for shard in listed:
-        with opened(files, f"{folder}/{shard['file']}") as file:
-            has = pa.ipc.read_schema(file)  # an older version's may have fewer columns
-            file.seek(0)
-            options = pa.ipc.IpcReadOptions(included_fields=[has.get_field_index(name) for name in columns])
-            with pa.ipc.open_stream(file, options=options) as stream:
-                yield from stream
+        yield from read_columns(files, f"{folder}/{shard['file']}", columns)
+
+
+def read_columns(files: LocalFiles, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The record batches of one file; only these columns."""
+    with opened(files, path) as file:
+        has = pa.ipc.read_schema(file)  # an older version's may have fewer columns
+        file.seek(0)
+        options = pa.ipc.IpcReadOptions(included_fields=[has.get_field_index(name) for name in columns])
+        with pa.ipc.open_stream(file, options=options) as stream:
+            yield from stream
 
 
 def opened(files: LocalFiles, path: str) -> Any:

@@ -51,6 +51,11 @@ class Workspace:
     def outcome(self) -> str:
         return f"{self.folder}/outcome.json"
 
+    @property
+    def excluded(self) -> str:
+        """Where the ids that are to be left out are for every worker to read."""
+        return f"{self.folder}/excluded.arrow"
+
     def seen(self, path: str, stamp: str) -> str:
         """Where the MD5 of an unchanged input is remembered."""
         digest = hashlib.md5(f"{path} {stamp}".encode(errors="surrogateescape"), usedforsecurity=False)
@@ -159,17 +164,26 @@ def locked(work: Workspace) -> Iterator[None]:
         yield
 
 
-def finished(files: LocalFiles, work: Workspace, sources: list[Source], abstracts: str | None = None) -> bool:
+def finished(
+    files: LocalFiles,
+    work: Workspace,
+    sources: list[Source],
+    abstracts: str | None = None,
+    excluded: str | None = None,
+) -> bool:
     """Is the manifest there, of these very inputs, with everything it lists in place?
 
     Args:
         abstracts: identity (overlap.py) of the directory whose abstracts are to be listed where held, if any.
+        excluded: digest of the list (excluded.py) of ids that are to be left out, if any.
     """
     if not files.exists(work.manifest):
         return False
     manifest = files.read_json(work.manifest)
     sizes = {found.path: found.size for found in files.walk(work.output)}
     if [listed["abstracts"] for listed in manifest["in_full"]] != ([abstracts] if abstracts else []):
+        return False
+    if manifest.get("excluded", {}).get("sha256") != excluded:
         return False
     beside = manifest.get("duplicates", []) + manifest["in_full"]
     for listed in manifest["outputs"] + manifest["dropped"] + beside:
@@ -194,7 +208,7 @@ def clear(files: LocalFiles, work: Workspace) -> None:
         for part in ("", *(f"/{split}" for split in SPLITS))
         for name in opened_by
     ]
-    for path in (work.manifest, work.outcome, *splits):
+    for path in (work.manifest, work.outcome, work.excluded, *splits):
         files.remove(path)
     parts = [*(f"/{part}" if part else "" for part in _PARTS), "/.bioshards"]
     steps = ("seen", "staged", "verdicts", "finished", "counts", "merged", "made", "dealt")

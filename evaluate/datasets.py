@@ -21,7 +21,7 @@ Part = Literal["train", "dev", "test"]
 PARTS: Final[tuple[Part, ...]] = ("train", "dev", "test")
 Files = Mapping[str, Sequence[str]]
 """Paths of a layout's files, sorted, by the names that the layout gives them; only what is there."""
-Parts = Mapping[Part, list[Record]]
+Parts = Mapping[Part, Sequence[Record]]
 
 
 class WrongFile(Exception):
@@ -50,6 +50,16 @@ class Without:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """A count that these files have instead of the published one, and why."""
+
+    unit: str
+    part: str
+    found: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """One way in which a set lies on disk.
 
@@ -59,6 +69,7 @@ class Layout:
         read: from the paths of what is there to the parts that can be read from it.
         without: of names that no part needs, what is done where they are absent.
         note: what is particular about these files.
+        known: where their counts are other than the published ones, and why.
     """
 
     files: Mapping[str, str]
@@ -66,6 +77,7 @@ class Layout:
     read: Callable[[Files], Parts]
     without: Mapping[str, Without] = field(default_factory=lambda: MappingProxyType({}))
     note: str = ""
+    known: tuple[Known, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +89,12 @@ class DataSet:
         title: what papers call it.
         layouts: the ways in which it may lie on disk; the one with most parts is taken, of equals the first.
         counts: by unit (``mentions``, ``sentences``, ``pairs`` ...) and part, what ``count`` should find;
-            a part may be two: ``train+dev``.
+            a part may be several: ``train+dev``.
         count: what to count in a part, by unit.
         source: who published the counts.
         licence, where: of the files, and how to get them.
-        pmids: whether ``document`` of its records is a PMID.
+        pmids: whether ``document`` of its records is a PMID; of a question with snippets of several abstracts
+            it is all of theirs, joined by a blank.
     """
 
     name: str
@@ -109,7 +122,7 @@ class Located:
     def notes(self) -> tuple[str, ...]:
         """What whoever reads a score of this set has to know."""
         missing = [self.layout.without[name].note for name in self.layout.without if name not in self.files]
-        return tuple(filter(None, (self.layout.note, *missing)))
+        return tuple(dict.fromkeys(filter(None, (self.layout.note, *missing))))
 
     @property
     def own_split(self) -> frozenset[Part]:

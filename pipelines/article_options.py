@@ -11,7 +11,7 @@ from bioshards.corpus.presets import ARTICLE_PRESETS
 
 from .bucket import add_connections, add_licences, add_servers
 from .options import Parser, add_download, add_local, add_shared, all_but, at_least, names, some_of
-from .text_options import add_dedup, add_text, with_options
+from .text_options import add_dedup, add_exclude, add_text, with_options
 
 NAME: Final = "pmc_to_shards"
 DESCRIPTION: Final = """\
@@ -82,6 +82,7 @@ def parser() -> Parser:
         help="what stands for a displayed formula (default: nothing)",
     )
     add_dedup(rules, "title and text", "PMCID")
+    add_exclude(rules)
     rules.add_argument(
         "--drop-in",
         metavar="DIR",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.excluded import Excluded
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.rules import TextRules
 from bioshards.corpus.sources import Source
@@ -21,6 +22,7 @@ class Job:
 
     Attributes:
         drop_in: a finished directory of abstracts, of which those that the articles hold are to be listed.
+        excluded: the list of ids of documents that are to be left out, which is in the work folder.
     """
 
     files: LocalFiles
@@ -33,6 +35,7 @@ class Job:
     keep_dropped: bool
     dedup: str
     drop_in: str | None
+    excluded: Excluded | None
     max_shard_bytes: int
     max_rejected: float
     config: dict[str, Any]

@@ -53,11 +53,11 @@ def build(root: beam.Pipeline, job: Job) -> None:
         duplicates = staged | "DecideDuplicates" >> DecideDuplicates(job.files, job.work, decided)
         decided = (decided, duplicates) | "Decided" >> beam.Flatten()
     finished = staged | "FinishShards" >> FinishShards(
-        job.files, job.work, job.keep_dropped, job.max_shard_bytes, decided
+        job.files, job.work, job.keep_dropped, job.max_shard_bytes, job.excluded, decided
     )
     overlap = finished | "FindOverlap" >> FindOverlap(job.files, job.work, job.drop_in)
     staged | "Publish" >> Publish(
-        job.files, job.work, job.rules, job.config, job.max_rejected, job.run, finished, overlap
+        job.files, job.work, job.rules, job.config, job.max_rejected, job.excluded, job.run, finished, overlap
     )
 
 

@@ -17,7 +17,7 @@ from bioshards.corpus.rules import Rules
 from .inputs import find as find
 from .job import Job
 from .options import Parser, add_download, add_local, add_shared, address, at_least, names
-from .text_options import add_dedup, add_text, with_options
+from .text_options import add_dedup, add_exclude, add_text, with_options
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -58,10 +58,10 @@ def build(root: beam.Pipeline, job: Job) -> None:
         duplicates = staged | "DecideDuplicates" >> DecideDuplicates(job.files, job.work, decided)
         decided = (decided, duplicates) | "Decided" >> beam.Flatten()
     finished = staged | "FinishShards" >> FinishShards(
-        job.files, job.work, job.keep_dropped, job.max_shard_bytes, decided
+        job.files, job.work, job.keep_dropped, job.max_shard_bytes, job.excluded, decided
     )
     staged | "Publish" >> Publish(
-        job.files, job.work, job.rules, job.config, job.max_rejected, job.run, finished
+        job.files, job.work, job.rules, job.config, job.max_rejected, job.excluded, job.run, finished
     )
 
 
@@ -105,6 +105,7 @@ def parser() -> Parser:
     ):
         rules.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=text)
     add_dedup(rules, "title and abstract", "PMID")
+    add_exclude(rules)
     add_text(parser)
     return parser
 

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bioshards.corpus import overlap, splitters, workspace
+from bioshards.corpus import excluded, overlap, splitters, workspace
+from bioshards.corpus.excluded import Excluded
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.rules import TextRules
 from bioshards.corpus.workspace import FORMAT, Workspace
@@ -23,6 +24,7 @@ from .starting import absolute, for_workers_elsewhere, output_at_fault, this_run
 
 if TYPE_CHECKING:
     import apache_beam as beam
+    import pyarrow as pa
 
 
 class Pipeline(Protocol):
@@ -47,7 +49,7 @@ def run(
     """Do what the command line asks for; returns the exit code."""
     given = options.input or [pipeline.sample()]
     drop_in = getattr(options, "drop_in", None)
-    paths = [*given, options.output or "", options.mirror or "", drop_in or ""]
+    paths = [*given, *(path or "" for path in (options.output, options.mirror, drop_in, options.exclude_ids))]
     folders = {"--output": options.output, "--mirror": options.mirror, "--drop-in": drop_in}
     for_workers_elsewhere(rest, {option: folder for option, folder in folders.items() if folder})
     runner_given, beams, files = where(parser, rest, options.workers, paths)
@@ -57,10 +59,13 @@ def run(
     rules = pipeline.rules_of(options)
     config = _config(pipeline.NAME, options, rules)
     abstracts = _abstracts(files, drop_in) if drop_in else None
+    ids = _ids(files, options.exclude_ids) if options.exclude_ids else None
+    listed = None if ids is None else excluded.described(ids)
+    digest = listed.sha256 if listed else None
     with output_at_fault(work.output):
         workspace.check(files, work, config)
     found = pipeline.find(files, options, work.output, given, local=not runner_given)
-    job = _job(pipeline.NAME, options, arguments, files, work, found, rules, config)
+    job = _job(pipeline.NAME, options, arguments, files, work, found, rules, listed, config)
     if options.dry_run:
         from . import plan
 
@@ -72,11 +77,13 @@ def run(
         print(f"notice: {notice}", file=sys.stderr)
     with workspace.locked(work):
         fetched = not job.wanted and not job.bucket
-        if fetched and workspace.finished(files, work, job.sources, abstracts):
+        if fetched and workspace.finished(files, work, job.sources, abstracts, digest):
             unchanged = f"its {len(job.sources)} input files are unchanged"
             print(f"{work.output} is finished and {unchanged}: nothing to do.")
             return OK
         workspace.clear(files, work)
+        if ids is not None:
+            excluded.write(files, work.excluded, ids)
         from .progress import Progress
 
         execute(
@@ -96,6 +103,19 @@ def _abstracts(files: LocalFiles, drop_in: str) -> str:
         return overlap.identity(files, drop_in.rstrip("/"))
     except (FileNotFoundError, overlap.WrongFolder) as error:
         raise UsageError(f"--drop-in: {error}") from error
+
+
+def _ids(files: LocalFiles, path: str) -> pa.StringArray:
+    """The ids of the documents that are to be left out."""
+    if not files.exists(path):
+        raise UsageError(f"--exclude-ids {path}: there is no such file")
+    try:
+        with files.open(path) as file:
+            return excluded.parse(file, path)
+    except excluded.WrongList as error:
+        raise UsageError(f"--exclude-ids: {error}") from error
+    except OSError as error:
+        raise UsageError(f"--exclude-ids {path} cannot be read: {error.strerror or error}") from error
 
 
 def _config(pipeline: str, options: Any, rules: TextRules) -> dict[str, Any]:
@@ -120,6 +140,7 @@ def _job(
     work: Workspace,
     found: Inputs,
     rules: TextRules,
+    listed: Excluded | None,
     config: dict[str, Any],
 ) -> Job:
     """The job that the command line asks for, its inputs found."""
@@ -134,6 +155,7 @@ def _job(
         keep_dropped=options.keep_dropped,
         dedup=options.dedup,
         drop_in=absolute(drop_in) if (drop_in := getattr(options, "drop_in", None)) else None,
+        excluded=listed,
         max_shard_bytes=options.max_shard_mb * 1_000_000,
         max_rejected=options.max_rejected,
         config=config,
@@ -150,6 +172,13 @@ def _in_full(manifest: dict[str, Any]) -> str:
         f"  {listed['rows']:>12,}  abstracts of {listed['of']} are here in full: {listed['file']}\n"
         for listed in manifest["in_full"]
     )
+
+
+def _left_out(manifest: dict[str, Any]) -> str:
+    """A line on the list of ids that were to be left out, if there is one."""
+    if not (listed := manifest.get("excluded")):
+        return ""
+    return f"  {listed['found']:>12,}  of {listed['ids']:,} ids to exclude dropped a document\n"
 
 
 def _report(job: Job) -> int:
@@ -169,7 +198,7 @@ def _report(job: Job) -> int:
     funnel = "\n".join(f"  {count:>12,}  {what}" for what, count in manifest["funnel"].items())
     print(
         f"{outcome['documents']:,} documents, {outcome['sentences']:,} sentences in "
-        f"{len(manifest['outputs'])} shards\n{funnel}\n{_in_full(manifest)}"
+        f"{len(manifest['outputs'])} shards\n{funnel}\n{_left_out(manifest)}{_in_full(manifest)}"
         f"shards:   {job.work.output}\nreport:   {job.work.manifest}"
     )
     if outcome["rejected"] or manifest["bad_files"]:

@@ -42,6 +42,16 @@ def add_dedup(group: argparse._ArgumentGroup, what: str, number: str) -> None:
     )
 
 
+def add_exclude(group: argparse._ArgumentGroup) -> None:
+    """The option of a list of documents that are to be left out, which abstracts and full text share."""
+    group.add_argument(
+        "--exclude-ids",
+        metavar="FILE",
+        help="drop the documents of these articles: a PMID, a PMCID or a document's id a line, # before a "
+        "comment; either of an article's ids drops its abstract and its full text, whatever the version",
+    )
+
+
 def add_text(parser: Parser) -> None:
     """The options of what becomes of the text: cleaning, sentences, and how the papers write them."""
     text = parser.add_argument_group("what becomes of the text (default: cleaned and split, else as written)")

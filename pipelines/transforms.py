@@ -15,6 +15,7 @@ import apache_beam as beam
 
 from bioshards.corpus import finishing, lifecycle, publishing, staging
 from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.excluded import Excluded
 from bioshards.corpus.files import Found, LocalFiles
 from bioshards.corpus.finishing import Finished
 from bioshards.corpus.publishing import Outcome
@@ -151,6 +152,7 @@ class FinishShards(beam.PTransform):
     work: Workspace
     keep_dropped: bool
     max_shard_bytes: int
+    excluded: Excluded | None
     decided: beam.PCollection[str]
 
     def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[Finished]:
@@ -164,8 +166,9 @@ class FinishShards(beam.PTransform):
 
     def _finish(self, numbered: tuple[int, str], decided: list[str]) -> Finished:
         index, name = numbered
+        listed = self.excluded.sha256 if self.excluded else None
         finished = finishing.finish(
-            self.files, self.work, name, index, decided, self.keep_dropped, self.max_shard_bytes
+            self.files, self.work, name, index, decided, self.keep_dropped, self.max_shard_bytes, listed
         )
         for reason, count in finished.funnel.items():
             tally("documents_kept" if reason == "kept" else f"dropped_{reason}", count)
@@ -187,6 +190,7 @@ class Publish(beam.PTransform):
     rules: TextRules
     config: dict[str, Any]
     max_rejected: float
+    excluded: Excluded | None
     run: dict[str, Any]
     finished: beam.PCollection[Finished]
     in_full: beam.PCollection[dict[str, Any]] | None = None
@@ -205,7 +209,16 @@ class Publish(beam.PTransform):
     ) -> Outcome:
         run = {**self.run, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
         outcome = publishing.publish(
-            self.files, self.work, self.rules, self.config, staged, finished, self.max_rejected, run, in_full
+            self.files,
+            self.work,
+            self.rules,
+            self.config,
+            staged,
+            finished,
+            self.max_rejected,
+            run,
+            in_full,
+            self.excluded,
         )
         self.files.write_json(self.work.outcome, {name: getattr(outcome, name) for name in Outcome.__slots__})
         return outcome

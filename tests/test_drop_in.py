@@ -121,10 +121,12 @@ def test_abstracts_that_were_updated_are_looked_for_anew(
 def test_the_number_of_workers_and_the_spelling_of_the_folder_change_no_byte(
     abstracts: Path, tmp_path: Path, run_pmc: Run
 ) -> None:
-    articles = put(tmp_path / "in", ARTICLES)
-    assert run_pmc("--input", articles, "--drop-in", abstracts, "--output", tmp_path / "one") == 0
+    (tmp_path / "ids.txt").write_text("2\npmc:PMC11.1\n")  # the first is no article's PMID
+    words = ("--input", put(tmp_path / "in", ARTICLES), "--exclude-ids", tmp_path / "ids.txt")
+    assert run_pmc(*words, "--drop-in", abstracts, "--output", tmp_path / "one") == 0
+    assert listed(tmp_path / "one") == HELD[1:]  # an article that is left out holds nothing
     there = f"{os.path.relpath(abstracts)}/"
-    words = ("--workers", 2, "--input", articles, "--drop-in", there, "--output", tmp_path / "two")
+    words = ("--workers", 2, *words, "--drop-in", there, "--output", tmp_path / "two")
     done = beam("run", "pmc_to_shards", *words)
     assert done.returncode == 0, done.stderr
     assert sums(tmp_path / "one") == sums(tmp_path / "two")

@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 MAY_IMPORT = {
     "corpus": {"lxml", "pyarrow", "requests", "urllib3"},
+    "evaluate": {"bioshards", "numpy", "pyarrow", "scipy", "tokenizers", "torch", "transformers"},
     "pipelines": {"apache_beam", "bioshards"},
     "train": {"bioshards", "numpy", "pyarrow", "tokenizers", "torch", "transformers"},
     "vocab": {"bioshards", "numpy", "pyarrow", "sentencepiece", "tokenizers"},
@@ -25,6 +26,7 @@ WHEN_ASKED_FOR = {"corpus/splitters.py": {"spacy", "scispacy", "nltk"}, "train/d
 """Libraries that one file may import, and that are loaded only when that is asked for."""
 OWN_FOLDERS = {
     "corpus": set(),
+    "evaluate": {"corpus", "train"},
     "pipelines": {"corpus", "vocab"},
     "train": {"corpus"},
     "vocab": {"corpus"},

@@ -98,6 +98,7 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
         keep_dropped=False,
         dedup="none",
         drop_in=None,
+        excluded=None,
         max_shard_bytes=10**8,
         max_rejected=0,
         config={"pipeline": "pubmed_to_shards", "keep_dropped": False, "dedup": "none"},

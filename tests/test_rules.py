@@ -88,12 +88,12 @@ def test_the_reasons_are_asked_in_the_order_in_which_they_are_listed() -> None:
     for mend in [{}, *mends]:
         now |= mend
         seen.append(reason(citation(**now), rules))
-    assert seen == [*Rules.reasons[3:-1], None]
+    assert seen == [*Rules.reasons[3:-2], None]
 
 
 def test_the_reasons_decided_elsewhere_come_first_and_last() -> None:
     assert Rules.reasons[:3] == ("deleted", "superseded", "book")
-    assert Rules.reasons[-1] == "duplicate"
+    assert Rules.reasons[-2:] == ("duplicate", "excluded")
 
 
 def test_the_defaults_keep_what_has_an_abstract() -> None:

@@ -115,11 +115,16 @@ def test_the_whole_job_from_and_to_an_object_store(tmp_path: Path, run: Callable
     (source / "pubmed26n0004.xml").write_bytes(pubmed_set(citation(7), citation(8), deleted=(90000041,)))
     for path in source.glob("*.xml"):
         OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
-    options = ("--keep-dropped", "--dedup", "exact")
-    assert run("--input", "mem://bucket/in", "--output", "mem://bucket/out", *options) == 0
-    assert run("--input", source, "--output", tmp_path / "out", *options) == 0
+    OBJECTS["mem://bucket/ids.txt"] = b"# a benchmark\npubmed:90000001\n"
+    (tmp_path / "ids.txt").write_bytes(OBJECTS["mem://bucket/ids.txt"])
+    options = ("--keep-dropped", "--dedup", "exact", "--exclude-ids")
+    store = ("--input", "mem://bucket/in", "--output", "mem://bucket/out")
+    assert run(*store, *options, "mem://bucket/ids.txt") == 0
+    assert run("--input", source, "--output", tmp_path / "out", *options, tmp_path / "ids.txt") == 0
+    assert run(*store, *options, "mem://bucket/nothing.txt") == 2
     facts = json.loads(OBJECTS["mem://bucket/out/manifest.json"])
-    for part in ("outputs", "dropped", "duplicates", "funnel", "counts"):
+    assert facts["excluded"]["found"] == facts["funnel"]["dropped: excluded"] == 1
+    for part in ("outputs", "dropped", "duplicates", "funnel", "counts", "excluded"):
         assert facts[part] == manifest(tmp_path / "out")[part]
     for listed in facts["outputs"] + facts["dropped"] + facts["duplicates"]:
         local = tmp_path / "out" / listed["file"]

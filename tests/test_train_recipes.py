@@ -134,7 +134,7 @@ def test_a_file_of_every_field_is_read(tmp_path: Path) -> None:
         f"{name} = {str(value).lower() if isinstance(value, bool) else repr(value)}"
         for name, value in recipe.items()
     ]
-    assert Recipe(**recipes.from_toml(str(toml(tmp_path, *lines)))) == PRESETS["bioalbert-large"]
+    assert Recipe(**options.from_toml(str(toml(tmp_path, *lines)), Recipe)) == PRESETS["bioalbert-large"]
 
 
 @pytest.mark.parametrize(

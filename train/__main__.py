@@ -9,21 +9,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import errno
 import os
 import signal
 import sys
-import traceback
-import typing
 from collections.abc import Iterator, Sequence
 from threading import Event
 from typing import Any
 
+from bioshards.corpus.command import INTERRUPTED, OK, failure
 from bioshards.corpus.live_line import LiveLine
 from bioshards.corpus.workspace import WrongOutput
 
 try:
-    from . import checkpoint, recipes
+    from . import checkpoint, options
     from .checkpoint import SaveFailed
     from .job import Job
     from .loop import Diverged
@@ -39,7 +37,7 @@ except ImportError as error:
     print(f"train: a library is missing ({error}): pip install 'bioshards[train]'", file=sys.stderr)
     sys.exit(2)
 
-OK, FAILED, USAGE_ERROR, INTERRUPTED = 0, 1, 2, 130
+REFUSED = (WrongData, WrongVocabulary, WrongInit, WrongOutput, NoCurves, ValueError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,30 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = _parser().parse_args(words)
         with _stopping(say) as stop:
             return _end(say, train(_job(given, words), say, stop))
-    except (WrongData, WrongVocabulary, WrongInit, WrongOutput, NoCurves, ValueError) as error:
-        _trace()
-        return _end(say, str(error), USAGE_ERROR)
     except KeyboardInterrupt:
         return _end(say, f"stopped. {_goes_on(given.out)}" if given else "stopped", INTERRUPTED)
-    except (SaveFailed, Diverged) as error:
-        return _end(say, str(error), FAILED)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            return _end(say, "the disk is full. Make room and run the same command again", FAILED)
-        place = f"{error.filename}: " if error.filename else ""
-        return _end(say, f"{place}{error.strerror or error}", FAILED)
     except Exception as error:
-        _trace()
-        if "out of memory" in str(error) or isinstance(error, MemoryError):
-            return _end(say, "memory ran out: give a lower --micro-batch", FAILED)
-        what = f"{type(error).__name__}: {error}".rstrip(".")
-        return _end(say, f"{what}. BIOSHARDS_TRACEBACK=1 shows where it failed", FAILED)
-
-
-def _trace() -> None:
-    """Where it failed, for who asks."""
-    if os.environ.get("BIOSHARDS_TRACEBACK"):
-        traceback.print_exc()
+        return _end(say, *failure(error, REFUSED, (SaveFailed, Diverged), "give a lower --micro-batch"))
 
 
 def _goes_on(run: str) -> str:
@@ -153,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
         help="go on from another run, on these data: weights, Adam, step",
     )
     _add_running(parser.add_argument_group("how it is run"))
-    _add_recipe(parser.add_argument_group("the recipe (defaults: those of tiny)"))
+    options.add(parser.add_argument_group("the recipe (defaults: those of tiny)"), Recipe)
     return parser
 
 
@@ -173,27 +151,9 @@ def _add_running(group: Any) -> None:
     )
 
 
-def _add_recipe(group: Any) -> None:
-    """An option for every field of a recipe."""
-    for field in dataclasses.fields(Recipe):
-        flag = f"--{field.name.replace('_', '-')}"
-        kind, help = typing.get_args(typing.get_type_hints(Recipe, include_extras=True)[field.name])
-        told = f"{help} ({field.default})".replace("%", "%%")
-        if kind is bool:
-            group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=told)
-        elif typing.get_origin(kind) is typing.Literal:
-            group.add_argument(flag, choices=typing.get_args(kind), help=told)
-        else:
-            group.add_argument(flag, type=kind, metavar="N" if kind is int else "X", help=told)
-
-
 def _job(given: Any, words: Sequence[str]) -> Job:
-    changes = recipes.from_toml(given.config) if given.config else {}
-    changes |= {
-        field.name: getattr(given, field.name)
-        for field in dataclasses.fields(Recipe)
-        if getattr(given, field.name) is not None
-    }
+    changes = options.from_toml(given.config, Recipe) if given.config else {}
+    changes |= options.given(given, Recipe)
     return Job(
         *(given.data, given.out, dataclasses.replace(PRESETS[given.preset], **changes), given.preset),
         vocabulary=given.vocab,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
-import tomllib
 import typing
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from .masking import Masking
 from .models import Shape
+from .options import check_kind, flag
 from .schedules import mask_rate
 
 CORRUPTION: Final = {"electra": (0.85, 0.0), "bert": (0.8, 0.1), "albert": (0.8, 0.1)}
@@ -75,18 +74,18 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name, kind in typing.get_type_hints(Recipe).items():
-            _check_kind(name, getattr(self, name), kind)
+            check_kind(name, getattr(self, name), kind)
         for name in ("steps", "batch", "hidden", "layers", "heads", "ffn", "embedding", "positions"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{_flag(name)} {getattr(self, name)} is below 1")
+                raise ValueError(f"{flag(name)} {getattr(self, name)} is below 1")
         if not 0 < self.mask_rate < 1:
             raise ValueError(f"--mask-rate {self.mask_rate} is not between 0 and 1")
         for name in ("layer_decay", "generator", "generator_layers"):
             if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{_flag(name)} {getattr(self, name)} is not above 0 and at most 1")
+                raise ValueError(f"{flag(name)} {getattr(self, name)} is not above 0 and at most 1")
         for name in ("mask_rate_end", "dropout", "attention_dropout", "beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{_flag(name)} {getattr(self, name)} is not from 0 to below 1")
+                raise ValueError(f"{flag(name)} {getattr(self, name)} is not from 0 to below 1")
         if self.epsilon == 0:  # what is never looked at would be 0 / 0
             raise ValueError("--epsilon 0 is not above 0")
         if self.seed >= 1 << 63:
@@ -94,7 +93,7 @@ class Recipe:
         for name in _NOT_NEGATIVE:
             value = getattr(self, name)
             if value < 0 or not math.isfinite(value):
-                raise ValueError(f"{_flag(name)} {value} is below 0 or no number")
+                raise ValueError(f"{flag(name)} {value} is below 0 or no number")
         if self.warmup_steps > self.steps:
             raise ValueError(
                 f"--warmup {self.warmup:,.0f} is more than --steps {self.steps:,}: give fewer, or a share "
@@ -138,48 +137,7 @@ class Recipe:
         return dataclasses.asdict(self)
 
 
-def from_toml(path: str) -> dict[str, Any]:
-    """What a TOML file of ``field = value`` lines says of a recipe.
-
-    Raises:
-        ValueError: it cannot be read or is no TOML, or has a name or a kind of value that no recipe has.
-    """
-    try:
-        with open(path, "rb") as file:
-            found = tomllib.load(file)
-    except OSError as error:
-        raise ValueError(f"--config {path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no TOML file ({error}): write lines such as steps = 1000") from error
-    kinds = typing.get_type_hints(Recipe)
-    for name, value in found.items():
-        if name not in kinds:
-            near = difflib.get_close_matches(name, kinds, 1)
-            hint = f"; {near[0]} is meant?" if near else f". There are: {', '.join(kinds)}"
-            raise ValueError(f"{path}: {name} is no part of a recipe{hint}")
-        try:
-            _check_kind(name, value, kinds[name])
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
-    return found
-
-
 _NOT_NEGATIVE: Final = (
     *("max_predictions", "adversarial", "learning_rate", "warmup"),
     *("epsilon", "decay", "clip", "seed"),
 )
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def _check_kind(name: str, value: object, kind: Any) -> None:
-    """Is the value of the field's type?  A TOML file may say anything."""
-    if typing.get_origin(kind) is Literal:
-        if value not in typing.get_args(kind):
-            raise ValueError(f"{_flag(name)} {value} is none of {', '.join(typing.get_args(kind))}")
-    elif not isinstance(value, (int, float) if kind is float else kind) or (
-        kind is not bool and isinstance(value, bool)
-    ):
-        raise ValueError(f"{_flag(name)} {value!r} is no {kind.__name__}")

@@ -10,16 +10,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import errno
 import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from bioshards.corpus.command import INTERRUPTED, OK, failure
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.live_line import LiveLine
 from bioshards.corpus.workspace import WrongOutput
@@ -32,7 +31,7 @@ except ImportError as error:
     print(f"vocab: a library is missing ({error}): pip install 'bioshards[vocab]'", file=sys.stderr)
     sys.exit(2)
 
-OK, FAILED, USAGE_ERROR, INTERRUPTED = 0, 1, 2, 130
+REFUSED = (WrongInput, WrongOutput, FileNotFoundError, ValueError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,23 +59,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         return _end(say, _interruptible(work))
-    except (WrongInput, WrongOutput, FileNotFoundError, ValueError) as error:
-        return _end(say, str(error), USAGE_ERROR)
     except KeyboardInterrupt:
         _end(say, "stopped. Nothing half-made is left: run the same command again", INTERRUPTED)
         os._exit(INTERRUPTED)  # a library that trains would go on to its end
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            return _end(say, "the disk is full. Free some space and run the same command again", FAILED)
-        place = f"{error.filename}: " if error.filename else ""
-        return _end(say, f"{place}{error.strerror or error}", FAILED)
-    except MemoryError:
-        return _end(say, "memory ran out: give a higher --min-count, or a machine with more", FAILED)
     except Exception as error:
-        if os.environ.get("BIOSHARDS_TRACEBACK"):
-            traceback.print_exc()
-        what = f"{type(error).__name__}: {error}".rstrip(".")
-        return _end(say, f"{what}. BIOSHARDS_TRACEBACK=1 shows where it failed", FAILED)
+        memory = "give a higher --min-count, or a machine with more"
+        return _end(say, *failure(error, REFUSED, (), memory))
 
 
 def _interruptible(work: Callable[[], str]) -> str:

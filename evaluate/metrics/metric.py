@@ -1,20 +1,22 @@
 """A measure as sums over examples: what a score is made of, and how.
 
-Precision, recall, F1, accuracy, Pearson's r and mean ranks all are functions of sums over the examples of a test
-set.  So a result keeps a row of numbers for each example, and any resampling of the examples (bootstrap.py) is a
-product of matrices: no measure has to be computed twice.
+Precision, recall, F1, accuracy, Pearson's r and mean ranks all are functions of sums over the examples
+of a test set.  So a result keeps a row of numbers for each example, and any resampling of the examples
+(bootstrap.py) is a product of matrices: no measure has to be computed twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy
 from numpy.typing import NDArray
 
 Numbers = NDArray[numpy.float64]
+Gold = TypeVar("Gold")
+Predicted = TypeVar("Predicted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +27,8 @@ class Metric:
         name: what a report calls it: ``entity F1 (conlleval)``.
         main: which of its figures is the score of a task.
         statistics: what the K numbers of an example are.
-        units: from N gold and N predicted examples to their statistics, [N, K]; where examples are counted
-            together (the candidates of a question), M < N rows.
+        units: from N gold and N predicted examples to their statistics, [N, K]; where examples are
+            counted together (the candidates of a question), M < N rows.
         figures: from sums [..., K] to figures, each [...], between 0 and 1 (a correlation from -1 on);
             0 where there is nothing to divide by.
     """
@@ -48,6 +50,22 @@ class Metric:
     def of(self, units: Numbers) -> dict[str, float]:
         """All figures of examples."""
         return {name: float(figure) for name, figure in self.figures(units.sum(axis=0)).items()}
+
+
+def aligned(gold: Sequence[Gold], predicted: Sequence[Predicted]) -> list[tuple[Gold, Predicted]]:
+    """What is right and what was predicted, side by side.
+
+    Raises:
+        ValueError: not as many are predicted as there are.
+    """
+    if len(gold) != len(predicted):
+        raise ValueError(f"{len(predicted)} are predicted, but there are {len(gold)}")
+    return list(zip(gold, predicted, strict=True))
+
+
+def table(rows: Iterable[Sequence[float]], statistics: Sequence[str]) -> Numbers:
+    """Rows of statistics as an array, [N, K] for no rows too."""
+    return numpy.array(list(rows), dtype=numpy.float64).reshape(-1, len(statistics))
 
 
 def ratio(part: Numbers, whole: Numbers) -> Numbers:

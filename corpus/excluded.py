@@ -1,0 +1,145 @@
+"""Leave out documents by a list of ids: a text file in, verdicts on a source's documents out.
+
+What a benchmark is made of must not be read in pretraining, or its scores say little; ``--exclude-ids FILE``
+keeps it out.  An id names an article, in any version and in either corpus: a PMID its abstract in PubMed and
+the article in PMC that gives this PMID, a PMCID these two as well, for an article begins with its abstract.
+
+The list is asked last, of documents that would be kept, so that an output is what it would be without a list,
+less the documents listed: no older version and no copy comes in for one that is left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import lifecycle, shards
+from .files import LocalFiles
+
+COLUMNS: Final = ("id", "pmid", "pmcid", "origin", "drop")
+"""What is looked at of staged documents."""
+
+_ID: Final = re.compile(
+    r"(?:pubmed:|pmid:)?([1-9][0-9]{0,9})|(?:pmc:)?(PMC[1-9][0-9]{0,9})(?:\.[1-9][0-9]{0,3})?|(doi:10\.\S+)"
+)
+_ACCEPTED: Final = (
+    "a line is a PMID (12345678), a PMCID (PMC123456, PMC123456.1) or the id of a document in shards "
+    "(pubmed:12345678, pmc:PMC123456.1, doi:10.5555/1), a comment after #, or blank"
+)
+_COMMENT: Final = re.compile(r"(?:^|\s)#.*", re.DOTALL)  # a DOI may have a # inside
+_LONGEST_LINE: Final = 1 << 16
+_SCHEMA: Final = pa.schema([pa.field("id", pa.string(), nullable=False)])
+_ROWS: Final = 100_000
+
+
+class WrongList(Exception):
+    """It is no list of ids; the message says where and what a list is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """What a manifest says of a list.
+
+    Attributes:
+        ids: how many there are, each counted once however it is written.
+        sha256: of their normal forms, sorted, a line each: the same for lists that say the same.
+    """
+
+    ids: int
+    sha256: str
+
+
+def parse(file: BinaryIO, path: str) -> pa.StringArray:
+    """The ids of a list, sorted, once each: as ``12345678``, ``PMC123456`` or ``doi:10.5555/1``.
+
+    Args:
+        path: names the file in errors.
+
+    Raises:
+        WrongList: a line is no id.
+    """
+    ids = _ids(file, path)
+    parts = []
+    while part := list(itertools.islice(ids, _ROWS)):
+        parts.append(pa.array(part, pa.string()))
+    in_order = pa.chunked_array(parts, pa.string()).combine_chunks().sort()
+    return pc.run_end_encode(in_order).values  # of millions, a quarter of the memory of unique()
+
+
+def described(ids: pa.StringArray) -> Excluded:
+    """What a manifest says of the ids that :func:`parse` gives."""
+    digest = hashlib.sha256()
+    for start in range(0, len(ids), _ROWS):
+        digest.update("".join(f"{id_}\n" for id_ in ids.slice(start, _ROWS).to_pylist()).encode())
+    return Excluded(len(ids), digest.hexdigest())
+
+
+def write(files: LocalFiles, path: str, ids: pa.StringArray) -> None:
+    """Write the ids where every worker can :func:`read` them."""
+    with files.write(path) as out, pa.ipc.new_stream(out, _SCHEMA) as stream:
+        stream.write_table(pa.table([ids], schema=_SCHEMA))
+
+
+def read(files: LocalFiles, path: str) -> pa.StringArray:
+    """The ids that :func:`write` has written; of a local file they are mapped, not read into memory."""
+    with shards.opened(files, path) as file, pa.ipc.open_stream(file) as stream:
+        return stream.read_all()["id"].combine_chunks()
+
+
+def verdicts(
+    documents: Iterable[pa.RecordBatch], decided: pa.Table, ids: pa.StringArray
+) -> tuple[pa.Table, int]:
+    """The verdicts on a source's documents with those on listed ones, and how many ids name one of these.
+
+    Args:
+        documents: the columns :data:`COLUMNS` of the staged documents.
+        decided: the verdicts so far, of lifecycle.VERDICTS; what they or the rules drop is not asked for.
+    """
+    rows = [_kept(batch, decided["position"].combine_chunks()) for batch in documents]
+    if not rows:
+        return decided, 0
+    kept = pa.concat_tables(rows).combine_chunks()
+    names = [kept[column].combine_chunks() for column in ("pmid", "pmcid", "id")]
+    here = ids.filter(pc.is_in(ids, value_set=pa.concat_arrays(names)))  # a large list is only gone through
+    listed = functools.reduce(pc.or_, (pc.is_in(column, value_set=here) for column in names))
+    return pa.concat_tables([decided, _verdicts(kept["position"].filter(listed))]), len(here)
+
+
+def _ids(file: BinaryIO, path: str) -> Iterator[str]:
+    for number, line in enumerate(iter(functools.partial(file.readline, _LONGEST_LINE), b""), 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise WrongList(f"{path}, line {number} is no UTF-8 text: {_ACCEPTED}") from None
+        stripped = (_COMMENT.sub("", text) if "#" in text else text).strip()
+        if not stripped:
+            continue
+        found = _ID.fullmatch(stripped)
+        if not found:
+            shown = stripped if len(stripped) <= 60 else f"{stripped[:60]}..."
+            raise WrongList(f"{path}, line {number}: {shown!r} is no id; {_ACCEPTED}")
+        yield found[1] or found[2] or found[3].lower()
+
+
+def _kept(batch: pa.RecordBatch, dead: pa.Array) -> pa.Table:
+    """The ids of the documents that neither a verdict nor a rule drops."""
+    position = pc.struct_field(batch["origin"], "position")
+    columns = {"position": position, "pmid": batch["pmid"].cast(pa.string())}
+    columns |= {name: batch[name] for name in ("pmcid", "id")}
+    dropped = pc.or_(pc.is_valid(batch["drop"]), pc.is_in(position, value_set=dead))
+    return pa.table(columns).filter(pc.invert(dropped))
+
+
+def _verdicts(positions: pa.ChunkedArray) -> pa.Table:
+    rows = len(positions)
+    reason = pa.scalar(lifecycle.VERDICT_REASONS.index("excluded").as_py(), pa.int8())
+    reasons = pa.DictionaryArray.from_arrays(pa.repeat(reason, rows), lifecycle.VERDICT_REASONS)
+    return pa.table([positions, reasons, pa.nulls(rows, pa.string())], schema=lifecycle.VERDICTS)

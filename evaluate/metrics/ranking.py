@@ -1,0 +1,38 @@
+"""How high the first right answer stands among the candidates for a question."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from .metric import Metric, Numbers, aligned, ratio, table
+
+
+def ranking() -> Metric:
+    """Mean reciprocal rank of the first relevant candidate; a question without any counts as 0.
+
+    Gold is for each candidate its question and whether it is relevant, predicted is its score; a row of
+    units is a question.  As in Bio-ELECTRA (show_reranker_performance.py of SciCrunch/bio_electra):
+    candidates one after the other with the same question are its candidates, and among equal scores the
+    first stands first.
+    """
+    statistics = ("reciprocal rank", "questions")
+
+    def units(gold: Sequence[tuple[str, bool]], predicted: Sequence[float]) -> Numbers:
+        candidates = aligned(gold, predicted)
+        if any(math.isnan(score) for score in predicted):
+            raise ValueError("a score is not a number: has the training diverged?")
+        questions = groupby(candidates, key=lambda candidate: candidate[0][0])
+        return table(((_reciprocal(list(group)), 1) for _, group in questions), statistics)
+
+    return Metric("mean reciprocal rank", "MRR", statistics, units, _figures)
+
+
+def _figures(sums: Numbers) -> Mapping[str, Numbers]:
+    return {"MRR": ratio(sums[..., 0], sums[..., 1])}
+
+
+def _reciprocal(candidates: list[tuple[tuple[str, bool], float]]) -> float:
+    ranked = sorted(candidates, key=lambda candidate: -candidate[1])
+    return next((1 / rank for rank, ((_, relevant), _) in enumerate(ranked, 1) if relevant), 0)

@@ -1,0 +1,23 @@
+"""SciBERT's sentences to classify: JSON, one a line, with ``text`` and ``label``.
+
+In its ChemProt the two entities are marked, ``<< aspirin >>`` and ``[[ COX-1 ]]``, as SciBERT is given them.
+Which one is the chemical is not said, so they stay in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ..records import Text
+from .json_values import lines
+
+
+def texts(path: str, labels: Collection[str]) -> list[Text]:
+    """The sentences of a file; their ids are its lines.
+
+    Raises:
+        WrongFile: no such file, or a label is none of these.
+    """
+    return [
+        Text(str(value.line), value["text"].text(), value["label"].one_of(labels)) for value in lines(path)
+    ]

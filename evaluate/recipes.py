@@ -1,0 +1,205 @@
+"""How a model is fine-tuned, as data: every suite's numbers for each of its tasks, with where they are
+written."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Literal
+
+from bioshards.train.options import check_kind, flag
+from bioshards.train.schedules import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A recipe; its fields are the command line's options."""
+
+    learning_rate: Annotated[float, "at its peak"] = 5e-5
+    batch: Annotated[int, "examples an update"] = 32
+    epochs: Annotated[int, "how often the training examples are gone through"] = 10
+    steps: Annotated[int, "updates in all, instead of epochs; 0: by epochs"] = 0
+    length: Annotated[int, "pieces a model reads at once, at most"] = 512
+    stride: Annotated[int, "pieces between two windows on a long passage (questions)"] = 128
+    schedule: Annotated[Schedule, "triangular, or as ELECTRA's and BERT's code have it"] = "triangular"
+    warmup: Annotated[float, "updates to the peak; below 1: a share of all"] = 0.1
+    bias_correction: Annotated[
+        bool, "Adam's correction of its moments; ELECTRA's and BERT's code have none"
+    ] = True
+    epsilon: Annotated[float, "added to the second moment's root"] = 1e-8
+    weight_decay: Annotated[float, "of matrices only"] = 0.0
+    layer_decay: Annotated[float, "learning rate of a layer as a share of that of the one above"] = 1.0
+    electra_layers: Annotated[
+        bool, "one power more of layer decay for all but the head, as ELECTRA's code"
+    ] = False
+    dropout: Annotated[float, "before the head's last layer"] = 0.1
+    clip: Annotated[float, "the longest gradient"] = 1.0
+    keep: Annotated[Literal["best", "last"], "the epoch that is best on dev, or the last one"] = "best"
+    tags: Annotated[Literal["BIO", "BIOUL", "IO"], "how entities are tagged"] = "BIO"
+    head: Annotated[Literal["linear", "bilstm", "crf", "bilstm-crf"], "what tags or classifies"] = "linear"
+    entities: Annotated[
+        Literal["dummies", "markers", "original"],
+        "how a pair's entities are shown, where the files have their text",
+    ] = "dummies"
+    feature: Annotated[
+        Literal["cls", "mention", "start"],
+        "what a pair is classified by: [CLS], the entities' pieces, their first",
+    ] = "cls"
+    class_weights: Annotated[str, "of the loss: none, balanced, or one a class (1,99)"] = "none"
+    squad: Annotated[Literal["no", "first", "joint"], "SQuAD before a question set, or together with it"] = (
+        "no"
+    )
+    precision: Annotated[Literal["float32", "bfloat16"], "of matrix products; weights are float32"] = (
+        "float32"
+    )
+
+    def __post_init__(self) -> None:
+        for name, kind in typing.get_type_hints(Recipe).items():
+            check_kind(name, getattr(self, name), kind)
+        for name in ("batch", "epochs", "stride"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{flag(name)} {getattr(self, name)} is below 1")
+        if self.length < 8:
+            raise ValueError(f"--length {self.length} is below 8: nothing but special tokens would fit")
+        if not 0 < self.layer_decay <= 1:
+            raise ValueError(f"--layer-decay {self.layer_decay} is not above 0 and at most 1")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"--dropout {self.dropout} is not from 0 to below 1")
+        for name in ("learning_rate", "steps", "warmup", "epsilon", "weight_decay", "clip"):
+            value = getattr(self, name)
+            if value < 0 or not math.isfinite(value):
+                raise ValueError(f"{flag(name)} {value} is below 0 or no number")
+        if self.class_weights not in ("none", "balanced"):
+            self.weights()
+
+    def weights(self) -> tuple[float, ...]:
+        """The weights of classes that are given as numbers.
+
+        Raises:
+            ValueError: they are no numbers above 0.
+        """
+        try:
+            found = tuple(float(word) for word in self.class_weights.split(","))
+        except ValueError:
+            found = ()
+        if not found or min(found) <= 0 or not all(map(math.isfinite, found)):
+            raise ValueError(
+                f"--class-weights {self.class_weights} is not none, balanced, or numbers such as 1,99"
+            )
+        return found
+
+    def total(self, batches: int) -> int:
+        """Updates in all, of epochs of so many batches."""
+        return self.steps or self.epochs * batches
+
+    def warmup_steps(self, total: int) -> int:
+        """Updates until the learning rate is at its peak."""
+        return min(total, round(self.warmup * total) if self.warmup < 1 else round(self.warmup))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for a result."""
+        return dataclasses.asdict(self)
+
+
+_BLURB: Final = Recipe()
+_ELECTRA: Final = Recipe(
+    # SciCrunch/bio_electra's scripts on google-research/electra's code: 1e-4, 3 epochs, decay 0.8 a layer
+    # (one power too many: electra's issue 51), weight decay 0.01, warm-up 10 %, and the last epoch's weights.
+    learning_rate=1e-4,
+    batch=12,
+    epochs=3,
+    length=128,
+    schedule="electra",
+    bias_correction=False,
+    epsilon=1e-6,
+    weight_decay=0.01,
+    layer_decay=0.8,
+    electra_layers=True,
+    keep="last",
+)
+_ELECTRAMED: Final = Recipe(
+    # ELECTRAMed (Miolo et al. 2021, table 5): 5e-5, batch 32, length 128, layer decay 0.8, no weight decay,
+    # epsilon 1e-6.  The number of epochs is not said; 3 is the default of the scripts that it used.
+    learning_rate=5e-5,
+    batch=32,
+    epochs=3,
+    length=128,
+    epsilon=1e-6,
+    layer_decay=0.8,
+)
+_BIOALBERT: Final = Recipe(
+    # BioALBERT (Naseem et al. 2020): AdamW, 1e-5, batch 32, length 512, 5,336 updates, 320 of warm-up,
+    # the best on dev.
+    learning_rate=1e-5,
+    steps=5336,
+    warmup=320.0,
+    weight_decay=0.01,
+)
+SQUAD: Final = Recipe(
+    # ELECTRAMed (Miolo et al. 2021, section 3): 3e-5, batch 16, length 384, windows 128 apart; 2 epochs are
+    # google-research/bert's and electra's for SQuAD.
+    learning_rate=3e-5,
+    batch=16,
+    epochs=2,
+    length=384,
+    layer_decay=0.8,
+    keep="last",
+)
+"""What a model is fine-tuned by on SQuAD, before a question set with ``squad="first"``."""
+
+
+def _blurb(learning_rate: float, batch: int, epochs: int, length: int = 512, **more: Any) -> Recipe:
+    return replace(_BLURB, learning_rate=learning_rate, batch=batch, epochs=epochs, length=length, **more)
+
+
+SUITES: Final[Mapping[str, Mapping[str, Recipe]]] = {
+    # PubMedBERT's paper gives the grid and not what was chosen from it.  These are BioLinkBERT-base's
+    # (michiyasunaga/LinkBERT, src/run_examples_blurb_*.sh), the only complete ones that were published.
+    "blurb": {
+        "bc5-chem": _blurb(5e-5, 32, 20),
+        "bc5-disease": _blurb(5e-5, 16, 8),
+        "ncbi-disease": _blurb(5e-5, 32, 20),
+        "bc2gm": _blurb(6e-5, 32, 50),
+        "jnlpba": _blurb(1e-5, 16, 5),
+        "ebm-pico": _blurb(5e-5, 32, 1, tags="IO"),
+        "chemprot": _blurb(3e-5, 32, 10, 256),
+        "ddi": _blurb(2e-5, 32, 5, 256),
+        "gad": _blurb(3e-5, 32, 10, 128),
+        "biosses": _blurb(1e-5, 16, 30),
+        "hoc": _blurb(4e-5, 32, 40),
+        "pubmedqa": _blurb(2e-5, 16, 30, warmup=100.0),
+        "bioasq-yesno": _blurb(2e-5, 16, 20),
+    },
+    # The published scripts' length, batch and epochs, for Bio-ELECTRA and Bio-ELECTRA++.
+    "bio-electra": {
+        "ncbi-disease": _ELECTRA,
+        "bc4chemd": _ELECTRA,
+        "bc2gm": _ELECTRA,
+        "linnaeus": replace(_ELECTRA, length=192),
+        "chemprot-lim-kang": replace(_ELECTRA, batch=24),
+        "gad": replace(_ELECTRA, batch=32),
+        "yesno-ideal": replace(_ELECTRA, length=192),
+        "factoid-8b": replace(_ELECTRA, length=192, squad="joint"),
+        "reranker": replace(_ELECTRA, length=64),
+        "reranker-weighted": replace(_ELECTRA, length=64, class_weights="1,99"),
+    },
+    "electramed": {
+        "ncbi-disease": _ELECTRAMED,
+        "bc5cdr-merged": _ELECTRAMED,
+        "jnlpba-typed": _ELECTRAMED,
+        "chemprot-blue": _ELECTRAMED,
+        "ddi-blue": _ELECTRAMED,
+        "factoid-7b": replace(_ELECTRAMED, learning_rate=5e-6, batch=16, length=384, squad="first"),
+    },
+    "bioalbert": dict.fromkeys(
+        "ncbi-disease bc5-disease bc5-chem bc4chemd bc2gm jnlpba linnaeus s800".split(), _BIOALBERT
+    ),
+    # Of none of these papers: SciBERT's ChemProt (allenai/scibert: 2e-5, batch 32, 4 epochs).
+    "further": {
+        "chemprot-scibert": _blurb(2e-5, 32, 4),
+    },
+}
+"""The tasks of each paper, with what their models were fine-tuned by."""

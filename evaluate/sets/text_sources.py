@@ -1,0 +1,20 @@
+"""Who published the counts of several sets of texts, where their files are had, and under which licence."""
+
+from __future__ import annotations
+
+from typing import Final
+
+BLURB: Final = "Gu et al. 2020 (arXiv 2007.15779), the table of BLURB's sets"
+BLUE: Final = (
+    "Miolo et al. 2021 (ELECTRAMed, arXiv 2104.09585); positive pairs: Peng et al. 2019 (BLUE), table 1"
+)
+BIO_ELECTRA: Final = "Ozyurt 2020 (Bio-ELECTRA, sdp-1.12)"
+BIO_ELECTRA_FILES: Final = "SciCrunch/bio_electra at 7a53526"
+
+FROM_ELECTRAMED: Final = "https://github.com/gmpoli/electramed, data/, to be put into electramed/"
+FROM_BIO_ELECTRA: Final = "https://github.com/SciCrunch/bio_electra, to be put into bio_electra/"
+FROM_BIOASQ: Final = "https://participants-area.bioasq.org/datasets/, after registration"
+
+REGENTS: Final = "University of California: education, research and non-profit purposes"
+BIOCREATIVE: Final = "BioCreative VI: research, with citation"
+BIOASQ: Final = "CC BY 2.5 (BioASQ)"

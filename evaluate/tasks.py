@@ -1,0 +1,152 @@
+"""What is asked of a model on a set: the kind of problem, its classes, and the measure. How it is
+fine-tuned is recipes.py's, where the set lies sets/'s."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from . import legacy, tagging
+from .answering import Answering
+from .classifying import Classifying, Kind
+from .examples import Problem
+from .metrics.classes import accuracy, micro_f1, positive_f1, yes_no
+from .metrics.correlation import pearson
+from .metrics.metric import Metric
+from .metrics.multilabel import multilabel_f1
+from .metrics.questions import bioasq_factoid, squad
+from .metrics.ranking import ranking
+from .metrics.tagging import entity_f1, word_f1
+from .recipes import SUITES, Recipe
+from .records import Record
+from .tokens import Tokens
+
+Legacy = Literal["electra-truncation", "lower-case", "merged-types", "biobert-tags"]
+"""The papers' own ways of reading and counting tags (legacy.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task.
+
+    Attributes:
+        set: which benchmark (sets/).
+        kind: of problem.
+        labels: the classes, if there are any, as models number them.
+    """
+
+    name: str
+    set: str
+    kind: Kind | Literal["tags", "passages", "questions"]
+    metric: Metric
+    labels: tuple[str, ...] = ()
+
+    def problem(
+        self, tokens: Tokens, recipe: Recipe, train: Sequence[Record], ways: Iterable[Legacy]
+    ) -> Problem:
+        """The problem for a model."""
+        match self.kind:
+            case "tags":
+                return tagging.Tagging(tokens, recipe, tagging.types_of(train), "lower-case" in ways)
+            case "passages" | "questions":
+                return Answering(tokens, recipe, by_question=self.kind == "questions")
+            case kind:
+                return Classifying(tokens, recipe, kind, self.labels)
+
+    def counted(self, ways: Iterable[Legacy]) -> Metric:
+        """The measure, or what a paper took for it."""
+        metric = legacy.biobert_f1() if "biobert-tags" in ways else self.metric
+        return legacy.merged_types(metric) if "merged-types" in ways else metric
+
+
+def _entities(name: str) -> Task:
+    return Task(name, name, "tags", entity_f1())
+
+
+def _pairs(name: str, labels: tuple[str, ...], negative: str | None) -> Task:
+    return Task(name, name, "class", micro_f1(labels, negative), labels)
+
+
+_CPR: Final = ("CPR:3", "CPR:4", "CPR:5", "CPR:6", "CPR:9")
+_DDI: Final = ("DDI-advise", "DDI-effect", "DDI-int", "DDI-mechanism")
+_SCIBERT: Final = (
+    *("ACTIVATOR", "AGONIST", "AGONIST-ACTIVATOR", "AGONIST-INHIBITOR", "ANTAGONIST", "DOWNREGULATOR"),
+    *("INDIRECT-DOWNREGULATOR", "INDIRECT-UPREGULATOR", "INHIBITOR", "PRODUCT-OF", "SUBSTRATE"),
+    *("SUBSTRATE_PRODUCT-OF", "UPREGULATOR"),
+)
+_HALLMARKS: Final = (
+    *("activating invasion and metastasis", "avoiding immune destruction", "cellular energetics"),
+    *("enabling replicative immortality", "evading growth suppressors", "genomic instability and mutation"),
+    *("inducing angiogenesis", "resisting cell death", "sustaining proliferative signaling"),
+    "tumor promoting inflammation",
+)
+_YES_NO: Final = ("no", "yes")
+_RELEVANT: Final = ("0", "1")
+_ALL: Final = (
+    *(_entities(name) for name in ("bc5-chem", "bc5-disease", "ncbi-disease", "bc2gm", "jnlpba")),
+    *(_entities(name) for name in ("bc4chemd", "linnaeus", "s800", "bc5cdr-merged", "jnlpba-typed")),
+    Task("ebm-pico", "ebm-pico", "tags", word_f1(("PAR", "INT", "OUT"))),
+    _pairs("chemprot", ("false", *_CPR), "false"),
+    _pairs("chemprot-blue", ("false", *_CPR), "false"),
+    _pairs("chemprot-lim-kang", ("False", *_CPR), "False"),
+    _pairs("chemprot-scibert", _SCIBERT, None),
+    _pairs("ddi", ("DDI-false", *_DDI), "DDI-false"),
+    _pairs("ddi-blue", ("DDI-false", *_DDI), "DDI-false"),
+    Task("gad", "gad", "class", positive_f1("1"), ("0", "1")),
+    Task("biosses", "biosses", "number", pearson()),
+    Task("hoc", "hoc", "classes", multilabel_f1(_HALLMARKS), _HALLMARKS),
+    Task("pubmedqa", "pubmedqa", "class", accuracy(("yes", "no", "maybe")), ("yes", "no", "maybe")),
+    Task("bioasq-yesno", "bioasq-yesno", "class", accuracy(_YES_NO), _YES_NO),
+    Task("yesno-ideal", "yesno-ideal", "class", yes_no(), _YES_NO),
+    Task("factoid-8b", "factoid-8b", "passages", squad()),
+    Task("factoid-7b", "factoid-7b", "questions", bioasq_factoid()),
+    Task("reranker", "reranker", "ranking", ranking(), _RELEVANT),
+    Task("reranker-weighted", "reranker", "ranking", ranking(), _RELEVANT),
+)
+TASKS: Final = {task.name: task for task in _ALL}
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A task as a suite has it, and how it is fine-tuned."""
+
+    suite: str
+    task: Task
+    recipe: Recipe
+
+    @property
+    def name(self) -> str:
+        """``blurb/gad``."""
+        return f"{self.suite}/{self.task.name}"
+
+
+def plan(words: Iterable[str], changes: dict[str, Any]) -> list[Planned]:
+    """The tasks that are meant: suites (``blurb``), tasks (``gad``), or a suite's task
+    (``bio-electra/gad``).
+
+    Args:
+        changes: fields of every recipe.
+
+    Raises:
+        ValueError: there is no such suite or task, or a recipe with these changes cannot be.
+    """
+    chosen: dict[tuple[str, str], Recipe] = {}
+    for word in words:
+        suite, _, name = word.rpartition("/")
+        if word in SUITES:
+            chosen |= {(word, one): recipe for one, recipe in SUITES[word].items()}
+        elif suite in SUITES and name in SUITES[suite]:
+            chosen[suite, name] = SUITES[suite][name]
+        elif not suite and name in TASKS:
+            first = next(one for one in SUITES if name in SUITES[one])
+            chosen[first, name] = SUITES[first][name]
+        else:
+            known = [*SUITES, *TASKS]
+            near = difflib.get_close_matches(word, known, 1)
+            hint = f"; {near[0]} is meant?" if near else f". There are: {', '.join(known)}"
+            raise ValueError(f"--tasks {word}: there is no such suite or task{hint}")
+    return [
+        Planned(suite, TASKS[name], replace(recipe, **changes)) for (suite, name), recipe in chosen.items()
+    ]

@@ -1,0 +1,133 @@
+"""A checkpoint's own tokenizer, as fine-tuning needs it: pieces with their places, and what stands
+around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from transformers import AutoTokenizer
+
+from .legacy import lowered
+
+Offsets = list[tuple[int, int]]
+
+
+class WrongModel(Exception):
+    """A folder has no checkpoint that can be fine-tuned: says what is wrong with it, and what to
+    give."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What a model reads: the pieces of a text or two, with special tokens around them.
+
+    Attributes:
+        first, second: where the pieces of either text begin.
+    """
+
+    ids: list[int]
+    types: list[int]
+    first: int
+    second: int
+
+
+@dataclass(slots=True)
+class Tokens:
+    """A tokenizer.
+
+    Attributes:
+        longest: pieces, special tokens among them, that the model can read.
+    """
+
+    tokenizer: Any
+    longest: int
+    _around: dict[bool, tuple[list[int], list[int], list[int], list[int]]] = field(default_factory=dict)
+
+    def texts(self, texts: Sequence[str]) -> list[tuple[list[int], Offsets]]:
+        """The pieces of each text, and which characters each of them is."""
+        if not texts:
+            return []
+        found = self.tokenizer(list(texts), add_special_tokens=False, return_offsets_mapping=True)
+        return list(zip(found["input_ids"], found["offset_mapping"], strict=True))
+
+    def words(self, sentences: Sequence[Sequence[str]], plain: bool = False) -> list[list[list[int]]]:
+        """The pieces of each word of each sentence; [UNK] for a word of which nothing is left.
+
+        Args:
+            plain: in lower case and without accents, as ELECTRA's code for tagging has all text.
+        """
+        if not sentences:
+            return []
+        given = [[lowered(word) if plain else word for word in words] for words in sentences]
+        found = self.tokenizer(given, add_special_tokens=False, is_split_into_words=True)
+        every = []
+        for at, words in enumerate(sentences):
+            pieces: list[list[int]] = [[] for _ in words]
+            for piece, word in zip(found["input_ids"][at], found.word_ids(at), strict=True):
+                pieces[word].append(piece)
+            every.append([one or [self.tokenizer.unk_token_id] for one in pieces])
+        return every
+
+    def around(self, pair: bool) -> int:
+        """How many special tokens stand around a text, or around and between two."""
+        before, between, after, _ = self._specials(pair)
+        return len(before) + len(between) + len(after)
+
+    def join(self, first: Sequence[int], second: Sequence[int] | None = None) -> Input:
+        """One input of the pieces of a text or two."""
+        before, between, after, types = self._specials(second is not None)
+        rest = list(second or ())
+        ids = [*before, *first, *between, *rest, *after]
+        begins = len(before) + len(first) + len(between)
+        kinds = [types[0]] * begins + [types[1]] * (len(ids) - begins)
+        return Input(ids, kinds, len(before), begins)
+
+    def _specials(self, pair: bool) -> tuple[list[int], list[int], list[int], list[int]]:
+        """What the tokenizer puts before, between and after two texts, and the types of either."""
+        if pair not in self._around:
+            texts = (["a"], ["b"]) if pair else (["a"],)
+            found = self.tokenizer(*texts, return_token_type_ids=True, return_special_tokens_mask=True)
+            ids, types = found["input_ids"][0], found["token_type_ids"][0]
+            sequences = found.sequence_ids(0)
+            places = [[at for at, one in enumerate(sequences) if one == which] for which in (0, 1)]
+            starts = places[0][0]
+            if pair:
+                between = ids[places[0][-1] + 1 : places[1][0]]
+                last = places[1][-1]
+            else:
+                between, last = [], places[0][-1]
+            self._around[pair] = (ids[:starts], between, ids[last + 1 :], [types[starts], types[last]])
+        return self._around[pair]
+
+
+def read(folder: str, positions: int) -> Tokens:
+    """The tokenizer of a checkpoint.
+
+    Args:
+        positions: how many the model has.
+
+    Raises:
+        WrongModel: there is none that can be used.
+    """
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        if not tokenizer.is_fast:
+            raise ValueError("it gives no places of pieces in a text (no tokenizer.json)")
+        try:
+            tokenizer(["a"], is_split_into_words=True)
+        except AssertionError:  # of byte-level vocabularies: they have to know that a word begins
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, add_prefix_space=True)
+    except Exception as error:  # the library raises whatever it meets
+        raise WrongModel(
+            f"{folder} has no tokenizer that can be used ({error}): give a folder with a model and its "
+            "tokenizer.json, such as a run's step-NNNNNNN/hf"
+        ) from error
+    if len(tokenizer) < 10:
+        raise WrongModel(
+            f"the tokenizer of {folder} has {len(tokenizer)} pieces only: tokenizer.json or vocab.txt is lost"
+        )
+    longest = min(positions, tokenizer.model_max_length)
+    tokenizer.model_max_length = 1 << 30  # what is too long is cut by us, or not at all
+    return Tokens(tokenizer, longest)

@@ -1,0 +1,71 @@
+"""Checkpoints to be fine-tuned in a second: one layer, random weights, a vocabulary of letters."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from typing import Literal
+
+import torch
+from transformers import (
+    AlbertConfig,
+    AlbertModel,
+    AlbertTokenizer,
+    BertConfig,
+    BertForPreTraining,
+    BertTokenizer,
+    ElectraConfig,
+    ElectraForPreTraining,
+    RobertaConfig,
+    RobertaModel,
+    RobertaTokenizer,
+)
+
+Family = Literal["bert", "electra", "albert", "roberta"]
+_SIZES = {
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 64,
+}
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_LETTERS = string.ascii_lowercase + string.digits + string.punctuation
+WORDS = ("protein", "gene", "drug", "cells", "patients", "the", "of", "in", "is", "no", "yes", "drug$")
+
+
+def checkpoint(folder: Path, family: Family = "electra", positions: int = 64) -> Path:
+    """A checkpoint in a folder, the same each time."""
+    torch.manual_seed(0)
+    sizes = {**_SIZES, "max_position_embeddings": positions}
+    pieces = [*_SPECIAL, *_LETTERS, *(f"##{one}" for one in _LETTERS), *WORDS]
+    match family:
+        case "bert" | "electra":
+            tokenizer = BertTokenizer(vocab={piece: at for at, piece in enumerate(pieces)})
+            if family == "bert":
+                model = BertForPreTraining(BertConfig(vocab_size=len(pieces), **sizes))
+            else:
+                model = ElectraForPreTraining(
+                    ElectraConfig(vocab_size=len(pieces), embedding_size=8, **sizes)
+                )
+        case "albert":
+            scored = [("<pad>", 0.0), ("<unk>", 0.0), *((one, 0.0) for one in _SPECIAL[2:])]
+            scored += [(one, -5.0) for one in _LETTERS] + [("▁", -3.0)] + [(f"▁{one}", -4.0) for one in WORDS]
+            tokenizer = AlbertTokenizer(vocab=scored)
+            model = AlbertModel(AlbertConfig(vocab_size=len(scored), embedding_size=8, **sizes))
+        case "roberta":
+            marks = [
+                "<s>",
+                "<pad>",
+                "</s>",
+                "<unk>",
+                "<mask>",
+                *_LETTERS,
+                "Ġ",
+                *(f"Ġ{one}" for one in _LETTERS),
+            ]
+            tokenizer = RobertaTokenizer(vocab={piece: at for at, piece in enumerate(marks)}, merges=[])
+            model = RobertaModel(RobertaConfig(vocab_size=len(marks), type_vocab_size=1, **sizes))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

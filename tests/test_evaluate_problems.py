@@ -1,0 +1,333 @@
+"""From records to what a model reads, and back: nothing is lost, whatever a model can read at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.evaluate import answering, encoder, examples, splits
+from bioshards.evaluate.answering import Answering
+from bioshards.evaluate.classifying import Classifying, shorten, window
+from bioshards.evaluate.encoder import WrongModel
+from bioshards.evaluate.examples import Encoded, Example
+from bioshards.evaluate.recipes import Recipe
+from bioshards.evaluate.records import Answer, Mention, Question, Relation, Sentence, Text
+from bioshards.evaluate.tagging import Tagging, types_of
+from bioshards.evaluate.tokens import Tokens
+from tests.evaluation_models import Family, checkpoint
+
+FAMILIES: tuple[Family, ...] = ("bert", "electra", "albert", "roberta")
+SHORT = Recipe(length=16)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    return {family: checkpoint(folder / family, family) for family in FAMILIES}
+
+
+@pytest.fixture(scope="module")
+def tokens(folders: dict[str, Path]) -> dict[str, Tokens]:
+    return {family: encoder.look(str(folder)).tokens() for family, folder in folders.items()}
+
+
+# Tokens
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_input_is_what_the_tokenizer_itself_would_make(tokens: dict[str, Tokens], family: str) -> None:
+    ours, theirs = tokens[family], tokens[family].tokenizer
+    for texts in (("the protein",), ("is it a drug?", "no, the drug is in cells")):
+        pieces = [ids for ids, _ in ours.texts(texts)]
+        read = ours.join(*pieces)
+        whole = theirs(*texts, return_token_type_ids=True)
+        assert read.ids == whole["input_ids"]
+        assert read.types == whole["token_type_ids"]
+        assert read.ids[read.first : read.first + len(pieces[0])] == pieces[0]
+        if len(texts) == 2:
+            assert read.ids[read.second : read.second + len(pieces[1])] == pieces[1]
+        assert len(read.ids) == sum(map(len, pieces)) + ours.around(pair=len(texts) == 2)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_word_has_a_piece(tokens: dict[str, Tokens], family: str) -> None:
+    words = ("the", "\u200b", "α", "x" * 300, "\x00", "é", "of")
+    [found] = tokens[family].words([words])
+    assert len(found) == len(words)
+    assert all(found)
+
+
+def test_places_are_those_of_the_text(tokens: dict[str, Tokens]) -> None:
+    text = "The  drug, é of cells"
+    [(ids, offsets)] = tokens["bert"].texts([text])
+    assert len(ids) == len(offsets)
+    assert [text[start:end] for start, end in offsets] == ["The", "drug", ",", "é", "of", "cells"]
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WrongModel, match="there is no folder"):
+        encoder.look(str(tmp_path / "nowhere"))
+    with pytest.raises(WrongModel, match=r"holds no config\.json"):
+        encoder.look(str(tmp_path))
+    run = tmp_path / "run"
+    checkpoint(run / "step-0000001" / "hf")
+    with pytest.raises(WrongModel, match=r"step-0000001/hf is meant\?"):
+        encoder.look(str(run))
+    found = encoder.look(str(run / "step-0000001" / "hf"))
+    assert found.name == "run/step-0000001"
+    (run / "step-0000001" / "hf" / "tokenizer.json").write_text("{")
+    with pytest.raises(WrongModel, match="no tokenizer that can be used"):
+        encoder.look(str(run / "step-0000001" / "hf"))
+    (run / "step-0000001" / "hf" / "model.safetensors").unlink()
+    with pytest.raises(WrongModel, match="holds no weights"):
+        encoder.look(str(run / "step-0000001" / "hf"))
+
+
+def test_a_checkpoint_that_lacks_a_layer_is_refused(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = checkpoint(tmp_path / "m", "bert")
+    weights = load_file(folder / "model.safetensors")
+    cut = {name: one for name, one in weights.items() if "layer.0.attention" not in name}
+    save_file(cut, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(WrongModel, match="which would be random"):
+        encoder.load(encoder.look(str(folder)))
+
+
+def test_a_pooler_is_used_if_it_was_trained(folders: dict[str, Path]) -> None:
+    for family, has_one in (("bert", True), ("electra", False)):
+        model = encoder.load(encoder.look(str(folders[family]))).eval()
+        one = Example(0, [2, 7, 8, 3], [0, 0, 0, 0])
+        found = model(examples.batch([one], 0, torch.device("cpu")))
+        assert torch.equal(found.pooled, found.hidden[:, 0]) is not has_one
+
+
+# Tags
+
+WORD = st.sampled_from(["the", "gene", "p53", "BRCA1-related", "x", "(", "\u200b", "immunohistochemistry"])
+TAG = st.sampled_from(["O", "B-Gene", "I-Gene", "B-Cell"])
+
+
+def _sentence(tagged: Sequence[tuple[str, str]]) -> Sentence:
+    return Sentence("1", tuple(word for word, _ in tagged), tuple(tag for _, tag in tagged))
+
+
+@given(st.lists(st.lists(st.tuples(WORD, TAG), min_size=1, max_size=25), min_size=1, max_size=3))
+@settings(max_examples=60, deadline=None)
+def test_no_word_is_left_out_however_short_the_input(tokens: dict[str, Tokens], written: Any) -> None:
+    sentences = [_sentence(one) for one in written]
+    problem = Tagging(tokens["electra"], SHORT, types_of(sentences))
+    found = problem.examples(sentences, learn=True)
+    assert all(len(one.ids) <= SHORT.length for one in found)
+    read = [(one.record, one.first + at) for one in found for at in range(len(one.places))]
+    assert read == [(record, at) for record, one in enumerate(sentences) for at in range(len(one.words))]
+    for one in found:
+        assert [one.ids[place] for place in one.places] == [
+            tokens["electra"].words([[sentences[one.record].words[one.first + at]]])[0][0][0]
+            for at in range(len(one.places))
+        ]
+    perfect = [[problem.labels[number] for number in one.target] for one in found]
+    again = problem.assemble(sentences, found, perfect)
+    from bioshards.evaluate.tags import spans
+
+    assert [spans(one) for one in again] == [spans(one.tags) for one in sentences]
+
+
+@pytest.mark.parametrize("scheme", ["BIO", "BIOUL", "IO"])
+@pytest.mark.parametrize("head", ["linear", "bilstm", "crf", "bilstm-crf"])
+def test_a_tagger_of_each_kind_learns_from_a_batch(tokens: dict[str, Tokens], scheme: Any, head: Any) -> None:
+    sentences = [
+        _sentence([("the", "O"), ("gene", "B-Gene"), ("p53", "I-Gene")]),
+        _sentence([("x", "B-Gene")]),
+    ]
+    problem = Tagging(tokens["electra"], replace(SHORT, tags=scheme, head=head), ("Gene",))
+    read = problem.examples(sentences, learn=True)
+    batch = examples.batch(read, 0, torch.device("cpu"))
+    hidden = torch.randn(*batch.ids.shape, 8, generator=torch.Generator().manual_seed(1))
+    torch.manual_seed(1)
+    tagger = problem.head(8)
+    encoded = Encoded(hidden, hidden[:, 0])
+    optimiser = torch.optim.Adam(tagger.parameters(), 0.05)
+    for _ in range(80):
+        optimiser.zero_grad()
+        problem.loss(tagger, encoded, batch).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    tagger.eval()
+    found = problem.assemble(sentences, read, problem.predict(tagger, encoded, batch))
+    assert [list(one) for one in found] == problem.gold(sentences)
+
+
+# Texts
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(2, 40))
+def test_the_longer_text_is_cut_first(first: int, second: int, room: int) -> None:
+    one, other = shorten(list(range(first)), list(range(second)), room)
+    assert len(one) + len(other) == min(room, first + second)
+    assert one == list(range(len(one)))
+    assert other == list(range(len(other)))
+    # As Hugging Face's longest_first: the shorter one stays whole as long as it has no more than half.
+    if first + second > room:
+        assert len(one) == first if first <= room // 2 else len(one) >= room // 2
+        assert len(other) == second if second <= room // 2 else len(other) >= room // 2
+
+
+@given(st.integers(1, 60), st.integers(1, 30), st.data())
+def test_a_window_has_the_entities_in_it(size: int, room: int, data: st.DataObject) -> None:
+    low = data.draw(st.integers(0, size - 1))
+    high = data.draw(st.integers(low + 1, size))
+    begin = window(size, room, low, high)
+    assert 0 <= begin <= max(0, size - room)
+    assert begin <= low
+    if high - low <= room:
+        assert high <= begin + room
+    if high <= room:
+        assert begin == 0
+
+
+def _relation(before: int, between: int, after: int) -> Relation:
+    text = f"{'the ' * before}drug {'of ' * between}gene {'is ' * after}".strip()
+    first, second = text.index("drug"), text.index("gene")
+    return Relation(
+        *("r", text, Mention(first, first + 4, "CHEMICAL"), Mention(second, second + 4, "GENE"), "CPR:3")
+    )
+
+
+@pytest.mark.parametrize("feature", ["mention", "start"])
+@pytest.mark.parametrize("entities", ["markers", "original", "dummies"])
+@pytest.mark.parametrize("sizes", [(0, 0, 0), (40, 1, 0), (0, 1, 40), (30, 2, 30), (5, 40, 5)])
+def test_entities_are_where_they_are_said_to_be(
+    tokens: dict[str, Tokens], feature: Any, entities: Any, sizes: Any
+) -> None:
+    recipe = Recipe(length=48, feature=feature, entities=entities)
+    labels = ("false", "CPR:3")
+    problem = Classifying(tokens["bert"], recipe, "class", labels)
+    [one] = problem.examples([_relation(*sizes)], learn=True)
+    assert len(one.ids) <= 48
+    assert one.target == 1
+    read = tokens["bert"].tokenizer.convert_ids_to_tokens(one.ids)
+    spans = ["".join(read[low:high]) for low, high in (one.places[:2], one.places[2:])]
+    starts = {"original": ("drug", "gene"), "markers": ("[", "["), "dummies": ("@", "@")}[entities]
+    inside = {"original": ("drug", "gene"), "markers": ("drug", "gene"), "dummies": ("chemical", "gene")}
+    if sizes != (5, 40, 5):  # there the second entity is farther away than what is read
+        for span, start, name in zip(spans, starts, inside[entities], strict=True):
+            assert name in span.replace("##", "")
+            if feature == "start":
+                assert span.startswith(start)
+
+
+def test_class_weights() -> None:
+    texts = [Text(str(at), "x", "yes" if at < 3 else "no") for at in range(12)]
+    tokens = _Letters()
+    balanced = Classifying(tokens, Recipe(class_weights="balanced"), "class", ("yes", "no"))
+    balanced.examples(texts, learn=True)
+    assert balanced.weights is not None
+    assert balanced.weights.tolist() == pytest.approx([12 / (2 * 3), 12 / (2 * 9)])
+    given_ = Classifying(tokens, Recipe(class_weights="1,99"), "ranking", ("yes", "no"))
+    given_.examples(texts, learn=True)
+    assert given_.weights is not None
+    assert given_.weights.tolist() == [1, 99]
+    with pytest.raises(ValueError, match="has 3 numbers, and there are 2 classes: yes, no"):
+        Classifying(tokens, Recipe(class_weights="1,2,3"), "class", ("yes", "no")).examples(texts, learn=True)
+    with pytest.raises(ValueError, match="not none, balanced"):
+        Recipe(class_weights="1,x")
+
+
+class _Letters(Tokens):
+    """A tokenizer of letters, without a library."""
+
+    def __init__(self) -> None:
+        super().__init__(None, 64)
+
+    def texts(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        return [([ord(one) for one in text], [(at, at + 1) for at in range(len(text))]) for text in texts]
+
+    def _specials(self, pair: bool) -> tuple[list[int], list[int], list[int], list[int]]:
+        return [1], [2] if pair else [], [2], [0, 1 if pair else 0]
+
+
+# Questions
+
+
+def _question(context: str, answer: str, group: str = "q", accepted: tuple[str, ...] = ()) -> Question:
+    return Question(group, "what?", context, (Answer(answer, context.find(answer)),), group, accepted)
+
+
+@given(st.integers(0, 80), st.integers(1, 12), st.integers(0, 80), st.integers(1, 40))
+@settings(max_examples=150, deadline=None)
+def test_windows_cover_a_passage_and_learn_only_where_the_answer_is(
+    before: int, size: int, after: int, stride: int
+) -> None:
+    context = "a" * before + "X" * size + "b" * after
+    recipe = Recipe(length=32, stride=stride)
+    problem = Answering(_Letters(), recipe, by_question=False)
+    one = _question(context, "X" * size)
+    read = problem.examples([one], learn=False)
+    assert all(len(part.ids) <= 32 for part in read)
+    covered = {at for part in read for at, end in part.offsets if end}
+    assert covered == set(range(len(context)))
+    room = 32 - 3 - len("what?")
+    learned = problem.examples([one], learn=True)
+    if size <= min(room, 1 + room - min(stride, room)):  # two windows share so much
+        assert learned
+    for part in learned:
+        first, last = part.target
+        assert context[part.offsets[first][0] : part.offsets[last][1]] == "X" * size
+
+
+def test_an_answer_that_is_not_in_the_passage_is_not_learned() -> None:
+    problem = Answering(_Letters(), Recipe(length=32), by_question=False)
+    assert problem.examples([_question("nothing here", "X")], learn=True) == []
+
+
+def test_the_best_answer_of_all_windows_and_of_all_passages() -> None:
+    problem = Answering(_Letters(), Recipe(length=16, stride=4), by_question=True)
+    records = [
+        _question("alpha beta", "alpha", "q1", ("Alpha",)),
+        _question("beta alpha", "alpha", "q1", ("Alpha",)),
+        _question("gamma", "gamma", "q2", ("gamma",)),
+    ]
+    read = problem.examples(records, learn=False)
+    found: list[list[tuple[int, int, float]]] = [[] for _ in read]
+    first = {one.record: at for at, one in reversed(list(enumerate(read)))}
+    found[first[0]] = [(0, 5, 2.0), (6, 10, 2.5)]  # "beta" is the better one here ...
+    found[first[1]] = [(5, 10, 9.0), (0, 4, 0.0)]  # ... and "alpha" by far here
+    assert problem.assemble(records, read, found) == [["alpha", "beta"], []]
+    assert problem.gold(records) == [("Alpha",), ("gamma",)]
+    by_passage = replace(problem, by_question=False)
+    assert by_passage.assemble(records, read, found) == ["beta", "alpha", ""]
+    assert by_passage.gold(records) == [["alpha"], ["alpha"], ["gamma"]]
+
+
+def test_probabilities_of_a_passage_are_a_softmax_over_its_texts() -> None:
+    found = answering.passage_answers("ab ab c", [(0, 2, 1.0), (3, 5, 2.0), (6, 7, 2.0)])
+    assert [text for text, _ in found] == ["ab", "c"]
+    assert [share for _, share in found] == pytest.approx([0.5, 0.5])
+
+
+# Splits
+
+
+@given(st.lists(st.integers(0, 30), min_size=2, max_size=80), st.integers(1, 60))
+def test_a_sample_and_a_dev_set_keep_questions_whole(groups: list[int], most: int) -> None:
+    records = [Text(str(at), "x", "0", group=f"q{group}") for at, group in enumerate(groups)]
+    chosen = splits.sample(records, most)
+    names = {one.group for one in chosen}
+    assert chosen
+    assert [one for one in sorted(records, key=records.index) if one.group in names] == sorted(
+        chosen, key=records.index
+    )
+    largest = max(groups.count(group) for group in groups)
+    assert len(chosen) <= max(most, largest)
+    train, dev = splits.carve(records)
+    assert dev
+    assert {one.group for one in train}.isdisjoint(one.group for one in dev)
+    assert sorted([*train, *dev], key=records.index) == records
+    assert {one.id for one in splits.carve(records[::-1])[1]} == {one.id for one in dev}
