@@ -108,8 +108,8 @@ def to_exclude(found: Contamination) -> str:
     others, stay = len(out) - by_pmid - mostly, len(found.holders) - len(out)
     return (
         f"{len(out):,} documents to leave out for {', '.join(found.parts)}: {by_pmid:,} have an example's "
-        f"PMID, {mostly:,} others hold {MOSTLY:.0%} of an example, {others:,} others share at least "
-        f"{found.least} {WORDS}-grams with all of them; {stay:,} share fewer and stay"
+        f"PMID, {mostly:,} others hold {MOSTLY:.0%} of an example, {others:,} others share "
+        f"{found.least} or more of their {WORDS}-grams; {stay:,} share fewer and stay"
     )
 
 

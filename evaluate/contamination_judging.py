@@ -147,16 +147,16 @@ class _Holders:
     def _no_marks(self) -> Marks:
         return np.zeros(len(self.documents), bool)
 
-    def add(self, example: Example) -> tuple[str, int]:
-        """Mark who holds an example; returns who shares most 13-grams with it, and how many."""
+    def add_by_pmid(self, example: Example) -> None:
+        """Mark who has a PMID of an example."""
         for pmid in example.pmids:
             self._named[pmid].add(example.set)
-        own = [self._index.of(text) for text in example.texts]
-        ngrams = np.unique(np.concatenate([np.zeros(0, np.int64), *own]))
+
+    def add_by_ngrams(self, example: Example) -> tuple[str, int]:
+        """Mark who shares 13-grams with an example, which some do; returns who shares most, and how many."""
+        ngrams = np.unique(np.concatenate([self._index.of(text) for text in example.texts]))
         holding = [self._rows[self._begin[one] : self._begin[one + 1]] for one in ngrams.tolist()]
-        rows, shared = np.unique(np.concatenate([np.zeros(0, np.int64), *holding]), return_counts=True)
-        if not len(rows):
-            return "", 0
+        rows, shared = np.unique(np.concatenate(holding), return_counts=True)
         self._sharing[example.set][rows] = True
         self._mostly[rows[shared >= MOSTLY * len(ngrams)]] = True
         return self.documents[rows[shared.argmax()]].id, int(shared.max())
@@ -185,15 +185,18 @@ def judge(
     """Judge each example, and each document that holds some of the parts asked for."""
     holders = _Holders(index, hits)
     there = {document.pmid for document in holders.documents}
-    ngrams = np.diff(index.offsets)
-    covered = np.diff(np.concatenate([[0], hits.there[index.ids].cumsum()])[index.offsets])
+    ngrams_of = np.diff(index.offsets).tolist()
+    covered_of = np.diff(np.concatenate([[0], hits.there[index.ids].cumsum()])[index.offsets]).tolist()
     judged = []
     for example in benchmarks.examples:
-        texts = list(example.texts)
         pmids = tuple(pmid for pmid in example.pmids if pmid in there)
-        counts = int(ngrams[texts].sum()), int(covered[texts].sum())
-        closest = holders.add(example) if example.part in parts else ("", 0)
-        judged.append(Judged(example, pmids, *counts, *closest))
+        ngrams, covered = (sum(of[text] for text in example.texts) for of in (ngrams_of, covered_of))
+        closest = "", 0
+        if example.part in parts:
+            holders.add_by_pmid(example)
+            if covered:
+                closest = holders.add_by_ngrams(example)
+        judged.append(Judged(example, pmids, ngrams, covered, *closest))
     asked = tuple(part for part in PARTS if part in parts)
     holding = list(holders.judged(least))
     return Contamination(benchmarks, corpora, asked, least, hits.bytes, judged, holding)
