@@ -112,19 +112,22 @@ class Classifying:
         return torch.tensor(given)
 
     def head(self, hidden: int) -> nn.Module:
-        """A linear layer."""
+        """A linear layer, behind a BiLSTM where the recipe has one."""
         width = {"cls": hidden, "mention": 2 * hidden, "start": 2 * hidden}[self.recipe.feature]
-        return heads.Pooled(width, 1 if self.kind == "number" else len(self.labels), self.recipe.dropout)
+        outputs = 1 if self.kind == "number" else len(self.labels)
+        bilstm = heads.BiLSTM(hidden) if "bilstm" in self.recipe.head else None
+        return Head(bilstm, heads.Pooled(width, outputs, self.recipe.dropout))
 
     def _outputs(self, head: Any, encoded: Encoded, batch: Batch) -> Tensor:
-        features = encoded.pooled
+        hidden, features = encoded.hidden, encoded.pooled
+        if head.bilstm is not None:
+            hidden = head.bilstm(hidden, batch.mask)
+            features = hidden[:, 0]
         if self.recipe.feature != "cls":
             at = torch.tensor([one.places for one in batch.examples], device=batch.ids.device)
             ranges = at.view(-1, 2, 2)
-            features = heads.relation_features(
-                encoded.hidden, ranges[:, 0], ranges[:, 1], self.recipe.feature
-            )
-        found: Tensor = head(features)
+            features = heads.relation_features(hidden, ranges[:, 0], ranges[:, 1], self.recipe.feature)
+        found: Tensor = head.pooled(features)
         return found
 
     def loss(self, head: Any, encoded: Encoded, batch: Batch) -> Tensor:
@@ -165,6 +168,15 @@ class Classifying:
         if self.kind == "ranking":
             return [(one.group, one.label == self.labels[1]) for one in records if isinstance(one, Text)]
         return [one.label for one in records if isinstance(one, (Text, Relation))]
+
+
+class Head(nn.Module):
+    """A linear layer on a vector, which is the encoder's or a BiLSTM's above it."""
+
+    def __init__(self, bilstm: heads.BiLSTM | None, pooled: heads.Pooled) -> None:
+        super().__init__()
+        self.bilstm = bilstm
+        self.pooled = pooled
 
 
 def shorten(first: list[int], second: list[int], room: int) -> tuple[list[int], list[int]]:

@@ -116,9 +116,8 @@ class FineTuning:
             updates.step(loss)
             losses.append(loss.detach())
             if updates.done % _TELL == 0 or updates.done == updates.total:
-                self.say(
-                    f"epoch {epoch}, update {updates.done:,} of {updates.total:,}, loss {float(loss.detach()):.3f}"
-                )
+                at = f"epoch {epoch}, update {updates.done:,} of {updates.total:,}"
+                self.say(f"{at}, loss {float(losses[-1]):.3f}")
         mean = float(torch.stack(losses).float().mean())
         if not math.isfinite(mean):
             raise NotANumber(

@@ -39,7 +39,9 @@ class Recipe:
     clip: Annotated[float, "the longest gradient"] = 1.0
     keep: Annotated[Literal["best", "last"], "the epoch that is best on dev, or the last one"] = "best"
     tags: Annotated[Literal["BIO", "BIOUL", "IO"], "how entities are tagged"] = "BIO"
-    head: Annotated[Literal["linear", "bilstm", "crf", "bilstm-crf"], "what tags or classifies"] = "linear"
+    head: Annotated[
+        Literal["linear", "bilstm", "crf", "bilstm-crf"], "on the encoder; a CRF is for tags only"
+    ] = "linear"
     entities: Annotated[
         Literal["dummies", "markers", "original"],
         "how a pair's entities are shown, where the files have their text",
@@ -151,6 +153,9 @@ SQUAD: Final = Recipe(
 """What a model is fine-tuned by on SQuAD, before a question set with ``squad="first"``."""
 
 
+_NER: Final = ("ncbi-disease", "bc5-disease", "bc5-chem", "bc4chemd", "bc2gm", "jnlpba", "linnaeus", "s800")
+
+
 def _blurb(learning_rate: float, batch: int, epochs: int, length: int = 512, **more: Any) -> Recipe:
     return replace(_BLURB, learning_rate=learning_rate, batch=batch, epochs=epochs, length=length, **more)
 
@@ -194,9 +199,7 @@ SUITES: Final[Mapping[str, Mapping[str, Recipe]]] = {
         "ddi-blue": _ELECTRAMED,
         "factoid-7b": replace(_ELECTRAMED, learning_rate=5e-6, batch=16, length=384, squad="first"),
     },
-    "bioalbert": dict.fromkeys(
-        "ncbi-disease bc5-disease bc5-chem bc4chemd bc2gm jnlpba linnaeus s800".split(), _BIOALBERT
-    ),
+    "bioalbert": dict.fromkeys(_NER, _BIOALBERT),
     # Of none of these papers: SciBERT's ChemProt (allenai/scibert: 2e-5, batch 32, 4 epochs).
     "further": {
         "chemprot-scibert": _blurb(2e-5, 32, 4),

@@ -18,7 +18,8 @@ class Sentence:
 
     Attributes:
         id: unique within its part of the set.
-        tags: one a word: ``O``, ``B-Type`` and ``I-Type`` (BIO, also called IOB2); of PICO ``O`` and ``I-Type``.
+        tags: one a word: ``O``, ``B-Type`` and ``I-Type`` (BIO, also called IOB2); of PICO ``O`` and
+            ``I-Type``.
         document: what the file calls the document (a PMID where the set's documents have one), else "".
     """
 

@@ -4,7 +4,7 @@ fine-tuned is recipes.py's, where the set lies sets/'s."""
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -19,8 +19,11 @@ from .metrics.multilabel import multilabel_f1
 from .metrics.questions import bioasq_factoid, squad
 from .metrics.ranking import ranking
 from .metrics.tagging import entity_f1, word_f1
+from .readers import chemprot, ddi, scibert
+from .readers.hoc import HALLMARKS
 from .recipes import SUITES, Recipe
-from .records import Record
+from .records import Record, Relation
+from .results import Result, WrongResult
 from .tokens import Tokens
 
 Legacy = Literal["electra-truncation", "lower-case", "merged-types", "biobert-tags"]
@@ -35,6 +38,7 @@ class Task:
         set: which benchmark (sets/).
         kind: of problem.
         labels: the classes, if there are any, as models number them.
+        pairs: is it about two entities of a text?
     """
 
     name: str
@@ -42,11 +46,38 @@ class Task:
     kind: Kind | Literal["tags", "passages", "questions"]
     metric: Metric
     labels: tuple[str, ...] = ()
+    pairs: bool = False
+
+    def own(self, recipe: Recipe) -> Recipe:
+        """A recipe without what this kind of task has not, so that a result's settings were in effect."""
+        none = Recipe()
+        other: dict[str, Any] = {}
+        if self.kind != "tags":
+            other |= {"tags": none.tags, "head": "bilstm" if "bilstm" in recipe.head else "linear"}
+        if not self.pairs:
+            other |= {"entities": none.entities, "feature": none.feature}
+        if self.kind not in ("class", "ranking"):
+            other["class_weights"] = none.class_weights
+        if self.kind in ("passages", "questions"):
+            other["head"] = "linear"
+        else:
+            other |= {"squad": none.squad, "stride": none.stride}
+        return replace(recipe, **other)
 
     def problem(
         self, tokens: Tokens, recipe: Recipe, train: Sequence[Record], ways: Iterable[Legacy]
     ) -> Problem:
-        """The problem for a model."""
+        """The problem for a model.
+
+        Raises:
+            ValueError: the recipe wants entities that the set's files do not have.
+        """
+        shown = recipe.entities != "dummies" or recipe.feature != "cls"
+        if shown and not all(isinstance(one, Relation) for one in train):
+            raise ValueError(
+                f"--entities {recipe.entities} and --feature {recipe.feature} need to know where entities "
+                f"are, and the files of {self.set} do not tell: leave both at dummies and cls"
+            )
         match self.kind:
             case "tags":
                 return tagging.Tagging(tokens, recipe, tagging.types_of(train), "lower-case" in ways)
@@ -66,37 +97,24 @@ def _entities(name: str) -> Task:
 
 
 def _pairs(name: str, labels: tuple[str, ...], negative: str | None) -> Task:
-    return Task(name, name, "class", micro_f1(labels, negative), labels)
+    return Task(name, name, "class", micro_f1(labels, negative), labels, pairs=True)
 
 
-_CPR: Final = ("CPR:3", "CPR:4", "CPR:5", "CPR:6", "CPR:9")
-_DDI: Final = ("DDI-advise", "DDI-effect", "DDI-int", "DDI-mechanism")
-_SCIBERT: Final = (
-    *("ACTIVATOR", "AGONIST", "AGONIST-ACTIVATOR", "AGONIST-INHIBITOR", "ANTAGONIST", "DOWNREGULATOR"),
-    *("INDIRECT-DOWNREGULATOR", "INDIRECT-UPREGULATOR", "INHIBITOR", "PRODUCT-OF", "SUBSTRATE"),
-    *("SUBSTRATE_PRODUCT-OF", "UPREGULATOR"),
-)
-_HALLMARKS: Final = (
-    *("activating invasion and metastasis", "avoiding immune destruction", "cellular energetics"),
-    *("enabling replicative immortality", "evading growth suppressors", "genomic instability and mutation"),
-    *("inducing angiogenesis", "resisting cell death", "sustaining proliferative signaling"),
-    "tumor promoting inflammation",
-)
 _YES_NO: Final = ("no", "yes")
 _RELEVANT: Final = ("0", "1")
 _ALL: Final = (
     *(_entities(name) for name in ("bc5-chem", "bc5-disease", "ncbi-disease", "bc2gm", "jnlpba")),
     *(_entities(name) for name in ("bc4chemd", "linnaeus", "s800", "bc5cdr-merged", "jnlpba-typed")),
     Task("ebm-pico", "ebm-pico", "tags", word_f1(("PAR", "INT", "OUT"))),
-    _pairs("chemprot", ("false", *_CPR), "false"),
-    _pairs("chemprot-blue", ("false", *_CPR), "false"),
-    _pairs("chemprot-lim-kang", ("False", *_CPR), "False"),
-    _pairs("chemprot-scibert", _SCIBERT, None),
-    _pairs("ddi", ("DDI-false", *_DDI), "DDI-false"),
-    _pairs("ddi-blue", ("DDI-false", *_DDI), "DDI-false"),
-    Task("gad", "gad", "class", positive_f1("1"), ("0", "1")),
+    _pairs("chemprot", ("false", *chemprot.GROUPS), "false"),
+    _pairs("chemprot-blue", ("false", *chemprot.GROUPS), "false"),
+    _pairs("chemprot-lim-kang", ("False", *chemprot.GROUPS), "False"),
+    _pairs("chemprot-scibert", scibert.CHEMPROT, None),
+    _pairs("ddi", ddi.LABELS, ddi.NEGATIVE),
+    _pairs("ddi-blue", ddi.LABELS, ddi.NEGATIVE),
+    Task("gad", "gad", "class", positive_f1("1"), ("0", "1"), pairs=True),
     Task("biosses", "biosses", "number", pearson()),
-    Task("hoc", "hoc", "classes", multilabel_f1(_HALLMARKS), _HALLMARKS),
+    Task("hoc", "hoc", "classes", multilabel_f1(HALLMARKS), HALLMARKS),
     Task("pubmedqa", "pubmedqa", "class", accuracy(("yes", "no", "maybe")), ("yes", "no", "maybe")),
     Task("bioasq-yesno", "bioasq-yesno", "class", accuracy(_YES_NO), _YES_NO),
     Task("yesno-ideal", "yesno-ideal", "class", yes_no(), _YES_NO),
@@ -106,6 +124,27 @@ _ALL: Final = (
     Task("reranker-weighted", "reranker", "ranking", ranking(), _RELEVANT),
 )
 TASKS: Final = {task.name: task for task in _ALL}
+
+
+def metric_of(result: Result) -> Metric:
+    """By which measure a result was scored.
+
+    Raises:
+        WrongResult: there is no such task, or it is measured in another way by now.
+    """
+    task = TASKS.get(result["task"])
+    metric = task.counted(result["legacy"]) if task else None  # type: ignore[arg-type]  # of a file
+    if metric is None or list(metric.statistics) != result["units"]["names"]:
+        raise WrongResult(
+            f"a result of task {result['task']!r} is of another version of bioshards: make the report with it"
+        )
+    return metric
+
+
+def defaults_of(result: Result) -> Mapping[str, Any]:
+    """The settings that a suite has for a result's task; none, if it is of no suite that there is."""
+    recipe = SUITES.get(result["suite"], {}).get(result["task"])
+    return TASKS[result["task"]].own(recipe).as_dict() if recipe else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,5 +187,6 @@ def plan(words: Iterable[str], changes: dict[str, Any]) -> list[Planned]:
             hint = f"; {near[0]} is meant?" if near else f". There are: {', '.join(known)}"
             raise ValueError(f"--tasks {word}: there is no such suite or task{hint}")
     return [
-        Planned(suite, TASKS[name], replace(recipe, **changes)) for (suite, name), recipe in chosen.items()
+        Planned(suite, TASKS[name], TASKS[name].own(replace(recipe, **changes)))
+        for (suite, name), recipe in chosen.items()
     ]

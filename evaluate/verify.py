@@ -108,7 +108,9 @@ def _row(
     row = (dataset.name, dataset.title, unit, part, expected)
     if any(name not in counted for name in single):
         return Row(*row, None, "absent", dataset.source, (*located.notes, _where(dataset)))
-    found = sum(counted[name].get(unit, 0) for name in single)
+    if any(unit not in counted[name] for name in single):
+        return Row(*row, None, "absent", dataset.source, (f"these files do not tell {unit}",))
+    found = sum(counted[name][unit] for name in single)
     known = {one.found: one.why for one in located.layout.known if (one.unit, one.part) == (unit, part)}
     if found == expected:
         return Row(*row, found, "ok", dataset.source, located.notes)
@@ -167,7 +169,7 @@ def _summary(rows: Sequence[Row]) -> str:
     if count["own split"]:
         said.append(f"{count['own split']} not comparable (own split)")
     if count["absent"]:
-        said.append(f"{count['absent']} of parts that are absent")
+        said.append(f"{count['absent']} that the files do not allow")
     if sets["damaged"]:
         said.append(f"{sets['damaged']} sets damaged")
-    return ", ".join(said)
+    return textwrap.fill(", ".join(said), _WIDTH)

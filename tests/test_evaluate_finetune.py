@@ -171,7 +171,7 @@ def test_lower_layers_learn_less(folder: Path) -> None:
     published = moved(replace(one, layer_decay=0.5, electra_layers=True))
     words = "encoder.model.embeddings.word_embeddings.weight"
     layer = "encoder.model.encoder.layer.0.output.dense.weight"
-    head = "head.linear.weight"
+    head = "head.pooled.linear.weight"
     assert decayed[head] == pytest.approx(plain[head], rel=1e-3)
     assert decayed[layer] == pytest.approx(plain[layer] / 2, rel=1e-2)
     assert decayed[words] == pytest.approx(plain[words] / 4, rel=1e-2)

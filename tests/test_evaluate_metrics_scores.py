@@ -6,7 +6,7 @@ import warnings
 
 import numpy
 import pytest
-from scipy.stats import pearsonr  # type: ignore[import-untyped]
+from scipy.stats import pearsonr
 
 from bioshards.evaluate.metrics.classes import accuracy, micro_f1, positive_f1, yes_no
 from bioshards.evaluate.metrics.correlation import pearson

@@ -13,16 +13,22 @@ from pathlib import Path
 
 import pytest
 
+from tests import evaluation_sample
+
 ROOT = Path(__file__).parent.parent
 MAY_IMPORT = {
     "corpus": {"lxml", "pyarrow", "requests", "urllib3"},
-    "evaluate": {"bioshards", "numpy", "pyarrow", "scipy", "tokenizers", "torch", "transformers"},
+    "evaluate": {"bioshards", "lxml", "numpy", "pyarrow", "tokenizers", "torch", "transformers"},
     "pipelines": {"apache_beam", "bioshards"},
     "train": {"bioshards", "numpy", "pyarrow", "tokenizers", "torch", "transformers"},
     "vocab": {"bioshards", "numpy", "pyarrow", "sentencepiece", "tokenizers"},
 }
 """Third-party and own packages each folder may import (ARCHITECTURE.md, the arrows)."""
-WHEN_ASKED_FOR = {"corpus/splitters.py": {"spacy", "scispacy", "nltk"}, "train/drawing.py": {"matplotlib"}}
+WHEN_ASKED_FOR = {
+    "corpus/splitters.py": {"spacy", "scispacy", "nltk"},
+    "evaluate/search.py": {"optuna"},
+    "train/drawing.py": {"matplotlib"},
+}
 """Libraries that one file may import, and that are loaded only when that is asked for."""
 OWN_FOLDERS = {
     "corpus": set(),
@@ -117,10 +123,15 @@ def test_the_wheel_holds_one_top_level_package_and_the_sample(built: tuple[Path,
         "pipelines/cli.py",
         "corpus/sample/pubmed/pubmed26n0001.xml",
         "corpus/sample/pmc/PMC9990001.1.xml",
+        "evaluate/metrics/tagging.py",
+        "evaluate/readers/iob.py",
+        "evaluate/sample/README.md",
+        *(f"evaluate/sample/{name}" for name in evaluation_sample.contents()),
     ):
         assert f"bioshards/{wanted}" in names
     with tarfile.open(built[0]) as sdist:
-        assert any(name.endswith("/corpus/sample/pubmed/pubmed26n0003.xml") for name in sdist.getnames())
+        for wanted in ("corpus/sample/pubmed/pubmed26n0003.xml", "evaluate/sample/biosses/biosses.tsv"):
+            assert any(name.endswith(f"/{wanted}") for name in sdist.getnames())
 
 
 def test_nothing_of_the_evaluate_package_is_overwritten(built: tuple[Path, Path]) -> None:

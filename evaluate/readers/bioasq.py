@@ -15,8 +15,9 @@ from typing import Final
 from ..datasets import Files, Part, Parts, WrongFile
 from ..records import Question, Record, Text
 from . import json_values
-from .inputs import only, unique
 from .json_values import Value
+from .lines import only
+from .parts import unique
 from .splits import deal
 from .squad import questions
 
@@ -69,7 +70,7 @@ def factoid(files: Files) -> Parts:
     """
     parts: dict[Part, Sequence[Record]] = {}
     if "train" in files:
-        parts["train"] = questions(only(files["train"]), _question_id)
+        parts["train"] = questions(only(files, "train"), _question_id)
     if "test" in files and "golden" in files:
         golden = {one["id"].text(): one for path in files["golden"] for one in _asked(path, "factoid")}
         parts["test"] = [one for path in files["test"] for one in _batch(path, golden)]

@@ -13,7 +13,8 @@ from typing import Final
 from ..datasets import Files, Parts, WrongFile
 from ..records import Text
 from .docx import table
-from .inputs import only, unique
+from .lines import only
+from .parts import unique
 from .tables import rows
 
 TEST: Final = (59, 96, 70, 22, 81, 38, 57, 23, 33, 89, 69, 49, 7, 71, 97, 25, 83, 64, 52, 20)
@@ -27,16 +28,16 @@ _Pair = tuple[int | None, str, str, str, Sequence[str]]
 
 def from_table(files: Files) -> Parts:
     """All parts from BigBIO's ``table``: id, sentence1, sentence2, scores."""
-    path = only(files["table"])
+    path = only(files, "table")
     found = rows(path, ("id", "sentence1", "sentence2", "scores"))
     return _parts(path, ((line, row[0], row[1], row[2], row[3].split(",")) for line, row in found))
 
 
 def from_documents(files: Files) -> Parts:
     """All parts from the authors' two documents, ``pairs`` and ``scores``."""
-    path = only(files["scores"])
+    path = only(files, "scores")
     scores = {row[0]: row[1:] for row in table(path, ("Sentence No", *_ANNOTATORS))}
-    pairs = table(only(files["pairs"]), ("", "Sentence 1", "Sentence 2"))
+    pairs = table(only(files, "pairs"), ("", "Sentence 1", "Sentence 2"))
     if unscored := [row[0] for row in pairs if row[0] not in scores]:
         raise WrongFile(path, None, f"it has no scores of pair {unscored[0]!r}")
     return _parts(path, ((None, row[0], row[1], row[2], scores[row[0]]) for row in pairs))

@@ -18,7 +18,8 @@ from bioshards.corpus import sentences
 
 from ..datasets import PARTS, Files, Parts, WrongFile
 from ..records import Mention, Relation
-from .inputs import only, unique
+from .lines import only
+from .parts import unique
 from .tables import rows
 
 NEGATIVE: Final = "false"
@@ -35,7 +36,7 @@ class _Entity(NamedTuple):
 def read(files: Files) -> Parts:
     """Each part from its ``abstracts``, ``entities`` and ``relations``: ``train abstracts`` ..."""
     return {
-        part: relations(*(only(files[f"{part} {kind}"]) for kind in ("abstracts", "entities", "relations")))
+        part: relations(*(only(files, f"{part} {kind}") for kind in ("abstracts", "entities", "relations")))
         for part in PARTS
         if all(f"{part} {kind}" in files for kind in ("abstracts", "entities", "relations"))
     }

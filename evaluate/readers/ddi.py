@@ -15,7 +15,8 @@ from lxml import etree
 
 from ..datasets import Files, Part, Parts
 from ..records import Mention, Relation
-from .inputs import only, unique
+from .lines import only
+from .parts import unique
 from .splits import deal
 from .xml_files import archived, tree, wrong
 
@@ -28,7 +29,7 @@ _OFFSETS = re.compile(r"\d+-\d+(;\d+-\d+)*")
 
 def from_archive(files: Files) -> Parts:
     """All parts from ``archive``, and ``lists`` of who is in which."""
-    path = only(files["archive"])
+    path = only(files, "archive")
     contents = [(f"{path}, {name}", data) for name, data in archived(path)]
     train = [content for content in contents if "/Train/" in content[0]]
     test = [content for content in contents if "/Test for DDI Extraction task/" in content[0]]

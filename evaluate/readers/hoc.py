@@ -12,7 +12,7 @@ from typing import Final
 
 from ..datasets import Files, Part, Parts, WrongFile
 from ..records import Record, Text
-from .inputs import text
+from .lines import contents
 from .splits import deal
 
 HALLMARKS: Final = (
@@ -50,8 +50,8 @@ def abstract(text_path: str, labels_path: str) -> Text:
     Raises:
         WrongFile: there are more or fewer labels than sentences, or one is no hallmark.
     """
-    sentences = [line.strip() for line in text(text_path).split("\n") if line.strip()]
-    by_sentence = text(labels_path).split("<")[1:]
+    sentences = [line.strip() for line in contents(text_path).split("\n") if line.strip()]
+    by_sentence = contents(labels_path).split("<")[1:]
     if len(by_sentence) != len(sentences):
         why = f"labels of {len(by_sentence)} sentences, and {text_path} has {len(sentences)}"
         raise WrongFile(labels_path, 1, why)

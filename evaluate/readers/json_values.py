@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..datasets import WrongFile
-from .inputs import text as text_of_file
+from .lines import contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def read(path: str) -> Value:
     Raises:
         WrongFile: it is none.
     """
-    return Value(path, _loads(path, text_of_file(path), 1))
+    return Value(path, _loads(path, contents(path), 1))
 
 
 def lines(path: str) -> Iterator[Value]:
@@ -87,7 +87,7 @@ def lines(path: str) -> Iterator[Value]:
     Raises:
         WrongFile: at a line that is none.
     """
-    for number, line in enumerate(text_of_file(path).split("\n"), 1):
+    for number, line in enumerate(contents(path).split("\n"), 1):
         if line.strip():
             yield Value(path, _loads(path, line, number), line=number)
 

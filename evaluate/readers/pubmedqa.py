@@ -12,12 +12,13 @@ import random
 from collections.abc import Mapping
 from typing import Final
 
-from ..datasets import Files, Parts
+from ..datasets import Files, Parts, WrongFile
 from ..records import Text
 from . import json_values
-from .inputs import only
+from .lines import only
 
 ANSWERS: Final = ("yes", "no", "maybe")
+QUESTIONS: Final = 1000
 _FOLDS: Final = 10
 
 
@@ -27,9 +28,11 @@ def read(files: Files) -> Parts:
     Raises:
         WrongFile: not such files, or others than the script's are to be tested.
     """
-    path = only(files["questions"])
+    path = only(files, "questions")
     texts = {pmid: _text(pmid, value) for pmid, value in json_values.read(path).members().items()}
-    answers = json_values.read(only(files["answers"]))
+    if len(texts) != QUESTIONS:
+        raise WrongFile(path, None, f"it has {len(texts)} questions, not {QUESTIONS}")
+    answers = json_values.read(only(files, "answers"))
     gold = {pmid: value.text() for pmid, value in answers.members().items()}
     train, dev, test = split({pmid: str(text.label) for pmid, text in texts.items()})
     if {pmid: texts[pmid].label for pmid in test} != gold:

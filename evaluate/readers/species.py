@@ -93,8 +93,8 @@ def _characters(text: str, *offsets: int) -> list[str]:
 def tagged(document: Document, type: str) -> list[Sentence]:
     """The mentions of one type as tags of words: runs of letters and digits, and each mark alone.
 
-    Of mentions that overlap the first and longest is kept.  A word of which a mention is a part is all of
-    it, and no sentence ends within a mention.
+    Of mentions that overlap the first and longest is kept.  A word of which a mention is a part is
+    all of it, and no sentence ends within a mention.
     """
     kept: list[Mention] = []
     for one in sorted(document.mentions, key=lambda mention: (mention.start, -mention.end)):

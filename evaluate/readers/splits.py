@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 
 from ..datasets import Part, WrongFile
-from .inputs import text
+from .lines import contents
 
 
 def deal(names: Collection[str], sizes: Mapping[Part, int], lists: Sequence[str]) -> dict[str, Part]:
@@ -48,7 +48,7 @@ def deal(names: Collection[str], sizes: Mapping[Part, int], lists: Sequence[str]
 def _listed(path: str) -> list[tuple[int, str]]:
     return [
         (number, os.path.basename(name.strip()).removesuffix(".xml").removesuffix(".txt"))
-        for number, line in enumerate(text(path).split("\n"), 1)
+        for number, line in enumerate(contents(path).split("\n"), 1)
         for name in line.split(",")
         if name.strip()
     ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ..records import Answer, Question
 from . import json_values
-from .inputs import unique
+from .parts import unique
 
 
 def questions(path: str, group: Callable[[str], str] = lambda name: name) -> list[Question]:

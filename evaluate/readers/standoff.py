@@ -79,7 +79,7 @@ def mention(path: str, number: int, text: str, columns: Sequence[str]) -> Mentio
         raise WrongFile(path, number, f"offsets should be numbers, not {shown(start)} and {shown(end)}")
     there = text[int(start) : int(end)]
     if there != said or not said:
-        raise WrongFile(path, number, f"at {start} to {end} the text is {shown(there)}, not {shown(said)}")
+        raise WrongFile(path, number, f"from {start} to {end} is {shown(there)}, not {shown(said)}")
     return Mention(int(start), int(end), type.upper())
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from ..datasets import WrongFile
 from ..records import Text
-from .inputs import text as text_of_file
+from .lines import contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,7 @@ def rows(
         WrongFile: a column is missing, a row has more or fewer fields than columns, or a quotation mark
             is not closed.
     """
-    reader = csv.reader(
-        io.StringIO(text_of_file(path), newline=""), "excel-tab", quoting=quoting, strict=True
-    )
+    reader = csv.reader(io.StringIO(contents(path), newline=""), "excel-tab", quoting=quoting, strict=True)
     names = [*columns]
     places: Sequence[int] = range(len(columns))
     try:

@@ -29,7 +29,7 @@ def abstracts(records: Sequence[Record]) -> Mapping[str, int]:
     """Abstracts, and those that have a label."""
     return {
         "abstracts": len(records),
-        "abstracts with a hallmark": sum(isinstance(one, Text) and bool(one.label) for one in records),
+        "with a hallmark": sum(isinstance(one, Text) and bool(one.label) for one in records),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from ..datasets import PARTS, DataSet, Layout, Part, Without
 from ..readers import bioasq, pubmedqa, squad, tables
-from ..readers.inputs import by_part
+from ..readers.parts import by_part
 from ..readers.tables import Table
 from . import text_sources as sources
 from .counting import by_parts, candidates, examples, questions
@@ -59,7 +59,7 @@ BIOASQ_YESNO: Final = DataSet(
         ),
     ),
     counts={
-        "questions": {**by_parts(670, 75, 140), "train+dev": 745},
+        "questions": by_parts(670, 75, 140),
         "yes": by_parts(test=94),
         "no": by_parts(test=46),
     },
@@ -185,8 +185,8 @@ SQUAD: Final = DataSet(
             note="dev is rebuilt from SQuAD's web pages: each answer is said to start where it first occurs",
         ),
     ),
-    counts={"questions with a passage": by_parts(train=87599, dev=10570)},
-    count=lambda records: {"questions with a passage": len(records)},
+    counts={"questions": by_parts(train=87599, dev=10570)},
+    count=lambda records: {"questions": len(records)},
     source="Rajpurkar et al. 2016 (arXiv 1606.05250), its files",
     licence="CC BY-SA 4.0",
     where="https://rajpurkar.github.io/SQuAD-explorer/ (version 1.1), to be put into squad/",

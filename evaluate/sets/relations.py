@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from ..datasets import PARTS, DataSet, Files, Layout, Part, Parts, Without
+from ..datasets import PARTS, DataSet, Files, Layout, Parts, Without
 from ..readers import chemprot, ddi, scibert, tables
-from ..readers.inputs import by_part, only
+from ..readers.lines import only
+from ..readers.parts import by_part
 from ..readers.tables import Table
+from ..records import Record
 from . import text_sources as sources
 from .counting import by_parts, examples
-
-_PARTS: Final[dict[Part, tuple[str, ...]]] = {"train": ("train",), "dev": ("dev",), "test": ("test",)}
 
 
 def _same(labels: Sequence[str]) -> dict[str, str]:
@@ -29,8 +29,10 @@ def _text_of_pair(name: str) -> str:
     return name.rsplit(".", 2)[0]
 
 
-def _files(folder: str, ending: str) -> dict[str, str]:
-    return {part: f"{folder}/{part}.{ending}" for part in _PARTS}
+def _three(folder: str, ending: str, read: Callable[[str], Sequence[Record]]) -> Layout:
+    """A layout of a file for each part."""
+    files: dict[str, str] = {part: f"{folder}/{part}.{ending}" for part in PARTS}
+    return Layout(files, {part: (part,) for part in PARTS}, by_part(read))
 
 
 CHEMPROT: Final = DataSet(
@@ -49,8 +51,8 @@ CHEMPROT: Final = DataSet(
             },
             parts={part: (f"{part} abstracts", f"{part} entities", f"{part} relations") for part in PARTS},
             read=chemprot.read,
-            note="sentences are cut by bioshards' own splitter, BLURB's by NLTK's punkt: there are not exactly as "
-            "many pairs as published",
+            note="sentences are cut by bioshards' own splitter, BLURB's by NLTK's punkt: there are "
+            "not exactly as many pairs as published",
         ),
     ),
     counts={"pairs": by_parts(18035, 11268, 15745)},
@@ -66,19 +68,17 @@ CHEMPROT_BLUE: Final = DataSet(
     name="chemprot-blue",
     title="ChemProt (BLUE, ELECTRAMed)",
     layouts=(
-        Layout(
-            files=_files("electramed/RE/chemprot", "csv"),
-            parts=_PARTS,
-            read=by_part(
-                partial(
-                    tables.texts,
-                    table=Table(
-                        text="sentence",
-                        labels=_same((chemprot.NEGATIVE, *chemprot.GROUPS)),
-                        id="index",
-                        document=_first_of_id,
-                    ),
-                )
+        _three(
+            "electramed/RE/chemprot",
+            "csv",
+            partial(
+                tables.texts,
+                table=Table(
+                    text="sentence",
+                    labels=_same((chemprot.NEGATIVE, *chemprot.GROUPS)),
+                    id="index",
+                    document=_first_of_id,
+                ),
             ),
         ),
     ),
@@ -94,12 +94,10 @@ CHEMPROT_LIM_KANG: Final = DataSet(
     name="chemprot-lim-kang",
     title="ChemProt (Lim and Kang, Bio-ELECTRA)",
     layouts=(
-        Layout(
-            files=_files("bio_electra/chemprot", "tsv"),
-            parts=_PARTS,
-            read=by_part(
-                partial(tables.texts, table=Table(text="sentence", labels=_same(("False", *chemprot.GROUPS))))
-            ),
+        _three(
+            "bio_electra/chemprot",
+            "tsv",
+            partial(tables.texts, table=Table(text="sentence", labels=_same(("False", *chemprot.GROUPS)))),
         ),
     ),
     counts={
@@ -121,29 +119,10 @@ CHEMPROT_SCIBERT: Final = DataSet(
     name="chemprot-scibert",
     title="ChemProt (SciBERT: 13 relations, no negatives)",
     layouts=(
-        Layout(
-            files=_files("scibert/text_classification/chemprot", "txt"),
-            parts=_PARTS,
-            read=by_part(
-                partial(
-                    scibert.texts,
-                    labels=(
-                        "ACTIVATOR",
-                        "AGONIST",
-                        "AGONIST-ACTIVATOR",
-                        "AGONIST-INHIBITOR",
-                        "ANTAGONIST",
-                        "DOWNREGULATOR",
-                        "INDIRECT-DOWNREGULATOR",
-                        "INDIRECT-UPREGULATOR",
-                        "INHIBITOR",
-                        "PRODUCT-OF",
-                        "SUBSTRATE",
-                        "SUBSTRATE_PRODUCT-OF",
-                        "UPREGULATOR",
-                    ),
-                )
-            ),
+        _three(
+            "scibert/text_classification/chemprot",
+            "txt",
+            partial(scibert.texts, labels=scibert.CHEMPROT),
         ),
     ),
     counts={"pairs": by_parts(4169, 2427, 3469)},
@@ -188,7 +167,7 @@ DDI: Final = DataSet(
         ),
     ),
     counts={
-        "pairs": {**by_parts(25296, 2496, 5716), "train+dev": 27792},
+        "pairs": by_parts(25296, 2496, 5716),
         "DDI-advise": {"train+dev": 826, "test": 221},
         "DDI-effect": {"train+dev": 1687, "test": 360},
         "DDI-mechanism": {"train+dev": 1319, "test": 302},
@@ -204,16 +183,12 @@ DDI_BLUE: Final = DataSet(
     name="ddi-blue",
     title="DDI (BLUE, ELECTRAMed)",
     layouts=(
-        Layout(
-            files=_files("electramed/RE/ddi-2013", "csv"),
-            parts=_PARTS,
-            read=by_part(
-                partial(
-                    tables.texts,
-                    table=Table(
-                        text="sentence", labels=_same(ddi.LABELS), id="index", document=_text_of_pair
-                    ),
-                )
+        _three(
+            "electramed/RE/ddi-2013",
+            "csv",
+            partial(
+                tables.texts,
+                table=Table(text="sentence", labels=_same(ddi.LABELS), id="index", document=_text_of_pair),
             ),
         ),
     ),
@@ -234,15 +209,17 @@ DDI_BLUE: Final = DataSet(
 
 _GAD: Final = Table(text="sentence", labels=_same(("0", "1")))
 _GAD_NO_HEADER: Final = Table(text="sentence", labels=_same(("0", "1")), header=False)
-_GAD_TRAIN: Final = 4261
-"""Lines of train.tsv that are for training, those after them for dev (BLURB's ``preprocess_GAD_corpus``)."""
+_GAD_TRAIN, _GAD_LINES = 4261, 4796
+"""Of the lines of train.tsv, those for training come first, then those for dev (BLURB's
+``preprocess_GAD_corpus``); of a file of another length it is the same share."""
 
 
 def _gad(files: Files) -> Parts:
-    """BioBERT's fold 1: ``train`` without a header, ``test`` with one.  Bio-ELECTRA's dev.tsv is its test.tsv."""
-    train = tables.texts(only(files["train"]), _GAD_NO_HEADER) if "train" in files else []
-    test = tables.texts(only(files["test"]), _GAD) if "test" in files else []
-    return {"train": [*train[:_GAD_TRAIN]], "dev": [*train[_GAD_TRAIN:]], "test": [*test]}
+    """BioBERT's fold 1: ``train`` without a header, ``test`` with one.  Its dev.tsv is test.tsv."""
+    train = tables.texts(only(files, "train"), _GAD_NO_HEADER) if "train" in files else []
+    test = tables.texts(only(files, "test"), _GAD) if "test" in files else []
+    cut = len(train) * _GAD_TRAIN // _GAD_LINES
+    return {"train": [*train[:cut]], "dev": [*train[cut:]], "test": [*test]}
 
 
 GAD: Final = DataSet(
@@ -257,10 +234,10 @@ GAD: Final = DataSet(
         for folder in ("bio_electra/gad", "GAD/1")
     ),
     counts={
-        "sentences": {**by_parts(4261, 535, 534), "train+dev": 4796},
-        "1": by_parts(test=281),
+        "sentences": by_parts(4261, 535, 534),
+        "positives": by_parts(test=281),
     },
-    count=examples("sentences"),
+    count=examples("sentences", "positives", ("0",)),
     source=f"{sources.BLURB}; positives: {sources.BIO_ELECTRA}",
     licence=sources.REGENTS,
     where=f"{sources.FROM_BIO_ELECTRA}; or BioBERT's RE data (https://github.com/dmis-lab/biobert), GAD/1",

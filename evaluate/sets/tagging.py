@@ -33,9 +33,11 @@ def _crichton(
     source: str = tagged.BLURB,
     known: tuple[Known, ...] = (),
     licence: str = "CC BY 4.0 (the collection's)",
+    folder: str | None = None,
 ) -> DataSet:
     """A set of the collection of Crichton et al. (2017), each of one type of entity."""
-    files = tagged.files(f"**/{title}-IOB/{{}}.tsv", dev="devel")
+    folder = folder or f"{title}-IOB"
+    files = tagged.files(f"**/{folder}/{{}}.tsv", dev="devel")
     return DataSet(
         name=name,
         title=title,
@@ -44,7 +46,7 @@ def _crichton(
         count=tagged.sizes,
         source=source,
         licence=licence,
-        where=tagged.CRICHTON.format(f"{title}-IOB"),
+        where=tagged.CRICHTON.format(folder),
     )
 
 
@@ -121,7 +123,7 @@ TAGGING: Final[tuple[DataSet, ...]] = (
     _crichton("bc5-disease", "BC5CDR-disease", tagged.three(4182, 4244, 4424), known=(_ANTHONY,)),
     _crichton("ncbi-disease", "NCBI-disease", tagged.three(5134, 787, 960)),
     _crichton("bc2gm", "BC2GM", tagged.three(15197, 3061, 6325)),
-    _crichton("linnaeus", "linnaeus", tagged.three(2119, 711, 1433), _BIO_ELECTRA),
+    _crichton("linnaeus", "LINNAEUS", tagged.three(2119, 711, 1433), _BIO_ELECTRA, folder="linnaeus-IOB"),
     _crichton(
         "bc4chemd",
         "BC4CHEMD",
@@ -189,7 +191,7 @@ TAGGING: Final[tuple[DataSet, ...]] = (
         count=_documents,
         source=f"{tagged.BLURB}, and its section 2.3.1",
         licence="BioCreative's: see the readme of CDR_Data.zip",
-        where="https://biocreative.bioinformatics.udel.edu/tasks/biocreative-v/track-3-cdr/, CDR_Data.zip",
+        where="https://biocreative.bioinformatics.udel.edu/tasks/biocreative-v/track-3-cdr/ (CDR_Data.zip)",
         pmids=True,
     ),
 )

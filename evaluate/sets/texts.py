@@ -49,7 +49,7 @@ HOC: Final = DataSet(
             without={
                 "lists": Without(
                     f"BLURB's lists of abstracts ({_LISTS}) are absent: those whose PMIDs' SHA-256 come "
-                    f"first are dev ({hoc.SIZES['dev']}) and test ({hoc.SIZES['test']}), so that scores are not "
+                    f"first are dev ({hoc.SIZES['dev']}) and test ({hoc.SIZES['test']}), so scores are not "
                     "comparable with published ones",
                     PARTS,
                 )
@@ -57,8 +57,8 @@ HOC: Final = DataSet(
         ),
     ),
     counts={
-        "abstracts": {**by_parts(1295, 186, 371), "train+dev+test": 1852},
-        "abstracts with a hallmark": {"train+dev+test": 1580},
+        "abstracts": by_parts(1295, 186, 371),
+        "with a hallmark": {"train+dev+test": 1580},
     },
     count=abstracts,
     source=f"{sources.BLURB}; with a hallmark: Peng et al. 2019 (BLUE, arXiv 1906.05474)",

@@ -1,0 +1,35 @@
+"""Writes evaluate/sample, the bundled benchmarks: ``python -m tests.evaluation_sample``.
+
+What is written is committed, so that users need none of this; a test holds one against the other.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+from tests.evaluation_relation_files import relations
+from tests.evaluation_tagged_files import Contents, tagged
+from tests.evaluation_text_files import texts
+
+SAMPLE: Final = Path(__file__).parent.parent / "evaluate" / "sample"
+
+
+def contents() -> Contents:
+    """All files of the sample but its README."""
+    return {**tagged(), **relations(), **texts()}
+
+
+def write(folder: Path) -> None:
+    """The files of the sample in a folder."""
+    for name, text in contents().items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+
+
+if __name__ == "__main__":
+    for one in SAMPLE.glob("*/"):
+        shutil.rmtree(one)
+    write(SAMPLE)
