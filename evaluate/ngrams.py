@@ -36,7 +36,7 @@ class Words(NamedTuple):
     """The words of a text, in order.
 
     Attributes:
-        folded: the text in lower case, with blanks for what is no word; as long as the text.
+        folded: the text in lower case, with blanks for what is no word, and eight more at the end.
         starts, ends: of each word in it.
     """
 
@@ -50,6 +50,24 @@ class Words(NamedTuple):
         words = map(slice, self.starts[places].tolist(), self.ends[places].tolist())
         return tuple(map(self.folded.__getitem__, words))
 
+    def eights(self) -> Hashes:
+        """The eight bytes from each place on, as a number."""
+        return np.ndarray((max(0, len(self.folded) - 7),), "<u8", self.folded, strides=(1,))
+
+    def same(self, firsts: Places, other: Words, others: Places) -> npt.NDArray[np.bool_]:
+        """Which of the n-grams that begin with some words are the same words as those of another text."""
+        same = np.ones(len(firsts), bool)
+        ours, theirs = self.eights(), other.eights()
+        for word in range(WORDS):
+            start, at = self.starts[firsts + word], other.starts[others + word]
+            length = self.ends[firsts + word] - start
+            same &= length == other.ends[others + word] - at
+            for done in range(0, int(length.max(initial=0, where=same)), 8):
+                more = np.flatnonzero(same & (length > done))
+                differing = ours[start[more] + done] ^ theirs[at[more] + done]
+                same[more] = differing & _LOW_BYTES.take(length[more] - done, mode="clip") == 0
+        return same
+
     def ngram_ends(self) -> Places:
         """Where the n-gram that begins with each word ends; of the last twelve there is none."""
         return self.ends[WORDS - 1 :]
@@ -61,19 +79,17 @@ def ngrams(text: bytes, cuts: Places) -> tuple[Words, Hashes]:
     Args:
         cuts: where a word ends although nothing stands between it and the next: ends of sentences.
     """
-    folded = text.translate(_FOLD)
-    padded = b" %b        " % folded
-    is_word = np.frombuffer(padded, np.uint8) != ord(" ")
+    folded = text.translate(_FOLD) + b" " * 8
+    is_word = np.frombuffer(b" " + folded, np.uint8) != ord(" ")
     edges = np.flatnonzero(is_word[1:] != is_word[:-1])
     cuts = np.unique(cuts[is_word[cuts] & is_word[cuts + 1]])
     edges = np.insert(edges, np.repeat(np.searchsorted(edges, cuts), 2), np.repeat(cuts, 2))
     words = Words(folded, edges[0::2], edges[1::2])
-    return words, _rolled(_of_words(padded, words.starts, words.ends - words.starts))
+    return words, _rolled(_of_words(words.eights(), words.starts, words.ends - words.starts))
 
 
-def _of_words(padded: bytes, starts: Places, lengths: Places) -> Hashes:
-    """A hash of each word, eight of its letters at a time; ``starts`` are those in ``padded`` less one."""
-    eights: Hashes = np.ndarray((len(padded) - 8,), "<u8", padded, offset=1, strides=(1,))
+def _of_words(eights: Hashes, starts: Places, lengths: Places) -> Hashes:
+    """A hash of each word, eight of its letters at a time."""
     hashes = _mixed(eights[starts] & _LOW_BYTES.take(lengths, mode="clip"))
     more, done = np.flatnonzero(lengths > 8), 8
     while len(more):
@@ -161,22 +177,22 @@ class Index:
         """Which of a text's n-grams (ngrams) are here: their first words, and their numbers."""
         near = self._filter.passing(hashes)
         begin, end = (np.searchsorted(self._keys, hashes[near], side) for side in ("left", "right"))
-        hits = [
-            (at, number)
-            for at, here, there in zip(near.tolist(), begin.tolist(), end.tolist(), strict=True)
-            for number in range(here, there)
-            if self._words.ngram(self._first_words[number]) == words.ngram(at)
-        ]
-        found = np.array(hits, np.int64).reshape(-1, 2)
-        return found[:, 0], found[:, 1]
+        count = end - begin  # more than one where different n-grams have one hash
+        at, last = np.repeat(near, count), np.repeat(count.cumsum(), count)
+        number = np.repeat(end, count) - last + np.arange(len(at))
+        same = words.same(at, self._words, self._first_words[number])
+        return at[same], number[same]
 
 
 def _first_of_the_same(words: Words, first_words: Places, hashes: Hashes) -> Places:
     """For each n-gram the place of the first one of the same words."""
-    _, group, sizes = np.unique(hashes, return_inverse=True, return_counts=True)
-    first = np.arange(len(hashes))
+    _, first_of_group, group = np.unique(hashes, return_index=True, return_inverse=True)
+    first: Places = first_of_group[group]
+    again = np.flatnonzero(first != np.arange(len(first)))
+    same = words.same(first_words[first[again]], words, first_words[again])
+    colliding = np.isin(group, group[again[~same]])
     met: dict[tuple[bytes, ...], int] = {}
-    for at in np.flatnonzero(sizes[group] > 1).tolist():
+    for at in np.flatnonzero(colliding).tolist():
         first[at] = met.setdefault(words.ngram(first_words[at]), at)
     return first
 

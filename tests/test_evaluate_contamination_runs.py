@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from bioshards.corpus import excluded as excluding
 from bioshards.evaluate import contamination_corpus
 from bioshards.evaluate.contamination_corpus import WrongCorpus
 from bioshards.evaluate.datasets import Absent, DataSet, WrongFile
@@ -52,6 +55,15 @@ def test_two_workers_write_what_one_does(data: Path, abstracts: Path, tmp_path: 
     assert excluded(tmp_path / "out1") == [*(f"pubmed:{at}" for at in range(10, 15)), "pubmed:30"]
 
 
+def test_the_pipelines_take_the_list(data: Path, abstracts: Path, tmp_path: Path, ours: DataSet) -> None:
+    articles = {"pmc:PMC7.2": [prose(4, 30)], "doi:10.5555/ab": [prose(5, 30)]}
+    full = corpus(tmp_path / "pmc", articles, pipeline="pmc_to_shards")
+    look(data, [abstracts, full], tmp_path / "out", ours)
+    with open(tmp_path / "out/exclude-ids.txt", "rb") as file:
+        ids = excluding.parse(file, file.name).to_pylist()
+    assert ids == sorted([*(str(at) for at in range(10, 15)), "30", "PMC7", "doi:10.5555/ab"])
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_run_that_was_stopped_is_run_again(
     data: Path, abstracts: Path, tmp_path: Path, ours: DataSet, workers: int
@@ -76,6 +88,41 @@ def test_a_worker_that_dies_is_not_waited_for(
     monkeypatch.setattr(contamination_corpus, "_shard", lambda *_: os._exit(9))
     with pytest.raises(WrongCorpus, match="a lower --workers"):
         look(data, [abstracts], tmp_path / "out", ours, workers=2)
+
+
+def test_workers_end_when_the_run_is_killed(
+    data: Path, abstracts: Path, tmp_path: Path, ours: DataSet
+) -> None:
+    def run() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(contamination_corpus, "_shard", lambda *_: time.sleep(100))
+            look(data, [abstracts], tmp_path / "out", ours, workers=2)
+
+    killed = multiprocessing.get_context("fork").Process(target=run)
+    killed.start()
+    children = Path(f"/proc/{killed.pid}/task/{killed.pid}/children")
+    workers = _until(lambda: pids if len(pids := children.read_text().split()) == 2 else None)
+    killed.kill()
+    killed.join()
+    assert _until(lambda: not any(_runs(worker) for worker in workers or []))
+    assert written(tmp_path / "out") == {}
+
+
+def _until(done: Callable[[], Any]) -> Any:
+    """What it says at last, within ten seconds."""
+    for _ in range(100):
+        if found := done():
+            return found
+        time.sleep(0.1)
+    return None
+
+
+def _runs(pid: str) -> bool:
+    """Whether a process runs; one that has ended may wait for somebody to notice."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def no_manifest(folder: Path) -> None:

@@ -1,8 +1,8 @@
 """Looking for the benchmarks in pretraining text: ``python -m tests.bench.bench_contamination DIR ...``.
 
 Ours is compared with what anybody would write first, a set of tuples of words, on the same sets and text;
-both have to find the same 13-grams.  CPU time of the looking alone is taken, in turns, in one process, so that
-neither reading the sets nor the machine's other work counts.
+both have to find the same 13-grams.  CPU time of the looking alone is taken, in turns, in one process, so
+that neither reading the sets nor the machine's other work counts.
 """
 
 from __future__ import annotations
