@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -28,17 +29,30 @@ try:
     from bioshards.train import options
 
     from . import encoder, reporting, tasks, verify
-    from .datasets import Absent, WrongFile
+    from .contamination import contamination
+    from .contamination_corpus import WrongCorpus
+    from .contamination_judging import LEAST
+    from .datasets import PARTS, Absent, WrongFile
     from .recipes import SUITES, Recipe
     from .results import WrongResult
     from .run import Job, Outcome, run
     from .search import Method, Search, grid, search
+    from .sets import SETS
     from .tokens import WrongModel
 except ImportError as error:
     print(f"evaluate: a library is missing ({error}): pip install 'bioshards[evaluate]'", file=sys.stderr)
     sys.exit(2)
 
-REFUSED = (Absent, WrongFile, WrongModel, WrongOutput, WrongResult, FileNotFoundError, ValueError)
+REFUSED = (
+    Absent,
+    WrongCorpus,
+    WrongFile,
+    WrongModel,
+    WrongOutput,
+    WrongResult,
+    FileNotFoundError,
+    ValueError,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,6 +94,18 @@ def _verify(given: Any, say: LiveLine) -> tuple[str, int]:
 
 def _report(given: Any, _say: LiveLine) -> tuple[str, int]:
     return reporting.write(LocalFiles(), given.results, given.out, tasks.metric_of, tasks.defaults_of), OK
+
+
+def _contamination(given: Any, say: LiveLine) -> tuple[str, int]:
+    told = contamination(
+        *(given.data, given.corpus, given.out),
+        sets=SETS.values(),
+        workers=given.workers,
+        parts=given.parts,
+        least=given.least,
+        say=say,
+    )
+    return told, OK
 
 
 def _job(given: Any, say: LiveLine, seeds: Sequence[int]) -> Job:
@@ -146,6 +172,37 @@ def _parser() -> argparse.ArgumentParser:
     tables.add_argument("results", nargs="+", metavar="RESULTS", help="folders of runs, or single results")
     tables.add_argument(
         "--out", default="report.html", metavar="FILE", help=".html, .md or .json (%(default)s)"
+    )
+    looking = commands.add_parser("contamination", help="which benchmark texts are in a pretraining corpus")
+    looking.set_defaults(work=_contamination)
+    looking.add_argument("--data", required=True, metavar="DIR", help="the benchmarks, a folder each")
+    looking.add_argument(
+        "--corpus",
+        required=True,
+        nargs="+",
+        action="extend",
+        metavar="DIR",
+        help="finished outputs of pubmed_to_shards and pmc_to_shards",
+    )
+    looking.add_argument(
+        "--out", required=True, metavar="FOLDER", help="where the report and the list of ids go"
+    )
+    looking.add_argument(
+        "--parts",
+        nargs="+",
+        choices=PARTS,
+        default=["test"],
+        help="whose documents are listed for --exclude-ids (test)",
+    )
+    looking.add_argument(
+        "--least",
+        type=_count,
+        default=LEAST,
+        metavar="N",
+        help="13-grams that a listed document shares (%(default)s)",
+    )
+    looking.add_argument(
+        "--workers", type=_count, default=os.cpu_count() or 1, metavar="N", help="processes (%(default)s)"
     )
     return parser
 
