@@ -60,9 +60,9 @@ def prepare(folder: str, planned: Planned, sample: int, needed: Sequence[Part]) 
         data["files"] |= datasets.checksums(source)
     sampled: dict[str, int] | None = None
     if sample:
-        whole, squad = parts, splits.sample(squad, sample)
+        whole, of_squad, squad = parts, len(squad), splits.sample(squad, sample)
         parts = {part: splits.sample(records, sample) for part, records in whole.items()}
-        if any(len(parts[part]) < len(whole[part]) for part in parts):
+        if any(len(parts[part]) < len(whole[part]) for part in parts) or len(squad) < of_squad:
             sampled = {part: len(records) for part, records in parts.items()}
     return Prepared(planned, parts, squad, data, sampled)
 

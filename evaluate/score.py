@@ -145,7 +145,7 @@ def identity(trial: Trial) -> dict[str, Any]:
         "seed": trial.seed,
         "settings": prepared.planned.recipe.as_dict(),
         "sampled": prepared.sampled,
-        "legacy": sorted(trial.ways),
+        "legacy": list(trial.ways),
         "data": prepared.data,
     }
 

@@ -116,7 +116,7 @@ def _best(job: Job, planned: Planned, prepared: Prepared, how: Search) -> Choice
                 how.seed,
                 job.device,
             ),
-            job.ways,
+            planned.task.ways(job.ways),
             headed(job.say, f"{planned.name}, trial {number}: "),
         )
         found = _trial(folder, trial, choice)

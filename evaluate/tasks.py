@@ -86,6 +86,13 @@ class Task:
             case kind:
                 return Classifying(tokens, recipe, kind, self.labels)
 
+    def ways(self, asked: Iterable[Legacy]) -> list[Legacy]:
+        """Of the papers' ways those that this task can have: all are of tags, and two of entities."""
+        if self.kind != "tags":
+            return []
+        of_words = self.metric.name != entity_f1().name
+        return sorted({way for way in asked if not (of_words and way in ("merged-types", "biobert-tags"))})
+
     def counted(self, ways: Iterable[Legacy]) -> Metric:
         """The measure, or what a paper took for it."""
         metric = legacy.biobert_f1() if "biobert-tags" in ways else self.metric
