@@ -3,8 +3,10 @@ around them."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from transformers import AutoTokenizer
@@ -55,18 +57,19 @@ class Tokens:
     def words(self, sentences: Sequence[Sequence[str]], plain: bool = False) -> list[list[list[int]]]:
         """The pieces of each word of each sentence; [UNK] for a word of which nothing is left.
 
+        They are those of the words joined by blanks, as a model read them in pretraining: a byte-level
+        tokenizer that is given words one by one leaves out that each follows a blank.
+
         Args:
             plain: in lower case and without accents, as ELECTRA's code for tagging has all text.
         """
-        if not sentences:
-            return []
         given = [[lowered(word) if plain else word for word in words] for words in sentences]
-        found = self.tokenizer(given, add_special_tokens=False, is_split_into_words=True)
         every = []
-        for at, words in enumerate(sentences):
+        for words, (ids, offsets) in zip(given, self.texts([" ".join(one) for one in given]), strict=True):
+            begins = list(accumulate((len(word) + 1 for word in words[:-1]), initial=-1))
             pieces: list[list[int]] = [[] for _ in words]
-            for piece, word in zip(found["input_ids"][at], found.word_ids(at), strict=True):
-                pieces[word].append(piece)
+            for piece, (_, end) in zip(ids, offsets, strict=True):  # the blank before a word is the word's
+                pieces[bisect_right(begins, end - 1) - 1].append(piece)
             every.append([one or [self.tokenizer.unk_token_id] for one in pieces])
         return every
 
@@ -115,10 +118,6 @@ def read(folder: str, positions: int) -> Tokens:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         if not tokenizer.is_fast:
             raise ValueError("it gives no places of pieces in a text (no tokenizer.json)")
-        try:
-            tokenizer(["a"], is_split_into_words=True)
-        except AssertionError:  # of byte-level vocabularies: they have to know that a word begins
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, add_prefix_space=True)
     except Exception as error:  # the library raises whatever it meets
         raise WrongModel(
             f"{folder} has no tokenizer that can be used ({error}): give a folder with a model and its "

@@ -64,6 +64,16 @@ def test_every_word_has_a_piece(tokens: dict[str, Tokens], family: str) -> None:
     assert all(found)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_words_are_read_as_in_a_text(tokens: dict[str, Tokens], family: str) -> None:
+    ours = tokens[family]
+    words = ("the", "gene", ",", "(x)", "drug", "é")
+    [found], [(ids, _)] = ours.words([words]), ours.texts([" ".join(words)])
+    assert [piece for pieces in found for piece in pieces] == ids
+    known = ours.tokenizer.convert_ids_to_tokens(found[1])
+    assert {"bert": "gene", "electra": "gene", "albert": "▁gene", "roberta": "Ġgene"}[family] == "".join(known)
+
+
 def test_places_are_those_of_the_text(tokens: dict[str, Tokens]) -> None:
     text = "The  drug, é of cells"
     [(ids, offsets)] = tokens["bert"].texts([text])
