@@ -28,12 +28,13 @@ try:
 
     from bioshards.train import options
 
-    from . import encoder, reporting, tasks, verify
-    from .contamination import contamination
-    from .contamination_corpus import WrongCorpus
-    from .contamination_judging import LEAST
+    from . import encoder, tasks, verify
+    from .contamination.check import contamination
+    from .contamination.corpus import WrongCorpus
+    from .contamination.judging import LEAST
     from .datasets import PARTS, Absent, WrongFile
     from .recipes import SUITES, Recipe
+    from .report import writing
     from .results import WrongResult
     from .run import Job, Outcome, run
     from .search import Method, Search, grid, search
@@ -93,7 +94,7 @@ def _verify(given: Any, say: LiveLine) -> tuple[str, int]:
 
 
 def _report(given: Any, _say: LiveLine) -> tuple[str, int]:
-    return reporting.write(LocalFiles(), given.results, given.out, tasks.metric_of, tasks.defaults_of), OK
+    return writing.write(LocalFiles(), given.results, given.out, tasks.metric_of, tasks.defaults_of), OK
 
 
 def _contamination(given: Any, say: LiveLine) -> tuple[str, int]:

@@ -71,7 +71,9 @@ def test_words_are_read_as_in_a_text(tokens: dict[str, Tokens], family: str) -> 
     [found], [(ids, _)] = ours.words([words]), ours.texts([" ".join(words)])
     assert [piece for pieces in found for piece in pieces] == ids
     known = ours.tokenizer.convert_ids_to_tokens(found[1])
-    assert {"bert": "gene", "electra": "gene", "albert": "▁gene", "roberta": "Ġgene"}[family] == "".join(known)
+    assert {"bert": "gene", "electra": "gene", "albert": "▁gene", "roberta": "Ġgene"}[family] == "".join(
+        known
+    )
 
 
 def test_places_are_those_of_the_text(tokens: dict[str, Tokens]) -> None:
