@@ -164,9 +164,7 @@ def test_tags_and_heads(model: Path, plain: Path, tmp_path: Path, tags: str, hea
 
 @pytest.mark.parametrize("feature", ["cls", "mention", "start"])
 @pytest.mark.parametrize("entities", ["dummies", "markers", "original"])
-def test_entities_and_features(
-    model: Path, plain: Path, tmp_path: Path, entities: str, feature: str
-) -> None:
+def test_entities_and_features(model: Path, plain: Path, tmp_path: Path, entities: str, feature: str) -> None:
     if (entities, feature) != ("dummies", "cls"):
         _changed(model, plain, tmp_path, RELATIONS, "--entities", entities, "--feature", feature)
 
@@ -220,7 +218,9 @@ def test_one_power_more_of_layer_decay(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [8, 12, 16])
-def test_however_little_is_read_at_once_all_is_scored(model: Path, whole: Path, tmp_path: Path, length: int) -> None:
+def test_however_little_is_read_at_once_all_is_scored(
+    model: Path, whole: Path, tmp_path: Path, length: int
+) -> None:
     tasks = OF_EACH_KIND if length > 8 else OF_EACH_KIND[:-2]  # no answer is of so few letters
     assert run(model, tmp_path, "--tasks", *tasks, "--seeds", 1, "--length", length) == 0
     for name in tasks:
