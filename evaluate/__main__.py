@@ -61,31 +61,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(list(sys.argv[1:] if arguments is None else arguments))
     say = LiveLine()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    message, code = "", OK
     try:
         message, code = given.work(given, say)
+        _note(say, message)
+        return code
     except KeyboardInterrupt:
         message, code = "stopped. The same command goes on with what is left", INTERRUPTED
     except Exception as error:
         memory = "give a lower --batch or --length"
         message, code = failure(error, REFUSED, (), memory)
     say.end()
-    with contextlib.suppress(OSError):  # nobody reads it: what was done is done
-        if code == OK:
-            print(message, flush=True)
-        else:
-            print(f"evaluate: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody reads it
+        print(f"evaluate: {message}", file=sys.stderr)
     return code
 
 
 def _run(given: Any, say: LiveLine) -> tuple[str, int]:
     outcome = run(_job(given, say, tuple(range(given.first_seed, given.first_seed + given.seeds))))
-    return _told(outcome, given), FAILED if outcome.failed else OK
+    nothing = not outcome.made and not outcome.there
+    return _told(outcome, given), FAILED if outcome.failed or nothing else OK
 
 
 def _search(given: Any, say: LiveLine) -> tuple[str, int]:
     how = Search(grid(given.grid), given.method, given.trials, given.first_seed)
-    return search(_job(given, say, (given.first_seed,)), how), OK
+    told, failed = search(_job(given, say, (given.first_seed,)), how)
+    return "\n".join([*told, *failed]), FAILED if failed else OK
 
 
 def _verify(given: Any, say: LiveLine) -> tuple[str, int]:
@@ -118,7 +118,7 @@ def _job(given: Any, say: LiveLine, seeds: Sequence[int]) -> Job:
         *(checkpoint, given.data, given.out or f"scores/{checkpoint.name}"),
         tasks.plan(given.tasks, changes),
         seeds,
-        torch.device(given.device or ("cuda" if torch.cuda.is_available() else "cpu")),
+        _device(given.device or ("cuda" if torch.cuda.is_available() else "cpu")),
         say,
         lambda line: _note(say, line),
         given.sample,
@@ -126,9 +126,24 @@ def _job(given: Any, say: LiveLine, seeds: Sequence[int]) -> Job:
     )
 
 
+def _device(name: str) -> torch.device:
+    """What to compute on.
+
+    Raises:
+        ValueError: it is not there.
+    """
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError) as error:
+        why = str(error).splitlines()[0]
+        raise ValueError(f"--device {name} cannot be used here ({why}): give cpu, or a GPU that is") from error
+    return device
+
+
 def _note(say: LiveLine, line: str) -> None:
     say.end()
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # nobody reads it: what was done is done
         print(line, flush=True)
 
 
