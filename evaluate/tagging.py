@@ -50,7 +50,8 @@ class Tagging:
         for record, (sentence, pieces) in enumerate(zip(sentences, words, strict=True)):
             scheme = tags.to(self.recipe.tags, sentence.tags)
             for first, last in self._parts(pieces):
-                found.append(self._example(record, first, pieces[first:last], scheme[first:last], numbers))
+                tagged = scheme[first:last] if learn else ()
+                found.append(self._example(record, first, pieces[first:last], tagged, numbers))
         return found
 
     def _parts(self, pieces: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:

@@ -1,5 +1,4 @@
-"""Runs on what they cannot be made from: each message says what, where, why and what to do, and nothing else is
-lost."""
+"""Runs on what they cannot be made from: a message says what, where, why and what to do; nothing is lost."""
 
 from __future__ import annotations
 
@@ -378,7 +377,7 @@ def test_answers_that_are_in_no_passage(model: Path, tmp_path: Path, says: Says)
 def test_a_learning_rate_that_is_far_too_high(
     model: Path, tmp_path: Path, capsys: Capture, task: str, epochs: int
 ) -> None:
-    """It may end in a loss that is no number, or in a score of nothing; never in a result that is no number."""
+    """It may end in a loss that is no number, or in a score of 0; never in a result that is none."""
     options = ("--tasks", task, "--seeds", 1, "--learning-rate", 1e30, "--epochs", epochs)
     code = run(model, tmp_path, *options)
     said = capsys.readouterr()
