@@ -61,11 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(list(sys.argv[1:] if arguments is None else arguments))
     say = LiveLine()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    message, code = "", OK
     try:
-        message, code = given.work(given, say)
-        _note(say, message)
-        return code
+        done: tuple[str, int] = given.work(given, say)
+        _note(say, done[0])
+        return done[1]
     except KeyboardInterrupt:
         message, code = "stopped. The same command goes on with what is left", INTERRUPTED
     except Exception as error:
