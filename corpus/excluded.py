@@ -16,13 +16,16 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import lifecycle, shards
 from .files import LocalFiles
+
+Ids: TypeAlias = pa.StringArray
+"""The ids of a list, sorted, once each: as ``12345678``, ``PMC123456`` or ``doi:10.5555/1``."""
 
 COLUMNS: Final = ("id", "pmid", "pmcid", "origin", "drop")
 """What is looked at of staged documents."""
@@ -57,8 +60,8 @@ class Excluded:
     sha256: str
 
 
-def parse(file: BinaryIO, path: str) -> pa.StringArray:
-    """The ids of a list, sorted, once each: as ``12345678``, ``PMC123456`` or ``doi:10.5555/1``.
+def parse(file: BinaryIO, path: str) -> Ids:
+    """The ids of a list that a person or a program has written.
 
     Args:
         path: names the file in errors.
@@ -74,7 +77,7 @@ def parse(file: BinaryIO, path: str) -> pa.StringArray:
     return pc.run_end_encode(in_order).values  # of millions, a quarter of the memory of unique()
 
 
-def described(ids: pa.StringArray) -> Excluded:
+def described(ids: Ids) -> Excluded:
     """What a manifest says of the ids that :func:`parse` gives."""
     digest = hashlib.sha256()
     for start in range(0, len(ids), _ROWS):
@@ -82,21 +85,19 @@ def described(ids: pa.StringArray) -> Excluded:
     return Excluded(len(ids), digest.hexdigest())
 
 
-def write(files: LocalFiles, path: str, ids: pa.StringArray) -> None:
+def write(files: LocalFiles, path: str, ids: Ids) -> None:
     """Write the ids where every worker can :func:`read` them."""
     with files.write(path) as out, pa.ipc.new_stream(out, _SCHEMA) as stream:
         stream.write_table(pa.table([ids], schema=_SCHEMA))
 
 
-def read(files: LocalFiles, path: str) -> pa.StringArray:
+def read(files: LocalFiles, path: str) -> Ids:
     """The ids that :func:`write` has written; of a local file they are mapped, not read into memory."""
     with shards.opened(files, path) as file, pa.ipc.open_stream(file) as stream:
         return stream.read_all()["id"].combine_chunks()
 
 
-def verdicts(
-    documents: Iterable[pa.RecordBatch], decided: pa.Table, ids: pa.StringArray
-) -> tuple[pa.Table, int]:
+def verdicts(documents: Iterable[pa.RecordBatch], decided: pa.Table, ids: Ids) -> tuple[pa.Table, int]:
     """The verdicts on a source's documents with those on listed ones, and how many ids name one of these.
 
     Args:

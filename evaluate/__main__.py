@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -27,18 +28,32 @@ try:
 
     from bioshards.train import options
 
-    from . import encoder, reporting, tasks, verify
-    from .datasets import Absent, WrongFile
+    from . import encoder, tasks, verify
+    from .contamination.check import contamination
+    from .contamination.corpus import WrongCorpus
+    from .contamination.judging import LEAST
+    from .datasets import PARTS, Absent, WrongFile
     from .recipes import SUITES, Recipe
+    from .report import writing
     from .results import WrongResult
     from .run import Job, Outcome, run
     from .search import Method, Search, grid, search
+    from .sets import SETS
     from .tokens import WrongModel
 except ImportError as error:
     print(f"evaluate: a library is missing ({error}): pip install 'bioshards[evaluate]'", file=sys.stderr)
     sys.exit(2)
 
-REFUSED = (Absent, WrongFile, WrongModel, WrongOutput, WrongResult, FileNotFoundError, ValueError)
+REFUSED = (
+    Absent,
+    WrongCorpus,
+    WrongFile,
+    WrongModel,
+    WrongOutput,
+    WrongResult,
+    FileNotFoundError,
+    ValueError,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,31 +61,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(list(sys.argv[1:] if arguments is None else arguments))
     say = LiveLine()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    message, code = "", OK
     try:
-        message, code = given.work(given, say)
+        done: tuple[str, int] = given.work(given, say)
+        _note(say, done[0])
+        return done[1]
     except KeyboardInterrupt:
         message, code = "stopped. The same command goes on with what is left", INTERRUPTED
     except Exception as error:
         memory = "give a lower --batch or --length"
         message, code = failure(error, REFUSED, (), memory)
     say.end()
-    with contextlib.suppress(OSError):  # nobody reads it: what was done is done
-        if code == OK:
-            print(message, flush=True)
-        else:
-            print(f"evaluate: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody reads it
+        print(f"evaluate: {message}", file=sys.stderr)
     return code
 
 
 def _run(given: Any, say: LiveLine) -> tuple[str, int]:
     outcome = run(_job(given, say, tuple(range(given.first_seed, given.first_seed + given.seeds))))
-    return _told(outcome, given), FAILED if outcome.failed else OK
+    nothing = not outcome.made and not outcome.there
+    return _told(outcome, given), FAILED if outcome.failed or nothing else OK
 
 
 def _search(given: Any, say: LiveLine) -> tuple[str, int]:
     how = Search(grid(given.grid), given.method, given.trials, given.first_seed)
-    return search(_job(given, say, (given.first_seed,)), how), OK
+    told, failed = search(_job(given, say, (given.first_seed,)), how)
+    return "\n".join([*told, *failed]), FAILED if failed else OK
 
 
 def _verify(given: Any, say: LiveLine) -> tuple[str, int]:
@@ -79,7 +94,19 @@ def _verify(given: Any, say: LiveLine) -> tuple[str, int]:
 
 
 def _report(given: Any, _say: LiveLine) -> tuple[str, int]:
-    return reporting.write(LocalFiles(), given.results, given.out, tasks.metric_of, tasks.defaults_of), OK
+    return writing.write(LocalFiles(), given.results, given.out, tasks.metric_of, tasks.defaults_of), OK
+
+
+def _contamination(given: Any, say: LiveLine) -> tuple[str, int]:
+    told = contamination(
+        *(given.data, given.corpus, given.out),
+        sets=SETS.values(),
+        workers=given.workers,
+        parts=given.parts,
+        least=given.least,
+        say=say,
+    )
+    return told, OK
 
 
 def _job(given: Any, say: LiveLine, seeds: Sequence[int]) -> Job:
@@ -91,7 +118,7 @@ def _job(given: Any, say: LiveLine, seeds: Sequence[int]) -> Job:
         *(checkpoint, given.data, given.out or f"scores/{checkpoint.name}"),
         tasks.plan(given.tasks, changes),
         seeds,
-        torch.device(given.device or ("cuda" if torch.cuda.is_available() else "cpu")),
+        _device(given.device or ("cuda" if torch.cuda.is_available() else "cpu")),
         say,
         lambda line: _note(say, line),
         given.sample,
@@ -99,9 +126,26 @@ def _job(given: Any, say: LiveLine, seeds: Sequence[int]) -> Job:
     )
 
 
+def _device(name: str) -> torch.device:
+    """What to compute on.
+
+    Raises:
+        ValueError: it is not there.
+    """
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError) as error:
+        why = str(error).splitlines()[0]
+        raise ValueError(
+            f"--device {name} cannot be used here ({why}): give cpu, or a GPU that is"
+        ) from error
+    return device
+
+
 def _note(say: LiveLine, line: str) -> None:
     say.end()
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # nobody reads it: what was done is done
         print(line, flush=True)
 
 
@@ -146,6 +190,37 @@ def _parser() -> argparse.ArgumentParser:
     tables.add_argument("results", nargs="+", metavar="RESULTS", help="folders of runs, or single results")
     tables.add_argument(
         "--out", default="report.html", metavar="FILE", help=".html, .md or .json (%(default)s)"
+    )
+    looking = commands.add_parser("contamination", help="which benchmark texts are in a pretraining corpus")
+    looking.set_defaults(work=_contamination)
+    looking.add_argument("--data", required=True, metavar="DIR", help="the benchmarks, a folder each")
+    looking.add_argument(
+        "--corpus",
+        required=True,
+        nargs="+",
+        action="extend",
+        metavar="DIR",
+        help="finished outputs of pubmed_to_shards and pmc_to_shards",
+    )
+    looking.add_argument(
+        "--out", required=True, metavar="FOLDER", help="where the report and the list of ids go"
+    )
+    looking.add_argument(
+        "--parts",
+        nargs="+",
+        choices=PARTS,
+        default=["test"],
+        help="whose documents are listed for --exclude-ids (test)",
+    )
+    looking.add_argument(
+        "--least",
+        type=_count,
+        default=LEAST,
+        metavar="N",
+        help="13-grams that a listed document shares (%(default)s)",
+    )
+    looking.add_argument(
+        "--workers", type=_count, default=os.cpu_count() or 1, metavar="N", help="processes (%(default)s)"
     )
     return parser
 

@@ -82,7 +82,9 @@ class FineTuning:
         """
         learned = self.problem.examples(records, learn=True)
         if not learned:
-            raise ValueError("there is no example to learn from: in none of the passages is an answer marked")
+            raise ValueError(
+                "there is no example to learn from: no passage has an answer marked that fits into --length"
+            )
         torch.manual_seed(seed)
         order = torch.Generator().manual_seed(seed)
         batches = -(-len(learned) // self.recipe.batch)

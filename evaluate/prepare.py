@@ -60,7 +60,7 @@ def prepare(folder: str, planned: Planned, sample: int, needed: Sequence[Part]) 
         data["files"] |= datasets.checksums(source)
     sampled: dict[str, int] | None = None
     if sample:
-        every: dict[str, Sequence[Record]] = dict(parts.items())
+        every: dict[str, Sequence[Record]] = {str(part): records for part, records in parts.items()}
         if squad:
             every["squad"] = squad
         used = {name: splits.sample(records, sample) for name, records in every.items()}

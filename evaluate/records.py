@@ -101,12 +101,17 @@ Record = Sentence | Text | Relation | Question
 
 def text_of(record: Record) -> str:
     """All that a record says, labels apart, its parts joined by a blank."""
+    return " ".join(texts_of(record))
+
+
+def texts_of(record: Record) -> tuple[str, ...]:
+    """The parts of what a record says, each of them running text: a pair's texts, question and context."""
     match record:
         case Sentence():
-            return " ".join(record.words)
+            return (" ".join(record.words),)
         case Text():
-            return record.text if record.pair is None else f"{record.text} {record.pair}"
+            return (record.text,) if record.pair is None else (record.text, record.pair)
         case Relation():
-            return record.text
+            return (record.text,)
         case Question():
-            return f"{record.question} {record.context}"
+            return (record.question, record.context)

@@ -89,10 +89,10 @@ def _score(job: Job, planned: Planned, outcome: Outcome) -> None:
         ("train", "dev", "test") if planned.recipe.keep == "best" else ("train", "test")
     )
     prepared = prepare(job.data, planned, job.sample, needed)
+    ways = planned.task.ways(job.ways)
     for seed in job.seeds:
         path = results.path(job.out, planned.suite, planned.task.name, seed)
         head = f"{planned.name}, seed {seed}: "
-        ways = sorted(planned.task.ways.intersection(job.ways))
         trial = Trial(*(job.checkpoint, prepared, seed, job.device, ways, headed(job.say, head)))
         if files.exists(path):
             _same(path, results.read(files, path), trial)

@@ -17,9 +17,11 @@ from typing import Any, Final, Literal
 
 from bioshards.corpus.files import LocalFiles
 
+from .datasets import Absent, WrongFile
 from .finetune import NotANumber
 from .prepare import Prepared, prepare
 from .recipes import Recipe, changed
+from .results import WrongResult
 from .run import Job, locked
 from .score import Trial, headed, identity, tune, units, versions
 from .tasks import Planned
@@ -59,6 +61,8 @@ def grid(name: str) -> Grid:
             f"--grid {name} is neither of {', '.join(GRIDS)} nor a file that can be read ({error}): "
             "write lines such as learning_rate = [1e-5, 5e-5]"
         ) from error
+    if not found:
+        raise ValueError(f"{name} has no lines such as learning_rate = [1e-5, 5e-5]")
     for field, values in found.items():
         if not isinstance(values, list) or not values:
             raise ValueError(f"{name}: {field} is no list of values, such as [1e-5, 5e-5]")
@@ -85,21 +89,28 @@ class Search:
     seed: int
 
 
-def search(job: Job, how: Search) -> str:
-    """The best settings for each of a job's tasks, as lines; written as ``best.toml``, for ``run
-    --config``.
+def search(job: Job, how: Search) -> tuple[list[str], list[str]]:
+    """The best settings for each of a job's tasks, written as ``best.toml``, for ``run --config``.
+
+    Returns:
+        What to tell of each task, and of those that have none, why.
 
     Raises:
-        Absent: a task's training part is not there.
-        ValueError: optuna is asked for and not installed, or no trial of a task could be finished.
+        ValueError: optuna is asked for and not installed.
     """
-    told = []
+    told, failed = [], []
+    if how.method == "optuna":
+        _optuna()
     with locked(job.out):
         for planned in job.tasks:
-            prepared = prepare(job.data, planned, job.sample, ("train", "dev"))
-            best = _best(job, planned, prepared, how)
-            told.append(f"{planned.name}: {_shown(best)}\n  {_publish(job.out, planned, best)}")
-    return "\n".join(told)
+            try:
+                prepared = prepare(job.data, planned, job.sample, ("train", "dev"))
+                best = _best(job, planned, prepared, how)
+                told.append(f"{planned.name}: {_shown(best)}\n  {_publish(job.out, planned, best)}")
+            except (Absent, WrongFile, ValueError) as error:
+                failed.append(f"{planned.name} failed: {error}")
+                job.note(failed[-1])
+    return told, failed
 
 
 def _best(job: Job, planned: Planned, prepared: Prepared, how: Search) -> Choice:
@@ -116,7 +127,7 @@ def _best(job: Job, planned: Planned, prepared: Prepared, how: Search) -> Choice
                 how.seed,
                 job.device,
             ),
-            sorted(planned.task.ways.intersection(job.ways)),
+            planned.task.ways(job.ways),
             headed(job.say, f"{planned.name}, trial {number}: "),
         )
         found = _trial(folder, trial, choice)
@@ -125,7 +136,7 @@ def _best(job: Job, planned: Planned, prepared: Prepared, how: Search) -> Choice
         if found["dev"] is not None and (best is None or found["dev"] > best["dev"]):
             best = found
     if best is None:
-        raise ValueError(f"{planned.name}: no trial came to a score; give lower learning rates")
+        raise ValueError("no trial came to a score; give lower learning rates")
     return best
 
 
@@ -136,8 +147,7 @@ def _trial(folder: str, trial: Trial, choice: Choice) -> Choice:
     name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:12]
     path = f"{folder}/trial-{name}.json"
     if files.exists(path):
-        found: Choice = files.read_json(path)
-        return found
+        return _read(files, path)
     began = time.monotonic()
     dev = None
     try:
@@ -159,6 +169,21 @@ def _trial(folder: str, trial: Trial, choice: Choice) -> Choice:
     return found
 
 
+def _read(files: LocalFiles, path: str) -> Choice:
+    """A finished trial.
+
+    Raises:
+        WrongResult: the file is damaged.
+    """
+    try:
+        found: Choice = files.read_json(path)
+        return {name: found[name] for name in ("choice", "figure", "dev")}
+    except (ValueError, TypeError, KeyError) as error:
+        raise WrongResult(
+            f"{path} is damaged ({error}): remove it, and the same command makes that trial again"
+        ) from error
+
+
 def _choices(how: Search, scores: Sequence[float | None]) -> Iterator[Choice]:
     """What to try, one after the other; before the next one is asked for, ``scores`` has those of all
     before."""
@@ -174,15 +199,8 @@ def _choices(how: Search, scores: Sequence[float | None]) -> Iterator[Choice]:
 
 def _by_optuna(how: Search, scores: Sequence[float | None]) -> Iterator[Choice]:
     """By TPE, as hyperopt's of Bio-ELECTRA: the same choices for the same scores, so that trials are
-    found again.
-
-    Raises:
-        ValueError: the library is not installed.
-    """
-    try:
-        import optuna
-    except ImportError as error:
-        raise ValueError("--method optuna needs a library: pip install 'bioshards[search]'") from error
+    found again."""
+    optuna = _optuna()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=how.seed))
     spread = {
@@ -192,6 +210,19 @@ def _by_optuna(how: Search, scores: Sequence[float | None]) -> Iterator[Choice]:
         asked = study.ask(spread)
         yield dict(asked.params)
         study.tell(asked, -1.0 if scores[-1] is None else scores[-1])
+
+
+def _optuna() -> Any:
+    """The library, which few need.
+
+    Raises:
+        ValueError: it is not installed.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise ValueError("--method optuna needs a library: pip install 'bioshards[search]'") from error
+    return optuna
 
 
 def _shown(found: Choice) -> str:

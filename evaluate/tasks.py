@@ -6,7 +6,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 from . import legacy, tagging
 from .answering import Answering
@@ -39,22 +39,20 @@ class Task:
         kind: of problem.
         labels: the classes, if there are any, as models number them.
         pairs: is it about two entities of a text?
-        ways: the papers' ways of reading and counting that it can have; others do not touch it.
     """
 
     name: str
     set: str
-    kind: Kind | Literal["tags", "passages", "questions"]
+    kind: Kind | Literal["entities", "words", "passages", "questions"]
     metric: Metric
     labels: tuple[str, ...] = ()
     pairs: bool = False
-    ways: frozenset[Legacy] = frozenset()
 
     def own(self, recipe: Recipe) -> Recipe:
         """A recipe without what this kind of task has not, so that a result's settings were in effect."""
         none = Recipe()
         other: dict[str, Any] = {}
-        if self.kind != "tags":
+        if self.kind not in ("entities", "words"):
             other |= {"tags": none.tags, "head": "bilstm" if "bilstm" in recipe.head else "linear"}
         if not self.pairs:
             other |= {"entities": none.entities, "feature": none.feature}
@@ -81,12 +79,16 @@ class Task:
                 f"are, and the files of {self.set} do not tell: leave both at dummies and cls"
             )
         match self.kind:
-            case "tags":
+            case "entities" | "words":
                 return tagging.Tagging(tokens, recipe, tagging.types_of(train), "lower-case" in ways)
             case "passages" | "questions":
                 return Answering(tokens, recipe, by_question=self.kind == "questions")
             case kind:
                 return Classifying(tokens, recipe, kind, self.labels)
+
+    def ways(self, asked: Iterable[Legacy]) -> list[Legacy]:
+        """Of the papers' ways those that this task can have: they are of entities."""
+        return sorted(set(asked)) if self.kind == "entities" else []
 
     def counted(self, ways: Iterable[Legacy]) -> Metric:
         """The measure, or what a paper took for it."""
@@ -95,7 +97,7 @@ class Task:
 
 
 def _entities(name: str) -> Task:
-    return Task(name, name, "tags", entity_f1(), ways=frozenset(get_args(Legacy)))
+    return Task(name, name, "entities", entity_f1())
 
 
 def _pairs(name: str, labels: tuple[str, ...], negative: str | None) -> Task:
@@ -107,7 +109,7 @@ _RELEVANT: Final = ("0", "1")
 _ALL: Final = (
     *(_entities(name) for name in ("bc5-chem", "bc5-disease", "ncbi-disease", "bc2gm", "jnlpba")),
     *(_entities(name) for name in ("bc4chemd", "linnaeus", "s800", "bc5cdr-merged", "jnlpba-typed")),
-    Task("ebm-pico", "ebm-pico", "tags", word_f1(("PAR", "INT", "OUT"))),
+    Task("ebm-pico", "ebm-pico", "words", word_f1(("PAR", "INT", "OUT"))),
     _pairs("chemprot", ("false", *chemprot.GROUPS), "false"),
     _pairs("chemprot-blue", ("false", *chemprot.GROUPS), "false"),
     _pairs("chemprot-lim-kang", ("False", *chemprot.GROUPS), "False"),

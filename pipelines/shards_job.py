@@ -24,7 +24,6 @@ from .starting import absolute, for_workers_elsewhere, output_at_fault, this_run
 
 if TYPE_CHECKING:
     import apache_beam as beam
-    import pyarrow as pa
 
 
 class Pipeline(Protocol):
@@ -59,7 +58,7 @@ def run(
     rules = pipeline.rules_of(options)
     config = _config(pipeline.NAME, options, rules)
     abstracts = _abstracts(files, drop_in) if drop_in else None
-    ids = _ids(files, options.exclude_ids) if options.exclude_ids else None
+    ids = None if options.exclude_ids is None else _ids(files, options.exclude_ids)
     listed = None if ids is None else excluded.described(ids)
     digest = listed.sha256 if listed else None
     with output_at_fault(work.output):
@@ -105,7 +104,7 @@ def _abstracts(files: LocalFiles, drop_in: str) -> str:
         raise UsageError(f"--drop-in: {error}") from error
 
 
-def _ids(files: LocalFiles, path: str) -> pa.StringArray:
+def _ids(files: LocalFiles, path: str) -> excluded.Ids:
     """The ids of the documents that are to be left out."""
     if not files.exists(path):
         raise UsageError(f"--exclude-ids {path}: there is no such file")

@@ -126,8 +126,8 @@ def test_the_number_of_workers_and_the_spelling_of_the_folder_change_no_byte(
     assert run_pmc(*words, "--drop-in", abstracts, "--output", tmp_path / "one") == 0
     assert listed(tmp_path / "one") == HELD[1:]  # an article that is left out holds nothing
     there = f"{os.path.relpath(abstracts)}/"
-    words = ("--workers", 2, *words, "--drop-in", there, "--output", tmp_path / "two")
-    done = beam("run", "pmc_to_shards", *words)
+    two = ("--workers", 2, *words, "--drop-in", there, "--output", tmp_path / "two")
+    done = beam("run", "pmc_to_shards", *two)
     assert done.returncode == 0, done.stderr
     assert sums(tmp_path / "one") == sums(tmp_path / "two")
 

@@ -260,6 +260,7 @@ def test_a_list_that_cannot_be_read_stops_before_anything_is_written(
     for one in (run, run_pmc):
         for path, said in (
             (tmp_path / "nowhere.txt", f"--exclude-ids {tmp_path}/nowhere.txt: there is no such file"),
+            ("", "--exclude-ids : there is no such file"),  # of a variable that is not set
             (tmp_path, f"--exclude-ids {tmp_path} cannot be read: Is a directory"),
             (wrong, f"--exclude-ids: {wrong}, line 2: 'PMID 2' is no id; a line is a PMID (12345678)"),
         ):

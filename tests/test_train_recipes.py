@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AlbertForPreTraining, BertForPreTraining, ElectraForPreTraining
 
-from bioshards.train import recipes
+from bioshards.train import options
 from bioshards.train.__main__ import main
 from bioshards.train.electra import Electra
 from bioshards.train.job import Job

@@ -73,6 +73,7 @@ class Child:
         given: the words of its command.
         within: makes the context that it trains in; a function of a module, or a part of one.
         env: environment variables of its own.
+        command: what it runs, if not the trainer.
     """
 
     def __init__(
@@ -81,10 +82,11 @@ class Child:
         told: Path,
         within: Within = contextlib.nullcontext,
         env: Mapping[str, str] | None = None,
+        command: Callable[[list[str]], int] = main,
     ) -> None:
         self._told = told
         self.process: BaseProcess = CONTEXT.Process(
-            target=_train, args=(list(given), str(told), within, dict(env or {})), daemon=True
+            target=_train, args=(list(given), str(told), within, dict(env or {}), command), daemon=True
         )
         self.process.start()
 
@@ -102,7 +104,9 @@ class Child:
         return self._told.read_text()
 
 
-def _train(given: list[str], told: str, within: Within, env: dict[str, str]) -> None:
+def _train(
+    given: list[str], told: str, within: Within, env: dict[str, str], command: Callable[[list[str]], int]
+) -> None:
     os.environ.update({"HF_HUB_OFFLINE": "1", **env})
     with open(told, "ab") as file:
         sys.stdout.flush()
@@ -110,7 +114,7 @@ def _train(given: list[str], told: str, within: Within, env: dict[str, str]) -> 
         os.dup2(file.fileno(), 2)
     torch.set_num_threads(1)
     with within():
-        code = main(given)
+        code = command(given)
     sys.exit(code)
 
 

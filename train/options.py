@@ -25,8 +25,9 @@ def add(group: Any, settings: type, defaults: bool = True) -> None:
         group: a parser of argparse, or a group of it.
         defaults: tell the fields' defaults in the help.
     """
+    hints = typing.get_type_hints(settings, include_extras=True)
     for field in dataclasses.fields(settings):
-        kind, help = typing.get_args(typing.get_type_hints(settings, include_extras=True)[field.name])
+        kind, help = typing.get_args(hints[field.name])
         told = (f"{help} ({field.default})" if defaults else help).replace("%", "%%")
         if kind is bool:
             group.add_argument(

@@ -1,0 +1,101 @@
+"""Looking for the benchmarks in pretraining text: ``python -m tests.bench.bench_contamination DIR ...``.
+
+Ours is compared with what anybody would write first, a set of tuples of words, on the same sets and text;
+both have to find the same 13-grams.  CPU time of the looking alone is taken, in turns, in one process, so
+that neither reading the sets nor the machine's other work counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from bioshards.corpus import shards
+from bioshards.corpus.files import LocalFiles
+from bioshards.evaluate.contamination import corpus as contamination_corpus
+from bioshards.evaluate.contamination import examples as contamination_examples
+from bioshards.evaluate.contamination.corpus import Corpus, Wanted
+from bioshards.evaluate.contamination.ngrams import WORDS, Index
+from bioshards.evaluate.sets import SETS
+
+from . import timing
+from .corpora import data, documents
+from .jobs import ratios
+from .timing import MB, Figure
+
+BAR: Final = 20  # MB/s a core
+_WORD: Final = re.compile("[a-z0-9]+")
+Grams = set[tuple[str, ...]]
+
+
+def grams(text: str) -> Grams:
+    """The 13-grams of a text."""
+    words = _WORD.findall(text.lower())
+    return set(zip(*(words[at:] for at in range(WORDS)), strict=False))
+
+
+def ours(corpora: list[Corpus], wanted: Wanted) -> int:
+    """How many of the n-grams are in the corpora."""
+    there = np.zeros(len(wanted.index), bool)
+    for found in contamination_corpus.look(corpora, wanted, 1):
+        there[found.ngrams] = True
+    return int(there.sum())
+
+
+def plain(corpora: list[Corpus], known: Grams) -> int:
+    """The same with Python's sets."""
+    there: Grams = set()
+    for corpus in corpora:
+        for batch in shards.read(LocalFiles(), corpus.folder, ["sentences"]):
+            for sentences in batch["sentences"].to_pylist():
+                there |= grams(" ".join(sentences)) & known
+    return len(there)
+
+
+def main() -> None:
+    """Run the benchmark and print its table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_contamination", description=__doc__)
+    parser.add_argument("shards", nargs="*", help="finished directories; default: made of BIOSHARDS_DATA")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds (default: %(default)s)")
+    options = parser.parse_args()
+    corpora = [
+        contamination_corpus.opened(folder)
+        for folder in documents(options.shards, Path("build/bench-text").resolve())
+    ]
+    texts = contamination_examples.read(f"{data()}/benchmarks", SETS.values(), lambda line: None).texts
+    started = time.process_time()
+    index = Index(texts)
+    indexing = time.process_time() - started
+    wanted = Wanted(index, np.ones(len(index), bool), frozenset())
+    known = set[tuple[str, ...]]().union(*map(grams, texts))
+    size = sum(found.bytes for found in contamination_corpus.look(corpora, wanted, 1))
+    seconds: dict[str, list[float]] = {"ours": [], "plain": []}
+    for _ in range(options.repeats):
+        found = {}
+        for name in seconds:
+            started = time.process_time()
+            found[name] = ours(corpora, wanted) if name == "ours" else plain(corpora, known)
+            seconds[name].append(time.process_time() - started)
+        if found["ours"] != found["plain"]:
+            raise SystemExit(f"not the same 13-grams are found: {found}")
+    speeds = {name: [size / MB / each for each in seconds[name]] for name in seconds}
+    print(f"{size / MB:.0f} MB of text, {len(index):,} {WORDS}-grams of {len(texts):,} texts.\n")
+    print(
+        timing.table(
+            [
+                Figure("**looking for the benchmarks, one core, CPU**", speeds["ours"], "MB/s", ">=", BAR),
+                Figure("a set of tuples of words", speeds["plain"], "MB/s"),
+                Figure("... / ours", ratios(seconds["plain"], seconds["ours"]), "×"),
+                Figure("taking the benchmarks' 13-grams", [indexing], "s"),
+            ]
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Benchmarks and corpora of invented prose, of which is known what they share; n-grams by brute force."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioshards.evaluate.contamination.check import contamination
+from bioshards.evaluate.datasets import DataSet, Files, Layout, Part, Parts, size
+from bioshards.evaluate.records import Record, Text
+from tests.invented import document, put
+
+Grams = list[tuple[str, ...]]
+
+
+def prose(seed: object, words: int) -> str:
+    """So many words that no other seed's prose has in that order."""
+    chances = random.Random(f"{seed}")
+    return " ".join(
+        "".join(chances.choices("abcdefghijklmnop", k=chances.randint(2, 14))) for _ in range(words)
+    )
+
+
+def brute(text: str) -> Grams:
+    """All 13-grams of a text, by a regular expression."""
+    words = [word.lower() for word in re.findall("[A-Za-z0-9]+", text)]
+    return [tuple(words[at : at + 13]) for at in range(len(words) - 12)]
+
+
+def text(id_: str, words: str, pair: str | None = None, document: str = "") -> Text:
+    return Text(id_, words, "yes", pair, document)
+
+
+def dataset(name: str, parts: Mapping[Part, Sequence[Record]], pmids: bool = False) -> DataSet:
+    """A set that is there where there is a file of its name."""
+
+    def read(files: Files) -> Parts:
+        return {part: list(records) for part, records in parts.items()}
+
+    layout = Layout({"all": name}, dict.fromkeys(parts, ("all",)), read)
+    return DataSet(name, name.title(), (layout,), {}, size, "us", "none", "here", pmids)
+
+
+def benchmarks(folder: Path, *sets: DataSet) -> Path:
+    """A folder in which these sets are."""
+    folder.mkdir(exist_ok=True)
+    for one in sets:
+        (folder / one.name).touch()
+    return folder
+
+
+def corpus(
+    folder: Path, texts: Mapping[str, Sequence[str]], pmids: Mapping[str, int] | None = None, **options: Any
+) -> Path:
+    """A finished folder of documents by their ids, each of some sentences; three to a shard.
+
+    Args:
+        pmids: of articles; an abstract's is in its id.
+    """
+    documents = [document(id_, sentences, (pmids or {}).get(id_)) for id_, sentences in texts.items()]
+    shards = {f"s{at:03}": documents[at : at + 3] for at in range(0, max(1, len(documents)), 3)}
+    return put(folder, shards, **{"a_batch": 2, **options})
+
+
+def look(data: Path, corpora: Sequence[Path], out: Path, *sets: DataSet, **options: Any) -> str:
+    """Look for the sets in the corpora, in this process unless said otherwise."""
+    chosen = {"workers": 1, "parts": ["test"], "say": lambda line: None, **options}
+    return contamination(str(data), list(map(str, corpora)), str(out), sets=sets, **chosen)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a list with tabs, by the names of its columns."""
+    head, *lines = path.read_text().splitlines()
+    return [dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines]
+
+
+def excluded(out: Path) -> list[str]:
+    """The ids to leave out."""
+    return [line for line in (out / "exclude-ids.txt").read_text().splitlines() if not line.startswith("#")]

@@ -1,0 +1,137 @@
+"""Runs that are stopped, killed, beside each other, on a full disk, or that nobody reads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+from bioshards.corpus.files import LocalFiles
+from bioshards.evaluate.__main__ import main
+from bioshards.evaluate.run import locked
+from tests.evaluation_models import checkpoint
+from tests.evaluation_runs import after_update, leftovers, results, run, stop, words
+from tests.test_train_bad_input import files_of_at_most
+from tests.training_runs import threads
+from tests.training_stops import Child
+
+Capture = pytest.CaptureFixture[str]
+TWO = ("--tasks", "ncbi-disease", "factoid-7b", "--seeds", 2, "--sample", 8, "--batch", 4)
+"""Two tasks with two seeds: 2 updates a seed, and 14 and 2 for the questions, which begin with SQuAD."""
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    with threads(1):
+        yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return checkpoint(tmp_path_factory.mktemp("model") / "electra")
+
+
+@pytest.fixture(scope="module")
+def whole(model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The results of a run that nothing stops."""
+    out = tmp_path_factory.mktemp("whole")
+    with threads(1):
+        assert run(model, out, *TWO) == 0
+    return results(out)
+
+
+def test_a_run_that_is_killed_goes_on_and_ends_the_same(
+    model: Path, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    killed = Child(
+        words("run", model, out, *TWO),
+        tmp_path / "told",
+        partial(after_update, 7, partial(stop, signal.SIGKILL)),
+        command=main,
+    )
+    assert killed.end() == -signal.SIGKILL, killed.told()
+    made = results(out)
+    assert {name.rpartition("/")[0] for name in made} == {"blurb/ncbi-disease"}
+    assert not leftovers(out)
+    assert run(model, out, *TWO) == 0
+    assert results(out) == whole
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("update", [1, 3, 8])
+def test_it_can_be_stopped_and_goes_on(
+    model: Path, whole: dict[str, Any], tmp_path: Path, capsys: Capture, how: signal.Signals, update: int
+) -> None:
+    with after_update(update, partial(stop, how)):
+        assert run(model, tmp_path, *TWO) == 130
+    assert "evaluate: stopped. The same command goes on with what is left" in capsys.readouterr().err
+    assert results(tmp_path).items() <= whole.items()
+    assert not leftovers(tmp_path)
+    assert run(model, tmp_path, *TWO) == 0
+    assert results(tmp_path) == whole
+
+
+def test_it_can_be_stopped_while_a_result_is_written(
+    model: Path, whole: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = LocalFiles.write
+
+    @contextlib.contextmanager
+    def stopped(self: LocalFiles, path: str) -> Iterator[BinaryIO]:
+        with write(self, path) as file:
+            yield file
+            if path.endswith("seed-0.json"):
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalFiles, "write", stopped)
+        assert run(model, tmp_path, *TWO) == 130
+    assert not list(tmp_path.rglob("seed-0.json"))
+    assert not leftovers(tmp_path)
+    assert run(model, tmp_path, *TWO) == 0
+    assert results(tmp_path) == whole
+
+
+def test_two_processes_do_not_write_into_one_folder(model: Path, tmp_path: Path, capsys: Capture) -> None:
+    with locked(str(tmp_path)):
+        assert run(model, tmp_path, *TWO) == 2
+    assert f"another process writes to {tmp_path}; wait for it or stop it" in capsys.readouterr().err
+    assert not results(tmp_path)
+
+
+def test_a_full_disk_ends_it_and_the_same_command_goes_on(
+    model: Path, whole: dict[str, Any], tmp_path: Path, capsys: Capture
+) -> None:
+    with files_of_at_most(100):
+        assert run(model, tmp_path, *TWO) == 1
+    assert "evaluate: " in capsys.readouterr().err
+    assert not results(tmp_path)
+    assert not leftovers(tmp_path)
+    assert run(model, tmp_path, *TWO) == 0
+    assert results(tmp_path) == whole
+
+
+def test_a_run_whose_output_nobody_reads_goes_on(model: Path, whole: dict[str, Any], tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "bioshards.evaluate", *words("run", model, tmp_path, *TWO)],
+        stdout=write,
+        stderr=write,
+        check=False,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+    )
+    os.close(write)
+    assert results(tmp_path) == whole
+    assert done.returncode in (0, 120)  # 120: Python's own, of what it could not write at its end
