@@ -60,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(list(sys.argv[1:] if arguments is None else arguments))
     say = LiveLine()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    code: int
     try:
         message, code = given.work(given, say)
         _note(say, message)
@@ -136,7 +137,7 @@ def _device(name: str) -> torch.device:
         torch.empty(0, device=device)
     except (AssertionError, RuntimeError) as error:
         why = str(error).splitlines()[0]
-        raise ValueError(f"--device {name} cannot be used here ({why}): give cpu, or a GPU that is") from error
+        raise ValueError(f"--device {name} cannot be used here: {why}") from error
     return device
 
 

@@ -48,7 +48,7 @@ def grid(tmp_path: Path) -> Path:
 
 def search(model: Path, out: Path, grid: object, *options: object, data: Path = SAMPLE) -> int:
     given = ("--tasks", "ncbi-disease", "--sample", 8, "--grid", grid, *options)
-    return main([one for one in words("search", model, out, *given, data=data)])
+    return main(words("search", model, out, *given, data=data))
 
 
 def trials(out: Path) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def test_the_best_settings_are_a_config(model: Path, grid: Path, tmp_path: Path)
     out = tmp_path / "out"
     assert search(model, out, grid, "--trials", 2) == 0
     config = out / "blurb/ncbi-disease/best.toml"
-    given = [one for one in words("run", model, tmp_path / "run", "--tasks", "ncbi-disease", "--seeds", 1)]
+    given = words("run", model, tmp_path / "run", "--tasks", "ncbi-disease", "--seeds", 1)
     at = given.index("--batch")
     assert main([*given[:at], *given[at + 2 :], "--config", str(config)]) == 0
     settings = result(tmp_path / "run", "blurb/ncbi-disease")["settings"]
