@@ -25,7 +25,7 @@ DATA ?= evaluate/sample
 TASKS ?= blurb
 SEEDS ?= 2
 SCORES ?= $(OUT)/scores
-RECIPE ?= $(if $(filter evaluate/sample,$(DATA)),--epochs 3 --length 128)
+RECIPE ?= $(if $(filter evaluate/sample,$(DATA)),--epochs 3 --batch 4 --learning-rate 0.001 --length 128)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
