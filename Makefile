@@ -69,6 +69,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_examples
 	$(BIN)/python -m tests.bench.bench_batches
 	$(BIN)/python -m tests.bench.bench_training
+	$(BIN)/python -m tests.bench.bench_contamination
 
 clean:
 	rm -rf $(VENV) build out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -28,12 +28,13 @@ try:
 
     from bioshards.train import options
 
-    from . import encoder, reporting, tasks, verify
-    from .contamination import contamination
-    from .contamination_corpus import WrongCorpus
-    from .contamination_judging import LEAST
+    from . import encoder, tasks, verify
+    from .contamination.check import contamination
+    from .contamination.corpus import WrongCorpus
+    from .contamination.judging import LEAST
     from .datasets import PARTS, Absent, WrongFile
     from .recipes import SUITES, Recipe
+    from .report import writing
     from .results import WrongResult
     from .run import Job, Outcome, run
     from .search import Method, Search, grid, search
@@ -60,11 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(list(sys.argv[1:] if arguments is None else arguments))
     say = LiveLine()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    code: int
     try:
-        message, code = given.work(given, say)
-        _note(say, message)
-        return code
+        done: tuple[str, int] = given.work(given, say)
+        _note(say, done[0])
+        return done[1]
     except KeyboardInterrupt:
         message, code = "stopped. The same command goes on with what is left", INTERRUPTED
     except Exception as error:
@@ -94,7 +94,7 @@ def _verify(given: Any, say: LiveLine) -> tuple[str, int]:
 
 
 def _report(given: Any, _say: LiveLine) -> tuple[str, int]:
-    return reporting.write(LocalFiles(), given.results, given.out, tasks.metric_of, tasks.defaults_of), OK
+    return writing.write(LocalFiles(), given.results, given.out, tasks.metric_of, tasks.defaults_of), OK
 
 
 def _contamination(given: Any, say: LiveLine) -> tuple[str, int]:
@@ -137,7 +137,9 @@ def _device(name: str) -> torch.device:
         torch.empty(0, device=device)
     except (AssertionError, RuntimeError) as error:
         why = str(error).splitlines()[0]
-        raise ValueError(f"--device {name} cannot be used here: {why}") from error
+        raise ValueError(
+            f"--device {name} cannot be used here ({why}): give cpu, or a GPU that is"
+        ) from error
     return device
 
 

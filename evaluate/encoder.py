@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
@@ -58,8 +59,8 @@ class Encoder(nn.Module):
     def forward(self, batch: Batch) -> Encoded:
         more = {"token_type_ids": batch.types} if self._types else {}
         found = self.model(input_ids=batch.ids, attention_mask=batch.mask.long(), **more)
-        hidden: Tensor = found.last_hidden_state
-        return Encoded(hidden, found.pooler_output if self._pooler else hidden[:, 0])
+        hidden: Tensor = found.last_hidden_state.float()
+        return Encoded(hidden, found.pooler_output.float() if self._pooler else hidden[:, 0])
 
 
 def look(folder: str, name: str | None = None) -> Checkpoint:
@@ -104,7 +105,7 @@ def look(folder: str, name: str | None = None) -> Checkpoint:
 
 
 def load(checkpoint: Checkpoint, pieces: int = 0) -> Encoder:
-    """The model with its weights.
+    """The model with its weights, as float32 in whatever precision they were saved.
 
     Args:
         pieces: how many pieces it has to know, if these are more than it was trained with.
@@ -116,7 +117,7 @@ def load(checkpoint: Checkpoint, pieces: int = 0) -> Encoder:
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model, told = AutoModel.from_pretrained(
-            checkpoint.folder, local_files_only=True, output_loading_info=True
+            checkpoint.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32
         )
     except Exception as error:  # the library raises whatever it meets
         raise WrongModel(f"the weights of {checkpoint.folder} cannot be loaded: {error}") from error

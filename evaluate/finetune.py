@@ -18,7 +18,7 @@ from bioshards.train.schedules import learning_rate
 
 from . import examples
 from .encoder import Encoder
-from .examples import Example, Problem
+from .examples import Encoded, Example, Problem
 from .recipes import Recipe
 from .records import Record
 
@@ -113,8 +113,7 @@ class FineTuning:
             if updates.done == updates.total:
                 break
             batch = self._batch([learned[at] for at in order[first : first + self.recipe.batch]])
-            with self._precision():
-                loss = self.problem.loss(self.model.head, self.model.encoder(batch), batch)
+            loss = self.problem.loss(self.model.head, self._encoded(batch), batch)
             updates.step(loss)
             losses.append(loss.detach())
             if updates.done % _TELL == 0 or updates.done == updates.total:
@@ -139,9 +138,7 @@ class FineTuning:
             for first in range(0, len(order), _PREDICTED):
                 at = order[first : first + _PREDICTED]
                 batch = self._batch([read[one] for one in at])
-                with self._precision():
-                    encoded = self.model.encoder(batch)
-                    predicted = self.problem.predict(self.model.head, encoded, batch)
+                predicted = self.problem.predict(self.model.head, self._encoded(batch), batch)
                 for one, what in zip(at, predicted, strict=True):
                     found[one] = what
                 self.say(f"{first + len(at):,} of {len(order):,} predicted")
@@ -150,9 +147,12 @@ class FineTuning:
     def _batch(self, chosen: Sequence[Example]) -> examples.Batch:
         return examples.batch(chosen, self.padding, self.device)
 
-    def _precision(self) -> torch.autocast:
+    def _encoded(self, batch: examples.Batch) -> Encoded:
+        """The encoder's output; the head is never in bfloat16, whose 8 bits would make many scores equal."""
         wanted = self.recipe.precision == "bfloat16"
-        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=wanted)
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=wanted):
+            encoded: Encoded = self.model.encoder(batch)
+        return encoded
 
 
 _PREDICTED: Final = 64
@@ -165,7 +165,7 @@ class _Updates:
     def __init__(self, model: Model, recipe: Recipe, total: int) -> None:
         named = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
         scales = layer_scales([name for name, _ in named], recipe.layer_decay, recipe.electra_layers)
-        if recipe.layer_decay < 1 and min(scales.values()) == 1:
+        if recipe.layer_decay < 1 and len(set(scales.values())) < 3:  # head, a layer, embeddings
             raise ValueError("--layer-decay needs a model whose layers have the names that BERT's have")
         self._gradients = Gradients(named)
         self._adam = Adam(

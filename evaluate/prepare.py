@@ -25,7 +25,7 @@ class Prepared:
     Attributes:
         squad: training examples of SQuAD, where the recipe wants them.
         data: files with their SHA-256, counts, whether these are the published ones, and notes.
-        sampled: how many records of each part are used, if not all.
+        sampled: how many records of each part, and of SQuAD, are used, if not all.
     """
 
     planned: Planned
@@ -60,10 +60,14 @@ def prepare(folder: str, planned: Planned, sample: int, needed: Sequence[Part]) 
         data["files"] |= datasets.checksums(source)
     sampled: dict[str, int] | None = None
     if sample:
-        whole, of_squad, squad = parts, len(squad), splits.sample(squad, sample)
-        parts = {part: splits.sample(records, sample) for part, records in whole.items()}
-        if any(len(parts[part]) < len(whole[part]) for part in parts) or len(squad) < of_squad:
-            sampled = {part: len(records) for part, records in parts.items()}
+        every: dict[str, Sequence[Record]] = {str(part): records for part, records in parts.items()}
+        if squad:
+            every["squad"] = squad
+        used = {name: splits.sample(records, sample) for name, records in every.items()}
+        if any(len(used[name]) < len(every[name]) for name in every):
+            sampled = {name: len(records) for name, records in used.items()}
+        squad = used.get("squad", ())
+        parts = {part: used[part] for part in parts}
     return Prepared(planned, parts, squad, data, sampled)
 
 

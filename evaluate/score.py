@@ -175,7 +175,10 @@ def score(tuned: Tuned, began: float) -> tuple[Result, bytes]:
         **identity(trial),
         "metric": metric.name,
         "main": metric.main,
-        "scores": {**({"dev": tuned.dev} if tuned.dev else {}), "test": metric.of(found)},
+        "scores": {
+            **({"dev": tuned.dev} if tuned.dev else {}),
+            "test": metric.of(found) | _by_batch(metric, found, test),
+        },
         "units": {
             "names": list(metric.statistics),
             "test": [[_whole(number) for number in column] for column in found.T.tolist()],
@@ -188,6 +191,19 @@ def score(tuned: Tuned, began: float) -> tuple[Result, bytes]:
         "versions": versions(),
     }
     return result, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")  # type: ignore[return-value]
+
+
+def _by_batch(metric: Metric, found: Numbers, records: Sequence[Record]) -> dict[str, float]:
+    """Figures of each of several test batches, as BioASQ and ELECTRAMed (table 9) have them; none without."""
+    questions = [one for one in records if isinstance(one, Question)]
+    batches = [questions[members[0]].batch for members in by_group(questions).values()]
+    if len(batches) != len(found) or not any(batches):
+        return {}
+    return {
+        f"{name} of batch {batch}": figure
+        for batch in sorted(set(batches))
+        for name, figure in metric.of(found[[one == batch for one in batches]]).items()
+    }
 
 
 def device_name(device: torch.device) -> str:

@@ -20,7 +20,7 @@ from bioshards.corpus.files import LocalFiles
 from .datasets import Absent, WrongFile
 from .finetune import NotANumber
 from .prepare import Prepared, prepare
-from .recipes import Recipe
+from .recipes import Recipe, changed
 from .results import WrongResult
 from .run import Job, locked
 from .score import Trial, headed, identity, tune, units, versions
@@ -119,7 +119,7 @@ def _best(job: Job, planned: Planned, prepared: Prepared, how: Search) -> Choice
     best: Choice | None = None
     scores: list[float | None] = []
     for number, choice in enumerate(itertools.islice(_choices(how, scores), how.trials), 1):
-        recipe = replace(planned.recipe, **choice)
+        recipe = planned.task.own(changed(planned.recipe, choice))
         trial = Trial(
             *(
                 job.checkpoint,

@@ -7,7 +7,7 @@ ever left out: what is measured is all of the gold.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -50,10 +50,8 @@ class Tagging:
         for record, (sentence, pieces) in enumerate(zip(sentences, words, strict=True)):
             scheme = tags.to(self.recipe.tags, sentence.tags)
             for first, last in self._parts(pieces):
-                example = self._example(record, first, pieces[first:last])
-                if learn:  # other records may have types that none of these has
-                    example = replace(example, target=tuple(numbers[tag] for tag in scheme[first:last]))
-                found.append(example)
+                tagged = scheme[first:last] if learn else ()
+                found.append(self._example(record, first, pieces[first:last], tagged, numbers))
         return found
 
     def _parts(self, pieces: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
@@ -71,7 +69,14 @@ class Tagging:
     def _room(self) -> int:
         return min(self.recipe.length, self.tokens.longest) - self.tokens.around(pair=False)
 
-    def _example(self, record: int, first: int, pieces: Sequence[Sequence[int]]) -> Example:
+    def _example(
+        self,
+        record: int,
+        first: int,
+        pieces: Sequence[Sequence[int]],
+        tagged: Sequence[str],
+        numbers: dict[str, int],
+    ) -> Example:
         flat: list[int] = []
         starts = []
         for one in pieces:
@@ -80,6 +85,7 @@ class Tagging:
         read = self.tokens.join(flat)
         return Example(
             *(record, read.ids, read.types, tuple(read.first + start for start in starts)),
+            target=tuple(numbers[tag] for tag in tagged),
             first=first,
         )
 

@@ -21,7 +21,7 @@ from .metrics.ranking import ranking
 from .metrics.tagging import entity_f1, word_f1
 from .readers import chemprot, ddi, scibert
 from .readers.hoc import HALLMARKS
-from .recipes import SUITES, Recipe
+from .recipes import SUITES, Recipe, changed
 from .records import Record, Relation
 from .results import Result, WrongResult
 from .tokens import Tokens
@@ -43,7 +43,7 @@ class Task:
 
     name: str
     set: str
-    kind: Kind | Literal["tags", "passages", "questions"]
+    kind: Kind | Literal["entities", "words", "passages", "questions"]
     metric: Metric
     labels: tuple[str, ...] = ()
     pairs: bool = False
@@ -52,7 +52,7 @@ class Task:
         """A recipe without what this kind of task has not, so that a result's settings were in effect."""
         none = Recipe()
         other: dict[str, Any] = {}
-        if self.kind != "tags":
+        if self.kind not in ("entities", "words"):
             other |= {"tags": none.tags, "head": "bilstm" if "bilstm" in recipe.head else "linear"}
         if not self.pairs:
             other |= {"entities": none.entities, "feature": none.feature}
@@ -79,7 +79,7 @@ class Task:
                 f"are, and the files of {self.set} do not tell: leave both at dummies and cls"
             )
         match self.kind:
-            case "tags":
+            case "entities" | "words":
                 return tagging.Tagging(tokens, recipe, tagging.types_of(train), "lower-case" in ways)
             case "passages" | "questions":
                 return Answering(tokens, recipe, by_question=self.kind == "questions")
@@ -87,11 +87,8 @@ class Task:
                 return Classifying(tokens, recipe, kind, self.labels)
 
     def ways(self, asked: Iterable[Legacy]) -> list[Legacy]:
-        """Of the papers' ways those that this task can have: all are of tags, and two of entities."""
-        if self.kind != "tags":
-            return []
-        of_words = self.metric.name != entity_f1().name
-        return sorted({way for way in asked if not (of_words and way in ("merged-types", "biobert-tags"))})
+        """Of the papers' ways those that this task can have: they are of entities."""
+        return sorted(set(asked)) if self.kind == "entities" else []
 
     def counted(self, ways: Iterable[Legacy]) -> Metric:
         """The measure, or what a paper took for it."""
@@ -100,7 +97,7 @@ class Task:
 
 
 def _entities(name: str) -> Task:
-    return Task(name, name, "tags", entity_f1())
+    return Task(name, name, "entities", entity_f1())
 
 
 def _pairs(name: str, labels: tuple[str, ...], negative: str | None) -> Task:
@@ -112,7 +109,7 @@ _RELEVANT: Final = ("0", "1")
 _ALL: Final = (
     *(_entities(name) for name in ("bc5-chem", "bc5-disease", "ncbi-disease", "bc2gm", "jnlpba")),
     *(_entities(name) for name in ("bc4chemd", "linnaeus", "s800", "bc5cdr-merged", "jnlpba-typed")),
-    Task("ebm-pico", "ebm-pico", "tags", word_f1(("PAR", "INT", "OUT"))),
+    Task("ebm-pico", "ebm-pico", "words", word_f1(("PAR", "INT", "OUT"))),
     _pairs("chemprot", ("false", *chemprot.GROUPS), "false"),
     _pairs("chemprot-blue", ("false", *chemprot.GROUPS), "false"),
     _pairs("chemprot-lim-kang", ("False", *chemprot.GROUPS), "False"),
@@ -194,6 +191,6 @@ def plan(words: Iterable[str], changes: dict[str, Any]) -> list[Planned]:
             hint = f"; {near[0]} is meant?" if near else f". There are: {', '.join(known)}"
             raise ValueError(f"--tasks {word}: there is no such suite or task{hint}")
     return [
-        Planned(suite, TASKS[name], TASKS[name].own(replace(recipe, **changes)))
+        Planned(suite, TASKS[name], TASKS[name].own(changed(recipe, changes)))
         for (suite, name), recipe in chosen.items()
     ]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioshards.evaluate.contamination import contamination
+from bioshards.evaluate.contamination.check import contamination
 from bioshards.evaluate.datasets import DataSet, Files, Layout, Part, Parts, size
 from bioshards.evaluate.records import Record, Text
 from tests.invented import document, put

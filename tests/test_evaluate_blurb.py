@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.evaluate.blurb import TASKS, TYPES, blurb
+from bioshards.evaluate.report.blurb import TASKS, TYPES, blurb
 
 PUBMEDBERT = dict(
     zip(

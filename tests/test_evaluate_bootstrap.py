@@ -9,11 +9,11 @@ from statistics import NormalDist
 import numpy
 import pytest
 
-from bioshards.evaluate import bootstrap
-from bioshards.evaluate.bootstrap import interval, paired
 from bioshards.evaluate.metrics.classes import accuracy, micro_f1
 from bioshards.evaluate.metrics.metric import Numbers
 from bioshards.evaluate.metrics.tagging import entity_f1
+from bioshards.evaluate.report import bootstrap
+from bioshards.evaluate.report.bootstrap import interval, paired
 
 ACCURACY = accuracy(("0", "1"))
 

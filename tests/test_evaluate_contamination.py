@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.evaluate import contamination_corpus
+from bioshards.evaluate.contamination import corpus as contamination_corpus
 from bioshards.evaluate.datasets import DataSet, Layout, Without, size
 from bioshards.evaluate.records import Answer, Mention, Question, Record, Relation, Sentence
 from tests.evaluation_contaminated import (

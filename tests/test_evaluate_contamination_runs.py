@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from bioshards.corpus import excluded as excluding
-from bioshards.evaluate import contamination_corpus
-from bioshards.evaluate.contamination_corpus import WrongCorpus
+from bioshards.evaluate.contamination import corpus as contamination_corpus
+from bioshards.evaluate.contamination.corpus import WrongCorpus
 from bioshards.evaluate.datasets import Absent, DataSet, WrongFile
 from tests.evaluation_contaminated import benchmarks, corpus, dataset, excluded, look, prose, text
 

@@ -178,6 +178,33 @@ def test_lower_layers_learn_less(folder: Path) -> None:
     assert published[layer] == pytest.approx(plain[layer] / 4, rel=1e-2)
 
 
+def test_layer_decay_is_refused_where_no_layer_is_known_by_its_name(folder: Path) -> None:
+    tuning = _tuning(folder, replace(QUICK, layer_decay=0.8))
+    model = tuning.model.encoder.model
+    model.layers = model.encoder.layer  # as in ModernBERT, whose embeddings are called as BERT's
+    del model.encoder
+    with pytest.raises(ValueError, match="names that BERT's have"):
+        tuning.learn(_texts(4), 0, None)
+
+
+def test_a_checkpoint_in_half_precision_is_tuned_in_float32(folder: Path, tmp_path: Path) -> None:
+    look = encoder.look(str(folder))
+    encoder.load(look).model.to(torch.bfloat16).save_pretrained(tmp_path)
+    look.tokens().tokenizer.save_pretrained(tmp_path)
+    tuning = _tuning(tmp_path, QUICK)
+    assert {one.dtype for one in tuning.model.parameters()} == {torch.float32}
+    tuning.learn(_texts(4), 0, None)
+
+
+def test_bfloat16_does_not_round_scores(folder: Path) -> None:
+    tuning = _tuning(folder, replace(QUICK, precision="bfloat16"))
+    tuning.problem = Classifying(encoder.look(str(folder)).tokens(), tuning.recipe, "number", ())
+    tuning.model.head = tuning.problem.head(tuning.model.encoder.width)
+    tuning.learn([replace(one, label=2.5) for one in _texts(8) if isinstance(one, Text)], 0, None)
+    [found] = tuning.predict(_texts(1))
+    assert float(torch.tensor(found).bfloat16()) != found
+
+
 def test_a_loss_that_is_no_number_ends_it(folder: Path) -> None:
     with pytest.raises(NotANumber, match="give a lower --learning-rate"):
         _tuning(folder, replace(QUICK, learning_rate=1e38)).learn(_texts(16), 0, None)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.evaluate import ngrams
-from bioshards.evaluate.ngrams import Hashes, Index, Words
+from bioshards.evaluate.contamination import ngrams
+from bioshards.evaluate.contamination.ngrams import Hashes, Index, Words
 from tests.evaluation_contaminated import Grams, brute, prose
 
 LONG = "pneumonoultramicroscopicsilicovolcanoconiosis"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bioshards.evaluate import published
-from bioshards.evaluate.blurb import TASKS, blurb
-from bioshards.evaluate.published import (
+from bioshards.evaluate.report import published
+from bioshards.evaluate.report.blurb import TASKS, blurb
+from bioshards.evaluate.report.published import (
     BIO_ELECTRA,
     BIOALBERT,
     BLURB,

@@ -10,10 +10,12 @@ import numpy
 import pytest
 
 from bioshards.corpus.files import LocalFiles
-from bioshards.evaluate import bootstrap, reporting, results
-from bioshards.evaluate.blurb import TASKS
-from bioshards.evaluate.published import BLURB
-from bioshards.evaluate.report import gather
+from bioshards.evaluate import results
+from bioshards.evaluate.report import bootstrap
+from bioshards.evaluate.report import writing as reporting
+from bioshards.evaluate.report.blurb import TASKS
+from bioshards.evaluate.report.gathering import gather
+from bioshards.evaluate.report.published import BLURB
 from bioshards.evaluate.results import Result, WrongResult
 
 from .evaluation_results import DEFAULTS, ENTITIES, METRICS, by_path, defaults_of, metric_of, result

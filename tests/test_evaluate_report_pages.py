@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.evaluate.blurb import TASKS
-from bioshards.evaluate.report import gather
-from bioshards.evaluate.report_chart import Bar, Model, chart
-from bioshards.evaluate.report_markdown import markdown
-from bioshards.evaluate.report_page import page
+from bioshards.evaluate.report.blurb import TASKS
+from bioshards.evaluate.report.chart import Bar, Model, chart
+from bioshards.evaluate.report.gathering import gather
+from bioshards.evaluate.report.markdown import markdown
+from bioshards.evaluate.report.page import page
 from bioshards.evaluate.results import Result
 
 from .evaluation_results import DEFAULTS, by_path, defaults_of, metric_of, result

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bioshards.evaluate.report.seeds import group
 from bioshards.evaluate.results import WrongResult
-from bioshards.evaluate.seeds import group
 
 from .evaluation_results import DEFAULTS, by_path, result
 

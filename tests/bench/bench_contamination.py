@@ -17,9 +17,10 @@ import numpy as np
 
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
-from bioshards.evaluate import contamination_corpus, contamination_examples
-from bioshards.evaluate.contamination_corpus import Corpus, Wanted
-from bioshards.evaluate.ngrams import WORDS, Index
+from bioshards.evaluate.contamination import corpus as contamination_corpus
+from bioshards.evaluate.contamination import examples as contamination_examples
+from bioshards.evaluate.contamination.corpus import Corpus, Wanted
+from bioshards.evaluate.contamination.ngrams import WORDS, Index
 from bioshards.evaluate.sets import SETS
 
 from . import timing

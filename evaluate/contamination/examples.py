@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from .datasets import Absent, DataSet, Part, load, locate
-from .records import Record, texts_of
+from ..datasets import Absent, DataSet, Part, load, locate
+from ..records import Record, texts_of
 
 _DUMMY: Final = re.compile(r"@[A-Za-z]+(?:-[A-Za-z]+)*\$|BC6(?:ENT[CG]|OTHER)")
 """What stands for an entity in sets that hide them: @GENE$, @CHEM-GENE$ (BLUE, BioBERT); BC6ENTC, BC6ENTG

@@ -7,9 +7,9 @@ from typing import Final
 
 from bioshards.corpus import page
 
-from . import contamination_accounts as words
-from .contamination_accounts import HEAD, LEGEND, Account
-from .contamination_judging import Contamination
+from . import accounts as words
+from .accounts import HEAD, LEGEND, Account
+from .judging import Contamination
 from .ngrams import WORDS
 
 _SHOWN: Final = 100

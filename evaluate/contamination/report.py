@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from bioshards.corpus.files import LocalFiles
 
-from . import contamination_accounts as words
-from . import contamination_page
-from .contamination_accounts import HEAD, Account
-from .contamination_judging import MOSTLY, Contamination
+from . import accounts as words
+from . import page
+from .accounts import HEAD, Account
+from .judging import MOSTLY, Contamination
 from .ngrams import WORDS
 
 EXCLUDE: Final = "exclude-ids.txt"
@@ -27,7 +27,7 @@ def write(files: LocalFiles, out: str, found: Contamination) -> None:
     _write_lines(files, f"{out}/{EXCLUDE}", _exclude(found))
     _write_lines(files, f"{out}/documents.tsv", _documents(found))
     _write_lines(files, f"{out}/examples.tsv", _examples(found))
-    _write_lines(files, f"{out}/report.html", [contamination_page.of(found, accounts)])
+    _write_lines(files, f"{out}/report.html", [page.of(found, accounts)])
     files.write_json(f"{out}/report.json", _plain(found, accounts))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy
 
-from .results import Result, WrongResult
+from ..results import Result, WrongResult
 
 _TIMES: Final = ("seconds", "device", "versions")
 """What may differ between two files that say the same."""

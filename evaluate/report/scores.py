@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .blurb import TYPES
-from .report_cells import (
+from .cells import (
     NOTHING,
     SYMBOLS,
     Cell,

@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from .contamination_corpus import Corpus, Document, Found
-from .contamination_examples import Benchmarks, Example
-from .datasets import PARTS, Part
+from ..datasets import PARTS, Part
+from .corpus import Corpus, Document, Found
+from .examples import Benchmarks, Example
 from .ngrams import Index, Places
 
 Marks = npt.NDArray[np.bool_]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from .report_cells import (
+from .cells import (
     NOTHING,
     SYMBOLS,
     Cell,
@@ -21,7 +21,7 @@ from .report_cells import (
     symbols,
     title,
 )
-from .report_scores import scores_table
+from .scores import scores_table
 
 _UNPUBLISHED: Final[Mapping[str, Any]] = {"models": {}, "rows": [], "notes": [], "blurb": None}
 """In place of a paper's table, for a suite that is none's."""

@@ -8,13 +8,13 @@ from typing import Any
 from bioshards.corpus import page as html
 from bioshards.corpus.page import text
 
-from .report_cells import Cell, Table, labels, symbols, title
-from .report_chart import Bar, Model, chart
-from .report_tables import how_to_read, models, tables
+from .cells import Cell, Table, labels, symbols, title
+from .chart import Bar, Model, chart
+from .tables import how_to_read, models, tables
 
 
 def page(report: Mapping[str, Any]) -> str:
-    """The page of a report (report.gather)."""
+    """The page of a report (gathering.gather)."""
     name = f"Evaluation of {', '.join(one['name'] for one in report['models'])}"
     parts = [f"<h1>{text(name)}</h1>", f"<p>{text(how_to_read(report))}</p>", _table(models(report))]
     for suite in report["suites"]:

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import numpy
 
+from ..metrics.metric import Metric, Numbers
+from ..results import Result, WrongResult
 from . import bootstrap
 from .blurb import TYPES, blurb
-from .metrics.metric import Metric, Numbers
 from .published import TABLES, TITLES, Published
-from .results import Result, WrongResult
 from .seeds import Seeds, examples, group
 
 FORMAT: Final = 1

@@ -14,11 +14,11 @@ import numpy as np
 
 from bioshards.corpus.files import LocalFiles
 
-from . import contamination_corpus, contamination_examples, contamination_report
-from .contamination_corpus import Corpus, Wanted
-from .contamination_examples import Benchmarks
-from .contamination_judging import LEAST, Contamination, Hits, judge
-from .datasets import DataSet, Part
+from ..datasets import DataSet, Part
+from . import examples, report
+from .corpus import Corpus, Wanted, look, opened
+from .examples import Benchmarks
+from .judging import LEAST, Contamination, Hits, judge
 from .ngrams import Index
 
 
@@ -38,7 +38,7 @@ def contamination(
     Args:
         out: the folder for report.json, report.html, examples.tsv, documents.tsv and exclude-ids.txt.
         parts: whose examples' documents are listed, and to be left out; all parts' examples are counted.
-        least: shared 13-grams from which on a document is to be left out (contamination_judging.py).
+        least: shared 13-grams from which on a document is to be left out (judging.py).
         say: is told how far it is.
 
     Returns:
@@ -52,12 +52,12 @@ def contamination(
     """
     if least < 1:
         raise ValueError(f"{least} shared 13-grams are no bound for leaving documents out: give 1 or more")
-    corpora = [contamination_corpus.opened(folder) for folder in corpus]
+    corpora = [opened(folder) for folder in corpus]
     os.makedirs(out, exist_ok=True)
-    benchmarks = contamination_examples.read(data, sets, say)
+    benchmarks = examples.read(data, sets, say)
     found = find(benchmarks, corpora, parts, least, workers, say)
-    contamination_report.write(LocalFiles(), out, found)
-    return contamination_report.summary(found, out)
+    report.write(LocalFiles(), out, found)
+    return report.summary(found, out)
 
 
 def find(
@@ -79,7 +79,7 @@ def find(
     pmids = frozenset(pmid for example in benchmarks.examples for pmid in example.pmids)
     hits = Hits(len(index))
     shards = sum(len(corpus.shards) for corpus in corpora)
-    looked = contamination_corpus.look(corpora, Wanted(index, asked, pmids), workers)
+    looked = look(corpora, Wanted(index, asked, pmids), workers)
     for number, shard in enumerate(looked, 1):
         hits.add(shard)
         say(f"looked at {number:,} of {shards:,} shards, {hits.bytes / 1e6:,.0f} MB of text")

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy
 
-from .metrics.metric import Metric, Numbers
+from ..metrics.metric import Metric, Numbers
 
 RESAMPLES: Final = 1000
 LEVEL: Final = 0.95

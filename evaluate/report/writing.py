@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from bioshards.corpus.files import LocalFiles
 
-from . import results
-from .report import DefaultsOf, MetricOf, gather
-from .report_markdown import markdown
-from .report_page import page
+from .. import results
+from .gathering import DefaultsOf, MetricOf, gather
+from .markdown import markdown
+from .page import page
 
 
 def _plain(report: Mapping[str, Any]) -> str:
@@ -35,7 +35,7 @@ def write(
     Args:
         sources: result files, and folders of them.
         out: the report, ``.html``, ``.md`` or ``.json``; what is there is replaced.
-        metric_of, defaults_of: see report.gather.
+        metric_of, defaults_of: see gathering.gather.
 
     Raises:
         ValueError: ``out`` ends otherwise.

@@ -9,15 +9,15 @@ from typing import Any, Final
 
 from bioshards.corpus.page import visible
 
-from .report_cells import Cell, Table
-from .report_tables import how_to_read, models, tables
+from .cells import Cell, Table
+from .tables import how_to_read, models, tables
 
 _SPECIAL: Final = re.compile(r"[\\`*_|~$]|](?=[(\[:])")
 """What would be mark-up within a line."""
 
 
 def markdown(report: Mapping[str, Any]) -> str:
-    """The Markdown of a report (report.gather)."""
+    """The Markdown of a report (gathering.gather)."""
     parts = ["# Evaluation", how_to_read(report), _table(models(report), 2)]
     for suite in report["suites"]:
         first, *others = tables(suite)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .contamination_judging import MOSTLY, Contamination, Judged
-from .datasets import Part
+from ..datasets import Part
+from .judging import MOSTLY, Contamination, Judged
 from .ngrams import WORDS
 
 HEAD: Final = (

@@ -1,0 +1,1 @@
+"""Results as tables, beside what the papers print."""
