@@ -3,9 +3,11 @@
 #   make vocab  a vocabulary from what make run made        make bench  speed and memory against peers
 #   make examples  a pretraining set from both              make clean  remove what make made
 #   make train     a tiny model on the pretraining set
+#   make evaluate  its scores on invented benchmarks, two seeds a task, as a report
 # make vocab SHARDS="abstracts fulltext" SIZE=30522 VOCAB=vocabulary builds one from your own shards,
 # make examples SHARDS=... VOCAB=... PRESET=pubmedbert EXAMPLES=examples a pretraining set, and
-# make train EXAMPLES=examples MODEL=pubmedbert RUN=pubmedbert trains on it.
+# make train EXAMPLES=examples MODEL=pubmedbert RUN=pubmedbert trains on it, and
+# make evaluate CHECKPOINT=pubmedbert/step-0062500/hf DATA=benchmarks SEEDS=5 SCORES=scores scores a checkpoint.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -18,10 +20,16 @@ EXAMPLES ?= $(OUT)/examples
 VALIDATION ?= $(if $(filter $(OUT)/%,$(SHARDS)),0.1,0.01)
 MODEL ?= tiny
 RUN ?= $(OUT)/$(MODEL)
+CHECKPOINT ?= $$(ls -d $(RUN)/step-*/hf | tail -1)
+DATA ?= evaluate/sample
+TASKS ?= blurb
+SEEDS ?= 2
+SCORES ?= $(OUT)/scores
+RECIPE ?= $(if $(filter evaluate/sample,$(DATA)),--epochs 3 --batch 4 --learning-rate 0.001 --length 128)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run vocab examples train test lint bench clean
+.PHONY: run vocab examples train evaluate test lint bench clean
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --output $(OUT)/pubmed
@@ -36,6 +44,11 @@ examples: $(VENV)/.vocab $(if $(filter $(OUT)/%,$(VOCAB)),vocab)
 
 train: $(VENV)/.train $(if $(filter $(OUT)/%,$(EXAMPLES)),examples)
 	$(BIN)/python -m bioshards.train $(EXAMPLES) --vocab $(VOCAB) --preset $(MODEL) --out $(RUN)
+
+evaluate: $(VENV)/.train $(if $(filter $(OUT)/%,$(CHECKPOINT)),train)
+	$(BIN)/python -m bioshards.evaluate run $(CHECKPOINT) --data $(DATA) --tasks $(TASKS) --seeds $(SEEDS) \
+	  --out $(SCORES) $(RECIPE)
+	$(BIN)/python -m bioshards.evaluate report $(SCORES) --out $(SCORES)/report.html
 
 test: lint
 	$(BIN)/python -m pytest

@@ -11,6 +11,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils import logging
 
 from . import tokens
@@ -88,7 +89,17 @@ def look(folder: str, name: str | None = None) -> Checkpoint:
             positions -= config.pad_token_id + 1
     except Exception as error:  # the library raises whatever it meets
         raise WrongModel(f"{folder}/config.json is of no model that transformers knows: {error}") from error
-    tokens.read(folder, positions)
+    if config.is_encoder_decoder or config.model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        raise WrongModel(
+            f"{folder} is of type {config.model_type}, which is no encoder that sees both sides of a word: "
+            "give one such as BERT, ELECTRA or ALBERT"
+        )
+    pieces = len(tokens.read(folder, positions).tokenizer)
+    if pieces > config.vocab_size:
+        raise WrongModel(
+            f"the tokenizer of {folder} has {pieces} pieces, and its model knows {config.vocab_size}: "
+            "give a model with its own tokenizer"
+        )
     files = [one for one in inside if one in _FILES or one in weights]
     return Checkpoint(folder, name or _name(folder), _sha256(folder, files), config.model_type, positions)
 

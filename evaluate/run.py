@@ -135,8 +135,9 @@ def _same(path: str, found: results.Result, trial: Trial) -> None:
 
 def _difference(name: str, there: object, wanted: object) -> str:
     if name == "settings" and isinstance(there, dict) and isinstance(wanted, dict):
-        other = [one for one in wanted if there.get(one) != wanted[one]]
-        return "settings (" + ", ".join(f"{one} {there.get(one)}, now {wanted[one]}" for one in other) + ")"
+        other = [one for one in {**wanted, **there} if there.get(one) != wanted.get(one)]
+        told = (f"{one} {there.get(one)}, now {wanted.get(one)}" for one in other)
+        return f"settings ({', '.join(told)})"
     kinds = {"data": "files or counts", "model": "weights", "sampled": "--sample", "legacy": "--legacy"}
     return kinds.get(name, name)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from transformers import (
@@ -22,7 +22,7 @@ from transformers import (
 )
 
 Family = Literal["bert", "electra", "albert", "roberta"]
-_SIZES = {
+_SIZES: dict[str, Any] = {
     "hidden_size": 16,
     "num_hidden_layers": 1,
     "num_attention_heads": 2,
@@ -38,6 +38,8 @@ def checkpoint(folder: Path, family: Family = "electra", positions: int = 64) ->
     """A checkpoint in a folder, the same each time."""
     torch.manual_seed(0)
     sizes = {**_SIZES, "max_position_embeddings": positions}
+    tokenizer: Any
+    model: Any
     pieces = [*_SPECIAL, *_LETTERS, *(f"##{one}" for one in _LETTERS), *WORDS]
     match family:
         case "bert" | "electra":
