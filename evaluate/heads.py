@@ -1,6 +1,7 @@
 """What fine-tuning puts on an encoder: layers from its vectors to classes, numbers, tags and spans.
 
-Each is as small as the papers have it: a linear layer after dropout, drawn as BERT's and ELECTRA's are.
+Each is as small as the papers have it: a linear layer after dropout, drawn as BERT's is
+(ELECTRA's code draws its heads more widely, by Glorot and Bengio 2010).
 Below it there may be a BiLSTM, and above it for tagging a CRF (crf.py), the alternatives that the paper of
 PubMedBERT names (section 2.4.2).
 """
@@ -17,7 +18,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from .crf import CRF
 
 SPREAD: Final = 0.02
-"""The standard deviation of new weights (``initializer_range`` in the configurations of both)."""
+"""The standard deviation of new weights (``initializer_range`` in BERT's configuration)."""
 DROPOUT: Final = 0.1
 """Before the last layer: PubMedBERT, section 2.5; run_classifier.py in google-research/bert."""
 Feature = Literal["cls", "mention", "start"]

@@ -50,14 +50,18 @@ def prepare(folder: str, planned: Planned, sample: int, needed: Sequence[Part]) 
     whole = datasets.load(located)
     data = _data(located, whole)
     parts: dict[Part, Sequence[Record]] = {part: whole[part] for part in needed if part in whole}
+    if planned.recipe.learn_from == "train+dev":
+        parts["train"] = [*whole["train"], *whole.get("dev", ())]
     if "dev" in needed and "dev" not in parts:
         parts["train"], parts["dev"] = splits.carve(parts["train"])
         data["notes"].append(CARVED)
     squad: Sequence[Record] = ()
     if planned.recipe.squad != "no":
         source = _located(folder, SETS["squad"], ("train",))
-        squad = datasets.load(source)["train"]
-        data["files"] |= datasets.checksums(source)
+        asked = datasets.load(source)
+        squad, about = asked["train"], _data(source, asked)
+        data["files"] |= about["files"]
+        data["verified"] &= about["verified"]
     sampled: dict[str, int] | None = None
     if sample:
         every: dict[str, Sequence[Record]] = {str(part): records for part, records in parts.items()}

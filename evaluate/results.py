@@ -10,7 +10,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 import numpy
 
@@ -39,11 +39,14 @@ class Units(TypedDict):
 
     ``test`` has a list for each of ``names``, with a number for each example; ``ids`` is the SHA-256 of the
     examples' ids and gold, so that two models are compared example by example only where these are the same.
+    ``documents`` numbers the document that each example is of, where the files name them: examples of one
+    are not independent.
     """
 
     names: list[str]
     test: list[list[float]]
     ids: str
+    documents: NotRequired[list[int]]
 
 
 class Result(TypedDict):
@@ -209,6 +212,12 @@ def _wrong_units(units: Mapping[str, Any]) -> str | None:
         return "its 'units' are not a list of equal length for each name"
     if numbers.dtype.kind not in "iuf" or not numbers.size or not numpy.isfinite(numbers).all():
         return "its 'units' are not all numbers, or there are none"
+    examples = numbers.shape[1]
+    documents = units.get("documents", [0] * examples)
+    if not isinstance(documents, list) or len(documents) != examples:
+        return "its 'units' do not say of each example which document it is of"
+    if not all(isinstance(one, int) and 0 <= one < examples for one in documents):
+        return "its 'units' number documents that there cannot be"
     return None
 
 

@@ -99,7 +99,12 @@ def _score(job: Job, planned: Planned, outcome: Outcome) -> None:
             outcome.there += 1
             continue
         began = time.monotonic()
-        result, predictions = score(tune(trial), began)
+        try:
+            result, predictions = score(tune(trial), began)
+        except NotANumber as error:
+            outcome.failed[head.removesuffix(": ")] = str(error)
+            job.note(f"{head}{error}")
+            continue
         with files.write(path.removesuffix(".json") + ".predictions.jsonl") as file:
             file.write(predictions)
         results.write(files, path, result)

@@ -183,6 +183,7 @@ def score(tuned: Tuned, began: float) -> tuple[Result, bytes]:
             "names": list(metric.statistics),
             "test": [[_whole(number) for number in column] for column in found.T.tolist()],
             "ids": _sha256(names, gold),
+            **_documents(test, len(found)),
         },
         "epochs": [asdict(one) for one in tuned.epochs],
         "best_epoch": tuned.best,
@@ -191,6 +192,15 @@ def score(tuned: Tuned, began: float) -> tuple[Result, bytes]:
         "versions": versions(),
     }
     return result, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")  # type: ignore[return-value]
+
+
+def _documents(records: Sequence[Record], examples: int) -> dict[str, list[int]]:
+    """The number of each example's document, where all records name one and each is an example."""
+    names = [one.document for one in records]
+    if len(names) != examples or not all(names):
+        return {}
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return {"documents": [numbers[name] for name in names]}
 
 
 def _by_batch(metric: Metric, found: Numbers, records: Sequence[Record]) -> dict[str, float]:
@@ -207,8 +217,11 @@ def _by_batch(metric: Metric, found: Numbers, records: Sequence[Record]) -> dict
 
 
 def device_name(device: torch.device) -> str:
-    """``cpu``, or which GPU."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    """``cpu``, or which GPU, and whether its float32 is rounded to TF32 in products."""
+    if device.type != "cuda":
+        return device.type
+    rounded = ", TF32" if torch.get_float32_matmul_precision() == "high" else ""
+    return f"{torch.cuda.get_device_name(device)}{rounded}"
 
 
 def versions() -> dict[str, str]:

@@ -102,7 +102,8 @@ def search(job: Job, how: Search) -> tuple[list[str], list[str]]:
     if how.method == "optuna":
         _optuna()
     with locked(job.out):
-        for planned in job.tasks:
+        for asked in job.tasks:
+            planned = replace(asked, recipe=replace(asked.recipe, learn_from="train"))
             try:
                 prepared = prepare(job.data, planned, job.sample, ("train", "dev"))
                 best = _best(job, planned, prepared, how)

@@ -186,7 +186,7 @@ def test_a_partial_average_is_never_the_blurb_score() -> None:
     ("others", "mark", "said"),
     [
         ({"sampled": SAMPLED}, "†", "On a sample of the data"),
-        ({"data": UNVERIFIED}, "‡", "do not have the published counts"),
+        ({"data": UNVERIFIED}, "‡", "are not the published ones"),
         ({"legacy": ["lower-case"]}, "§", "Counted as a paper does"),
     ],
 )

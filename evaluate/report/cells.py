@@ -12,7 +12,7 @@ NOTHING: Final = "\u2013"
 """In a cell for which there is no score."""
 SYMBOLS: Final = {
     "\u2020": "On a sample of the data (how much of it: see Runs): not comparable with published scores.",
-    "\u2021": "The set's files do not have the published counts: not comparable with published scores.",
+    "\u2021": "Files or split are not the published ones: not comparable with published scores.",
     "\u00a7": "Counted as a paper does, for comparison with it.",
 }
 """Marks of scores that must not be read like others."""

@@ -130,7 +130,14 @@ def _scores(seeds: Seeds, metric_of: MetricOf, defaults: Mapping[str, Any]) -> d
 
 
 def _units(result: Result) -> Numbers:
-    return numpy.array(result["units"]["test"], dtype=numpy.float64).T
+    """What is drawn again in a resample: documents, where the files name them, else examples."""
+    of_examples = numpy.array(result["units"]["test"], dtype=numpy.float64).T
+    documents = result["units"].get("documents")
+    if not documents:
+        return of_examples
+    of_documents = numpy.zeros((max(documents) + 1, of_examples.shape[1]))
+    numpy.add.at(of_documents, documents, of_examples)
+    return of_documents
 
 
 def _comparison(first: Seeds, second: Seeds, metric_of: MetricOf) -> dict[str, Any]:

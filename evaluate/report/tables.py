@@ -32,8 +32,8 @@ def how_to_read(report: Mapping[str, Any]) -> str:
     return (
         "Scores are in per cent. Of our models they are means over n seeds, with the standard deviation in "
         f"brackets ({report['deviation']}); below it is the {report['interval']['level']:.0%} interval of "
-        f"{report['interval']['resamples']:,} bootstrap resamples, which covers the choice of test examples, "
-        "not that of seeds. Footnotes say what does not compare."
+        f"{report['interval']['resamples']:,} bootstrap resamples, which covers the choice of test documents "
+        "(examples, where files name none), not that of seeds. Footnotes say what does not compare."
     )
 
 

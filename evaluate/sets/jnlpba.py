@@ -20,7 +20,7 @@ _TRAIN_WITHOUT_DEV: Final = {**tagged.EACH, "train": ("train", "dev")}
 
 _NOTE: Final = (
     "train is rebuilt from GENIA's standoff files, not the shared task's: of its 1997 abstracts the 200 "
-    "of dev are left out, and ten of the others are also in test"
+    "of dev are left out, and ten of the others are also in test (99 of its 3,856 sentences)"
 )
 _WHY: Final = (
     "the rebuilt train has 1797 of 1800 abstracts, and not all of their sentences; of dev's abstracts, "
