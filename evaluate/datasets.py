@@ -51,12 +51,17 @@ class Without:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A count that these files have instead of the published one, and why."""
+    """A count that these files have instead of the published one, and why.
+
+    Attributes:
+        same: whether the paper's are the same files nonetheless, which it counted otherwise.
+    """
 
     unit: str
     part: str
     found: int
     why: str
+    same: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,8 @@ def load(checkpoint: Checkpoint, pieces: int = 0) -> Encoder:
             "which would be random: give a whole checkpoint"
         )
     if pieces > model.config.vocab_size:
-        model.resize_token_embeddings(pieces)
+        # Drawn as new weights are; the library else gives all of them the mean of the others, the same one.
+        model.resize_token_embeddings(pieces, mean_resizing=False)
     pooler = getattr(model, "pooler", None) is not None and not missing
     return Encoder(model, pooler)
 

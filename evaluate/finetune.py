@@ -27,7 +27,7 @@ _TELL: Final = 20
 
 
 class NotANumber(Exception):
-    """The loss or a weight is none any more: says after how many updates, and what to do."""
+    """The loss, a weight, or what the model gives, is none any more: says so, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,11 @@ class FineTuning:
         return mean
 
     def predict(self, records: Sequence[Record]) -> list[Any]:
-        """What the model predicts for each record, or each group of them (``Problem.assemble``)."""
+        """What the model predicts for each record, or each group of them (``Problem.assemble``).
+
+        Raises:
+            NotANumber: the last update has ruined the weights.
+        """
         read = self.problem.examples(records, learn=False)
         order = sorted(range(len(read)), key=lambda at: len(read[at].ids))
         found: list[Any] = [None] * len(read)
@@ -138,7 +142,10 @@ class FineTuning:
             for first in range(0, len(order), _PREDICTED):
                 at = order[first : first + _PREDICTED]
                 batch = self._batch([read[one] for one in at])
-                predicted = self.problem.predict(self.model.head, self._encoded(batch), batch)
+                encoded = self._encoded(batch)
+                if not encoded.hidden.isfinite().all():  # of which argmax makes a class nonetheless
+                    raise NotANumber("the model gives no numbers any more: give a lower --learning-rate")
+                predicted = self.problem.predict(self.model.head, encoded, batch)
                 for one, what in zip(at, predicted, strict=True):
                     found[one] = what
                 self.say(f"{first + len(at):,} of {len(order):,} predicted")

@@ -88,6 +88,8 @@ def _located(folder: str, dataset: DataSet, needed: Sequence[Part]) -> Located:
 def _data(located: Located, parts: Parts) -> dict[str, Any]:
     """What a result says of the files it was made from."""
     rows = [row for row in verify.compared(located, parts) if row.verdict != "absent"]
+    same = {(one.unit, one.part) for one in located.layout.known if one.same}
+    ok = [row.verdict == "ok" or (row.verdict == "known" and (row.unit, row.part) in same) for row in rows]
     counts: dict[str, dict[str, int]] = {}
     for part, records in parts.items():
         for unit, number in located.set.count(records).items():
@@ -95,6 +97,6 @@ def _data(located: Located, parts: Parts) -> dict[str, Any]:
     return {
         "files": datasets.checksums(located),
         "counts": counts,
-        "verified": not located.own_split and all(row.verdict == "ok" for row in rows),
+        "verified": not located.own_split and all(ok),
         "notes": list(dict.fromkeys([*located.notes, *(note for row in rows for note in row.notes)])),
     }

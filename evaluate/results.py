@@ -38,7 +38,7 @@ class Units(TypedDict):
     """What the score of the test set is made of (metrics/metric.py).
 
     ``test`` has a list for each of ``names``, with a number for each example; ``ids`` is the SHA-256 of the
-    examples' ids, so that two models are compared example by example only where these are the same.
+    examples' ids and gold, so that two models are compared example by example only where these are the same.
     """
 
     names: list[str]

@@ -210,6 +210,13 @@ def test_a_loss_that_is_no_number_ends_it(folder: Path) -> None:
         _tuning(folder, replace(QUICK, learning_rate=1e38)).learn(_texts(16), 0, None)
 
 
+def test_no_score_is_made_of_what_is_no_number(folder: Path) -> None:
+    tuning = _tuning(folder, replace(QUICK, learning_rate=1e38, epochs=1, batch=8, warmup=0.0))
+    tuning.learn(_texts(8), 0, None)  # one update, after a loss that is a number
+    with pytest.raises(NotANumber, match="give a lower --learning-rate"):
+        tuning.predict(_texts(2))
+
+
 # Recipes and tasks
 
 

@@ -100,6 +100,14 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
         encoder.look(str(run / "step-0000001" / "hf"))
 
 
+def test_tags_of_entities_begin_as_vectors_of_their_own(folders: dict[str, Path]) -> None:
+    look = encoder.look(str(folders["bert"]))
+    torch.manual_seed(0)
+    vectors = encoder.load(look, len(look.tokens().tokenizer) + 4).model.get_input_embeddings().weight
+    assert torch.corrcoef(vectors[-4:]).fill_diagonal_(0).abs().max() < 0.95
+    assert 0.5 < vectors[-4:].std() / vectors[:-4].std() < 2
+
+
 def test_a_checkpoint_that_lacks_a_layer_is_refused(tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 

@@ -10,16 +10,19 @@ from typing import get_args
 import pytest
 import torch
 
-from bioshards.evaluate import encoder, examples
+from bioshards.corpus.files import LocalFiles
+from bioshards.evaluate import encoder, examples, results
 from bioshards.evaluate.prepare import prepare
 from bioshards.evaluate.recipes import SUITES, Recipe, changed
 from bioshards.evaluate.records import Sentence
 from bioshards.evaluate.run import Job, run
 from bioshards.evaluate.tagging import Tagging, types_of
 from bioshards.evaluate.tasks import TASKS, Legacy, plan
+from tests.conftest import DATA, needs_data
 from tests.evaluation_models import checkpoint
 from tests.evaluation_sample import SAMPLE
 
+BENCHMARKS = Path(str(DATA), "benchmarks")
 NOT_ENTITIES = sorted(name for name, task in TASKS.items() if not task.ways(get_args(Legacy)))
 
 
@@ -79,6 +82,30 @@ def test_a_sample_of_squad_is_a_sample(tmp_path: Path) -> None:
     assert found.parts == whole.parts
     assert found.sampled is not None
     assert found.sampled["squad"] == len(found.squad) < len(whole.squad)
+
+
+@needs_data
+def test_a_set_that_a_paper_counted_otherwise_is_the_papers() -> None:
+    [one, other] = plan(["bc5-disease", "jnlpba"], {})
+    parts = ("train", "dev", "test")
+    assert prepare(str(BENCHMARKS), one, 0, parts).data["verified"]
+    assert not prepare(str(BENCHMARKS), other, 0, parts).data["verified"]
+
+
+def test_results_on_other_gold_are_of_other_examples(tmp_path: Path) -> None:
+    model = encoder.look(str(checkpoint(tmp_path / "model")))
+    data = shutil.copytree(SAMPLE, tmp_path / "data")
+    test = next(data.glob("**/NCBI-disease-IOB/test.tsv"))
+    ids = []
+    for out in ("one", "other"):
+        path = str(tmp_path / out)
+        tasks = plan(["ncbi-disease"], {"epochs": 1})
+        job = Job(model, str(data), path, tasks, [0], torch.device("cpu"), say=print, note=print)
+        assert run(job).failed == {}
+        result = results.read(LocalFiles(), results.path(path, "blurb", "ncbi-disease", 0))
+        ids.append(result["units"]["ids"])
+        test.write_text(test.read_text().replace("\tB-Disease\n", "\tO\n", 1))
+    assert ids[0] != ids[1]
 
 
 def test_a_type_that_train_has_not_can_be_predicted_on(tmp_path: Path) -> None:
