@@ -375,6 +375,6 @@ def test_a_learning_rate_that_is_far_too_high(model: Path, tmp_path: Path, says:
     """There is one update: its loss is a number, but the weights then are none."""
     options = ("--tasks", task, "--seeds", 1, "--learning-rate", 1e38, "--batch", 999)
     said = says(model, tmp_path, *options, code=1)
-    assert "after 1 updates: give a lower --learning-rate" in said
+    assert "the model gives no numbers any more: give a lower --learning-rate" in said
     assert not results(tmp_path)
     assert not leftovers(tmp_path)

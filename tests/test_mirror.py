@@ -402,7 +402,7 @@ def test_what_is_wrong_once_is_fetched_again(
         (Body(OLD[:1000]), "checksum"),
         (Body(NEW), "checksum"),
         (Body(b""), "checksum"),
-        (Body(gzip.compress(PAGE.encode())), "checksum"),
+        (Body(gzip.compress(PAGE.encode(), mtime=0)), "checksum"),
     ],
 )
 def test_what_is_wrong_for_ever_is_named_and_leaves_nothing(
@@ -420,7 +420,11 @@ def test_what_is_wrong_for_ever_is_named_and_leaves_nothing(
 
 @pytest.mark.parametrize(
     ("body", "reason"),
-    [(gzip.compress(PAGE.encode()), "wrong-root"), (OLD[:1000], "truncated-gzip"), (b"", "empty-file")],
+    [
+        (gzip.compress(PAGE.encode(), mtime=0), "wrong-root"),
+        (OLD[:1000], "truncated-gzip"),
+        (b"", "empty-file"),
+    ],
 )
 def test_without_a_checksum_the_content_is_all_there_is_to_tell(
     server: StandIn, mirror: Mirror, connection: Connection, listed: Remote, body: bytes, reason: str
