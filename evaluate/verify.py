@@ -139,12 +139,12 @@ def _group(rows: Sequence[Row]) -> Iterator[str]:
     first = rows[0]
     yield f"{first.set}: {first.title}" + ("" if first.unit else f" - {first.verdict}")
     if first.unit:
-        yield f"  {'':<24}{'part':<16}{'expected':>10}{'found':>10}"
+        yield f"  {'':<26}{'part':<16}{'expected':>10}{'found':>10}"
     for row in rows:
         if row.unit:
             found = "-" if row.found is None else str(row.found)
             verdict = _WORDS.get(row.verdict, row.verdict)
-            yield f"  {row.unit:<24}{row.part:<16}{row.expected:>10}{found:>10}  {verdict}"
+            yield f"  {row.unit:<26}{row.part:<16}{row.expected:>10}{found:>10}  {verdict}"
     source = [f"expected by {first.source}"] if first.unit else []
     for note in dict.fromkeys([*source, *(note for row in rows for note in row.notes)]):
         yield from textwrap.wrap(

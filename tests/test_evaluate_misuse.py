@@ -370,13 +370,11 @@ def test_answers_that_are_in_no_passage(model: Path, tmp_path: Path, says: Says)
     assert run(model, tmp_path / "joint", *task, data=data) == 0
 
 
-@pytest.mark.parametrize(
-    "task", ["ncbi-disease", "gad", "hoc", "biosses", "reranker", "factoid-8b", "factoid-7b"]
-)
+@pytest.mark.parametrize("task", ["ncbi-disease", "biosses", "factoid-7b"])
 def test_a_learning_rate_that_is_far_too_high(model: Path, tmp_path: Path, says: Says, task: str) -> None:
     """There is one update: its loss is a number, but the weights then are none."""
     options = ("--tasks", task, "--seeds", 1, "--learning-rate", 1e38, "--batch", 999)
     said = says(model, tmp_path, *options, code=1)
-    assert "after 1 updates: give a lower --learning-rate" in said
+    assert "the model gives no numbers any more: give a lower --learning-rate" in said
     assert not results(tmp_path)
     assert not leftovers(tmp_path)

@@ -217,7 +217,7 @@ def test_one_power_more_of_layer_decay(model: Path, tmp_path: Path) -> None:
     assert result(tmp_path / "one", RELATIONS)["epochs"] != result(tmp_path / "other", RELATIONS)["epochs"]
 
 
-@pytest.mark.parametrize("length", [8, 12, 16])
+@pytest.mark.parametrize("length", [8, 16])
 def test_however_little_is_read_at_once_all_is_scored(
     model: Path, whole: Path, tmp_path: Path, length: int
 ) -> None:
@@ -247,15 +247,14 @@ def test_a_sample_of_squad_alone_is_one_too(model: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("way", ["electra-truncation", "lower-case", "merged-types", "biobert-tags"])
-def test_the_papers_own_ways_are_for_tags_and_recorded(model: Path, tmp_path: Path, way: str) -> None:
+def test_the_papers_own_ways_are_for_entities_and_recorded(model: Path, tmp_path: Path, way: str) -> None:
     tasks = ("jnlpba-typed", "gad", "ebm-pico")
     options = ("--tasks", *tasks, "--seeds", 1, "--length", 16)
     assert run(model, tmp_path, *options, "--legacy", way) == 0
     assert result(tmp_path, "electramed/jnlpba-typed")["legacy"] == [way]
-    assert result(tmp_path, "blurb/gad")["legacy"] == []
-    of_words = result(tmp_path, "blurb/ebm-pico")
-    assert of_words["legacy"] == ([way] if way in ("electra-truncation", "lower-case") else [])
-    assert of_words["metric"] == TASKS["ebm-pico"].metric.name
+    for other in ("gad", "ebm-pico"):
+        assert result(tmp_path, f"blurb/{other}")["legacy"] == []
+        assert result(tmp_path, f"blurb/{other}")["metric"] == TASKS[other].metric.name
     if way == "electra-truncation":
         found = result(tmp_path, "electramed/jnlpba-typed")
         gold = found["units"]["names"].index("gold")

@@ -170,11 +170,11 @@ def test_the_table_of_a_set(tmp_path: Path) -> None:
     found = rows(str(write(tmp_path, {**FILES, "toy/dev.tsv": "a\tO\n"})), TOY)
     assert table(found).split("\n") == [
         "toy: Toys",
-        "                          part              expected     found",
-        "  mentions                train                    2         2  ok",
-        "  mentions                dev                      2         0  differs",
-        "  mentions                test                     2         2  ok",
-        "  sentences               train+dev+test           6         5  differs",
+        "                            part              expected     found",
+        "  mentions                  train                    2         2  ok",
+        "  mentions                  dev                      2         0  differs",
+        "  mentions                  test                     2         2  ok",
+        "  sentences                 train+dev+test           6         5  differs",
         "  expected by Nobody (1900)",
         "  a toy",
         "",
