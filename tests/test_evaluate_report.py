@@ -237,3 +237,27 @@ def test_two_thousand_results_are_no_trouble(tmp_path: Path) -> None:
     out = str(tmp_path / "report.html")
     told = reporting.write(FILES, [str(tmp_path)], out, metric_of, defaults_of)
     assert told.startswith("2000 results: 1 task of blurb")
+
+
+def test_intervals_draw_documents_where_files_name_them() -> None:
+    """Sixty sentences of twenty documents: summed by document first, the bootstrap is that of the sums."""
+    run = result(rows=drawn(0, 0.7))
+    documents = [at // 3 for at in range(60)]
+    run["units"]["documents"] = documents
+    (suite,) = report(run)["suites"]
+    found = suite["tasks"]["bc5-chem"]["models"]["tiny"]["score"]
+    units = numpy.array(run["units"]["test"]).T
+    summed = numpy.array([units[[one == at for one in documents]].sum(axis=0) for at in range(20)])
+    interval = bootstrap.interval(METRICS[ENTITIES], [summed])
+    assert (found["low"], found["high"]) == pytest.approx((100 * interval.low, 100 * interval.high))
+    alone = bootstrap.interval(METRICS[ENTITIES], [units])
+    assert (interval.low, interval.high) != (alone.low, alone.high)
+
+
+@pytest.mark.parametrize("documents", [[0] * 59, [60] * 60, [-1] * 60, ["a"] * 60, "x"])
+def test_documents_that_cannot_be_are_refused(tmp_path: Path, documents: Any) -> None:
+    run = result(rows=drawn(0, 0.7))
+    run["units"]["documents"] = documents
+    (tmp_path / "seed-0.json").write_text(json.dumps(run))
+    with pytest.raises(WrongResult, match="'units'"):
+        results.read(FILES, str(tmp_path / "seed-0.json"))

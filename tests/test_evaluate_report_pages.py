@@ -69,7 +69,8 @@ GOLDEN = """\
 
 Scores are in per cent. Of our models they are means over n seeds, with the standard deviation in brackets \
 (numpy.std over seeds, ddof 0); below it is the 95% interval of 1,000 bootstrap resamples, which covers the \
-choice of test examples, not that of seeds. Footnotes say what does not compare.
+choice of test documents \
+(examples, where files name none), not that of seeds. Footnotes say what does not compare.
 
 ## Models
 
