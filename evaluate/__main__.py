@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     given = _parser().parse_args(list(sys.argv[1:] if arguments is None else arguments))
     say = LiveLine()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         done: tuple[str, int] = given.work(given, say)
         _note(say, done[0])
@@ -70,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         memory = "give a lower --batch or --length"
         message, code = failure(error, REFUSED, (), memory)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     say.end()
     with contextlib.suppress(OSError):  # nobody reads it
         print(f"evaluate: {message}", file=sys.stderr)
