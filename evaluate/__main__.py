@@ -115,7 +115,6 @@ def _job(given: Any, say: LiveLine, seeds: Sequence[int]) -> Job:
     changes = options.from_toml(given.config, Recipe) if given.config else {}
     changes |= options.given(given, Recipe)
     checkpoint = encoder.look(given.model, given.name)
-    torch.set_float32_matmul_precision("high")
     return Job(
         *(checkpoint, given.data, given.out or f"scores/{checkpoint.name}"),
         tasks.plan(given.tasks, changes),
@@ -129,7 +128,7 @@ def _job(given: Any, say: LiveLine, seeds: Sequence[int]) -> Job:
 
 
 def _device(name: str) -> torch.device:
-    """What to compute on.
+    """What to compute on; on a GPU, products are rounded to TF32.
 
     Raises:
         ValueError: it is not there.
@@ -142,6 +141,8 @@ def _device(name: str) -> torch.device:
         raise ValueError(
             f"--device {name} cannot be used here ({why}): give cpu, or a GPU that is"
         ) from error
+    if device.type == "cuda":
+        torch.set_float32_matmul_precision("high")
     return device
 
 
