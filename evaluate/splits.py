@@ -9,25 +9,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from .records import Record
 
+_R = TypeVar("_R", bound=Record)
 CARVED: Final = 0.1
 """The share of the training records that becomes a dev set, where the authors give none."""
 
 
-def carve(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+def carve(records: Sequence[_R]) -> tuple[list[_R], list[_R]]:
     """Training records as (train, dev)."""
     groups = _groups(records)
     chosen = set(_by_hash(groups)[: max(1, round(CARVED * len(groups)))])
-    kept: tuple[list[Record], list[Record]] = ([], [])
+    kept: tuple[list[_R], list[_R]] = ([], [])
     for name, members in groups.items():
         kept[name in chosen].extend(members)
     return kept
 
 
-def sample(records: Sequence[Record], most: int) -> list[Record]:
+def sample(records: Sequence[_R], most: int) -> list[_R]:
     """So many records at most, whole groups of them and one at least, in their order."""
     groups = _groups(records)
     room = most
@@ -39,8 +40,8 @@ def sample(records: Sequence[Record], most: int) -> list[Record]:
     return [one for name, members in groups.items() if name in chosen for one in members]
 
 
-def _groups(records: Sequence[Record]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
+def _groups(records: Sequence[_R]) -> dict[str, list[_R]]:
+    found: dict[str, list[_R]] = {}
     for one in records:
         found.setdefault(_group(one), []).append(one)
     return found

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from bioshards.evaluate import answering, encoder, examples, splits
 from bioshards.evaluate.answering import Answering
 from bioshards.evaluate.classifying import Classifying, shorten, window
-from bioshards.evaluate.encoder import WrongModel
 from bioshards.evaluate.examples import Encoded, Example
 from bioshards.evaluate.recipes import Recipe
 from bioshards.evaluate.records import Answer, Mention, Question, Relation, Sentence, Text
 from bioshards.evaluate.tagging import Tagging, types_of
-from bioshards.evaluate.tokens import Tokens
+from bioshards.evaluate.tokens import Tokens, WrongModel
 from tests.evaluation_models import Family, checkpoint
 
 FAMILIES: tuple[Family, ...] = ("bert", "electra", "albert", "roberta")

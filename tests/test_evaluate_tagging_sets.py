@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def located(folder: Path, name: str) -> Located:
     return found
 
 
-def tags(records: list[Record]) -> list[str]:
+def tags(records: Sequence[Record]) -> list[str]:
     """Sentences as lines of word/tag."""
     return [
         " ".join(f"{word}/{tag}" for word, tag in zip(one.words, one.tags, strict=True))

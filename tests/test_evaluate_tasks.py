@@ -12,6 +12,7 @@ import torch
 
 from bioshards.corpus.files import LocalFiles
 from bioshards.evaluate import encoder, examples, results
+from bioshards.evaluate.datasets import PARTS
 from bioshards.evaluate.prepare import prepare
 from bioshards.evaluate.recipes import SUITES, Recipe, changed
 from bioshards.evaluate.records import Sentence
@@ -87,7 +88,7 @@ def test_a_sample_of_squad_is_a_sample(tmp_path: Path) -> None:
 @needs_data
 def test_a_set_that_a_paper_counted_otherwise_is_the_papers() -> None:
     [one, other] = plan(["bc5-disease", "jnlpba"], {})
-    parts = ("train", "dev", "test")
+    parts = PARTS
     assert prepare(str(BENCHMARKS), one, 0, parts).data["verified"]
     assert not prepare(str(BENCHMARKS), other, 0, parts).data["verified"]
 
