@@ -51,7 +51,7 @@ evaluate: $(VENV)/.train $(if $(filter $(OUT)/%,$(CHECKPOINT)),train)
 	$(BIN)/python -m bioshards.evaluate report $(SCORES) --out $(SCORES)/report.html
 
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.dev build/typing/bioshards
 	$(BIN)/ruff format --check .
