@@ -1,7 +1,7 @@
 """What every reader gives, whatever the file's format: tagged sentences, texts, relations, questions.
 
-A record holds what its author wrote, unchanged and untruncated: what a model reads of it is for examples.py to
-say, and what is measured is always all of it.
+A record holds what its author wrote, unchanged and untruncated: what a model reads of it is for examples.py
+to say, and what is measured is always all of it.
 """
 
 from __future__ import annotations
