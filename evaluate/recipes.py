@@ -114,13 +114,16 @@ class Recipe:
 
 
 def changed(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
-    """A recipe with other fields; with other epochs, these and not its ``steps`` say how long it is.
+    """A recipe with other fields; with other epochs, these and not its ``steps`` say how long it is, and
+    where the best epoch is asked for, dev is not learned from.
 
     Raises:
         ValueError: there can be no such recipe.
     """
-    steps = {"steps": 0} if "epochs" in changes else {}
-    return replace(recipe, **{**steps, **changes})
+    implied: dict[str, Any] = {"steps": 0} if "epochs" in changes else {}
+    if changes.get("keep") == "best":
+        implied["learn_from"] = "train"
+    return replace(recipe, **{**implied, **changes})
 
 
 _BLURB: Final = Recipe()

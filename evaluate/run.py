@@ -76,7 +76,7 @@ def run(job: Job) -> Outcome:
                 _score(job, planned, outcome)
             except Absent as error:
                 outcome.absent[planned.name] = str(error)
-            except (WrongFile, NotANumber, ValueError) as error:
+            except (WrongFile, ValueError) as error:
                 outcome.failed[planned.name] = str(error)
                 job.note(f"{planned.name}: {error}")
     return outcome

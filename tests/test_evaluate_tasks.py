@@ -35,6 +35,24 @@ def test_epochs_that_are_asked_for_are_not_overruled_by_steps() -> None:
     assert changed(SUITES["bioalbert"]["s800"], {"epochs": 2, "steps": 7}).total(10) == 7
 
 
+def test_dev_is_not_learned_from_where_it_is_to_choose() -> None:
+    [one] = plan(["bio-electra/gad"], {})
+    assert (one.recipe.learn_from, one.recipe.keep) == ("train+dev", "last")
+    [one] = plan(["bio-electra/gad"], {"keep": "best"})
+    assert one.recipe.learn_from == "train"
+    with pytest.raises(ValueError, match="add --keep last"):
+        plan(["bio-electra/gad"], {"keep": "best", "learn_from": "train+dev"})
+
+
+def test_dev_is_learned_from_only_if_that_is_asked_for() -> None:
+    [one] = plan(["bio-electra/gad"], {})
+    [other] = plan(["blurb/gad"], {})
+    both = prepare(str(SAMPLE), one, 0, ("train", "test")).parts
+    apart = prepare(str(SAMPLE), other, 0, ("train", "dev", "test")).parts
+    assert both["train"] == [*apart["train"], *apart["dev"]]
+    assert both["test"] == apart["test"]
+
+
 def test_recipes_are_those_of_the_published_scripts() -> None:
     """michiyasunaga/LinkBERT, src/run_examples_blurb_biolinkbert-base.sh."""
     assert {name: one.length for name, one in SUITES["blurb"].items() if one.length != 512} == {
