@@ -116,4 +116,4 @@ def _groups(loose: list[Found]) -> Iterator[Source]:
         stamp = hashlib.md5(stamps.encode(), usedforsecurity=False).hexdigest()
         size = sum(part.size for part in parts)
         folder = re.split(r"[/\\][^/\\]*$", _printable(parts[0].path))[0]
-        yield Source(0, number * _RANGE, name, f"{folder}/{name}", size, stamp, parts=parts)
+        yield Source(0, number * _RANGE, name, f"{folder}/{name}", size, stamp, parts=parts, files=len(parts))

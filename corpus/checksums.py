@@ -8,8 +8,10 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from .files import LocalFiles
-from .sources import Source
+from .ahead import ahead
+from .files import LocalFiles, StoreFailure
+from .parts import take_up
+from .sources import Part, Source
 from .workspace import Workspace
 from .xml_blocks import BadFile
 
@@ -25,8 +27,8 @@ def md5(files: LocalFiles, work: Workspace, source: Source) -> str:
     seen = work.seen(source.path, source.stamp)
     if files.exists(seen):
         return str(files.read_json(seen)["md5"])
-    if source.parts:
-        found = _of_parts(files, source)
+    if source.files:
+        found = _of_parts(files, take_up(files, work, source))
         files.write_json(seen, {"md5": found, "path": source.path})
         return found
     with opened(files, source.path) as file:
@@ -45,13 +47,15 @@ def md5(files: LocalFiles, work: Workspace, source: Source) -> str:
 
 
 def _of_parts(files: LocalFiles, source: Source) -> str:
-    digest = hashlib.md5(usedforsecurity=False)
-    for part in source.parts:
+    def of(part: Part) -> str:
         try:
             with opened(files, part.path) as file:
-                md5 = of_file(file)
+                return of_file(file)
         except BadFile:  # one that cannot be read is rejected when it is its turn
-            md5 = f"unreadable-{part.stamp}"
+            return f"unreadable-{part.stamp}"
+
+    digest = hashlib.md5(usedforsecurity=False)
+    for part, md5 in zip(source.parts, ahead(files, of, source.parts), strict=True):
         digest.update(f"{part.name} {md5}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
@@ -62,19 +66,24 @@ def opened(files: LocalFiles, path: str) -> Iterator[BinaryIO]:
 
     Raises:
         BadFile: it cannot be opened, or, while it is looked at, not read.
+        StoreFailure: not the file's fault.
     """
     try:
         with files.open(path) as file:
             yield file
+    except StoreFailure:
+        raise
     except OSError as error:
         raise unreadable(error) from error
 
 
 def unchanged(files: LocalFiles, source: Source) -> bool:
     """Is the source as it was when it was found?"""
-    if not source.parts:
-        return [found.stamp for found in files.find(source.path)] == [source.stamp]
-    return all([found.stamp for found in files.find(part.path)] == [part.stamp] for part in source.parts)
+
+    def as_found(one: Source | Part) -> bool:
+        return [found.stamp for found in files.find(one.path)] == [one.stamp]
+
+    return all(ahead(files, as_found, source.parts)) if source.parts else as_found(source)
 
 
 def of_file(file: BinaryIO) -> str:

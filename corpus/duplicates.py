@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import lifecycle
+from .lifecycle import Read
 
 DIGESTS: Final = pa.schema(
     [
@@ -59,24 +60,30 @@ def digest(title: str, abstract: Iterable[str]) -> bytes | None:
     return hashlib.blake2b(_normalised(title) + b"\n" + text, digest_size=16).digest()
 
 
-def decide(sources: Sequence[Callable[[], pa.Table]], bucket: int, buckets: int) -> Iterator[pa.RecordBatch]:
+def decide(
+    sources: Sequence[Read],
+    bucket: int,
+    buckets: int,
+    many: Callable[[Callable[[Read], pa.Table], Sequence[Read]], Iterable[pa.Table]] = map,
+) -> Iterator[pa.RecordBatch]:
     """The verdicts on one bucket's documents: one batch of lifecycle.VERDICTS per source, in order.
 
     Args:
         sources: how to read each source's :data:`DIGESTS`, only those of documents that live, so that a
             number is there once; in the order in which the sources are applied.
         bucket: the digests of this one of ``buckets`` equal ranges are decided.
+        many: as in lifecycle.decide.
     """
     lowest = pa.scalar(((bucket << 128) // buckets).to_bytes(16), DIGESTS.field("digest").type)
     highest = pa.scalar((((bucket + 1) << 128) // buckets - 1).to_bytes(16), DIGESTS.field("digest").type)
 
-    def within(read: Callable[[], pa.Table]) -> pa.Table:
+    def within(read: Read) -> pa.Table:
         found = read()
         inside = pc.and_(pc.greater_equal(found["digest"], lowest), pc.less_equal(found["digest"], highest))
         return found.filter(inside)
 
     if sources:
-        repeats = _repeats(lifecycle.with_source(map(within, sources)))
+        repeats = _repeats(lifecycle.with_source(many(within, sources)))
         yield from lifecycle.by_source(repeats, len(sources))
 
 

@@ -14,10 +14,25 @@ import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, ClassVar, Final
 
 from . import partial
 from .partial import Partial
+
+
+class StoreFailure(OSError):
+    """An object store did not do what it was asked, and may do it when it is asked again.
+
+    What it holds is not at fault: whoever reads input must not take this for bad input.
+    """
+
+
+class CredentialFailure(StoreFailure, PermissionError):
+    """There are no credentials for a store, or it takes them no more: of an object itself nothing is known.
+
+    Those of a machine in a cloud come from a server, which may be slow to answer; others expire during a run.
+    """
+
 
 TEMPORARY: Final = ".tmp-"
 """Prefix of files being written; what a killed run leaves of them is swept by the next."""
@@ -41,7 +56,13 @@ def _found(path: str) -> Found:
 
 
 class LocalFiles:
-    """Files on this machine."""
+    """Files on this machine.
+
+    Attributes:
+        far: is a call mostly waiting, so that several are better made at a time (ahead.py)?
+    """
+
+    far: ClassVar[bool] = False
 
     def open(self, path: str) -> BinaryIO:
         return open(path, "rb")
@@ -98,6 +119,12 @@ class LocalFiles:
             folders[:] = [name for name in folders if not name.startswith(".")]
             found += [_found(os.path.join(root, name)) for name in names if not name.startswith(".")]
         return sorted(found, key=lambda item: item.path)
+
+    def sweep(self, folder: str) -> None:
+        """Remove what a killed run was just writing in a folder."""
+        for name in self.names(folder):
+            if name.startswith(TEMPORARY):
+                self.remove(f"{folder}/{name}")
 
     # What follows is made of the calls above, the same for every kind of storage.
 

@@ -7,7 +7,6 @@ update file costs the shards it touches and no more.
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import duplicates, excluded, lifecycle, shards
+from .ahead import ahead
 from .document import SCHEMA
 from .files import LocalFiles
 from .staging import Staged, ordered
@@ -75,8 +75,9 @@ def decide(
         return _staged_rows(files, work.staged(name, "keys")).select(lifecycle.KEYS.names)
 
     sources = [functools.partial(keys, name) for name in good_names(staged)]
+    many = functools.partial(ahead, files)
     return _write_verdicts(
-        files, work.verdicts(bucket), lifecycle.decide(sources, bucket, buckets, by_version)
+        files, work.verdicts(bucket), lifecycle.decide(sources, bucket, buckets, by_version, many)
     )
 
 
@@ -88,15 +89,15 @@ def decide_duplicates(
     Args:
         decided: the files of all verdicts of :func:`decide`; what these drop repeats nothing.
     """
-    with _opened(files, decided) as readers:
 
-        def living(index: int, name: str) -> pa.Table:
-            digests = _staged_rows(files, work.staged(name, "digests"))
-            dead = _verdicts(readers, index)["position"]
-            return digests.filter(pc.invert(pc.is_in(digests["position"], value_set=dead)))
+    def living(name: str, verdicts: pa.Table) -> pa.Table:
+        digests = _staged_rows(files, work.staged(name, "digests"))
+        return digests.filter(pc.invert(pc.is_in(digests["position"], value_set=verdicts["position"])))
 
-        sources = [functools.partial(living, *numbered) for numbered in enumerate(good_names(staged))]
-        return _write_verdicts(files, work.duplicates(bucket), duplicates.decide(sources, bucket, buckets))
+    verdicts = _all_verdicts(files, decided)
+    sources = [functools.partial(living, *of) for of in zip(good_names(staged), verdicts, strict=True)]
+    many = functools.partial(ahead, files)
+    return _write_verdicts(files, work.duplicates(bucket), duplicates.decide(sources, bucket, buckets, many))
 
 
 def finish(
@@ -115,8 +116,7 @@ def finish(
         decided: the files of all verdicts.
         listed: digest of the list of ids in the work folder that are to be left out, if there is one.
     """
-    with _opened(files, decided) as readers:
-        verdicts = _verdicts(readers, index).sort_by("position")
+    verdicts = _verdicts(files, decided, index).sort_by("position")
     before = _standing(files, work, name)
     asked = [lifecycle.fingerprint(verdicts), listed]
     if before and before.get("asked") == asked:
@@ -166,17 +166,25 @@ def _write_verdicts(files: LocalFiles, path: str, batches: Iterable[pa.RecordBat
     return path
 
 
-@contextlib.contextmanager
-def _opened(files: LocalFiles, paths: list[str]) -> Iterator[list[pa.RecordBatchFileReader]]:
-    """Verdict files, of which a batch a source is read."""
-    with contextlib.ExitStack() as stack:
-        opened = [stack.enter_context(files.open(path)) for path in paths]
-        yield [stack.enter_context(pa.ipc.open_file(file)) for file in opened]
-
-
-def _verdicts(readers: list[pa.RecordBatchFileReader], index: int) -> pa.Table:
+def _verdicts(files: LocalFiles, decided: list[str], index: int) -> pa.Table:
     """All verdicts on the ``index``-th good source."""
-    return pa.Table.from_batches([reader.get_batch(index) for reader in readers], lifecycle.VERDICTS)
+
+    def some(path: str) -> pa.RecordBatch:
+        with files.open(path) as file, pa.ipc.open_file(file) as reader:
+            return reader.get_batch(index)
+
+    return pa.Table.from_batches(list(ahead(files, some, decided)), lifecycle.VERDICTS)
+
+
+def _all_verdicts(files: LocalFiles, decided: list[str]) -> list[pa.Table]:
+    """All verdicts on each good source; those of files on this machine are mapped."""
+
+    def some(path: str) -> list[pa.RecordBatch]:
+        with shards.opened(files, path) as file, pa.ipc.open_file(file) as reader:
+            return [reader.get_batch(index) for index in range(reader.num_record_batches)]
+
+    of_sources = zip(*ahead(files, some, decided), strict=True)
+    return [pa.Table.from_batches(list(parts), lifecycle.VERDICTS) for parts in of_sources]
 
 
 class _Finisher:

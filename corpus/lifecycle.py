@@ -45,6 +45,9 @@ listed (excluded.py)."""
 VERDICT_REASONS: Final = pa.array(["superseded", "deleted", "duplicate", "excluded"])
 """The reasons of :data:`VERDICTS`, its dictionary."""
 
+Read = Callable[[], pa.Table]
+"""Reads what is to be known of a source."""
+
 BUCKET_KEYS: Final = 4_000_000
 """Keys decided at a time: 0.75 GB at the peak (make bench)."""
 
@@ -55,7 +58,11 @@ def buckets(keys: int) -> int:
 
 
 def decide(
-    sources: Sequence[Callable[[], pa.Table]], bucket: int, buckets: int, by_version: bool = False
+    sources: Sequence[Read],
+    bucket: int,
+    buckets: int,
+    by_version: bool = False,
+    many: Callable[[Callable[[Read], pa.Table], Sequence[Read]], Iterable[pa.Table]] = map,
 ) -> Iterator[pa.RecordBatch]:
     """The verdicts on one bucket's records: one batch of :data:`VERDICTS` per source, in order.
 
@@ -63,9 +70,10 @@ def decide(
         sources: how to read each source's :data:`KEYS`, in the order the sources are applied.
         bucket: keys whose remainder by ``buckets`` is this are decided.
         by_version: PMC's rule, else PubMed's.
+        many: gives the results of a function for each source, in order, as ``map`` does.
     """
 
-    def within(read: Callable[[], pa.Table]) -> pa.Table:
+    def within(read: Read) -> pa.Table:
         keys = read()
         if buckets == 1:
             return keys
@@ -74,7 +82,7 @@ def decide(
         return keys.filter(pc.equal(rest, bucket))
 
     if sources:
-        yield from by_source(_dead(with_source(map(within, sources)), by_version), len(sources))
+        yield from by_source(_dead(with_source(many(within, sources)), by_version), len(sources))
 
 
 def with_source(tables: Iterable[pa.Table]) -> pa.Table:

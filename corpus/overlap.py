@@ -16,13 +16,14 @@ Only keys are looked at.  In memory are those of all articles, some 60 bytes eac
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import shards
+from .ahead import ahead
 from .files import Checked, LocalFiles
 from .shards import Shard
 
@@ -104,7 +105,7 @@ def abstracts_of(files: LocalFiles, folder: str) -> Iterator[pa.RecordBatch]:
         FileNotFoundError, WrongFolder: as :func:`identity`.
     """
     identity(files, folder)
-    return shards.read(files, folder, ABSTRACTS)
+    return _rows(files, folder, shards.manifest(files, folder)["outputs"], ABSTRACTS)
 
 
 def articles_of(files: LocalFiles, folder: str, listed: Iterable[dict[str, Any]]) -> Iterator[pa.Table]:
@@ -113,11 +114,25 @@ def articles_of(files: LocalFiles, folder: str, listed: Iterable[dict[str, Any]]
     Args:
         listed: the shards, as a manifest lists them.
     """
-    for batch in shards.read_some(files, folder, listed, [*ARTICLES.names, "flags"]):
+    for batch in _rows(files, folder, listed, [*ARTICLES.names, "flags"]):
         in_pmc = pc.starts_with(batch["id"], "pmc:")
         abstract_only = pc.match_substring(pc.binary_join(batch["flags"], ","), "no-body")
         rows = batch.filter(pc.and_not(in_pmc, abstract_only)).select(ARTICLES.names)
         yield pa.Table.from_batches([rows]).cast(ARTICLES)
+
+
+def _rows(
+    files: LocalFiles, folder: str, listed: Iterable[dict[str, Any]], columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Some columns of a directory's shards, as they are needed and a few shards ahead."""
+
+    def of(shard: dict[str, Any]) -> list[pa.RecordBatch]:
+        batches = shards.read_columns(files, f"{folder}/{shard['file']}", columns)
+        # A copy each, as an object store's shard is read whole, and lives as long as what points into it.
+        return [batch.filter(pc.is_valid(batch["id"])) for batch in batches]
+
+    for batches in ahead(files, of, listed):
+        yield from batches
 
 
 def identity(files: LocalFiles, folder: str) -> str:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from . import judging, overlap, shards
+from .ahead import ahead, for_each
 from .excluded import Excluded
 from .files import Checked, LocalFiles
 from .finishing import Finished
@@ -97,7 +98,7 @@ def publish(
             shards.publish(files, f"{work.output}/dropped", dropped)
         if config["dedup"] == "exact":
             manifest["duplicates"] = shards.as_dicts([_publish_duplicates(files, work, in_order)])
-        _sweep(files, work, manifest, {source.name for source in good if source.name})
+        _sweep(files, work, manifest, good)
         files.write_json(work.manifest, {**manifest, "run": {**run, **_retrieved(good)}})
     return outcome
 
@@ -172,7 +173,7 @@ def _input(source: Staged, done: Finished) -> dict[str, Any]:
     return {
         "file": source.source.name,
         "path": source.source.path,
-        "files": len(source.source.parts) or 1,
+        "files": source.source.files or 1,
         "bytes": source.source.size,
         "md5": source.md5,
         "records": source.records,
@@ -201,14 +202,15 @@ def _summed(parts: Iterable[dict[str, int]]) -> dict[str, int]:
 def _publish_rejected(files: LocalFiles, work: Workspace, staged: list[Staged]) -> None:
     folder = f"{work.output}/rejected"
     wanted = {f"{source.name}.jsonl": source for source in staged if source.rejected}
-    for name in files.names(folder):
-        if name not in wanted:
-            files.remove(f"{folder}/{name}")
-    for name, source in wanted.items():
-        path = work.staged(str(source.name), "rejected.jsonl")
+    for_each(files, files.remove, [f"{folder}/{name}" for name in files.names(folder) if name not in wanted])
+
+    def copy(name: str) -> None:
+        path = work.staged(str(wanted[name].name), "rejected.jsonl")
         with files.open(path) as old, files.write(f"{folder}/{name}") as new:
             while block := old.read(1 << 20):
                 new.write(block)
+
+    for_each(files, copy, wanted)
     bad = [source for source in staged if source.bad]
     if bad:
         with files.write(f"{folder}/files.jsonl") as out:
@@ -220,29 +222,36 @@ def _publish_rejected(files: LocalFiles, work: Workspace, staged: list[Staged]) 
 
 def _publish_duplicates(files: LocalFiles, work: Workspace, finished: list[Finished]) -> Shard:
     """Write each duplicate's id and the id it duplicates, in the order of sources and positions."""
-    rows = 0
+
+    def pairs(done: Finished) -> bytes:
+        with files.open(work.pairs(done.name)) as file:
+            return file.read()
+
+    repeating = [done for done in finished if "duplicate" in done.funnel]
+    rows = sum(done.funnel["duplicate"] for done in repeating)
     with files.write(f"{work.output}/{DUPLICATES}") as out:
         checked = Checked(out)
         checked.write(b"id\tduplicate_of\n")
-        for done in finished:
-            if "duplicate" in done.funnel:
-                rows += done.funnel["duplicate"]
-                with files.open(work.pairs(done.name)) as pairs:
-                    checked.write(pairs.read())
+        for lines in ahead(files, pairs, repeating):
+            checked.write(lines)
     return Shard(DUPLICATES, rows, checked.size, checked.sha256)
 
 
-def _sweep(files: LocalFiles, work: Workspace, manifest: dict[str, Any], names: set[str]) -> None:
+def _sweep(files: LocalFiles, work: Workspace, manifest: dict[str, Any], good: list[Staged]) -> None:
     """Remove what no source of this run has written: shards and staged files of replaced inputs."""
-    if not manifest["in_full"]:
-        files.remove(f"{work.output}/{overlap.FILE}")
+    names = {source.name for source in good}
+    parts = {f"{source.source.stamp}.json" for source in good if source.source.files}
+    surplus = [] if manifest["in_full"] else [f"{work.output}/{overlap.FILE}"]
     wanted = {shard["file"] for shard in manifest["outputs"] + manifest["dropped"]}
     for folder, prefix in ((work.output, ""), (f"{work.output}/dropped", "dropped/")):
         for name in files.names(folder):
             if name.startswith("data-") and name.endswith(".arrow") and prefix + name not in wanted:
-                files.remove(f"{folder}/{name}")
+                surplus.append(f"{folder}/{name}")
     for part in ("staged", "finished"):
         for file in files.names(f"{work.folder}/{part}"):
             made = _MADE_OF.match(file)
             if made is None or made[1] not in names:
-                files.remove(f"{work.folder}/{part}/{file}")
+                surplus.append(f"{work.folder}/{part}/{file}")
+    folder = f"{work.folder}/parts"
+    surplus += [f"{folder}/{name}" for name in files.names(folder) if name not in parts]
+    for_each(files, files.remove, surplus)

@@ -46,7 +46,9 @@ class Source:
         path: where it is; also the last tie-break, between files of the same name.
         stamp: changes when the file does; '' for a file that should have been fetched and could not be.
         retrieved: when it was fetched and verified, UTC; '' for a file that was given.
-        parts: the files of a source that is made of several; its path is then where they lie.
+        parts: the files of a source that is made of several; its path is then where they lie, and its stamp
+            changes with any of them.  ``files``: how many there are, also where parts.py has laid them aside;
+            0 for a source that is itself a file.
     """
 
     year: int
@@ -57,6 +59,7 @@ class Source:
     stamp: str
     retrieved: str = ""
     parts: tuple[Part, ...] = ()
+    files: int = 0
 
     @property
     def ordered(self) -> bool:

@@ -24,6 +24,7 @@ from .citations import CitationReader
 from .document import SCHEMA, Document
 from .files import LocalFiles
 from .lifecycle import KEYS
+from .parts import take_up
 from .records import Reader, Record
 from .rejects import Rejects
 from .rules import Rules, TextRules
@@ -73,9 +74,13 @@ def stage(
         md5 = checksums.md5(files, work, source)
         name = f"{source.stem}-{md5[:8]}"
         report = work.staged(name, "json")
-        if not files.exists(report):
-            files.write_json(report, _Stager(files, work, source, rules, keep_dropped, digests, name).run())
-        return Staged(source, name, md5, **files.read_json(report)["staged"])
+        if files.exists(report):
+            found = files.read_json(report)
+        else:
+            stager = _Stager(files, work, take_up(files, work, source), rules, keep_dropped, digests, name)
+            found = stager.run()
+            files.write_json(report, found)
+        return Staged(source, name, md5, **found["staged"])
     except BadFile as bad:
         return Staged(source, None, None, bad=(bad.reason, bad.detail))
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .files import TEMPORARY, LocalFiles
+from .ahead import ahead
+from .files import LocalFiles
 from .pretraining import RECORDS, SPLITS
 from .sources import Source
 
@@ -60,6 +61,10 @@ class Workspace:
         """Where the MD5 of an unchanged input is remembered."""
         digest = hashlib.md5(f"{path} {stamp}".encode(errors="surrogateescape"), usedforsecurity=False)
         return f"{self.folder}/seen/{digest.hexdigest()}.json"
+
+    def parts(self, stamp: str) -> str:
+        """Where the files of a source that is made of many are listed."""
+        return f"{self.folder}/parts/{stamp}.json"
 
     def staged(self, name: str, ending: str) -> str:
         return f"{self.folder}/staged/{name}.{ending}"
@@ -127,18 +132,22 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
                 "Choose another folder, give the same options, or delete that one."
             )
         return
-    strangers = [
-        f"{part}/{name}".lstrip("/")
-        for part in _PARTS  # what is not a run's goes at its end
-        for name in files.names(f"{work.output}/{part}".rstrip("/"))
-        if not name.startswith(".")
-    ]
-    if strangers:
+    if strangers := names(files, work.output):  # in a run's folders, where what is not its own is swept
         raise WrongOutput(
             f"{work.output} is not empty and was not begun by this version of bioshards (it holds "
             f"{', '.join(strangers[:3])}{' ...' if len(strangers) > 3 else ''}). "
             "Choose another folder or empty that one."
         )
+
+
+def names(files: LocalFiles, output: str) -> list[str]:
+    """The files of an output by their names in it; what lies in other folders there is somebody else's."""
+    return [
+        f"{part}/{name}".lstrip("/")
+        for part in _PARTS
+        for name in files.names(f"{output}/{part}".rstrip("/"))
+        if not name.startswith(".")
+    ]
 
 
 def begin(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
@@ -191,12 +200,12 @@ def finished(
             return False
     if manifest["bad_files"]:
         return False
-    now = set()
-    for source in sources:
-        seen = work.seen(source.path, source.stamp)
-        if not files.exists(seen):
-            return False
-        now.add((source.name, files.read_json(seen)["md5"]))
+    seen = [work.seen(source.path, source.stamp) for source in sources]
+    there = set(files.names(f"{work.folder}/seen"))
+    if not all(path.rpartition("/")[2] in there for path in seen):
+        return False
+    md5s = [remembered["md5"] for remembered in ahead(files, files.read_json, seen)]
+    now = {(source.name, md5) for source, md5 in zip(sources, md5s, strict=True)}
     return now == {(item["file"], item["md5"]) for item in manifest["inputs"]}
 
 
@@ -211,12 +220,10 @@ def clear(files: LocalFiles, work: Workspace) -> None:
     for path in (work.manifest, work.outcome, work.excluded, *splits):
         files.remove(path)
     parts = [*(f"/{part}" if part else "" for part in _PARTS), "/.bioshards"]
-    steps = ("seen", "staged", "verdicts", "finished", "counts", "merged", "made", "dealt")
+    steps = ("seen", "parts", "staged", "verdicts", "finished", "counts", "merged", "made", "dealt")
     parts += [f"/.bioshards/{step}" for step in steps]
     for folder in [f"{work.output}{part}" for part in parts]:
-        for name in files.names(folder):
-            if name.startswith(TEMPORARY):
-                files.remove(f"{folder}/{name}")
+        files.sweep(folder)
 
 
 def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:

@@ -14,12 +14,12 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from .. import checksums
+from ..ahead import ahead
 from ..files import Found, LocalFiles
 from ..partial import Partial
 from ..xml_blocks import BadFile
@@ -82,10 +82,8 @@ class Mirror:
         folders = sorted({self.path(remote).rpartition("/")[0] for remote in remotes})
         found = {item.path: item for folder in folders for item in self.files.walk(folder)}
         here = [remote for remote in remotes if self.path(remote) in found]
-        with ThreadPoolExecutor(16) as threads:  # for object stores, where each takes a while
-            records = list(threads.map(self._record, here))
         held = {}
-        for remote, record in zip(here, records, strict=True):
+        for remote, record in zip(here, ahead(self.files, self._record, here), strict=True):
             there = found[self.path(remote)]
             if record is None or not _still(record, there, remote):
                 continue

@@ -8,7 +8,7 @@ whole and current.  ``pmc/selected/PMC0123xxxx.parquet`` lists a range's article
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import date
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from lxml import etree
 
+from ..ahead import ahead, for_each
 from ..files import TEMPORARY, LocalFiles
 from . import pmc_inventory, pmc_metadata
 from .pmc_bucket import URL as URL
@@ -132,8 +133,7 @@ def fetch_range(
     )
     surplus = [name for name in sizes if name not in rows and _NAME.fullmatch(name)]
     begun = [name for name in files.names(folder) if name.startswith(TEMPORARY)]  # by a run that was killed
-    for name in surplus + begun:
-        files.remove(f"{folder}/{name}")
+    for_each(files, files.remove, [f"{folder}/{name}" for name in surplus + begun])
     return RangeReport(
         number=number,
         selected=len(rows),
@@ -223,18 +223,20 @@ class Plan:
 
 def plan(files: LocalFiles, mirror: str, numbers: list[int], articles: Articles) -> Plan:
     """What bringing these ranges would mean, from the inventory and the metadata in the mirror."""
-    total = Plan()
-    for number in numbers:
+
+    def of_range(number: int) -> Plan:
         rows = pmc_inventory.rows(files, mirror, number)
         known = pmc_metadata.known(files, mirror, number)
         found = pmc_metadata.difference(rows, known, articles.versions)
         names = set(map(_file, articles.select(found.current).table.to_pylist()))
         there = set(filter(_NAME.fullmatch, files.names(_folder(mirror, number))))
-        total = Plan(
-            total.articles + rows.num_rows - found.older,
-            total.unknown + found.missing.num_rows,
-            total.selected + len(names),
-            total.held + len(names & there),
-            total.surplus + len(there - names),
+        return Plan(
+            rows.num_rows - found.older,
+            found.missing.num_rows,
+            len(names),
+            len(names & there),
+            len(there - names),
         )
-    return total
+
+    totals = zip(*(astuple(plan) for plan in ahead(files, of_range, numbers)), strict=True)
+    return Plan(*map(sum, totals))
