@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus import shards
+from bioshards.corpus.ahead import for_each
 from bioshards.corpus.files import Checked, LocalFiles
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace
@@ -109,7 +110,7 @@ def publish(
     files: LocalFiles,
     work: Workspace,
     config: dict[str, Any],
-    inputs: Sequence[Documents],
+    inputs: Sequence[dict[str, Any]],
     counted: Sequence[CountedShard],
     merged: Sequence[MergedBucket],
     run: dict[str, Any],
@@ -118,6 +119,7 @@ def publish(
 
     Args:
         config: what must be the same for the same words, with the fields of ``Counting`` and ``min_count``.
+        inputs: what is read, as plain data, wherever it lies.
         run: what is true of this run only: when it began, versions, the command; its end is added.
 
     Returns:
@@ -135,7 +137,7 @@ def publish(
     manifest = {
         "pipeline": config["pipeline"],
         "config": config,
-        "inputs": [documents.as_dict() for documents in inputs],
+        "inputs": inputs,
         "outputs": shards.as_dicts(outputs),
         "counts": facts,
     }
@@ -215,6 +217,6 @@ def _problem(counted: Sequence[CountedShard], facts: dict[str, Any], min_count: 
 
 def _sweep(files: LocalFiles, work: Workspace, names: set[str]) -> None:
     """Remove the counts of shards that are no longer there."""
-    for file in files.names(f"{work.folder}/counts"):
-        if file.partition(".")[0] not in names:
-            files.remove(f"{work.folder}/counts/{file}")
+    folder = f"{work.folder}/counts"
+    gone = [file for file in files.names(folder) if file.partition(".")[0] not in names]
+    for_each(files, files.remove, [f"{folder}/{file}" for file in gone])

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus import shards
+from bioshards.corpus.ahead import ahead
 from bioshards.corpus.files import LocalFiles
 
 from .words import Split, Words
@@ -134,10 +135,14 @@ def write(files: LocalFiles, path: str, counted: Counted) -> None:
 
 def merge(files: LocalFiles, paths: Iterable[str], bucket: int) -> pa.Table:
     """One bucket of all shards' counts added up: a row of :data:`SCHEMA` for each word, in no order."""
-    total, waiting = SCHEMA.empty_table(), [SCHEMA.empty_table()]
-    for path in paths:
+
+    def part(path: str) -> pa.Table:
         with files.open(path) as file:
-            waiting.append(pa.Table.from_batches([pa.ipc.open_file(file).get_batch(bucket)]))
+            return pa.Table.from_batches([pa.ipc.open_file(file).get_batch(bucket)])
+
+    total, waiting = SCHEMA.empty_table(), [SCHEMA.empty_table()]
+    for table in ahead(files, part, paths):
+        waiting.append(table)
         if sum(map(len, waiting)) > _WAITING_ROWS:
             total, waiting = _summed([total, *waiting], ["count", "held_out"]), []
     return _summed([total, *waiting], ["count", "held_out"])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
+
+from bioshards.corpus.files import LocalFiles
 
 from .by_chunks import reasons_against
 from .new_chunks import finder
@@ -66,19 +67,21 @@ class Encoder:
         continues: for each id 1 where its piece continues a word, 0 where it begins one or is an added token.
     """
 
-    def __init__(self, folder: str, special_as_text: bool = False) -> None:
+    def __init__(self, folder: str, special_as_text: bool = False, files: LocalFiles | None = None) -> None:
         """Read ``folder/tokenizer.json``, and no other file.
 
         Args:
             special_as_text: is a text that says ``[SEP]`` to have the ids of ``[``, ``sep`` and ``]``, as
                 BERT's own tokenizer has it, and not the special token's?  The library's
                 ``encode_special_tokens``, which is off in it too.
+            files: the storage that the folder is on, if not this machine's.
 
         Raises:
             FileNotFoundError: there is no such folder, or no such file in it.
             ValueError: the file is no tokenizer, or one with which a text is not the sum of its chunks.
         """
-        self._begin(os.path.join(folder, "tokenizer.json"), _read(folder), special_as_text)
+        path = f"{folder.rstrip('/')}/tokenizer.json"
+        self._begin(path, _read(files or LocalFiles(), folder, path), special_as_text)
 
     def _begin(self, path: str, data: bytes, special_as_text: bool) -> None:
         self._source = path, data, special_as_text
@@ -161,12 +164,12 @@ def _of_process(path: str, data: bytes, special_as_text: bool) -> Encoder:
     return encoder
 
 
-def _read(folder: str) -> bytes:
+def _read(files: LocalFiles, folder: str, path: str) -> bytes:
     try:
-        with open(os.path.join(folder, "tokenizer.json"), "rb") as file:
+        with files.open(path) as file:
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
-        what = "has no tokenizer.json" if os.path.isdir(folder) else "is no folder"
+        what = "has no tokenizer.json" if files.is_folder(folder) else "is no folder"
         raise FileNotFoundError(
             f"{folder} {what}, so it is no vocabulary. Give the --out of a `python -m bioshards.vocab build` "
             "that has ended."

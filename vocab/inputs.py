@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalFiles, StoreFailure
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import FORMAT
 
@@ -78,6 +78,8 @@ def damage(files: LocalFiles, path: str, listed: Shard) -> str | None:
             while block := file.read(1 << 20):
                 digest.update(block)
                 size += len(block)
+    except StoreFailure:
+        raise
     except OSError as error:
         return error.strerror or str(error)
     if size != listed.bytes:
@@ -112,6 +114,8 @@ def _documents(files: LocalFiles, folder: str, wanted: Sequence[str]) -> Documen
         manifest = shards.manifest(files, folder)
     except FileNotFoundError as error:
         raise WrongInput(str(error).rstrip(".")) from error
+    except StoreFailure:
+        raise
     except (OSError, ValueError) as error:
         raise WrongInput(f"{folder}/manifest.json cannot be read: {error}") from error
     pipeline = manifest.get("pipeline") if isinstance(manifest, dict) else None

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus import shards
+from bioshards.corpus.ahead import ahead
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.pretraining import BATCH_ROWS
 
@@ -56,7 +57,7 @@ class Bucket(NamedTuple):
 
 def bucket(files: LocalFiles, paths: Sequence[str], number: int) -> Bucket:
     """All rows of a bucket."""
-    parts = [_part(files, path, number) for path in paths]
+    parts = list(ahead(files, lambda path: _part(files, path, number), paths))
     rows = _whole(parts, parts[0].schema)
     order = pc.sort_indices(rows["key"])
     return Bucket(rows.select(rows.schema.names[:-1]), order, rows["key"].take(order).to_numpy())

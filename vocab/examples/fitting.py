@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalFiles, StoreFailure
 
 from ..encode import Encoder
 from ..inputs import Documents, WrongInput
@@ -56,6 +56,8 @@ def _sentences(files: LocalFiles, documents: Documents) -> pa.Array | None:
         found = [batch["sentences"].slice(0, _LOOKED_AT) for batch in itertools.islice(batches, 1)]
         for sentences in found:
             sentences.validate(full=True)  # a damaged file may have lists that point anywhere
+    except StoreFailure:
+        raise
     except (OSError, pa.ArrowException):
         return pa.array([], pa.string())  # the run looks at each shard, and says what is wrong with it
     return found[0].flatten() if found else None

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bioshards.corpus import shards
+from bioshards.corpus.ahead import for_each
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.pretraining import PIPELINE, RECORDS, SPLITS
 from bioshards.corpus.shards import Shard
@@ -131,8 +132,7 @@ def publish(
 
 def tidy(files: LocalFiles, work: Workspace) -> None:
     """Remove the rows that were dealt out, once they are in their shards."""
-    for name in files.names(f"{work.folder}/dealt"):
-        files.remove(work.dealt(name))
+    for_each(files, files.remove, map(work.dealt, files.names(f"{work.folder}/dealt")))
 
 
 def finished(files: LocalFiles, work: Workspace, inputs: Sequence[dict[str, Any]]) -> bool:
@@ -229,18 +229,15 @@ def _sweep(
     merged: Sequence[Merged],
 ) -> None:
     """Remove what was made of other inputs."""
+    surplus = []
     for folder in (*SPLITS, *RECORDS.values()):
         for name in files.names(f"{work.output}/{folder}"):
             if name.startswith(("data-", "pretrain_data.")) and f"{folder}/{name}" not in outputs:
-                files.remove(f"{work.output}/{folder}/{name}")
-    for name in files.names(f"{work.folder}/made"):
-        if name.removesuffix(".json") not in {portion.name for portion in made}:
-            files.remove(f"{work.folder}/made/{name}")
-    current = {work.merged(one.bucket, f"{one.split}.json") for one in merged}
-    for name in files.names(f"{work.folder}/merged"):
-        if f"{work.folder}/merged/{name}" not in current:
-            files.remove(f"{work.folder}/merged/{name}")
-    rejected = {f"{portion.name}.jsonl" for portion in made if portion.rejected}
-    for name in files.names(f"{work.output}/rejected"):
-        if name not in rejected:
-            files.remove(f"{work.output}/rejected/{name}")
+                surplus.append(f"{work.output}/{folder}/{name}")
+    current = {work.made(portion.name, "json") for portion in made}
+    current |= {work.merged(one.bucket, f"{one.split}.json") for one in merged}
+    current |= {work.rejected(portion.name) for portion in made if portion.rejected}
+    for folder in (f"{work.folder}/made", f"{work.folder}/merged", f"{work.output}/rejected"):
+        paths = (f"{folder}/{name}" for name in files.names(folder))
+        surplus += [path for path in paths if path not in current]
+    for_each(files, files.remove, surplus)
