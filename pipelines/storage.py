@@ -1,4 +1,4 @@
-"""Object stores (gs://, s3:// ...) behind the same calls as local files, through Beam.
+"""Object stores (gs://, s3:// ...) behind the same calls as local files.
 
 A name without a scheme is a local path and handled by :class:`LocalFiles`, so one object serves
 inputs on one store and outputs on another.
@@ -7,16 +7,27 @@ inputs on one store and outputs on another.
 from __future__ import annotations
 
 import contextlib
-import uuid
-from collections.abc import Iterator
-from typing import BinaryIO, cast
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, BinaryIO, Final, cast
 
-from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from bioshards.corpus.files import TEMPORARY, Found, LocalFiles
+from bioshards.corpus.files import Found, LocalFiles
 from bioshards.corpus.partial import Partial
+
+from .object_store import Store
+
+_MEMORY_BYTES: Final = 8 << 20
+"""A file on its way to a store is kept on this machine's disk above this size."""
+
+_stores: dict[str, tuple[Any, Store]] = {}
+_making = threading.Lock()
 
 
 def _remote(path: str) -> bool:
@@ -24,30 +35,81 @@ def _remote(path: str) -> bool:
 
 
 def configure(options: PipelineOptions) -> None:
-    """Give the file systems of this process their options (``--s3_endpoint_url`` ...)."""
+    """Give this process' stores their options (``--s3_endpoint_url`` ...); Beam gives workers theirs."""
     FileSystems.set_options(options)
+    with _making:
+        _stores.clear()  # of another command of this process
 
 
-def supported(path: str) -> bool:
-    """Is there a file system for this path?  Those of the clouds come with ``bioshards[cloud]``."""
-    try:
-        return FileSystems.get_filesystem(path) is not None
-    except ValueError:
-        return False
+def store(path: str) -> Store:
+    """The store of a path: its client is made once for a process and its options.
+
+    Raises:
+        ModuleNotFoundError: the client's library is not installed.
+        CredentialFailure: there are no credentials.
+    """
+    scheme = path.partition("://")[0]
+    options = FileSystems._pipeline_options  # there is no other way to them; sdk_worker_main sets them
+    with _making:
+        before, made = _stores.get(scheme, (None, None))
+        if made is None or (before is not options and _all(before) != _all(options)):
+            made = _made(scheme, options or PipelineOptions([]))
+        _stores[scheme] = (options, made)
+        return made
 
 
-def _temporary(path: str) -> str:
-    """A name of its own beside the final one."""
-    return f"{path.rpartition('/')[0]}/{TEMPORARY}{uuid.uuid4().hex}"
+def _all(options: PipelineOptions | None) -> dict[str, Any]:
+    """The options as plain data; a pipeline has a copy of those that it is given."""
+    return {} if options is None else dict(options.get_all_options(drop_default=True))
+
+
+def _made(scheme: str, options: PipelineOptions) -> Store:
+    if scheme == "gs":
+        from .google_storage import GoogleStore
+
+        return GoogleStore(options)
+    if scheme == "s3":
+        from .s3_storage import S3Store
+
+        return S3Store(options)
+    from .beam_storage import BeamStore
+
+    return BeamStore()
+
+
+def _waiting() -> BinaryIO:
+    """A file that waits on this machine until it is whole, to be put into a store at once."""
+    return cast(BinaryIO, tempfile.SpooledTemporaryFile(_MEMORY_BYTES))
+
+
+def _hidden(path: str) -> bool:
+    return path.rstrip("/").rpartition("/")[2].startswith(".")
+
+
+def _real(files: list[Found]) -> list[Found]:
+    """Without the objects by which some tools mark folders: their names end with a slash."""
+    return [found for found in files if not found.path.endswith("/")]
+
+
+def _fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Do a path's names fit a pattern's, as :mod:`glob` has it: ``**`` for any folders, none hidden?"""
+    if not pattern or not names:
+        return not pattern and not names
+    first, *rest = pattern
+    seen = first.startswith(".") or not names[0].startswith(".")
+    if first != "**":
+        return seen and fnmatchcase(names[0], first) and _fits(names[1:], rest)
+    further = pattern if rest or names[1:] else ()  # a last one takes any file
+    return (bool(rest) and _fits(names, rest)) or (seen and _fits(names[1:], further))
 
 
 class AnyFiles(LocalFiles):
-    """Local files and every store that Beam has a file system for."""
+    """Local files, and those of every store there is a client or a file system of Beam's for."""
+
+    far = True
 
     def open(self, path: str) -> BinaryIO:
-        if not _remote(path):
-            return super().open(path)
-        return cast(BinaryIO, FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED))
+        return store(path).open(path) if _remote(path) else super().open(path)
 
     @contextlib.contextmanager
     def write(self, path: str) -> Iterator[BinaryIO]:
@@ -55,18 +117,9 @@ class AnyFiles(LocalFiles):
             with super().write(path) as local:
                 yield local
             return
-        # Object stores make an object visible whole, when it is closed; a name of its own until
-        # then keeps a writer that dies from ever showing half of it under the final one.
-        temporary = _temporary(path)
-        file = FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED)
-        try:
-            yield cast(BinaryIO, file)
-        except BaseException:
-            file.close()
-            self.remove(temporary)
-            raise
-        file.close()
-        FileSystems.rename([temporary], [path])
+        with _waiting() as file:
+            yield file
+            store(path).put(path, file, file.seek(0, os.SEEK_END))
 
     @contextlib.contextmanager
     def partial(self, path: str, version: str) -> Iterator[Partial]:
@@ -74,87 +127,87 @@ class AnyFiles(LocalFiles):
             with super().partial(path, version) as local:
                 yield local
             return
-        part = _StorePartial(self, path)
-        try:
-            yield part
-        finally:
-            part.discard()
+        with _waiting() as file:
+            yield _StorePartial(file, path)
 
     def exists(self, path: str) -> bool:
-        return bool(FileSystems.exists(path)) if _remote(path) else super().exists(path)
+        return store(path).look(path) is not None if _remote(path) else super().exists(path)
 
     def remove(self, path: str) -> None:
-        if not _remote(path):
+        if _remote(path):
+            store(path).remove(path)
+        else:
             super().remove(path)
-        elif FileSystems.exists(path):
-            FileSystems.delete([path])
 
     def names(self, folder: str) -> list[str]:
         if not _remote(folder):
             return super().names(folder)
-        paths = (found.path[len(folder) + 1 :] for found in self.find(f"{folder}/*"))
-        return sorted(name for name in paths if "/" not in name)
+        files, _ = store(folder).folder(folder.rstrip("/"))
+        return sorted(found.path.rpartition("/")[2] for found in _real(files))
 
     def is_folder(self, path: str) -> bool:
         if not _remote(path):
             return super().is_folder(path)
-        return not any(mark in path for mark in "*?[") and bool(self.walk(path))
+        return next(store(path).below(f"{path.rstrip('/')}/"), None) is not None
 
     def find(self, pattern: str) -> list[Found]:
         if not _remote(pattern):
             return super().find(pattern)
-        return sorted(
-            (
-                Found(data.path, data.size_in_bytes, f"{data.size_in_bytes}-{data.last_updated_in_seconds}")
-                for result in FileSystems.match([pattern])
-                for data in result.metadata_list
-            ),
-            key=lambda found: found.path,
-        )
+        there = store(pattern)
+        if found := there.look(pattern):
+            return [found]
+        literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+        if literal == pattern:
+            return []
+        parts = pattern.split("/")
+        folder = literal.rpartition("/")[0]
+        deep = "/" in pattern[len(literal) :] or "**" in pattern
+        among = list(there.below(literal)) if deep else there.folder(folder)[0]
+        wanted = (found for found in _real(among) if _fits(found.path.split("/"), parts))
+        return sorted(wanted, key=lambda found: found.path)
 
     def walk(self, folder: str) -> list[Found]:
         if not _remote(folder):
             return super().walk(folder)
-        return self.find(f"{folder.rstrip('/')}/**")
+        there = store(folder)
+        found: list[Found] = []
+        waiting = [folder.rstrip("/")]
+        while waiting:
+            files, folders = there.folder(waiting.pop())
+            found += [item for item in _real(files) if not _hidden(item.path)]
+            waiting += [inner for inner in folders if not _hidden(inner)]
+        return sorted(found, key=lambda item: item.path)
+
+    def sweep(self, folder: str) -> None:
+        if _remote(folder):
+            store(folder).sweep(folder.rstrip("/"))
+        else:
+            super().sweep(folder)
 
 
 class _StorePartial:
-    """A file on its way to an object store, which cannot add to an object: one broken off begins anew.
+    """A file on its way to a store, which cannot add to an object: it waits here until it is whole."""
 
-    The object is made with its first bytes: S3 refuses to end an upload that has none.
-    """
-
-    def __init__(self, files: AnyFiles, path: str) -> None:
-        self._files, self._path = files, path
-        self._temporary = _temporary(path)
-        self._file: BinaryIO | None = None
+    def __init__(self, file: BinaryIO, path: str) -> None:
+        self._file, self._path = file, path
         self.size = 0
 
     def blocks(self) -> Iterator[bytes]:
-        return iter(())
+        self._file.seek(0)
+        while block := self._file.read(1 << 20):
+            yield block
 
     def write(self, data: bytes) -> None:
-        if self._file is None:
-            self._file = cast(
-                BinaryIO,
-                FileSystems.create(self._temporary, compression_type=CompressionTypes.UNCOMPRESSED),
-            )
         self._file.write(data)
         self.size += len(data)
 
     def restart(self) -> None:
-        self.discard()
+        self._file.seek(0)
+        self._file.truncate()
         self.size = 0
 
     def keep(self) -> None:
-        if self._file is None:
-            return
-        self._file.close()
-        self._file = None
-        FileSystems.rename([self._temporary], [self._path])
+        store(self._path).put(self._path, self._file, self.size)
 
     def discard(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-            self._files.remove(self._temporary)
+        """Nothing of it is anywhere but here."""

@@ -1,0 +1,172 @@
+"""``beam copy``: a finished directory from one store to another, every file that its manifest lists verified.
+
+A vocabulary is built, and a model trained, of files on a machine; shards and examples may have been made on
+gs:// or s3://.  The copy is a finished directory like its original: no manifest, not finished.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from bioshards.corpus import overlap, workspace
+from bioshards.corpus.files import Checked, LocalFiles
+from bioshards.corpus.live_line import LiveLine
+from bioshards.corpus.shards import Shard
+from bioshards.corpus.workspace import Workspace, WrongOutput
+from bioshards.vocab import inputs
+from bioshards.vocab.inputs import WrongInput
+
+from .exits import OK
+from .options import Parser
+from .starting import absolute, output_at_fault, where
+
+_DESCRIPTION: Final = """\
+A finished directory (document shards, words, a vocabulary, a pretraining set) from one store to another:
+local, gs:// or s3://. Every file that its manifest lists is verified by SHA-256; what is at the target
+already, and right, is not copied again; the manifest comes last."""
+_THREADS: Final = 8
+"""Files copied at a time: most of the time of a small one is waiting for a store's answer."""
+_BLOCK: Final = 1 << 22
+_MANIFEST: Final = "manifest.json"
+
+_OF_INPUTS = re.compile(rf"(.+/)?(data-|pretrain_data\.)[^/]*|rejected/[^/]*|{re.escape(overlap.FILE)}")
+"""Files that another input may not have; all others are there whatever the input is."""
+
+
+def parser() -> Parser:
+    """The options of ``beam copy``."""
+    parser = Parser("beam copy", _DESCRIPTION)
+    parser.add_argument("source", metavar="SOURCE", help="a finished directory")
+    parser.add_argument(
+        "target", metavar="TARGET", help="a new folder, or an earlier copy, which is brought up to date"
+    )
+    return parser
+
+
+def run(parser: Parser, options: Any, rest: Sequence[str], _: Sequence[str]) -> int:
+    """Do what the command line asks for; returns the exit code.
+
+    Raises:
+        UsageError, WrongInput, WrongOutput: with a message for the person.
+    """
+    source, target = absolute(options.source), absolute(options.target)
+    files = where(parser, rest, 1, [source, target]).files
+    size, copied = copy(files, source, target)
+    print(f"{target} holds {source}: {size:,} files, {copied:,} of them copied now")
+    return OK
+
+
+def copy(files: LocalFiles, source: str, target: str) -> tuple[int, int]:
+    """Copy a finished directory; returns how many files it has, and how many had to be copied.
+
+    Raises:
+        WrongInput: the source is not finished, or a file of it is not as its manifest lists it.
+        WrongOutput: the target holds something else.
+    """
+    inputs.apart([source], target)
+    manifest, original = _manifest(files, source)
+    listed = {**dict(_listed(manifest)), _MANIFEST: original}
+    work = Workspace(target)
+    with output_at_fault(target):
+        workspace.check(files, work, manifest["config"])
+        _not_of_a_run(files, work)
+        workspace.begin(files, work, manifest["config"])
+    there = set(workspace.names(files, source))
+    if missing := sorted(listed.keys() - there):
+        raise WrongInput(f"{source} has no {missing[0]}, which its manifest.json lists; make it again")
+    with workspace.locked(work):
+        workspace.clear(files, work)
+        before = set(workspace.names(files, target))
+        for name in filter(_OF_INPUTS.fullmatch, before - there):
+            files.remove(f"{target}/{name}")
+        copied = _all_but_manifest(files, source, target, listed, there, before)
+        _one(files, source, target, _MANIFEST, original, False)
+    return len(there), copied + 1
+
+
+def _not_of_a_run(files: LocalFiles, work: Workspace) -> None:
+    """See that no run has made what is at the target, perhaps of other inputs: it is no copy.
+
+    Raises:
+        WrongOutput: one has.
+    """
+    if any(files.is_folder(f"{work.folder}/{step}") for step in ("staged", "counts", "made")):
+        raise WrongOutput(
+            f"{work.output} is the output of a run, which a copy would replace. Choose another folder, or "
+            "delete that one"
+        )
+
+
+def _all_but_manifest(
+    files: LocalFiles,
+    source: str,
+    target: str,
+    listed: dict[str, Shard],
+    there: Collection[str],
+    before: Collection[str],
+) -> int:
+    """Copy the files that are not as they should be; returns how many that were."""
+    names = sorted(name for name in there if name != _MANIFEST)
+    said = LiveLine()
+    copied = 0
+
+    def one(name: str) -> bool:
+        return _one(files, source, target, name, listed.get(name), name in before)
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        try:
+            for done, new in enumerate(pool.map(one, names), 1):
+                copied += new
+                said(f"{done:,}/{len(names):,} files")
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+        finally:
+            said.end()
+    return copied
+
+
+def _manifest(files: LocalFiles, source: str) -> tuple[dict[str, Any], Shard]:
+    """The manifest of a directory that can be copied; and the file itself, as any other that is listed."""
+    path = f"{source}/{_MANIFEST}"
+    if not files.exists(path):
+        raise WrongInput(f"{source} is no finished directory: it has no manifest.json")
+    with files.open(path) as file:
+        data = file.read()
+    try:
+        manifest = json.loads(data)
+    except ValueError as error:
+        raise WrongInput(f"{path} is no JSON ({error}); make the directory again") from error
+    if not isinstance(manifest, dict) or "outputs" not in manifest or "config" not in manifest:
+        raise WrongInput(f"{path} lists no outputs: it is no manifest of a directory that can be copied")
+    return manifest, Shard(_MANIFEST, 0, len(data), hashlib.sha256(data).hexdigest())
+
+
+def _listed(manifest: dict[str, Any]) -> Iterator[tuple[str, Shard]]:
+    """The files that a manifest lists with their SHA-256, by name."""
+    for entries in manifest.values():
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict) and {"file", "bytes", "sha256"} <= entry.keys():
+                name = entry["file"]
+                yield name, Shard(name, entry.get("rows", 0), entry["bytes"], entry["sha256"])
+
+
+def _one(files: LocalFiles, source: str, target: str, name: str, listed: Shard | None, there: bool) -> bool:
+    """Copy a file, unless it is there as it is listed; returns whether it was copied."""
+    if listed and there and not inputs.damage(files, f"{target}/{name}", listed):
+        return False
+    with files.open(f"{source}/{name}") as old, files.write(f"{target}/{name}") as new:
+        checked = Checked(new)
+        while block := old.read(_BLOCK):
+            checked.write(block)
+        if listed and checked.sha256 != listed.sha256:
+            raise WrongInput(
+                f"{source}/{name} is not the file that its manifest.json lists, or was written anew "
+                "meanwhile: make it again, or copy that again"
+            )
+    return True

@@ -1,0 +1,60 @@
+"""Can the object stores of a command be used?  Asked once a bucket, before anything begins.
+
+A missing library, credentials or bucket is said within seconds, not after a client's minutes of trying again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from apache_beam.io.filesystems import FileSystems
+
+from .object_store import split
+from .options import UsageError
+from .storage import store
+
+
+class NoAccess(UsageError):
+    """There are no credentials for a store, or they are not enough."""
+
+
+def check(paths: Iterable[str]) -> None:
+    """See that the buckets of these paths can be used; local paths are passed over.
+
+    Raises:
+        NoAccess: there are no credentials or they are not enough.
+        UsageError: a library is not installed, or there is no bucket.
+        StoreFailure: a store does not answer.
+    """
+    seen = set()
+    for path in paths:
+        scheme, remote, _ = path.partition("://")
+        if not remote or (scheme, split(path)[0]) in seen:
+            continue
+        seen.add((scheme, split(path)[0]))
+        _supported(scheme, path)
+        _named(scheme, path)
+        try:
+            store(path).probe(path)
+        except (PermissionError, ValueError) as error:
+            raise NoAccess(f"{path} cannot be used: {error}") from error
+        except FileNotFoundError as error:
+            raise UsageError(
+                f"there is no bucket {scheme}://{split(path)[0]}: create it, or mend the name"
+            ) from error
+
+
+def _supported(scheme: str, path: str) -> None:
+    try:
+        FileSystems.get_filesystem(path)
+    except ValueError as error:
+        raise UsageError(
+            f"nothing here can open {path}; gs:// and s3:// need: pip install 'bioshards[cloud]'"
+        ) from error
+
+
+def _named(scheme: str, path: str) -> None:
+    """The clouds have rules for names, and their clients say nothing useful of one that breaks them."""
+    if scheme in ("gs", "s3") and not re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", split(path)[0]):
+        raise UsageError(f"{path} names no bucket: {scheme}://BUCKET/FOLDER is what it should be")
