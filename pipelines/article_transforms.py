@@ -20,6 +20,7 @@ from bioshards.corpus.workspace import Workspace
 
 from .bucket import Bucket
 from .fetch_transforms import brought
+from .steps import Done, measure, results, tell
 from .transforms import StageFiles
 
 T = TypeVar("T")
@@ -35,15 +36,17 @@ class BringAndStage(beam.PTransform):
     bucket: Bucket
     stage: StageFiles
 
-    def expand(self, lanes: beam.PCollection[list[int]]) -> beam.PCollection[Staged]:
+    def expand(self, lanes: beam.PCollection[list[int]]) -> beam.PCollection[Done[Staged | None]]:
         return lanes | "OneLaneEach" >> beam.Reshuffle() | "BringAndStage" >> beam.FlatMap(self._lane)
 
-    def _lane(self, numbers: list[int]) -> Iterator[Staged]:
+    def _lane(self, numbers: list[int]) -> Iterator[Done[Staged | None]]:
         for done in _ahead(brought(self.bucket, numbers)):
-            found = self._list(done)
-            if found:
-                staged = self.stage.one(article_sources.source(found))
-                yield dataclasses.replace(staged, not_fetched=len(done.bad))
+            staged, figures = None, done.figures
+            if found := self._list(done.result):
+                one = self.stage.one(article_sources.source(found))
+                staged = dataclasses.replace(one.result, not_fetched=len(done.result.bad))
+                figures += one.figures
+            yield tell(Done(staged, figures))
 
     def _list(self, done: RangeReport) -> Found | None:
         """The list of the range's articles; None where nothing of it is selected."""
@@ -70,7 +73,7 @@ class FindOverlap(beam.PTransform):
     work: Workspace
     drop_in: str | None
 
-    def expand(self, finished: beam.PCollection[Finished]) -> beam.PCollection[dict[str, Any]]:
+    def expand(self, finished: beam.PCollection[Done[Finished]]) -> beam.PCollection[Done[dict[str, Any]]]:
         asked = [self.drop_in] if self.drop_in else []
         return (
             finished.pipeline
@@ -78,10 +81,14 @@ class FindOverlap(beam.PTransform):
             | "Find" >> beam.Map(self._find, beam.pvalue.AsList(finished))
         )
 
-    def _find(self, folder: str, finished: list[Finished]) -> dict[str, Any]:
-        identity = overlap.identity(self.files, folder)
-        listed = [shard for done in finished for shard in done.shards]
-        articles = overlap.articles_of(self.files, self.work.output, listed)
-        held = overlap.find(articles, lambda: overlap.abstracts_of(self.files, folder))
-        written = overlap.write(self.files, f"{self.work.output}/{overlap.FILE}", identity, held)
-        return {**dataclasses.asdict(written), "of": folder, "abstracts": identity}
+    def _find(self, folder: str, finished: list[Done[Finished]]) -> Done[dict[str, Any]]:
+        listed = [shard for done in results(finished) for shard in done.shards]
+
+        def work(files: LocalFiles) -> dict[str, Any]:
+            identity = overlap.identity(files, folder)
+            articles = overlap.articles_of(files, self.work.output, listed)
+            held = overlap.find(articles, lambda: overlap.abstracts_of(files, folder))
+            written = overlap.write(files, f"{self.work.output}/{overlap.FILE}", identity, held)
+            return {**dataclasses.asdict(written), "of": folder, "abstracts": identity}
+
+        return tell(measure("overlap", self.files, work, lambda found: {"in_full": found["rows"]}))

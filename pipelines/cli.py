@@ -1,4 +1,4 @@
-"""The ``beam`` command: list the pipelines, run one.
+"""The ``beam`` command: list the pipelines, run one, make a template of one, copy what is made.
 
 Beam is imported only when a pipeline runs, so that ``beam list`` and ``--help`` answer at once.
 """
@@ -23,6 +23,8 @@ USAGE = """\
 usage: beam list
        beam run PIPELINE --output DIR [options]
        beam run PIPELINE --help
+       beam template PIPELINE --out FILE [options]
+       beam copy SOURCE TARGET
 
 pipelines:
 """ + "".join(f"  {name:21} {what}\n" for name, what in PIPELINES.items())
@@ -37,13 +39,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(USAGE, end="")
         return OK if words else USAGE_ERROR
-    if words[0] != "run":
-        return _wrong(f"unknown command {words[0]!r}", words[0], ["run", "list"])
+    if words[0] == "copy":
+        from . import running
+
+        return running.main("copy", words[1:])
+    if words[0] not in ("run", "template"):
+        return _wrong(f"unknown command {words[0]!r}", words[0], ["run", "list", "template", "copy"])
     if len(words) < 2 or words[1] in ("-h", "--help"):
         print(USAGE, end="")
         return OK if len(words) > 1 else USAGE_ERROR
     if words[1] not in PIPELINES:
         return _wrong(f"unknown pipeline {words[1]!r}", words[1], list(PIPELINES))
+    if words[0] == "template":
+        from . import template
+
+        return template.main(words[1], words[2:])
     from . import running
 
     return running.main(words[1], words[2:])

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
+
+from bioshards.corpus.files import StoreFailure
+
+from . import dataflow, remote, shipping
+from .dataflow import Task
+from .starting import Where
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -22,51 +31,99 @@ class Watcher(Protocol):
     def end(self) -> None: ...
 
 
+def prepare(place: Where, task: Task) -> None:
+    """Make Beam's options those of this run, and see that it can be one, before anything is begun.
+
+    Raises:
+        UsageError: workers cannot be given what they need.
+        WrongOutput: a job is writing this output elsewhere.
+    """
+    if place.on_dataflow:
+        dataflow.settle(place.beams, task)
+        if not shipping.needless(place.beams):
+            shipping.pins(task.extras, place.paths, task.tools)
+            shipping.reachable(place.beams, place.paths)
+        remote.alone(place, task)
+
+
 def execute(
     build: Callable[[beam.Pipeline], None],
-    beams: Any,
+    place: Where,
     workers: int,
-    runner_given: bool,
-    folder: str,
+    task: Task,
     watcher: Callable[[TextIO], Watcher],
-) -> None:
+) -> str:
     """Run the graph that ``build`` makes to its end.
 
     Args:
-        beams: Beam's PipelineOptions; None to make those of a local run.
-        folder: where a local run may leave ``error.log``; a remote one leaves none.
         watcher: makes, of the terminal, what is called to say how far the run is.
 
+    Returns:
+        what to say of a job that is only described, for Dataflow to run later; '' if it has run.
+
     Raises:
-        KeyboardInterrupt: Ctrl-C or a termination signal.
+        KeyboardInterrupt: Ctrl-C or a termination signal; with what to say if the job goes on elsewhere.
         Exception: what went wrong in a worker or a runner.
     """
     import apache_beam as beam
 
     from . import local
 
+    beams = place.beams
     if beams is None:
         from apache_beam.options.pipeline_options import PipelineOptions
 
         beams = PipelineOptions([], **local.options_for(workers))
-    runner = None if runner_given else local.runner(beams)
+    runner = None if place.runner_given else local.runner(beams)
+    later = remote.not_waited_for(beams) if place.on_dataflow else ""
+    results: list[Any] = []
+
+    def look() -> None:
+        with contextlib.suppress(StoreFailure):  # a run is not ended because nobody can look at it
+            progress.tick()
 
     def work() -> None:
-        root = beam.Pipeline(runner=runner, options=beams)
-        build(root)
-        state = root.run().wait_until_finish()
+        with _shipped(place, task):
+            root = beam.Pipeline(runner=runner, options=beams)
+            build(root)
+            result = root.run()
+        results.append(result)
+        if place.on_dataflow and not later:
+            print(remote.handed_over(beams, result), file=terminal, flush=True)
+        state = result.wait_until_finish()
         if state in ("FAILED", "CANCELLED"):
             raise RuntimeError(f"the runner says the job {state.lower()}")
 
-    remote = "://" in folder
-    log = None if remote or workers == 1 else f"{folder}/error.log"
+    far = "://" in task.output
+    log = None if far or workers == 1 else f"{task.output}/.bioshards/error.log"
     with local.errors_to(log) as terminal:
         progress = watcher(terminal)
         try:
-            local.run(work, progress.tick, REMOTE_TICK_SECONDS if remote else TICK_SECONDS)
-        except Exception:
+            local.run(work, look, REMOTE_TICK_SECONDS if far else TICK_SECONDS)
+        except Exception as error:
             if log:
                 traceback.print_exc()
-            raise
+            raise remote.failure(place, results[0] if results else None, error) from error
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(remote.left(place, results[0] if results else None, task)) from None
         finally:
             progress.end()
+    return later
+
+
+@contextlib.contextmanager
+def _shipped(place: Where, task: Task) -> Iterator[None]:
+    """Inside, the options of a job on Dataflow name a wheel of this package for its workers to install."""
+    if not place.on_dataflow or shipping.needless(place.beams):
+        yield
+        return
+    from apache_beam.options.pipeline_options import SetupOptions
+
+    logging.getLogger("apache_beam.runners.portability.stager").setLevel(
+        logging.ERROR
+    )  # it warns of any wheel
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = shipping.wheel(folder, shipping.pins(task.extras, place.paths, task.tools))
+        setup = place.beams.view_as(SetupOptions)
+        setup.extra_packages = [*(setup.extra_packages or ()), wheel]
+        yield

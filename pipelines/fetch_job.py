@@ -12,13 +12,15 @@ from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.named import Named, named
 from bioshards.corpus.download.pmc_selection import Articles
+from bioshards.corpus.files import LocalFiles, StoreFailure
 from bioshards.corpus.workspace import Workspace, WrongOutput
 
-from . import bucket, fetch, plan
-from .executing import execute
+from . import bucket, estimates, fetch, plan
+from .dataflow import Task
+from .executing import execute, prepare
 from .exits import NOT_PUBLISHED, OK
 from .fetch import Job
-from .fetching import Listed, look, mirror_folder
+from .fetching import REMOTE_LANES, Listed, look, mirror_folder
 from .options import Parser, UsageError
 from .starting import for_workers_elsewhere, this_run, where
 
@@ -29,23 +31,34 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
     """Do what the command line asks for; returns the exit code."""
     names = _names(options.input or [])
     folder = mirror_folder(options.mirror or "mirror", "")
-    for_workers_elsewhere(rest, {"--mirror": folder})
-    runner_given, beams, files = where(parser, rest, options.workers, [folder])
+    notices = for_workers_elsewhere(rest, {"--mirror": folder}, options.dry_run)
+    place = where(parser, rest, options.workers, [folder], [folder] if options.dry_run else [])
+    files, local = place.files, not place.runner_given
     mirror = Mirror(files, folder)
-    local = not runner_given
     listed = {
         name: look(mirror, _LISTED[name], getattr(options, f"{name}_url"), by_name, options, local)
         for name, by_name in sorted(names.items())
         if name in _LISTED
     }
+    task = Task("fetch", folder, REMOTE_LANES * len(names))
     if options.dry_run:
-        print(plan.of_mirror(_job(options, arguments, mirror, names, listed, local)))
+        job = _job(options, arguments, mirror, names, listed, local)
+        planned = plan.of_mirror(job)
+        print(
+            estimates.said(
+                planned, notices, place, task, options.workers, lambda root: fetch.build(root, job)
+            )
+        )
         return OK
     for notice in [notice for found in listed.values() for notice in found.notices]:
         print(f"notice: {notice}", file=sys.stderr)
     work = Workspace(folder)
+    _no_output(files, work)
+    prepare(place, task)
     try:
-        workspace.begin(files, work, {"pipeline": "fetch"})
+        workspace.begin(files, work, {"pipeline": task.pipeline})
+    except StoreFailure:
+        raise
     except OSError as error:
         raise WrongOutput(f"--mirror {folder} cannot be written: {error.strerror or error}") from error
     with workspace.locked(work):
@@ -54,15 +67,26 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
         files.remove(work.outcome)
         from .progress import FetchProgress
 
-        execute(
+        later = execute(
             lambda root: fetch.build(root, job),
-            beams,
+            place,
             options.workers if job.something_to_do else 1,
-            runner_given,
-            job.work.folder,
+            task,
             lambda terminal: FetchProgress(job, terminal),
         )
-        return _report(job)
+        return _report(job, later)
+
+
+def _no_output(files: LocalFiles, work: Workspace) -> None:
+    """See that what a mirror is to be is no other run's output, whose manifest would be taken away.
+
+    Raises:
+        WrongOutput: it is.
+    """
+    for path in (work.config, work.manifest):
+        begun = files.read_json(path).get("pipeline", "fetch") if files.exists(path) else "fetch"
+        if begun != "fetch":
+            raise WrongOutput(f"--mirror {work.output} is an output of {begun}. Choose another folder")
 
 
 def _names(given: Sequence[str]) -> dict[str, list[Named]]:
@@ -123,11 +147,11 @@ def _job(
     )
 
 
-def _report(job: Job) -> int:
-    files, work = job.mirror.files, job.work
-    if not files.exists(work.outcome):
-        print(f"The job goes on without this command. It is finished when {work.manifest} is there.")
+def _report(job: Job, later: str) -> int:
+    if later:
+        print(later)
         return OK
+    files, work = job.mirror.files, job.work
     outcome = files.read_json(work.outcome)
     if outcome["files"] or outcome["problem"]:
         print(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
 
@@ -18,10 +20,12 @@ from bioshards.corpus.download.pmc_bucket import label
 from bioshards.corpus.download.pool import Pool
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.download.report import FetchedFile
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.xml_blocks import BadFile
 
 from .bucket import Bucket
 from .fetching import Fetching, arriving
-from .transforms import tally
+from .steps import Done, Figures, measure, results, summed, tell
 
 if TYPE_CHECKING:
     from .fetch import Job
@@ -34,20 +38,27 @@ class FetchFiles(beam.PTransform):
     source: str
     fetching: Fetching
 
-    def expand(self, lanes: beam.PCollection[list[Remote]]) -> beam.PCollection[FetchedFile]:
+    def expand(self, lanes: beam.PCollection[list[Remote]]) -> beam.PCollection[Done[FetchedFile]]:
         return lanes | "OneLaneEach" >> beam.Reshuffle() | "Fetch" >> beam.FlatMap(self._lane)
 
     def default_label(self) -> str:
         return f"Fetch {self.source}"
 
-    def _lane(self, remotes: list[Remote]) -> Iterator[FetchedFile]:
+    def _lane(self, remotes: list[Remote]) -> Iterator[Done[FetchedFile]]:
         for remote, held in arriving(self.fetching, remotes):
             if isinstance(held, Held):
-                tally("bytes_fetched", held.fetched)
-                yield FetchedFile(self.source, remote, held)
+                file = FetchedFile(self.source, remote, held)
             else:
-                tally("files_not_fetched", 1)
-                yield FetchedFile(self.source, remote, None, held.detail)
+                file = FetchedFile(self.source, remote, None, held.detail)
+            yield tell(Done(file, (fetched(held),)))
+
+
+def fetched(held: Held | BadFile) -> Figures:
+    """What fetching a file took, or trying to; ``bytes_in`` are the server's."""
+    if isinstance(held, BadFile):
+        return Figures("fetch", counts={"bad": 1})
+    size, milliseconds = held.fetched, round(1000 * held.seconds) if held.fetched else 0
+    return Figures("fetch", not size, size, size, milliseconds)
 
 
 @dataclass
@@ -56,25 +67,41 @@ class BringRanges(beam.PTransform):
 
     bucket: Bucket
 
-    def expand(self, lanes: beam.PCollection[list[int]]) -> beam.PCollection[RangeReport]:
+    def expand(self, lanes: beam.PCollection[list[int]]) -> beam.PCollection[Done[RangeReport]]:
         return lanes | "OneLaneEach" >> beam.Reshuffle() | "Bring" >> beam.FlatMap(self._lane)
 
-    def _lane(self, numbers: list[int]) -> Iterator[RangeReport]:
-        yield from brought(self.bucket, numbers)
+    def _lane(self, numbers: list[int]) -> Iterator[Done[RangeReport]]:
+        for done in brought(self.bucket, numbers):
+            yield tell(done)
 
 
-def brought(bucket: Bucket, numbers: list[int]) -> Iterator[RangeReport]:
+def brought(bucket: Bucket, numbers: list[int]) -> Iterator[Done[RangeReport]]:
     """Bring ranges into the mirror, one after the other, and leave each one's report there."""
     server, mirror = bucket.fetching.server, bucket.fetching.mirror
-    pool = Pool(server, bucket.fetching.threads)
-    for number in numbers:
+    pool = Pool(bucket.fetching.of_lane(label(numbers[0])), bucket.fetching.threads)
+
+    def work(files: LocalFiles, number: int) -> RangeReport:
         today = datetime.now(UTC).date()
-        done = pmc.bring(mirror.files, mirror.folder, server.base, pool, number, bucket.articles, today)
+        done = pmc.bring(files, mirror.folder, server.base, pool, number, bucket.articles, today)
         path = f"{mirror.folder}/pmc/reports/{label(number)}.json"
-        mirror.files.write_json(path, dataclasses.asdict(done))
-        for what in ("selected", "fetched", "bytes", "removed"):
-            tally(f"articles_{what}", getattr(done, what))
-        yield done
+        files.write_json(path, dataclasses.asdict(done))
+        return done
+
+    for number in numbers:
+        yield measure("bring", mirror.files, functools.partial(work, number=number), _in_range)
+
+
+_NO_NAME = re.compile(r"[^A-Za-z0-9]+")
+"""What is in reasons (``licence:CC BY-NC``) and better not in the name of a metric."""
+
+
+def _in_range(done: RangeReport) -> dict[str, int]:
+    return {
+        **{f"articles_{what}": getattr(done, what) for what in ("selected", "held", "fetched", "removed")},
+        "articles_bytes": done.bytes,
+        "articles_bad": len(done.bad),
+        **{f"dropped_{_NO_NAME.sub('-', reason)}": count for reason, count in done.dropped.items()},
+    }
 
 
 @dataclass
@@ -82,8 +109,8 @@ class PublishMirror(beam.PTransform):
     """Everything that was fetched in, the mirror's manifest written, last."""
 
     job: Job
-    fetched: beam.PCollection[FetchedFile]
-    brought: beam.PCollection[RangeReport]
+    fetched: beam.PCollection[Done[FetchedFile]]
+    brought: beam.PCollection[Done[RangeReport]]
 
     def expand(self, root: beam.Pipeline) -> beam.PCollection[None]:
         return (
@@ -93,28 +120,41 @@ class PublishMirror(beam.PTransform):
             >> beam.Map(self._publish, beam.pvalue.AsList(self.fetched), beam.pvalue.AsList(self.brought))
         )
 
-    def _publish(self, _: None, fetched: list[FetchedFile], brought: list[RangeReport]) -> None:
-        job, files = self.job, self.job.mirror.files
-        held = [
-            FetchedFile(name, remote, there)
-            for name, listed in job.listed.items()
-            for remote, there in listed.held.items()
-        ]
-        made = report.manifest(job.config, [*held, *fetched], brought)
-        run = {**job.run, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-        problem = report.publish(files, job.work.manifest, made, job.max_rejected, run)
-        files.write_json(
-            job.work.outcome,
-            {
-                "problem": problem,
-                "held": len(held),
-                "fetched": sum(1 for file in fetched if file.held and file.held.fetched),
-                "files": len(made["files"]),
-                "bytes": sum(file.held.fetched for file in fetched if file.held),
-                "articles": made["articles"],
-                "articles_held": sum(done.held for done in brought),
-                "articles_fetched": sum(done.fetched for done in brought),
-                "articles_removed": sum(done.removed for done in brought),
-                "articles_bytes": sum(done.bytes for done in brought),
-            },
-        )
+    def _publish(self, _: None, fetched: list[Done[FetchedFile]], brought: list[Done[RangeReport]]) -> None:
+        steps = summed(fetched, brought)
+
+        def work(files: LocalFiles) -> dict[str, Any]:
+            return _published(files, self.job, results(fetched), results(brought), steps)
+
+        tell(measure("publish", self.job.mirror.files, work, _in_outcome))
+
+
+def _in_outcome(outcome: dict[str, Any]) -> dict[str, int]:
+    return {"bad": int(bool(outcome["problem"]))}
+
+
+def _published(
+    files: LocalFiles, job: Job, fetched: list[FetchedFile], brought: list[RangeReport], steps: dict[str, Any]
+) -> dict[str, Any]:
+    """Write the manifest; returns, and leaves for the driver, what became of it all."""
+    held = [
+        FetchedFile(name, remote, there)
+        for name, listed in job.listed.items()
+        for remote, there in listed.held.items()
+    ]
+    made = report.manifest(job.config, [*held, *fetched], brought)
+    run = {**job.run, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "steps": steps}
+    outcome = {
+        "problem": report.publish(files, job.work.manifest, made, job.max_rejected, run),
+        "held": len(held),
+        "fetched": sum(1 for file in fetched if file.held and file.held.fetched),
+        "files": len(made["files"]),
+        "bytes": sum(file.held.fetched for file in fetched if file.held),
+        "articles": made["articles"],
+        "articles_held": sum(done.held for done in brought),
+        "articles_fetched": sum(done.fetched for done in brought),
+        "articles_removed": sum(done.removed for done in brought),
+        "articles_bytes": sum(done.bytes for done in brought),
+    }
+    files.write_json(job.work.outcome, outcome)
+    return outcome

@@ -20,10 +20,14 @@ from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.download.web import Connection, Patience, Server, Unreachable
 from bioshards.corpus.xml_blocks import BadFile
 
+from .again import again
 from .options import UsageError
 
 REMOTE_LANES: Final = 4
-"""Width of the step that downloads on a runner whose machines do not see each other: what NCBI allows."""
+"""Width of the step that downloads on a runner whose machines do not see each other: what NCBI allows.
+
+A lane is one element behind a Reshuffle: no runner splits an element, and what is tried again is a whole
+lane.  So there are never more at work, but where a machine is taken for lost and still works."""
 
 GIVE_UP_AFTER: Final = 3
 """So many files without an answer or refused, one after the other, and it is not the files."""
@@ -33,12 +37,32 @@ _DRIVER_PATIENCE: Final = Patience(tries=4)
 
 @dataclass(frozen=True, slots=True)
 class Fetching:
-    """How files that are not here are fetched: so many lanes, each with so many connections."""
+    """How files that are not here are fetched: so many lanes, each with so many connections.
+
+    Attributes:
+        server: with the places of all lanes together, or of each if they are ``apart``.
+    """
 
     mirror: Mirror
     server: Server
     lanes: int
     threads: int
+    apart: bool = False
+
+    @property
+    def connections(self) -> int:
+        """Of all lanes together."""
+        return self.server.places.connections * (self.lanes if self.apart else 1)
+
+    def of_lane(self, first: str) -> Server:
+        """The server as the lane may ask it that begins with this item.
+
+        Lanes that are apart may yet be processes of one machine, and must not take each other's places there.
+        """
+        if not self.apart:
+            return self.server
+        places = self.server.places
+        return replace(self.server, places=replace(places, server=f"{places.server}.{first}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +121,7 @@ def fetching_by(mirror: Mirror, server: Server, workers: int, local: bool) -> Fe
     connections = server.places.connections
     lanes = workers if local else min(REMOTE_LANES, connections)
     shared = server if local else replace(server, places=server.places.share(lanes))
-    return Fetching(mirror, shared, lanes, threads=-(-connections // lanes))
+    return Fetching(mirror, shared, lanes, threads=-(-connections // lanes), apart=not local)
 
 
 def arriving(fetching: Fetching, remotes: list[Remote]) -> Iterator[tuple[Remote, Held | BadFile]]:
@@ -106,9 +130,13 @@ def arriving(fetching: Fetching, remotes: list[Remote]) -> Iterator[tuple[Remote
     Raises:
         Unreachable: it is not one file, the server does not answer any more, or refuses everything.
     """
-    pool = Pool(fetching.server, fetching.threads)
+
+    def fetch(connection: Connection, remote: Remote) -> Held | BadFile:
+        return again(lambda: fetching.mirror.fetch_or_say(connection, remote))
+
+    pool = Pool(fetching.of_lane(remotes[0].name), fetching.threads)
     without_answer = 0
-    for remote, held in pool.completed(fetching.mirror.fetch_or_say, remotes):
+    for remote, held in pool.completed(fetch, remotes):
         failed = isinstance(held, BadFile) and held.reason in (UNREACHABLE, REFUSED)
         without_answer = without_answer + 1 if failed else 0
         if isinstance(held, BadFile) and without_answer == GIVE_UP_AFTER:

@@ -12,13 +12,16 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.splitters import MissingExtra
 from bioshards.corpus.workspace import Workspace
 
-from .executing import Watcher, execute
+from .dataflow import Task
+from .executing import Watcher, execute, prepare
 from .exits import NOT_PUBLISHED, OK
 from .options import Parser, UsageError
 from .starting import absolute, for_workers_elsewhere, output_at_fault, where
 
 if TYPE_CHECKING:
     import apache_beam as beam
+
+    from .plan import Plan
 
 
 class Job(Protocol):
@@ -32,6 +35,11 @@ class Job(Protocol):
 
     @property
     def inputs(self) -> Sequence[Any]: ...
+
+    @property
+    def items(self) -> int:
+        """How many there are of what a worker does at a time."""
+        ...
 
     @property
     def config(self) -> dict[str, Any]: ...
@@ -51,6 +59,11 @@ def add_folders(parser: Parser) -> Any:
         "given several times",
     )
     shared.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")
+    shared.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="only say what would be read and made, and for how long; nothing is written",
+    )
     return shared
 
 
@@ -78,6 +91,8 @@ def run(
     build: Callable[[beam.Pipeline, J], None],
     watcher: Callable[[J, TextIO], Watcher],
     lines: Callable[[J, dict[str, Any]], Iterable[str]],
+    planned: Callable[[J], Plan],
+    beside: Sequence[str] = (),
 ) -> int:
     """Do what the command line asks for; returns the exit code.
 
@@ -85,15 +100,20 @@ def run(
         job_of: makes the job of the inputs' paths, and looks at the inputs.
         finished: is there nothing to do?
         lines: what to say at the end, of the manifest.
+        planned: what a dry run says.
+        beside: what else is read before the run, on whichever store.
 
     Raises:
         UsageError, WrongInput, WrongOutput: nothing has been begun.
     """
     given = [absolute(folder) for folder in options.input or []]
+    output = {"--output": options.output} if options.output else {}
+    notices = for_workers_elsewhere(rest, output, options.dry_run)
     for folder in given:
-        for_workers_elsewhere(rest, {"--input": folder})
-    for_workers_elsewhere(rest, {"--output": options.output} if options.output else {})
-    runner_given, beams, files = where(parser, rest, options.workers, [*given, options.output or ""])
+        notices += for_workers_elsewhere(rest, {"--input": folder}, options.dry_run)
+    paths = [*given, *beside, options.output or ""]
+    place = where(parser, rest, options.workers, paths, paths[-1:] if options.dry_run else [])
+    files = place.files
     if not given:
         raise UsageError("--input DIR is missing: a finished --output of pubmed_to_shards or pmc_to_shards")
     if not options.output:
@@ -101,29 +121,39 @@ def run(
     job = job_of(files, given)
     with output_at_fault(job.work.output):
         workspace.check(files, job.work, job.config)
-        workspace.begin(files, job.work, job.config)
+    config = job.config
+    task = Task(config["pipeline"], job.work.output, job.items, ("vocab",), config["tools"])
+    if options.dry_run:
+        from . import estimates
+
+        print(
+            estimates.said(planned(job), notices, place, task, options.workers, lambda root: build(root, job))
+        )
+        return OK
+    prepare(place, task)
+    with output_at_fault(job.work.output):
+        workspace.begin(files, job.work, config)
     with workspace.locked(job.work):
         if finished(job):
             inputs = f"{len(job.inputs)} inputs are" if len(job.inputs) > 1 else "input is"
             print(f"{job.work.output} is finished and its {inputs} unchanged: nothing to do.")
             return OK
         workspace.clear(files, job.work)
-        execute(
+        later = execute(
             lambda root: build(root, job),
-            beams,
+            place,
             options.workers,
-            runner_given,
-            job.work.folder,
+            task,
             lambda terminal: watcher(job, terminal),
         )
-        return _report(job, lines)
+        return _report(job, lines, later)
 
 
-def _report(job: J, lines: Callable[[J, dict[str, Any]], Iterable[str]]) -> int:
-    files, work = job.files, job.work
-    if not files.exists(work.outcome):
-        print(f"The job goes on without this command. It is finished when {work.manifest} is there.")
+def _report(job: J, lines: Callable[[J, dict[str, Any]], Iterable[str]], later: str) -> int:
+    if later:
+        print(later)
         return OK
+    files, work = job.files, job.work
     problem = files.read_json(work.outcome)["problem"]
     if problem:
         print(f"beam: {problem}", file=sys.stderr)

@@ -7,12 +7,15 @@ and drop a misspelt one with a warning.  What is left over goes to Beam, and onl
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
+import functools
+import io
 import logging
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import Final, NoReturn
+from typing import Final, Generic, Literal, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 BEAM_OPTIONS_HELP: Final = """\
@@ -21,6 +24,9 @@ named instead, and all its own options follow as they are, for example
   --runner=DataflowRunner --project=P --region=R --temp_location=gs://BUCKET/tmp
   --runner=PortableRunner --job_endpoint=HOST:PORT --environment_type=EXTERNAL --environment_config=...
 Options of Beam's file systems (--s3_endpoint_url ...) work with and without a runner."""
+
+
+_CONTACT: Final = "[!-'*-~]{3,200}"
 
 
 class UsageError(Exception):
@@ -43,6 +49,30 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
+T = TypeVar("T")
+
+
+class Value(Generic[T]):
+    """An argparse type with a regular expression beside it, for forms that look before we do (metadata.py).
+
+    Attributes:
+        pattern: what matches it, whole, is taken; some of what does not may be, too.
+    """
+
+    def __init__(self, parse: Callable[[str], T], pattern: str) -> None:
+        functools.update_wrapper(self, parse)
+        self._parse, self.pattern = parse, pattern
+
+    def __call__(self, text: str) -> T:
+        return self._parse(text)
+
+
+def takes(pattern: str) -> Callable[[Callable[[str], T]], Value[T]]:
+    """Make an argparse type of a function that takes what matches the pattern."""
+    return lambda parse: Value(parse, pattern)
+
+
+@takes(r"0(\.[0-9]+)?|\.[0-9]+|1(\.0+)?")
 def share(text: str) -> float:
     """A number from 0 to 1."""
     value = float(text)
@@ -51,7 +81,7 @@ def share(text: str) -> float:
     return value
 
 
-def at_least(lowest: int) -> Callable[[str], int]:
+def at_least(lowest: Literal[0, 1]) -> Value[int]:
     """An argparse type: a whole number that is not below ``lowest``."""
 
     def number(text: str) -> int:
@@ -61,17 +91,19 @@ def at_least(lowest: int) -> Callable[[str], int]:
         return value
 
     number.__name__ = "whole number"
-    return number
+    return Value(number, "[1-9][0-9]{0,17}" if lowest else "0|[1-9][0-9]{0,17}")
 
 
+@takes(r"[^\r\n]*")
 def names(text: str) -> tuple[str, ...]:
     """A comma-separated list."""
     return tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))
 
 
-def at_least_one_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+def at_least_one_of(known: Sequence[str]) -> Value[tuple[str, ...]]:
     """An argparse type: as :func:`some_of`, but not none of them."""
 
+    @takes(f"all|{_listed(known)}")
     def chosen(text: str) -> tuple[str, ...]:
         given = some_of(known)(text)
         if not given:
@@ -81,9 +113,10 @@ def at_least_one_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     return chosen
 
 
-def some_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+def some_of(known: Sequence[str]) -> Value[tuple[str, ...]]:
     """An argparse type: some of these names, comma-separated, or ``all`` or ``none``; in the names' order."""
 
+    @takes(f"all|none|{_listed(known)}")
     def chosen(text: str) -> tuple[str, ...]:
         if text in ("all", "none"):
             return tuple(known) if text == "all" else ()
@@ -102,9 +135,10 @@ def some_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     return chosen
 
 
-def all_but(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+def all_but(known: Sequence[str]) -> Value[tuple[str, ...]]:
     """An argparse type: these names without those given, which are as for :func:`some_of`."""
 
+    @takes(some_of(known).pattern)
     def left(text: str) -> tuple[str, ...]:
         left_out = some_of(known)(text)
         return tuple(name for name in known if name not in left_out)
@@ -112,6 +146,12 @@ def all_but(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     return left
 
 
+def _listed(known: Sequence[str]) -> str:
+    one = f"({'|'.join(known)})"
+    return f"{one}(,{one})*"
+
+
+@takes(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
 def address(text: str) -> str:
     """An argparse type: a server's address, https, or http on this machine; ends with a slash."""
     parts = urlsplit(text)
@@ -124,9 +164,10 @@ def address(text: str) -> str:
     return text if text.endswith("/") else f"{text}/"
 
 
+@takes(_CONTACT)
 def contact(text: str) -> str:
     """An argparse type: what may stand in a header, a mail or web address."""
-    if not re.fullmatch(r"[!-'*-~]{3,200}", text):
+    if not re.fullmatch(_CONTACT, text):
         raise argparse.ArgumentTypeError(f"{text!r} is no mail or web address")
     return text
 
@@ -216,12 +257,16 @@ def beam_options(rest: Sequence[str], parser: Parser, **ours: object) -> object:
     strays = [word for word in rest if not word.startswith("-")]
     if strays and rest[0] == strays[0]:
         raise UsageError(f"{strays[0]} is no option; paths are given with --input and --output")
+    usage = io.StringIO()  # which argparse prints, a hundred lines before the reason
     try:
-        options = PipelineOptions(list(rest), **ours)
-        known = options.get_all_options()
-        unknown = set(options.get_all_options(retain_unknown_options=True)) - set(known)
+        with contextlib.redirect_stderr(usage):
+            options = PipelineOptions(list(rest), **ours)
+            known = options.get_all_options()
+            unknown = set(options.get_all_options(retain_unknown_options=True)) - set(known)
     except SystemExit as refused:
-        raise UsageError(f"Beam does not take these options: {' '.join(rest)}") from refused
+        reason = usage.getvalue().strip().rpartition("error: ")[2]
+        hint = " (did you mean --dry-run?)" if "--dry_run" in reason else ""
+        raise UsageError(f"Beam does not take these options: {reason}{hint}") from refused
     for name in sorted(unknown):
         own = [option for action in parser._actions for option in action.option_strings]
         theirs = [f"--{option}" for option in known]
@@ -229,9 +274,7 @@ def beam_options(rest: Sequence[str], parser: Parser, **ours: object) -> object:
             (word.split("=")[0] for word in rest if word.lstrip("-").split("=")[0].replace("-", "_") == name),
             f"--{name}",
         )
-        near = difflib.get_close_matches(given, own, 1, 0.5) or difflib.get_close_matches(
-            given, theirs, 1, 0.5
-        )
+        near = difflib.get_close_matches(given, [*own, *theirs], 1, 0.5)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise UsageError(f"unknown option {given}{hint}")
     return options

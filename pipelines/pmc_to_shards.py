@@ -57,7 +57,16 @@ def build(root: beam.Pipeline, job: Job) -> None:
     )
     overlap = finished | "FindOverlap" >> FindOverlap(job.files, job.work, job.drop_in)
     staged | "Publish" >> Publish(
-        job.files, job.work, job.rules, job.config, job.max_rejected, job.excluded, job.run, finished, overlap
+        job.files,
+        job.work,
+        job.rules,
+        job.config,
+        job.max_rejected,
+        job.excluded,
+        job.run,
+        decided,
+        finished,
+        overlap,
     )
 
 

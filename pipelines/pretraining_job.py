@@ -6,11 +6,10 @@ import dataclasses
 import hashlib
 import importlib.metadata
 import math
-import os
 from collections.abc import Sequence
 from typing import Any, Final
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalFiles, StoreFailure
 from bioshards.corpus.pretraining import SPLITS
 from bioshards.corpus.workspace import FORMAT, Workspace
 from bioshards.vocab import inputs
@@ -22,7 +21,7 @@ from bioshards.vocab.examples.tensorflow import tensorflow
 from bioshards.vocab.examples.writing import Writer
 from bioshards.vocab.inputs import Documents, WrongInput
 
-from . import from_documents, shards_to_pretraining
+from . import from_documents, plan_documents, shards_to_pretraining
 from .options import Parser, UsageError
 from .progress import ExampleProgress
 from .shards_to_pretraining import NAME, Job
@@ -46,6 +45,8 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
         build=shards_to_pretraining.build,
         watcher=ExampleProgress,
         lines=_lines,
+        planned=plan_documents.of_examples,
+        beside=[options.vocab] if options.vocab else [],
     )
 
 
@@ -101,7 +102,7 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
     output = absolute(options.output)
     inputs.apart(given, output)
     found = inputs.find(files, given)
-    encoder, vocabulary = _vocabulary(options.vocab)
+    encoder, vocabulary = _vocabulary(files, options.vocab)
     fitting.check(files, found, encoder, options.vocab)
     lists = held_in_full.lists(files, found)
     making = Making(
@@ -139,22 +140,21 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
         run={
             **this_run(NAME, arguments),
             "inputs": [documents.folder for documents in found],
-            "vocabulary": os.path.abspath(options.vocab),
+            "vocabulary": absolute(options.vocab),
         },
     )
 
 
-def _vocabulary(folder: str) -> tuple[Encoder, str]:
+def _vocabulary(files: LocalFiles, folder: str) -> tuple[Encoder, str]:
     """The encoder of a folder, and the SHA-256 of what it is made of.
 
     Raises:
         WrongInput: there is none, or it is not as its manifest lists it.
     """
-    files = LocalFiles()
-    if "://" in folder:
-        raise WrongInput(f"--vocab {folder} is read on this machine: copy it here and give that folder")
     try:
-        encoder = Encoder(folder, special_as_text=True)
+        encoder = Encoder(folder, special_as_text=True, files=files)
+    except StoreFailure:
+        raise
     except (OSError, ValueError) as error:
         raise WrongInput(f"--vocab: {error}".rstrip(".")) from error
     with files.open(f"{folder}/tokenizer.json") as file:
@@ -163,6 +163,8 @@ def _vocabulary(folder: str) -> tuple[Encoder, str]:
         try:
             outputs = files.read_json(f"{folder}/manifest.json")["outputs"]
             listed = {one["file"]: one["sha256"] for one in outputs}
+        except StoreFailure:
+            raise
         except (LookupError, OSError, TypeError, ValueError) as error:
             raise WrongInput(
                 f"--vocab {folder}: manifest.json is not as python -m bioshards.vocab build writes it "

@@ -3,7 +3,6 @@ files."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from bioshards.vocab.examples.making import Making
 from bioshards.vocab.examples.portions import Portion
 from bioshards.vocab.examples.publishing import Merged
 
-from .transforms import tally
+from .steps import Done, measure, results, summed, tell
 
 
 @dataclass
@@ -31,21 +30,28 @@ class MakeExamples(beam.PTransform):
     work: Workspace
     making: Making
 
-    def expand(self, portions: beam.PCollection[Portion]) -> beam.PCollection[Made]:
+    def expand(self, portions: beam.PCollection[Portion]) -> beam.PCollection[Done[Made]]:
         return portions | "OnePortionEach" >> beam.Reshuffle() | "Make" >> beam.Map(self._make)
 
-    def _make(self, portion: Portion) -> Made:
-        started = time.monotonic()
-        made = steps.make(self.files, self.work, portion, self.making)
-        tally("portions_bad" if made.bad else "portions_made", 1)
-        tally("bytes_read", sum(shard.bytes for shard in portion.shards))
-        tally("documents", made.documents)
-        tally("documents_rejected", made.rejected.total())
-        for split, counts in made.splits.items():
-            for what in ("rows", "tokens", "lost"):
-                tally(f"{split}_{what}", counts[what])
-        tally("make_milliseconds", int(1000 * (time.monotonic() - started)))
-        return made
+    def _make(self, portion: Portion) -> Done[Made]:
+        def work(files: LocalFiles) -> Made:
+            return steps.make(files, self.work, portion, self.making)
+
+        return tell(measure("make", self.files, work, _in_made))
+
+
+def _in_made(made: Made) -> dict[str, int]:
+    return {
+        "bad": int(bool(made.bad)),
+        "documents": made.documents,
+        **{f"dropped_{reason}": count for reason, count in made.dropped.items()},
+        **{f"rejected_{reason}": count for reason, count in made.rejected.items()},
+        **{
+            f"{split}_{what}": counts[what]
+            for split, counts in made.splits.items()
+            for what in ("documents", "rows", "tokens", "lost")
+        },
+    }
 
 
 @dataclass
@@ -56,7 +62,7 @@ class MergeDealt(beam.PTransform):
     work: Workspace
     making: Making
 
-    def expand(self, made: beam.PCollection[Made]) -> beam.PCollection[Merged]:
+    def expand(self, made: beam.PCollection[Done[Made]]) -> beam.PCollection[Done[Merged]]:
         everything = beam.pvalue.AsList(made)
         return (
             made.pipeline
@@ -66,19 +72,28 @@ class MergeDealt(beam.PTransform):
             | "Merge" >> beam.Map(self._merge, everything)
         )
 
-    def _buckets(self, _: None, made: list[Made]) -> Iterator[tuple[str, int]]:
-        if any(portion.bad for portion in made):
+    def _buckets(self, _: None, made: list[Done[Made]]) -> Iterator[tuple[str, int]]:
+        portions = results(made)
+        if any(portion.bad for portion in portions):
             return
         for split in SPLITS:
-            if any(portion.dealt.get(split) for portion in made):
+            if any(portion.dealt.get(split) for portion in portions):
                 yield from ((split, bucket) for bucket in range(self.making.buckets[split]))
 
-    def _merge(self, place: tuple[str, int], made: list[Made]) -> Merged:
+    def _merge(self, place: tuple[str, int], made: list[Done[Made]]) -> Done[Merged]:
         split, bucket = place
-        dealt = [file for portion in made for file in portion.dealt.get(split, [])]
-        merged = publishing.merge(self.files, self.work, self.making, dealt, split, bucket)
-        tally("shards_merged", 1)
-        return merged
+        dealt = [file for portion in results(made) for file in portion.dealt.get(split, [])]
+
+        def work(files: LocalFiles) -> Merged:
+            return publishing.merge(files, self.work, self.making, dealt, split, bucket)
+
+        return tell(measure("merge", self.files, work, _in_merged))
+
+
+def _in_merged(merged: Merged) -> dict[str, int]:
+    folder = f"{merged.split}/"
+    shards = [one for one in merged.outputs if one["file"].startswith(folder)]
+    return {f"{merged.split}_rows": sum(shard["rows"] for shard in shards)}
 
 
 @dataclass
@@ -91,15 +106,27 @@ class PublishExamples(beam.PTransform):
     inputs: list[dict[str, Any]]
     run: dict[str, Any]
     max_rejected: float
-    merged: beam.PCollection[Merged]
+    merged: beam.PCollection[Done[Merged]]
 
-    def expand(self, made: beam.PCollection[Made]) -> beam.PCollection[str | None]:
+    def expand(self, made: beam.PCollection[Done[Made]]) -> beam.PCollection[str | None]:
         given = map(beam.pvalue.AsList, (made, self.merged))
         return made.pipeline | "Once" >> beam.Create([None]) | "Manifest" >> beam.Map(self._publish, *given)
 
-    def _publish(self, _: None, made: list[Made], merged: list[Merged]) -> str | None:
-        problem = publishing.publish(
-            self.files, self.work, self.config, self.inputs, made, merged, self.run, self.max_rejected
-        )
-        self.files.write_json(self.work.outcome, {"problem": problem})
-        return problem
+    def _publish(self, _: None, made: list[Done[Made]], merged: list[Done[Merged]]) -> str | None:
+        run = {**self.run, "steps": summed(made, merged)}
+
+        def work(files: LocalFiles) -> str | None:
+            problem = publishing.publish(
+                files,
+                self.work,
+                self.config,
+                self.inputs,
+                results(made),
+                results(merged),
+                run,
+                self.max_rejected,
+            )
+            files.write_json(self.work.outcome, {"problem": problem})
+            return problem
+
+        return tell(measure("publish", self.files, work, lambda problem: {"bad": int(bool(problem))})).result

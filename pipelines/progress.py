@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from bioshards.corpus import sources
+from bioshards.corpus.ahead import ahead
 from bioshards.corpus.article_sources import LIST
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.pmc_bucket import label
@@ -82,11 +83,10 @@ class _Reported:
 
     def tick(self) -> None:
         """Print what is done since the last call."""
-        for name in self._reports():
-            if name in self._done or name in self._others:
-                continue
+        new = [name for name in self._reports() if name not in self._done and name not in self._others]
+        reports = ahead(self._files, self._files.read_json, [f"{self._folder}/{name}" for name in new])
+        for name, report in zip(new, reports, strict=True):
             self._done.add(name)
-            report = self._files.read_json(f"{self._folder}/{name}")
             item, units = self._described(name, report)
             self._units += units
             if not self._live and self._worth_a_line(report["seconds"]):

@@ -61,7 +61,7 @@ def build(root: beam.Pipeline, job: Job) -> None:
         job.files, job.work, job.keep_dropped, job.max_shard_bytes, job.excluded, decided
     )
     staged | "Publish" >> Publish(
-        job.files, job.work, job.rules, job.config, job.max_rejected, job.excluded, job.run, finished
+        job.files, job.work, job.rules, job.config, job.max_rejected, job.excluded, job.run, decided, finished
     )
 
 

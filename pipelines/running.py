@@ -20,10 +20,11 @@ from bioshards.vocab.inputs import WrongInput
 
 from .exits import FAILED, INTERRUPTED, USAGE_ERROR
 from .options import Parser, UsageError
+from .remote import JobFailed, LostSight
 
 
 def main(name: str, arguments: Sequence[str]) -> int:
-    """Run ``beam run NAME`` with these arguments; returns the exit code."""
+    """Run ``beam run NAME``, or ``beam copy``, with these arguments; returns the exit code."""
     parser, run = _pipeline(name)
     try:
         options, rest = parser.parse_known_args(list(arguments))
@@ -31,7 +32,7 @@ def main(name: str, arguments: Sequence[str]) -> int:
     except SystemExit as left:  # --help
         return int(left.code or 0)
     except UsageError as error:
-        return _say(f"{error}. See beam run {name} --help", USAGE_ERROR)
+        return _say(f"{error}. See {parser.prog} --help", USAGE_ERROR)
     except (NoInput, BadName, EmptySelection, WrongInput, WrongOutput, MissingExtra) as error:
         return _say(str(error), USAGE_ERROR)
     except NoListing as error:
@@ -43,9 +44,10 @@ def main(name: str, arguments: Sequence[str]) -> int:
             f"holds can be processed without a network: --input {place}",
             FAILED,
         )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         print(file=sys.stderr)
-        code = _say("stopped. Nothing is lost: run the same command again to continue", INTERRUPTED)
+        stopped = "stopped. Nothing is lost: run the same command again to continue"
+        code = _say(str(interrupt) or stopped, INTERRUPTED)
         sys.stdout.flush()
         os._exit(code)  # Beam's threads do not end by themselves
     except Exception as error:
@@ -56,6 +58,10 @@ def main(name: str, arguments: Sequence[str]) -> int:
 
 def _pipeline(name: str) -> tuple[Parser, Callable[..., int]]:
     """A pipeline's options, and what runs it.  Each imports only what it needs."""
+    if name == "copy":
+        from . import copying
+
+        return copying.parser(), copying.run
     if name == "fetch":
         from . import fetch, fetch_job
 
@@ -85,19 +91,33 @@ def _say(message: str, code: int) -> int:
 
 
 _RAISED = re.compile(
-    r"^(?:[\w.]+: )*?([A-Za-z_.]*(?:Error|Exception|Refused|Invalid|Unreachable)): (.*)$", re.MULTILINE
+    r"^(?:[\w.]+: )*?([A-Za-z_.]*(?:Error|Exception|Refused|Invalid|Unreachable|Failure)): (.*)$",
+    re.MULTILINE,
 )
 
 
-def _explained(error: Exception) -> str:
-    """What went wrong, in a line or two, from an error that may be a worker's whole traceback."""
+def _cause(error: Exception) -> tuple[str, str]:
+    """The kind and the message of what was raised first; the error may hold a worker's whole traceback."""
     raised = _RAISED.findall("".join(traceback.format_exception_only(error)))
     kind, what = raised[-1] if raised else (type(error).__name__, str(error))
     while nested := _RAISED.match(what):
         kind, what = nested.groups()
-    what = re.sub(r" \[while running '.*", "", what).strip()
+    return kind, re.sub(r" \[while running '.*", "", what).strip()
+
+
+def _explained(error: Exception) -> str:
+    """What went wrong, in a line or two."""
+    kind, what = _cause(error)
+    if isinstance(error, JobFailed):
+        return _explained_job(error, kind, what)
+    if isinstance(error, LostSight):
+        return str(error)
     if getattr(error, "errno", None) == errno.ENOSPC or os.strerror(errno.ENOSPC) in what:
         return "the disk is full. Free some space and run the same command again: it continues"
+    if kind.endswith("StoreFailure"):
+        return (
+            f"{what}. What was done is kept; when the store answers, run the same command again to continue"
+        )
     if kind.endswith("Unreachable"):
         return f"{what}. What was done is kept; run the same command again to continue"
     if "Channel closed" in what:
@@ -110,4 +130,21 @@ def _explained(error: Exception) -> str:
     return (
         f"the run failed: {kind}: {what.rstrip('.')}. What was done is kept; run the same command again "
         "to continue. BIOSHARDS_TRACEBACK=1, or .bioshards/error.log of the output, shows where it failed"
+    )
+
+
+def _explained_job(error: JobFailed, kind: str, what: str) -> str:
+    """What became of a job on Dataflow, which says of a lost worker only that it is lost."""
+    if error.cancelled:
+        why = "was cancelled"
+    elif "lost contact" in what or "attempted 4 times" in what:
+        why = (
+            "failed: its workers ended before their time, perhaps because memory ran out: give a "
+            "--machine_type with more for each vCPU"
+        )
+    else:
+        why = f"failed: {what if kind == 'JobFailed' else f'{kind}: {what}'}".rstrip(".")
+    return (
+        f"job {error.job} {why}. What was done is kept; run the same command again to continue. {error.page} "
+        "shows where it failed"
     )

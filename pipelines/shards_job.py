@@ -9,13 +9,15 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bioshards.corpus import excluded, overlap, splitters, workspace
+from bioshards.corpus import excluded, overlap, parts, splitters, workspace
+from bioshards.corpus.download.named import named
 from bioshards.corpus.excluded import Excluded
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalFiles, StoreFailure
 from bioshards.corpus.rules import TextRules
 from bioshards.corpus.workspace import FORMAT, Workspace
 
-from .executing import execute
+from .dataflow import Task
+from .executing import execute, prepare
 from .exits import NOT_PUBLISHED, OK
 from .inputs import Inputs
 from .job import Job
@@ -50,8 +52,14 @@ def run(
     drop_in = getattr(options, "drop_in", None)
     paths = [*given, *(path or "" for path in (options.output, options.mirror, drop_in, options.exclude_ids))]
     folders = {"--output": options.output, "--mirror": options.mirror, "--drop-in": drop_in}
-    for_workers_elsewhere(rest, {option: folder for option, folder in folders.items() if folder})
-    runner_given, beams, files = where(parser, rest, options.workers, paths)
+    notices = for_workers_elsewhere(
+        rest, {option: folder for option, folder in folders.items() if folder}, options.dry_run
+    )
+    for path in given:
+        notices += for_workers_elsewhere(rest, {} if named(path) else {"--input": path}, options.dry_run)
+    unseen = [path for path in (options.output, options.mirror) if path and options.dry_run]
+    place = where(parser, rest, options.workers, paths, unseen)
+    files = place.files
     if not options.output:
         raise UsageError("--output DIR is missing: the folder to write")
     work = Workspace(absolute(options.output))
@@ -63,17 +71,24 @@ def run(
     digest = listed.sha256 if listed else None
     with output_at_fault(work.output):
         workspace.check(files, work, config)
-    found = pipeline.find(files, options, work.output, given, local=not runner_given)
+    found = pipeline.find(files, options, work.output, given, local=not place.runner_given)
     job = _job(pipeline.NAME, options, arguments, files, work, found, rules, listed, config)
+    task = Task(pipeline.NAME, work.output, found.count, tools=config["tools"])
     if options.dry_run:
-        from . import plan
+        from . import estimates, plan
 
-        print(plan.of_shards(job, found, options.workers))
+        planned = plan.of_shards(job, found)
+        print(
+            estimates.said(
+                planned, notices, place, task, options.workers, lambda root: pipeline.build(root, job)
+            )
+        )
         return OK
-    with output_at_fault(work.output):
-        workspace.begin(files, work, config)
     for notice in found.notices:
         print(f"notice: {notice}", file=sys.stderr)
+    prepare(place, task)
+    with output_at_fault(work.output):
+        workspace.begin(files, work, config)
     with workspace.locked(work):
         fetched = not job.wanted and not job.bucket
         if fetched and workspace.finished(files, work, job.sources, abstracts, digest):
@@ -81,19 +96,19 @@ def run(
             print(f"{work.output} is finished and {unchanged}: nothing to do.")
             return OK
         workspace.clear(files, work)
+        parts.lay_aside(files, work, found.here)
         if ids is not None:
             excluded.write(files, work.excluded, ids)
         from .progress import Progress
 
-        execute(
+        later = execute(
             lambda root: pipeline.build(root, job),
-            beams,
+            place,
             options.workers,
-            runner_given,
-            work.folder,
+            task,
             lambda terminal: Progress(files, work, found, terminal),
         )
-        return _report(job)
+        return _report(job, later)
 
 
 def _abstracts(files: LocalFiles, drop_in: str) -> str:
@@ -113,6 +128,8 @@ def _ids(files: LocalFiles, path: str) -> excluded.Ids:
             return excluded.parse(file, path)
     except excluded.WrongList as error:
         raise UsageError(f"--exclude-ids: {error}") from error
+    except StoreFailure:
+        raise
     except OSError as error:
         raise UsageError(f"--exclude-ids {path} cannot be read: {error.strerror or error}") from error
 
@@ -146,7 +163,7 @@ def _job(
     return Job(
         files=files,
         work=work,
-        sources=found.here,
+        sources=parts.left_out(found.here),
         wanted=found.wanted,
         fetching=found.fetching,
         bucket=found.bucket,
@@ -180,12 +197,9 @@ def _left_out(manifest: dict[str, Any]) -> str:
     return f"  {listed['found']:>12,}  of {listed['ids']:,} ids to exclude dropped a document\n"
 
 
-def _report(job: Job) -> int:
-    if not job.files.exists(job.work.outcome):
-        print(
-            "The job has published nothing yet: a dry run, or one that goes on without this command. "
-            f"It is finished when {job.work.manifest} is there."
-        )
+def _report(job: Job, later: str) -> int:
+    if later:
+        print(later)
         return OK
     outcome = job.files.read_json(job.work.outcome)
     if outcome["problem"]:

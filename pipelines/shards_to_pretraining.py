@@ -43,6 +43,11 @@ class Job:
     config: dict[str, Any]
     run: dict[str, Any]
 
+    @property
+    def items(self) -> int:
+        """How many portions examples are made of, one at a time."""
+        return len(self.portions)
+
 
 def build(root: beam.Pipeline, job: Job) -> None:
     """The pipeline: make examples of every portion, merge what a global shuffle deals out, publish."""

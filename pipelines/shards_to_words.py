@@ -40,6 +40,11 @@ class Job:
     config: dict[str, Any]
     run: dict[str, Any]
 
+    @property
+    def items(self) -> int:
+        """How many shards are counted."""
+        return sum(len(documents.shards) for documents in self.inputs)
+
 
 def build(root: beam.Pipeline, job: Job) -> None:
     """The pipeline: count every shard, merge the counts bucket by bucket, publish one sorted list."""
@@ -54,7 +59,8 @@ def build(root: beam.Pipeline, job: Job) -> None:
         | "CountShards" >> CountShards(job.files, job.work, job.counting)
     )
     merged = counted | "MergeBuckets" >> MergeBuckets(job.files, job.work, job.min_count)
-    counted | "Publish" >> PublishWords(job.files, job.work, job.config, job.inputs, job.run, merged)
+    inputs = [documents.as_dict() for documents in job.inputs]
+    counted | "Publish" >> PublishWords(job.files, job.work, job.config, inputs, job.run, merged)
 
 
 def parser() -> Parser:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import logging
 import os
 import re
@@ -11,54 +12,109 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bioshards import __version__
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalFiles, StoreFailure
 from bioshards.corpus.workspace import WrongOutput
 
+from . import dataflow
 from .options import Parser, UsageError, beam_options
 
 
-def for_workers_elsewhere(rest: Sequence[str], folders: dict[str, str]) -> None:
+def for_workers_elsewhere(rest: Sequence[str], folders: dict[str, str], dry_run: bool = False) -> list[str]:
     """See that Dataflow's workers can reach the folders, by option, that they will read and write.
+
+    Returns:
+        In a dry run, what is to be said of those that they cannot.
 
     Raises:
         UsageError: one is on this machine.
     """
-    for option, folder in folders.items():
-        if "DataflowRunner" in " ".join(rest) and "://" not in folder:
-            raise UsageError(f"{option} {folder} is local; Dataflow's workers need gs://BUCKET/...")
+    found = [
+        f"{option} {folder} is local; Dataflow's workers need gs://BUCKET/FOLDER"
+        for option, folder in folders.items()
+        if dataflow.chosen(rest) and "://" not in folder
+    ]
+    if found and not dry_run:
+        raise UsageError(found[0])
+    return found
 
 
 class Where(NamedTuple):
     """Where a run goes on.
 
     Attributes:
+        on_dataflow: is it Dataflow's runner that is given?
         beams: Beam's PipelineOptions; None where none are needed before the run, as Beam is slow to import.
-        files: the storage of its inputs and outputs.
+        files: the storage of its inputs and outputs, which are at ``paths``.
+        notices: what is to be said of a dry run that cannot look at all of them.
     """
 
     runner_given: bool
+    on_dataflow: bool
     beams: Any
     files: LocalFiles
+    paths: tuple[str, ...]
+    notices: tuple[str, ...] = ()
 
 
-def where(parser: Parser, rest: Sequence[str], workers: int, paths: Sequence[str]) -> Where:
+def where(
+    parser: Parser, rest: Sequence[str], workers: int, paths: Sequence[str], unseen: Sequence[str] = ()
+) -> Where:
     """Where the command line lets a run go on.
 
     Args:
         rest: the options that are not the pipeline's own.
         paths: what will be read and written.
+        unseen: those of them that a dry run may plan for without looking, as if they were new.
 
     Raises:
-        UsageError: an option that nobody knows, or a path that nothing here can open.
+        UsageError: an option that nobody knows, or that Dataflow needs; a path that nothing here can open.
+        StoreFailure: a store does not answer.
     """
     runner_given = any(word.startswith("--runner") for word in rest)
+    on_dataflow = dataflow.chosen(rest)
     if not runner_given:
         logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
     remote = any("://" in path for path in paths)
     if not rest and not remote:
-        return Where(runner_given, None, LocalFiles())
-    beams = beam_options(rest, parser, **_local_options(runner_given, workers))
-    return Where(runner_given, beams, _remote_files(paths, beams) if remote else LocalFiles())
+        return Where(runner_given, on_dataflow, None, LocalFiles(), tuple(paths))
+    beams: Any = beam_options(rest, parser, **_local_options(runner_given, workers))
+    if on_dataflow:
+        dataflow.check(beams)
+    elif runner_given:
+        _known(beams.get_all_options()["runner"])
+    if not remote:
+        return Where(runner_given, on_dataflow, beams, LocalFiles(), tuple(paths))
+    from .reachable import NoAccess
+
+    try:
+        beside = dataflow.folders(beams) if on_dataflow else []
+        files, notices = _remote_files([*paths, *beside], beams), tuple[str, ...]()
+    except NoAccess as error:
+        if not {path for path in paths if "://" in path} <= set(unseen):
+            raise
+        # As files of this machine nothing is there.
+        files, notices = LocalFiles(), (f"{error}. Planned as if nothing were there",)
+    return Where(runner_given, on_dataflow, beams, files, tuple(paths), notices)
+
+
+def _known(runner: str) -> None:
+    """See that Beam has a runner of this name, before anything is begun.
+
+    Raises:
+        UsageError: it has not, or it cannot be loaded.
+    """
+    from apache_beam.options.pipeline_options import StandardOptions
+    from apache_beam.runners.runner import create_runner
+
+    try:
+        create_runner(runner)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"--runner={runner} cannot be loaded: {error}") from error
+    except ValueError as error:
+        names = [name for name in StandardOptions.KNOWN_RUNNER_NAMES if "Test" not in name]
+        near = difflib.get_close_matches(runner, names, 1, 0.5)
+        hint = f" (did you mean {near[0]}?)" if near else f"; there are {', '.join(names)}"
+        raise UsageError(f"--runner={runner} is no runner of Beam's{hint}") from error
 
 
 def _local_options(runner_given: bool, workers: int) -> dict[str, Any]:
@@ -72,14 +128,11 @@ def _local_options(runner_given: bool, workers: int) -> dict[str, Any]:
 
 def _remote_files(paths: Sequence[str], beams: Any) -> LocalFiles:
     """The storage of paths of which some are on object stores, which Beam's options open."""
-    from .storage import AnyFiles, configure, supported
+    from .reachable import check
+    from .storage import AnyFiles, configure
 
     configure(beams)
-    for path in paths:
-        if "://" in path and not supported(path):
-            raise UsageError(
-                f"nothing here can open {path}; gs:// and s3:// need: pip install 'bioshards[cloud]'"
-            )
+    check(paths)
     return AnyFiles()
 
 
@@ -93,6 +146,8 @@ def output_at_fault(output: str) -> Iterator[None]:
     """Failures to read and write are the output folder's in here."""
     try:
         yield
+    except StoreFailure:
+        raise
     except OSError as error:
         raise WrongOutput(f"--output {output} cannot be written: {error.strerror or error}") from error
 

@@ -25,16 +25,11 @@ from bioshards.corpus.staging import Staged
 from bioshards.corpus.workspace import Workspace
 from bioshards.corpus.xml_blocks import BadFile
 
+from .fetch_transforms import fetched
 from .fetching import Fetching, arriving
-
-NAMESPACE = "bioshards"
+from .steps import Done, measure, results, summed, tell
 
 Item = TypeVar("Item")
-
-
-def tally(name: str, value: int) -> None:
-    """Add to one of Beam's metrics."""
-    beam.metrics.Metrics.counter(NAMESPACE, name).inc(value)
 
 
 @dataclass
@@ -47,20 +42,28 @@ class StageFiles(beam.PTransform):
     keep_dropped: bool
     digests: bool
 
-    def expand(self, sources: beam.PCollection[Source]) -> beam.PCollection[Staged]:
-        return sources | "OneFileEach" >> beam.Reshuffle() | "Stage" >> beam.Map(self.one)
+    def expand(self, sources: beam.PCollection[Source]) -> beam.PCollection[Done[Staged]]:
+        return sources | "OneFileEach" >> beam.Reshuffle() | "Stage" >> beam.Map(self._stage)
 
-    def one(self, source: Source) -> Staged:
-        """Stage one file, and count."""
-        started = time.monotonic()
-        staged = staging.stage(self.files, self.work, source, self.rules, self.keep_dropped, self.digests)
-        tally("files_bad" if staged.bad else "files_staged", 1)
-        tally("records_read", staged.records)
-        tally("bytes_read", source.size)
-        tally("stage_milliseconds", int(1000 * (time.monotonic() - started)))
-        for reason, count in staged.rejected.items():
-            tally(f"rejected_{reason}", count)
-        return staged
+    def _stage(self, source: Source) -> Done[Staged]:
+        return tell(self.one(source))
+
+    def one(self, source: Source) -> Done[Staged]:
+        """Stage one file."""
+
+        def work(files: LocalFiles) -> Staged:
+            return staging.stage(files, self.work, source, self.rules, self.keep_dropped, self.digests)
+
+        return measure("stage", self.files, work, _in_staged)
+
+
+def _in_staged(staged: Staged) -> dict[str, int]:
+    return {
+        "bad": int(staged.bad is not None),
+        "records": staged.records,
+        "deletions": staged.deletions,
+        **{f"rejected_{reason}": count for reason, count in staged.rejected.items()},
+    }
 
 
 @dataclass
@@ -75,18 +78,17 @@ class FetchAndStage(beam.PTransform):
     stage: StageFiles
     source: Callable[..., Source]
 
-    def expand(self, lanes: beam.PCollection[list[Remote]]) -> beam.PCollection[Staged]:
+    def expand(self, lanes: beam.PCollection[list[Remote]]) -> beam.PCollection[Done[Staged]]:
         return lanes | "OneLaneEach" >> beam.Reshuffle() | "FetchAndStage" >> beam.FlatMap(self._lane)
 
-    def _lane(self, remotes: list[Remote]) -> Iterator[Staged]:
+    def _lane(self, remotes: list[Remote]) -> Iterator[Done[Staged]]:
         for remote, held in arriving(self.fetching, remotes):
             if isinstance(held, BadFile):
                 missing = self.source(Found(self.fetching.mirror.path(remote), 0, ""))
-                tally("files_not_fetched", 1)
-                yield Staged(missing, None, None, bad=(held.reason, held.detail))
+                done = Done(Staged(missing, None, None, bad=(held.reason, held.detail)), ())
             else:
-                tally("bytes_fetched", held.fetched)
-                yield self.stage.one(self.source(held.found, held.retrieved))
+                done = self.stage.one(self.source(held.found, held.retrieved))
+            yield tell(Done(done.result, (fetched(held), *done.figures)))
 
 
 def lanes(items: list[Item], fetching: Fetching) -> list[list[Item]]:
@@ -103,13 +105,17 @@ class DecideVersions(beam.PTransform):
     work: Workspace
     rules: TextRules
 
-    def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[str]:
+    def expand(self, staged: beam.PCollection[Done[Staged]]) -> beam.PCollection[Done[str]]:
         everything = beam.pvalue.AsList(staged)
         return _each_bucket(staged, everything) | "Decide" >> beam.Map(self._decide, everything)
 
-    def _decide(self, bucket: int, staged: list[Staged]) -> str:
-        buckets = len(_buckets(None, staged))
-        return finishing.decide(self.files, self.work, staged, bucket, buckets, self.rules.newest_by_version)
+    def _decide(self, bucket: int, staged: list[Done[Staged]]) -> Done[str]:
+        buckets, by_version = len(_buckets(None, staged)), self.rules.newest_by_version
+
+        def work(files: LocalFiles) -> str:
+            return finishing.decide(files, self.work, results(staged), bucket, buckets, by_version)
+
+        return tell(measure("decide", self.files, work, lambda _: {}))
 
 
 @dataclass
@@ -118,19 +124,25 @@ class DecideDuplicates(beam.PTransform):
 
     files: LocalFiles
     work: Workspace
-    decided: beam.PCollection[str]
+    decided: beam.PCollection[Done[str]]
 
-    def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[str]:
+    def expand(self, staged: beam.PCollection[Done[Staged]]) -> beam.PCollection[Done[str]]:
         everything = beam.pvalue.AsList(staged)
         decide = beam.Map(self._decide, everything, beam.pvalue.AsList(self.decided))
         return _each_bucket(staged, everything) | "Decide" >> decide
 
-    def _decide(self, bucket: int, staged: list[Staged], decided: list[str]) -> str:
-        buckets = len(_buckets(None, staged))
-        return finishing.decide_duplicates(self.files, self.work, staged, decided, bucket, buckets)
+    def _decide(self, bucket: int, staged: list[Done[Staged]], decided: list[Done[str]]) -> Done[str]:
+        buckets, verdicts = len(_buckets(None, staged)), results(decided)
+
+        def work(files: LocalFiles) -> str:
+            return finishing.decide_duplicates(files, self.work, results(staged), verdicts, bucket, buckets)
+
+        return tell(measure("duplicates", self.files, work, lambda _: {}))
 
 
-def _each_bucket(staged: beam.PCollection[Staged], everything: beam.pvalue.AsList) -> beam.PCollection[int]:
+def _each_bucket(
+    staged: beam.PCollection[Done[Staged]], everything: beam.pvalue.AsList
+) -> beam.PCollection[int]:
     """The numbers of the buckets, spread over the workers."""
     return (
         staged.pipeline
@@ -140,8 +152,8 @@ def _each_bucket(staged: beam.PCollection[Staged], everything: beam.pvalue.AsLis
     )
 
 
-def _buckets(_: None, staged: Iterable[Staged]) -> range:
-    return range(lifecycle.buckets(sum(source.keys for source in staged)))
+def _buckets(_: None, staged: Iterable[Done[Staged]]) -> range:
+    return range(lifecycle.buckets(sum(source.keys for source in results(staged))))
 
 
 @dataclass
@@ -153,9 +165,9 @@ class FinishShards(beam.PTransform):
     keep_dropped: bool
     max_shard_bytes: int
     excluded: Excluded | None
-    decided: beam.PCollection[str]
+    decided: beam.PCollection[Done[str]]
 
-    def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[Finished]:
+    def expand(self, staged: beam.PCollection[Done[Staged]]) -> beam.PCollection[Done[Finished]]:
         return (
             staged.pipeline
             | "Once" >> beam.Create([None])
@@ -164,21 +176,29 @@ class FinishShards(beam.PTransform):
             | "Finish" >> beam.Map(self._finish, beam.pvalue.AsList(self.decided))
         )
 
-    def _finish(self, numbered: tuple[int, str], decided: list[str]) -> Finished:
+    def _finish(self, numbered: tuple[int, str], decided: list[Done[str]]) -> Done[Finished]:
         index, name = numbered
         listed = self.excluded.sha256 if self.excluded else None
-        finished = finishing.finish(
-            self.files, self.work, name, index, decided, self.keep_dropped, self.max_shard_bytes, listed
-        )
-        for reason, count in finished.funnel.items():
-            tally("documents_kept" if reason == "kept" else f"dropped_{reason}", count)
-        for what in ("sentences", "words"):
-            tally(what, finished.counts[what])
-        return finished
+        verdicts = results(decided)
+
+        def work(files: LocalFiles) -> Finished:
+            return finishing.finish(
+                files, self.work, name, index, verdicts, self.keep_dropped, self.max_shard_bytes, listed
+            )
+
+        return tell(measure("finish", self.files, work, _in_finished))
 
 
-def _numbered(_: None, staged: list[Staged]) -> Iterator[tuple[int, str]]:
-    return iter(enumerate(finishing.good_names(staged)))
+def _in_finished(finished: Finished) -> dict[str, int]:
+    became = {
+        "kept" if reason == "kept" else f"dropped_{reason}": count
+        for reason, count in finished.funnel.items()
+    }
+    return {**became, **{what: finished.counts[what] for what in ("sentences", "words")}}
+
+
+def _numbered(_: None, staged: list[Done[Staged]]) -> Iterator[tuple[int, str]]:
+    return iter(enumerate(finishing.good_names(results(staged))))
 
 
 @dataclass
@@ -192,33 +212,48 @@ class Publish(beam.PTransform):
     max_rejected: float
     excluded: Excluded | None
     run: dict[str, Any]
-    finished: beam.PCollection[Finished]
-    in_full: beam.PCollection[dict[str, Any]] | None = None
+    decided: beam.PCollection[Done[str]]
+    finished: beam.PCollection[Done[Finished]]
+    in_full: beam.PCollection[Done[dict[str, Any]]] | None = None
 
-    def expand(self, staged: beam.PCollection[Staged]) -> beam.PCollection[Outcome]:
-        given = [staged, self.finished, *([self.in_full] if self.in_full else [])]
+    def expand(self, staged: beam.PCollection[Done[Staged]]) -> beam.PCollection[Outcome]:
+        given = [staged, self.decided, self.finished, *([self.in_full] if self.in_full else [])]
         manifest = beam.Map(self._publish, *map(beam.pvalue.AsList, given))
         return staged.pipeline | "Once" >> beam.Create([None]) | "Manifest" >> manifest
 
     def _publish(
         self,
         _: None,
-        staged: list[Staged],
-        finished: list[Finished],
-        in_full: Sequence[dict[str, Any]] = (),
+        staged: list[Done[Staged]],
+        decided: list[Done[str]],
+        finished: list[Done[Finished]],
+        in_full: Sequence[Done[dict[str, Any]]] = (),
     ) -> Outcome:
-        run = {**self.run, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-        outcome = publishing.publish(
-            self.files,
-            self.work,
-            self.rules,
-            self.config,
-            staged,
-            finished,
-            self.max_rejected,
-            run,
-            in_full,
-            self.excluded,
-        )
-        self.files.write_json(self.work.outcome, {name: getattr(outcome, name) for name in Outcome.__slots__})
-        return outcome
+        run = {
+            **self.run,
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "steps": summed(staged, decided, finished, in_full),
+        }
+
+        def work(files: LocalFiles) -> Outcome:
+            outcome = publishing.publish(
+                files,
+                self.work,
+                self.rules,
+                self.config,
+                results(staged),
+                results(finished),
+                self.max_rejected,
+                run,
+                results(in_full),
+                self.excluded,
+            )
+            said = {name: getattr(outcome, name) for name in Outcome.__slots__}
+            files.write_json(self.work.outcome, said)
+            return outcome
+
+        return tell(measure("publish", self.files, work, _in_outcome)).result
+
+
+def _in_outcome(outcome: Outcome) -> dict[str, int]:
+    return {"records": outcome.records, "documents": outcome.documents, "bad": int(bool(outcome.problem))}

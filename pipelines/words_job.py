@@ -12,7 +12,7 @@ from bioshards.vocab import counting as steps
 from bioshards.vocab import inputs
 from bioshards.vocab.counts import Counting
 
-from . import from_documents, shards_to_words
+from . import from_documents, plan_documents, shards_to_words
 from .options import Parser, UsageError
 from .progress import CountProgress
 from .shards_to_words import NAME, Job
@@ -30,6 +30,7 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
         build=shards_to_words.build,
         watcher=CountProgress,
         lines=_lines,
+        planned=plan_documents.of_words,
     )
 
 

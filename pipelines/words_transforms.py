@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +13,8 @@ from bioshards.corpus.workspace import Workspace
 from bioshards.vocab import counting as steps
 from bioshards.vocab.counting import CountedShard, MergedBucket
 from bioshards.vocab.counts import BUCKETS, Counting
-from bioshards.vocab.inputs import Documents
 
-from .transforms import tally
+from .steps import Done, measure, results, summed, tell
 
 
 @dataclass
@@ -27,21 +25,21 @@ class CountShards(beam.PTransform):
     work: Workspace
     counting: Counting
 
-    def expand(self, shards: beam.PCollection[tuple[str, Shard]]) -> beam.PCollection[CountedShard]:
+    def expand(self, shards: beam.PCollection[tuple[str, Shard]]) -> beam.PCollection[Done[CountedShard]]:
         return shards | "OneShardEach" >> beam.Reshuffle() | "Count" >> beam.Map(self._count)
 
-    def _count(self, located: tuple[str, Shard]) -> CountedShard:
-        started = time.monotonic()
+    def _count(self, located: tuple[str, Shard]) -> Done[CountedShard]:
         folder, shard = located
-        counted = steps.count(self.files, self.work, folder, shard, self.counting)
-        tally("shards_bad" if counted.bad else "shards_counted", 1)
-        tally("bytes_read", shard.bytes)
-        tally("documents", counted.documents)
-        tally("tokens", counted.tokens)
-        tally("held_out_documents", counted.held_out_documents)
-        tally("held_out_tokens", counted.held_out_tokens)
-        tally("count_milliseconds", int(1000 * (time.monotonic() - started)))
-        return counted
+
+        def work(files: LocalFiles) -> CountedShard:
+            return steps.count(files, self.work, folder, shard, self.counting)
+
+        return tell(measure("count", self.files, work, _in_counted))
+
+
+def _in_counted(counted: CountedShard) -> dict[str, int]:
+    names = ("documents", "tokens", "held_out_documents", "held_out_tokens")
+    return {"bad": int(counted.bad is not None), **{name: getattr(counted, name) for name in names}}
 
 
 @dataclass
@@ -52,7 +50,7 @@ class MergeBuckets(beam.PTransform):
     work: Workspace
     min_count: int
 
-    def expand(self, counted: beam.PCollection[CountedShard]) -> beam.PCollection[MergedBucket]:
+    def expand(self, counted: beam.PCollection[Done[CountedShard]]) -> beam.PCollection[Done[MergedBucket]]:
         everything = beam.pvalue.AsList(counted)
         return (
             counted.pipeline
@@ -62,15 +60,21 @@ class MergeBuckets(beam.PTransform):
             | "Merge" >> beam.Map(self._merge, everything)
         )
 
-    def _merge(self, bucket: int, counted: list[CountedShard]) -> MergedBucket:
-        names = [shard.name for shard in counted]
-        merged = steps.merge(self.files, self.work, names, bucket, self.min_count)
-        tally("distinct_words", merged.distinct)
-        return merged
+    def _merge(self, bucket: int, counted: list[Done[CountedShard]]) -> Done[MergedBucket]:
+        names = [shard.name for shard in results(counted)]
+
+        def work(files: LocalFiles) -> MergedBucket:
+            return steps.merge(files, self.work, names, bucket, self.min_count)
+
+        return tell(measure("merge", self.files, work, _in_merged))
 
 
-def _buckets(_: None, counted: list[CountedShard]) -> range:
-    return range(0 if any(shard.bad for shard in counted) else BUCKETS)
+def _in_merged(merged: MergedBucket) -> dict[str, int]:
+    return {name: getattr(merged, name) for name in ("distinct", "held_out_distinct", "pruned_distinct")}
+
+
+def _buckets(_: None, counted: list[Done[CountedShard]]) -> range:
+    return range(0 if any(shard.bad for shard in results(counted)) else BUCKETS)
 
 
 @dataclass
@@ -80,17 +84,26 @@ class PublishWords(beam.PTransform):
     files: LocalFiles
     work: Workspace
     config: dict[str, Any]
-    inputs: list[Documents]
+    inputs: list[dict[str, Any]]
     run: dict[str, Any]
-    merged: beam.PCollection[MergedBucket]
+    merged: beam.PCollection[Done[MergedBucket]]
 
-    def expand(self, counted: beam.PCollection[CountedShard]) -> beam.PCollection[str | None]:
+    def expand(self, counted: beam.PCollection[Done[CountedShard]]) -> beam.PCollection[str | None]:
         given = map(beam.pvalue.AsList, (counted, self.merged))
         return (
             counted.pipeline | "Once" >> beam.Create([None]) | "Manifest" >> beam.Map(self._publish, *given)
         )
 
-    def _publish(self, _: None, counted: list[CountedShard], merged: list[MergedBucket]) -> str | None:
-        problem = steps.publish(self.files, self.work, self.config, self.inputs, counted, merged, self.run)
-        self.files.write_json(self.work.outcome, {"problem": problem})
-        return problem
+    def _publish(
+        self, _: None, counted: list[Done[CountedShard]], merged: list[Done[MergedBucket]]
+    ) -> str | None:
+        run = {**self.run, "steps": summed(counted, merged)}
+
+        def work(files: LocalFiles) -> str | None:
+            problem = steps.publish(
+                files, self.work, self.config, self.inputs, results(counted), results(merged), run
+            )
+            files.write_json(self.work.outcome, {"problem": problem})
+            return problem
+
+        return tell(measure("publish", self.files, work, lambda problem: {"bad": int(bool(problem))})).result

@@ -1,0 +1,141 @@
+"""The course of a run that goes on elsewhere: handed over, watched, left behind, failed.
+
+Of such a run this process is only the one that waits.  A job on Dataflow ends there whether anybody waits or
+not, so that Ctrl-C here must not sound as if it had been stopped.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bioshards.corpus.workspace import WrongOutput
+
+from .dataflow import Task
+from .starting import Where
+
+
+class JobFailed(Exception):
+    """A job on Dataflow has failed or was cancelled; the message is all that it says of it.
+
+    Attributes:
+        job: its id; ``page``: where more of it is shown.
+        cancelled: was it somebody's will?
+    """
+
+    def __init__(self, says: str, job: str, page: str, cancelled: bool) -> None:
+        super().__init__(says)
+        self.job, self.page, self.cancelled = job, page, cancelled
+
+
+class LostSight(Exception):
+    """The job could not be looked at any longer, and goes on; the message is for the person."""
+
+
+def alone(place: Where, task: Task) -> None:
+    """See that no job on Dataflow is writing this output, before anything of it is touched.
+
+    Raises:
+        WrongOutput: one is.
+    """
+    if not place.on_dataflow or not_waited_for(place.beams):
+        return
+    from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
+    from google.cloud import dataflow
+
+    options = place.beams.get_all_options()
+    request = dataflow.ListJobsRequest(
+        project_id=options["project"],
+        location=options["region"],
+        name=options["job_name"],
+        filter=dataflow.ListJobsRequest.Filter.ACTIVE,
+    )
+    for job in DataflowApplicationClient(place.beams)._jobs_client.list_jobs(request):
+        if job.name == options["job_name"]:
+            raise WrongOutput(
+                f"job {job.id} is writing {task.output} on Dataflow: {_page(options, job.id)}. Wait for it, "
+                f"or stop it with {_cancel(options, job.id)}, and run the same command again"
+            )
+
+
+def not_waited_for(beams: Any) -> str:
+    """What to say of a job that is only described, not handed to Dataflow; '' if it is."""
+    options = beams.get_all_options()
+    if path := options["template_location"]:
+        at = path if "://" in path else f"gs://BUCKET/... (a copy of {path})"
+        return (
+            f"template: {path}\nNothing runs yet. To start it: "
+            f"gcloud dataflow jobs run {options['job_name']} --gcs-location={at} {_there(options)}"
+        )
+    return ""
+
+
+def handed_over(beams: Any, result: Any) -> str:
+    """What to say of a job that Dataflow has taken."""
+    options = beams.get_all_options()
+    return f"job {result.job_id()} is on Dataflow as {options['job_name']}: {_page(options, result.job_id())}"
+
+
+def left(place: Where, result: Any, task: Task) -> str:
+    """What to say when nobody waits any longer; '' for a runner of this machine.
+
+    Args:
+        result: Beam's, of the job; None if it was not handed over yet.
+    """
+    finished = f"It is finished when {task.output}/manifest.json is there"
+    if place.on_dataflow:
+        options = place.beams.get_all_options()
+        if result is None:
+            return (
+                "stopped while the job was made or handed over. See whether Dataflow has it: gcloud dataflow "
+                f"jobs list --status=active --filter=name={options['job_name']} {_there(options)}. If not, "
+                "run the same command again"
+            )
+        job = result.job_id()
+        return (
+            f"this command no longer waits; job {job} GOES ON at Dataflow, and costs. {finished}. To watch "
+            f"it: {_page(options, job)}. To stop it: {_cancel(options, job)}; what it has done is kept"
+        )
+    job = getattr(result, "_job_id", None)
+    if job is None:
+        return ""
+    return (
+        f"this command no longer waits; job {job} goes on if its runner is a cluster, which has its own "
+        f"commands to watch and to stop it. {finished}. If it was stopped, run the same command again to "
+        "continue"
+    )
+
+
+_FAILED: Final = "Dataflow pipeline failed. State: "
+"""How what Beam's client raises of a job that has ended begins.  All else it raises when it cannot look: no
+network for ten minutes, credentials that have expired."""
+
+
+def failure(place: Where, result: Any, error: Exception) -> Exception:
+    """The error to raise for one that a runner has raised; ``result``: Beam's of the job, None before."""
+    if not place.on_dataflow or result is None:
+        return error
+    options, job = place.beams.get_all_options(), result.job_id()
+    if not str(error).startswith(_FAILED):
+        silent = isinstance(error, AssertionError)  # the client's thread that looks has died
+        why = "Dataflow did not answer" if silent else (str(error) or type(error).__name__).partition("\n")[0]
+        return LostSight(
+            f"this command has lost sight of job {job}, which GOES ON at Dataflow, and costs ({why}). "
+            f"To watch it: {_page(options, job)}. When it has ended, run the same command again: it goes on "
+            f"with what is left to do, if anything is. To stop it: {_cancel(options, job)}"
+        )
+    state, _, says = str(error).partition("Error:\n")
+    says = "it does not say why" if says.strip() in ("", "None") else says
+    return JobFailed(says, job, _page(options, job), "State: CANCELLED" in state)
+
+
+def _there(options: dict[str, Any]) -> str:
+    return f"--region={options['region']} --project={options['project']}"
+
+
+def _cancel(options: dict[str, Any], job: str) -> str:
+    return f"gcloud dataflow jobs cancel {job} {_there(options)}"
+
+
+def _page(options: dict[str, Any], job: str) -> str:
+    """Where Google's console shows a job."""
+    return f"https://console.cloud.google.com/dataflow/jobs/{options['region']}/{job}?project={options['project']}"
