@@ -4,10 +4,12 @@
 #   make examples  a pretraining set from both              make clean  remove what make made
 #   make train     a tiny model on the pretraining set
 #   make evaluate  its scores on invented benchmarks, two seeds a task, as a report
+#   make image     container images: needs Docker, and nothing else of this (docker/README.md)
 # make vocab SHARDS="abstracts fulltext" SIZE=30522 VOCAB=vocabulary builds one from your own shards,
 # make examples SHARDS=... VOCAB=... PRESET=pubmedbert EXAMPLES=examples a pretraining set, and
 # make train EXAMPLES=examples MODEL=pubmedbert RUN=pubmedbert trains on it, and
 # make evaluate CHECKPOINT=pubmedbert/step-0062500/hf DATA=benchmarks SEEDS=5 SCORES=scores scores a checkpoint.
+# make image REGISTRY=us-docker.pkg.dev/my-lab/images TAG=2026-11 names images for a registry; push likewise.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -26,10 +28,18 @@ TASKS ?= blurb
 SEEDS ?= 2
 SCORES ?= $(OUT)/scores
 RECIPE ?= $(if $(filter evaluate/sample,$(DATA)),--epochs 3 --batch 4 --learning-rate 0.001 --length 128)
+REGISTRY ?=
+TAG ?= $(VERSION)
+DOCKER ?= docker
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' pipelines/_root/__init__.py)
+PIPELINES := $(patsubst docker/metadata/%.json,%,$(wildcard docker/metadata/*.json))
+BUILD = $(DOCKER) build --file docker/Dockerfile --build-arg VERSION=$(VERSION)
+IMAGES := worker trainer $(subst _,-,$(PIPELINES))
+NAME = $(REGISTRY:%=%/)bioshards-$(1):$(TAG)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run vocab examples train evaluate test lint bench clean
+.PHONY: run vocab examples train evaluate test lint bench image push clean
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --output $(OUT)/pubmed
@@ -56,6 +66,7 @@ test: lint
 lint: $(VENV)/.dev build/typing/bioshards
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/hadolint docker/Dockerfile
 	MYPYPATH=build/typing:. $(BIN)/mypy -p bioshards -p tests
 
 bench: $(VENV)/.bench
@@ -70,6 +81,24 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_batches
 	$(BIN)/python -m tests.bench.bench_training
 	$(BIN)/python -m tests.bench.bench_contamination
+	$(BIN)/python -m tests.bench.scale
+
+# A worker, a trainer, and of each pipeline a launcher: the worker with two more small layers.
+image: image/worker image/trainer $(PIPELINES:%=image/%)
+	@echo 'Built: $(foreach image,$(IMAGES),$(call NAME,$(image)))'
+	@echo '$(if $(REGISTRY),make push brings,With REGISTRY=HOST/PROJECT/REPOSITORY make push brings) them there.'
+
+image/worker image/trainer: image/%:
+	$(BUILD) --target $* --tag $(call NAME,$*) .
+
+$(PIPELINES:%=image/%): image/%: image/worker
+	$(BUILD) --target launcher --build-arg PIPELINE=$* --tag $(call NAME,$(subst _,-,$*)) .
+
+push: $(IMAGES:%=push/%)
+
+push/%:
+	$(if $(REGISTRY),,$(error say where to: make push REGISTRY=HOST/PROJECT/REPOSITORY))
+	$(DOCKER) push $(call NAME,$*)
 
 clean:
 	rm -rf $(VENV) build out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
