@@ -102,8 +102,7 @@ def duplicates(work: Workspace, staged: list[Staged]) -> dict[str, object]:
     )
     found = 0
     for bucket in range(count):
-        with finishing._opened(files, [work.duplicates(bucket)]) as [reader]:
-            found += sum(reader.get_batch(index).num_rows for index in range(len(staged)))
+        found += sum(table.num_rows for table in finishing._all_verdicts(files, [work.duplicates(bucket)]))
     return {**said, "found": found}
 
 
@@ -126,8 +125,7 @@ def read_back(work: Workspace, staged: list[Staged]) -> dict[str, object]:
     dead = 0
     fingerprints = 0.0
     for index in range(len(staged)):
-        with finishing._opened(LocalFiles(), decided) as readers:
-            verdicts = finishing._verdicts(readers, index).sort_by("position")
+        verdicts = finishing._verdicts(LocalFiles(), decided, index).sort_by("position")
         dead += verdicts.num_rows
         started = time.perf_counter()
         lifecycle.fingerprint(verdicts)
