@@ -13,9 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from bioshards.pipelines import cli, pubmed_to_shards
+
+hypothesis.settings.register_profile("suite", max_examples=30)
+hypothesis.settings.load_profile("suite")
+"""A third of what is usual: other examples are drawn in each run."""
 
 SAMPLE = Path(pubmed_to_shards.sample())
 
@@ -33,6 +38,19 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_search_for_state() -> None:
+    """Beam looks through each function anew for state and timers, 40 % of a small run: ours have none."""
+    from apache_beam.transforms import core, userstate
+
+    search = userstate.get_dofn_specs
+
+    def known(dofn: Any) -> tuple[set[Any], set[Any]]:
+        return (set(), set()) if type(dofn) is core.CallableWrapperDoFn else search(dofn)
+
+    userstate.get_dofn_specs = known
 
 
 @pytest.fixture

@@ -143,6 +143,16 @@ class Bucket:
             for key, etag in sorted([*self._metadata(), *((key, "0" * 32) for key in strangers)])
         ]
         listed = [self._csv(day, half, rows[half::2]) for half in range(min(2, len(rows)))]
+        self.manifest(day, listed, changed, complete)
+
+    def manifest(
+        self,
+        day: str,
+        listed: Sequence[Mapping[str, Any]],
+        changed: Callable[[dict[str, Any]], object] | None = None,
+        complete: bool = True,
+    ) -> None:
+        """Say that the inventory of a day is these CSV files; the other arguments are :meth:`inventory`'s."""
         manifest = {
             "sourceBucket": BUCKET,
             "destinationBucket": f"arn:aws:s3:::{BUCKET}",

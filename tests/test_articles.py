@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import article_file, jats
+from bioshards.corpus.ahead import WIDTH
 from bioshards.corpus.article_rules import ArticleRules
 from bioshards.corpus.article_sources import discover
 from bioshards.corpus.articles import ArticleReader
@@ -540,7 +541,7 @@ XML = st.recursive(
 )
 
 
-@settings(PROFILE, max_examples=500)
+@settings(PROFILE, max_examples=250)
 @given(
     st.lists(XML, max_size=5).map("".join), st.sampled_from(["body", "back", "front", "floats-group", "x"])
 )
@@ -556,8 +557,8 @@ def test_whatever_a_well_formed_article_has_in_it_it_is_a_record(content: str, w
 
 
 def test_records_come_one_by_one(tmp_path: Path) -> None:
-    """No more than an article is in memory: one is read when it is asked for."""
-    folder = write(tmp_path, {f"PMC{number}.xml": article(number) for number in range(1, 4)})
+    """No more than a few articles are in memory: one is read when it is asked for, of a store a few ahead."""
+    folder = write(tmp_path, {f"PMC{number}.xml": article(number) for number in range(1, 3 * WIDTH)})
     [source] = discover(FILES, [str(folder)])
     opened: list[str] = []
 
@@ -566,6 +567,13 @@ def test_records_come_one_by_one(tmp_path: Path) -> None:
             opened.append(path)
             return super().open(path)
 
+    class Far(Watched):
+        far = True
+
     records = ArticleReader(ALL, False).records(Watched(), source)
-    assert [len(opened) for _ in records] == [1, 2, 3]
+    assert [len(opened) for _ in records] == list(range(1, 3 * WIDTH))
+    opened.clear()
+    records = ArticleReader(ALL, False).records(Far(), source)
+    assert all(len(opened) < at + WIDTH for at, _ in enumerate(records, 1))
+    assert len(opened) == 3 * WIDTH - 1
     assert isinstance(source, Source)

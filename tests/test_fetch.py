@@ -341,6 +341,20 @@ def test_a_wrong_command_line_is_explained(
     assert not (tmp_path / "mirror").exists()
 
 
+@pytest.mark.parametrize("file", ["manifest.json", ".bioshards/config.json"])
+def test_no_mirror_is_made_of_an_output(
+    fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    """Whose manifest would be taken away, and which no run would go on with."""
+    begun = tmp_path / "mirror" / file
+    begun.parent.mkdir(parents=True)
+    begun.write_text('{"pipeline": "pubmed_to_shards"}')
+    assert fetch("pubmed:") == 2
+    assert "is an output of pubmed_to_shards. Choose another folder" in capsys.readouterr().err
+    assert begun.read_text() == '{"pipeline": "pubmed_to_shards"}'
+    assert not (tmp_path / "mirror" / "pubmed").exists()
+
+
 def test_a_range_that_has_no_article_is_explained(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
     assert fetch("pmc:[99000000-]") == 2
     assert "there are PMC0120xxxx to PMC1290xxxx" in capsys.readouterr().err

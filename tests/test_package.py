@@ -25,6 +25,9 @@ MAY_IMPORT = {
 }
 """Third-party and own packages each folder may import (ARCHITECTURE.md, the arrows)."""
 WHEN_ASKED_FOR = {
+    "pipelines/remote.py": {"google"},
+    "pipelines/google_storage.py": {"google", "requests", "urllib3"},
+    "pipelines/s3_storage.py": {"boto3", "botocore", "urllib3"},
     "corpus/splitters.py": {"spacy", "scispacy", "nltk"},
     "evaluate/search.py": {"optuna"},
     "train/drawing.py": {"matplotlib"},
@@ -201,14 +204,21 @@ def test_the_sdist_works_in_a_second_environment(second_environment: Path, tmp_p
 
 @pytest.mark.timeout(300)
 def test_a_job_service_with_a_worker_of_its_own_gives_the_same_bytes(
-    second_environment: Path, tmp_path: Path
+    second_environment: Path, reference: Path, full_text: Path, tmp_path: Path
 ) -> None:
-    """The portable path to Flink and Spark: our pipeline, Beam's job service, a worker that has our sdist."""
+    """The portable path to Flink and Spark: our pipelines, Beam's job service, a worker with our sdist."""
     from tests import job_service
     from tests.conftest import beam, sums
 
+    words = tmp_path / "words"
+    assert beam("run", "shards_to_words", "--input", reference, "--output", words).returncode == 0
+    expected: dict[str, tuple[Path, list[object]]] = {
+        "pubmed_to_shards": (reference, ["--keep-dropped"]),
+        "pmc_to_shards": (full_text, ["--keep-dropped"]),
+        "shards_to_words": (words, ["--input", reference]),
+    }
     with job_service.running(tmp_path, str(second_environment / "python")) as options:
-        done = beam("run", "pubmed_to_shards", "--output", tmp_path / "remote", "--keep-dropped", *options)
-    assert done.returncode == 0, done.stderr
-    assert beam("run", "pubmed_to_shards", "--output", tmp_path / "here", "--keep-dropped").returncode == 0
-    assert sums(tmp_path / "remote") == sums(tmp_path / "here")
+        for pipeline, (here, given) in expected.items():
+            done = beam("run", pipeline, *given, "--output", tmp_path / pipeline, *options)
+            assert done.returncode == 0, done.stderr
+            assert sums(tmp_path / pipeline) == sums(here), pipeline

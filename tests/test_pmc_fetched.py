@@ -13,7 +13,7 @@ import pytest
 
 from bioshards.corpus.download import pmc, web
 from bioshards.corpus.files import LocalFiles
-from bioshards.pipelines import fetching
+from bioshards.pipelines import cost, fetching
 
 from .articles import article
 from .conftest import documents, manifest, sums
@@ -310,7 +310,7 @@ def test_a_dry_run_on_a_mirror_knows_the_articles_behind_its_lists(
     files = LocalFiles()
     assert sum(pmc.listed_bytes(files, found.path) for found in files.find(lists)) == size
     assert run_pmc("--input", tmp_path / "mirror/pmc", "--output", tmp_path / "x", "--dry-run") == 0
-    assert "25.0 MB/s each" in capsys.readouterr().out
+    assert f"{cost.ARTICLES.megabytes:.1f} MB/s each" in capsys.readouterr().out
     assert not (tmp_path / "x").exists()
 
 

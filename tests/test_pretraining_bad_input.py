@@ -183,13 +183,6 @@ def test_a_vocabulary_that_is_none(
         assert said in refused("--input", abstracts, vocab=tmp_path / name)
 
 
-def test_a_vocabulary_on_an_object_store_is_to_be_copied_here(
-    abstracts: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    assert run("--input", abstracts, "--output", tmp_path / "out", "--vocab", "gs://bucket/v") == 2
-    assert "--vocab gs://bucket/v is read on this machine: copy it here" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("name", ["[CLS]", "[SEP]", "[MASK]"])
 def test_a_vocabulary_without_a_special_token(
     name: str, abstracts: Path, vocabulary: Path, tmp_path: Path, refused: Callable[..., str]

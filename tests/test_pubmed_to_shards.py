@@ -111,11 +111,11 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
     result.wait_until_finish()
     counters = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
     funnel = manifest(tmp_path)["funnel"]
-    assert counters["records_read"] == funnel["records"]
-    assert counters["documents_kept"] == funnel["kept"]
-    assert counters["dropped_superseded"] == funnel["dropped: superseded"]
-    assert counters["sentences"] == manifest(tmp_path)["counts"]["sentences"]
-    assert counters["files_staged"] == 3
+    assert counters["stage_records"] == funnel["records"]
+    assert counters["finish_kept"] == funnel["kept"]
+    assert counters["finish_dropped_superseded"] == funnel["dropped: superseded"]
+    assert counters["finish_sentences"] == manifest(tmp_path)["counts"]["sentences"]
+    assert counters["stage_items"] == 3
 
 
 def test_shards_are_bounded_in_size(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

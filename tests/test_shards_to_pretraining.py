@@ -751,12 +751,12 @@ def test_no_token_and_no_text_passes_between_the_steps(
     assert len(notes) < 30_000
     metrics = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
     counts = manifest(tmp_path / "out")["counts"]
-    assert metrics["portions_made"] == 2
-    assert metrics["documents"] == counts["documents"]
-    assert metrics["shards_merged"] == 2
+    assert metrics["make_items"] == 2
+    assert metrics["make_documents"] == counts["documents"]
+    assert metrics["merge_items"] == 2
     for split in SPLITS:
-        assert metrics[f"{split}_rows"] == counts[split]["rows"] > 0
-        assert metrics[f"{split}_tokens"] == counts[split]["tokens"]
+        assert metrics[f"make_{split}_rows"] == counts[split]["rows"] > 0
+        assert metrics[f"make_{split}_tokens"] == counts[split]["tokens"]
 
 
 def _note(path: str, element: object) -> None:

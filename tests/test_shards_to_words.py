@@ -367,10 +367,10 @@ def test_no_word_passes_between_the_steps(abstracts: Path, tmp_path: Path) -> No
         assert word not in notes
     metrics = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
     facts = manifest(tmp_path / "out")["counts"]
-    assert metrics["shards_counted"] == 2
-    assert metrics["tokens"] == facts["tokens"]
-    assert metrics["distinct_words"] == facts["distinct"]
-    assert metrics["held_out_documents"] == facts["held_out"]["documents"] > 0
+    assert metrics["count_items"] == 2
+    assert metrics["count_tokens"] == facts["tokens"]
+    assert metrics["merge_distinct"] == facts["distinct"]
+    assert metrics["count_held_out_documents"] == facts["held_out"]["documents"] > 0
 
 
 # What goes wrong

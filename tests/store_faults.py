@@ -1,0 +1,226 @@
+"""What stands between a run and an object store of tests/stores.py: it makes faults, and counts requests.
+
+with stores.s3() as behind, Between(behind) as way:
+    way.fault("PUT", "*/staged/*", Unavailable(), times=2)
+    beam("run", ..., "--output", f"{way.store.url}/out", *way.store.options, env=way.store.environment)
+    assert way.kinds()["PUT"] <= 10
+"""
+
+from __future__ import annotations
+
+import collections
+import http.client
+import socket
+import struct
+import threading
+import time
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import unquote, urlsplit
+
+from tests.standin_faults import Reset, Stall, Truncate, Unavailable
+from tests.stores import Store
+
+
+@dataclass(frozen=True)
+class BreakOff:
+    """The connection is reset while the client is still sending: so many bytes of its body are read."""
+
+    after_bytes: int
+
+
+@dataclass(frozen=True)
+class LostUpload:
+    """S3's answer where the parts of an upload are gone."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The store does what it is asked, but the connection is reset in place of an answer."""
+
+
+StoreFault = Unavailable | Stall | Reset | Truncate | BreakOff | LostUpload | Answered
+
+_NO_SUCH_UPLOAD = b"<Error><Code>NoSuchUpload</Code><Message>There is no such upload.</Message></Error>"
+
+
+@dataclass
+class _Script:
+    method: str
+    pattern: str
+    fault: StoreFault
+    left: int | None
+
+
+class Between(ThreadingHTTPServer):
+    """The way to a store; open inside ``with``.
+
+    Attributes:
+        store: the store as it is to be reached by this way.
+        requests: (method, path with its query, percent-encoding undone) of all that was asked.
+        bytes_read: bytes of bodies in answers.
+    """
+
+    request_queue_size = 128
+    daemon_threads = True
+
+    def __init__(self, behind: Store) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        endpoint = f"http://127.0.0.1:{self.server_address[1]}"
+        self.store = replace(
+            behind,
+            endpoint=endpoint,
+            options=[word.replace(behind.endpoint, endpoint) for word in behind.options],
+            environment=dict.fromkeys(behind.environment, endpoint),
+        )
+        self.behind = behind
+        self.requests: list[tuple[str, str]] = []
+        self.bytes_read = 0
+        self._scripts: list[_Script] = []
+        self._changing = threading.Lock()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that go away are what some faults are about."""
+
+    def fault(self, method: str, pattern: str, fault: StoreFault, times: int | None = 1) -> None:
+        """Make this fault of the next requests of this kind; None: of all of them."""
+        self._scripts.append(_Script(method, pattern, fault, times))
+
+    def faults_left(self) -> int:
+        """How many faults have not happened yet."""
+        return sum(script.left or 0 for script in self._scripts)
+
+    def clear(self) -> None:
+        """No more faults, and count from nothing."""
+        self._scripts.clear()
+        self.requests.clear()
+        self.bytes_read = 0
+
+    def next_fault(self, method: str, path: str) -> StoreFault | None:
+        with self._changing:
+            self.requests.append((method, path))
+            for script in self._scripts:
+                if script.left != 0 and method == script.method and fnmatchcase(path, script.pattern):
+                    script.left = None if script.left is None else script.left - 1
+                    return script.fault
+        return None
+
+    def kinds(self) -> collections.Counter[str]:
+        """How many requests there were of each kind: GET (of bytes), HEAD, LIST, PUT, DELETE, other."""
+        return collections.Counter(_kind(method, path) for method, path in self.requests)
+
+
+def _kind(method: str, path: str) -> str:
+    if (
+        "list-type=2" in path
+        or path.endswith("uploads")
+        or "?uploads&" in path
+        or (method == "GET" and path.split("?")[0].endswith("/o"))
+    ):
+        return "LIST"
+    if method == "GET" and path.startswith("/storage/v1/b/"):
+        return "HEAD"
+    if path.startswith(("/upload/", "/resumable/")):
+        return "PUT"
+    return {"GET": "GET", "HEAD": "HEAD", "PUT": "PUT", "DELETE": "DELETE"}.get(method, "other")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: Between
+
+    def _answer(self) -> None:
+        fault = self.server.next_fault(self.command, unquote(self.path))
+        if isinstance(fault, BreakOff):
+            self.rfile.read(min(fault.after_bytes, int(self.headers.get("Content-Length", 0))))
+            return self._reset()
+        if self.headers.get("Expect", "").lower() == "100-continue":
+            self.wfile.flush()
+        body = self._body()
+        if isinstance(fault, Unavailable):
+            return self._send(fault.status, [], b"<Error><Code>ServiceUnavailable</Code></Error>")
+        if isinstance(fault, LostUpload):
+            return self._send(404, [("Content-Type", "application/xml")], _NO_SUCH_UPLOAD)
+        if isinstance(fault, Stall) and not fault.after_bytes:
+            time.sleep(fault.seconds)
+        status, headers, data = self._forward(body)
+        if isinstance(fault, Answered):
+            return self._reset()
+        self._send(status, headers, data, fault)
+        return None
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _answer
+
+    def _body(self) -> bytes:
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = b""
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        way = http.client.HTTPConnection(urlsplit(self.server.behind.endpoint).netloc)
+        headers = {
+            name: value
+            for name, value in self.headers.items()
+            if name.lower() not in ("transfer-encoding", "content-length", "expect", "connection")
+        }
+        try:
+            way.request(self.command, self.path, body or None, {**headers, "Content-Length": str(len(body))})
+            answer = way.getresponse()
+            kept = [
+                (name, value.replace(self.server.behind.endpoint, self.server.store.endpoint))
+                for name, value in answer.getheaders()
+                if name.lower() not in ("transfer-encoding", "connection", "date", "server")
+            ]
+            return answer.status, kept, answer.read()
+        finally:
+            way.close()
+
+    def _send(
+        self, status: int, headers: list[tuple[str, str]], data: bytes, fault: StoreFault | None = None
+    ) -> None:
+        self.send_response(status)
+        for name, value in headers:
+            if name.lower() != "content-length" or self.command == "HEAD":
+                self.send_header(name, value)
+        if self.command != "HEAD":
+            self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        self.server.bytes_read += len(data)
+        if isinstance(fault, Stall) and fault.after_bytes:
+            self.wfile.write(data[: fault.after_bytes])
+            time.sleep(fault.seconds)
+            data = data[fault.after_bytes :]
+        if isinstance(fault, Reset | Truncate):
+            self.wfile.write(data[: fault.after_bytes])
+            self.close_connection = True
+            if isinstance(fault, Reset):
+                self._reset()
+            return
+        self.wfile.write(data)
+
+    def _reset(self) -> None:
+        """End the connection by a reset, which the client sees once it has read what is there."""
+        self.close_connection = True
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""

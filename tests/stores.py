@@ -1,0 +1,102 @@
+"""Object stores on this machine: an emulator of Google Cloud Storage and a server of S3's, each a process.
+
+with stores.gcs() as store:
+    beam("run", ..., "--output", f"{store.url}/out", *store.options, env=store.environment)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+BUCKET = "bioshards-test"
+"""At least three characters: Beam takes a shorter name for a mistake, and looks for another bucket."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A store that is running.
+
+    Attributes:
+        url: its bucket, ``gs://BUCKET`` or ``s3://BUCKET``; ``endpoint``: where it listens.
+        options: what a ``beam`` command is given to reach it.
+        environment: what a process that reaches it needs in its environment, beside what is there.
+    """
+
+    url: str
+    endpoint: str
+    options: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@contextlib.contextmanager
+def gcs() -> Iterator[Store]:
+    """Google Cloud Storage, in memory, with an empty bucket."""
+    port = free_port()
+    words = ("gcp_storage_emulator", "start", "--port", str(port), "-H", "127.0.0.1", "-M")
+    with _process([*words, "--default-bucket", BUCKET], port):
+        endpoint = f"http://127.0.0.1:{port}"
+        yield Store(f"gs://{BUCKET}", endpoint, ["--no_auth"], {"STORAGE_EMULATOR_HOST": endpoint})
+
+
+@contextlib.contextmanager
+def s3() -> Iterator[Store]:
+    """S3, in memory, with an empty bucket."""
+    port = free_port()
+    with _process(["moto.server", "-H", "127.0.0.1", "-p", str(port)], port):
+        endpoint = f"http://127.0.0.1:{port}"
+        urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT")).close()
+        options = ["--s3_access_key_id=x", "--s3_secret_access_key=y", "--s3_region_name=us-east-1"]
+        yield Store(f"s3://{BUCKET}", endpoint, [f"--s3_endpoint_url={endpoint}", *options])
+
+
+def put(store: Store, name: str, data: bytes) -> None:
+    """Write an object of Google's, with no client between."""
+    name = urllib.parse.quote(name, safe="")
+    address = f"{store.endpoint}/upload/storage/v1/b/{BUCKET}/o?uploadType=media&name={name}"
+    urllib.request.urlopen(urllib.request.Request(address, data=data, method="POST")).close()
+
+
+def get(store: Store, name: str) -> bytes:
+    """Read one."""
+    name = urllib.parse.quote(name, safe="")
+    with urllib.request.urlopen(f"{store.endpoint}/download/storage/v1/b/{BUCKET}/o/{name}?alt=media") as got:
+        data: bytes = got.read()
+        return data
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def _process(words: list[str], port: int) -> Iterator[None]:
+    """``python -m`` of these words, until the block ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *words],
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            assert process.poll() is None, f"{words[0]} has ended with {process.returncode}"
+            assert time.monotonic() < deadline, f"nothing listens on {port}"
+            time.sleep(0.05)
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

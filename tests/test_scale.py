@@ -1,0 +1,207 @@
+"""At scale: what grows with the number of inputs, counted and not timed.
+
+A graph has a limit (10 MB at Dataflow), and of calls that wait for each other an object store takes 20 to 50
+milliseconds each.  tests/bench/scale.py has the figures for the full corpora.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.corpus import parts
+from bioshards.corpus.ahead import WIDTH, ahead, for_each
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.pretraining import PIPELINE
+from bioshards.corpus.sources import Part, Source
+from bioshards.corpus.workspace import Workspace
+from bioshards.pipelines import cli, pmc_to_shards
+from bioshards.vocab.examples import publishing
+from bioshards.vocab.examples.made import Made
+from tests.bench import scale_graphs as graphs
+from tests.conftest import citation, pubmed_set
+from tests.counted import Calls, counted
+from tests.test_articles import article, write
+
+PROFILE = settings(derandomize=True, deadline=None, database=None, max_examples=25)
+FILES = LocalFiles()
+
+
+class Far(LocalFiles):
+    """Files that are waited for."""
+
+    far = True
+
+
+FAR = Far()
+
+# Ahead
+
+
+@PROFILE
+@given(st.lists(st.integers(), max_size=3 * WIDTH))
+def test_results_come_in_the_order_of_the_items(items: list[int]) -> None:
+    assert list(ahead(FAR, lambda item: item + 1, items)) == [item + 1 for item in items]
+
+
+def test_a_few_are_under_way_at_a_time_and_no_more_than_that_wait() -> None:
+    begun: list[int] = []
+    together = threading.Barrier(WIDTH, timeout=10)
+
+    def work(item: int) -> int:
+        begun.append(item)
+        if item < WIDTH:
+            together.wait()  # passes only if so many are here at once
+        return item
+
+    for at, result in enumerate(itertools.islice(ahead(FAR, work, itertools.count()), 3 * WIDTH)):
+        assert result == at
+        assert max(begun) <= at + WIDTH
+
+
+def test_an_error_is_raised_when_it_is_that_items_turn_and_nothing_is_begun_then() -> None:
+    begun: list[int] = []
+
+    def work(item: int) -> int:
+        begun.append(item)
+        if item == 2:
+            raise OSError("item 2")
+        return item
+
+    results = ahead(FAR, work, itertools.count())
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(OSError, match="item 2"):
+        next(results)
+    assert list(results) == []
+    assert max(begun) < 2 + WIDTH
+    with pytest.raises(OSError, match="item 2"):
+        for_each(FAR, work, range(3))
+
+
+# Calls
+
+
+def run_on(folder: Path, count: int, *options: str) -> tuple[Calls, Calls]:
+    """What a run on so many files asks of its storage, and what one that has nothing to do."""
+    given = folder / f"in-{count}"
+    given.mkdir()
+    for number in range(1, count + 1):
+        records = citation(number), citation(1000 + number, "The same. In all."), "<PubmedArticle/>"
+        (given / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set(*records))
+    words = ["--workers", "1", "--input", str(given), "--output", str(folder / f"out-{count}"), *options]
+    asked = []
+    for _ in range(2):
+        with counted() as calls:
+            assert cli.main(["run", "pubmed_to_shards", *words]) == 0
+        asked.append(calls)
+    return asked[0], asked[1]
+
+
+def test_what_is_done_once_asks_no_more_of_a_store_one_after_the_other_for_more_files(tmp_path: Path) -> None:
+    few, many = (run_on(tmp_path, count, "--dedup", "exact", "--max-rejected", "1") for count in (2, 7))
+    for step in ("publish", "decide", "decide_duplicates"):
+        assert few[0].serial(step) == many[0].serial(step) <= 10
+        assert few[0].ahead(step) < many[0].ahead(step)
+    assert few[1].serial("driver") == many[1].serial("driver") <= 10, "there is nothing to do"
+    for step, most in (("stage", 12), ("finish", 7)):  # these are done for many files at once
+        assert few[0].serial(step) == 2 * most
+        assert many[0].serial(step) == 7 * most
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_the_leftovers_of_many_portions_are_removed_some_at_a_time(tmp_path: Path, count: int) -> None:
+    work = Workspace(str(tmp_path / "out"))
+    for number in range(count):
+        for path in (work.made(f"old{number}", "json"), work.dealt(f"train-{number}.arrow")):
+            FILES.write_json(path, {})
+    splits = {split: dict.fromkeys(publishing._COUNTED, 0) for split in ("train", "validation")}
+    splits["train"].update(rows=1, tokens=5, read=5, documents=1)
+    listed = {"file": "train/data-new-00000.arrow", "rows": 1, "bytes": 2, "sha256": "0"}
+    made = Made.read({"name": "new", "documents": 1, "splits": splits, "outputs": [listed]})
+    FILES.write_json(work.made("new", "json"), {})
+    config = {"pipeline": PIPELINE, "objective": "electra"}
+    with counted() as calls:
+        assert publishing.publish(FILES, work, config, [], [made], [], {}, 0) is None
+    assert FILES.names(f"{work.folder}/made") == ["new.json"]
+    assert FILES.names(f"{work.folder}/dealt") == []
+    assert calls.counts["publish", "remove", True] == 2 * count
+    assert calls.serial("driver") == 14
+
+
+# Graphs
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return graphs.vocabulary(tmp_path_factory.mktemp("vocabulary"))
+
+
+@pytest.mark.parametrize(
+    ("of", "full"),
+    [
+        pytest.param(lambda count: graphs.citations(count // 2, count // 2), 3000, id="files"),
+        pytest.param(graphs.articles, 1400, id="ranges"),
+        pytest.param(graphs.words, 10_000, id="words"),
+    ],
+)
+def test_a_graph_of_twice_the_full_corpora_is_far_below_the_limit(
+    of: Callable[[int], graphs.Build], full: int
+) -> None:
+    """A twentieth of it is made, next to what every graph has."""
+    assert graphs.size(of(2 * full // 20)) - 150_000 < graphs.LIMIT / 20
+
+
+def test_a_graph_has_the_vocabulary_a_few_times_and_not_for_each_portion(vocabulary: Path) -> None:
+    size = graphs.size(graphs.examples(1000, vocabulary))
+    pieces = (vocabulary / "tokenizer.json").stat().st_size
+    assert size < 1.5 * pieces + 1000 * graphs.LIMIT / 20_000
+
+
+# Sources of many files
+
+
+def test_parts_are_taken_up_as_they_were_laid_aside_whatever_their_names(tmp_path: Path) -> None:
+    work = Workspace(str(tmp_path))
+    odd = Part("a?.xml", 'folder/a\udce9"\\\n.xml', 7, "7-1")
+    source = Source(0, 0, "articles", "folder/articles", 7, "0123", parts=(odd,), files=1)
+    plain = replace(source, parts=(), files=0, stamp="4567")
+    parts.lay_aside(FILES, work, [source, plain])
+    aside = parts.left_out([source, plain])
+    assert [one.parts for one in aside] == [(), ()]
+    assert [parts.take_up(FILES, work, one) for one in aside] == [source, plain]
+    assert FILES.names(f"{work.folder}/parts") == ["0123.json"]
+
+
+def test_a_run_on_single_articles_lays_them_aside_and_forgets_those_that_are_gone(tmp_path: Path) -> None:
+    folder, output = tmp_path / "in", tmp_path / "out"
+    write(folder, {f"PMC{number}.xml": article(number) for number in (1, 2, 20_000)})
+    words = ["run", "pmc_to_shards", "--workers", "1", "--licences", "all", "--languages", ""]
+    words += ["--input", str(folder), "--output", str(output), "--max-rejected", "1"]
+    with mock.patch.object(pmc_to_shards, "build", wraps=pmc_to_shards.build) as build:
+        assert cli.main(words) == 0
+    [_, job] = build.call_args.args
+    assert [one.parts for one in job.sources] == [(), ()], "they are no part of the graph"
+    before = aside(output)
+    assert [len(json.loads(one.read_text())) for one in before] == [2, 1]
+    listed = json.loads((output / "manifest.json").read_text())["inputs"]
+    assert [(one["file"], one["files"]) for one in listed] == [("PMC0000xxxx", 2), ("PMC0002xxxx", 1)]
+    write(folder, {"PMC3.xml": article(3)})
+    assert cli.main(words) == 0
+    after = aside(output)
+    assert [len(json.loads(one.read_text())) for one in after] == [3, 1]
+    assert before[1] == after[1]
+
+
+def aside(output: Path) -> list[Path]:
+    """What is laid aside, the source of most files first."""
+    found = (output / ".bioshards" / "parts").iterdir()
+    return sorted(found, key=lambda path: -path.stat().st_size)

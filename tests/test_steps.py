@@ -1,0 +1,298 @@
+"""What a run says of its steps: Beam's metrics, the manifest's ``run.steps`` and its funnel are one."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import random
+import string
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.pipelines import again, cli
+from bioshards.pipelines.steps import Done, Figures, measure, results, summed
+
+from .conftest import citation, manifest, pubmed_set, sums
+from .pmc_bucket import Article, arrange
+from .standin import Missing, StandIn
+from .standin_pages import arrange_pubmed
+from .vocabularies import word_piece
+
+Steps = dict[str, dict[str, int]]
+Ran = Callable[..., Steps]
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
+    """Runs a pipeline in this process; returns its metrics, shaped as the manifest has them."""
+    kept: list[Any] = []
+    original = beam.Pipeline.run
+
+    def run(self: beam.Pipeline, *given: Any, **named: Any) -> Any:
+        kept.append(original(self, *given, **named))
+        return kept[-1]
+
+    monkeypatch.setattr(beam.Pipeline, "run", run)
+
+    def call(pipeline: str, *arguments: object, workers: int = 1, code: int = 0) -> Steps:
+        words = ["run", pipeline, "--workers", workers, *arguments]
+        assert cli.main([str(word) for word in words]) == code
+        return _metrics(kept[-1])
+
+    return call
+
+
+def _metrics(result: Any) -> Steps:
+    found: Steps = {}
+    query = result.metrics().query()
+    for counter in query["counters"]:
+        step, _, figure = counter.key.metric.name.partition("_")
+        found.setdefault(step, {})[figure] = counter.committed
+    for distribution in query["distributions"]:
+        step, _, figure = distribution.key.metric.name.partition("_")
+        found[step] |= {figure: distribution.committed.sum, f"slowest_{figure}": distribution.committed.max}
+    del found["publish"]  # has not ended when it writes the manifest
+    return found
+
+
+def said(output: Path) -> Steps:
+    """What the manifest says of the steps of the run that made it."""
+    found: Steps = manifest(output)["run"]["steps"]
+    return found
+
+
+def funnel(found: Steps) -> dict[str, int]:
+    """The manifest's funnel, of the figures of the steps."""
+    records = {"records": found["stage"]["records"]}
+    rejected = {name: count for name, count in found["stage"].items() if name.startswith("rejected_")}
+    became = {
+        name: count
+        for name, count in found["finish"].items()
+        if name.startswith("dropped_") or name == "kept"
+    }
+    return {name.replace("_", ": "): count for name, count in {**records, **rejected, **became}.items()}
+
+
+def source(path: Path, *pmids: int, rejected: bool = False) -> None:
+    """A file of update records, the last of which is no record at all."""
+    records = [citation(pmid, f"{'A word of text. ' * pmid}The end of {pmid}.") for pmid in pmids]
+    path.write_bytes(pubmed_set(*records, *(["<PubmedArticle><None/></PubmedArticle>"] if rejected else [])))
+
+
+def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bioshards.pipelines import pretraining_job
+
+    abstracts, articles = tmp_path / "abstracts", tmp_path / "articles"
+    found = ran("pubmed_to_shards", "--dedup", "exact", "--output", abstracts)
+    assert list(found) == ["stage", "decide", "duplicates", "finish"]
+    assert said(abstracts) == found
+    facts = manifest(abstracts)
+    assert funnel(found) == facts["funnel"]
+    assert found["finish"]["sentences"] == facts["counts"]["sentences"]
+    assert found["stage"]["items"] == found["finish"]["items"] == len(facts["inputs"]) == 3
+    assert found["stage"]["bytes_in"] >= sum(one["bytes"] for one in facts["inputs"])
+    assert found["finish"]["bytes_out"] > sum(one["bytes"] for one in facts["outputs"])
+
+    found = ran("pmc_to_shards", "--drop-in", abstracts, "--output", articles)
+    assert said(articles) == found
+    assert funnel(found) == manifest(articles)["funnel"]
+    assert found["overlap"]["in_full"] == manifest(articles)["in_full"][0]["rows"]
+
+    both = ("--input", abstracts, "--input", articles)
+    found = ran("shards_to_words", *both, "--hold-out", 0.3, "--min-count", 2, "--output", tmp_path / "words")
+    assert said(tmp_path / "words") == found
+    counts = manifest(tmp_path / "words")["counts"]
+    assert found["count"]["documents"] == counts["documents"]
+    assert found["count"]["tokens"] == counts["tokens"]
+    assert found["count"]["held_out_tokens"] == counts["held_out"]["tokens"] > 0
+    assert found["merge"]["distinct"] == counts["distinct"]
+    assert found["merge"]["pruned_distinct"] == counts["pruned"]["distinct"] > 0
+    assert found["merge"]["items"] == 64
+
+    monkeypatch.setattr(pretraining_job, "_TOKENS_A_BYTE", 9000.0)  # several shards, as of large inputs
+    letters = string.ascii_letters + string.digits
+    vocabulary = word_piece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
+    (tmp_path / "v").mkdir()
+    vocabulary.save(str(tmp_path / "v" / "tokenizer.json"))
+    options = ("--vocab", tmp_path / "v", "--shuffle", "global", "--validation", 0.2)
+    found = ran("shards_to_pretraining", *both, *options, "--output", tmp_path / "set")
+    assert said(tmp_path / "set") == found
+    facts = manifest(tmp_path / "set")
+    assert found["make"]["documents"] == facts["counts"]["documents"]
+    assert found["merge"]["items"] > 2
+    for split in ("train", "validation"):
+        rows = facts["counts"][split]["rows"]
+        assert rows == found["make"][f"{split}_rows"] == found["merge"][f"{split}_rows"] > 0
+        assert found["make"][f"{split}_tokens"] == facts["counts"][split]["tokens"]
+
+
+def test_a_run_that_is_continued(ran: Ran, tmp_path: Path) -> None:
+    """What stood is counted as such, and the funnel is whole all the same."""
+    given, out = tmp_path / "given", tmp_path / "out"
+    given.mkdir()
+    source(given / "pubmed26n0001.xml", 1, 2, 3, rejected=True)
+    words = ("--input", given, "--output", out, "--max-rejected", 1)
+    first = ran("pubmed_to_shards", *words)
+    assert said(out) == first
+    assert first["stage"]["rejected_no-pmid"] == 1
+    source(given / "pubmed26n0002.xml", 3, 4)
+    second = ran("pubmed_to_shards", *words)
+    assert said(out) == second
+    assert [second["stage"][name] for name in ("items", "stood")] == [2, 1]
+    assert [second["finish"][name] for name in ("items", "stood")] == [2, 0]  # 3 is superseded in the first
+    assert funnel(second) == manifest(out)["funnel"]
+    before = sums(out)
+    (out / "manifest.json").unlink()
+    third = ran("pubmed_to_shards", *words)
+    assert said(out) == third
+    for step in ("stage", "finish"):
+        assert third[step]["stood"] == third[step]["items"] == 2
+        assert third[step]["bytes_out"] == 0
+    assert funnel(third) == funnel(second)
+    assert sums(out) == before
+
+
+def test_two_workers(ran: Ran, reference: Path, tmp_path: Path) -> None:
+    """What they tell the runner from two processes is what the manifest has, and what one would count."""
+    out = tmp_path / "out"
+    found = ran("pubmed_to_shards", "--keep-dropped", "--output", out, workers=2)
+    assert said(out) == found
+    # Reports say how many seconds were taken, in more digits or fewer.
+    timed = {"milliseconds", "slowest_milliseconds", "bytes_in", "bytes_out"}
+    for step, figures in said(reference).items():
+        assert {name: figures[name] for name in figures.keys() - timed} == {
+            name: found[step][name] for name in found[step].keys() - timed
+        }
+    assert sums(out) == sums(reference)
+
+
+def test_what_is_fetched(ran: Ran, tmp_path: Path) -> None:
+    """Of files and ranges, by ``fetch`` and by the pipelines that fetch for themselves."""
+    root = tmp_path / "servers"
+    records = {f"pubmed26n000{number}.xml.gz": pubmed_set(citation(number)) for number in (1, 2)}
+    arrange_pubmed(root, records, {})
+    arrange(root / "bucket", [Article(1200001), Article(1200003, licence="CC BY-NC")], "2026-11-01")
+    mirror = ("--mirror", tmp_path / "mirror", "--contact", "tests@example.org")
+    with StandIn(root) as server:
+        nlm = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", *mirror)
+        pmc = ("--input", "pmc:", "--pmc-url", f"{server.url}bucket/", *mirror)
+        server.fault("pubmed/baseline/pubmed26n0002.xml.gz", Missing(), times=None)
+        found = ran("pubmed_to_shards", *nlm, "--output", tmp_path / "abstracts", code=3)
+        assert [found["fetch"][name] for name in ("items", "stood", "bad")] == [2, 0, 1]
+        assert found["stage"]["items"] == 1
+        server.mend()
+        found = ran("fetch", *nlm)
+        size = (tmp_path / "mirror/pubmed/baseline/pubmed26n0002.xml.gz").stat().st_size
+        assert found["fetch"]["items"] == 1
+        assert found["fetch"]["bytes_in"] == found["fetch"]["bytes_out"] == size
+        assert said(tmp_path / "mirror") == found
+        found = ran("pmc_to_shards", *pmc, "--output", tmp_path / "articles")
+        assert said(tmp_path / "articles") == found
+        assert found["bring"]["articles_fetched"] == 1
+        assert found["bring"]["dropped_licence-CC-BY-NC"] == 1
+        found = ran("fetch", *pmc)
+        assert said(tmp_path / "mirror") == found
+        assert [found["bring"][f"articles_{name}"] for name in ("held", "fetched")] == [1, 0]
+
+
+# One measure
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(again, "PAUSES", (0.0, 0.0))
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_a_store_that_fails_for_a_moment_is_counted_once(tmp_path: Path) -> None:
+    tries = []
+
+    def work(files: LocalFiles) -> int:
+        with files.write(str(tmp_path / "file")) as file:
+            file.write(b"12345")
+        tries.append(1)
+        if len(tries) < 3:
+            raise StoreFailure("try again")
+        return 7
+
+    done = measure("step", LocalFiles(), work, lambda result: {"sevens": result})
+    assert done.result == 7
+    [figures] = done.figures
+    assert figures.counters() == {"items": 1, "stood": 0, "bytes_in": 0, "bytes_out": 15, "sevens": 7}
+    tries.clear()
+    monkey = [StoreFailure("for good")] * 3
+    with pytest.raises(StoreFailure, match="for good"):
+        measure("step", LocalFiles(), lambda _: (_ for _ in ()).throw(monkey.pop()), lambda _: {})
+    assert not monkey
+
+
+def test_bytes_are_counted_however_they_are_read_and_written(tmp_path: Path) -> None:
+    table = pa.table({"number": list(range(10_000))})
+    lines = [b"line %d\n" % number for number in range(50)]
+
+    def work(files: LocalFiles) -> tuple[int, int]:
+        with files.write(str(tmp_path / "table")) as out, pa.ipc.new_file(out, table.schema) as writer:
+            writer.write_table(table)
+        files.write_json(str(tmp_path / "json"), {"one": 1})
+        with files.write(str(tmp_path / "lines")) as file:
+            file.write(memoryview(b"".join(lines)))
+        written = sum(path.stat().st_size for path in tmp_path.iterdir())
+        with files.open(str(tmp_path / "table")) as file, pa.ipc.open_file(file) as reader:
+            assert reader.read_all() == table
+        assert files.read_json(str(tmp_path / "json")) == {"one": 1}
+        with files.open(str(tmp_path / "lines")) as file:
+            assert list(file) == lines
+        with files.open(str(tmp_path / "lines")) as file:
+            assert file.read(10) == lines[0] + b"lin"
+            assert io.BufferedReader(file).read() == b"".join(lines)[10:]  # type: ignore[type-var]
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(lambda _: files.read_json(str(tmp_path / "json")), range(400)))
+        size = (tmp_path / "json").stat().st_size
+        return written, 401 * size + 2 * sum(map(len, lines))
+
+    done = measure("step", LocalFiles(), work, lambda _: {})
+    [figures] = done.figures
+    assert figures.bytes_out == done.result[0]
+    read = figures.bytes_in - done.result[1]
+    assert 80_000 < read < 81_500  # Arrow reads the end of a file more than once
+
+
+def test_stood_is_what_wrote_nothing_and_is_not_bad() -> None:
+    [stood] = measure("step", LocalFiles(), lambda _: None, lambda _: {}).figures
+    [bad] = measure("step", LocalFiles(), lambda _: None, lambda _: {"bad": 1}).figures
+    assert (stood.stood, bad.stood) == (True, False)
+
+
+FIGURES = st.builds(
+    Figures,
+    st.sampled_from(["stage", "finish"]),
+    st.booleans(),
+    *[st.integers(0, 10**12)] * 3,
+    st.dictionaries(st.sampled_from(["kept", "dropped_licence"]), st.integers(1, 10**9)),
+)
+
+
+@given(st.lists(FIGURES), st.randoms())
+def test_sums_depend_on_no_order_and_travel(figures: list[Figures], chance: random.Random) -> None:
+    done: list[Done[int | None]] = [
+        Done(number if number % 3 else None, (one,)) for number, one in enumerate(figures)
+    ]
+    total = summed(done)
+    half = chance.randint(0, len(done))
+    mixed = chance.sample(done, len(done))
+    assert summed(mixed[:half], mixed[half:]) == total
+    assert sum(step["items"] for step in total.values()) == len(figures)
+    for step, found in total.items():
+        times = [one.milliseconds for one in figures if one.step == step]
+        assert (found["milliseconds"], found["slowest_milliseconds"]) == (sum(times), max(times))
+    assert pickle.loads(pickle.dumps(done)) == done
+    assert results(done) == [number for number in range(len(done)) if number % 3]

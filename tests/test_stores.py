@@ -1,0 +1,525 @@
+"""gs:// and s3:// as the rest sees them, by the clouds' own clients: calls, ranges, failures of every kind.
+
+Every test here runs against both, with something in between that makes faults and counts requests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
+from google.api_core.exceptions import NotFound
+from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError
+from google.cloud.storage import Blob
+from google.cloud.storage.retry import DEFAULT_RETRY
+
+from bioshards.corpus import checksums
+from bioshards.corpus.ahead import for_each
+from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.xml_blocks import BadFile
+from bioshards.pipelines import again as again_module
+from bioshards.pipelines import google_storage, object_store, s3_storage, storage
+from bioshards.pipelines.again import again
+from bioshards.pipelines.storage import AnyFiles
+from tests import stores
+from tests.standin_faults import Reset, Stall, Truncate, Unavailable
+from tests.store_faults import Answered, Between, BreakOff, LostUpload, StoreFault
+
+FILES = AnyFiles()
+DATA = random.Random(3).randbytes(300_000)
+
+
+@pytest.fixture(scope="module", params=["gcs", "s3"])
+def running(request: pytest.FixtureRequest) -> Iterator[Between]:
+    with getattr(stores, request.param)() as behind, Between(behind) as way:
+        yield way
+
+
+@pytest.fixture
+def way(running: Between, monkeypatch: pytest.MonkeyPatch) -> Between:
+    """A store, its clients' patience cut short."""
+    for name, value in running.store.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(google_storage, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
+    monkeypatch.setattr(google_storage, "_RETRY_SECONDS", 1.0)
+    monkeypatch.setattr(s3_storage, "_TRIES", 2)
+    monkeypatch.setattr(object_store, "FIRST_BYTES", 1 << 14)
+    monkeypatch.setattr(object_store, "BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(again_module, "PAUSES", (0.0, 0.0, 0.0))
+    storage.configure(PipelineOptions(running.store.options))
+    running.clear()
+    return running
+
+
+@pytest.fixture
+def impatient(way: Between, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a second of silence is a failure; on a busy machine it may be one of the machine's."""
+    monkeypatch.setattr(google_storage, "_RETRY_SECONDS", 5.0)
+    monkeypatch.setattr(s3_storage, "_TRIES", 4)
+    for module in (google_storage, s3_storage):
+        monkeypatch.setattr(module, "SILENT_SECONDS", 0.5)
+    storage.configure(PipelineOptions(way.store.options))
+
+
+@pytest.fixture
+def folder(way: Between, request: pytest.FixtureRequest) -> str:
+    """A folder of a test's own."""
+    return f"{way.store.url}/{request.node.originalname}"
+
+
+def written(path: str, data: bytes = DATA) -> str:
+    with FILES.write(path) as file:
+        file.write(data)
+    return path
+
+
+def read(path: str) -> bytes:
+    with FILES.open(path) as file:
+        return file.read()
+
+
+def test_folders_are_what_names_say(folder: str) -> None:
+    for name in ("b.txt", "a.txt", "deep/c.txt", ".hidden/d.txt", "deep/.e", "deeper/f/g.txt"):
+        written(f"{folder}/{name}", name.encode())
+    written(f"{folder}-other/h.txt", b"")
+    written(f"{folder}/empty/", b"")  # as some tools mark a folder
+    for name in (folder, f"{folder}/"):
+        assert FILES.names(name) == ["a.txt", "b.txt"]
+        found = [item.path.removeprefix(f"{folder}/") for item in FILES.walk(name)]
+        assert found == ["a.txt", "b.txt", "deep/c.txt", "deeper/f/g.txt"]
+        assert FILES.is_folder(name)
+    assert not FILES.names(f"{folder}/none")
+    assert not FILES.walk(f"{folder}/none")
+    assert not FILES.is_folder(f"{folder}/a.txt")
+    assert not FILES.is_folder(f"{folder}/a")
+    assert FILES.exists(f"{folder}/a.txt")
+    assert not FILES.exists(f"{folder}/a")
+    assert not FILES.exists(folder)
+
+
+def test_a_folder_without_a_name_is_one_too(folder: str) -> None:
+    """As scripts make them that put a slash too many between."""
+    for name in ("a.txt", "/b.txt", "deep//c.txt"):
+        written(f"{folder}/{name}", b"")
+    for name in (folder, f"{folder}/", f"{folder}//"):
+        found = [item.path.removeprefix(f"{folder}/") for item in FILES.walk(name)]
+        assert found == ["/b.txt", "a.txt", "deep//c.txt"]
+        assert FILES.names(name) == ["a.txt"]
+
+
+def test_patterns_are_those_of_local_files(folder: str) -> None:
+    names = ("a.xml", "b.xml", "b.txt", "in/c.xml", "in/it/d.xml", "in[1]/e.xml", "in[1]/f*.xml", "1*/g.xml")
+    for name in names:
+        written(f"{folder}/{name}", name.encode())
+
+    def found(pattern: str) -> list[str]:
+        return [item.path.removeprefix(f"{folder}/") for item in FILES.find(f"{folder}/{pattern}")]
+
+    assert found("*.xml") == ["a.xml", "b.xml"]
+    assert found("[ab].*") == ["a.xml", "b.txt", "b.xml"]
+    assert found("?.txt") == ["b.txt"]
+    assert found("i*/*.xml") == ["in/c.xml", "in[1]/e.xml", "in[1]/f*.xml"]
+    assert found("**/d.xml") == ["in/it/d.xml"]
+    # What is there by its very name is that, whatever marks are in it.
+    assert found("in[1]/e.xml") == ["in[1]/e.xml"]
+    assert found("in[1]/f*.xml") == ["in[1]/f*.xml"]
+    assert found("none.xml") == found("none/*.xml") == []
+    assert FILES.names(f"{folder}/in[1]") == ["e.xml", "f*.xml"]
+    assert [item.size for item in FILES.walk(f"{folder}/1*")] == [8]
+
+
+def test_a_pattern_finds_what_it_finds_on_a_disk(folder: str, tmp_path: Path) -> None:
+    """``**`` is no folder, too, and what is hidden is not found unless it is named."""
+    for name in ("a.xml", "in/b.xml", "in/it/d.xml", ".h.xml", ".hidden/c.xml", "in/.records/b.xml"):
+        written(f"{folder}/{name}", b"")
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+
+    def found(files: LocalFiles, root: str, pattern: str) -> list[str]:
+        return [item.path.removeprefix(f"{root}/") for item in files.find(f"{root}/{pattern}")]
+
+    for pattern in (
+        "**/*.xml",
+        "**",
+        "*",
+        "in/**",
+        "**.xml",
+        "*/*.xml",
+        "**/b.xml",
+        "[!x]*",
+        ".h*/*",
+        "**/in/**/*",
+    ):
+        here = found(LocalFiles(), str(tmp_path), pattern)
+        assert here
+        assert found(FILES, folder, pattern) == here
+
+
+def test_a_bucket_is_a_folder(way: Between) -> None:
+    written(f"{way.store.url}/at-the-top.txt")
+    for url in (way.store.url, f"{way.store.url}/"):
+        assert FILES.is_folder(url)
+        assert "at-the-top.txt" in FILES.names(url)
+        assert f"{way.store.url}/at-the-top.txt" in [found.path for found in FILES.walk(url)]
+    assert not FILES.exists(way.store.url)
+    assert [found.size for found in FILES.find(f"{way.store.url}/at-*.txt")] == [len(DATA)]
+
+
+def test_a_stamp_changes_when_an_object_is_written_anew(folder: str) -> None:
+    path = written(f"{folder}/a", b"old")
+    [before] = FILES.find(path)
+    written(path, b"new")
+    [after] = FILES.find(path)
+    assert before.size == after.size == 3
+    assert before.stamp != after.stamp
+    assert FILES.walk(folder) == [after]
+    assert read(path) == b"new"
+    FILES.remove(path)
+    FILES.remove(path)
+    assert not FILES.exists(path)
+
+
+@pytest.mark.parametrize("size", [0, 1, 16_383, 16_384, 16_385, 16_384 + 65_536, 300_000])
+def test_an_object_is_read_to_its_end_and_no_further(way: Between, folder: str, size: int) -> None:
+    path = written(f"{folder}/{size}", DATA[:size])
+    way.clear()
+    assert read(path) == DATA[:size]
+    assert way.kinds().total() <= 2 + size / 65_536
+    with FILES.open(path) as file:
+        assert b"".join(iter(lambda: file.read(1000), b"")) == DATA[:size]
+        assert file.read(1) == b""
+        assert file.seek(-min(size, 5), io.SEEK_END) == max(0, size - 5)
+        assert file.read() == DATA[:size][-5:]
+        assert file.seek(size + 10) == size + 10
+        assert file.read() == b""
+    with FILES.open(path) as file:  # nor is the end where nothing is any more
+        assert file.seek(size + 20_000) == size + 20_000
+        assert file.read() == file.read() == b""
+        assert file.seek(0, io.SEEK_END) == size
+
+
+def test_a_store_that_knows_no_ranges_is_not_read() -> None:
+    """Each answer would be the whole object, and of a gzipped file its records would come again and again."""
+    data = bytes(object_store.FIRST_BYTES + 1)
+    with pytest.raises(StoreFailure, match="more than the range"):
+        object_store.opened(lambda start, count: data, lambda: len(data))
+
+
+def test_an_object_is_read_anywhere(way: Between, folder: str) -> None:
+    path = written(f"{folder}/a")
+    chance = random.Random(5)
+    with FILES.open(path) as file, io.BytesIO(DATA) as other:
+        for _ in range(60):
+            offset, whence = chance.choice([(chance.randrange(300_100), 0), (-chance.randrange(9_000), 2)])
+            assert file.seek(offset, whence) == other.seek(offset, whence) == file.tell()
+            count = chance.choice([1, 10, 5_000, 100_000])
+            assert file.read(count) == other.read(count)
+
+
+def test_arrow_reads_one_batch_of_many_without_the_others(
+    way: Between, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "JUMP_BYTES", 1 << 14)
+    batches = [pa.record_batch([pa.array([number] * 2000)], names=["n"]) for number in range(100)]
+    path = f"{folder}/batches.arrow"
+    with FILES.write(path) as out, pa.ipc.new_file(pa.PythonFile(out, "w"), batches[0].schema) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
+    way.clear()
+    with FILES.open(path) as file, pa.ipc.open_file(file) as reader:
+        assert reader.get_batch(70) == batches[70]
+    assert way.kinds()["GET"] <= 4
+    assert way.bytes_read < 100_000 < FILES.find(path)[0].size
+
+
+def test_what_is_not_there_is_said_when_it_is_opened(folder: str) -> None:
+    with pytest.raises(FileNotFoundError, match="none"):
+        FILES.open(f"{folder}/none")
+    with pytest.raises(FileNotFoundError):
+        FILES.names(f"{folder.partition('://')[0]}://no-such-bucket/none")
+
+
+def test_nothing_is_seen_of_what_was_not_written_to_its_end(way: Between, folder: str) -> None:
+    def write() -> None:
+        with FILES.write(f"{folder}/a") as file:
+            file.write(DATA)
+            raise OSError("a reader has failed")
+
+    with pytest.raises(OSError, match="a reader has failed"):
+        write()
+    with FILES.partial(f"{folder}/b", "v1") as part:
+        part.write(DATA)
+    assert FILES.names(folder) == []
+    assert way.kinds()["PUT"] == 0  # the store has not even heard of it
+
+
+def test_one_small_object_costs_one_request(way: Between, folder: str) -> None:
+    path = written(f"{folder}/a", b"small")
+    assert read(path) == b"small"
+    assert way.kinds() == {"PUT": 1, "GET": 1}
+    way.clear()
+    FILES.exists(path)
+    FILES.names(folder)
+    FILES.remove(path)
+    assert way.kinds() == {"HEAD": 1, "LIST": 1, "DELETE": 1}
+
+
+def test_connections_are_kept_for_all_threads(
+    folder: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new one for each call would be two more round trips, and a warning on people's screens."""
+    monkeypatch.setattr(again_module, "PAUSES", (0.2,) * 5)  # an emulator lets some of so many wait outside
+    for_each(FILES, lambda number: again(lambda: written(f"{folder}/{number}", b"")), range(60))
+    assert len(FILES.names(folder)) == 60
+    assert "Connection pool is full" not in caplog.text
+
+
+MOMENTARY = {
+    "busy": Unavailable(),
+    "too many": Unavailable(status=429),
+    "reset while it answers": Reset(after_bytes=1000),
+    "ended too soon": Truncate(after_bytes=1000),
+}
+SILENT = {"silent": Stall(0, 0.8), "silent in the middle": Stall(1000, 0.8)}
+READ = ("GET", "*reading*")
+WRITE = {"gs": ("POST", "/upload/*"), "s3": ("PUT", "*ing")}
+
+
+@pytest.mark.parametrize("fault", MOMENTARY.values(), ids=list(MOMENTARY))
+def test_a_reader_does_not_hear_of_a_momentary_failure(way: Between, folder: str, fault: StoreFault) -> None:
+    path = written(f"{folder}/reading")
+    way.fault(*READ, fault)
+    assert read(path) == DATA
+    assert way.faults_left() == 0
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("fault", SILENT.values(), ids=list(SILENT))
+def test_a_silent_store_is_asked_again(way: Between, folder: str, fault: StoreFault) -> None:
+    path = f"{folder}/reading"
+    way.fault(*WRITE[folder[:2]], SILENT["silent"])
+    written(path)
+    way.fault(*READ, fault)
+    assert read(path) == DATA
+    assert way.faults_left() == 0
+
+
+def test_an_object_that_was_replaced_has_no_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Google's store knows a generation no more; the emulator knows none."""
+
+    def first(blob: Blob, **_: object) -> bytes:
+        blob._properties["generation"] = "1"
+        return bytes(object_store.FIRST_BYTES)
+
+    def gone(*_: object, **__: object) -> None:
+        raise NotFound("no such generation")  # type: ignore[no-untyped-call]
+
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
+    monkeypatch.setattr(Blob, "download_as_bytes", first)
+    monkeypatch.setattr(Blob, "reload", gone)
+    storage.configure(PipelineOptions(["--no_auth"]))
+    with FILES.open("gs://bucket/a") as file, pytest.raises(StoreFailure, match="replaced or lost"):
+        file.seek(0, io.SEEK_END)
+
+
+@pytest.mark.parametrize("fault", [Unavailable(), Truncate(1000)], ids=["busy", "short"])
+def test_a_lasting_failure_has_a_name_of_its_own(way: Between, folder: str, fault: StoreFault) -> None:
+    """It is the store's, also in the middle of a file that Arrow or a checksum reads: never a bad file."""
+    path = written(f"{folder}/reading")
+    with FILES.open(path) as file:
+        way.fault(*READ, fault, times=None)
+        with pytest.raises(StoreFailure, match="reading"):
+            file.read()
+    with pytest.raises(StoreFailure), checksums.opened(FILES, path) as file:
+        checksums.of_file(file)
+
+
+def test_arrow_hands_on_the_stores_failure(way: Between, folder: str) -> None:
+    table = pa.table({"n": list(range(100_000))})
+    path = f"{folder}/reading"
+    with FILES.write(path) as out, pa.ipc.new_stream(out, table.schema) as stream:
+        stream.write_table(table, max_chunksize=1000)
+    with FILES.open(path) as file:
+        way.fault(*READ, Unavailable(), times=None)
+        with pytest.raises(StoreFailure), pa.ipc.open_stream(file) as reader:
+            reader.read_all()
+
+
+def test_what_is_not_allowed_is_no_momentary_failure(way: Between, folder: str) -> None:
+    path = written(f"{folder}/reading")
+    way.fault(*READ, Unavailable(status=403), times=None)
+    with pytest.raises(PermissionError, match=way.store.url):
+        FILES.open(path)
+    assert way.kinds()["GET"] == 1
+    with pytest.raises(BadFile), checksums.opened(FILES, path):
+        pass
+
+
+def test_credentials_that_are_not_taken_make_no_bad_file(way: Between, folder: str) -> None:
+    """They may have expired; the object may be as it should be."""
+    path = written(f"{folder}/reading")
+    way.fault(*READ, Unavailable(status=401), times=None)
+    with pytest.raises(PermissionError, match="credentials"):
+        FILES.open(path)
+    with pytest.raises(StoreFailure), checksums.opened(FILES, path):
+        pass
+
+
+@pytest.mark.parametrize("error", [RefreshError, DefaultCredentialsError])
+def test_a_machine_without_an_answer_on_its_credentials_makes_no_bad_file(
+    error: type[GoogleAuthError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: object, **__: object) -> None:
+        raise error("no answer")
+
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
+    monkeypatch.setattr("google.auth.default", none)
+    monkeypatch.setattr(Blob, "download_as_bytes", none)
+    storage.configure(PipelineOptions(["--no_auth"] if error is RefreshError else []))
+    with pytest.raises(StoreFailure, match="gcloud auth"), checksums.opened(FILES, "gs://bucket/file"):
+        pass
+
+
+def test_two_versions_of_an_object_are_never_read_as_one(folder: str, way: Between) -> None:
+    path = written(f"{folder}/a")
+    with FILES.open(path) as file:
+        first = file.read(10)
+        if way.store.url.startswith("gs:"):
+            FILES.remove(path)  # the emulator knows no generations: gone is what a generation is then
+        else:
+            written(path, bytes(300_000))
+        with pytest.raises((StoreFailure, FileNotFoundError)):
+            file.read()
+    assert first == DATA[:10]
+
+
+BROKEN = {
+    "busy": Unavailable(),
+    "broken off": BreakOff(after_bytes=10_000),
+    "done but not said": Answered(),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN.values(), ids=list(BROKEN))
+def test_a_write_that_fails_is_done_again(way: Between, folder: str, fault: StoreFault) -> None:
+    way.fault(*WRITE[folder[:2]], fault)
+    path = written(f"{folder}/writing")
+    assert way.faults_left() == 0
+    assert read(path) == DATA
+
+
+def test_a_write_that_goes_on_failing_leaves_what_was_there(way: Between, folder: str) -> None:
+    path = written(f"{folder}/writing", b"before")
+    way.fault(*WRITE[folder[:2]], BreakOff(10_000), times=None)
+    with pytest.raises(StoreFailure, match="writing"):
+        written(path)
+    way.clear()
+    assert read(path) == b"before"
+    assert FILES.names(folder) == ["writing"]
+
+
+def parts_left(way: Between) -> int:
+    """Uploads begun and not ended, whose parts S3 has billed ever since."""
+    store = storage.store(way.store.url)
+    if not isinstance(store, s3_storage.S3Store):
+        return 0
+    bucket = object_store.split(way.store.url)[0]
+    return len(store._client.list_multipart_uploads(Bucket=bucket).get("Uploads", ()))
+
+
+@pytest.fixture
+def in_parts(way: Between, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """An object that is larger than what is put at once: parts of S3's smallest size, chunks of Google's."""
+    for module in (google_storage, s3_storage):
+        monkeypatch.setattr(module, "PART_BYTES", 5 << 20)
+    return random.Random(4).randbytes((9 if way.store.url.startswith("gs:") else 6) << 20)
+
+
+def test_a_lost_upload_is_done_again(way: Between, folder: str, in_parts: bytes) -> None:
+    lost = ("PUT", "/upload/*upload_id*") if folder.startswith("gs") else ("POST", "*uploadId*")
+    for times in (1, 2):
+        way.fault(*lost, LostUpload(), times)
+        with pytest.raises(StoreFailure) if times == 1 else contextlib.nullcontext():
+            if times == 1:
+                written(f"{folder}/large", in_parts)
+            else:
+                again(lambda: written(f"{folder}/large", in_parts))
+        assert way.faults_left() == 0
+        assert FILES.exists(f"{folder}/large") is (times == 2)
+        assert parts_left(way) == 0
+    assert read(f"{folder}/large") == in_parts
+
+
+def test_a_chunk_that_fails_is_sent_again(way: Between, folder: str, in_parts: bytes) -> None:
+    way.fault("PUT", "*large*" if folder.startswith("s3") else "/upload/*", BreakOff(1 << 20))
+    way.fault("PUT", "*large*" if folder.startswith("s3") else "/upload/*", Unavailable())
+    assert read(written(f"{folder}/large", in_parts)) == in_parts
+    assert way.faults_left() == 0
+
+
+def test_what_a_killed_upload_has_left_is_swept(way: Between, folder: str) -> None:
+    store = storage.store(folder)
+    if isinstance(store, s3_storage.S3Store):
+        bucket, name = object_store.split(f"{folder}/large")
+        store._client.create_multipart_upload(Bucket=bucket, Key=name)
+        store._client.create_multipart_upload(Bucket=bucket, Key=f"{name}-elsewhere/large")
+        assert parts_left(way) == 2
+    FILES.sweep(folder)
+    assert parts_left(way) == (1 if isinstance(store, s3_storage.S3Store) else 0)
+    FILES.sweep(f"{folder}/large-elsewhere")
+    assert parts_left(way) == 0
+
+
+def test_listing_and_removing_are_tried_again(way: Between, folder: str) -> None:
+    path = written(f"{folder}/a")
+    for method in ("GET", "HEAD", "DELETE"):
+        way.fault(method, "*", Unavailable())
+    assert FILES.names(folder) == ["a"]
+    assert FILES.exists(path)
+    FILES.remove(path)
+    assert FILES.names(folder) == []
+    way.fault("GET", "*", Unavailable(), times=None)
+    with pytest.raises(StoreFailure):
+        FILES.names(folder)
+
+
+def test_work_is_done_again_when_the_store_fails_and_only_then() -> None:
+    done: list[int] = []
+
+    def failing(times: int, error: OSError) -> int:
+        done.append(len(done))
+        if len(done) <= times:
+            raise error
+        return len(done)
+
+    again_module.PAUSES, before = (0.0, 0.0, 0.0), again_module.PAUSES
+    try:
+        assert again(lambda: failing(3, StoreFailure("busy"))) == 4
+        done.clear()
+        with pytest.raises(StoreFailure):
+            again(lambda: failing(4, StoreFailure("busy")))
+        assert len(done) == 4
+        done.clear()
+        with pytest.raises(PermissionError):
+            again(lambda: failing(1, PermissionError("no")))
+        assert len(done) == 1
+    finally:
+        again_module.PAUSES = before
+
+
+def test_local_files_are_swept_too(tmp_path: object) -> None:
+    files = LocalFiles()
+    with files.write(f"{tmp_path}/.tmp-1") as file:
+        file.write(b"half")
+    with files.write(f"{tmp_path}/a") as file:
+        file.write(b"whole")
+    files.sweep(str(tmp_path))
+    assert files.names(str(tmp_path)) == ["a"]

@@ -1,0 +1,364 @@
+"""The whole chain on gs:// and s3://, through failing stores, killed and continued: the bytes are the same.
+
+A store's way (tests/store_faults.py) makes the faults, and counts what a source file costs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
+from google.cloud.storage.retry import DEFAULT_RETRY
+
+from bioshards.corpus.download import web
+from bioshards.pipelines import again, cli, fetching, google_storage, s3_storage, storage
+from bioshards.pipelines.storage import AnyFiles
+from bioshards.vocab.__main__ import main as vocab
+from tests import stores
+from tests.conftest import SAMPLE, sums
+from tests.pmc_bucket import Article, arrange
+from tests.standin import StandIn
+from tests.standin import Unavailable as ServerBusy
+from tests.standin_faults import Reset, Stall, Truncate, Unavailable
+from tests.standin_pages import arrange_pubmed
+from tests.store_faults import Answered, Between, BreakOff
+
+Run = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
+FILES = AnyFiles()
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[dict[str, Between]]:
+    with stores.gcs() as gs, stores.s3() as s3, Between(gs) as way_to_gs, Between(s3) as way_to_s3:
+        yield {"gs": way_to_gs, "s3": way_to_s3}
+
+
+@pytest.fixture(autouse=True)
+def ways(running: dict[str, Between], monkeypatch: pytest.MonkeyPatch) -> dict[str, Between]:
+    """Both stores, reached by every process of this test; a step is done again at once."""
+    for way in running.values():
+        way.clear()
+        for name, value in way.store.environment.items():
+            monkeypatch.setenv(name, value)
+    monkeypatch.setattr(again, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(google_storage, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
+    monkeypatch.setattr(google_storage, "_RETRY_SECONDS", 5.0)
+    patience = web.Patience(stall=1, first_pause=0.05, longest_pause=0.2, tries=4)
+    monkeypatch.setattr(web.Server.__init__, "__defaults__", (patience,))
+    monkeypatch.setattr(fetching, "_DRIVER_PATIENCE", patience)
+    storage.configure(PipelineOptions(reaching(running)))
+    return running
+
+
+def reaching(ways: dict[str, Between]) -> list[str]:
+    """The options that reach both stores."""
+    return [word for way in ways.values() for word in way.store.options]
+
+
+@pytest.fixture
+def beam_run(ways: dict[str, Between]) -> Run:
+    """``beam run NAME`` in this process, one worker."""
+
+    def call(name: str, *words: object) -> int:
+        return cli.main(["run", name, "--workers", "1", *map(str, words), *reaching(ways)])
+
+    return call
+
+
+def put(folder: Path, url: str) -> None:
+    """Copy a folder into a store."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with FILES.write(f"{url}/{path.relative_to(folder)}") as file:
+                file.write(path.read_bytes())
+
+
+def get(url: str, folder: Path) -> Path:
+    """What lies at a place, as a folder here."""
+    for found in FILES.walk(url):
+        path = folder / found.path.removeprefix(f"{url}/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FILES.open(found.path) as file:
+            path.write_bytes(file.read())
+    return folder
+
+
+def published(folder: Path) -> dict[str, str]:
+    """SHA-256 of what a run publishes; of its manifest, all but where its inputs lie."""
+    found = sums(folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for listed in manifest["inputs"]:
+        for name in ("path", "folder"):
+            listed.pop(name, None)
+    del manifest["run"]
+    found["manifest.json"] = hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
+    return found
+
+
+def no_leftovers(ways: dict[str, Between]) -> bool:
+    """Is nothing in the stores under a temporary name?"""
+    urls = [way.store.url for way in ways.values()]
+    return not [
+        found.path for url in urls for found in storage.store(url).below(url) if "/.tmp-" in found.path
+    ]
+
+
+@pytest.fixture(scope="module")
+def here(reference: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The chain on this machine's disk: what its steps must publish on every store."""
+    folder = tmp_path_factory.mktemp("chain")
+    made = {name: folder / name for name in ("words", "vocabulary", "examples")}
+    words = ["--workers", "1", "--input", str(reference), "--output"]
+    assert cli.main(["run", "shards_to_words", *words, str(made["words"])]) == 0
+    assert vocab(["build", str(made["words"]), "--out", str(made["vocabulary"]), *SIZE]) == 0
+    shaped = [*EXAMPLES, "--vocab", str(made["vocabulary"])]
+    assert cli.main(["run", "shards_to_pretraining", *words, str(made["examples"]), *shaped]) == 0
+    return {"abstracts": reference, **made}
+
+
+WRITE = {"gs": ("POST", "/upload/*"), "s3": ("PUT", "*")}
+SIZE = ("--size", "400", "--algorithm", "wordpiece")
+EXAMPLES = ("--shuffle", "global", "--validation", "0.2", "--length", "32", "--max-shard-mb", "1")
+
+
+@pytest.mark.parametrize(("on", "other"), [("gs", "s3"), ("s3", "gs")])
+def test_the_whole_chain_gives_the_same_bytes(
+    ways: dict[str, Between], here: dict[str, Path], tmp_path: Path, beam_run: Run, on: str, other: str
+) -> None:
+    """Inputs on one store, outputs on the other, an update file that comes later; faults in every step."""
+    store, second = ways[on].store.url + "/chain[1]", ways[other].store.url + "/chain[1]"
+    source = Path(shutil.copytree(SAMPLE, tmp_path / "sample"))
+    later = source / "pubmed26n0003.xml"
+    update = later.read_bytes()
+    later.unlink()
+    put(source, f"{second}/in")
+    abstracts = ("--input", f"{second}/in", "--output", f"{store}/abstracts/", "--keep-dropped")
+    assert beam_run("pubmed_to_shards", *abstracts) == 0
+    with FILES.write(f"{second}/in/{later.name}") as file:
+        file.write(update)
+    for broken in (BreakOff(100), Answered(), Unavailable()):
+        ways[on].fault(*WRITE[on], broken)
+    for cut in (Truncate(100), Reset(50), Unavailable(status=429)):
+        ways[other].fault("GET", "*0003.xml*", cut)
+    assert beam_run("pubmed_to_shards", *abstracts) == 0
+
+    ways[on].fault("GET", "*abstracts/data-*", Truncate(100), times=2)
+    ways[other].fault(*WRITE[other], BreakOff(10), times=2)
+    words = ("--input", f"{store}/abstracts", "--output", f"{second}/words")
+    assert beam_run("shards_to_words", *words) == 0
+    assert (
+        vocab(["build", str(get(f"{second}/words", tmp_path / "words")), "--out", str(tmp_path / "v"), *SIZE])
+        == 0
+    )
+
+    ways[on].fault(*WRITE[on], Unavailable(), times=3)
+    examples = ("--input", f"{store}/abstracts", "--output", f"{store}/examples", "--vocab", tmp_path / "v")
+    assert beam_run("shards_to_pretraining", *examples, *EXAMPLES) == 0
+
+    assert [way.faults_left() for way in ways.values()] == [0, 0]
+    assert no_leftovers(ways)
+    for name, url in (("abstracts", store), ("examples", store), ("words", second)):
+        assert published(get(f"{url}/{name}", tmp_path / f"got-{name}")) == published(here[name]), name
+    for command in (("pubmed_to_shards", *abstracts), ("shards_to_words", *words)):
+        before = [found.stamp for found in FILES.walk(store) + FILES.walk(second)]
+        assert beam_run(*command) == 0
+        assert before == [found.stamp for found in FILES.walk(store) + FILES.walk(second)]
+
+
+@pytest.mark.parametrize("on", ["gs", "s3"])
+def test_full_text_gives_the_same_bytes(
+    ways: dict[str, Between], full_text: Path, tmp_path: Path, beam_run: Run, on: str
+) -> None:
+    url = f"{ways[on].store.url}/full-text"
+    assert beam_run("pmc_to_shards", "--keep-dropped", "--output", url) == 0
+    assert published(get(url, tmp_path / "got")) == published(full_text)
+
+
+@pytest.mark.usefixtures("own_temporary_folder")
+def test_a_mirror_on_one_store_and_an_output_on_the_other(
+    ways: dict[str, Between], tmp_path: Path, beam_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the servers' stand-ins, which fail as the stores do."""
+    xml = {f"{path.name}.gz": path.read_bytes() for path in sorted(SAMPLE.glob("*.xml"))}
+    first, second, update = xml
+    arrange_pubmed(tmp_path / "servers", {first: xml[first], second: xml[second]}, {update: xml[update]})
+    articles = [Article(1200001, pmid=41), Article(1200002, licence="CC0"), Article(12900001, version=2)]
+    arrange(tmp_path / "servers/bucket", articles, "2026-11-01")
+    gs, s3 = (way.store.url for way in ways.values())
+    monkeypatch.setattr(s3_storage, "_TRIES", 2)
+    with StandIn(tmp_path / "servers") as server:
+        server.fault("pubmed/baseline/*2.xml.gz", ServerBusy())
+        server.fault("bucket/PMC1200001.1/*.xml", ServerBusy())
+        ways["s3"].fault("PUT", "*pubmed26n0001.xml.gz", BreakOff(100), times=3)  # more than it is tried
+        ways["gs"].fault("GET", "*staged*", Truncate(10))
+        pubmed = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", "--output")
+        assert beam_run("pubmed_to_shards", *pubmed, f"{gs}/fetched", "--mirror", f"{s3}/mirror") == 0
+        assert [way.faults_left() for way in ways.values()] == [0, 0]
+        asked = len(server.asked("*.xml.gz"))
+        assert beam_run("pubmed_to_shards", *pubmed, f"{gs}/fetched-2", "--mirror", f"{s3}/mirror") == 0
+        assert len(server.asked("*.xml.gz")) == asked  # what the mirror holds is not fetched again
+        pmc = ("--input", "pmc:", "--pmc-url", f"{server.url}bucket/", "--output")
+        assert beam_run("pmc_to_shards", *pmc, f"{s3}/articles", "--mirror", f"{gs}/mirror") == 0
+    local = {
+        "pubmed_to_shards": tmp_path / "servers/pubmed",
+        "pmc_to_shards": get(f"{gs}/mirror", tmp_path / "m"),
+    }
+    for name, folder in local.items():
+        assert beam_run(name, "--input", folder, "--output", tmp_path / name) == 0
+    for name, url in (("pubmed_to_shards", f"{gs}/fetched"), ("pmc_to_shards", f"{s3}/articles")):
+        got, same = published(get(url, tmp_path / f"got-{name}")), published(tmp_path / name)
+        del got["manifest.json"], same["manifest.json"]
+        assert got == same
+        assert any(shard.startswith("data-") for shard in got)
+
+
+@pytest.mark.parametrize(
+    ("on", "asking"), [("gs", ("DELETE", "*/finished/*")), ("s3", ("PUT", "*/staged/*"))], ids=["gs", "s3"]
+)
+def test_killed_and_continued_it_ends_with_the_same_bytes(
+    ways: dict[str, Between],
+    reference: Path,
+    tmp_path: Path,
+    beam_run: Run,
+    on: str,
+    asking: tuple[str, str],
+) -> None:
+    """``kill -9`` while a request is under way; two workers go on."""
+    way, url = ways[on], f"{ways[on].store.url}/killed"
+    words = ["pubmed_to_shards", "--keep-dropped", "--output", url]
+    way.fault(*asking, Stall(0, 600))
+    command = [sys.executable, "-m", "bioshards.pipelines.cli", "run", *words, "--workers", "1"]
+    process = subprocess.Popen(
+        [*command, *reaching(ways)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while way.faults_left():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not FILES.exists(f"{url}/manifest.json")
+    assert beam_run(*words, "--workers", 2) == 0
+    assert published(get(url, tmp_path / "got")) == published(reference)
+    assert no_leftovers(ways)
+
+
+PER_FILE = {"GET": 5, "HEAD": 3, "LIST": 0, "PUT": 5, "DELETE": 2, "other": 0}
+"""What a source file costs in requests until it is published; reading it comes on top."""
+
+
+@pytest.mark.parametrize("on", ["gs", "s3"])
+def test_a_source_file_costs_so_many_requests_and_no_more(
+    ways: dict[str, Between], tmp_path: Path, beam_run: Run, on: str
+) -> None:
+    counted = []
+    for files in (2, 6):
+        source = tmp_path / str(files)
+        source.mkdir()
+        for number in range(files):
+            sample = (SAMPLE / "pubmed26n0002.xml").read_bytes()
+            (source / f"pubmed26n{number:04d}.xml").write_bytes(sample)
+        url = f"{ways[on].store.url}/counted-{files}"
+        ways[on].clear()
+        assert beam_run("pubmed_to_shards", "--input", source, "--output", url) == 0
+        counted.append(ways[on].kinds())
+    few, many = counted
+    assert {kind: (many[kind] - few[kind]) / 4 for kind in PER_FILE} == PER_FILE
+    assert many.keys() <= PER_FILE.keys()
+
+
+def refused(beam_run: Run, capsys: Capture, *words: object) -> tuple[int, str]:
+    code = beam_run("pubmed_to_shards", *words)
+    said = capsys.readouterr().err
+    assert "hunter2" not in said
+    assert said.count("\n") == 1
+    return code, said
+
+
+@pytest.mark.parametrize("on", ["gs", "s3"])
+def test_a_store_that_cannot_be_used_is_said_before_anything_begins(
+    ways: dict[str, Between], beam_run: Run, capsys: Capture, on: str
+) -> None:
+    url, way = ways[on].store.url, ways[on]
+    code, said = refused(beam_run, capsys, "--output", f"{on}://nobody-has-this/out")
+    assert code == 2
+    assert f"there is no bucket {on}://nobody-has-this" in said
+    code, said = refused(beam_run, capsys, "--output", f"{on}://ab/out")
+    assert code == 2
+    assert "names no bucket" in said
+    for fault, wanted, words in (
+        (Unavailable(status=403), 2, "does not allow"),
+        (Unavailable(status=401), 2, "cannot be used"),
+        (Unavailable(), 1, "run the same command again"),
+        (Reset(0), 1, "run the same command again"),
+    ):
+        way.clear()
+        way.fault("GET", "*", fault, times=None)
+        code, said = refused(beam_run, capsys, "--output", f"{url}/out")
+        assert code == wanted, said
+        assert words in said
+        assert len(way.requests) == 1  # nobody waits for it to be tried again
+    way.clear()
+    assert FILES.names(f"{url}/out") == []
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "manifest.json"])
+def test_a_vocabulary_on_a_store_that_fails_is_not_a_wrong_one(
+    ways: dict[str, Between], here: dict[str, Path], tmp_path: Path, beam_run: Run, capsys: Capture, file: str
+) -> None:
+    url = f"{ways['s3'].store.url}/vocabulary"
+    put(here["vocabulary"], url)
+    ways["s3"].fault("GET", f"*vocabulary/{file}*", Unavailable(), times=None)
+    words = ("--input", here["abstracts"], "--output", tmp_path / "out", "--vocab", url)
+    assert beam_run("shards_to_pretraining", *words, *EXAMPLES) == 1
+    assert "run the same command again" in capsys.readouterr().err
+
+
+def test_an_address_where_nothing_listens_and_one_that_is_none(
+    ways: dict[str, Between], beam_run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = f"http://127.0.0.1:{stores.free_port()}"
+    to_s3 = ("--output", "s3://bucket/out", "--s3_secret_access_key=hunter2", "--s3_access_key_id=x")
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", nowhere)
+    for words in (("--output", "gs://bucket/out"), (*to_s3, f"--s3_endpoint_url={nowhere}")):
+        code = cli.main(["run", "pubmed_to_shards", *words])
+        said = capsys.readouterr().err
+        assert code == 1, said
+        assert "run the same command again" in said
+        assert "hunter2" not in said
+    assert cli.main(["run", "pubmed_to_shards", *to_s3, "--s3_endpoint_url=nonsense"]) == 2
+    assert "nonsense" in capsys.readouterr().err
+
+
+def test_missing_credentials_are_asked_for(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in (
+        "STORAGE_EMULATOR_HOST",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_PROFILE",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "CLOUDSDK_CONFIG"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for scheme, wanted in (("gs", "gcloud auth application-default login"), ("s3", "AWS_ACCESS_KEY_ID")):
+        assert cli.main(["run", "pubmed_to_shards", "--output", f"{scheme}://bucket/out"]) == 2
+        assert wanted in capsys.readouterr().err
