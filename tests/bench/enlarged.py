@@ -8,6 +8,7 @@ text 3.2 % of the chunks are new, and fewer would be further on.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import sys
@@ -27,17 +28,15 @@ CHANGED: Final = 40
 """One chunk in so many is a made one."""
 SHARD: Final = 24_000_000
 """Bytes of a shard: what 15,000 abstracts take, half of an update file of PubMed's."""
-PMIDS: Final = 100_000_000
-"""Added to the PMIDs of each copy; real ones are below it."""
 
 
-def copied(batch: pa.RecordBatch, copy: int, draw: random.Random) -> pa.RecordBatch:
-    """The batch under new ids, some of its chunks changed."""
+def copied(batch: pa.RecordBatch, copy: int, pmids: Iterator[int], draw: random.Random) -> pa.RecordBatch:
+    """The batch under new ids and PMIDs, some of its chunks changed."""
     offsets, flat = shards.listed([_changed(lines, draw) for lines in batch["sentences"].to_pylist()])
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns["id"] = pa.array([f"{name}-{copy}" for name in batch["id"].to_pylist()])
-    pmids = [None if pmid is None else pmid + copy * PMIDS for pmid in batch["pmid"].to_pylist()]
-    columns["pmid"] = pa.array(pmids, pa.int32())
+    fresh = [None if pmid is None else next(pmids) for pmid in batch["pmid"].to_pylist()]
+    columns["pmid"] = pa.array(fresh, pa.int32())
     columns["sentences"] = pa.ListArray.from_arrays(offsets, pa.array(flat, pa.string()))
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=SCHEMA)
 
@@ -53,7 +52,7 @@ def _changed(sentences: list[str], draw: random.Random) -> list[str]:
 
 def batches(folders: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
     """Copies of the directories' documents until so many bytes of batches are there."""
-    draw, made, copy = random.Random(SEED), 0, 0
+    draw, pmids, made, copy = random.Random(SEED), itertools.count(1), 0, 0
     while True:
         copy += 1
         for folder in folders:
@@ -61,7 +60,7 @@ def batches(folders: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
                 if made >= size:
                     return
                 made += batch.nbytes
-                yield copied(batch, copy, draw)
+                yield copied(batch, copy, pmids, draw)
 
 
 def main() -> None:
