@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from . import dataflow
-from .cost import START_UP_SECONDS, Cost, Machines, Prices, cost
+from .cost import CALL_SECONDS, START_UP_SECONDS, Cost, Machines, Prices, cost
 from .dataflow import Task
 from .plan import Plan, as_time
 from .starting import Where
@@ -58,12 +58,14 @@ def _elsewhere(plan: Plan, place: Where, task: Task, build: Callable[[beam.Pipel
     dataflow.settle(place.beams, task)
     options, prices = place.beams.get_all_options(), Prices()
     machines = machines_of(options)
-    takes = cost(plan.core_seconds, plan.at_a_time, machines, plan.fetching, prices)
+    takes = cost(plan.core_seconds, plan.at_a_time, machines, plan.waiting, plan.fetching, prices)
     return [
         *lines,
         f"machines:    {machines.most} {options['machine_type']} at most, each of {machines.vcpus} vCPUs, "
         f"{machines.memory_gb:g} GB and {machines.disk_gb:g} GB of disk",
         f"estimate:    {_shown(takes)} ({plan.whence}; a vCPU taken for one of its cores)",
+        f"             with {as_time(plan.waiting)} of waiting for the store, in all processes together "
+        f"({CALL_SECONDS * 1000:.0f} ms a call: an assumption)",
         *([f"             with {plan.meanwhile}"] if plan.meanwhile else []),
         f"prices:      ${prices.vcpu_hour:g} a vCPU hour, ${prices.memory_gb_hour:g} a GB hour of memory, "
         f"${prices.disk_gb_hour:f} of disk, ${prices.shuffle_gb:g} a GB shuffled: an assumption "

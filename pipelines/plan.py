@@ -45,6 +45,7 @@ class Plan:
         lines: what there is and what is to be done, for a person.
         core_seconds: what processing takes on one core; ``size``: bytes that it reads.
         at_a_time: so many items there are that can be done at the same time.
+        waiting: seconds that a store is waited for, if all lies on one.
         fetching: seconds that what is fetched meanwhile takes, and ``meanwhile``, a line about it.
         whence: where the rate is from.
     """
@@ -53,6 +54,7 @@ class Plan:
     core_seconds: float
     size: float
     at_a_time: int
+    waiting: float = 0
     fetching: float = 0
     meanwhile: str = ""
     whence: str = "as measured on one machine"
@@ -86,6 +88,7 @@ def of_shards(job: Job, found: Inputs) -> Plan:
         seconds *= took / sum(_seconds(job, source) for source in staged)
         whence = "as here before"
     size: float = sum(_bytes_read(job, file) for file in to_do)
+    waiting = cost.of_sources(len(to_do), size, sum(_single(job, source) for source in here))
     at_a_time, fetching, meanwhile = len(here), 0.0, ""
     if found.wanted and found.fetching:
         at_a_time += min(len(found.wanted), found.fetching.lanes)
@@ -95,7 +98,8 @@ def of_shards(job: Job, found: Inputs) -> Plan:
         lines += articles.lines
         seconds, size = seconds + articles.core_seconds, size + articles.size
         at_a_time, fetching = at_a_time + articles.at_a_time, fetching + articles.fetching
-    return Plan(lines, seconds, size, at_a_time, fetching, meanwhile, whence)
+        waiting += articles.waiting
+    return Plan(lines, seconds, size, at_a_time, waiting, fetching, meanwhile, whence)
 
 
 def of_mirror(job: FetchJob) -> Plan:
@@ -120,7 +124,7 @@ def of_mirror(job: FetchJob) -> Plan:
         lines += articles.lines
         seconds += articles.size / ARTICLE_BYTES * cost.OBJECT_SECONDS
         fetching, at_a_time = max(fetching, articles.fetching), at_a_time + articles.at_a_time
-    return Plan(lines, seconds, 0, at_a_time, fetching)
+    return Plan(lines, seconds, 0, at_a_time, fetching=fetching)
 
 
 def _articles(bucket: Bucket) -> Plan:
@@ -140,7 +144,9 @@ def _articles(bucket: Bucket) -> Plan:
             f"{ARTICLES_A_SECOND:.0f} objects a second (a guess)",
         ]
         size = articles * ARTICLE_BYTES
-        return Plan(lines, cost.ARTICLES.seconds(size), size, lanes, 2 * articles / ARTICLES_A_SECOND)
+        waiting = cost.of_sources(len(bucket.ranges), size, articles)
+        fetching = 2 * articles / ARTICLES_A_SECOND
+        return Plan(lines, cost.ARTICLES.seconds(size), size, lanes, waiting, fetching)
     if known.md5 != newest.md5:
         lines.append(f"  inventory: {known.date} is in the mirror and is used here; the newest is read first")
     counts = pmc.plan(mirror.files, mirror.folder, bucket.ranges, bucket.articles)
@@ -157,8 +163,10 @@ def _articles(bucket: Bucket) -> Plan:
         f"  estimate:  {as_time(seconds)}, at {ARTICLES_A_SECOND:.0f} objects a second (a guess), if all "
         "unknown ones are selected",
     ]
-    size = (to_fetch + counts.unknown) * ARTICLE_BYTES
-    return Plan(lines, cost.ARTICLES.seconds(size), size, min(len(bucket.ranges), lanes), seconds)
+    articles = to_fetch + counts.unknown
+    size = articles * ARTICLE_BYTES
+    waiting = cost.of_sources(len(bucket.ranges), size, articles)
+    return Plan(lines, cost.ARTICLES.seconds(size), size, min(len(bucket.ranges), lanes), waiting, seconds)
 
 
 def _files(files: Sequence[Source | Remote]) -> str:
@@ -193,6 +201,11 @@ def _bytes_read(job: Job, file: Source | Remote) -> int:
     if isinstance(file, Source) and file.path.endswith(LIST):
         return pmc.listed_bytes(job.files, file.path)
     return file.size
+
+
+def _single(job: Job, source: Source) -> float:
+    """How many articles of a source lie there by themselves, about."""
+    return _bytes_read(job, source) / ARTICLE_BYTES if source.path.endswith(LIST) else source.files
 
 
 def _seconds(job: Job, file: Source | Remote) -> float:

@@ -23,7 +23,8 @@ def of_words(job: CountJob) -> Plan:
         *_begun(every, job.work.output),
         f"  counted:   {len(every) - len(to_do):,} shards before, {len(to_do):,} to do",
     ]
-    return Plan(lines, cost.WORDS.seconds(size), size, len(to_do))
+    waiting = cost.waiting(cost.SHARD_CALLS * len(to_do), size)
+    return Plan(lines, cost.WORDS.seconds(size), size, len(to_do), waiting)
 
 
 def of_examples(job: ExampleJob) -> Plan:
@@ -40,7 +41,8 @@ def of_examples(job: ExampleJob) -> Plan:
         f"  made:      {len(job.portions) - len(to_do):,} portions before, {len(to_do):,} to do",
     ]
     seconds = cost.EXAMPLES[recipe.objective].seconds(size, recipe.dupe_factor)
-    return Plan(lines, seconds, size, len(to_do))
+    waiting = cost.waiting(cost.SHARD_CALLS * len(to_do), size)
+    return Plan(lines, seconds, size, len(to_do), waiting)
 
 
 def _begun(shards: Sequence[Shard], output: str) -> list[str]:

@@ -49,6 +49,9 @@ def test_a_job_reckoned_by_hand() -> None:
     assert few.worker_hours == pytest.approx(12_180 / 3600)
     fetched = cost.cost(36_000, 1_000, Machines(2, 4, 16, 25), fetching=10_000)
     assert fetched.seconds == 10_180
+    slow = cost.cost(36_000, 1_000, Machines(2, 4, 16, 25), waiting=8_000)
+    assert slow.seconds == 44_000 / 8 + 180
+    assert slow.core_hours == 10
     free = Prices(0, 0, 0, 0)
     assert cost.cost(36_000, 1_000, Machines(2, 4, 16, 25), prices=free).dollars == 0
 
@@ -58,6 +61,12 @@ def test_seconds_of_one_core() -> None:
     assert rate.seconds(8_000_000) == 2
     assert cost.Examples(rate, further=0.5).seconds(8_000_000, 1) == 2
     assert cost.Examples(rate, further=0.5).seconds(8_000_000, 5) == 2 + 4 * 8 * 0.5
+
+
+def test_waiting_by_hand() -> None:
+    """1,000 calls of 40 ms; files of 100 blocks in all, read twice, 20 calls each, and 160 articles apart."""
+    assert cost.waiting(1_000, 0) == pytest.approx(40)
+    assert cost.of_sources(10, 100 * (8 << 20), 160) == pytest.approx(0.04 * (10 * 20 + 2 * 100 + 10))
 
 
 @given(SECONDS, ITEMS, MACHINES)
@@ -92,7 +101,7 @@ def test_more_machines_are_never_cheaper_nor_slower(
 def test_waiting_for_what_is_fetched_costs(
     seconds: float, items: int, machines: Machines, fetching: float
 ) -> None:
-    without, waiting = (cost.cost(seconds, items, machines, wait) for wait in (0, fetching))
+    without, waiting = (cost.cost(seconds, items, machines, 0, wait) for wait in (0, fetching))
     assert waiting.dollars >= without.dollars
     assert waiting.seconds == max(without.seconds, fetching + cost.START_UP_SECONDS)
 
@@ -196,6 +205,7 @@ def test_on_dataflow_without_credentials(reference: Path, tmp_path: Path, capsys
             said = capsys.readouterr().out
             assert re.search(r"job graph:   \d\d steps, 0\.\d\d MB of the 10", said)
             assert "e2-standard-4 at most, each of 4 vCPUs, 16 GB and 25 GB of disk" in said
+            assert "of waiting for the store, in all processes together (40 ms a call" in said
             assert re.search(r"estimate: .* core hours, .* worker hours, \$0\.\d\d, in 3 min", said)
             assert "needs credentials. Planned as if nothing were there" in said
             assert "cloud.google.com/dataflow/pricing" in said
