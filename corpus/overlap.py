@@ -16,18 +16,17 @@ Only keys are looked at.  In memory are those of all articles, some 60 bytes eac
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import shards
-from .ahead import ahead
 from .files import Checked, LocalFiles
 from .shards import Shard
 
-ARTICLES: Final = pa.schema(
+KEYS: Final = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         pa.field("pmid", pa.int32()),
@@ -35,10 +34,7 @@ ARTICLES: Final = pa.schema(
         pa.field("doi", pa.string()),
     ]
 )
-"""One row a PMC document that is kept, its id as in ``pmc:PMC123.1``."""
-
-ABSTRACTS: Final = ARTICLES.names
-"""The columns that are read of a PubMed directory's shards."""
+"""One row a document that is kept, its id as in ``pmc:PMC123.1`` or ``pubmed:123``."""
 
 OVERLAP: Final = pa.schema(
     [
@@ -75,14 +71,13 @@ class WrongFolder(Exception):
 
 
 def find(
-    articles: Iterable[pa.Table], abstracts: Callable[[], Iterable[pa.RecordBatch]]
+    articles: Iterable[pa.RecordBatch], abstracts: Callable[[], Iterable[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
     """The abstracts that PMC holds in full: batches of :data:`OVERLAP`, in the order of the abstracts.
 
     Args:
-        articles: rows of :data:`ARTICLES`, in any order.
-        abstracts: reads the columns :data:`ABSTRACTS` of PubMed's documents (:func:`abstracts_of`); called
-            twice.
+        articles: batches of :data:`KEYS` (shard_keys.py), in any order.
+        abstracts: reads the same of PubMed's documents; called twice.
 
     Raises:
         ValueError: the id of an article is not like ``pmc:PMC123.1``.
@@ -98,45 +93,14 @@ def find(
         del part  # not to hold it while the next is gathered
 
 
-def abstracts_of(files: LocalFiles, folder: str) -> Iterator[pa.RecordBatch]:
-    """The keys of a finished PubMed directory, as :func:`find` takes them.
-
-    Raises:
-        FileNotFoundError, WrongFolder: as :func:`identity`.
-    """
-    identity(files, folder)
-    return _rows(files, folder, shards.manifest(files, folder)["outputs"], ABSTRACTS)
+def of_pmc(keys: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Those of documents that PMC has, for :func:`find`: of a directory of full text others may be part."""
+    for batch in keys:
+        yield batch.filter(pc.starts_with(batch["id"], "pmc:"))
 
 
-def articles_of(files: LocalFiles, folder: str, listed: Iterable[dict[str, Any]]) -> Iterator[pa.Table]:
-    """The keys of the articles in some of a directory's shards that PMC has in full, for :func:`find`.
-
-    Args:
-        listed: the shards, as a manifest lists them.
-    """
-    for batch in _rows(files, folder, listed, [*ARTICLES.names, "flags"]):
-        in_pmc = pc.starts_with(batch["id"], "pmc:")
-        abstract_only = pc.match_substring(pc.binary_join(batch["flags"], ","), "no-body")
-        rows = batch.filter(pc.and_not(in_pmc, abstract_only)).select(ARTICLES.names)
-        yield pa.Table.from_batches([rows]).cast(ARTICLES)
-
-
-def _rows(
-    files: LocalFiles, folder: str, listed: Iterable[dict[str, Any]], columns: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    """Some columns of a directory's shards, as they are needed and a few shards ahead."""
-
-    def of(shard: dict[str, Any]) -> list[pa.RecordBatch]:
-        batches = shards.read_columns(files, f"{folder}/{shard['file']}", columns)
-        # A copy each, as an object store's shard is read whole, and lives as long as what points into it.
-        return [batch.filter(pc.is_valid(batch["id"])) for batch in batches]
-
-    for batches in ahead(files, of, listed):
-        yield from batches
-
-
-def identity(files: LocalFiles, folder: str) -> str:
-    """A digest of the shards of a finished PubMed directory: another one once it has been updated.
+def of_abstracts(files: LocalFiles, folder: str) -> list[dict[str, Any]]:
+    """The shards of a finished PubMed directory, as its manifest lists them.
 
     Raises:
         FileNotFoundError: the directory is not finished.
@@ -149,7 +113,17 @@ def identity(files: LocalFiles, folder: str) -> str:
             f"{folder} does not hold PubMed's abstracts: by its manifest.json it was made by {pipeline}. "
             "Give the --output of beam run pubmed_to_shards."
         )
-    return shards.digest(shard["sha256"] for shard in manifest["outputs"])
+    listed: list[dict[str, Any]] = manifest["outputs"]
+    return listed
+
+
+def identity(files: LocalFiles, folder: str) -> str:
+    """A digest of the shards of a finished PubMed directory: another one once it has been updated.
+
+    Raises:
+        FileNotFoundError, WrongFolder: as :func:`of_abstracts`.
+    """
+    return shards.digest(shard["sha256"] for shard in of_abstracts(files, folder))
 
 
 def write(files: LocalFiles, path: str, abstracts: str, batches: Iterable[pa.RecordBatch]) -> Shard:
@@ -225,7 +199,7 @@ def without(documents: Iterable[pa.RecordBatch], ids: pa.ChunkedArray) -> Iterat
 # Keys as they are compared: PMIDs and PMCIDs as numbers, DOIs in small letters
 
 
-def _article_keys(rows: pa.Table) -> pa.Table:
+def _article_keys(rows: pa.RecordBatch) -> pa.Table:
     return _id_keys(rows).append_column("doi", _doi(rows["doi"])).append_column("rank", _rank(rows["id"]))
 
 
@@ -233,7 +207,7 @@ def _abstract_keys(rows: pa.RecordBatch) -> pa.Table:
     return _id_keys(rows).append_column("doi", _doi(rows["doi"])).append_column("id", rows["id"])
 
 
-def _id_keys(rows: pa.RecordBatch | pa.Table) -> pa.Table:
+def _id_keys(rows: pa.RecordBatch) -> pa.Table:
     numbers = pc.struct_field(pc.extract_regex(rows["pmcid"], _PMCID), "number").cast(pa.int32())
     return pa.table({"pmid": rows["pmid"], "pmcid": numbers})
 

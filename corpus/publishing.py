@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from . import judging, overlap, shards
+from . import judging, overlap, shard_keys, shards
 from .ahead import ahead, for_each
 from .excluded import Excluded
 from .files import Checked, LocalFiles
@@ -247,6 +247,8 @@ def _sweep(files: LocalFiles, work: Workspace, manifest: dict[str, Any], good: l
         for name in files.names(folder):
             if name.startswith("data-") and name.endswith(".arrow") and prefix + name not in wanted:
                 surplus.append(f"{folder}/{name}")
+    if not manifest["in_full"]:
+        shard_keys.sweep(files, work, [])
     for part in ("staged", "finished"):
         for file in files.names(f"{work.folder}/{part}"):
             made = _MADE_OF.match(file)

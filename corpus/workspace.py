@@ -82,6 +82,10 @@ class Workspace:
         """Where a source's duplicates are listed, if it has any."""
         return f"{self.folder}/finished/{name}.tsv"
 
+    def keys(self, sha256: str) -> str:
+        """Where the keys of a shard's documents are (shard_keys.py)."""
+        return f"{self.folder}/keys/{sha256}.arrow"
+
     def counts(self, name: str, ending: str) -> str:
         """Where the words of a shard of documents are counted; ``name`` is the shard's SHA-256."""
         return f"{self.folder}/counts/{name}.{ending}"

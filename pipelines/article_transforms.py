@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import apache_beam as beam
 
-from bioshards.corpus import article_sources, overlap
+from bioshards.corpus import article_sources, overlap, shard_keys, shards
 from bioshards.corpus.download import pmc
 from bioshards.corpus.download.pmc import RangeReport
 from bioshards.corpus.files import Found, LocalFiles
@@ -18,6 +18,7 @@ from bioshards.corpus.finishing import Finished
 from bioshards.corpus.staging import Staged
 from bioshards.corpus.workspace import Workspace
 
+from .again import again
 from .bucket import Bucket
 from .fetch_transforms import brought
 from .steps import Done, measure, results, tell
@@ -66,29 +67,76 @@ def _ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 @dataclass
+class TakeKeys(beam.PTransform):
+    """All :class:`Finished` in; out, if there is a folder to drop in, one for each shard of both.
+
+    Their keys are in files then, which many workers have written and one can read.
+    """
+
+    files: LocalFiles
+    work: Workspace
+    drop_in: str | None
+
+    def expand(self, finished: beam.PCollection[Done[Finished]]) -> beam.PCollection[Done[None]]:
+        return (
+            finished.pipeline
+            | "Once" >> beam.Create([self.drop_in] if self.drop_in else [])
+            | "Shards" >> beam.FlatMap(self._shards, beam.pvalue.AsList(finished))
+            | "OneShardEach" >> beam.Reshuffle()
+            | "Take" >> beam.Map(self._take)
+        )
+
+    def _shards(self, folder: str, finished: list[Done[Finished]]) -> Iterator[tuple[str, dict[str, Any]]]:
+        for shard in again(lambda: overlap.of_abstracts(self.files, folder)):
+            yield folder, shard
+        for shard in _written(finished):
+            yield self.work.output, shard
+
+    def _take(self, of: tuple[str, dict[str, Any]]) -> Done[None]:
+        def work(files: LocalFiles) -> None:
+            shard_keys.take(files, self.work, *of)
+
+        return tell(measure("keys", self.files, work, lambda _: {}))
+
+
+@dataclass
 class FindOverlap(beam.PTransform):
     """All :class:`Finished` in; out, if there is a folder to drop in, the file that lists its abstracts."""
 
     files: LocalFiles
     work: Workspace
     drop_in: str | None
+    taken: beam.PCollection[Done[None]]
 
     def expand(self, finished: beam.PCollection[Done[Finished]]) -> beam.PCollection[Done[dict[str, Any]]]:
-        asked = [self.drop_in] if self.drop_in else []
+        given = map(beam.pvalue.AsList, (finished, self.taken))
         return (
             finished.pipeline
-            | "Once" >> beam.Create(asked)
-            | "Find" >> beam.Map(self._find, beam.pvalue.AsList(finished))
+            | "Once" >> beam.Create([self.drop_in] if self.drop_in else [])
+            | "Find" >> beam.Map(self._find, *given)
         )
 
-    def _find(self, folder: str, finished: list[Done[Finished]]) -> Done[dict[str, Any]]:
-        listed = [shard for done in results(finished) for shard in done.shards]
+    def _find(
+        self, folder: str, finished: list[Done[Finished]], taken: list[Done[None]]
+    ) -> Done[dict[str, Any]]:
+        written = _written(finished)
 
         def work(files: LocalFiles) -> dict[str, Any]:
-            identity = overlap.identity(files, folder)
-            articles = overlap.articles_of(files, self.work.output, listed)
-            held = overlap.find(articles, lambda: overlap.abstracts_of(files, folder))
-            written = overlap.write(files, f"{self.work.output}/{overlap.FILE}", identity, held)
-            return {**dataclasses.asdict(written), "of": folder, "abstracts": identity}
+            abstracts = overlap.of_abstracts(files, folder)
+            identity = shards.digest(shard["sha256"] for shard in abstracts)
+            held = overlap.find(
+                overlap.of_pmc(shard_keys.read(files, self.work, self.work.output, written)),
+                lambda: shard_keys.read(files, self.work, folder, abstracts),
+            )
+            found = overlap.write(files, f"{self.work.output}/{overlap.FILE}", identity, held)
+            shard_keys.sweep(files, self.work, [*written, *abstracts])
+            return {**dataclasses.asdict(found), "of": folder, "abstracts": identity}
 
-        return tell(measure("overlap", self.files, work, lambda found: {"in_full": found["rows"]}))
+        done = tell(measure("overlap", self.files, work, lambda found: {"in_full": found["rows"]}))
+        keys = (figures for one in taken for figures in one.figures)
+        return Done(done.result, (*keys, *done.figures))
+
+
+def _written(finished: list[Done[Finished]]) -> list[dict[str, Any]]:
+    """The shards of all articles, as a manifest lists them."""
+    return [shard for done in results(finished) for shard in done.shards]

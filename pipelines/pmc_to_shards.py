@@ -25,7 +25,7 @@ def build(root: beam.Pipeline, job: Job) -> None:
     """The pipeline: stage every source, decide which versions live, finish the shards, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
-    from .article_transforms import BringAndStage, FindOverlap
+    from .article_transforms import BringAndStage, FindOverlap, TakeKeys
     from .transforms import (
         DecideDuplicates,
         DecideVersions,
@@ -55,7 +55,8 @@ def build(root: beam.Pipeline, job: Job) -> None:
     finished = staged | "FinishShards" >> FinishShards(
         job.files, job.work, job.keep_dropped, job.max_shard_bytes, job.excluded, decided
     )
-    overlap = finished | "FindOverlap" >> FindOverlap(job.files, job.work, job.drop_in)
+    taken = finished | "TakeKeys" >> TakeKeys(job.files, job.work, job.drop_in)
+    overlap = finished | "FindOverlap" >> FindOverlap(job.files, job.work, job.drop_in, taken)
     staged | "Publish" >> Publish(
         job.files,
         job.work,

@@ -53,6 +53,12 @@ def listed(output: Path) -> list[tuple[str, str, str]]:
     return [(row["id"], row["held_by"], row["matched_by"]) for row in table.to_pylist()]
 
 
+def keyed(*folders: Path, of: Path) -> bool:
+    """Are there the keys of these directories' shards, and no others?"""
+    wanted = {f"{shard['sha256']}.arrow" for folder in folders for shard in manifest(folder)["outputs"]}
+    return {path.name for path in (of / ".bioshards" / "keys").glob("*")} == wanted
+
+
 def exporting(abstracts: Path, full_text: Path) -> list[str]:
     """The command that prints the abstracts that are not there in full."""
     words = ("export", abstracts, "--without", full_text)
@@ -93,6 +99,7 @@ def test_abstracts_that_were_updated_are_looked_for_anew(
     words = ("--input", put(tmp_path / "in", ARTICLES), "--drop-in", abstracts, "--output", tmp_path / "out")
     assert run_pmc(*words) == 0
     shards = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("data-*")}
+    assert keyed(abstracts, tmp_path / "out", of=tmp_path / "out")
     capsys.readouterr()
     assert run_pmc(*words) == 0
     assert "nothing to do" in capsys.readouterr().out
@@ -106,6 +113,7 @@ def test_abstracts_that_were_updated_are_looked_for_anew(
     assert run_pmc(*words) == 0
     assert listed(tmp_path / "out") == [*HELD[1:], ("pubmed:6", "pmc:PMC11.1", "pmcid")]
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("data-*")} == shards
+    assert keyed(abstracts, tmp_path / "out", of=tmp_path / "out")
 
     # A lost list is made again; without the option it goes.
     (tmp_path / "out/in-full.arrow").unlink()
@@ -114,6 +122,7 @@ def test_abstracts_that_were_updated_are_looked_for_anew(
     assert run_pmc(*words[:2], *words[4:]) == 0
     assert not (tmp_path / "out/in-full.arrow").exists()
     assert manifest(tmp_path / "out")["in_full"] == []
+    assert keyed(of=tmp_path / "out")
     assert run_pmc(*words[:2], "--output", tmp_path / "fresh") == 0
     assert sums(tmp_path / "out") == sums(tmp_path / "fresh")
 

@@ -24,7 +24,7 @@ from bioshards.corpus import __main__ as command
 from bioshards.corpus import overlap, shards
 from bioshards.corpus.document import SCHEMA, Document
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.overlap import ARTICLES, OVERLAP, WrongFolder
+from bioshards.corpus.overlap import KEYS, OVERLAP, WrongFolder
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
@@ -36,13 +36,13 @@ Found = list[tuple[str, str, str]]
 
 
 def table(rows: Sequence[Row]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(ARTICLES.names, row, strict=True)) for row in rows], ARTICLES)
+    return pa.Table.from_pylist([dict(zip(KEYS.names, row, strict=True)) for row in rows], KEYS)
 
 
 def found(articles: Sequence[Row], abstracts: Sequence[Row], size: int = 3) -> Found:
-    """What find says, given both in tables and batches of some rows."""
-    tables = [table(articles[at : at + size]) for at in range(0, len(articles), size)]
-    batches = list(overlap.find(tables, lambda: table(abstracts).to_batches(size)))
+    """What find says, given both in batches of some rows."""
+    keys = table(articles).to_batches(size)
+    batches = list(overlap.find(keys, lambda: table(abstracts).to_batches(size)))
     assert all(batch.schema == OVERLAP for batch in batches)
     for batch in batches:
         batch.validate(full=True)
@@ -146,7 +146,7 @@ def test_rows_are_in_the_order_of_the_abstracts_each_once() -> None:
     assert [row[0] for row in found(articles, abstracts)] == [f"pubmed:{n}" for n in (9, 3, 12, 1, 20)]
 
 
-@pytest.mark.parametrize("articles", [[], [pa.Table.from_pylist([], ARTICLES)]])
+@pytest.mark.parametrize("articles", [[], [pa.RecordBatch.from_pylist([], KEYS)]])
 def test_without_articles_nothing_is_found(articles: list[pa.Table]) -> None:
     assert list(overlap.find(articles, lambda: table([("pubmed:7", 7, None, None)]).to_batches())) == []
 
@@ -329,8 +329,11 @@ def pair(tmp_path: Path) -> tuple[str, str]:
 
 
 def drop_in(full: str, abstracts: str) -> shards.Shard:
-    articles = (pa.Table.from_batches([batch]) for batch in shards.read(FILES, full, ARTICLES.names))
-    rows = overlap.find(articles, lambda: overlap.abstracts_of(FILES, abstracts))
+    listed = overlap.of_abstracts(FILES, abstracts)
+    rows = overlap.find(
+        shards.read(FILES, full, KEYS.names),
+        lambda: shards.read_some(FILES, abstracts, listed, KEYS.names),
+    )
     return overlap.write(FILES, f"{full}/{overlap.FILE}", overlap.identity(FILES, abstracts), rows)
 
 
@@ -355,12 +358,6 @@ def test_a_list_is_told_as_it_is_on_disk_and_is_the_same_bytes_each_time(pair: t
         assert stream.read_all().num_rows == 3
 
 
-def test_only_keys_are_read_of_the_abstracts(pair: tuple[str, str]) -> None:
-    batches = list(overlap.abstracts_of(FILES, pair[0]))
-    assert {tuple(batch.schema.names) for batch in batches} == {("id", "pmid", "pmcid", "doi")}
-    assert [tuple(row.values()) for batch in batches for row in batch.to_pylist()] == ABSTRACTS
-
-
 def test_the_identity_of_abstracts_is_that_of_their_shards(tmp_path: Path) -> None:
     one, two = (finished(tmp_path / name, "pubmed_to_shards", ABSTRACTS) for name in ("one", "two"))
     other = finished(tmp_path / "other", "pubmed_to_shards", ABSTRACTS[:-1])
@@ -369,7 +366,7 @@ def test_the_identity_of_abstracts_is_that_of_their_shards(tmp_path: Path) -> No
 
 
 def test_a_directory_that_is_not_of_abstracts_is_refused(pair: tuple[str, str]) -> None:
-    for ask in (overlap.identity, overlap.abstracts_of):
+    for ask in (overlap.identity, overlap.of_abstracts):
         with pytest.raises(
             WrongFolder, match=r"made by pmc_to_shards\. Give the --output of beam run pubmed_to"
         ) as error:

@@ -106,6 +106,7 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert said(articles) == found
     assert funnel(found) == manifest(articles)["funnel"]
     assert found["overlap"]["in_full"] == manifest(articles)["in_full"][0]["rows"]
+    assert found["keys"]["items"] == len(facts["outputs"]) + len(manifest(articles)["outputs"])
 
     both = ("--input", abstracts, "--input", articles)
     found = ran("shards_to_words", *both, "--hold-out", 0.3, "--min-count", 2, "--output", tmp_path / "words")
