@@ -16,14 +16,17 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from google.cloud.storage.retry import DEFAULT_RETRY
 
+from bioshards.corpus import overlap
 from bioshards.corpus.download import web
 from bioshards.pipelines import again, cli, fetching, google_storage, s3_storage, storage
 from bioshards.pipelines.storage import AnyFiles
 from bioshards.vocab.__main__ import main as vocab
+from bioshards.vocab.examples import held_in_full
 from tests import stores
 from tests.conftest import SAMPLE, sums
 from tests.pmc_bucket import Article, arrange
@@ -256,6 +259,43 @@ def test_killed_and_continued_it_ends_with_the_same_bytes(
     assert beam_run(*words, "--workers", 2) == 0
     assert published(get(url, tmp_path / "got")) == published(reference)
     assert no_leftovers(ways)
+
+
+def test_a_process_reads_a_list_of_what_is_held_in_full_once(
+    ways: dict[str, Between], reference: Path, tmp_path: Path
+) -> None:
+    """Thousands of portions ask for it, and it may have the ids of millions of abstracts."""
+    way, folder = ways["gs"], tmp_path / "full"
+    abstracts, full = f"{way.store.url}/listed", f"{way.store.url}/full"
+    listed = json.loads((reference / "manifest.json").read_text())["outputs"]
+    firsts = [first_id(reference / shard["file"]) for shard in listed]
+    assert len(firsts) > 1
+    rows = [{"id": id_, "held_by": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in firsts]
+    batches = [pa.RecordBatch.from_pylist([row], overlap.OVERLAP) for row in rows]
+    identity = overlap.identity(FILES, str(reference))
+    sha256 = overlap.write(FILES, str(folder / overlap.FILE), identity, batches).sha256
+    FILES.write_json(str(folder / "manifest.json"), {})
+    put(reference, abstracts)
+    put(folder, full)
+    way.clear()
+    for shard, id_ in zip(listed, firsts, strict=True):
+        assert held_in_full.ids(FILES, abstracts, [(full, sha256)], [shard]).to_pylist() == [id_]
+    assert (
+        len(
+            [
+                path
+                for method, path in way.requests
+                if method == "GET" and "download" in path and "in-full" in path
+            ]
+        )
+        == 1
+    )
+
+
+def first_id(shard: Path) -> str:
+    with pa.ipc.open_stream(shard) as stream:
+        id_: str = stream.read_next_batch()["id"][0].as_py()
+        return id_
 
 
 PER_FILE = {"GET": 5, "HEAD": 3, "LIST": 0, "PUT": 5, "DELETE": 2, "other": 0}
