@@ -16,6 +16,7 @@ from typing import Any, Final
 from bioshards.corpus import overlap, workspace
 from bioshards.corpus.files import Checked, LocalFiles
 from bioshards.corpus.live_line import LiveLine
+from bioshards.corpus.lock import locked
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace, WrongOutput
 from bioshards.vocab import inputs
@@ -79,7 +80,7 @@ def copy(files: LocalFiles, source: str, target: str) -> tuple[int, int]:
     there = set(workspace.names(files, source))
     if missing := sorted(listed.keys() - there):
         raise WrongInput(f"{source} has no {missing[0]}, which its manifest.json lists; make it again")
-    with workspace.locked(work):
+    with locked(files, work):
         workspace.clear(files, work)
         before = set(workspace.names(files, target))
         for name in filter(_OF_INPUTS.fullmatch, before - there):

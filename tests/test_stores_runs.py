@@ -5,11 +5,13 @@ A store's way (tests/store_faults.py) makes the faults, and counts what a source
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,8 +23,10 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from google.cloud.storage.retry import DEFAULT_RETRY
 
-from bioshards.corpus import overlap
+from bioshards.corpus import lock, overlap
 from bioshards.corpus.download import web
+from bioshards.corpus.lock import locked
+from bioshards.corpus.workspace import Workspace, WrongOutput
 from bioshards.pipelines import again, cli, fetching, google_storage, s3_storage, storage
 from bioshards.pipelines.storage import AnyFiles
 from bioshards.vocab.__main__ import main as vocab
@@ -55,6 +59,7 @@ def ways(running: dict[str, Between], monkeypatch: pytest.MonkeyPatch) -> dict[s
         for name, value in way.store.environment.items():
             monkeypatch.setenv(name, value)
     monkeypatch.setattr(again, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(lock, "RENEWED_SECONDS", 3600)  # requests are counted
     monkeypatch.setattr(google_storage, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
     monkeypatch.setattr(google_storage, "_RETRY_SECONDS", 5.0)
     patience = web.Patience(stall=1, first_pause=0.05, longest_pause=0.2, tries=4)
@@ -259,6 +264,61 @@ def test_killed_and_continued_it_ends_with_the_same_bytes(
     assert beam_run(*words, "--workers", 2) == 0
     assert published(get(url, tmp_path / "got")) == published(reference)
     assert no_leftovers(ways)
+
+
+@pytest.mark.parametrize("on", ["gs", "s3"])
+def test_a_second_run_of_an_output_does_not_begin(
+    ways: dict[str, Between], beam_run: Run, capsys: Capture, on: str
+) -> None:
+    url = f"{ways[on].store.url}/locked"
+    command = ("pubmed_to_shards", "--output", url)
+    with locked(FILES, Workspace(url)):
+        assert beam_run(*command) == 2
+        said = capsys.readouterr().err
+        assert f"another run is writing {url}: process {os.getpid()} of {socket.gethostname()}" in said
+        assert FILES.names(f"{url}/.bioshards") == ["config.json", "running.json"]
+    assert beam_run(*command) == 0
+    assert "running.json" not in FILES.names(f"{url}/.bioshards")
+
+
+@pytest.mark.parametrize(
+    ("host", "since", "begins"),
+    [("elsewhere", 100, False), ("elsewhere", 130, True), ("elsewhere", -130, True), ("here", 0, True)],
+)
+def test_a_killed_run_stops_nobody_for_long(
+    ways: dict[str, Between], capsys: Capture, host: str, since: int, begins: bool
+) -> None:
+    """And one of this machine, whose process is not there any more, nobody at all."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    work = Workspace(f"{ways['gs'].store.url}/noted-{host}-{since}")
+    name = socket.gethostname() if host == "here" else host
+    note = {"host": name, "process": ended.pid, "renewed": int(time.time()) - since}
+    FILES.write_json(work.running, note)
+    with contextlib.ExitStack() as stack:
+        if not begins:
+            stack.enter_context(pytest.raises(WrongOutput, match=r"if it was killed, run again in \d+ sec"))
+        stack.enter_context(locked(FILES, work))
+    assert FILES.exists(work.running) is not begins
+
+
+def test_a_run_says_that_it_goes_on_also_when_it_could_not_for_a_moment(
+    ways: dict[str, Between], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "RENEWED_SECONDS", 0.1)
+    monkeypatch.setattr(s3_storage, "_TRIES", 1)
+    storage.configure(PipelineOptions(reaching(ways)))
+    way = ways["s3"]
+    work = Workspace(f"{way.store.url}/renewed")
+    with locked(FILES, work):
+        way.fault("PUT", "*/running.json", Unavailable(), times=2)
+        before = FILES.read_json(work.running)["renewed"]
+        deadline = time.monotonic() + 60
+        while FILES.read_json(work.running)["renewed"] == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert not way.faults_left()
+    assert not FILES.exists(work.running)
 
 
 def test_a_process_reads_a_list_of_what_is_held_in_full_once(
