@@ -41,7 +41,18 @@ class Answered:
     """The store does what it is asked, but the connection is reset in place of an answer."""
 
 
-StoreFault = Unavailable | Stall | Reset | Truncate | BreakOff | LostUpload | Answered
+@dataclass(frozen=True)
+class NoChecksums:
+    """The answer of servers older than the checksums that Amazon's client sends since 2025, to those alone."""
+
+
+StoreFault = Unavailable | Stall | Reset | Truncate | BreakOff | LostUpload | Answered | NoChecksums
+
+_CHECKSUMS = ("x-amz-checksum-", "x-amz-sdk-checksum-", "x-amz-trailer")
+_NOT_IMPLEMENTED = (
+    b"<Error><Code>NotImplemented</Code><Message>A header you provided implies functionality that is not "
+    b"implemented</Message></Error>"
+)
 
 _NO_SUCH_UPLOAD = b"<Error><Code>NoSuchUpload</Code><Message>There is no such upload.</Message></Error>"
 
@@ -150,6 +161,10 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         if isinstance(fault, Unavailable):
             return self._send(fault.status, [], b"<Error><Code>ServiceUnavailable</Code></Error>")
+        if isinstance(fault, NoChecksums) and any(
+            name.lower().startswith(_CHECKSUMS) for name in self.headers
+        ):
+            return self._send(501, [("Content-Type", "application/xml")], _NOT_IMPLEMENTED)
         if isinstance(fault, LostUpload):
             return self._send(404, [("Content-Type", "application/xml")], _NO_SUCH_UPLOAD)
         if isinstance(fault, Stall) and not fault.after_bytes:

@@ -29,7 +29,7 @@ from bioshards.pipelines.again import again
 from bioshards.pipelines.storage import AnyFiles
 from tests import stores
 from tests.standin_faults import Reset, Stall, Truncate, Unavailable
-from tests.store_faults import Answered, Between, BreakOff, LostUpload, StoreFault
+from tests.store_faults import Answered, Between, BreakOff, LostUpload, NoChecksums, StoreFault
 
 FILES = AnyFiles()
 DATA = random.Random(3).randbytes(300_000)
@@ -463,6 +463,23 @@ def test_a_chunk_that_fails_is_sent_again(way: Between, folder: str, in_parts: b
     way.fault("PUT", "*large*" if folder.startswith("s3") else "/upload/*", Unavailable())
     assert read(written(f"{folder}/large", in_parts)) == in_parts
     assert way.faults_left() == 0
+
+
+@pytest.mark.parametrize("running", ["s3"], indirect=True)
+def test_a_server_without_the_checksums_of_newer_clients_is_written_to_if_that_is_said(
+    way: Between, folder: str, in_parts: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As README says it; where it is not said the first write fails, and nothing is asked again in vain."""
+    for method in ("PUT", "POST"):
+        way.fault(method, "*", NoChecksums(), None)
+    with pytest.raises(OSError, match="the store refuses .*: .*not implemented") as refused:
+        written(f"{folder}/a")
+    assert not isinstance(refused.value, StoreFailure)
+    assert way.kinds()["PUT"] == 1
+    monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
+    storage.configure(PipelineOptions(way.store.options))
+    for data in (b"", DATA, in_parts):
+        assert read(written(f"{folder}/{len(data)}", data)) == data
 
 
 def test_what_a_killed_upload_has_left_is_swept(way: Between, folder: str) -> None:
