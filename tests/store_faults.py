@@ -43,7 +43,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class NoChecksums:
-    """The answer of servers older than the checksums that Amazon's client sends since 2025, to those alone."""
+    """The answer of a server that is older than the checksums that Amazon's client sends since 2025."""
 
 
 StoreFault = Unavailable | Stall | Reset | Truncate | BreakOff | LostUpload | Answered | NoChecksums

@@ -17,9 +17,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 from google.cloud.storage.retry import DEFAULT_RETRY
 
@@ -443,6 +445,16 @@ def test_an_address_where_nothing_listens_and_one_that_is_none(
         assert "hunter2" not in said
     assert cli.main(["run", "pubmed_to_shards", *to_s3, "--s3_endpoint_url=nonsense"]) == 2
     assert "nonsense" in capsys.readouterr().err
+
+
+def test_what_is_no_object_store_is_said_to_be_none(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hadoop's has folders, lists one at a time, and renames over nothing; its client is not even here."""
+    command = ["run", "pubmed_to_shards", "--output", "hdfs://folder/out"]
+    assert cli.main(command) == 2
+    assert "nothing here can open hdfs://folder/out" in capsys.readouterr().err
+    monkeypatch.setattr(FileSystems, "get_filesystem", lambda _: SimpleNamespace(has_dirs=lambda: True))
+    assert cli.main(command) == 2
+    assert "hdfs:// is no object store. Mount it" in capsys.readouterr().err
 
 
 def test_missing_credentials_are_asked_for(
