@@ -360,6 +360,22 @@ def first_id(shard: Path) -> str:
         return id_
 
 
+def test_a_copy_goes_on_when_a_store_fails_for_longer_than_its_client_asks(
+    ways: dict[str, Between], reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a step does: else hours of copying end, and all that is there is read anew."""
+    monkeypatch.setattr(s3_storage, "_TRIES", 2)
+    url = f"{ways['s3'].store.url}/copied"
+    ways["s3"].fault("PUT", "*/data-*", BreakOff(100), times=3)
+    ways["s3"].fault("PUT", "*/manifest.json", Unavailable(), times=3)
+    assert cli.main(["copy", str(reference), url, *reaching(ways)]) == 0
+    assert not ways["s3"].faults_left()
+    ways["s3"].fault("GET", "*/data-*", Truncate(10), times=3)
+    assert cli.main(["copy", url, str(tmp_path / "back"), *reaching(ways)]) == 0
+    assert not ways["s3"].faults_left()
+    assert sums(tmp_path / "back") == sums(reference)
+
+
 PER_FILE = {"GET": 5, "HEAD": 3, "LIST": 0, "PUT": 5, "DELETE": 2, "other": 0}
 """What a source file costs in requests until it is published; reading it comes on top."""
 
