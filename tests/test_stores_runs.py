@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -27,9 +28,11 @@ from google.cloud.storage.retry import DEFAULT_RETRY
 
 from bioshards.corpus import lock, overlap
 from bioshards.corpus.download import web
+from bioshards.corpus.files import StoreFailure
 from bioshards.corpus.lock import locked
 from bioshards.corpus.workspace import Workspace, WrongOutput
-from bioshards.pipelines import again, cli, fetching, google_storage, s3_storage, storage
+from bioshards.pipelines import again, cli, executing, fetching, google_storage, s3_storage, storage
+from bioshards.pipelines.progress import Progress
 from bioshards.pipelines.storage import AnyFiles
 from bioshards.vocab.__main__ import main as vocab
 from bioshards.vocab.examples import held_in_full
@@ -374,6 +377,24 @@ def test_a_copy_goes_on_when_a_store_fails_for_longer_than_its_client_asks(
     assert cli.main(["copy", url, str(tmp_path / "back"), *reaching(ways)]) == 0
     assert not ways["s3"].faults_left()
     assert sums(tmp_path / "back") == sums(reference)
+
+
+def test_a_run_goes_on_when_nobody_can_look_at_it(
+    ways: dict[str, Between], beam_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report that was listed may be gone when it is read, a store may be silent."""
+    monkeypatch.setattr(executing, "REMOTE_TICK_SECONDS", 0.1)
+    errors = itertools.chain(
+        [FileNotFoundError("it is gone"), StoreFailure("silence")], itertools.repeat(None)
+    )
+
+    def tick(_: Progress) -> None:
+        if error := next(errors):
+            raise error
+
+    monkeypatch.setattr(Progress, "tick", tick)
+    assert beam_run("pubmed_to_shards", "--output", f"{ways['gs'].store.url}/unseen") == 0
+    assert next(errors) is None
 
 
 PER_FILE = {"GET": 5, "HEAD": 3, "LIST": 0, "PUT": 5, "DELETE": 2, "other": 0}
