@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import collections
 import http.client
+import json
 import socket
 import struct
 import threading
 import time
+import urllib.request
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.standin_faults import Reset, Stall, Truncate, Unavailable
 from tests.stores import Store
@@ -72,6 +74,7 @@ class Between(ThreadingHTTPServer):
         store: the store as it is to be reached by this way.
         requests: (method, path with its query, percent-encoding undone) of all that was asked.
         bytes_read: bytes of bodies in answers.
+        generations: does Google's say and look at the generation of what is read, as the emulator does not?
     """
 
     request_queue_size = 128
@@ -89,6 +92,7 @@ class Between(ThreadingHTTPServer):
         self.behind = behind
         self.requests: list[tuple[str, str]] = []
         self.bytes_read = 0
+        self.generations = False
         self._scripts: list[_Script] = []
         self._changing = threading.Lock()
 
@@ -170,6 +174,11 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(fault, Stall) and not fault.after_bytes:
             time.sleep(fault.seconds)
         status, headers, data = self._forward(body)
+        if self.server.generations and self.path.startswith("/download/"):
+            found, asked = self._generation(), parse_qs(urlsplit(self.path).query).get("generation", [])
+            if asked not in ([], [found]):
+                return self._send(404, [], b"No such object")
+            headers.append(("X-Goog-Generation", found))
         if isinstance(fault, Answered):
             return self._reset()
         self._send(status, headers, data, fault)
@@ -205,6 +214,11 @@ class _Handler(BaseHTTPRequestHandler):
             return answer.status, kept, answer.read()
         finally:
             way.close()
+
+    def _generation(self) -> str:
+        address = self.server.behind.endpoint + urlsplit(self.path).path.removeprefix("/download")
+        with urllib.request.urlopen(address) as answer:
+            return str(json.load(answer)["generation"])
 
     def _send(
         self, status: int, headers: list[tuple[str, str]], data: bytes, fault: StoreFault | None = None
