@@ -6,10 +6,7 @@ once a run is finished: the next one then starts from the inputs again.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -51,6 +48,11 @@ class Workspace:
     @property
     def outcome(self) -> str:
         return f"{self.folder}/outcome.json"
+
+    @property
+    def running(self) -> str:
+        """Where a run says that it goes on, if the output is on an object store (lock.py)."""
+        return f"{self.folder}/running.json"
 
     @property
     def excluded(self) -> str:
@@ -157,24 +159,6 @@ def names(files: LocalFiles, output: str) -> list[str]:
 def begin(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
     """Mark the output directory, once checked, as begun with this configuration."""
     files.write_json(work.config, config)
-
-
-@contextlib.contextmanager
-def locked(work: Workspace) -> Iterator[None]:
-    """One run at a time in a local output folder; the system drops the lock of a killed one.
-
-    Raises:
-        WrongOutput: another run holds it.
-    """
-    if "://" in work.output:
-        yield
-        return
-    with open(f"{work.folder}/lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise WrongOutput(f"another run is writing {work.output}; wait for it or stop it") from error
-        yield
 
 
 def finished(

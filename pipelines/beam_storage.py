@@ -1,4 +1,4 @@
-"""Stores of other kinds (hdfs:// ...), by whatever file system Beam has for them."""
+"""Object stores of other kinds (azfs:// ...), by whatever file system Beam has for them."""
 
 from __future__ import annotations
 

@@ -14,13 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from bioshards.corpus import overlap, workspace
+from bioshards.corpus.ahead import for_each
 from bioshards.corpus.files import Checked, LocalFiles
 from bioshards.corpus.live_line import LiveLine
+from bioshards.corpus.lock import locked
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace, WrongOutput
 from bioshards.vocab import inputs
 from bioshards.vocab.inputs import WrongInput
 
+from .again import again
 from .exits import OK
 from .options import Parser
 from .starting import absolute, output_at_fault, where
@@ -79,13 +82,13 @@ def copy(files: LocalFiles, source: str, target: str) -> tuple[int, int]:
     there = set(workspace.names(files, source))
     if missing := sorted(listed.keys() - there):
         raise WrongInput(f"{source} has no {missing[0]}, which its manifest.json lists; make it again")
-    with workspace.locked(work):
+    with locked(files, work):
         workspace.clear(files, work)
         before = set(workspace.names(files, target))
-        for name in filter(_OF_INPUTS.fullmatch, before - there):
-            files.remove(f"{target}/{name}")
+        surplus = filter(_OF_INPUTS.fullmatch, before - there)
+        for_each(files, files.remove, [f"{target}/{name}" for name in surplus])
         copied = _all_but_manifest(files, source, target, listed, there, before)
-        _one(files, source, target, _MANIFEST, original, False)
+        again(lambda: _one(files, source, target, _MANIFEST, original, False))
     return len(there), copied + 1
 
 
@@ -116,7 +119,7 @@ def _all_but_manifest(
     copied = 0
 
     def one(name: str) -> bool:
-        return _one(files, source, target, name, listed.get(name), name in before)
+        return again(lambda: _one(files, source, target, name, listed.get(name), name in before))
 
     with ThreadPoolExecutor(_THREADS) as pool:
         try:

@@ -9,8 +9,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
-from bioshards.corpus.files import StoreFailure
-
 from . import dataflow, remote, shipping
 from .dataflow import Task
 from .starting import Where
@@ -79,7 +77,7 @@ def execute(
     results: list[Any] = []
 
     def look() -> None:
-        with contextlib.suppress(StoreFailure):  # a run is not ended because nobody can look at it
+        with contextlib.suppress(OSError):  # a run is not ended because nobody can look at it
             progress.tick()
 
     def work() -> None:

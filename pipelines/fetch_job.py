@@ -13,6 +13,7 @@ from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.named import Named, named
 from bioshards.corpus.download.pmc_selection import Articles
 from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.lock import locked
 from bioshards.corpus.workspace import Workspace, WrongOutput
 
 from . import bucket, estimates, fetch, plan
@@ -61,7 +62,7 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
         raise
     except OSError as error:
         raise WrongOutput(f"--mirror {folder} cannot be written: {error.strerror or error}") from error
-    with workspace.locked(work):
+    with locked(files, work):
         job = _job(options, arguments, mirror, names, listed, local)
         files.remove(work.manifest)
         files.remove(work.outcome)

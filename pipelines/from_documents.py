@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 from bioshards.corpus import workspace
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.lock import locked
 from bioshards.corpus.splitters import MissingExtra
 from bioshards.corpus.workspace import Workspace
 
@@ -133,7 +134,7 @@ def run(
     prepare(place, task)
     with output_at_fault(job.work.output):
         workspace.begin(files, job.work, config)
-    with workspace.locked(job.work):
+    with locked(files, job.work):
         if finished(job):
             inputs = f"{len(job.inputs)} inputs are" if len(job.inputs) > 1 else "input is"
             print(f"{job.work.output} is finished and its {inputs} unchanged: nothing to do.")

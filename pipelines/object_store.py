@@ -148,6 +148,6 @@ def failure(path: str, status: int | None, error: BaseException) -> OSError:
         return CredentialFailure(f"{bucket} does not take the credentials for {path}: {said}")
     if status == 403:
         return PermissionError(f"{bucket} does not allow what is needed of {path}: {said}")
-    if status is None or status in (408, 409, 410, 412, 429) or status >= 500:
+    if status is None or status in (408, 409, 410, 412, 429) or (status >= 500 and status != 501):
         return StoreFailure(f"the store failed at {path}: {said}")
     return OSError(f"the store refuses {path}: {said}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
 from .object_store import split
@@ -47,11 +48,15 @@ def check(paths: Iterable[str]) -> None:
 
 def _supported(scheme: str, path: str) -> None:
     try:
-        FileSystems.get_filesystem(path)
-    except ValueError as error:
+        folders = FileSystems.get_filesystem(path).has_dirs()
+    except (ValueError, BeamIOError) as error:
         raise UsageError(
             f"nothing here can open {path}; gs:// and s3:// need: pip install 'bioshards[cloud]'"
         ) from error
+    if folders:  # hdfs://, which lists one at a time, and renames over nothing
+        raise UsageError(
+            f"{path} cannot be used: {scheme}:// is no object store. Mount it, and give its path"
+        )
 
 
 def _named(scheme: str, path: str) -> None:

@@ -31,15 +31,22 @@ class LostSight(Exception):
     """The job could not be looked at any longer, and goes on; the message is for the person."""
 
 
+class Unasked(Exception):
+    """Dataflow could not be asked before a run begins; the message is for the person."""
+
+
 def alone(place: Where, task: Task) -> None:
     """See that no job on Dataflow is writing this output, before anything of it is touched.
 
     Raises:
         WrongOutput: one is.
+        Unasked: Dataflow does not say.
     """
     if not place.on_dataflow or not_waited_for(place.beams):
         return
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
+    from google.api_core.exceptions import GoogleAPIError
+    from google.auth.exceptions import GoogleAuthError
     from google.cloud import dataflow
 
     options = place.beams.get_all_options()
@@ -49,7 +56,16 @@ def alone(place: Where, task: Task) -> None:
         name=options["job_name"],
         filter=dataflow.ListJobsRequest.Filter.ACTIVE,
     )
-    for job in DataflowApplicationClient(place.beams)._jobs_client.list_jobs(request):
+    try:
+        active = list(DataflowApplicationClient(place.beams)._jobs_client.list_jobs(request))
+    except (GoogleAPIError, GoogleAuthError) as error:
+        said = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+        raise Unasked(
+            f"Dataflow does not say whether a job is writing {task.output} already ({said}). Nothing was "
+            f"begun: see that --project and --region are right, that Dataflow's API is enabled there, and "
+            "that you may list its jobs (roles/dataflow.developer), and run again"
+        ) from error
+    for job in active:
         if job.name == options["job_name"]:
             raise WrongOutput(
                 f"job {job.id} is writing {task.output} on Dataflow: {_page(options, job.id)}. Wait for it, "

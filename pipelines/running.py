@@ -20,7 +20,7 @@ from bioshards.vocab.inputs import WrongInput
 
 from .exits import FAILED, INTERRUPTED, USAGE_ERROR
 from .options import Parser, UsageError
-from .remote import JobFailed, LostSight
+from .remote import JobFailed, LostSight, Unasked
 
 
 def main(name: str, arguments: Sequence[str]) -> int:
@@ -110,7 +110,7 @@ def _explained(error: Exception) -> str:
     kind, what = _cause(error)
     if isinstance(error, JobFailed):
         return _explained_job(error, kind, what)
-    if isinstance(error, LostSight):
+    if isinstance(error, LostSight | Unasked):
         return str(error)
     if getattr(error, "errno", None) == errno.ENOSPC or os.strerror(errno.ENOSPC) in what:
         return "the disk is full. Free some space and run the same command again: it continues"

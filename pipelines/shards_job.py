@@ -13,6 +13,7 @@ from bioshards.corpus import excluded, overlap, parts, splitters, workspace
 from bioshards.corpus.download.named import named
 from bioshards.corpus.excluded import Excluded
 from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.lock import locked
 from bioshards.corpus.rules import TextRules
 from bioshards.corpus.workspace import FORMAT, Workspace
 
@@ -89,7 +90,7 @@ def run(
     prepare(place, task)
     with output_at_fault(work.output):
         workspace.begin(files, work, config)
-    with workspace.locked(work):
+    with locked(files, work):
         fetched = not job.wanted and not job.bucket
         if fetched and workspace.finished(files, work, job.sources, abstracts, digest):
             unchanged = f"its {len(job.sources)} input files are unchanged"

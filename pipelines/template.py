@@ -25,6 +25,7 @@ Write a template, from which Google Cloud Dataflow starts jobs.
 Without --image a classic one: the job that beam run {0} would start with the same options, as JSON. Its
 inputs are frozen: files that come later are not in it, so that it is of use to run a job again or from
 elsewhere, not to update an output. Making it begins the output: a manifest.json of before is taken away.
+Make it anew if another run has written the output since.
 
 With --image a flex one: the image to start, what its form asks for, and our defaults for workers. Each start
 finds its inputs anew; options are given then."""

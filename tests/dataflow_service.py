@@ -42,6 +42,7 @@ class Service:
         jobs: as they were given to it, by id, with their states.
         hold: jobs wait for it before they run.
         fails: if it is not empty, jobs do not run, but say this and fail.
+        refuses: if it is not empty, who asks for the jobs is refused, in these words.
         ran: by job, how it ended and from which folders our package was imported.
     """
 
@@ -51,6 +52,7 @@ class Service:
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     hold: threading.Event = field(default_factory=threading.Event)
     fails: str = ""
+    refuses: str = ""
     ran: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
@@ -160,7 +162,9 @@ def running(folder: Path, store: Store) -> Iterator[Service]:
         def do_GET(self) -> None:
             path = self.path.partition("?")[0].removeprefix(_JOBS).strip("/")
             identity, _, part = path.partition("/")
-            if not identity:
+            if not identity and service.refuses:
+                self._answer({"error": {"code": 403, "message": service.refuses}}, 403)
+            elif not identity:
                 active = [job for job in service.jobs.values() if job["currentState"] == "JOB_STATE_RUNNING"]
                 self._answer({"jobs": [_brief(job) for job in active]})
             elif part == "messages":
@@ -173,9 +177,9 @@ def running(folder: Path, store: Store) -> Iterator[Service]:
             data = self.rfile.read(int(self.headers["Content-Length"]))
             self._answer(_brief(service.take(json.loads(data, parse_float=_whole))))
 
-        def _answer(self, value: dict[str, Any]) -> None:
+        def _answer(self, value: dict[str, Any], status: int = 200) -> None:
             data = json.dumps(value).encode()
-            self.send_response(200)
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import collections
 import http.client
+import json
 import socket
 import struct
 import threading
 import time
+import urllib.request
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.standin_faults import Reset, Stall, Truncate, Unavailable
 from tests.stores import Store
@@ -41,7 +43,18 @@ class Answered:
     """The store does what it is asked, but the connection is reset in place of an answer."""
 
 
-StoreFault = Unavailable | Stall | Reset | Truncate | BreakOff | LostUpload | Answered
+@dataclass(frozen=True)
+class NoChecksums:
+    """The answer of a server that is older than the checksums that Amazon's client sends since 2025."""
+
+
+StoreFault = Unavailable | Stall | Reset | Truncate | BreakOff | LostUpload | Answered | NoChecksums
+
+_CHECKSUMS = ("x-amz-checksum-", "x-amz-sdk-checksum-", "x-amz-trailer")
+_NOT_IMPLEMENTED = (
+    b"<Error><Code>NotImplemented</Code><Message>A header you provided implies functionality that is not "
+    b"implemented</Message></Error>"
+)
 
 _NO_SUCH_UPLOAD = b"<Error><Code>NoSuchUpload</Code><Message>There is no such upload.</Message></Error>"
 
@@ -61,6 +74,7 @@ class Between(ThreadingHTTPServer):
         store: the store as it is to be reached by this way.
         requests: (method, path with its query, percent-encoding undone) of all that was asked.
         bytes_read: bytes of bodies in answers.
+        generations: does Google's say and look at the generation of what is read, as the emulator does not?
     """
 
     request_queue_size = 128
@@ -78,6 +92,7 @@ class Between(ThreadingHTTPServer):
         self.behind = behind
         self.requests: list[tuple[str, str]] = []
         self.bytes_read = 0
+        self.generations = False
         self._scripts: list[_Script] = []
         self._changing = threading.Lock()
 
@@ -150,11 +165,20 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         if isinstance(fault, Unavailable):
             return self._send(fault.status, [], b"<Error><Code>ServiceUnavailable</Code></Error>")
+        if isinstance(fault, NoChecksums) and any(
+            name.lower().startswith(_CHECKSUMS) for name in self.headers
+        ):
+            return self._send(501, [("Content-Type", "application/xml")], _NOT_IMPLEMENTED)
         if isinstance(fault, LostUpload):
             return self._send(404, [("Content-Type", "application/xml")], _NO_SUCH_UPLOAD)
         if isinstance(fault, Stall) and not fault.after_bytes:
             time.sleep(fault.seconds)
         status, headers, data = self._forward(body)
+        if self.server.generations and self.path.startswith("/download/"):
+            found, asked = self._generation(), parse_qs(urlsplit(self.path).query).get("generation", [])
+            if asked not in ([], [found]):
+                return self._send(404, [], b"No such object")
+            headers.append(("X-Goog-Generation", found))
         if isinstance(fault, Answered):
             return self._reset()
         self._send(status, headers, data, fault)
@@ -190,6 +214,11 @@ class _Handler(BaseHTTPRequestHandler):
             return answer.status, kept, answer.read()
         finally:
             way.close()
+
+    def _generation(self) -> str:
+        address = self.server.behind.endpoint + urlsplit(self.path).path.removeprefix("/download")
+        with urllib.request.urlopen(address) as answer:
+            return str(json.load(answer)["generation"])
 
     def _send(
         self, status: int, headers: list[tuple[str, str]], data: bytes, fault: StoreFault | None = None

@@ -215,6 +215,23 @@ def test_who_leaves_is_told_that_the_job_goes_on_and_nobody_starts_a_second(
     assert published(output) == before
 
 
+def test_who_may_not_ask_for_the_jobs_is_told_that_nothing_was_begun(
+    store: Store, service: Service, citations: str, capsys: Capture
+) -> None:
+    service.refuses = "Dataflow API has not been used in project bioshards-test"
+    output = f"{store.url}/unasked"
+    words = ["run", "pubmed_to_shards", "--input", citations, "--output", output, *service.options]
+    assert cli.main(words) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert f"whether a job is writing {output} already" in said
+    assert service.refuses in said
+    assert "Nothing was begun" in said
+    assert "was done is kept" not in said
+    assert not AnyFiles().is_folder(output)
+    assert not service.jobs
+
+
 # Only described
 
 

@@ -5,25 +5,37 @@ A store's way (tests/store_faults.py) makes the faults, and counts what a source
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
+from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 from google.cloud.storage.retry import DEFAULT_RETRY
 
+from bioshards.corpus import lock, overlap
 from bioshards.corpus.download import web
-from bioshards.pipelines import again, cli, fetching, google_storage, s3_storage, storage
+from bioshards.corpus.files import StoreFailure
+from bioshards.corpus.lock import locked
+from bioshards.corpus.workspace import Workspace, WrongOutput
+from bioshards.pipelines import again, cli, executing, fetching, google_storage, s3_storage, storage
+from bioshards.pipelines.progress import Progress
 from bioshards.pipelines.storage import AnyFiles
 from bioshards.vocab.__main__ import main as vocab
+from bioshards.vocab.examples import held_in_full
 from tests import stores
 from tests.conftest import SAMPLE, sums
 from tests.pmc_bucket import Article, arrange
@@ -52,6 +64,7 @@ def ways(running: dict[str, Between], monkeypatch: pytest.MonkeyPatch) -> dict[s
         for name, value in way.store.environment.items():
             monkeypatch.setenv(name, value)
     monkeypatch.setattr(again, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(lock, "RENEWED_SECONDS", 3600)  # requests are counted
     monkeypatch.setattr(google_storage, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
     monkeypatch.setattr(google_storage, "_RETRY_SECONDS", 5.0)
     patience = web.Patience(stall=1, first_pause=0.05, longest_pause=0.2, tries=4)
@@ -258,6 +271,132 @@ def test_killed_and_continued_it_ends_with_the_same_bytes(
     assert no_leftovers(ways)
 
 
+@pytest.mark.parametrize("on", ["gs", "s3"])
+def test_a_second_run_of_an_output_does_not_begin(
+    ways: dict[str, Between], beam_run: Run, capsys: Capture, on: str
+) -> None:
+    url = f"{ways[on].store.url}/locked"
+    command = ("pubmed_to_shards", "--output", url)
+    with locked(FILES, Workspace(url)):
+        assert beam_run(*command) == 2
+        said = capsys.readouterr().err
+        assert f"another run is writing {url}: process {os.getpid()} of {socket.gethostname()}" in said
+        assert FILES.names(f"{url}/.bioshards") == ["config.json", "running.json"]
+    assert beam_run(*command) == 0
+    assert "running.json" not in FILES.names(f"{url}/.bioshards")
+
+
+@pytest.mark.parametrize(
+    ("host", "since", "begins"),
+    [("elsewhere", 100, False), ("elsewhere", 130, True), ("elsewhere", -130, True), ("here", 0, True)],
+)
+def test_a_killed_run_stops_nobody_for_long(
+    ways: dict[str, Between], capsys: Capture, host: str, since: int, begins: bool
+) -> None:
+    """And one of this machine, whose process is not there any more, nobody at all."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    work = Workspace(f"{ways['gs'].store.url}/noted-{host}-{since}")
+    name = socket.gethostname() if host == "here" else host
+    note = {"host": name, "process": ended.pid, "renewed": int(time.time()) - since}
+    FILES.write_json(work.running, note)
+    with contextlib.ExitStack() as stack:
+        if not begins:
+            stack.enter_context(pytest.raises(WrongOutput, match=r"if it was killed, run again in \d+ sec"))
+        stack.enter_context(locked(FILES, work))
+    assert FILES.exists(work.running) is not begins
+
+
+def test_a_run_says_that_it_goes_on_also_when_it_could_not_for_a_moment(
+    ways: dict[str, Between], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "RENEWED_SECONDS", 0.1)
+    monkeypatch.setattr(s3_storage, "_TRIES", 1)
+    storage.configure(PipelineOptions(reaching(ways)))
+    way = ways["s3"]
+    work = Workspace(f"{way.store.url}/renewed")
+    with locked(FILES, work):
+        way.fault("PUT", "*/running.json", Unavailable(), times=2)
+        before = FILES.read_json(work.running)["renewed"]
+        deadline = time.monotonic() + 60
+        while FILES.read_json(work.running)["renewed"] == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert not way.faults_left()
+    assert not FILES.exists(work.running)
+
+
+def test_a_process_reads_a_list_of_what_is_held_in_full_once(
+    ways: dict[str, Between], reference: Path, tmp_path: Path
+) -> None:
+    """Thousands of portions ask for it, and it may have the ids of millions of abstracts."""
+    way, folder = ways["gs"], tmp_path / "full"
+    abstracts, full = f"{way.store.url}/listed", f"{way.store.url}/full"
+    listed = json.loads((reference / "manifest.json").read_text())["outputs"]
+    firsts = [first_id(reference / shard["file"]) for shard in listed]
+    assert len(firsts) > 1
+    rows = [{"id": id_, "held_by": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in firsts]
+    batches = [pa.RecordBatch.from_pylist([row], overlap.OVERLAP) for row in rows]
+    identity = overlap.identity(FILES, str(reference))
+    sha256 = overlap.write(FILES, str(folder / overlap.FILE), identity, batches).sha256
+    FILES.write_json(str(folder / "manifest.json"), {})
+    put(reference, abstracts)
+    put(folder, full)
+    way.clear()
+    for shard, id_ in zip(listed, firsts, strict=True):
+        assert held_in_full.ids(FILES, abstracts, [(full, sha256)], [shard]).to_pylist() == [id_]
+    assert (
+        len(
+            [
+                path
+                for method, path in way.requests
+                if method == "GET" and "download" in path and "in-full" in path
+            ]
+        )
+        == 1
+    )
+
+
+def first_id(shard: Path) -> str:
+    with pa.ipc.open_stream(shard) as stream:
+        id_: str = stream.read_next_batch()["id"][0].as_py()
+        return id_
+
+
+def test_a_copy_goes_on_when_a_store_fails_for_longer_than_its_client_asks(
+    ways: dict[str, Between], reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a step does: else hours of copying end, and all that is there is read anew."""
+    monkeypatch.setattr(s3_storage, "_TRIES", 2)
+    url = f"{ways['s3'].store.url}/copied"
+    ways["s3"].fault("PUT", "*/data-*", BreakOff(100), times=3)
+    ways["s3"].fault("PUT", "*/manifest.json", Unavailable(), times=3)
+    assert cli.main(["copy", str(reference), url, *reaching(ways)]) == 0
+    assert not ways["s3"].faults_left()
+    ways["s3"].fault("GET", "*/data-*", Truncate(10), times=3)
+    assert cli.main(["copy", url, str(tmp_path / "back"), *reaching(ways)]) == 0
+    assert not ways["s3"].faults_left()
+    assert sums(tmp_path / "back") == sums(reference)
+
+
+def test_a_run_goes_on_when_nobody_can_look_at_it(
+    ways: dict[str, Between], beam_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report that was listed may be gone when it is read, a store may be silent."""
+    monkeypatch.setattr(executing, "REMOTE_TICK_SECONDS", 0.1)
+    errors = itertools.chain(
+        [FileNotFoundError("it is gone"), StoreFailure("silence")], itertools.repeat(None)
+    )
+
+    def tick(_: Progress) -> None:
+        if error := next(errors):
+            raise error
+
+    monkeypatch.setattr(Progress, "tick", tick)
+    assert beam_run("pubmed_to_shards", "--output", f"{ways['gs'].store.url}/unseen") == 0
+    assert next(errors) is None
+
+
 PER_FILE = {"GET": 5, "HEAD": 3, "LIST": 0, "PUT": 5, "DELETE": 2, "other": 0}
 """What a source file costs in requests until it is published; reading it comes on top."""
 
@@ -343,6 +482,16 @@ def test_an_address_where_nothing_listens_and_one_that_is_none(
         assert "hunter2" not in said
     assert cli.main(["run", "pubmed_to_shards", *to_s3, "--s3_endpoint_url=nonsense"]) == 2
     assert "nonsense" in capsys.readouterr().err
+
+
+def test_what_is_no_object_store_is_said_to_be_none(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hadoop's has folders, lists one at a time, and renames over nothing; its client is not even here."""
+    command = ["run", "pubmed_to_shards", "--output", "hdfs://folder/out"]
+    assert cli.main(command) == 2
+    assert "nothing here can open hdfs://folder/out" in capsys.readouterr().err
+    monkeypatch.setattr(FileSystems, "get_filesystem", lambda _: SimpleNamespace(has_dirs=lambda: True))
+    assert cli.main(command) == 2
+    assert "hdfs:// is no object store. Mount it" in capsys.readouterr().err
 
 
 def test_missing_credentials_are_asked_for(

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 
 from bioshards.corpus import workspace
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.lock import locked
 from bioshards.corpus.workspace import Workspace, WrongOutput
 
 from . import build as building
@@ -82,7 +83,7 @@ def build(
     report = measured.report(vocabulary.tokenizer, curve, others, _about(config, totals))
     workspace.check(files, work, config)  # once more: all this took minutes
     workspace.begin(files, work, config)
-    with workspace.locked(work):
+    with locked(files, work):
         workspace.clear(files, work)
         publishing.publish(files, work, vocabulary, recipe, text, totals, report, config, run)
     return f"{summary(totals)}\nvocabulary: {work.output}\nreport:     {work.output}/report.html"
@@ -104,7 +105,7 @@ def report(
         raise WrongInput(f"{folder} has lost files that its manifest.json lists: build it again")
     manifest = files.read_json(work.manifest)
     workspace.begin(files, work, manifest["config"])
-    with workspace.locked(work):
+    with locked(files, work):
         say("measuring")
         tokenizer = Tokenizer.from_file(f"{work.output}/tokenizer.json")
         measured = _Measured.of(

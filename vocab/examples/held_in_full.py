@@ -54,20 +54,37 @@ def lists(files: LocalFiles, inputs: Sequence[Documents]) -> Lists:
 
 
 def ids(
-    files: LocalFiles, folder: str, listed_by: Sequence[str], listed: Sequence[dict[str, Any]]
+    files: LocalFiles,
+    folder: str,
+    listed_by: Sequence[tuple[str, str]],
+    listed: Sequence[dict[str, Any]],
 ) -> pa.Array:
     """The ids of abstracts in some shards of a folder that are held in full.
 
     Only the ids of these shards are in memory where lists are on this machine, which are mapped and gone
-    through; of an object store a list is read as a whole.
+    through; from an object store a process reads a list once, and keeps its ids.
 
     Args:
-        listed_by: the folders of full text.
+        listed_by: the folders of full text, with the SHA-256 of their lists.
         listed: the shards, as the folder's manifest lists them.
     """
     if not listed_by:
         return pa.array([], pa.string())
     of_shards = [batch["id"] for batch in shards.read_some(files, folder, listed, ["id"])]
     wanted = pa.chunked_array(of_shards, pa.string()).combine_chunks()
-    found = [overlap.read(files, one, folder)["id"] for one in listed_by]
+    found = [_of_list(files, *one, folder) for one in listed_by]
     return pa.concat_arrays([ids.filter(pc.is_in(ids, value_set=wanted)).combine_chunks() for ids in found])
+
+
+_kept: dict[tuple[str, str], pa.ChunkedArray] = {}
+"""The ids of the lists on object stores that this process has read: every portion asks for the same ones."""
+
+
+def _of_list(files: LocalFiles, full: str, sha256: str, folder: str) -> pa.ChunkedArray:
+    """The ids of the list, of this SHA-256, in a folder of full text."""
+    if "://" not in full:
+        return overlap.read(files, full, folder)["id"]
+    if (full, sha256) not in _kept:
+        ids = overlap.read(files, full, folder)["id"]
+        _kept[full, sha256] = pa.chunked_array([ids.combine_chunks()])  # a copy, without the other columns
+    return _kept[full, sha256]

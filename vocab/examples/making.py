@@ -108,9 +108,7 @@ class _Maker:
         """Read all of it; returns what is made."""
         portion = self._portion
         listed = [asdict(shard) for shard in portion.shards]
-        left_out = held_in_full.ids(
-            self._files, portion.folder, [folder for folder, _ in portion.listed_by], listed
-        )
+        left_out = held_in_full.ids(self._files, portion.folder, portion.listed_by, listed)
         with ExitStack() as stack:
             rejects = Rejected(self._files, self._work.rejected(self._portion.name), stack)
             for shard in listed:

@@ -1,0 +1,103 @@
+"""One run at a time in an output: a lock of the system's on a disk, a note of who is at work on a store.
+
+A store has no lock that ends with its holder.  So a run leaves a note there and renews it; who finds one that
+is fresh does not begin.  It keeps people from starting a run twice, and is no more than that: two that begin
+within the same moment both find none, and a job that goes on elsewhere when nobody waits for it has none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from .files import LocalFiles
+from .workspace import Workspace, WrongOutput
+
+RENEWED_SECONDS: Final = 30
+FRESH_SECONDS: Final = 120
+"""How old a note may be and still speak of a run that goes on, as far as the machines' clocks agree."""
+
+
+@contextlib.contextmanager
+def locked(files: LocalFiles, work: Workspace) -> Iterator[None]:
+    """Inside, this run alone writes the output.
+
+    Raises:
+        WrongOutput: another run is writing it.
+    """
+    if "://" in work.output:
+        with _noted(files, work):
+            yield
+        return
+    with open(f"{work.folder}/lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise WrongOutput(f"another run is writing {work.output}; wait for it or stop it") from error
+        yield
+
+
+@contextlib.contextmanager
+def _noted(files: LocalFiles, work: Workspace) -> Iterator[None]:
+    """Inside, a note in the work folder says that this run goes on."""
+    _nobody_else(files, work)
+    ended = threading.Event()
+
+    def renew() -> None:
+        note = {"host": socket.gethostname(), "process": os.getpid(), "renewed": int(time.time())}
+        files.write_json(work.running, note)
+
+    def go_on() -> None:
+        while not ended.wait(RENEWED_SECONDS):
+            with contextlib.suppress(OSError):  # of a store that fails for a moment
+                renew()
+
+    renew()
+    renewing = threading.Thread(target=go_on, name="lock", daemon=True)
+    renewing.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        renewing.join()
+        with contextlib.suppress(OSError):
+            files.remove(work.running)
+
+
+def _nobody_else(files: LocalFiles, work: Workspace) -> None:
+    """See that no fresh note is there but that of a process of this machine that has ended.
+
+    Raises:
+        WrongOutput: there is one.
+    """
+    try:
+        note = files.read_json(work.running)
+    except FileNotFoundError:
+        return
+    age = int(time.time()) - note["renewed"]
+    if abs(age) >= FRESH_SECONDS or _ended(note):
+        return
+    raise WrongOutput(
+        f"another run is writing {work.output}: process {note['process']} of {note['host']} said so "
+        f"{max(0, age)} seconds ago. Wait for it or stop it; if it was killed, run again in "
+        f"{FRESH_SECONDS - max(0, age)} seconds"
+    )
+
+
+def _ended(note: dict[str, Any]) -> bool:
+    """Was it a process of this machine, which is there no more?"""
+    if note["host"] != socket.gethostname():
+        return False
+    try:
+        os.kill(note["process"], 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # somebody else's
+        pass
+    return False
