@@ -6,6 +6,7 @@ import errno
 import gzip
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -329,11 +330,23 @@ def test_a_failure_in_a_worker_process_is_told_in_a_line(tmp_path: Path) -> None
     done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", output)
     assert done.returncode == 0
     (output / "manifest.json").unlink()
-    import shutil
-
     shutil.rmtree(output / ".bioshards" / "staged")
     (output / ".bioshards" / "staged").write_text("in the way")
     done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", output)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
+    assert "the run failed: " in done.stderr
+
+
+def test_a_failure_is_told_where_its_log_cannot_be_written(tmp_path: Path) -> None:
+    """The disk is full: a worker that cannot say what it failed of to its log must still end the run."""
+    work = tmp_path / "out" / ".bioshards"
+    assert beam("run", "pubmed_to_shards", "--workers", 2, "--output", work.parent).returncode == 0
+    (work.parent / "manifest.json").unlink()
+    (work / "error.log").unlink()
+    (work / "error.log").symlink_to("/dev/full")
+    shutil.rmtree(work / "staged")
+    (work / "staged").write_text("in the way")
+    done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", work.parent, timeout=100)
+    assert done.returncode == 1
     assert "the run failed: " in done.stderr
