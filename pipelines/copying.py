@@ -25,8 +25,8 @@ from bioshards.vocab.inputs import WrongInput
 
 from .again import again
 from .exits import OK
-from .options import Parser
-from .starting import absolute, output_at_fault, where
+from .options import Parser, UsageError
+from .starting import FILE_OPTIONS, absolute, output_at_fault, where
 
 _DESCRIPTION: Final = """\
 A finished directory (document shards, words, a vocabulary, a pretraining set) from one store to another:
@@ -44,6 +44,7 @@ _OF_INPUTS = re.compile(rf"(.+/)?(data-|pretrain_data\.)[^/]*|rejected/[^/]*|{re
 def parser() -> Parser:
     """The options of ``beam copy``."""
     parser = Parser("beam copy", _DESCRIPTION)
+    parser.epilog = "Options of Beam's file systems (--s3_endpoint_url ..., --no_auth) follow as they are."
     parser.add_argument("source", metavar="SOURCE", help="a finished directory")
     parser.add_argument(
         "target", metavar="TARGET", help="a new folder, or an earlier copy, which is brought up to date"
@@ -59,6 +60,9 @@ def run(parser: Parser, options: Any, rest: Sequence[str], _: Sequence[str]) -> 
     """
     source, target = absolute(options.source), absolute(options.target)
     files = where(parser, rest, 1, [source, target]).files
+    for word in rest:
+        if word.startswith("-") and not word.startswith(FILE_OPTIONS):
+            raise UsageError(f"{word} says nothing to beam copy")
     size, copied = copy(files, source, target)
     print(f"{target} holds {source}: {size:,} files, {copied:,} of them copied now")
     return OK
@@ -75,7 +79,7 @@ def copy(files: LocalFiles, source: str, target: str) -> tuple[int, int]:
     manifest, original = _manifest(files, source)
     listed = {**dict(_listed(manifest)), _MANIFEST: original}
     work = Workspace(target)
-    with output_at_fault(target):
+    with output_at_fault(target, "TARGET"):
         workspace.check(files, work, manifest["config"])
         _not_of_a_run(files, work)
         workspace.begin(files, work, manifest["config"])

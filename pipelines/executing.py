@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
 from . import dataflow, remote, shipping
 from .dataflow import Task
+from .options import UsageError
 from .starting import Where
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 TICK_SECONDS: Final = 0.5
 REMOTE_TICK_SECONDS: Final = 20
 """How often progress is looked for; in an object store each look is a listing that costs."""
+
+
+JOB_SERVICE_SECONDS: Final = 15
+"""How long a job service may take to answer: one that was started a moment ago is not ready yet."""
 
 
 class Watcher(Protocol):
@@ -33,7 +38,7 @@ def prepare(place: Where, task: Task) -> None:
     """Make Beam's options those of this run, and see that it can be one, before anything is begun.
 
     Raises:
-        UsageError: workers cannot be given what they need.
+        UsageError: workers cannot be given what they need; a job service does not answer.
         WrongOutput: a job is writing this output elsewhere.
     """
     if place.on_dataflow:
@@ -42,6 +47,28 @@ def prepare(place: Where, task: Task) -> None:
             shipping.pins(task.extras, place.paths, task.tools)
             shipping.reachable(place.beams, place.paths)
         remote.alone(place, task)
+    elif place.runner_given:
+        _answering(place.beams.get_all_options())
+
+
+def _answering(options: dict[str, Any]) -> None:
+    """See that the job service of a portable runner listens: Beam would wait for it, silent, for minutes.
+
+    Raises:
+        UsageError: it does not, or it is not said where it is.
+    """
+    endpoint = options["job_endpoint"]
+    if options["runner"] == "PortableRunner" and not endpoint:
+        raise UsageError("--runner=PortableRunner needs --job_endpoint=HOST:PORT of the runner's job service")
+    if not endpoint or endpoint == "embed":
+        return
+    import grpc
+
+    with grpc.insecure_channel(endpoint) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(JOB_SERVICE_SECONDS)
+        except grpc.FutureTimeoutError as error:
+            raise UsageError(f"no job service answers at --job_endpoint {endpoint}: start it") from error
 
 
 def execute(

@@ -12,7 +12,7 @@ from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.named import Named, named
 from bioshards.corpus.download.pmc_selection import Articles
-from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.lock import locked
 from bioshards.corpus.workspace import Workspace, WrongOutput
 
@@ -23,7 +23,7 @@ from .exits import NOT_PUBLISHED, OK
 from .fetch import Job
 from .fetching import REMOTE_LANES, Listed, look, mirror_folder
 from .options import Parser, UsageError
-from .starting import for_workers_elsewhere, this_run, where
+from .starting import for_workers_elsewhere, output_at_fault, this_run, where
 
 _LISTED = {"pubmed": pubmed, "europepmc": europepmc}
 
@@ -56,12 +56,8 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
     work = Workspace(folder)
     _no_output(files, work)
     prepare(place, task)
-    try:
+    with output_at_fault(folder, "--mirror"):
         workspace.begin(files, work, {"pipeline": task.pipeline})
-    except StoreFailure:
-        raise
-    except OSError as error:
-        raise WrongOutput(f"--mirror {folder} cannot be written: {error.strerror or error}") from error
     with locked(files, work):
         job = _job(options, arguments, mirror, names, listed, local)
         files.remove(work.manifest)

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_provision_api_pb2
@@ -39,18 +39,33 @@ def runner(options: PipelineOptions) -> fn_runner.FnApiRunner:
 def errors_to(path: str | None) -> Iterator[TextIO]:
     """Send this process's and its workers' error output to a file; yields the real one.
 
-    Beam's workers print pages of traceback for what the driver says in a line.  With None nothing
-    is sent anywhere.
+    Beam's workers print pages of traceback for what the driver says in a line.  They print it before they
+    report a failure, and never report it if that cannot be written: so it goes through a pipe, which does
+    not fail where the file's disk is full.  With None nothing is sent anywhere.
     """
     if path is None:
         yield sys.stderr
         return
-    with open(path, "w") as log, open(os.dup(2), "w") as terminal:
-        os.dup2(log.fileno(), 2)
+    log = open(path, "wb", buffering=0)  # noqa: SIM115 (the thread's, which closes it)
+    read, write = os.pipe()
+    copying = threading.Thread(target=_copy, args=(read, log), name="errors", daemon=True)
+    copying.start()
+    with open(os.dup(2), "w") as terminal:
+        os.dup2(write, 2)
+        os.close(write)
         try:
             yield terminal
         finally:
             os.dup2(terminal.fileno(), 2)
+            copying.join(1)  # workers that have not ended yet have the pipe open still
+
+
+def _copy(read: int, log: BinaryIO) -> None:
+    """Copy a pipe into a file, as much of it as finds room there."""
+    with log, open(read, "rb", buffering=0) as said:
+        while data := said.read(1 << 16):
+            with contextlib.suppress(OSError):
+                log.write(data)
 
 
 def run(work: Callable[[], None], tick: Callable[[], None], seconds: float) -> None:

@@ -256,7 +256,10 @@ def beam_options(rest: Sequence[str], parser: Parser, **ours: object) -> object:
     logging.getLogger("apache_beam.options").setLevel(logging.ERROR)  # the errors below say it better
     strays = [word for word in rest if not word.startswith("-")]
     if strays and rest[0] == strays[0]:
-        raise UsageError(f"{strays[0]} is no option; paths are given with --input and --output")
+        paths = "; paths are given with --input and --output"
+        raise UsageError(
+            f"{strays[0]} is no option{paths if '--output' in parser._option_string_actions else ''}"
+        )
     usage = io.StringIO()  # which argparse prints, a hundred lines before the reason
     try:
         with contextlib.redirect_stderr(usage):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Final
 
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
@@ -14,6 +15,9 @@ from apache_beam.io.filesystems import FileSystems
 from .object_store import split
 from .options import UsageError
 from .storage import store
+
+_CLOUDS: Final = ("gs", "s3")
+"""The schemes that have a client here."""
 
 
 class NoAccess(UsageError):
@@ -38,6 +42,10 @@ def check(paths: Iterable[str]) -> None:
         _named(scheme, path)
         try:
             store(path).probe(path)
+        except ImportError as error:
+            raise UsageError(
+                f"{path} needs a library that cannot be imported ({error}): pip install 'bioshards[cloud]'"
+            ) from error
         except (PermissionError, ValueError) as error:
             raise NoAccess(f"{path} cannot be used: {error}") from error
         except FileNotFoundError as error:
@@ -47,11 +55,15 @@ def check(paths: Iterable[str]) -> None:
 
 
 def _supported(scheme: str, path: str) -> None:
+    """Other schemes are those of Beam's file systems, as far as these are installed."""
+    if scheme in _CLOUDS:
+        return
     try:
         folders = FileSystems.get_filesystem(path).has_dirs()
     except (ValueError, BeamIOError) as error:
         raise UsageError(
-            f"nothing here can open {path}; gs:// and s3:// need: pip install 'bioshards[cloud]'"
+            f"nothing here can open {path}: folders are local, on gs://BUCKET or on s3://BUCKET, for which "
+            "there is pip install 'bioshards[cloud]'"
         ) from error
     if folders:  # hdfs://, which lists one at a time, and renames over nothing
         raise UsageError(
@@ -61,5 +73,5 @@ def _supported(scheme: str, path: str) -> None:
 
 def _named(scheme: str, path: str) -> None:
     """The clouds have rules for names, and their clients say nothing useful of one that breaks them."""
-    if scheme in ("gs", "s3") and not re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", split(path)[0]):
+    if scheme in _CLOUDS and not re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", split(path)[0]):
         raise UsageError(f"{path} names no bucket: {scheme}://BUCKET/FOLDER is what it should be")

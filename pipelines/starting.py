@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from bioshards import __version__
 from bioshards.corpus.files import LocalFiles, StoreFailure
@@ -36,6 +36,15 @@ def for_workers_elsewhere(rest: Sequence[str], folders: dict[str, str], dry_run:
     if found and not dry_run:
         raise UsageError(found[0])
     return found
+
+
+_SLIP: Final = re.compile(r"(?:^|/)(gs|s3):(?!//)")
+"""A scheme without both of its slashes: ``gs:/BUCKET`` would be a folder of this machine, and the run's
+output with it."""
+
+
+FILE_OPTIONS: Final = ("--s3_", "--no_auth")
+"""How the options of Beam's file systems begin, the only ones that say something where no job is made."""
 
 
 class Where(NamedTuple):
@@ -70,6 +79,9 @@ def where(
         UsageError: an option that nobody knows, or that Dataflow needs; a path that nothing here can open.
         StoreFailure: a store does not answer.
     """
+    for path in paths:
+        if slip := _SLIP.search(path):
+            raise UsageError(f"{path} is local as it is written; a bucket is {slip[1]}://BUCKET/FOLDER")
     runner_given = any(word.startswith("--runner") for word in rest)
     on_dataflow = dataflow.chosen(rest)
     if not runner_given:
@@ -142,14 +154,14 @@ def absolute(folder: str) -> str:
 
 
 @contextlib.contextmanager
-def output_at_fault(output: str) -> Iterator[None]:
-    """Failures to read and write are the output folder's in here."""
+def output_at_fault(output: str, option: str = "--output") -> Iterator[None]:
+    """Failures to read and write are the output folder's in here; ``option``: what it was given as."""
     try:
         yield
     except StoreFailure:
         raise
     except OSError as error:
-        raise WrongOutput(f"--output {output} cannot be written: {error.strerror or error}") from error
+        raise WrongOutput(f"{option} {output} cannot be written: {error.strerror or error}") from error
 
 
 def this_run(pipeline: str, arguments: Sequence[str]) -> dict[str, Any]:

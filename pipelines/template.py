@@ -13,11 +13,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from .dataflow import DEFAULTS
+from . import dataflow
 from .exits import OK, USAGE_ERROR
 from .metadata import REQUIRED, metadata
 from .options import Parser, UsageError
-from .starting import absolute, where
+from .starting import FILE_OPTIONS, absolute, where
 
 DESCRIPTION: Final = """\
 Write a template, from which Google Cloud Dataflow starts jobs.
@@ -38,8 +38,6 @@ EPILOG: Final = """\
   gcloud dataflow flex-template run NAME --region=R --template-file-gcs-location=gs://BUCKET/{0}.json \\
       --parameters=^~^output=gs://BUCKET/out~input=gs://BUCKET/in"""
 
-_STORES: Final = ("--s3_", "--no_auth")
-"""How options of Beam's file systems begin, the only ones that writing a flex template has a use for."""
 _IMAGE: Final = re.compile(r"[a-z0-9][\w.-]*(:[0-9]+)?(/[a-z0-9][\w.-]*)+(:[\w.-]+)?(@sha256:[0-9a-f]{64})?")
 
 
@@ -86,12 +84,14 @@ def _classic(pipeline: str, parser: Parser, out: str, rest: Sequence[str]) -> in
     from . import running
 
     runner = [] if any(word.startswith("--runner") for word in rest) else ["--runner=DataflowRunner"]
-    files = where(parser, [word for word in rest if word.startswith(_STORES)], 1, [out]).files
+    if not dataflow.chosen([*rest, *runner]):
+        raise UsageError("a template is Dataflow's: leave --runner out")
+    files = where(parser, [word for word in rest if word.startswith(FILE_OPTIONS)], 1, [out]).files
     if "://" not in out:
         os.makedirs(os.path.dirname(out), exist_ok=True)  # Beam would wait for the folder to come
     before = files.find(out)
     code = running.main(pipeline, [*rest, *runner, *_staged(out, rest), f"--template_location={out}"])
-    if code == OK and files.find(out) == before:
+    if code == OK and "--dry-run" not in rest and files.find(out) == before:
         return _say(f"no template is written to {out}: no job was made (see above)")
     return code
 
@@ -108,7 +108,7 @@ def _staged(out: str, rest: Sequence[str]) -> list[str]:
 def _flex(pipeline: str, parser: Parser, out: str, image: str, rest: Sequence[str]) -> int:
     """The ContainerSpec of Dataflow's API, v1b3."""
     for word in rest:
-        if word.startswith("-") and not word.startswith(_STORES):
+        if word.startswith("-") and not word.startswith(FILE_OPTIONS):
             raise UsageError(f"{word} says nothing with --image: it is given when the template is started")
     if not _IMAGE.fullmatch(image):
         raise UsageError(f"--image {image} is no image like R-docker.pkg.dev/P/REPOSITORY/NAME:TAG")
@@ -133,7 +133,7 @@ def container_spec(pipeline: str, image: str) -> dict[str, Any]:
         "metadata": metadata(pipeline),
         "defaultEnvironment": {
             "sdkContainerImage": image,
-            "machineType": DEFAULTS.machine_type,
-            "diskSizeGb": DEFAULTS.disk_size_gb,
+            "machineType": dataflow.DEFAULTS.machine_type,
+            "diskSizeGb": dataflow.DEFAULTS.disk_size_gb,
         },
     }

@@ -6,6 +6,7 @@ import errno
 import gzip
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,7 +14,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from bioshards.corpus.files import LocalFiles
-from bioshards.pipelines import cli, shards_job
+from bioshards.pipelines import cli, executing, shards_job
 from tests.conftest import beam, citation, documents, manifest, pubmed_set, sums
 
 Run = Callable[..., int]
@@ -323,17 +324,57 @@ def test_a_job_service_that_is_not_there_is_named(
     assert "Look at --job_endpoint" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "needs --job_endpoint=HOST:PORT"),
+        (["--job_endpoint=localhost:1"], "no job service answers at --job_endpoint localhost:1"),
+    ],
+)
+def test_a_job_service_is_looked_for_before_anything_begins(
+    words: list[str], said: str, run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executing, "JOB_SERVICE_SECONDS", 1)
+    assert run("--output", tmp_path / "out", "--runner=PortableRunner", *words) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("path", ["gs:/bucket/out", "gs:bucket/out", "s3:/bucket/out"])
+def test_a_bucket_without_both_of_its_slashes_is_no_folder_of_this_machine(
+    path: str, run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("--output", path) == 2
+    assert f"a bucket is {path[:2]}://BUCKET/FOLDER" in capsys.readouterr().err
+    assert run("--output", "out", "--input", path) == 2
+    assert cli.main(["copy", "out", path]) == 2
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_failure_in_a_worker_process_is_told_in_a_line(tmp_path: Path) -> None:
     """Not Beam's pages of traceback: the folder of the staged files is a file, so writing fails."""
     output = tmp_path / "out"
     done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", output)
     assert done.returncode == 0
     (output / "manifest.json").unlink()
-    import shutil
-
     shutil.rmtree(output / ".bioshards" / "staged")
     (output / ".bioshards" / "staged").write_text("in the way")
     done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", output)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
+    assert "the run failed: " in done.stderr
+
+
+def test_a_failure_is_told_where_its_log_cannot_be_written(tmp_path: Path) -> None:
+    """The disk is full: a worker that cannot say what it failed of to its log must still end the run."""
+    work = tmp_path / "out" / ".bioshards"
+    assert beam("run", "pubmed_to_shards", "--workers", 2, "--output", work.parent).returncode == 0
+    (work.parent / "manifest.json").unlink()
+    (work / "error.log").unlink()
+    (work / "error.log").symlink_to("/dev/full")
+    shutil.rmtree(work / "staged")
+    (work / "staged").write_text("in the way")
+    done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", work.parent, timeout=100)
+    assert done.returncode == 1
     assert "the run failed: " in done.stderr

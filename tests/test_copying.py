@@ -187,11 +187,26 @@ def test_a_write_that_fails_leaves_a_copy_that_is_gone_on_with(
     assert bytes_of(tmp_path / "copy") == bytes_of(source)
 
 
+@pytest.mark.parametrize("word", ["--dry-run", "--job_name=x", "--runner=DirectRunner"])
+def test_what_a_copy_does_not_do_is_refused(source: Path, tmp_path: Path, capsys: Capture, word: str) -> None:
+    assert cli.main(["copy", str(source), str(tmp_path / "copy"), word]) == 2
+    assert f"{word} says nothing to beam copy" in capsys.readouterr().err
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_target_that_cannot_be_written(source: Path, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "file").write_text("")
+    assert copy(source, tmp_path / "file") == 2
+    assert "TARGET " in capsys.readouterr().err
+
+
 def test_the_command_line(tmp_path: Path, capsys: Capture) -> None:
     assert cli.main(["copy", str(tmp_path)]) == 2
     assert "TARGET. See beam copy --help" in capsys.readouterr().err
     assert cli.main(["copy", str(tmp_path), str(tmp_path / "x"), "--s3_endpoint"]) == 2
     assert "unknown option --s3_endpoint (did you mean --s3_endpoint_url?)" in capsys.readouterr().err
+    assert cli.main(["copy", str(tmp_path), str(tmp_path / "x"), "one more"]) == 2
+    assert "one more is no option. See" in capsys.readouterr().err
     assert cli.main(["copy", "--help"]) == 0
     assert "usage: beam copy" in capsys.readouterr().out
 

@@ -10,6 +10,7 @@ import io
 import json
 import re
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -290,3 +291,18 @@ def test_a_store_without_its_package_says_what_to_install(
 ) -> None:
     assert run("--input", "nowhere://bucket/in", "--output", "nowhere://bucket/out") == 2
     assert "bioshards[cloud]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("scheme", "client"), [("gs", "google_storage"), ("s3", "s3_storage")])
+def test_a_cloud_without_its_library_says_what_to_install(
+    scheme: str,
+    client: str,
+    run: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, f"bioshards.pipelines.{client}", None)
+    assert run("--output", f"{scheme}://bucket/out") == 2
+    said = capsys.readouterr().err
+    assert f"{scheme}://bucket/out needs a library" in said
+    assert "pip install 'bioshards[cloud]'" in said

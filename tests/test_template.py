@@ -302,6 +302,10 @@ def test_a_flex_template_is_a_container_spec(
         ),
         (["fetch", "--out", "new/x.json", "--input=pubmed:", "--mirror=gs://my-bucket/m"], "needs --project"),
         (["shards_to_words", "--out", "x.json", "--regoin=r"], "unknown option --regoin"),
+        (
+            ["fetch", "--out", "x.json", "--input=pubmed:", "--runner=DirectRunner"],
+            "a template is Dataflow's",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(
@@ -323,7 +327,7 @@ def test_a_classic_template_is_a_run_that_beam_writes_down(
 ) -> None:
     out = tmp_path / "new/template.json"
     ran: list[Sequence[str]] = []
-    ends: list[tuple[str, int]] = [("{}", 0), ("", 0), ("", 3), ('{"a": 1}', 0)]
+    ends: list[tuple[str, int]] = [("{}", 0), ("", 0), ("", 3), ('{"a": 1}', 0), ("", 0)]
 
     def run(pipeline: str, words: Sequence[str]) -> int:
         ran.append([pipeline, *words])
@@ -337,6 +341,8 @@ def test_a_classic_template_is_a_run_that_beam_writes_down(
     codes = [_beam(*words) for _ in ends[:3]] + [_beam(*words, "--runner=dataflow")]
     assert codes == [0, 2, 3, 0]
     assert "no template is written" in capsys.readouterr().err
+    assert _beam(*words, "--dry-run") == 0  # which is to write none
+    assert not capsys.readouterr().err
     assert ran[:3] == [["fetch", *words[3:], "--runner=DataflowRunner", f"--template_location={out}"]] * 3
     assert ran[3] == ["fetch", *words[3:], "--runner=dataflow", f"--template_location={out}"]
 
