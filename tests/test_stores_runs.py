@@ -28,7 +28,7 @@ from google.cloud.storage.retry import DEFAULT_RETRY
 
 from bioshards.corpus import lock, overlap
 from bioshards.corpus.download import web
-from bioshards.corpus.files import StoreFailure
+from bioshards.corpus.files import LocalFiles, StoreFailure
 from bioshards.corpus.lock import locked
 from bioshards.corpus.workspace import Workspace, WrongOutput
 from bioshards.pipelines import again, cli, executing, fetching, google_storage, s3_storage, storage
@@ -36,14 +36,15 @@ from bioshards.pipelines.progress import Progress
 from bioshards.pipelines.storage import AnyFiles
 from bioshards.vocab.__main__ import main as vocab
 from bioshards.vocab.examples import held_in_full
-from tests import stores
-from tests.conftest import SAMPLE, sums
+from tests import articles, stores
+from tests.conftest import SAMPLE, pubmed_set, sums
 from tests.pmc_bucket import Article, arrange
 from tests.standin import StandIn
 from tests.standin import Unavailable as ServerBusy
 from tests.standin_faults import Reset, Stall, Truncate, Unavailable
 from tests.standin_pages import arrange_pubmed
 from tests.store_faults import Answered, Between, BreakOff
+from tests.test_drop_in import ARTICLES, CITATIONS, HELD
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -199,6 +200,28 @@ def test_full_text_gives_the_same_bytes(
 
 
 @pytest.mark.usefixtures("own_temporary_folder")
+@pytest.mark.parametrize("on", ["gs", "s3"])
+def test_abstracts_on_a_store_that_articles_hold_in_full(
+    ways: dict[str, Between], tmp_path: Path, beam_run: Run, on: str
+) -> None:
+    """The same list as on a disk; of the abstracts each shard is read once."""
+    sources = articles.put(tmp_path / "pubmed", {"pubmed26n0001.xml": pubmed_set(*CITATIONS)})
+    assert beam_run("pubmed_to_shards", "--input", sources, "--output", tmp_path / "abstracts") == 0
+    holding = ("--input", articles.put(tmp_path / "in", ARTICLES), "--drop-in")
+    assert beam_run("pmc_to_shards", *holding, tmp_path / "abstracts", "--output", tmp_path / "out") == 0
+    url = ways[on].store.url
+    put(tmp_path / "abstracts", f"{url}/dropped-in")
+    ways[on].clear()
+    assert beam_run("pmc_to_shards", *holding, f"{url}/dropped-in", "--output", f"{url}/holding") == 0
+    read = [path for method, path in ways[on].requests if method == "GET" and "dropped-in/data-" in path]
+    assert len(read) == len(list((tmp_path / "abstracts").glob("data-*"))) == 1
+    found = get(f"{url}/holding", tmp_path / "got")
+    held = overlap.read(LocalFiles(), str(found), str(tmp_path / "abstracts"))
+    assert [tuple(row.values()) for row in held.to_pylist()] == HELD
+    for name in ("in-full.arrow", "state.json"):
+        assert (found / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+
+
 def test_a_mirror_on_one_store_and_an_output_on_the_other(
     ways: dict[str, Between], tmp_path: Path, beam_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
