@@ -56,7 +56,7 @@ def add_folders(parser: Parser) -> Any:
         "--input",
         action="append",
         metavar="DIR",
-        help="a finished --output of pubmed_to_shards or pmc_to_shards, local or gs:// or s3://; may be "
+        help="a finished --output of pubmed_to_shards or pmc_to_shards, also on gs:// or s3://; may be "
         "given several times",
     )
     shared.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")

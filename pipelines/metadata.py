@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -94,6 +95,8 @@ def metadata(pipeline: str) -> dict[str, Any]:
 def _parameter(name: str, action: argparse.Action, group: str, required: bool) -> dict[str, Any]:
     kind, default = _kind(action), _default(action)
     said = _one_line((action.help or "") % vars(action))
+    if required:  # a default is what a job elsewhere cannot have
+        said = re.sub(r" \(default: [^()]*\)$", "", said)
     parameter = {
         "name": name,
         "label": name.replace("_", " ").capitalize(),

@@ -178,7 +178,7 @@ def add_download(parser: Parser, mirror: str) -> None:
     download.add_argument(
         "--mirror",
         metavar="DIR",
-        help="folder of verified copies, local, gs:// or s3://; what is in it is not fetched again "
+        help="folder of verified copies, also on gs:// or s3://; what is in it is not fetched again "
         f"(default: {mirror})",
     )
     download.add_argument(

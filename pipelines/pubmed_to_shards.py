@@ -28,7 +28,7 @@ PubMed citation XML (baseline and update files, any mixture) to document shards:
 each citation, cleaned of markup, split into sentences, in Arrow files with a manifest."""
 
 INPUT: Final = """\
-a folder, a file or a quoted glob, local or gs:// or s3://; or a source to fetch, by name: pubmed: (NLM's
+a folder, a file or a quoted glob, also on gs:// or s3://; or a source to fetch, by name: pubmed: (NLM's
 baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', 'pubmed:[since=2026-08-01]'; may
 be given several times (default: the sample that comes with bioshards)"""
 

@@ -129,7 +129,7 @@ def _explained(error: Exception) -> str:
         return "the runner's job service does not answer. Look at --job_endpoint, and whether it is running"
     return (
         f"the run failed: {kind}: {what.rstrip('.')}. What was done is kept; run the same command again "
-        "to continue. BIOSHARDS_TRACEBACK=1, or .bioshards/error.log of the output, shows where it failed"
+        "to continue. BIOSHARDS_TRACEBACK=1, or .bioshards/error.log of a local output, shows where it failed"
     )
 
 

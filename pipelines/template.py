@@ -30,13 +30,14 @@ Make it anew if another run has written the output since.
 With --image a flex one: the image to start, what its form asks for, and our defaults for workers. Each start
 finds its inputs anew; options are given then."""
 EPILOG: Final = """\
-  beam template {0} --out gs://BUCKET/{0}.json --output gs://BUCKET/out --input gs://BUCKET/in \\
+  beam template {0} --out gs://BUCKET/{0}.json {2} \\
       --project=P --region=R --temp_location=gs://BUCKET/tmp
   gcloud dataflow jobs run NAME --region=R --gcs-location=gs://BUCKET/{0}.json
 
   beam template {0} --out gs://BUCKET/{0}.json --image R-docker.pkg.dev/P/REPOSITORY/bioshards-{1}:TAG
   gcloud dataflow flex-template run NAME --region=R --template-file-gcs-location=gs://BUCKET/{0}.json \\
-      --parameters=^~^output=gs://BUCKET/out~input=gs://BUCKET/in"""
+      --staging-location=gs://BUCKET/tmp --temp-location=gs://BUCKET/tmp \\
+      --parameters='^~^{3}'"""
 
 _IMAGE: Final = re.compile(r"[a-z0-9][\w.-]*(:[0-9]+)?(/[a-z0-9][\w.-]*)+(:[\w.-]+)?(@sha256:[0-9a-f]{64})?")
 
@@ -69,7 +70,15 @@ def _say(message: str) -> int:
 
 def _parser(pipeline: str) -> Parser:
     parser = Parser(f"beam template {pipeline}", DESCRIPTION.format(pipeline))
-    parser.epilog = EPILOG.format(pipeline, pipeline.replace("_", "-"))
+    given = {name: f"gs://BUCKET/{name}" for name in REQUIRED[pipeline]}
+    if pipeline == "fetch":
+        given["input"] = "pubmed:"
+    parser.epilog = EPILOG.format(
+        pipeline,
+        pipeline.replace("_", "-"),
+        " ".join(f"--{name}={value}" for name, value in given.items()),
+        "~".join(f"{name}={value}" for name, value in given.items()),
+    )
     parser.add_argument("--out", metavar="FILE", help="the template to write, local or gs://")
     parser.add_argument(
         "--image",
@@ -117,7 +126,8 @@ def _flex(pipeline: str, parser: Parser, out: str, image: str, rest: Sequence[st
     given = "~".join(f"{name}=..." for name in REQUIRED[pipeline])
     print(
         f"template: {out}\nTo start it: gcloud dataflow flex-template run NAME --region=REGION "
-        f"--template-file-gcs-location={at} --parameters='^~^{given}'"
+        f"--template-file-gcs-location={at} --staging-location=gs://BUCKET/tmp "
+        f"--temp-location=gs://BUCKET/tmp --parameters='^~^{given}'"
     )
     return OK
 

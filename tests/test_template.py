@@ -374,6 +374,24 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path, capsys: pytest.
     assert "cannot be written: " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("pipeline", cli.PIPELINES)
+def test_the_commands_that_help_shows_are_taken(pipeline: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _beam(pipeline, "--help") == 0
+    shown = capsys.readouterr().out.replace("\\\n", " ")
+    [classic] = [
+        line.split()
+        for line in shown.splitlines()
+        if f"beam template {pipeline} --out" in line and "--project" in line
+    ]
+    _, rest = metadata.parser_of(pipeline).parse_known_args(classic[5:])
+    assert rest == ["--project=P", "--region=R", "--temp_location=gs://BUCKET/tmp"]
+    [flex] = re.findall(r"--parameters='\^~\^(.*)'", shown)
+    parameters = {item["name"]: item for item in metadata.metadata(pipeline)["parameters"]}
+    for name, value in (pair.split("=") for pair in flex.split("~")):
+        value = value.replace("BUCKET", "my-bucket")
+        assert re.fullmatch(parameters[name]["regexes"][0], value)
+
+
 def test_help_says_what_each_kind_freezes(capsys: pytest.CaptureFixture[str]) -> None:
     assert _beam("pmc_to_shards", "--help") == 0
     shown = capsys.readouterr().out
