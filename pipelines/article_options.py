@@ -10,8 +10,9 @@ from bioshards.corpus.download import europepmc, pmc_bucket
 from bioshards.corpus.presets import ARTICLE_PRESETS
 
 from .bucket import add_connections, add_licences, add_servers
-from .options import Parser, add_download, add_local, add_shared, all_but, at_least, names, some_of
+from .options import Parser, add_download, add_local, add_shared
 from .text_options import add_dedup, add_exclude, add_text, with_options
+from .values import all_but, at_least, names, some_of
 
 NAME: Final = "pmc_to_shards"
 DESCRIPTION: Final = """\

@@ -18,7 +18,8 @@ from bioshards.corpus.files import TEMPORARY, LocalFiles
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
 from .fetching import Fetching, fetching_by, patient_with_a_person, server_at
-from .options import Parser, UsageError, address, at_least, at_least_one_of
+from .options import Parser, UsageError
+from .values import address, at_least, at_least_one_of
 
 PER_SECOND = 1000.0
 """Requests to PMC's bucket at most; S3 serves several thousand a second."""

@@ -38,7 +38,7 @@ def prepare(place: Where, task: Task) -> None:
     """Make Beam's options those of this run, and see that it can be one, before anything is begun.
 
     Raises:
-        UsageError: workers cannot be given what they need; a job service does not answer.
+        UsageError: workers cannot be given what they need; a job service is not named.
         WrongOutput: a job is writing this output elsewhere.
     """
     if place.on_dataflow:
@@ -52,23 +52,19 @@ def prepare(place: Where, task: Task) -> None:
 
 
 def _answering(options: dict[str, Any]) -> None:
-    """See that the job service of a portable runner listens: Beam would wait for it, silent, for minutes.
+    """See that a portable runner's job service answers, for which Beam would wait for minutes, in silence.
 
     Raises:
-        UsageError: it does not, or it is not said where it is.
+        UsageError: it is not said where it is.
+        grpc.FutureTimeoutError: it does not answer.
     """
+    from apache_beam.runners.portability.job_server import ExternalJobServer
+
     endpoint = options["job_endpoint"]
     if options["runner"] == "PortableRunner" and not endpoint:
         raise UsageError("--runner=PortableRunner needs --job_endpoint=HOST:PORT of the runner's job service")
-    if not endpoint or endpoint == "embed":
-        return
-    import grpc
-
-    with grpc.insecure_channel(endpoint) as channel:
-        try:
-            grpc.channel_ready_future(channel).result(JOB_SERVICE_SECONDS)
-        except grpc.FutureTimeoutError as error:
-            raise UsageError(f"no job service answers at --job_endpoint {endpoint}: start it") from error
+    if endpoint and endpoint != "embed":
+        ExternalJobServer(endpoint, JOB_SERVICE_SECONDS).start()
 
 
 def execute(

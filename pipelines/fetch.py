@@ -17,7 +17,8 @@ from bioshards.corpus.workspace import Workspace
 
 from .bucket import Bucket, add_connections, add_licences, add_servers
 from .fetching import Listed
-from .options import Parser, add_download, add_local, at_least_one_of
+from .options import Parser, add_download, add_local
+from .values import at_least_one_of
 
 if TYPE_CHECKING:
     import apache_beam as beam

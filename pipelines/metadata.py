@@ -22,7 +22,8 @@ from typing import Any, Final
 
 from bioshards.corpus.download.named import PARTS
 
-from .options import Parser, Value
+from .options import Parser
+from .values import Value
 
 SEPARATOR: Final = ";"
 """Between the values of an option that may be given several times.  A comma may be part of one."""

@@ -16,8 +16,9 @@ from bioshards.corpus.rules import Rules
 
 from .inputs import find as find
 from .job import Job
-from .options import Parser, add_download, add_local, add_shared, address, at_least, names
+from .options import Parser, add_download, add_local, add_shared
 from .text_options import add_dedup, add_exclude, add_text, with_options
+from .values import address, at_least, names
 
 if TYPE_CHECKING:
     import apache_beam as beam

@@ -15,7 +15,8 @@ from bioshards.corpus.workspace import Workspace
 from bioshards.vocab.examples import recipes
 
 from .from_documents import add_folders, of_extra
-from .options import Parser, add_local, at_least, share
+from .options import Parser, add_local
+from .values import at_least, share
 
 if TYPE_CHECKING:
     import apache_beam as beam

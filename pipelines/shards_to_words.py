@@ -14,7 +14,8 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import Workspace
 
 from .from_documents import add_folders, of_extra
-from .options import Parser, add_workers, at_least, share
+from .options import Parser, add_workers
+from .values import at_least, share
 
 if TYPE_CHECKING:
     import apache_beam as beam

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from bioshards.corpus import cleaning, splitters
 from bioshards.corpus.rules import TextRules
 
-from .options import Parser, UsageError, all_but, at_least, some_of
+from .options import Parser, UsageError
+from .values import all_but, at_least, some_of
 
 RulesT = TypeVar("RulesT", bound=TextRules)
 

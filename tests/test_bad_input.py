@@ -325,17 +325,23 @@ def test_a_job_service_that_is_not_there_is_named(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "code", "said"),
     [
-        ([], "needs --job_endpoint=HOST:PORT"),
-        (["--job_endpoint=localhost:1"], "no job service answers at --job_endpoint localhost:1"),
+        ([], 2, "needs --job_endpoint=HOST:PORT"),
+        (["--job_endpoint=localhost:1"], 1, "job service does not answer. Look at --job_endpoint"),
     ],
 )
 def test_a_job_service_is_looked_for_before_anything_begins(
-    words: list[str], said: str, run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str],
+    code: int,
+    said: str,
+    run: Run,
+    capsys: Capture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(executing, "JOB_SERVICE_SECONDS", 1)
-    assert run("--output", tmp_path / "out", "--runner=PortableRunner", *words) == 2
+    assert run("--output", tmp_path / "out", "--runner=PortableRunner", *words) == code
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
