@@ -15,7 +15,8 @@ import pytest
 
 from bioshards.corpus.files import LocalFiles
 from bioshards.pipelines import cli, executing, shards_job
-from tests.conftest import beam, citation, documents, manifest, pubmed_set, sums
+from tests.conftest import citation, documents, manifest, pubmed_set, sums
+from tests.forked import beam
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -301,12 +302,14 @@ def test_list_and_help_wait_for_neither_beam_nor_extras() -> None:
     import subprocess
     import sys
 
-    for words in (["list"], *(["run", name, "--help"] for name in cli.PIPELINES)):
-        code = (
-            "import sys; from bioshards.pipelines import cli; "
-            f"cli.main({words!r}); assert not {{'apache_beam', 'tokenizers'}} & set(sys.modules)"
-        )
-        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    commands = [["list"], *(["run", name, "--help"] for name in cli.PIPELINES)]
+    code = (
+        "import sys; from bioshards.pipelines import cli\n"
+        f"for words in {commands!r}:\n"
+        "    assert cli.main(words) == 0\n"
+        "    assert not {'apache_beam', 'tokenizers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_a_job_service_that_is_not_there_is_named(
@@ -358,11 +361,10 @@ def test_a_bucket_without_both_of_its_slashes_is_no_folder_of_this_machine(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_failure_in_a_worker_process_is_told_in_a_line(tmp_path: Path) -> None:
+def test_a_failure_in_a_worker_process_is_told_in_a_line(tmp_path: Path, run: Run) -> None:
     """Not Beam's pages of traceback: the folder of the staged files is a file, so writing fails."""
     output = tmp_path / "out"
-    done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", output)
-    assert done.returncode == 0
+    assert run("--output", output) == 0
     (output / "manifest.json").unlink()
     shutil.rmtree(output / ".bioshards" / "staged")
     (output / ".bioshards" / "staged").write_text("in the way")
@@ -381,6 +383,6 @@ def test_a_failure_is_told_where_its_log_cannot_be_written(tmp_path: Path) -> No
     (work / "error.log").symlink_to("/dev/full")
     shutil.rmtree(work / "staged")
     (work / "staged").write_text("in the way")
-    done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", work.parent, timeout=100)
+    done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", work.parent)
     assert done.returncode == 1
     assert "the run failed: " in done.stderr

@@ -6,12 +6,11 @@ server must never be asked for more than was promised.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import random
 import re
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,7 +23,8 @@ from bioshards.corpus.partial import PART
 from bioshards.pipelines import cli, fetching
 from bioshards.pipelines.options import UsageError
 
-from .conftest import DATA, SAMPLE, beam, citation, manifest, needs_data, pubmed_set, sums
+from .conftest import DATA, SAMPLE, citation, manifest, needs_data, pubmed_set, sums
+from .forked import beam, kill_when, started
 from .standin import (
     Body,
     Call,
@@ -176,51 +176,36 @@ def test_files_are_fetched_while_others_are_processed(tmp_path: Path) -> None:
     many_files(tmp_path / "nlm", 6)
     with StandIn(tmp_path / "nlm") as server:
         server.latency = 0.3
-        arguments = options(server, tmp_path / "out")
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "bioshards.pipelines.cli",
-                "run",
-                "pubmed_to_shards",
-                "--workers",
-                "1",
-                *map(str, arguments),
-            ]
-        )
+        process = started("run", "pubmed_to_shards", "--workers", 1, *options(server, tmp_path / "out"))
         staged_when_fetched = []
-        while process.poll() is None:
+        while process.is_alive():
             fetched = len(list((tmp_path / "mirror").rglob("*.xml.gz")))
             staged = len(list((tmp_path / "out").rglob("staged/*.json")))
             staged_when_fetched.append((fetched, staged))
             time.sleep(0.02)
-        assert process.returncode == 0
+        assert process.exitcode == 0
         assert any(staged > 0 and fetched < 6 for fetched, staged in staged_when_fetched)
 
 
+def one_more_and_half_of_another(mirror: Path, held: int) -> bool:
+    """Has the mirror one file more than it held, and a good part of another?"""
+    for part in mirror.rglob(f"{PART}*"):
+        with contextlib.suppress(FileNotFoundError):  # it is whole by now
+            if part.stat().st_size > 100_000:
+                return len(list(mirror.rglob("pubmed*.gz"))) > held
+    return False
+
+
 def test_killed_and_continued_no_verified_file_is_fetched_again(tmp_path: Path) -> None:
-    many_files(tmp_path / "nlm", 8, records=1000)
+    many_files(tmp_path / "nlm", 8, records=400)
     mirror = tmp_path / "mirror"
     with StandIn(tmp_path / "nlm") as server:
-        server.bytes_per_second = 1_000_000
+        server.bytes_per_second = 400_000
         for _ in range(4):
             held = {path.name for path in mirror.rglob("pubmed*.gz")}
             before = len(server.requests)
-            process = subprocess.Popen(
-                [sys.executable, "-m", "bioshards.pipelines.cli", "run", "pubmed_to_shards", "--workers", "2"]
-                + [str(word) for word in options(server, tmp_path / "out")],
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-            fetched = len(held) + 1
-            while len(list(mirror.rglob("pubmed*.gz"))) < fetched or not any(
-                part.stat().st_size > 100_000 for part in mirror.rglob(f"{PART}*") if part.exists()
-            ):
-                assert process.poll() is None, "it ended before it could be killed"
-                time.sleep(0.01)
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            process = started("run", "pubmed_to_shards", "--workers", 2, *options(server, tmp_path / "out"))
+            kill_when(process, functools.partial(one_more_and_half_of_another, mirror, len(held)))
             again = [
                 asked.path for asked in server.requests[before:] if asked.path.rpartition("/")[2] in held
             ]

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from tests.articles import article, put
-from tests.conftest import beam, citation, documents, manifest, pubmed_set, sums
+from tests.conftest import citation, documents, manifest, pubmed_set, sums
+from tests.forked import beam
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]

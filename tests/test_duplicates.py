@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from bioshards.corpus import finishing
 from bioshards.corpus.duplicates import DIGESTS, decide, digest
 from bioshards.corpus.lifecycle import VERDICTS
-from tests.conftest import beam, citation, documents, manifest, pubmed_set, sums
+from tests.conftest import citation, documents, manifest, pubmed_set, sums
+from tests.forked import beam
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 

@@ -15,7 +15,8 @@ from bioshards.corpus.download import pmc, web
 from bioshards.corpus.files import LocalFiles
 from bioshards.pipelines import cli, fetching
 
-from .conftest import DATA, beam, citation, needs_data, pubmed_set
+from .conftest import DATA, citation, needs_data, pubmed_set
+from .forked import beam
 from .pmc_bucket import Article, Bucket, arrange
 from .standin import Corrupt, Missing, Reset, StandIn, Unavailable
 from .standin_pages import arrange_europepmc, arrange_pubmed

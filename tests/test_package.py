@@ -208,7 +208,8 @@ def test_a_job_service_with_a_worker_of_its_own_gives_the_same_bytes(
 ) -> None:
     """The portable path to Flink and Spark: our pipelines, Beam's job service, a worker with our sdist."""
     from tests import job_service
-    from tests.conftest import beam, sums
+    from tests.conftest import sums
+    from tests.forked import beam
 
     words = tmp_path / "words"
     assert beam("run", "shards_to_words", "--input", reference, "--output", words).returncode == 0

@@ -10,7 +10,8 @@ import pytest
 
 from bioshards.pipelines import cli
 from tests.articles import SAMPLE, article, put
-from tests.conftest import beam, documents, manifest, sums
+from tests.conftest import documents, manifest, sums
+from tests.forked import beam
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -140,15 +141,15 @@ def test_the_shape_of_lines_is_as_for_abstracts(made: Made, parts: Path) -> None
     assert text_of(made("--splitter", "none", of=parts))[1] == "The abstract is short."
 
 
-def test_every_option_on_the_number_of_workers_changes_no_byte(tmp_path: Path) -> None:
-    for workers in (1, 2):
-        done = beam(
-            *("run", "pmc_to_shards", "--workers", workers, "--output", tmp_path / str(workers)),
-            *("--preset", "bio-electra-pp", "--keep-ocr", "--keep-bodiless", "--sections", "all"),
-            *("--section-labels", "--no-author-year", "--formula", "FORMULA", "--dedup", "exact"),
-            *("--lower-case", "--treebank", "--min-line-characters", 9, "--keep-dropped"),
-        )
-        assert done.returncode == 0, done.stderr
+def test_every_option_on_the_number_of_workers_changes_no_byte(tmp_path: Path, run_pmc: Run) -> None:
+    options = (
+        *("--preset", "bio-electra-pp", "--keep-ocr", "--keep-bodiless", "--sections", "all"),
+        *("--section-labels", "--no-author-year", "--formula", "FORMULA", "--dedup", "exact"),
+        *("--lower-case", "--treebank", "--min-line-characters", 9, "--keep-dropped"),
+    )
+    assert run_pmc(*options, "--output", tmp_path / "1") == 0
+    done = beam("run", "pmc_to_shards", "--workers", 2, *options, "--output", tmp_path / "2")
+    assert done.returncode == 0, done.stderr
     assert sums(tmp_path / "1") == sums(tmp_path / "2")
     assert manifest(tmp_path / "1")["counts"]["documents"] == 19
 

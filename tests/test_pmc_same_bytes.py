@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.articles import SAMPLE, article, package, put, zipped
-from tests.conftest import beam, documents, manifest, sums
+from tests.conftest import documents, manifest, sums
+from tests.forked import beam, interrupt_when, kill_when, started
 
 Run = Callable[..., int]
 
@@ -108,42 +104,31 @@ def _much(folder: Path) -> Path:
 
 @pytest.mark.timeout(600)
 def test_stopped_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
-    """One worker, three, and two that are stopped by Ctrl-C once and by ``kill -9`` at other moments."""
+    """One worker, three, and two that are stopped by Ctrl-C once and by ``kill -9`` in later steps."""
     command = ["run", "pmc_to_shards", "--input", str(_much(tmp_path / "in")), "--dedup", "exact"]
     assert beam(*command, "--workers", 1, "--output", tmp_path / "one").returncode == 0
     funnel = manifest(tmp_path / "one")["funnel"]
     assert (funnel["dropped: superseded"], funnel["dropped: duplicate"]) == (30, 4 * 60 + 29)
-    started = time.monotonic()
     assert beam(*command, "--workers", 3, "--output", tmp_path / "three").returncode == 0
-    lasts = time.monotonic() - started
     assert sums(tmp_path / "three") == sums(tmp_path / "one")
 
-    command += ["--workers", "2", "--output", str(tmp_path / "stopped")]
-    process = _begun(command)
-    while not list((tmp_path / "stopped/.bioshards/staged").glob("*.arrow")):
-        assert process.poll() is None
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
-    assert process.returncode == 130
+    output, said = tmp_path / "stopped", tmp_path / "said"
+    command += ["--workers", "2", "--output", str(output)]
+
+    def there(names: str, many: int = 1) -> Callable[[], bool]:
+        return lambda: len(list(output.glob(names))) >= many
+
+    process = started(*command, said=said)
+    interrupt_when(process, there(".bioshards/staged/*.arrow"))
+    errors = said.read_text()
+    assert process.exitcode == 130
     assert "run the same command again to continue" in errors
     assert "Traceback" not in errors
-    assert not (tmp_path / "stopped/manifest.json").exists()
-    for part in (0.6, 0.85):
-        process = _begun(command)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=lasts * part)
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+    assert not (output / "manifest.json").exists()
+    kill_when(started(*command), there(".bioshards/staged/*.arrow", 4))
+    kill_when(started(*command), there("data-*.arrow"))
+    assert not (output / "manifest.json").exists()
     done = beam(*command)
     assert done.returncode == 0, done.stderr
     assert sums(tmp_path / "stopped") == sums(tmp_path / "one")
     assert list((tmp_path / "stopped").rglob(".tmp-*")) == []
-
-
-def _begun(command: list[str]) -> subprocess.Popen[str]:
-    words = [sys.executable, "-m", "bioshards.pipelines.cli", *command]
-    return subprocess.Popen(
-        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )

@@ -6,10 +6,7 @@ import contextlib
 import os
 import random
 import shutil
-import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,18 +19,13 @@ from bioshards.vocab.examples.made import Made
 from tests import job_service
 from tests import pretraining_sets as sets
 from tests.conftest import manifest, sums
+from tests.forked import beam, interrupt_when, killed_ten_times, started
 from tests.pretraining_sets import run
 
 Capture = pytest.CaptureFixture[str]
 
-SMALL_PORTIONS = """
-import sys
-from bioshards.pipelines import cli
-from bioshards.vocab.examples import portions
-portions.ENOUGH = 1
-sys.exit(cli.main(["run", "shards_to_pretraining", *sys.argv[1:]]))
-"""
-"""The command with a portion for each shard, as large shards have it."""
+SMALL_PORTIONS = {"bioshards.vocab.examples.portions:ENOUGH": 1}
+"""A portion for each shard, as large shards have it."""
 SHUFFLES = ("shard", "global")
 
 
@@ -75,15 +67,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Given:
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-c", SMALL_PORTIONS, *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, check=False)
-
-
-def started(*arguments: object) -> subprocess.Popen[str]:
-    words = [sys.executable, "-c", SMALL_PORTIONS, *map(str, arguments)]
-    return subprocess.Popen(
-        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    return beam("run", "shards_to_pretraining", *arguments, settings=SMALL_PORTIONS)
 
 
 # However it runs
@@ -123,43 +107,13 @@ def test_a_job_service_with_a_worker_of_its_own_gives_the_same_bytes(given: Give
 # Stopped
 
 
-KILLING = """
-import os, random, shutil, sys, time
-from bioshards.pipelines import cli, pretraining_job, pretraining_transforms
-from bioshards.vocab.examples import portions
-
-portions.ENOUGH = 1
-
-def begun(output):
-    process = os.fork()
-    if not process:
-        code = cli.main(["run", "shards_to_pretraining", *sys.argv[2:], "--output", output])
-        os._exit(code)
-    return process
-
-started = time.monotonic()
-assert os.waitpid(begun(sys.argv[1] + "-measured"), 0)[1] == 0
-lasts = time.monotonic() - started
-chance, killed = random.Random(7), 0
-while killed < 10:
-    process = begun(sys.argv[1])
-    time.sleep(chance.uniform(0, lasts))
-    os.kill(process, 9)
-    killed += os.WIFSIGNALED(os.waitpid(process, 0)[1])
-    if os.path.exists(sys.argv[1] + "/manifest.json"):
-        shutil.rmtree(sys.argv[1])  # a second life
-"""
-"""Kill a run ten times, wherever it is; it is forked off, so that all its moments are work."""
-
-
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 def test_killed_ten_times_and_continued_it_ends_with_the_same_bytes(
     shuffle: str, given: Given, tmp_path: Path
 ) -> None:
     output = tmp_path / "out"
-    words = [sys.executable, "-c", KILLING, output, *given.options(shuffle), "--workers", 1]
-    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    words = ("run", "shards_to_pretraining", *given.options(shuffle), "--workers", 1)
+    killed_ten_times(output, *words, settings=SMALL_PORTIONS)
     done = command(*given.options(shuffle), "--workers", 1, "--output", output)
     assert done.returncode == 0, done.stderr
     assert sums(output) == given.whole(shuffle)
@@ -167,23 +121,19 @@ def test_killed_ten_times_and_continued_it_ends_with_the_same_bytes(
 
 
 def test_ctrl_c_stops_two_workers_and_the_next_run_continues(given: Given, tmp_path: Path) -> None:
-    arguments = (*given.options("shard"), "--workers", 2, "--output", tmp_path)
-    process = started(*arguments)
-    deadline = time.monotonic() + 60
-    while not list((tmp_path / ".bioshards" / "made").glob("[!.]*")):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.001)
-    os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
-    assert process.returncode == 130
+    output, said = tmp_path / "out", tmp_path / "said"
+    arguments = (*given.options("shard"), "--workers", 2, "--output", output)
+    process = started("run", "shards_to_pretraining", *arguments, said=said, settings=SMALL_PORTIONS)
+    interrupt_when(process, lambda: bool(list((output / ".bioshards" / "made").glob("[!.]*"))))
+    errors = said.read_text()
+    assert process.exitcode == 130
     assert "run the same command again to continue" in errors
     assert "Traceback" not in errors
-    assert not (tmp_path / "manifest.json").exists()
+    assert not (output / "manifest.json").exists()
     done = command(*arguments)
     assert done.returncode == 0, done.stderr
-    assert sums(tmp_path) == given.whole("shard")
-    assert list(tmp_path.rglob(".tmp-*")) == []
+    assert sums(output) == given.whole("shard")
+    assert list(output.rglob(".tmp-*")) == []
 
 
 @pytest.mark.usefixtures("small_portions")

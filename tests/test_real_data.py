@@ -43,11 +43,11 @@ def _compare(output: Path, oracle: Oracle) -> None:
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from tests.conftest import beam
+    from tests.forked import beam
 
     output = tmp_path_factory.mktemp("real") / "out"
     done = beam(
-        *("run", "pubmed_to_shards", "--workers", 2, "--output", output, "--keep-title-only"),
+        *("run", "pubmed_to_shards", "--workers", 1, "--output", output, "--keep-title-only"),
         *("--clean", "none"),
         *("--max-rejected", 0.01, "--input", f"{DATA}/pubmed", "--input", f"{DATA}/pubmed/**/*.@*"),
     )

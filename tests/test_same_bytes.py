@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SAMPLE, beam, citation, documents, manifest, pubmed_set, sums
+from tests.conftest import SAMPLE, citation, documents, manifest, pubmed_set, sums
+from tests.forked import beam
 
 Run = Callable[..., int]
 

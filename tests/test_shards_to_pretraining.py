@@ -30,7 +30,8 @@ from bioshards.corpus.pretraining import NO_LABEL, SPLITS
 from bioshards.corpus.workspace import FORMAT
 from bioshards.vocab.examples import randomness, recipes
 from tests import pretraining_sets as sets
-from tests.conftest import beam, manifest
+from tests.conftest import manifest
+from tests.forked import beam
 from tests.pretraining_sets import Corpus, Row, run
 
 Capture = pytest.CaptureFixture[str]

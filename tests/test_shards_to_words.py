@@ -25,7 +25,8 @@ from bioshards.vocab import counting as steps
 from bioshards.vocab import counts
 from bioshards.vocab.counts import Counted, Counting
 from tests import invented
-from tests.conftest import beam, manifest, sums
+from tests.conftest import manifest, sums
+from tests.forked import beam
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import beam, citation, documents, manifest, pubmed_set, sums
+from tests.conftest import citation, documents, manifest, pubmed_set, sums
+from tests.forked import beam, killed_ten_times
 
 Run = Callable[..., int]
 
@@ -30,37 +29,14 @@ def test_killed_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_path
     inputs = tmp_path / "in"
     inputs.mkdir()
     for number in range(1, 9):
-        pmids = range(number * 1000, number * 1000 + 1500)
-        records = [citation(pmid, f"Some words of {pmid % 5000}. And others here.") for pmid in pmids]
-        (inputs / f"pubmed26n{number:04d}.xml").write_bytes(
-            pubmed_set(*records, deleted=(number * 1000 - 7,))
-        )
-    command = ["run", "pubmed_to_shards", "--workers", "2", "--input", str(inputs)]
-    command += ["--dedup", "exact", "--output"]
-    started = time.monotonic()
-    assert beam(*command, tmp_path / "whole").returncode == 0
-    assert manifest(tmp_path / "whole")["funnel"]["dropped: duplicate"] == 3497
-    lasts = time.monotonic() - started
-
-    chance = random.Random(7)
-    killed = 0
-    for attempt in range(10):
-        if attempt == 5:  # a second life: from nothing again
-            shutil.rmtree(tmp_path / "killed", ignore_errors=True)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "bioshards.pipelines.cli", *command, str(tmp_path / "killed")],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
-            process.wait(timeout=chance.uniform(0.3, lasts * 0.98))
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            killed += 1
-    assert killed >= 5
-    done = beam(*command, tmp_path / "killed")
+        pmids = range(number * 500, number * 500 + 750)
+        records = [citation(pmid, f"Some words of {pmid % 2500}. And others here.") for pmid in pmids]
+        (inputs / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set(*records, deleted=(number * 500 - 7,)))
+    command = ["run", "pubmed_to_shards", "--workers", "2", "--input", str(inputs), "--dedup", "exact"]
+    assert beam(*command, "--output", tmp_path / "whole").returncode == 0
+    assert manifest(tmp_path / "whole")["funnel"]["dropped: duplicate"] == 1747
+    killed_ten_times(tmp_path / "killed", *command)
+    done = beam(*command, "--output", tmp_path / "killed")
     assert done.returncode == 0, done.stderr
     assert sums(tmp_path / "killed") == sums(tmp_path / "whole")
     left = list((tmp_path / "killed").rglob(".tmp-*"))
@@ -68,15 +44,21 @@ def test_killed_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_path
 
 
 def _begun(tmp_path: Path) -> tuple[list[str], subprocess.Popen[str]]:
-    """A run of two workers over four files that lasts a few seconds: its command, its process."""
+    """A run of two workers over eight files, as it is started by hand: its arguments, its process."""
     source = tmp_path / "in"
     source.mkdir()
-    for number in range(1, 5):
-        records = [citation(number * 10_000 + pmid, "Some words here. " * 30) for pmid in range(9000)]
+    for number in range(1, 9):
+        records = [citation(number * 10_000 + pmid, "Some words here. " * 30) for pmid in range(1500)]
         (source / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set(*records))
-    command = [sys.executable, "-m", "bioshards.pipelines.cli", "run", "pubmed_to_shards", "--workers", "2"]
-    command += ["--input", str(source), "--output", str(tmp_path / "out")]
-    return command, subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    words = ["run", "pubmed_to_shards", "--workers", "2"]
+    words += ["--input", str(source), "--output", str(tmp_path / "out")]
+    return words, subprocess.Popen(
+        [sys.executable, "-m", "bioshards.pipelines.cli", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
+    )
 
 
 def _workers(session: int) -> list[int]:
@@ -92,7 +74,7 @@ def _workers(session: int) -> list[int]:
 
 
 def test_ctrl_c_stops_cleanly_and_the_next_run_continues(tmp_path: Path) -> None:
-    command, process = _begun(tmp_path)
+    words, process = _begun(tmp_path)
     deadline = time.monotonic() + 60
     while not list((tmp_path / "out" / ".bioshards" / "staged").glob("*.json")):
         assert time.monotonic() < deadline
@@ -103,13 +85,12 @@ def test_ctrl_c_stops_cleanly_and_the_next_run_continues(tmp_path: Path) -> None
     assert "run the same command again to continue" in errors
     assert "Traceback" not in errors
     assert not (tmp_path / "out" / "manifest.json").exists()
-    again = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert again.returncode == 0
-    assert len(documents(tmp_path / "out")) == 36_000
+    assert beam(*words).returncode == 0
+    assert len(documents(tmp_path / "out")) == 12_000
 
 
 def test_a_killed_worker_ends_the_run_with_a_clear_word(tmp_path: Path) -> None:
-    command, process = _begun(tmp_path)
+    words, process = _begun(tmp_path)
     staged = tmp_path / "out" / ".bioshards" / "staged"
     deadline = time.monotonic() + 60
     while not list(staged.glob(".tmp-*")):
@@ -119,5 +100,5 @@ def test_a_killed_worker_ends_the_run_with_a_clear_word(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "a worker process ended before its time" in errors
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
-    assert len(documents(tmp_path / "out")) == 36_000
+    assert beam(*words).returncode == 0
+    assert len(documents(tmp_path / "out")) == 12_000

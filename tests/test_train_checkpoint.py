@@ -22,9 +22,9 @@ from transformers import PreTrainedModel
 
 from bioshards.train import checkpoint
 from bioshards.train.checkpoint import SaveFailed
+from tests import forked
 from tests.training_runs import log, state, threads, train
 from tests.training_stops import (
-    CONTEXT,
     Child,
     after_step,
     assert_same_run,
@@ -141,7 +141,7 @@ def test_wherever_a_process_dies_the_last_checkpoint_is_whole(tmp_path: Path) ->
         run = tmp_path / str(moment)
         run.mkdir()
         save(run, 1, 2)
-        process = CONTEXT.Process(target=_save_and_die, args=(str(run), moment))
+        process = forked.SERVER.Process(target=_save_and_die, args=(str(run), moment))
         process.start()
         process.join()
         codes.append(process.exitcode)

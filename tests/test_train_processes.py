@@ -16,9 +16,9 @@ import torch
 
 from bioshards.train import processes
 from bioshards.train.processes import Processes
+from tests import forked
 from tests.training_runs import log, same_state, state, threads, told, train
 from tests.training_stops import (
-    CONTEXT,
     Child,
     Within,
     after_step,
@@ -259,8 +259,8 @@ def test_sums_are_of_all_and_integers_exact(tmp_path: Path) -> None:
 
 class _Summing:
     def __init__(self, env: dict[str, str]) -> None:
-        self._ours, theirs = CONTEXT.Pipe()
-        self._process = CONTEXT.Process(target=_sum, args=(env, theirs))
+        self._ours, theirs = forked.SERVER.Pipe()
+        self._process = forked.SERVER.Process(target=_sum, args=(env, theirs))
         self._process.start()
 
     def found(self) -> Any:

@@ -1,7 +1,7 @@
 """Runs of the trainer that are stopped, killed or beside each other, and what must be the same of two runs.
 
 A process of its own takes seconds to load its libraries.  Here they are loaded once, by a server of which
-each process that is wanted is a fork (multiprocessing's "forkserver"); what it does, how it ends and what
+each process that is wanted is a fork (tests/forked.py); what it does, how it ends and what
 ends it are those of any other process.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import multiprocessing
 import os
 import signal
 import sys
@@ -23,15 +22,13 @@ import torch
 
 from bioshards.train.__main__ import main
 from bioshards.train.trainer import Trainer
+from tests import forked
 from tests.training_runs import SMALL, same_state, state, told
 
 Within = Callable[[], contextlib.AbstractContextManager[None]]
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(
-    [
-        __name__,
-        *(f"transformers.models.{family}.modeling_{family}" for family in ("electra", "bert", "albert")),
-    ]
+
+forked.imports(
+    __name__, *(f"transformers.models.{family}.modeling_{family}" for family in ("electra", "bert", "albert"))
 )
 
 
@@ -85,7 +82,7 @@ class Child:
         command: Callable[[list[str]], int] = main,
     ) -> None:
         self._told = told
-        self.process: BaseProcess = CONTEXT.Process(
+        self.process: BaseProcess = forked.SERVER.Process(
             target=_train, args=(list(given), str(told), within, dict(env or {}), command), daemon=True
         )
         self.process.start()
