@@ -326,6 +326,23 @@ def test_a_run_says_that_it_goes_on_also_when_it_could_not_for_a_moment(
     assert not FILES.exists(work.running)
 
 
+def test_a_run_of_a_store_that_is_silent_is_left_at_once(
+    ways: dict[str, Between], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "LEAVING_SECONDS", 0.1)
+    way = ways["gs"]
+    work = Workspace(f"{way.store.url}/silent")
+    with locked(FILES, work):
+        way.fault("DELETE", "*running.json*", Stall(0, 4))
+        began = time.monotonic()
+    assert time.monotonic() - began < 3
+    assert FILES.exists(work.running)
+    while FILES.exists(work.running):  # the answer comes at last
+        assert time.monotonic() - began < 60
+        time.sleep(0.05)
+    assert not way.faults_left()
+
+
 def test_a_process_reads_a_list_of_what_is_held_in_full_once(
     ways: dict[str, Between], reference: Path, tmp_path: Path
 ) -> None:
