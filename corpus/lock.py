@@ -38,6 +38,7 @@ def locked(files: LocalFiles, work: Workspace) -> Iterator[None]:
         with _noted(files, work):
             yield
         return
+    os.makedirs(work.folder, exist_ok=True)
     with open(f"{work.folder}/lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

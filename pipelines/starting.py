@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bioshards import __version__
+from bioshards.corpus import workspace
 from bioshards.corpus.files import LocalFiles, StoreFailure
-from bioshards.corpus.workspace import WrongOutput
+from bioshards.corpus.lock import locked
+from bioshards.corpus.workspace import Workspace, WrongOutput
 
 from . import dataflow
 from .options import Parser, UsageError, beam_options
@@ -150,6 +152,21 @@ def output_at_fault(output: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise WrongOutput(f"--output {output} cannot be written: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def begun(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> Iterator[None]:
+    """Inside, the output is marked as begun with this configuration, and this run alone writes it.
+
+    Raises:
+        WrongOutput: it cannot be written, or another run writes it, or has begun it since it was looked at.
+    """
+    with contextlib.ExitStack() as stack:
+        with output_at_fault(work.output):
+            stack.enter_context(locked(files, work))
+            workspace.check(files, work, config)  # once more: to find the inputs may have taken minutes
+            workspace.begin(files, work, config)
+        yield
 
 
 def this_run(pipeline: str, arguments: Sequence[str]) -> dict[str, Any]:
