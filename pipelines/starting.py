@@ -178,7 +178,7 @@ def this_run(pipeline: str, arguments: Sequence[str]) -> dict[str, Any]:
     }
 
 
-_SECRET = re.compile(r"(--\w*(?:key|secret|token|password)\w*)(=.*)?", re.IGNORECASE)
+_SECRET = re.compile(r"(--\w*(?:key|secret|token|password|connection_string)\w*)(=.*)?", re.IGNORECASE)
 
 
 def without_secrets(arguments: Sequence[str]) -> list[str]:
