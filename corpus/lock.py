@@ -23,6 +23,9 @@ RENEWED_SECONDS: Final = 30
 FRESH_SECONDS: Final = 120
 """How old a note may be and still speak of a run that goes on, as far as the machines' clocks agree."""
 
+LEAVING_SECONDS: Final = 5
+"""How long a run that ends waits for a store that may be silent to take its note away."""
+
 
 @contextlib.contextmanager
 def locked(files: LocalFiles, work: Workspace) -> Iterator[None]:
@@ -35,6 +38,7 @@ def locked(files: LocalFiles, work: Workspace) -> Iterator[None]:
         with _noted(files, work):
             yield
         return
+    os.makedirs(work.folder, exist_ok=True)
     with open(f"{work.folder}/lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -57,6 +61,8 @@ def _noted(files: LocalFiles, work: Workspace) -> Iterator[None]:
         while not ended.wait(RENEWED_SECONDS):
             with contextlib.suppress(OSError):  # of a store that fails for a moment
                 renew()
+        with contextlib.suppress(OSError):
+            files.remove(work.running)
 
     renew()
     renewing = threading.Thread(target=go_on, name="lock", daemon=True)
@@ -65,9 +71,7 @@ def _noted(files: LocalFiles, work: Workspace) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        renewing.join()
-        with contextlib.suppress(OSError):
-            files.remove(work.running)
+        renewing.join(LEAVING_SECONDS)
 
 
 def _nobody_else(files: LocalFiles, work: Workspace) -> None:

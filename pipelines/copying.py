@@ -17,7 +17,6 @@ from bioshards.corpus import overlap, workspace
 from bioshards.corpus.ahead import for_each
 from bioshards.corpus.files import Checked, LocalFiles
 from bioshards.corpus.live_line import LiveLine
-from bioshards.corpus.lock import locked
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace, WrongOutput
 from bioshards.vocab import inputs
@@ -26,7 +25,7 @@ from bioshards.vocab.inputs import WrongInput
 from .again import again
 from .exits import OK
 from .options import Parser, UsageError
-from .starting import FILE_OPTIONS, absolute, output_at_fault, where
+from .starting import FILE_OPTIONS, absolute, begun, output_at_fault, where
 
 _DESCRIPTION: Final = """\
 A finished directory (document shards, words, a vocabulary, a pretraining set) from one store to another:
@@ -82,11 +81,10 @@ def copy(files: LocalFiles, source: str, target: str) -> tuple[int, int]:
     with output_at_fault(target, "TARGET"):
         workspace.check(files, work, manifest["config"])
         _not_of_a_run(files, work)
-        workspace.begin(files, work, manifest["config"])
     there = set(workspace.names(files, source))
     if missing := sorted(listed.keys() - there):
         raise WrongInput(f"{source} has no {missing[0]}, which its manifest.json lists; make it again")
-    with locked(files, work):
+    with begun(files, work, manifest["config"]):
         workspace.clear(files, work)
         before = set(workspace.names(files, target))
         surplus = filter(_OF_INPUTS.fullmatch, before - there)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 from bioshards.corpus import workspace
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.lock import locked
 from bioshards.corpus.splitters import MissingExtra
 from bioshards.corpus.workspace import Workspace
 
@@ -17,7 +16,7 @@ from .dataflow import Task
 from .executing import Watcher, execute, prepare
 from .exits import NOT_PUBLISHED, OK
 from .options import Parser, UsageError
-from .starting import absolute, for_workers_elsewhere, output_at_fault, where
+from .starting import absolute, begun, for_workers_elsewhere, output_at_fault, where
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -132,9 +131,7 @@ def run(
         )
         return OK
     prepare(place, task)
-    with output_at_fault(job.work.output):
-        workspace.begin(files, job.work, config)
-    with locked(files, job.work):
+    with begun(files, job.work, config):
         if finished(job):
             inputs = f"{len(job.inputs)} inputs are" if len(job.inputs) > 1 else "input is"
             print(f"{job.work.output} is finished and its {inputs} unchanged: nothing to do.")

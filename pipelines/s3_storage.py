@@ -56,7 +56,14 @@ _MOMENTARY: Final = {
 }
 """Codes of errors that the status of the answer would have us take for lasting ones."""
 
-_NOT_TAKEN: Final = {"ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch"}
+_NOT_TAKEN: Final = {
+    "ExpiredToken",
+    "InvalidAccessKeyId",
+    "InvalidToken",
+    "RequestTimeTooSkewed",  # this machine's clock is wrong
+    "SignatureDoesNotMatch",
+    "TokenRefreshRequired",
+}
 """Codes of errors that are about credentials; the statuses of their answers are 400 and 403."""
 
 _ERRORS = (

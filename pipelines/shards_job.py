@@ -13,7 +13,6 @@ from bioshards.corpus import excluded, overlap, parts, splitters, workspace
 from bioshards.corpus.download.named import named
 from bioshards.corpus.excluded import Excluded
 from bioshards.corpus.files import LocalFiles, StoreFailure
-from bioshards.corpus.lock import locked
 from bioshards.corpus.rules import TextRules
 from bioshards.corpus.workspace import FORMAT, Workspace
 
@@ -23,7 +22,7 @@ from .exits import NOT_PUBLISHED, OK
 from .inputs import Inputs
 from .job import Job
 from .options import Parser, UsageError
-from .starting import absolute, for_workers_elsewhere, output_at_fault, this_run, where
+from .starting import absolute, begun, for_workers_elsewhere, output_at_fault, this_run, where
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -88,9 +87,7 @@ def run(
     for notice in found.notices:
         print(f"notice: {notice}", file=sys.stderr)
     prepare(place, task)
-    with output_at_fault(work.output):
-        workspace.begin(files, work, config)
-    with locked(files, work):
+    with begun(files, work, config):
         fetched = not job.wanted and not job.bucket
         if fetched and workspace.finished(files, work, job.sources, abstracts, digest):
             unchanged = f"its {len(job.sources)} input files are unchanged"

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from bioshards import __version__
+from bioshards.corpus import workspace
 from bioshards.corpus.files import LocalFiles, StoreFailure
-from bioshards.corpus.workspace import WrongOutput
+from bioshards.corpus.lock import locked
+from bioshards.corpus.workspace import Workspace, WrongOutput
 
 from . import dataflow
 from .options import Parser, UsageError, beam_options
@@ -164,6 +166,21 @@ def output_at_fault(output: str, option: str = "--output") -> Iterator[None]:
         raise WrongOutput(f"{option} {output} cannot be written: {error.strerror or error}") from error
 
 
+@contextlib.contextmanager
+def begun(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> Iterator[None]:
+    """Inside, the output is marked as begun with this configuration, and this run alone writes it.
+
+    Raises:
+        WrongOutput: it cannot be written, or another run writes it, or has begun it since it was looked at.
+    """
+    with contextlib.ExitStack() as stack:
+        with output_at_fault(work.output):
+            stack.enter_context(locked(files, work))
+            workspace.check(files, work, config)  # once more: to find the inputs may have taken minutes
+            workspace.begin(files, work, config)
+        yield
+
+
 def this_run(pipeline: str, arguments: Sequence[str]) -> dict[str, Any]:
     """What a manifest says of the run that begins now."""
     return {
@@ -173,7 +190,7 @@ def this_run(pipeline: str, arguments: Sequence[str]) -> dict[str, Any]:
     }
 
 
-_SECRET = re.compile(r"(--\w*(?:key|secret|token|password)\w*)(=.*)?", re.IGNORECASE)
+_SECRET = re.compile(r"(--\w*(?:key|secret|token|password|connection_string)\w*)(=.*)?", re.IGNORECASE)
 
 
 def without_secrets(arguments: Sequence[str]) -> list[str]:

@@ -277,10 +277,16 @@ def test_calls_are_the_same_as_for_local_files(tmp_path: Path) -> None:
 
 
 def test_no_credentials_get_into_the_manifest(run: Callable[..., int], tmp_path: Path) -> None:
-    secrets = ("--s3_access_key_id=AKIA", "--s3_secret_access_key", "hunter2", "--s3_session_token=tick")
+    secrets = (
+        "--s3_access_key_id=AKIA",
+        "--s3_secret_access_key",
+        "hunter2",
+        "--s3_session_token=tick",
+        "--azure_connection_string=AccountKey=tock",
+    )
     assert run("--output", tmp_path, *secrets) == 0
     text = (tmp_path / "manifest.json").read_text()
-    for word in ("AKIA", "hunter2", "tick"):
+    for word in ("AKIA", "hunter2", "tick", "tock"):
         assert word not in text
     assert "--s3_secret_access_key" in text
     assert str(tmp_path) in text

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from apache_beam.io.filesystem import FileMetadata, FileSystem
 from apache_beam.options.pipeline_options import PipelineOptions
+from botocore.exceptions import ClientError
 from google.api_core.exceptions import NotFound
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError
 from google.cloud.storage import Blob
@@ -23,7 +24,7 @@ from google.cloud.storage.retry import DEFAULT_RETRY
 
 from bioshards.corpus import checksums
 from bioshards.corpus.ahead import for_each
-from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.files import CredentialFailure, LocalFiles, StoreFailure
 from bioshards.corpus.xml_blocks import BadFile
 from bioshards.pipelines import again as again_module
 from bioshards.pipelines import google_storage, object_store, s3_storage, storage
@@ -374,6 +375,22 @@ def test_credentials_that_are_not_taken_make_no_bad_file(way: Between, folder: s
         FILES.open(path)
     with pytest.raises(StoreFailure), checksums.opened(FILES, path):
         pass
+
+
+@pytest.mark.parametrize("code", ["ExpiredToken", "RequestTimeTooSkewed", "TokenRefreshRequired"])
+def test_amazon_names_what_is_wrong_with_credentials_and_it_is_no_bad_file(
+    code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token may expire, or a clock go wrong, in the middle of a run: every file would be a bad one."""
+
+    def refused(*_: object, **__: object) -> None:
+        answer = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": 403}}
+        raise ClientError(answer, "GetObject")
+
+    store = s3_storage.S3Store(PipelineOptions(["--s3_access_key_id=x", "--s3_secret_access_key=y"]))
+    monkeypatch.setattr(store._client, "get_object", refused)
+    with pytest.raises(CredentialFailure, match=code):
+        store.open("s3://bucket/a")
 
 
 @pytest.mark.parametrize("error", [RefreshError, DefaultCredentialsError])

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -31,7 +32,16 @@ from bioshards.corpus.download import web
 from bioshards.corpus.files import LocalFiles, StoreFailure
 from bioshards.corpus.lock import locked
 from bioshards.corpus.workspace import Workspace, WrongOutput
-from bioshards.pipelines import again, cli, executing, fetching, google_storage, s3_storage, storage
+from bioshards.pipelines import (
+    again,
+    cli,
+    executing,
+    fetching,
+    google_storage,
+    s3_storage,
+    shards_job,
+    storage,
+)
 from bioshards.pipelines.progress import Progress
 from bioshards.pipelines.storage import AnyFiles
 from bioshards.vocab.__main__ import main as vocab
@@ -304,9 +314,35 @@ def test_a_second_run_of_an_output_does_not_begin(
         assert beam_run(*command) == 2
         said = capsys.readouterr().err
         assert f"another run is writing {url}: process {os.getpid()} of {socket.gethostname()}" in said
-        assert FILES.names(f"{url}/.bioshards") == ["config.json", "running.json"]
+        assert FILES.names(f"{url}/.bioshards") == ["running.json"]
     assert beam_run(*command) == 0
     assert "running.json" not in FILES.names(f"{url}/.bioshards")
+
+
+@pytest.mark.parametrize("on", ["gs", "disk"])
+def test_an_output_that_is_begun_while_another_run_looks_for_its_inputs_is_that_run_s_no_more(
+    ways: dict[str, Between],
+    tmp_path: Path,
+    beam_run: Run,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    on: str,
+) -> None:
+    """Else it would have the one's shards by the other's configuration."""
+    url = f"{ways[on].store.url}/overtaken" if on == "gs" else str(tmp_path / "overtaken")
+    command = ("pubmed_to_shards", "--output", url)
+    prepare, quicker = executing.prepare, ["--keep-title-only"]
+
+    def prepared(*given: Any) -> None:
+        prepare(*given)
+        if quicker:
+            assert beam_run(*command, quicker.pop()) == 0
+
+    monkeypatch.setattr(shards_job, "prepare", prepared)
+    assert beam_run(*command) == 2
+    assert "was begun with another configuration" in capsys.readouterr().err
+    assert beam_run(*command, "--keep-title-only") == 0
+    assert "nothing to do" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -347,6 +383,23 @@ def test_a_run_says_that_it_goes_on_also_when_it_could_not_for_a_moment(
             time.sleep(0.05)
         assert not way.faults_left()
     assert not FILES.exists(work.running)
+
+
+def test_a_run_of_a_store_that_is_silent_is_left_at_once(
+    ways: dict[str, Between], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "LEAVING_SECONDS", 0.1)
+    way = ways["gs"]
+    work = Workspace(f"{way.store.url}/silent")
+    with locked(FILES, work):
+        way.fault("DELETE", "*running.json*", Stall(0, 4))
+        began = time.monotonic()
+    assert time.monotonic() - began < 3
+    assert FILES.exists(work.running)
+    while FILES.exists(work.running):  # the answer comes at last
+        assert time.monotonic() - began < 60
+        time.sleep(0.05)
+    assert not way.faults_left()
 
 
 def test_a_process_reads_a_list_of_what_is_held_in_full_once(
