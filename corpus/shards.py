@@ -145,8 +145,13 @@ def manifest(files: LocalFiles, folder: str) -> dict[str, Any]:
     """The manifest of a finished directory.
 
     Raises:
-        FileNotFoundError: the directory has none, so it is not (or not yet) finished.
+        FileNotFoundError: the directory has none, so it is not (or not yet) finished; or it is on a store,
+            which these files do not reach.
     """
+    if "://" in folder and not files.far:
+        raise FileNotFoundError(
+            f"{folder} is on a store, and this reads folders of this machine: beam copy {folder} FOLDER"
+        )
     if not files.exists(f"{folder}/manifest.json"):
         raise FileNotFoundError(
             f"{folder} has no manifest.json: it is no finished output of bioshards. "

@@ -77,13 +77,18 @@ def copy(files: LocalFiles, source: str, target: str) -> tuple[int, int]:
     inputs.apart([source], target)
     manifest, original = _manifest(files, source)
     listed = {**dict(_listed(manifest)), _MANIFEST: original}
+    there = set(workspace.names(files, source))
+    if missing := sorted(listed.keys() - there):
+        if files.exists(f"{source}/{missing[0]}"):
+            raise WrongInput(
+                f"{source} has folders of its own ({missing[0]}), as a model has, and is not copied by this: "
+                "take gcloud storage cp --recursive, or aws s3 cp --recursive"
+            )
+        raise WrongInput(f"{source} has no {missing[0]}, which its manifest.json lists; make it again")
     work = Workspace(target)
     with output_at_fault(target, "TARGET"):
         workspace.check(files, work, manifest["config"])
         _not_of_a_run(files, work)
-    there = set(workspace.names(files, source))
-    if missing := sorted(listed.keys() - there):
-        raise WrongInput(f"{source} has no {missing[0]}, which its manifest.json lists; make it again")
     with begun(files, work, manifest["config"]):
         workspace.clear(files, work)
         before = set(workspace.names(files, target))

@@ -86,7 +86,3 @@ def _known_to_beam(words: Sequence[str]) -> list[str]:
         if word not in known:
             print(f"launch: {word} is passed over: Beam has no such option", file=sys.stderr)
     return known
-
-
-if __name__ == "__main__":
-    sys.exit(main())

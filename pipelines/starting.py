@@ -53,7 +53,8 @@ class Where(NamedTuple):
     """Where a run goes on.
 
     Attributes:
-        on_dataflow: is it Dataflow's runner that is given?
+        runner_given: does the command line name a runner?
+        on_dataflow: is it Dataflow's?
         beams: Beam's PipelineOptions; None where none are needed before the run, as Beam is slow to import.
         files: the storage of its inputs and outputs, which are at ``paths``.
         notices: what is to be said of a dry run that cannot look at all of them.

@@ -121,6 +121,9 @@ def _flex(pipeline: str, parser: Parser, out: str, image: str, rest: Sequence[st
             raise UsageError(f"{word} says nothing with --image: it is given when the template is started")
     if not _IMAGE.fullmatch(image):
         raise UsageError(f"--image {image} is no image like R-docker.pkg.dev/P/REPOSITORY/NAME:TAG")
+    ours = f"bioshards-{pipeline.replace('_', '-')}"
+    if (name := re.split("[:@]", image.rpartition("/")[2])[0]) != ours and name.startswith("bioshards-"):
+        raise UsageError(f"--image {image} does not start {pipeline}: {ours} does (docker/README.md)")
     where(parser, rest, 1, [out]).files.write_json(out, container_spec(pipeline, image))
     at = out if "://" in out else f"gs://BUCKET/... (a copy of {out})"
     given = "~".join(f"{name}=..." for name in REQUIRED[pipeline])

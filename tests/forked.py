@@ -86,7 +86,7 @@ def started(
 
 @atexit.register
 def _nobody_is_left() -> None:
-    """Kill what a failed test has left: multiprocessing waits for it, in an exit of its own that comes later."""
+    """Kill what a failed test has left: multiprocessing would wait for it, in an exit that comes later."""
     for process in _STARTED:
         if process.is_alive():
             kill(process)

@@ -159,6 +159,17 @@ def test_what_is_not_finished_is_not_copied(source: Path, tmp_path: Path, capsys
     assert not (tmp_path / "copy").exists()
 
 
+def test_a_model_is_not_said_to_lack_files(source: Path, tmp_path: Path, capsys: Capture) -> None:
+    listed = json.loads((source / "manifest.json").read_text())
+    (source / "step-0000200/hf").mkdir(parents=True)
+    (source / "step-0000200/hf/config.json").write_text("{}")
+    listed["outputs"].append({"file": "step-0000200/hf/config.json", "bytes": 2, "sha256": "0"})
+    (source / "manifest.json").write_text(json.dumps(listed))
+    assert copy(source, tmp_path / "copy") == 2
+    assert "folders of its own (step-0000200/hf/config.json), as a model has" in capsys.readouterr().err
+    assert not (tmp_path / "copy").exists()
+
+
 def test_no_folder_is_copied_into_itself(source: Path, tmp_path: Path, capsys: Capture) -> None:
     before = bytes_of(source)
     os.symlink(source, tmp_path / "link")

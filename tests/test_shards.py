@@ -301,3 +301,8 @@ def test_shards_are_plain_data_for_a_manifest() -> None:
     assert shards.as_dicts([Shard("a.arrow", 1, 2, "ff")]) == [
         {"file": "a.arrow", "rows": 1, "bytes": 2, "sha256": "ff"}
     ]
+
+
+def test_a_folder_on_a_store_is_to_be_copied_first() -> None:
+    with pytest.raises(FileNotFoundError, match=r"is on a store.*: beam copy gs://bucket/out FOLDER"):
+        shards.manifest(LocalFiles(), "gs://bucket/out")

@@ -274,13 +274,14 @@ def test_a_flex_template_is_a_container_spec(
     pipeline: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "new/template.json"
-    assert _beam(pipeline, "--out", str(out), "--image", IMAGE) == 0
+    image = IMAGE.replace("fetch", pipeline.replace("_", "-"))
+    assert _beam(pipeline, "--out", str(out), "--image", image) == 0
     shown = capsys.readouterr().out
     assert f"template: {out}\n" in shown
     assert all(f"{name}=..." in shown for name in metadata.REQUIRED[pipeline])
     spec = json.loads(out.read_text())
     json_format.ParseDict(spec, dataflow.ContainerSpec.pb(dataflow.ContainerSpec()))
-    assert spec["image"] == spec["defaultEnvironment"]["sdkContainerImage"] == IMAGE
+    assert spec["image"] == spec["defaultEnvironment"]["sdkContainerImage"] == image
     assert spec["metadata"] == json.loads((COMMITTED / f"{pipeline}.json").read_text())
     assert spec["sdkInfo"] == {"language": "PYTHON"}
     assert spec["defaultEnvironment"]["machineType"] == DEFAULTS.machine_type
@@ -296,6 +297,8 @@ def test_a_flex_template_is_a_container_spec(
         (["fetch", "--out", "s3://my-bucket/x.json"], "on gs:// alone"),
         (["fetch", "--out", "x.json", "--image", "gs://bucket/image"], "is no image like"),
         (["fetch", "--out", "x.json", "--image", "no blanks:1"], "is no image like"),
+        (["fetch", "--out", "x.json", "--image", "host:5000/r/bioshards-worker:1"], "bioshards-fetch does"),
+        (["pmc_to_shards", "--out", "x.json", "--image", IMAGE], "does not start pmc_to_shards"),
         (
             ["fetch", "--out", "x.json", "--image", IMAGE, "--contact=me@lab.org"],
             "when the template is started",
