@@ -7,12 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,6 +21,7 @@ from bioshards.pipelines.storage import AnyFiles
 from bioshards.vocab.__main__ import main as vocab
 from tests import stores
 from tests.conftest import SAMPLE, sums
+from tests.forked import beam, kill_when, started
 from tests.pmc_bucket import Article, arrange
 from tests.standin import StandIn
 from tests.standin import Unavailable as ServerBusy
@@ -230,7 +226,6 @@ def test_killed_and_continued_it_ends_with_the_same_bytes(
     ways: dict[str, Between],
     reference: Path,
     tmp_path: Path,
-    beam_run: Run,
     on: str,
     asking: tuple[str, str],
 ) -> None:
@@ -238,22 +233,10 @@ def test_killed_and_continued_it_ends_with_the_same_bytes(
     way, url = ways[on], f"{ways[on].store.url}/killed"
     words = ["pubmed_to_shards", "--keep-dropped", "--output", url]
     way.fault(*asking, Stall(0, 600))
-    command = [sys.executable, "-m", "bioshards.pipelines.cli", "run", *words, "--workers", "1"]
-    process = subprocess.Popen(
-        [*command, *reaching(ways)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 120
-    while way.faults_left():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    kill_when(started("run", *words, "--workers", 1, *reaching(ways)), lambda: not way.faults_left())
     assert not FILES.exists(f"{url}/manifest.json")
-    assert beam_run(*words, "--workers", 2) == 0
+    done = beam("run", *words, "--workers", 2, *reaching(ways))
+    assert done.returncode == 0, done.stderr
     assert published(get(url, tmp_path / "got")) == published(reference)
     assert no_leftovers(ways)
 
