@@ -89,7 +89,7 @@ def copy(files: LocalFiles, source: str, target: str) -> tuple[int, int]:
     with output_at_fault(target, "TARGET"):
         workspace.check(files, work, manifest["config"])
         _not_of_a_run(files, work)
-    with begun(files, work, manifest["config"]):
+    with begun(files, work, manifest["config"], "TARGET"):
         workspace.clear(files, work)
         before = set(workspace.names(files, target))
         surplus = filter(_OF_INPUTS.fullmatch, before - there)

@@ -168,14 +168,19 @@ def output_at_fault(output: str, option: str = "--output") -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def begun(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> Iterator[None]:
+def begun(
+    files: LocalFiles, work: Workspace, config: dict[str, Any], option: str = "--output"
+) -> Iterator[None]:
     """Inside, the output is marked as begun with this configuration, and this run alone writes it.
+
+    Args:
+        option: what the output was given as.
 
     Raises:
         WrongOutput: it cannot be written, or another run writes it, or has begun it since it was looked at.
     """
     with contextlib.ExitStack() as stack:
-        with output_at_fault(work.output):
+        with output_at_fault(work.output, option):
             stack.enter_context(locked(files, work))
             workspace.check(files, work, config)  # once more: to find the inputs may have taken minutes
             workspace.begin(files, work, config)

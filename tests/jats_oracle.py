@@ -75,11 +75,10 @@ NOT_PROSE = {
 def tree(xml: bytes) -> Any:
     """The article's tree under local names, its entities as characters."""
     root = etree.fromstring(xml, PARSER)
-    for node in list(root.iter()):
-        if isinstance(node, etree._Entity):
-            replace(node, html.unescape(node.text or "") + (node.tail or ""))
-        elif "}" in node.tag:
-            node.tag = node.tag.rpartition("}")[2]
+    for node in list(root.iter(etree.Entity)):
+        replace(node, html.unescape(node.text or "") + (node.tail or ""))
+    for node in root.xpath("//*[namespace-uri()]"):
+        node.tag = node.tag.rpartition("}")[2]
     return root
 
 
@@ -131,10 +130,10 @@ def reference_titles(xml: bytes) -> list[str]:
     """
     found = set()
     for references in tree(xml).iter("ref-list"):
-        for node in references.iter():
+        for node in references.iter(*TITLES, *BOOKS, *CITATIONS):
             if node.tag in TITLES | BOOKS:
                 found.add(normal(text_of(node)))
-            elif node.tag in CITATIONS and not any(part.tag in TITLES for part in node.iter()):
+            elif node.tag in CITATIONS and next(node.iter(*TITLES), None) is None:
                 sentences = re.split(r"[.?!]\s+|\n\s*\n", text_of(without(node, PEOPLE)))
                 found.update(map(normal, sentences))
     return sorted(title for title in found if len(title.split()) >= TITLE_WORDS)

@@ -11,10 +11,8 @@ import itertools
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -48,6 +46,7 @@ from bioshards.vocab.__main__ import main as vocab
 from bioshards.vocab.examples import held_in_full
 from tests import articles, stores
 from tests.conftest import SAMPLE, pubmed_set, sums
+from tests.forked import beam, kill_when, started
 from tests.pmc_bucket import Article, arrange
 from tests.standin import StandIn
 from tests.standin import Unavailable as ServerBusy
@@ -276,7 +275,6 @@ def test_killed_and_continued_it_ends_with_the_same_bytes(
     ways: dict[str, Between],
     reference: Path,
     tmp_path: Path,
-    beam_run: Run,
     on: str,
     asking: tuple[str, str],
 ) -> None:
@@ -284,22 +282,10 @@ def test_killed_and_continued_it_ends_with_the_same_bytes(
     way, url = ways[on], f"{ways[on].store.url}/killed"
     words = ["pubmed_to_shards", "--keep-dropped", "--output", url]
     way.fault(*asking, Stall(0, 600))
-    command = [sys.executable, "-m", "bioshards.pipelines.cli", "run", *words, "--workers", "1"]
-    process = subprocess.Popen(
-        [*command, *reaching(ways)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 120
-    while way.faults_left():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    kill_when(started("run", *words, "--workers", 1, *reaching(ways)), lambda: not way.faults_left())
     assert not FILES.exists(f"{url}/manifest.json")
-    assert beam_run(*words, "--workers", 2) == 0
+    done = beam("run", *words, "--workers", 2, *reaching(ways))
+    assert done.returncode == 0, done.stderr
     assert published(get(url, tmp_path / "got")) == published(reference)
     assert no_leftovers(ways)
 
