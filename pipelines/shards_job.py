@@ -114,7 +114,7 @@ def _abstracts(files: LocalFiles, drop_in: str) -> str:
     try:
         return overlap.identity(files, drop_in.rstrip("/"))
     except (FileNotFoundError, overlap.WrongFolder) as error:
-        raise UsageError(f"--drop-in: {error}") from error
+        raise UsageError(f"--drop-in: {str(error).rstrip('.')}") from error
 
 
 def _ids(files: LocalFiles, path: str) -> excluded.Ids:

@@ -168,5 +168,6 @@ def test_a_folder_that_has_no_abstracts_is_explained(
         assert run_pmc("--input", articles, "--drop-in", folder, "--output", tmp_path / "out") == 2
         error = capsys.readouterr().err
         assert f"--drop-in: {folder}" in error
+        assert ".. See" not in error
         assert said in error
         assert not (tmp_path / "out").exists()
