@@ -74,7 +74,7 @@ NOT_PROSE = {
 
 def tree(xml: bytes) -> Any:
     """The article's tree under local names, its entities as characters."""
-    root = etree.fromstring(xml, PARSER)
+    root: Any = etree.fromstring(xml, PARSER)
     for node in list(root.iter(etree.Entity)):
         replace(node, html.unescape(node.text or "") + (node.tail or ""))
     for node in root.xpath("//*[namespace-uri()]"):
