@@ -478,11 +478,11 @@ HOSTILE = [
 @pytest.mark.parametrize("part", HOSTILE)
 def test_hostile_text_of_a_quarter_of_a_megabyte_is_cleaned_in_seconds(part: str) -> None:
     text = part * (250_000 // len(part))
-    started = time.perf_counter()
+    started = time.process_time()
     for hostile in (text, "[" + text + "].", "A" + text + "x", "AIM: " + text, text + "© 2001 Mice."):
         ALL.title(hostile, {})
         ALL.abstract([("AIM", hostile), (None, hostile)], {})
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 # Names

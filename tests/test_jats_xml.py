@@ -403,7 +403,7 @@ def test_depth_in_what_is_not_read_does_not_matter() -> None:
     ["<table ", "<table>", "</table>", '<table a="', "<table/>", "&amp", "&alpha;", "<ref-list><table>"],
 )
 def test_time_grows_with_the_bytes_only(content: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with contextlib.suppress(BadRecord):
         _tree(article(content * 100_000))
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20

@@ -420,9 +420,9 @@ def test_a_formula_of_any_depth_is_read(name: str) -> None:
     for _ in range(10_000):
         element = etree.SubElement(element, name)
         etree.SubElement(element, "mi").text = "x"
-    started = time.perf_counter()
+    started = time.process_time()
     text = mathml.text(root)
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
     assert text.count("x") == 10_000
     assert text.endswith("x" * 9_900) or name != "mrow"
 
@@ -431,12 +431,12 @@ def test_a_formula_of_any_depth_is_read(name: str) -> None:
     "inner", ["<mo>(</mo>", "<mo>|</mo>", "<mo>−</mo>", "<mi>a</mi><mo>+</mo>", "<mi>a</mi>"]
 )
 def test_the_time_is_linear_in_the_length(inner: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     root = etree.fromstring(
         f"<math><msup><mfrac><mrow>{inner * 20_000}</mrow><mi>b</mi></mfrac>{n(2)}</msup></math>"
     )
     mathml.text(root)
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
 
 
 def _real() -> Iterator[tuple[str, etree._Element]]:

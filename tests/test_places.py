@@ -175,10 +175,13 @@ def test_time_in_which_nobody_asked_is_not_saved_up(clock: Clock) -> None:
 
 
 def test_a_pause_that_one_process_is_told_of_holds_the_others_back() -> None:
-    assert process('Places("server", 4, 1000).pause(0.8)').wait(20) == 0
+    running = process('print(time.time(), flush=True); Places("server", 4, 1000).pause(1.5)')
+    told = float(said(running))
+    assert running.wait(20) == 0
     began = time.time()
     Places("server", 4, 1000).wait()
-    assert 0.1 < time.time() - began < 2
+    assert time.time() - told >= 1.5
+    assert time.time() - began < 2
 
 
 def test_a_pause_that_begins_while_somebody_waits_for_its_turn(clock: Clock) -> None:
