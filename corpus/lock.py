@@ -26,6 +26,9 @@ FRESH_SECONDS: Final = 120
 LEAVING_SECONDS: Final = 5
 """How long a run that ends waits for a store that may be silent to take its note away."""
 
+_held: set[str] = set()
+"""The outputs on stores that this process is writing now."""
+
 
 @contextlib.contextmanager
 def locked(files: LocalFiles, work: Workspace) -> Iterator[None]:
@@ -65,11 +68,13 @@ def _noted(files: LocalFiles, work: Workspace) -> Iterator[None]:
             files.remove(work.running)
 
     renew()
+    _held.add(work.output)
     renewing = threading.Thread(target=go_on, name="lock", daemon=True)
     renewing.start()
     try:
         yield
     finally:
+        _held.discard(work.output)
         ended.set()
         renewing.join(LEAVING_SECONDS)
 
@@ -85,7 +90,7 @@ def _nobody_else(files: LocalFiles, work: Workspace) -> None:
     except FileNotFoundError:
         return
     age = int(time.time()) - note["renewed"]
-    if abs(age) >= FRESH_SECONDS or _ended(note):
+    if abs(age) >= FRESH_SECONDS or _ended(note, work.output):
         return
     raise WrongOutput(
         f"another run is writing {work.output}: process {note['process']} of {note['host']} said so "
@@ -94,10 +99,12 @@ def _nobody_else(files: LocalFiles, work: Workspace) -> None:
     )
 
 
-def _ended(note: dict[str, Any]) -> bool:
-    """Was it a process of this machine, which is there no more?"""
+def _ended(note: dict[str, Any], output: str) -> bool:
+    """Was it a run of this machine, which is there no more?"""
     if note["host"] != socket.gethostname():
         return False
+    if note["process"] == os.getpid():  # an earlier run of ours, or of the process that had our number
+        return output not in _held
     try:
         os.kill(note["process"], 0)
     except ProcessLookupError:

@@ -333,17 +333,27 @@ def test_an_output_that_is_begun_while_another_run_looks_for_its_inputs_is_that_
 
 @pytest.mark.parametrize(
     ("host", "since", "begins"),
-    [("elsewhere", 100, False), ("elsewhere", 130, True), ("elsewhere", -130, True), ("here", 0, True)],
+    [
+        ("elsewhere", 100, False),
+        ("elsewhere", 130, True),
+        ("elsewhere", -130, True),
+        ("here", 0, True),
+        ("ours", 0, True),
+    ],
 )
 def test_a_killed_run_stops_nobody_for_long(
-    ways: dict[str, Between], capsys: Capture, host: str, since: int, begins: bool
+    ways: dict[str, Between], host: str, since: int, begins: bool
 ) -> None:
-    """And one of this machine, whose process is not there any more, nobody at all."""
+    """And one of this machine nobody at all: its process is there no more, or we have its number, as in a
+    container that is started again."""
     ended = subprocess.Popen(["true"])
     ended.wait()
     work = Workspace(f"{ways['gs'].store.url}/noted-{host}-{since}")
-    name = socket.gethostname() if host == "here" else host
-    note = {"host": name, "process": ended.pid, "renewed": int(time.time()) - since}
+    note = {
+        "host": host if host == "elsewhere" else socket.gethostname(),
+        "process": os.getpid() if host == "ours" else ended.pid,
+        "renewed": int(time.time()) - since,
+    }
     FILES.write_json(work.running, note)
     with contextlib.ExitStack() as stack:
         if not begins:
