@@ -6,9 +6,13 @@ Every test here runs against both, with something in between that makes faults a
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
+import itertools
+import json
 import random
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
@@ -22,16 +26,17 @@ from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, Ref
 from google.cloud.storage import Blob
 from google.cloud.storage.retry import DEFAULT_RETRY
 
-from bioshards.corpus import checksums
+from bioshards.corpus import checksums, lock
 from bioshards.corpus.ahead import for_each
 from bioshards.corpus.files import CredentialFailure, LocalFiles, StoreFailure
 from bioshards.corpus.xml_blocks import BadFile
 from bioshards.pipelines import again as again_module
-from bioshards.pipelines import google_storage, object_store, s3_storage, storage
+from bioshards.pipelines import cli, google_storage, object_store, s3_storage, storage
 from bioshards.pipelines.again import again
 from bioshards.pipelines.reachable import check
 from bioshards.pipelines.storage import AnyFiles
 from tests import stores
+from tests.conftest import SAMPLE
 from tests.standin_faults import Reset, Stall, Truncate, Unavailable
 from tests.store_faults import Answered, Between, BreakOff, LostUpload, NoChecksums, StoreFault
 
@@ -584,6 +589,7 @@ class Memory(FileSystem):  # type: ignore[misc]  # Beam has no types
     """memory://, as Beam's file systems without folders are."""
 
     there: ClassVar[dict[str, bytes]] = {}
+    before_and_after: ClassVar[Callable[[], None]] = lambda: None
 
     @classmethod
     def scheme(cls) -> str:
@@ -604,14 +610,22 @@ class Memory(FileSystem):  # type: ignore[misc]  # Beam has no types
         return io.BytesIO(self.there[path])
 
     def rename(self, old: list[str], new: list[str]) -> None:
-        self.there.update({to: self.there.pop(of) for of, to in zip(old, new, strict=True)})
+        with self._changing():
+            self.there.update({to: self.there.pop(of) for of, to in zip(old, new, strict=True)})
 
     def exists(self, path: str) -> bool:
         return path in self.there
 
     def delete(self, paths: list[str]) -> None:
-        for path in paths:
-            del self.there[path]
+        with self._changing():
+            for path in paths:
+                del self.there[path]
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        Memory.before_and_after()
+        yield
+        Memory.before_and_after()
 
     checksum = copy = join = last_updated = metadata = mkdirs = size = split = None
 
@@ -644,3 +658,54 @@ def test_a_store_of_another_kind_has_the_same_calls() -> None:
     assert sorted(Memory.there) == [
         f"{folder}/{name}" for name in ("a b.txt", "in.txt", "in/.hidden/d.txt", "in/c.txt")
     ]
+
+
+def test_stopped_at_any_write_it_goes_on_to_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And whenever there is a manifest, all that it lists is as it lists it: readers may come at any time."""
+    out = "memory://bucket/stopped"
+    source = Path(shutil.copytree(SAMPLE, tmp_path / "source"))
+    later = (source / "pubmed26n0003.xml").rename(tmp_path / "later.xml")
+    monkeypatch.setattr(lock, "RENEWED_SECONDS", 3600)
+    monkeypatch.setattr(again_module, "PAUSES", ())
+    monkeypatch.setattr(Memory, "there", {})
+
+    def run() -> int:
+        words = ("--keep-dropped", "--dedup", "exact", "--input", str(source), "--output", out)
+        return cli.main(["run", "pubmed_to_shards", "--workers", "1", *words])
+
+    def published() -> dict[str, object]:
+        found: dict[str, object] = {
+            path: data for path, data in Memory.there.items() if "/.bioshards/" not in path
+        }
+        manifest = json.loads(Memory.there[f"{out}/manifest.json"])
+        return {**found, f"{out}/manifest.json": {**manifest, "run": None}}
+
+    assert run() == 0
+    before = dict(Memory.there)
+    later.rename(source / "pubmed26n0003.xml")
+    writes = itertools.count()
+    stop_at = -1
+
+    def write() -> None:
+        number = next(writes)
+        if 0 <= stop_at <= number:
+            raise RuntimeError("stopped")
+        if manifest := Memory.there.get(f"{out}/manifest.json"):
+            of = json.loads(manifest)
+            for listed in of["outputs"] + of["dropped"] + of["duplicates"]:
+                data = Memory.there[f"{out}/{listed['file']}"]
+                assert hashlib.sha256(data).hexdigest() == listed["sha256"]
+
+    monkeypatch.setattr(Memory, "before_and_after", write)
+    assert run() == 0
+    wanted, most = published(), next(writes)
+    assert most > 50
+    for stop_at in range(1, most, 11):
+        Memory.there = dict(before)
+        writes = itertools.count()
+        assert run() == 1
+        stop_at = -1
+        assert run() == 0
+        assert published() == wanted
