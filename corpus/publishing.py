@@ -247,7 +247,7 @@ def _sweep(files: LocalFiles, work: Workspace, manifest: dict[str, Any], good: l
         for name in files.names(folder):
             if name.startswith("data-") and name.endswith(".arrow") and prefix + name not in wanted:
                 surplus.append(f"{folder}/{name}")
-    if not manifest["in_full"]:
+    if manifest["pipeline"] == "pmc_to_shards" and not manifest["in_full"]:
         shard_keys.sweep(files, work, [])
     for part in ("staged", "finished"):
         for file in files.names(f"{work.folder}/{part}"):

@@ -6,6 +6,7 @@ once a run is finished: the next one then starts from the inputs again.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from dataclasses import dataclass
 from typing import Any, Final
@@ -116,9 +117,9 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
         WrongOutput: it holds something else; the message says what and what to do.
     """
     before = None
-    if files.exists(work.config):
+    with contextlib.suppress(FileNotFoundError):
         before = files.read_json(work.config)
-    elif files.exists(work.manifest):  # finished, and its work folder deleted
+    if before is None and files.exists(work.manifest):  # finished, and its work folder deleted
         before = files.read_json(work.manifest).get("config")
     if before is not None:
         if before.get("pipeline") != config.get("pipeline"):

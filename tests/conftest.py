@@ -13,15 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import pytest
 
 from bioshards.pipelines import cli, pubmed_to_shards
 from tests.forked import beam
-
-hypothesis.settings.register_profile("suite", max_examples=30)
-hypothesis.settings.load_profile("suite")
-"""A third of what is usual: other examples are drawn in each run."""
 
 SAMPLE = Path(pubmed_to_shards.sample())
 

@@ -332,7 +332,7 @@ def test_an_article_without_any_id_is_bad() -> None:
     assert caught.value.reason == "no-id"
 
 
-@settings(PROFILE, max_examples=150)
+@settings(PROFILE, max_examples=300)
 @given(st.none() | st.text(min_size=1), st.integers(1, 2**31 - 1))
 def test_numbers_of_others_are_beyond_all_of_pmcs_and_fit_a_column(doi: str | None, pmid: int) -> None:
     doi = doi and doi.encode(errors="replace").decode()
@@ -360,7 +360,7 @@ BLOCKS_OF_PARTS = st.lists(
 )
 
 
-@settings(PROFILE, max_examples=150)
+@settings(PROFILE, max_examples=300)
 @given(st.none() | WORDS, BLOCKS_OF_PARTS, st.booleans(), st.booleans(), st.sets(st.sampled_from(PARTS[1:])))
 def test_counts_and_sections_are_those_of_the_sentences(
     title: str | None, blocks: list[Block], titles: bool, labels: bool, parts: set[str]
@@ -388,7 +388,7 @@ def test_counts_and_sections_are_those_of_the_sentences(
     }
 
 
-@settings(PROFILE, max_examples=100)
+@settings(PROFILE, max_examples=200)
 @given(
     st.lists(st.builds(Block, st.sampled_from(PARTS[1:]), HEADINGS, WORDS), max_size=8), st.integers(0, 30)
 )

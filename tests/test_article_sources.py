@@ -236,7 +236,7 @@ NAMES = st.one_of(
 )
 
 
-@settings(PROFILE, max_examples=50)
+@settings(PROFILE, max_examples=100)
 @given(st.sets(NAMES, min_size=1, max_size=25), NAMES)
 def test_an_article_that_is_added_changes_its_own_group_only(names: set[str], added: str) -> None:
     before = groups(discover(Named([f"/in/{name}" for name in names]), ["/in"]))
@@ -342,7 +342,7 @@ def test_a_name_that_is_no_utf_8_can_be_read_and_written_down(tmp_path: Path) ->
     ]
 
 
-@settings(PROFILE, max_examples=100)
+@settings(PROFILE, max_examples=200)
 @given(
     st.lists(
         st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), max_size=8).map(

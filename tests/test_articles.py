@@ -541,7 +541,7 @@ XML = st.recursive(
 )
 
 
-@settings(PROFILE, max_examples=250)
+@settings(PROFILE, max_examples=500)
 @given(
     st.lists(XML, max_size=5).map("".join), st.sampled_from(["body", "back", "front", "floats-group", "x"])
 )

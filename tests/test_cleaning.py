@@ -388,7 +388,7 @@ SECTIONS = st.lists(
 CLEANERS = st.one_of(st.just(ALL), st.sets(st.sampled_from(NAMES)).map(Cleaner))
 
 
-@settings(PROFILE, max_examples=750)
+@settings(PROFILE, max_examples=1500)
 @given(CLEANERS, TEXTS, SECTIONS)
 def test_cleaning_twice_is_cleaning_once_and_counts_add_up(
     clean: Cleaner, title: str, sections: list[Section]
@@ -403,7 +403,7 @@ def test_cleaning_twice_is_cleaning_once_and_counts_add_up(
     assert again == {}
 
 
-@settings(PROFILE, max_examples=250)
+@settings(PROFILE, max_examples=500)
 @given(st.text())
 def test_text_of_any_characters_comes_out_composed_and_visible(text: str) -> None:
     removed: dict[str, int] = {}
@@ -419,7 +419,7 @@ def test_text_of_any_characters_comes_out_composed_and_visible(text: str) -> Non
 ALPHABET = "aZ09 .,;:()[]±×÷·°µαβΔΩ²³¹½⁻⁺₂≤≥≈≠∞→√∑′″−–—‘’“”…ßéüñøåœ€™®𝑝ℓ眠"
 
 
-@settings(PROFILE, max_examples=150)
+@settings(PROFILE, max_examples=300)
 @given(st.text(ALPHABET))
 def test_the_letters_and_signs_of_science_are_not_touched(text: str) -> None:
     assert ALL.text(text, {}) is text
@@ -477,12 +477,12 @@ HOSTILE = [
 
 @pytest.mark.parametrize("part", HOSTILE)
 def test_hostile_text_of_a_quarter_of_a_megabyte_is_cleaned_in_seconds(part: str) -> None:
-    text = part * (250_000 // len(part))
+    text = part * (1_000_000 // len(part))
     started = time.process_time()
     for hostile in (text, "[" + text + "].", "A" + text + "x", "AIM: " + text, text + "© 2001 Mice."):
         ALL.title(hostile, {})
         ALL.abstract([("AIM", hostile), (None, hostile)], {})
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 20
 
 
 # Names

@@ -104,7 +104,7 @@ def plainly(text: str) -> str:
     return "".join(character for character in text if character.isalnum())
 
 
-@settings(PROFILE, max_examples=250)
+@settings(PROFILE, max_examples=500)
 @given(LETTERS, st.lists(LETTERS, max_size=3), LETTERS, st.lists(LETTERS, max_size=3))
 def test_digests_are_equal_where_the_letters_and_digits_are(
     title: str, abstract: list[str], other_title: str, other_abstract: list[str]
@@ -175,7 +175,7 @@ def living(draw: st.DrawFn) -> list[list[Row]]:
     return sources
 
 
-@settings(PROFILE, max_examples=150)
+@settings(PROFILE, max_examples=300)
 @given(living(), st.integers(1, 7))
 def test_of_equal_digests_the_lowest_number_stays(sources: list[list[Row]], buckets: int) -> None:
     assert decided(sources, buckets) == by_dictionary(sources)

@@ -238,7 +238,7 @@ PARTS = st.one_of(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(texts=st.lists(st.lists(PARTS, max_size=8).map("".join), max_size=4))
 def test_any_text_has_the_librarys_ids(
     kind: str, pairs: dict[str, tuple[Tokenizer, Encoder]], texts: list[str]

@@ -172,7 +172,7 @@ def all_spans(start: Tensor, end: Tensor, allowed: Tensor, longest: int) -> list
     st.integers(1, 15),
     st.integers(1, 30),
 )
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_the_best_spans_are_those_of_all_pairs(
     pieces: list[tuple[int, int, bool]], longest: int, n: int
 ) -> None:

@@ -278,7 +278,7 @@ def _question(context: str, answer: str, group: str = "q", accepted: tuple[str, 
 
 
 @given(st.integers(0, 80), st.integers(1, 12), st.integers(0, 80), st.integers(1, 40))
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_windows_cover_a_passage_and_learn_where_the_answer_is_and_where_not(
     before: int, size: int, after: int, stride: int
 ) -> None:

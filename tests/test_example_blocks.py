@@ -210,7 +210,7 @@ def plainly(several: dict[str, list[int]], row: Row) -> dict[str, Any]:
 
 
 @given(planned(), st.sampled_from([60_000, 65_537]), st.booleans(), st.integers(1, 8))
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_batches_are_the_rows_in_the_order_of_their_keys(
     drawn: tuple[dict[str, list[int]], list[tuple[Row, int, int]]], size: int, labelled: bool, at_a_time: int
 ) -> None:

@@ -289,7 +289,7 @@ def without(root: etree._Element) -> etree._Element:
     return root
 
 
-@settings(PROFILE, max_examples=200)
+@settings(PROFILE, max_examples=400)
 @given(st.lists(TREES, max_size=4), st.booleans())
 def test_the_tree_is_that_of_the_whole_less_what_is_not_read(trees: list[Any], raw: bool) -> None:
     root = etree.Element("article")
@@ -333,7 +333,7 @@ PIECES = st.lists(
 )
 
 
-@settings(PROFILE, max_examples=250)
+@settings(PROFILE, max_examples=500)
 @given(PIECES)
 def test_whatever_comes_there_is_a_tree_or_a_bad_record(pieces: list[bytes]) -> None:
     xml = b"<article>" + b"".join(pieces) + b"</article>"

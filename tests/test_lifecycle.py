@@ -105,7 +105,7 @@ EVENTS: st.SearchStrategy[Event] = st.tuples(st.just("record"), PMIDS, VERSIONS)
 FILES = st.lists(st.lists(EVENTS, max_size=9), min_size=1, max_size=5)
 
 
-@settings(PROFILE, max_examples=200)
+@settings(PROFILE, max_examples=400)
 @given(FILES)
 def test_the_verdicts_are_those_of_the_story(files: list[list[Event]]) -> None:
     keys = [rows(events) for events in files]
@@ -119,7 +119,7 @@ def test_the_number_of_buckets_changes_nothing(files: list[list[Event]], count: 
     assert decided(keys, count) == decided(keys, 1) == decided(keys, count, chunked)
 
 
-@settings(PROFILE, max_examples=75)
+@settings(PROFILE, max_examples=150)
 @given(FILES)
 def test_at_most_one_record_of_a_pmid_lives(files: list[list[Event]]) -> None:
     keys = [rows(events) for events in files]
@@ -231,7 +231,7 @@ ARTICLE_IDS = st.sampled_from([1, 2, 9999, 2**31 - 1, 2**40, 2**40 + 1, 2**62 + 
 ARTICLES = st.lists(st.lists(st.tuples(ARTICLE_IDS, VERSIONS), max_size=9), min_size=1, max_size=5)
 
 
-@settings(PROFILE, max_examples=150)
+@settings(PROFILE, max_examples=300)
 @given(ARTICLES, st.integers(1, 7))
 def test_of_an_article_the_highest_version_lives_wherever_it_is(
     files: list[list[tuple[int, int]]], count: int
@@ -241,7 +241,7 @@ def test_of_an_article_the_highest_version_lives_wherever_it_is(
     assert decided(keys, count, chunked, by_version=True) == newest(keys)
 
 
-@settings(PROFILE, max_examples=50)
+@settings(PROFILE, max_examples=100)
 @given(ARTICLES)
 def test_each_article_lives_once(files: list[list[tuple[int, int]]]) -> None:
     keys = [[(key, version, at, False) for at, (key, version) in enumerate(file)] for file in files]
@@ -304,7 +304,7 @@ VERDICT_LISTS = st.lists(
 )
 
 
-@settings(PROFILE, max_examples=100)
+@settings(PROFILE, max_examples=200)
 @given(VERDICT_LISTS, VERDICT_LISTS)
 def test_fingerprints_are_equal_where_the_verdicts_are(one: Found, two: Found) -> None:
     assert (fingerprint(verdicts(one)) == fingerprint(verdicts(two))) == (one == two)

@@ -238,7 +238,7 @@ PIECES = [
 ]
 
 
-@settings(PROFILE, max_examples=150)
+@settings(PROFILE, max_examples=300)
 @given(st.lists(st.sampled_from(PIECES)).map("".join) | st.text())
 def test_whatever_the_page_the_addresses_are_ours(page: str) -> None:
     try:

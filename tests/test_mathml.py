@@ -392,7 +392,7 @@ def characters(element: etree._Element) -> str:
     return "".join(map(str, element.itertext(etree.Element)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(st.lists(formulas(), max_size=5))
 def test_any_formula_gives_one_line_with_all_its_letters_and_digits(children: list[etree._Element]) -> None:
     math = etree.Element("math")
@@ -403,7 +403,7 @@ def test_any_formula_gives_one_line_with_all_its_letters_and_digits(children: li
     assert not any(sign in text for sign in "\u2060\u2061\u2062\u2063\u200b")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(TOKENS.filter(lambda token: token[1].strip() == token[1] and token[1]), max_size=8))
 def test_blanks_around_operators_do_not_come_from_the_source(tokens: list[tuple[str, str]]) -> None:
     """With and without white space in the tokens ``mo`` and ``mn``, the same text."""

@@ -13,14 +13,14 @@ from bioshards.corpus.medline import Citation, Section
 from tests.medline_records import MATHML, OWN, PIECE, PROFILE, article_record, both, read, small
 
 
-@settings(PROFILE, max_examples=150)
+@settings(PROFILE, max_examples=300)
 @given(article_record())
 def test_any_record_is_read_as_its_tree_says(record: str) -> None:
     fast, plain = both(record)
     assert fast == plain
 
 
-@settings(PROFILE, max_examples=75, phases=[Phase.generate])
+@settings(PROFILE, max_examples=150, phases=[Phase.generate])
 @given(article_record(), st.data())
 def test_blanks_at_the_end_of_tags_change_nothing(record: str, choice: st.DataObject) -> None:
     tags = sorted({found["tag"] for found in PIECE.finditer(record) if found["tag"]})

@@ -135,7 +135,7 @@ def without_false_ends(record: str) -> str:
     )
 
 
-@settings(PROFILE, max_examples=75)
+@settings(PROFILE, max_examples=150)
 @given(article_record(), st.data())
 def test_an_end_tag_left_out_anywhere_is_found(record: str, choice: st.DataObject) -> None:
     whole = without_false_ends(record)

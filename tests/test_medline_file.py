@@ -674,7 +674,7 @@ def whole_file(draw: st.DrawFn, odd: bool = False) -> bytes:
     return f"{head}{before}{doctype}<{root}>{inside}{after}</{root}>{last}".encode()
 
 
-@settings(PROFILE, max_examples=125)
+@settings(PROFILE, max_examples=250)
 @given(whole_file(), st.integers(1, 120))
 def test_any_file_is_cut_into_the_records_that_lxml_finds(data: bytes, step: int) -> None:
     found = list(records(Trickle(data, step)))
@@ -682,7 +682,7 @@ def test_any_file_is_cut_into_the_records_that_lxml_finds(data: bytes, step: int
     assert found == cut(data) == cut(gzip.compress(data, compresslevel=1))
 
 
-@settings(PROFILE, max_examples=125, phases=[Phase.generate])
+@settings(PROFILE, max_examples=250, phases=[Phase.generate])
 @given(whole_file(odd=True), st.integers(1, 120))
 def test_tags_may_be_written_in_any_legal_way(data: bytes, step: int) -> None:
     found = list(records(Trickle(data, step)))
@@ -697,7 +697,7 @@ PIECES = st.lists(
 )
 
 
-@settings(PROFILE, max_examples=75)
+@settings(PROFILE, max_examples=150)
 @given(PIECES, st.lists(FILLERS.map(str.encode), min_size=7, max_size=7), st.integers(1, 60))
 def test_records_joined_with_anything_between_are_cut_back_byte_by_byte(
     pieces: list[bytes], fillers: list[bytes], step: int
@@ -707,7 +707,7 @@ def test_records_joined_with_anything_between_are_cut_back_byte_by_byte(
     assert [record for _, record in records(Trickle(data, step))] == pieces
 
 
-@settings(PROFILE, max_examples=75)
+@settings(PROFILE, max_examples=150)
 @given(whole_file(), st.data())
 def test_a_file_cut_short_never_passes_for_a_whole_one(data: bytes, choice: st.DataObject) -> None:
     whole = data.rstrip()

@@ -156,7 +156,7 @@ def written(selection: Selection) -> str:
     )
 
 
-@settings(PROFILE, max_examples=150)
+@settings(PROFILE, max_examples=300)
 @given(st.sampled_from(["baseline", "updates", ""]), SELECTIONS)
 def test_what_is_written_is_read_again(part: str, selection: Selection) -> None:
     read = named(f"pubmed:{part}[{written(selection)}]")
@@ -167,7 +167,7 @@ def test_what_is_written_is_read_again(part: str, selection: Selection) -> None:
 PIECES = st.sampled_from([*PARTS, "baseline", "updates", "since=", "2026-08-01", *":[]-,=0123", "/", "\n"])
 
 
-@settings(PROFILE, max_examples=250)
+@settings(PROFILE, max_examples=500)
 @given(
     st.text()
     | st.text(string.printable).map(lambda rest: f"pubmed:{rest}")
@@ -184,7 +184,7 @@ def test_any_text_is_a_name_or_a_path_or_refused(text: str) -> None:
     assert read is None or read.text == text
 
 
-@settings(PROFILE, max_examples=100)
+@settings(PROFILE, max_examples=200)
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.none() | st.integers(1, 40)), max_size=3),
     st.integers(1, 40),

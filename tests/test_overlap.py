@@ -232,7 +232,7 @@ ABSTRACT_ROWS = st.lists(
 )
 
 
-@settings(PROFILE, max_examples=200)
+@settings(PROFILE, max_examples=400)
 @given(ARTICLE_ROWS, ABSTRACT_ROWS, st.sampled_from([1, 2, 5, 100]), st.sampled_from([1, 4, 1000]))
 def test_what_is_found_is_what_dictionaries_find(
     articles: list[Row], abstracts: list[Row], size: int, rows: int
@@ -247,7 +247,7 @@ def test_what_is_found_is_what_dictionaries_find(
 # Leaving out
 
 
-@settings(PROFILE, max_examples=100)
+@settings(PROFILE, max_examples=200)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=30), st.integers(1, 7), st.integers(1, 7))
 def test_what_is_listed_is_left_out_whatever_the_batches(
     marks: list[tuple[bool, bool]], size: int, chunk: int
@@ -447,6 +447,8 @@ def test_export_refuses_an_unfinished_directory(pair: tuple[str, str]) -> None:
 
 class Elsewhere(LocalFiles):
     """A store that is not on this machine: names like mem://folder/name."""
+
+    far = True
 
     def open(self, path: str) -> Any:
         return super().open(path.removeprefix("mem:/"))

@@ -386,7 +386,7 @@ def _with_data(bucket: Bucket, body: bytes, day: str = DAY) -> None:
     bucket.inventory(day, changed=lambda manifest: manifest.update(files=listed))
 
 
-@settings(deadline=None, derandomize=True, database=None, max_examples=50)
+@settings(deadline=None, derandomize=True, database=None, max_examples=100)
 @given(
     st.sets(
         st.tuples(st.integers(1, 99_999_999), st.integers(1, 9999))

@@ -236,7 +236,7 @@ LABELS = st.none() | TEXTS.filter(str.strip).map(str.strip)
 SECTIONS = st.lists(st.builds(Section, LABELS, TEXTS), max_size=5).map(tuple)
 
 
-@settings(PROFILE, max_examples=200)
+@settings(PROFILE, max_examples=400)
 @given(TEXTS, SECTIONS, st.booleans(), st.booleans())
 def test_counts_and_sections_are_those_of_the_sentences(
     title: str, sections: tuple[Section, ...], titles: bool, labels: bool
@@ -261,13 +261,13 @@ def test_counts_and_sections_are_those_of_the_sentences(
         assert " ".join(found.sentences[start:end]).split() == words
 
 
-@settings(PROFILE, max_examples=150)
+@settings(PROFILE, max_examples=300)
 @given(TEXTS | st.text(ANY))
 def test_one_line_is_what_splitting_and_joining_gives(text: str) -> None:
     assert one_line(text) == " ".join(text.split())
 
 
-@settings(PROFILE, max_examples=100)
+@settings(PROFILE, max_examples=200)
 @given(SECTIONS, TEXTS, st.integers(0, 30))
 def test_abstracts_are_short_or_absent_by_their_own_words(
     sections: tuple[Section, ...], title: str, bound: int

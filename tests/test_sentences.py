@@ -48,13 +48,13 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(PROFILE, max_examples=200)
+@settings(PROFILE, max_examples=400)
 @given(st.text() | st.lists(PARTS | st.text(max_size=4), max_size=40).map("".join))
 def test_no_word_is_lost_changed_or_moved(text: str) -> None:
     assert " ".join(split(text)).split() == text.split()
 
 
-@settings(PROFILE, max_examples=200)
+@settings(PROFILE, max_examples=400)
 @given(st.lists(PARTS | st.text(max_size=4), max_size=40).map("".join))
 def test_every_sentence_is_one_line_with_words_in_it(text: str) -> None:
     for sentence in split(text):
@@ -62,7 +62,7 @@ def test_every_sentence_is_one_line_with_words_in_it(text: str) -> None:
         assert sentence == " ".join(sentence.split())
 
 
-@settings(PROFILE, max_examples=100)
+@settings(PROFILE, max_examples=200)
 @given(st.lists(PARTS, max_size=40).map("".join))
 def test_clean_text_is_split_the_same_by_every_function(text: str) -> None:
     clean = " ".join(text.split())
@@ -70,7 +70,7 @@ def test_clean_text_is_split_the_same_by_every_function(text: str) -> None:
     assert " ".join(split_clean(clean)) == clean
 
 
-@settings(PROFILE, max_examples=200)
+@settings(PROFILE, max_examples=400)
 @given(st.lists(PARTS | st.text(max_size=4), max_size=40).map("".join))
 def test_spans_are_the_sentences_and_between_them_is_white_space(text: str) -> None:
     found = spans(text)

@@ -106,7 +106,7 @@ DOCUMENTS = st.builds(
 )
 
 
-@settings(PROFILE, max_examples=100)
+@settings(PROFILE, max_examples=200)
 @given(st.lists(DOCUMENTS, max_size=6))
 def test_a_batch_holds_the_documents_as_they_are(documents: list[Document]) -> None:
     batch = shards.batch(documents)

@@ -97,7 +97,7 @@ ORDERED = [
 ]
 
 
-@settings(PROFILE, max_examples=50)
+@settings(PROFILE, max_examples=100)
 @given(st.permutations(ORDERED))
 def test_files_sort_the_same_whatever_order_they_come_in(paths: list[str]) -> None:
     assert [item.path for item in sorted(map(of, paths))] == ORDERED
@@ -108,7 +108,7 @@ NAMES = st.tuples(
 ).map(lambda part: f"{part[0]}{part[1]:02d}n{part[2]:04d}.xml.gz") | st.text("abn0 .", min_size=1, max_size=6)
 
 
-@settings(PROFILE, max_examples=100)
+@settings(PROFILE, max_examples=200)
 @given(
     st.lists(st.tuples(st.sampled_from(["/a/", "/b/", "gs://c/"]), NAMES).map("".join), unique=True),
     st.randoms(),
@@ -147,7 +147,7 @@ def test_stems_are_the_names_without_their_endings(name: str, stem: str) -> None
     assert of(f"/data/{name}").stem == stem
 
 
-@settings(PROFILE, max_examples=150)
+@settings(PROFILE, max_examples=300)
 @given(st.text(min_size=1, max_size=20).map(lambda name: name + ".xml") | st.text(max_size=20))
 def test_stems_are_safe_in_file_names(name: str) -> None:
     assert re.fullmatch(r"(?!\.)[A-Za-z0-9_.@-]+", of(f"/data/{name}").stem)

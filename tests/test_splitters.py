@@ -74,7 +74,7 @@ ODD = [
 """Among them the signs by which pySBD marks places in a text."""
 
 
-@settings(PROFILE, max_examples=150)
+@settings(PROFILE, max_examples=300)
 @given(st.lists(st.sampled_from(ODD) | st.text(max_size=4), max_size=40).map("".join))
 def test_scispacy_loses_changes_and_moves_nothing(text: str) -> None:
     line = " ".join(text.split())

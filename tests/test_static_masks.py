@@ -77,7 +77,7 @@ def test_the_same_draws_give_what_the_reference_gives(
 
 @BOTH
 @given(ids=rows, how=hows, seed=st.integers(0, 1 << 32))
-@settings(max_examples=100)
+@settings(max_examples=200)
 def test_masks_keep_to_their_budget_and_to_what_is_text(
     mask: Mask, ids: list[int], how: Masking, seed: int
 ) -> None:

@@ -17,7 +17,7 @@ PIECES = st.sampled_from(["<a>", "</a>", "<b x='1'>", "</b >", "<c/>", "<d />", 
 RECORDS = st.lists(st.lists(PIECES, max_size=12).map("".join), max_size=6)
 
 
-@settings(PROFILE, max_examples=250)
+@settings(PROFILE, max_examples=500)
 @given(RECORDS)
 def test_records_balance_together_as_their_text_does(records: list[str]) -> None:
     together = "".join(records)
@@ -26,7 +26,7 @@ def test_records_balance_together_as_their_text_does(records: list[str]) -> None
     )
 
 
-@settings(PROFILE, max_examples=100)
+@settings(PROFILE, max_examples=200)
 @given(RECORDS)
 def test_what_balances_one_by_one_balances_together(records: list[str]) -> None:
     if len("".join(records).encode()) > 1 and all(

@@ -184,7 +184,7 @@ seeds = st.integers(0, (1 << 64) - 1)
 
 
 @given(rows=batches, masking=maskings, seed=seeds)
-@settings(max_examples=150)
+@settings(max_examples=300)
 def test_masks_keep_to_their_budget_to_text_and_to_whole_words(
     rows: list[list[int]], masking: Masking, seed: int
 ) -> None:
@@ -213,7 +213,7 @@ def test_masks_keep_to_their_budget_to_text_and_to_whole_words(
 
 
 @given(rows=batches, masking=maskings, seed=seeds, data=st.data())
-@settings(max_examples=100)
+@settings(max_examples=200)
 def test_a_rows_mask_does_not_depend_on_its_batch(
     rows: list[list[int]], masking: Masking, seed: int, data: st.DataObject
 ) -> None:
