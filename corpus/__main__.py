@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from . import overlap, shards, stats, stats_page, stats_tables
 from .files import LocalFiles
+from .manifest import ManifestError
 from .stats_shards import Unusable
 
 
@@ -130,7 +131,7 @@ def main() -> int:
             sys.stdout.flush()
             return 0
         document = find(options.folder, options.id)
-    except (FileNotFoundError, overlap.WrongFolder, Unusable) as error:
+    except (FileNotFoundError, ManifestError, overlap.WrongFolder, Unusable) as error:
         print(error, file=sys.stderr)
         return 2
     except BrokenPipeError:

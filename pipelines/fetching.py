@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -18,6 +17,7 @@ from bioshards.corpus.download.places import Places
 from bioshards.corpus.download.pool import Pool
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.download.web import Connection, Patience, Server, Unreachable
+from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.xml_blocks import BadFile
 
 from .again import again
@@ -102,7 +102,7 @@ def look(
     """
     server = server_at(url or source.URL, options.contact, source.CONNECTIONS, source.PER_SECOND)
     with patient_with_a_person(server).connect() as connection:
-        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = utc_now()
         chosen, notices = _merged(source.listed(connection, server.base, name) for name in by_name)
         held = mirror.held(connection, chosen, look_only=options.dry_run)
     wanted = [remote for remote in chosen if remote not in held]

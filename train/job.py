@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.pretraining import LABELLED
-from bioshards.corpus.shards import manifest
 
 from . import checkpoint, runs, tokenizer
 from .loop import Every
@@ -18,7 +16,7 @@ from .models import WrongInit
 from .pieces import Pieces
 from .processes import Processes
 from .recipes import Recipe
-from .shards import Shards, WrongData
+from .shards import Shards, WrongData, manifest_of
 from .steps import Division, division
 
 _SAVED: Final = 100
@@ -141,11 +139,7 @@ def _for_data(job: Job, shards: Shards) -> Recipe:
 
 def _vocabulary(job: Job) -> str:
     """The folder of the tokenizer: the one that is given, or where it was when the set was made."""
-    made: Any = manifest(LocalFiles(), job.data)
-    found = job.vocabulary or made.get("run", {}).get("vocabulary")
-    if not isinstance(found, str):
-        raise ValueError(f"{job.data} does not say where its vocabulary was: give --vocab FOLDER")
-    return found
+    return job.vocabulary or manifest_of(job.data).run.vocabulary
 
 
 def _beginning(job: Job) -> Recipe:

@@ -24,6 +24,13 @@ import pyarrow.compute as pc
 from bioshards.corpus import shards
 from bioshards.corpus.document import SCHEMA
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import (
+    DocumentsManifest,
+    ManifestError,
+    MissingManifest,
+    Shard,
+    read_manifest,
+)
 
 from .ngrams import Index, Places, ngrams
 
@@ -51,7 +58,7 @@ class Corpus:
     pipeline: str
     documents: int
     sha256: str
-    shards: tuple[dict[str, Any], ...]
+    shards: tuple[Shard, ...]
 
 
 class Document(NamedTuple):
@@ -101,17 +108,16 @@ def opened(folder: str) -> Corpus:
     """
     give = f"Give --corpus the --output of beam run {' or '.join(_PIPELINES)}"
     try:
-        manifest = shards.manifest(LocalFiles(), folder)
-        pipeline, outputs = manifest["pipeline"], tuple(manifest["outputs"])
-        if pipeline not in _PIPELINES:
-            raise WrongCorpus(f"{folder} holds no documents, it was made by {pipeline}. {give}")
-        digest = shards.digest(one["sha256"] for one in outputs)
-        return Corpus(folder, pipeline, sum(one["rows"] for one in outputs), digest, outputs)
-    except FileNotFoundError as error:
+        manifest = read_manifest(LocalFiles(), folder)
+    except MissingManifest as error:
         raise WrongCorpus(str(error)) from error
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise WrongCorpus(f"{folder}/manifest.json is not as bioshards writes it ({what}). {give}") from error
+    except ManifestError as error:
+        raise WrongCorpus(f"{error}. {give}") from error
+    if not isinstance(manifest, DocumentsManifest):
+        raise WrongCorpus(f"{folder} holds no documents, it was made by {manifest.pipeline}. {give}")
+    outputs = manifest.outputs
+    digest = shards.digest(one.sha256 for one in outputs)
+    return Corpus(folder, manifest.pipeline, sum(one.rows for one in outputs), digest, outputs)
 
 
 def look(corpora: Sequence[Corpus], wanted: Wanted, workers: int) -> Iterator[Found]:
@@ -153,14 +159,14 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _shard_of_worker(task: tuple[str, dict[str, Any]]) -> Found:
+def _shard_of_worker(task: tuple[str, Shard]) -> Found:
     return _shard(_wanted, *task)
 
 
-def _shard(wanted: Wanted, folder: str, shard: dict[str, Any]) -> Found:
-    path = f"{folder}/{shard['file']}"
+def _shard(wanted: Wanted, folder: str, shard: Shard) -> Found:
+    path = f"{folder}/{shard.file}"
     try:
-        _check(path, shard["bytes"])
+        _check(path, shard.bytes)
         return _found(wanted, shards.read_some(LocalFiles(), folder, [shard], _COLUMNS))
     except (OSError, pa.ArrowInvalid) as error:
         raise WrongCorpus(
