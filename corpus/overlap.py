@@ -48,8 +48,8 @@ OVERLAP: Final = pa.schema(
 document, and by what it was found: pmid, pmcid or doi."""
 
 _HASHED: Final = OVERLAP.set(1, pa.field("held_by", pa.string(), nullable=False))
-"""The schema that ``rows_sha256`` is made with.  Keep its names: the names of the shards of a pretraining set,
-and with them the order of its rows, depend on that hash."""
+"""The schema that ``rows_sha256`` is made with.  Keep its names: the names of the shards of a pretraining
+set, and with them the order of its rows, depend on that hash."""
 
 FILE: Final = "overlap.arrow"
 """The file of :data:`OVERLAP` in a directory made by pmc_to_shards, an Arrow IPC stream."""

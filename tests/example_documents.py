@@ -19,6 +19,7 @@ from tokenizers.pre_tokenizers import Sequence as Steps
 from bioshards.corpus import pretraining
 from bioshards.corpus.document import Document
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import OverlapFile
 from bioshards.corpus.workspace import Workspace
 from bioshards.vocab import inputs
 from bioshards.vocab.encode import Encoded, Encoder
@@ -97,11 +98,11 @@ def put(
     folder: Path,
     shards_of: Mapping[str, Sequence[Document]],
     pipeline: str = "pubmed_to_shards",
-    in_full: Sequence[Mapping[str, Any]] = (),
+    overlap: Sequence[OverlapFile] = (),
 ) -> inputs.Documents:
     """A finished directory with a shard for each name, the longest of two record batches."""
     half = (max(map(len, shards_of.values()), default=0) + 1) // 2
-    invented.put(folder, shards_of, pipeline, max(1, half), in_full)
+    invented.put(folder, shards_of, pipeline, max(1, half), overlap)
     (found,) = inputs.find(LocalFiles(), [str(folder)])
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -58,10 +58,9 @@ def listing(
 ) -> Documents:
     """A directory of full text that lists these abstracts of another directory."""
     identity = overlap.identity(FILES, of.folder)
-    rows = [{"id": id_, "held_by": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in ids]
+    rows = [{"id": id_, "full_text_id": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in ids]
     batches = [pa.RecordBatch.from_pylist(rows, overlap.OVERLAP)]
-    listed = overlap.write(FILES, str(folder / overlap.FILE), identity, batches)
-    entry = {**asdict(listed), "of": of.folder, "abstracts": identity}  # as pmc_to_shards writes it
+    entry = overlap.write(FILES, str(folder / overlap.FILE), of.folder, identity, batches)
     documents = documents or [document(f"pmc:PMC9{len(ids)}.1", "w1 w2 w3")]
     return put(folder, {name: documents}, "pmc_to_shards", [entry])
 
@@ -109,7 +108,7 @@ def test_a_list_that_is_stale_is_refused(tmp_path: Path) -> None:
     before = put(tmp_path / "one", {"a": abstracts(1, 10)})
     full = listing(tmp_path / "full", ["pubmed:3"], before)
     updated = put(tmp_path / "one", {"a": abstracts(1, 11)})
-    said = r"full/in-full\.arrow lists abstracts of other shards than .*/one has"
+    said = r"full/overlap\.arrow lists abstracts of other shards than .*/one has"
     with pytest.raises(WrongInput, match=said):
         held_in_full.lists(FILES, [updated, full])
 

@@ -121,10 +121,10 @@ def test_counts_are_those_of_the_documents(out: Path, tmp_path: Path, encoder: E
         "unknown": 2,
         "rows": 4,
         "tokens": 10 + 2 * 4,
-        "special": 2 * 4,
-        "borrowed": 0,
-        "lost": 0,
-        "read": 10,
+        "special_tokens": 2 * 4,
+        "other_document_tokens": 0,
+        "lost_tokens": 0,
+        "input_tokens": 10,
     }
     assert made.splits["validation"] == {}
 
@@ -150,12 +150,18 @@ def test_what_is_read_is_in_rows_or_lost(
         ids = Counter(number for row in rows for number in row["input_ids"])
         assert counts["rows"] == len(rows) == sum(one["rows"] for one in of_split)
         assert counts["tokens"] == ids.total()
-        assert counts["special"] == ids[encoder.special["[CLS]"]] + ids[encoder.special["[SEP]"]]
-        assert counts["read"] == counts["tokens"] - counts["special"] - counts["borrowed"] + counts["lost"]
+        assert counts["special_tokens"] == ids[encoder.special["[CLS]"]] + ids[encoder.special["[SEP]"]]
+        assert (
+            counts["input_tokens"]
+            == counts["tokens"]
+            - counts["special_tokens"]
+            - counts["other_document_tokens"]
+            + counts["lost_tokens"]
+        )
         tokens = {one.id: sum(len(s.split()) for s in one.sentences) for one in abstracts(1, 80)}
         passes = recipe.dupe_factor if split == "train" else 1
         found = {span["document"] for row in rows for span in row["spans"]}
-        assert counts["read"] == passes * sum(tokens[id_] for id_ in found)
+        assert counts["input_tokens"] == passes * sum(tokens[id_] for id_ in found)
 
 
 def test_a_shards_schema_says_what_its_rows_are(out: Path, portion: Portion, encoder: Encoder) -> None:
@@ -190,7 +196,7 @@ def test_a_document_longer_than_any_is_rejected_and_the_others_are_not(
     portion = all_in_one(put(tmp_path / "in", {"a": documents}))
     made = made_of(out, portion, making(encoder, validation=0))
     assert (made.documents, made.dropped["no-tokens"], made.rejected) == (4, 1, {"too-long": 1})
-    assert made.splits["train"]["read"] == 1_002
+    assert made.splits["train"]["input_tokens"] == 1_002
     lines = (out / "rejected" / f"{portion.name}.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == [
         {
@@ -219,7 +225,7 @@ def test_a_shard_ends_where_it_is_large_enough(out: Path, portion: Portion, enco
     ]
     rows = [listed_rows(out / name, made.outputs) for name, made in (("one", one), ("several", several))]
     assert sorted(map(repr, rows[0])) == sorted(map(repr, rows[1]))
-    size = 2 * one.splits["train"]["read"]
+    size = 2 * one.splits["train"]["input_tokens"]
     for passes, shards in ((1, 1), (2, 2)):
         how = making(encoder, Recipe("bert", 16, dupe_factor=passes), validation=0, max_bytes=size + 1)
         assert len(made_of(out / str(passes), portion, how).outputs) == shards

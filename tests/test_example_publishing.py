@@ -88,13 +88,15 @@ def test_a_published_set_accounts_for_every_token_and_opens(
     assert (counts["documents"], counts["dropped"], counts["rejected"]) == (70, {"no-tokens": 1}, {})
     for split in ("train", "validation"):
         of = counts[split]
-        assert of["read"] == of["tokens"] - of["special"] - of["borrowed"] + sum(of["lost"].values())
-        assert set(of["lost"]) <= {publishing.LOST.get(objective)}
+        assert of["input_tokens"] == of["tokens"] - of["special_tokens"] - of["other_document_tokens"] + sum(
+            of["lost_tokens"].values()
+        )
+        assert set(of["lost_tokens"]) <= {publishing.LOST.get(objective)}
         assert of["documents"] == sum(one.splits[split]["documents"] for one in made)
     assert counts["train"]["documents"] + counts["validation"]["documents"] == 69
     years = counts["years"]["pubmed"]
     assert list(years) == ["2000", "2001", "2002"]
-    assert sum(years.values()) == counts["train"]["read"] + counts["validation"]["read"]
+    assert sum(years.values()) == counts["train"]["input_tokens"] + counts["validation"]["input_tokens"]
     assert found["run"]["began"] == 1
     assert found["run"]["finished"]
     opened = datasets.load_from_disk(str(out))
@@ -123,9 +125,19 @@ def test_without_held_out_documents_there_is_one_split(out: Path, portion: Porti
     assert not (out / "validation").exists()
     assert manifest(out)["counts"]["validation"] == {
         **dict.fromkeys(
-            ["documents", "rows", "tokens", "special", "borrowed", "read", "unknown", "unlabelled"], 0
+            [
+                "documents",
+                "rows",
+                "tokens",
+                "special_tokens",
+                "other_document_tokens",
+                "input_tokens",
+                "unknown",
+                "unlabelled",
+            ],
+            0,
         ),
-        "lost": {},
+        "lost_tokens": {},
     }
     assert list(datasets.load_from_disk(str(out))) == ["train"]
 
@@ -161,7 +173,7 @@ def test_what_does_not_add_up_is_not_published(out: Path) -> None:
     """Of rows that were planned one is in no shard; of tokens that were read one is nowhere."""
     lacking, too_many = plain_made(), plain_made()
     lacking.outputs[0]["rows"] = 4
-    too_many.splits["train"]["read"] = 41
+    too_many.splits["train"]["input_tokens"] = 41
     for made, said in (
         (lacking, "4 of 5 rows are in shards"),
         (too_many, "40 of 41 tokens are accounted for"),

@@ -227,7 +227,7 @@ def test_abstracts_on_a_store_that_articles_hold_in_full(
     found = get(f"{url}/holding", tmp_path / "got")
     held = overlap.read(LocalFiles(), str(found), str(tmp_path / "abstracts"))
     assert [tuple(row.values()) for row in held.to_pylist()] == HELD
-    for name in ("in-full.arrow", "state.json"):
+    for name in ("overlap.arrow", "state.json"):
         assert (found / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
 
 
@@ -404,25 +404,25 @@ def test_a_process_reads_a_list_of_what_is_held_in_full_once(
     """Thousands of portions ask for it, and it may have the ids of millions of abstracts."""
     way, folder = ways["gs"], tmp_path / "full"
     abstracts, full = f"{way.store.url}/listed", f"{way.store.url}/full"
-    listed = json.loads((reference / "manifest.json").read_text())["outputs"]
-    firsts = [first_id(reference / shard["file"]) for shard in listed]
+    listed = documents_manifest(FILES, str(reference)).outputs
+    firsts = [first_id(reference / shard.file) for shard in listed]
     assert len(firsts) > 1
-    rows = [{"id": id_, "held_by": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in firsts]
+    rows = [{"id": id_, "full_text_id": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in firsts]
     batches = [pa.RecordBatch.from_pylist([row], overlap.OVERLAP) for row in rows]
     identity = overlap.identity(FILES, str(reference))
-    sha256 = overlap.write(FILES, str(folder / overlap.FILE), identity, batches).sha256
-    FILES.write_json(str(folder / "manifest.json"), {})
+    listing = overlap.write(FILES, str(folder / overlap.FILE), str(reference), identity, batches)
+    put_documents(folder, [], "pmc_to_shards", [listing])
     put(reference, abstracts)
     put(folder, full)
     way.clear()
     for shard, id_ in zip(listed, firsts, strict=True):
-        assert held_in_full.ids(FILES, abstracts, [(full, sha256)], [shard]).to_pylist() == [id_]
+        assert held_in_full.ids(FILES, abstracts, [(full, listing.rows_sha256)], [shard]).to_pylist() == [id_]
     assert (
         len(
             [
                 path
                 for method, path in way.requests
-                if method == "GET" and "download" in path and "in-full" in path
+                if method == "GET" and "download" in path and "overlap" in path
             ]
         )
         == 1

@@ -77,7 +77,7 @@ def _json(value: Any, field: str) -> Any:
         return {name: _json(item, f"{field}.{name}") for name, item in value.items()}
     if isinstance(value, list):
         return [_json(item, f"{field}[{at}]") for at, item in enumerate(value)]
-    if value is None or type(value) in _NAMES:
+    if value is None or isinstance(value, tuple(_NAMES)):
         return value
     raise FieldError(field, f"{_shown(value)} is no JSON value")
 
@@ -86,7 +86,7 @@ def _scalar(kind: type) -> _Reader:
     accepted = (int, float) if kind is float else (kind,)
 
     def read(value: Any, field: str) -> Any:
-        if type(value) not in accepted:  # a bool is no int
+        if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
             raise FieldError(field, f"expected {_NAMES[kind]}, found {_shown(value)}")
         return value
 

@@ -18,7 +18,7 @@ from bioshards.corpus.shards import Shard
 from ..inputs import Documents, WrongInput, damage
 
 Lists = dict[str, dict[str, str]]
-"""For a folder of abstracts, the folders of full text that list some of them, with the lists' ``rows_sha256``."""
+"""For a folder of abstracts, the folders of full text that list some of them, and ``rows_sha256``."""
 
 
 def lists(files: LocalFiles, inputs: Sequence[Documents]) -> Lists:
