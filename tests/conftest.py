@@ -75,8 +75,8 @@ def no_options_parsed_again() -> None:
 def every_manifest_is_valid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Validate all manifests that the tests have left, by whichever process, against the JSON Schema.
 
-    ``write_manifest`` itself refuses what ``read_manifest`` would refuse, in every process.  What is left to see
-    is that the schema accepts what that one reads.
+    ``write_manifest`` itself refuses what ``read_manifest`` would refuse, in every process.  What is left to
+    see is that the schema accepts what that one reads.
     """
     yield
     wrong = {

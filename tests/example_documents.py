@@ -19,7 +19,7 @@ from tokenizers.pre_tokenizers import Sequence as Steps
 from bioshards.corpus import pretraining
 from bioshards.corpus.document import Document
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.manifest import OverlapFile
+from bioshards.corpus.manifest import OverlapFile, Shard
 from bioshards.corpus.workspace import Workspace
 from bioshards.vocab import inputs
 from bioshards.vocab.encode import Encoded, Encoder
@@ -183,13 +183,13 @@ def made_of(out: Path, portion: Portion, how: Making, files: LocalFiles | None =
     return make(files or LocalFiles(), Workspace(str(out)), portion, how)
 
 
-def listed_rows(output: Path, listed: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def listed_rows(output: Path, listed: Iterable[Shard]) -> list[dict[str, Any]]:
     """The rows of the Arrow shards among what a manifest lists."""
     return [
         row
         for one in listed
-        if one["file"].endswith(".arrow")
-        for row in pa.ipc.open_stream(pa.memory_map(str(output / one["file"]))).read_all().to_pylist()
+        if one.file.endswith(".arrow")
+        for row in pa.ipc.open_stream(pa.memory_map(str(output / one.file))).read_all().to_pylist()
     ]
 
 
@@ -201,7 +201,7 @@ def files_in(output: Path) -> set[str]:
 def bytes_of(output: Path, made: Made) -> dict[str, bytes]:
     """What the files of a portion hold."""
     work = Workspace(str(output))
-    names = [f"{output}/{one['file']}" for one in made.outputs]
+    names = [f"{output}/{one.file}" for one in made.outputs]
     names += [work.dealt(name) for several in made.dealt.values() for name in several]
     return {name: Path(name).read_bytes() for name in names}
 

@@ -18,6 +18,9 @@ from bioshards.corpus.manifest import (
     DocumentsManifest,
     DocumentsRun,
     ManifestError,
+    MirrorConfig,
+    MirrorManifest,
+    MirrorRun,
     OutputFile,
     OverlapFile,
     PretrainingConfig,
@@ -153,6 +156,19 @@ def of_vocabulary(
         outputs=tuple(outputs),
         counts=VocabularyCounts(30_522, 9, 9, 1, 0, 9, 9, None, None, None),
         run=VocabularyRun(command=("test",), inputs=()),
+    )
+
+
+def of_mirror() -> MirrorManifest:
+    """The manifest of an empty mirror."""
+    return MirrorManifest(
+        notice="",
+        config=MirrorConfig((), {}, (), (), False, "newest", None),
+        files=(),
+        newest_file=None,
+        not_fetched=(),
+        articles=None,
+        run=MirrorRun(command=("test",), listed_at="then", notices=()),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from bioshards.corpus import workspace
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.pretraining import PIPELINE
+from bioshards.corpus.manifest import PretrainingInput, PretrainingRun, Shard, encode
 from bioshards.corpus.workspace import Workspace
 from bioshards.vocab.counts import Counting
 from bioshards.vocab.encode import Encoder
@@ -34,6 +35,7 @@ from tests.example_documents import (
     of_words,
     put,
 )
+from tests.manifests import of_pretraining
 
 FILES = LocalFiles()
 
@@ -53,15 +55,16 @@ def portion(tmp_path: Path) -> Portion:
     return all_in_one(put(tmp_path / "abstracts", {"a": abstracts(1, 50), "b": abstracts(50, 80)}))
 
 
-CONFIG = {"pipeline": PIPELINE, "objective": "electra"}
+INPUTS = [PretrainingInput("pubmed_to_shards", "0" * 64, 1, 1, ())]
+CONFIG: dict[str, Any] = encode(of_pretraining([]).config)
 
 
 def publish(
     out: Path, *made: Made, merged: tuple[Merged, ...] = (), max_rejected: float = 0.001, **config: Any
 ) -> str | None:
     work = Workspace(str(out))
-    inputs = [{"pipeline": "pubmed_to_shards", "documents": 1}]
-    return publishing.publish(FILES, work, CONFIG | config, inputs, made, merged, {"began": 1}, max_rejected)
+    run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere", started="then")
+    return publishing.publish(FILES, work, CONFIG | config, INPUTS, made, merged, run, max_rejected)
 
 
 def manifest(out: Path) -> dict[str, Any]:
@@ -81,9 +84,7 @@ def test_a_published_set_accounts_for_every_token_and_opens(
     made = [made_of(out, portion, how) for portion in several]
     assert publish(out, *made, objective=objective) is None
     found = manifest(out)
-    assert found["outputs"] == sorted(
-        (one for of in made for one in of.outputs), key=lambda one: str(one["file"])
-    )
+    assert found["outputs"] == sorted((one for of in made for one in of.outputs), key=lambda one: one.file)
     counts = found["counts"]
     assert (counts["documents"], counts["dropped"], counts["rejected"]) == (70, {"no-tokens": 1}, {})
     for split in ("train", "validation"):
@@ -164,15 +165,15 @@ def test_buckets_without_rows_open_too(out: Path, portion: Portion, encoder: Enc
 
 
 def plain_made(name: str = "0" * 16, **more: Any) -> Made:
-    counts = Counter(documents=8, rows=5, tokens=50, special=10, read=40)
-    outputs = [{"file": "train/data-x-00000.arrow", "rows": 5, "bytes": 1, "sha256": "ab"}]
+    counts = Counter(documents=8, rows=5, tokens=50, special_tokens=10, input_tokens=40)
+    outputs = [Shard("train/data-x-00000.arrow", 5, 1, "ab")]
     return Made(name, outputs, splits={"train": counts}, documents=1000, **more)
 
 
 def test_what_does_not_add_up_is_not_published(out: Path) -> None:
     """Of rows that were planned one is in no shard; of tokens that were read one is nowhere."""
     lacking, too_many = plain_made(), plain_made()
-    lacking.outputs[0]["rows"] = 4
+    lacking.outputs = [replace(lacking.outputs[0], rows=4)]
     too_many.splits["train"]["input_tokens"] = 41
     for made, said in (
         (lacking, "4 of 5 rows are in shards"),
@@ -295,10 +296,8 @@ def test_tidy_removes_dealt_rows_and_does_so_twice(out: Path, portion: Portion, 
 
 # Is it finished?
 
-INPUTS = [{"pipeline": "pubmed_to_shards", "documents": 1}]
 
-
-def finished(out: Path, inputs: list[dict[str, Any]] | None = None) -> bool:
+def finished(out: Path, inputs: list[PretrainingInput] | None = None) -> bool:
     return publishing.finished(FILES, Workspace(str(out)), INPUTS if inputs is None else inputs)
 
 
@@ -312,10 +311,10 @@ def test_a_set_is_finished_while_its_inputs_and_its_files_are_the_same(
     assert finished(out)
     assert not finished(out, [])
     assert not finished(out, [*INPUTS, *INPUTS])
-    assert not finished(out, [{**INPUTS[0], "documents": 2}])
+    assert not finished(out, [replace(INPUTS[0], documents=2)])
     assert len(made.outputs) == 4
     for one in made.outputs:
-        path = out / one["file"]
+        path = out / one.file
         data = path.read_bytes()
         for other in (data[:-1], data + b"x"):
             path.write_bytes(other)

@@ -26,6 +26,7 @@ from bioshards.corpus.document import SCHEMA, Document
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import OverlapFile
 from bioshards.corpus.overlap import KEYS, OVERLAP, WrongFolder
+from tests.manifests import put_documents
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 

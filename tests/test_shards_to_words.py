@@ -19,6 +19,7 @@ import pytest
 
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import WordsRun
 from bioshards.corpus.workspace import FORMAT
 from bioshards.pipelines import cli
 from bioshards.vocab import counting as steps
@@ -349,8 +350,14 @@ def test_no_word_passes_between_the_steps(abstracts: Path, tmp_path: Path) -> No
         inputs=inputs.find(files, [str(abstracts)]),
         counting=counting,
         min_count=1,
-        config={"pipeline": "shards_to_words", **counting.as_dict(), "min_count": 1},
-        run={},
+        config={
+            "pipeline": "shards_to_words",
+            "format": FORMAT,
+            **counting.as_dict(),
+            "min_count": 1,
+            "library_versions": {},
+        },
+        run=WordsRun(command=("test",), inputs=()),
     )
     options = PipelineOptions([], **local.options_for(1))
     root = apache_beam.Pipeline(runner=local.runner(options), options=options)

@@ -29,6 +29,7 @@ from bioshards.corpus import lock, overlap
 from bioshards.corpus.download import web
 from bioshards.corpus.files import LocalFiles, StoreFailure
 from bioshards.corpus.lock import locked
+from bioshards.corpus.shards import documents_manifest
 from bioshards.corpus.workspace import Workspace, WrongOutput
 from bioshards.pipelines import (
     again,
@@ -47,6 +48,7 @@ from bioshards.vocab.examples import held_in_full
 from tests import articles, stores
 from tests.conftest import SAMPLE, pubmed_set, sums
 from tests.forked import beam, kill_when, started
+from tests.manifests import put_documents
 from tests.pmc_bucket import Article, arrange
 from tests.standin import StandIn
 from tests.standin import Unavailable as ServerBusy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,9 @@ import pyarrow as pa
 
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import VocabularyIdentity, write_manifest
 from bioshards.corpus.pretraining import LABELLED, NO_LABEL, schema
+from tests.manifests import of_pretraining
 
 SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
 

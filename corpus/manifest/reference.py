@@ -27,7 +27,7 @@ _INTRODUCTION: Final = f"""\
 Every finished directory has a `manifest.json`. It is written last: its presence marks the directory complete.
 All of it but `run` is the same for the same inputs and options. Every field is always there.
 
-This is `schema_version` {SCHEMA_VERSION}; [manifest.schema.json](manifest.schema.json) is the same as a JSON Schema.
+This is `schema_version` {SCHEMA_VERSION}; [manifest.schema.json](manifest.schema.json) is its JSON Schema.
 A manifest of another version is refused. `pipeline` tells the kinds of manifests apart.
 """
 

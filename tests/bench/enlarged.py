@@ -20,6 +20,7 @@ import pyarrow as pa
 from bioshards.corpus import shards
 from bioshards.corpus.document import SCHEMA
 from bioshards.corpus.files import LocalFiles
+from tests.manifests import put_documents
 
 SEED: Final = 7
 CHANGED: Final = 40
