@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from bioshards.corpus import overlap
+from bioshards.corpus import overlap, shards
 from bioshards.corpus.document import Document
 from bioshards.corpus.files import LocalFiles
 from bioshards.vocab.encode import Encoder
@@ -69,8 +69,8 @@ def test_abstracts_held_in_full_are_left_out_and_counted(out: Path, tmp_path: Pa
     abstracts_ = put(tmp_path / "abstracts", {"a": abstracts(1, 30), "b": abstracts(30, 60)})
     full = listing(tmp_path / "full", ["pubmed:3", "pubmed:7", "pubmed:40", "pubmed:9999"], abstracts_)
     lists = held_in_full.lists(FILES, [abstracts_, full])
-    sha256 = hashlib.sha256((tmp_path / "full" / overlap.FILE).read_bytes()).hexdigest()
-    assert lists == {abstracts_.folder: {full.folder: sha256}}
+    (listed,) = shards.documents_manifest(FILES, full.folder).overlap
+    assert lists == {abstracts_.folder: {full.folder: listed.rows_sha256}}
     made = made_of(out, all_in_one(abstracts_, lists=lists[abstracts_.folder]), making(encoder))
     assert (made.documents, made.dropped["in-full"]) == (59, 3)
     found = {span["document"] for row in listed_rows(out, made.outputs) for span in row["spans"]}

@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.manifest import Shard
 from bioshards.corpus.pretraining import BATCH_ROWS, facts_of
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace

@@ -1,4 +1,4 @@
-"""The manifest: read as it was written, or refused with what to do; its documentation is that of its types."""
+"""The manifest: read as it was written, or refused with what to do; documented as its types are."""
 
 from __future__ import annotations
 

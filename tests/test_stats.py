@@ -184,7 +184,7 @@ def test_words_and_a_vocabulary_say_what_their_manifest_says(tmp_path: Path) -> 
     summary = stats_tables.as_text(words)
     assert summary.startswith("Counted words, made by shards_to_words\n")
     for line in (
-        "validation: documents         634",
+        "validation: documents       634",
         "documents of pubmed_to_shards  1,234",
         "words.tsv  4,567",
     ):
@@ -317,14 +317,14 @@ def test_what_cannot_be_done_ends_with_2_and_says_why(
     assert "has no manifest.json" in capsys.readouterr().err
     assert call(small, "--json", small) == 2
     assert f"{small} cannot be written" in capsys.readouterr().err
-    assert call(put(tmp_path / "other", {"pipeline": "fetch"})) == 2
+    assert call(put(tmp_path / "other", MIRROR)) == 2
     assert "it was made by fetch" in capsys.readouterr().err
 
 
 def test_a_name_that_is_no_unicode_is_escaped(tmp_path: Path, call: Any) -> None:
     name = os.fsdecode(b"data-\xff.arrow")
     outputs = [{"file": name, "bytes": 1}]
-    folder = put(tmp_path / "words", COUNTED | {"outputs": outputs})
+    folder = put(tmp_path / "words", COUNTED | {"outputs": [{**outputs[0], "rows": 1, "sha256": ""}]})
     assert call(folder, "--json", tmp_path / "found.json") == 0
     assert json.loads((tmp_path / "found.json").read_bytes())["outputs"] == outputs
     assert call(folder, "--html", tmp_path / "found.html") == 0
