@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from .document import SCHEMA, Document
+from .errors import InputNotFoundError
 from .files import Checked, LocalFiles
 
 BATCH_ROWS: Final = 2048
@@ -149,11 +150,11 @@ def manifest(files: LocalFiles, folder: str) -> dict[str, Any]:
             which these files do not reach.
     """
     if "://" in folder and not files.far:
-        raise FileNotFoundError(
+        raise InputNotFoundError(
             f"{folder} is on a store, and this reads folders of this machine: beam copy {folder} FOLDER"
         )
     if not files.exists(f"{folder}/manifest.json"):
-        raise FileNotFoundError(
+        raise InputNotFoundError(
             f"{folder} has no manifest.json: it is no finished output of bioshards. "
             "Give the --output of a run that has ended, or run it again to its end."
         )

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from . import pretraining, shards, stats_documents, stats_pretraining
 from .files import LocalFiles
-from .stats_shards import Unusable
+from .stats_shards import StatsError
 
 
 def figures(files: LocalFiles, folder: str) -> dict[str, Any]:
@@ -23,19 +23,19 @@ def figures(files: LocalFiles, folder: str) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
-        Unusable: it is of something else, or damaged.
+        StatsError: it is of something else, or damaged.
     """
     try:
         manifest = shards.manifest(files, folder)
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
-        raise Unusable(f"{folder}/manifest.json cannot be read: {error}") from error
+        raise StatsError(f"{folder}/manifest.json cannot be read: {error}") from error
     pipeline = manifest.get("pipeline") if isinstance(manifest, dict) else None
     if not isinstance(pipeline, str) or pipeline not in _KINDS:
         made = f"was made by {pipeline}" if pipeline else "is not of bioshards"
         *others, last = _KINDS
-        raise Unusable(
+        raise StatsError(
             f"{folder} holds nothing that can be counted: by its manifest.json it {made}. Give an output of "
             f"{', '.join(others)} or {last}"
         )
@@ -43,7 +43,7 @@ def figures(files: LocalFiles, folder: str) -> dict[str, Any]:
     try:
         return {"pipeline": pipeline, "kind": kind, **count(files, folder, manifest)}
     except (LookupError, TypeError, AttributeError) as error:
-        raise Unusable(
+        raise StatsError(
             f"{folder}/manifest.json is not as {pipeline} writes it ({type(error).__name__}: {error}). "
             "Make the directory anew"
         ) from error

@@ -27,7 +27,7 @@ def figures(files: LocalFiles, folder: str, manifest: Mapping[str, Any]) -> dict
     cleaning rule ``spaces`` was on.
 
     Raises:
-        Unusable: a shard cannot be read.
+        StatsError: a shard cannot be read.
         LookupError, TypeError: the manifest lacks something.
     """
     listed = manifest["outputs"]

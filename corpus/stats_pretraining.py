@@ -22,7 +22,7 @@ def figures(files: LocalFiles, folder: str, manifest: Mapping[str, Any]) -> dict
     """The figures as plain data.
 
     Raises:
-        Unusable: a shard cannot be read.
+        StatsError: a shard cannot be read.
         LookupError, TypeError: the manifest lacks something.
     """
     config, counts = manifest["config"], manifest["counts"]

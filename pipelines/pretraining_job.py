@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.errors import TransientStorageError
+from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.pretraining import SPLITS
 from bioshards.corpus.workspace import FORMAT, Workspace
 from bioshards.vocab import inputs
@@ -19,7 +20,7 @@ from bioshards.vocab.examples.making import Making
 from bioshards.vocab.examples.recipes import Recipe
 from bioshards.vocab.examples.tensorflow import tensorflow
 from bioshards.vocab.examples.writing import Writer
-from bioshards.vocab.inputs import Documents, WrongInput
+from bioshards.vocab.inputs import Documents, InputError
 
 from . import from_documents, plan_documents, shards_to_pretraining
 from .options import Parser, UsageError
@@ -90,7 +91,7 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
 
     Raises:
         UsageError: options that contradict each other.
-        WrongInput: an input or the vocabulary cannot be used.
+        InputError: an input or the vocabulary cannot be used.
     """
     if not options.vocab:
         raise UsageError("--vocab DIR is missing: the --out of a python -m bioshards.vocab build")
@@ -149,29 +150,29 @@ def _vocabulary(files: LocalFiles, folder: str) -> tuple[Encoder, str]:
     """The encoder of a folder, and the SHA-256 of what it is made of.
 
     Raises:
-        WrongInput: there is none, or it is not as its manifest lists it.
+        InputError: there is none, or it is not as its manifest lists it.
     """
     try:
         encoder = Encoder(folder, special_as_text=True, files=files)
-    except StoreFailure:
+    except TransientStorageError:
         raise
     except (OSError, ValueError) as error:
-        raise WrongInput(f"--vocab: {error}".rstrip(".")) from error
+        raise InputError(f"--vocab: {error}".rstrip(".")) from error
     with files.open(f"{folder}/tokenizer.json") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
     if files.exists(f"{folder}/manifest.json"):
         try:
             outputs = files.read_json(f"{folder}/manifest.json")["outputs"]
             listed = {one["file"]: one["sha256"] for one in outputs}
-        except StoreFailure:
+        except TransientStorageError:
             raise
         except (LookupError, OSError, TypeError, ValueError) as error:
-            raise WrongInput(
+            raise InputError(
                 f"--vocab {folder}: manifest.json is not as python -m bioshards.vocab build writes it "
                 f"({type(error).__name__}: {error}). Build the vocabulary again"
             ) from error
         if listed.get("tokenizer.json", digest) != digest:
-            raise WrongInput(
+            raise InputError(
                 f"--vocab {folder}: tokenizer.json is not the one that its manifest.json lists; one of "
                 "the two has been changed. Build the vocabulary again"
             )

@@ -21,10 +21,10 @@ from bioshards.corpus import __main__ as command
 from bioshards.corpus import shards, stats, stats_tables
 from bioshards.corpus.document import SCHEMA, Document
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.stats_shards import Unusable
+from bioshards.corpus.stats_shards import StatsError
+from tests.conftest import manifest
 
 from . import invented
-from .conftest import manifest
 
 FILES = LocalFiles()
 FUNNEL = {"records": 5, "dropped: no-abstract": 2, "kept": 3}
@@ -208,7 +208,7 @@ def test_words_and_a_vocabulary_say_what_their_manifest_says(tmp_path: Path) -> 
 
 
 def refused(folder: Path) -> str:
-    with pytest.raises((FileNotFoundError, Unusable)) as caught:
+    with pytest.raises((FileNotFoundError, StatsError)) as caught:
         figures(folder)
     return str(caught.value)
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from bioshards.corpus.pretraining import LABELLED, PIPELINE
 
-from .mapped import AGAIN, Facts, File, WrongData, opened
+from .mapped import AGAIN, Facts, File, TrainingDataError, opened
 
-__all__ = ["Places", "Shards", "WrongData", "empty"]
+__all__ = ["Places", "Shards", "TrainingDataError", "empty"]
 
 _READ: Final = 1 << 20
 
@@ -65,11 +65,12 @@ class Shards:
         """Map the shards.
 
         Raises:
-            WrongData: it is no finished pretraining set, has no such rows, or a shard is not as listed.
+            TrainingDataError: it is no finished pretraining set, has no such rows, or a shard is not as
+                listed.
         """
         self._folder, self._listed = folder, _listed(folder, split)
         if not sum(one["rows"] for one in self._listed):
-            raise WrongData(
+            raise TrainingDataError(
                 f"{folder} has no rows for {split}. Make a set with some: --validation of "
                 f"beam run {PIPELINE} is the share of documents that is held out."
             )
@@ -94,12 +95,12 @@ class Shards:
         for file, said in zip(self.files, facts, strict=True):
             for name, here, there in zip(Facts._fields[:-2], said, first, strict=False):
                 if here != there:
-                    raise WrongData(
+                    raise TrainingDataError(
                         f"{file.path} is not of the same set as {self.files[0].path}: its {name} is {here}, "
                         f"and that one's is {there}. Make the set anew."
                     )
         if first.split != split:
-            raise WrongData(
+            raise TrainingDataError(
                 f"{self.files[0].path} is of the rows for {first.split}, and its folder says {split}: "
                 "its files were moved. Make the set anew."
             )
@@ -123,7 +124,7 @@ class Shards:
             say: is told how far it is, a line for each shard.
 
         Raises:
-            WrongData: a shard is not as it was written.
+            TrainingDataError: a shard is not as it was written.
         """
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             waiting = [
@@ -142,7 +143,7 @@ def empty(folder: str, split: str) -> bool:
     """Has a finished pretraining set no rows of this split?  There are none to validate on unless asked for.
 
     Raises:
-        WrongData: it is no finished pretraining set.
+        TrainingDataError: it is no finished pretraining set.
     """
     return not sum(one["rows"] for one in _listed(folder, split))
 
@@ -151,7 +152,9 @@ def _listed(folder: str, split: str) -> list[dict[str, Any]]:
     """The split's shards, as the manifest lists them."""
     path = os.path.join(folder, "manifest.json")
     if "://" in folder:
-        raise WrongData(f"{folder} is no folder of this machine, and shards are mapped: copy it here first.")
+        raise TrainingDataError(
+            f"{folder} is no folder of this machine, and shards are mapped: copy it here first."
+        )
     try:
         with open(path, encoding="utf-8") as file:
             manifest = json.load(file)
@@ -168,15 +171,15 @@ def _listed(folder: str, split: str) -> list[dict[str, Any]]:
                 if one["file"].startswith(f"{split}/")
             ]
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise WrongData(_unfinished(folder)) from error
+        raise TrainingDataError(_unfinished(folder)) from error
     except OSError as error:
-        raise WrongData(f"{path} cannot be read: {error.strerror}.") from error
+        raise TrainingDataError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise WrongData(
+        raise TrainingDataError(
             f"{path} is not as bioshards writes it ({type(error).__name__}: {error}). "
             "Delete it and run the command that made the set once more."
         ) from error
-    raise WrongData(
+    raise TrainingDataError(
         f"{folder} is an output of {pipeline}, and what is trained on is one of {PIPELINE}: "
         f"make a pretraining set of it (beam run {PIPELINE} --input {folder} ...) and give that."
     )
@@ -202,8 +205,8 @@ def _check(path: str, sha256: str) -> None:
             while block := file.read(_READ):
                 digest.update(block)
     except OSError as error:
-        raise WrongData(f"{path} cannot be read: {error.strerror}. {AGAIN}.") from error
+        raise TrainingDataError(f"{path} cannot be read: {error.strerror}. {AGAIN}.") from error
     if digest.hexdigest() != sha256:
-        raise WrongData(
+        raise TrainingDataError(
             f"{path} is not as it was written: its SHA-256 is another than the manifest's. {AGAIN}."
         )

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from tokenizers import Tokenizer
 
 from bioshards.corpus import workspace
+from bioshards.corpus.errors import InvalidValueError, OutputMismatchError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.lock import locked
-from bioshards.corpus.workspace import Workspace, WrongOutput
+from bioshards.corpus.workspace import Workspace
 
 from . import build as building
 from . import counts, evaluation_texts, measure, publishing, sources
@@ -22,7 +23,7 @@ from . import report as reporting
 from .counting import HELD_OUT, WORDS
 from .counts import Counting
 from .evaluation_texts import Found
-from .inputs import Documents, WrongInput, apart
+from .inputs import Documents, InputError, apart
 from .recipes import Recipe
 from .words import Words
 
@@ -47,17 +48,19 @@ def build(
     """Build the vocabulary that the recipe describes; returns what to tell.
 
     Raises:
-        FileNotFoundError, WrongInput, WrongOutput, ValueError: what is asked for cannot be done.
+        FileNotFoundError, InputError, OutputMismatchError, ValueError: what is asked for cannot be done.
     """
     if min_count is not None and min_count < 1:
-        raise ValueError(f"--min-count {min_count} is below 1")
+        raise InvalidValueError(f"--min-count {min_count} is below 1")
     if not out or "://" in out:
-        raise WrongOutput(f"--out {out!r} is no folder of this machine, and a vocabulary is built on one")
+        raise OutputMismatchError(
+            f"--out {out!r} is no folder of this machine, and a vocabulary is built on one"
+        )
     counting = Counting(recipe.kind, hold_out, seed)
     apart(folders, out)
     found = sources.look(files, folders)
     if hold_out and not any(isinstance(source, Documents) for source in found):
-        raise WrongInput(
+        raise InputError(
             "--hold-out: words that are counted already are held out by shards_to_words --hold-out"
         )
     others = _others(beside, benchmarks)
@@ -95,14 +98,14 @@ def report(
     """Write a finished vocabulary's report anew; returns what to tell.
 
     Raises:
-        FileNotFoundError, WrongInput: there is no finished vocabulary, or what is to be beside it is not.
+        FileNotFoundError, InputError: there is no finished vocabulary, or what is to be beside it is not.
     """
     work = Workspace(os.path.abspath(folder))
     if not files.exists(work.manifest) or files.read_json(work.manifest).get("pipeline") != "vocab":
-        raise WrongInput(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
+        raise InputError(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
     others = _others(beside, benchmarks)
     if not publishing.finished(files, work, publishing.REPORTS):
-        raise WrongInput(f"{folder} has lost files that its manifest.json lists: build it again")
+        raise InputError(f"{folder} has lost files that its manifest.json lists: build it again")
     manifest = files.read_json(work.manifest)
     workspace.begin(files, work, manifest["config"])
     with locked(files, work):
@@ -161,7 +164,7 @@ def _others(beside: Beside, benchmarks: str | None) -> _Others:
     """
     names = [name for name, _ in beside]
     if len({*names, reporting.UNNAMED}) <= len(names):
-        raise ValueError(
+        raise InvalidValueError(
             f"--beside: each needs its own name, which is not {reporting.UNNAMED!r}: {', '.join(names)}"
         )
     with warnings.catch_warnings(record=True) as odd:

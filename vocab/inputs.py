@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.errors import TransientStorageError, UserError
+from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import FORMAT
 
@@ -20,7 +21,7 @@ PIPELINES: Final = ("pubmed_to_shards", "pmc_to_shards")
 """The pipelines that make document shards."""
 
 
-class WrongInput(Exception):
+class InputError(UserError):
     """An input is not what it must be, or is there twice; the message says what to do."""
 
 
@@ -54,7 +55,7 @@ def find(files: LocalFiles, folders: Sequence[str], wanted: Sequence[str] = PIPE
         wanted: the pipelines whose output may be given where these folders were, for messages.
 
     Raises:
-        WrongInput: one is not finished, or not of documents, or of another version of bioshards, or has a
+        InputError: one is not finished, or not of documents, or of another version of bioshards, or has a
             shard that another one has.
     """
     found = [_documents(files, folder, wanted) for folder in folders]
@@ -62,7 +63,7 @@ def find(files: LocalFiles, folders: Sequence[str], wanted: Sequence[str] = PIPE
     for documents in found:
         for shard in documents.shards:
             if other := folder_of.get(shard.sha256):
-                raise WrongInput(
+                raise InputError(
                     f"{other} and {documents.folder} hold the same shard ({shard.file}, SHA-256 "
                     f"{shard.sha256[:12]}...), whose documents would be counted twice. Give one of them, once"
                 )
@@ -78,7 +79,7 @@ def damage(files: LocalFiles, path: str, listed: Shard) -> str | None:
             while block := file.read(1 << 20):
                 digest.update(block)
                 size += len(block)
-    except StoreFailure:
+    except TransientStorageError:
         raise
     except OSError as error:
         return error.strerror or str(error)
@@ -93,14 +94,14 @@ def apart(folders: Sequence[str], out: str) -> None:
     """See that what is written and what is read lie apart, so that the inputs stay as they are.
 
     Raises:
-        WrongInput: ``out`` is one of the folders, or lies in one, or one lies in it.
+        InputError: ``out`` is one of the folders, or lies in one, or one lies in it.
     """
     for folder in folders:
         inside, outside = _place(out), _place(folder)
         if inside.startswith(outside):
-            raise WrongInput(f"{out} lies in {folder}, which is to stay as it is. Write to another folder")
+            raise InputError(f"{out} lies in {folder}, which is to stay as it is. Write to another folder")
         if outside.startswith(inside):
-            raise WrongInput(f"{folder} lies in {out}, which is to be written. Write to another folder")
+            raise InputError(f"{folder} lies in {out}, which is to be written. Write to another folder")
 
 
 def _place(folder: str) -> str:
@@ -113,16 +114,16 @@ def _documents(files: LocalFiles, folder: str, wanted: Sequence[str]) -> Documen
     try:
         manifest = shards.manifest(files, folder)
     except FileNotFoundError as error:
-        raise WrongInput(str(error).rstrip(".")) from error
-    except StoreFailure:
+        raise InputError(str(error).rstrip(".")) from error
+    except TransientStorageError:
         raise
     except (OSError, ValueError) as error:
-        raise WrongInput(f"{folder}/manifest.json cannot be read: {error}") from error
+        raise InputError(f"{folder}/manifest.json cannot be read: {error}") from error
     pipeline = manifest.get("pipeline") if isinstance(manifest, dict) else None
     if pipeline not in PIPELINES:
         made = f"was made by {pipeline}" if pipeline else "is not of bioshards"
         *others, last = wanted
-        raise WrongInput(
+        raise InputError(
             f"{folder} does not hold documents: by its manifest.json it {made}. Give the --output of "
             f"beam run {', '.join(others)} or {last}"
         )
@@ -132,16 +133,16 @@ def _documents(files: LocalFiles, folder: str, wanted: Sequence[str]) -> Documen
     except (LookupError, TypeError) as error:
         raise incomplete(folder, error, pipeline) from error
     if made_in != FORMAT:
-        raise WrongInput(
+        raise InputError(
             f"{folder} was made by another version of bioshards (format {made_in}, this is {FORMAT}). "
             f"Make it anew: beam run {pipeline} with another --output"
         )
     return Documents(folder, pipeline, outputs)
 
 
-def incomplete(folder: str, error: Exception, pipeline: str) -> WrongInput:
+def incomplete(folder: str, error: Exception, pipeline: str) -> InputError:
     """What to say of a manifest that lacks what the pipeline writes into it."""
-    return WrongInput(
+    return InputError(
         f"{folder}/manifest.json is not as {pipeline} writes it ({type(error).__name__}: {error}). "
         f"Make it anew: beam run {pipeline} with another --output"
     )

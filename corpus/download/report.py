@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from ..files import LocalFiles
+from bioshards.corpus.files import LocalFiles
+
 from .mirror import Held
 from .pmc import RangeReport
 from .pmc_bucket import label
