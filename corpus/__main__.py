@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import overlap, shards, stats, stats_page, stats_tables
+from .command import report_error
 from .files import LocalFiles
-from .manifest import ManifestError
-from .stats_shards import Unusable
+from .stats_shards import StatsError
 
 
 def export(folder: str, out: TextIO, full_text: str | None = None) -> int:
@@ -36,7 +36,7 @@ def export(folder: str, out: TextIO, full_text: str | None = None) -> int:
 
     Raises:
         FileNotFoundError: a directory is not finished.
-        overlap.WrongFolder: ``full_text`` does not say which abstracts of ``folder`` it holds.
+        overlap.OverlapInputError: ``full_text`` does not say which abstracts of ``folder`` it holds.
     """
     files = LocalFiles()
     batches = shards.read(files, folder)
@@ -79,7 +79,7 @@ def count(folder: str, json_file: str | None, html_file: str | None) -> None:
 
     Raises:
         FileNotFoundError: the directory is not finished.
-        Unusable: it is of something else or damaged, or a file cannot be written.
+        StatsError: it is of something else or damaged, or a file cannot be written.
     """
     found = stats.figures(LocalFiles(), folder)
     if json_file is not None:
@@ -100,7 +100,7 @@ def _write(path: str, text: str) -> None:
         with LocalFiles().write(path) as file:
             file.write(data)
     except OSError as error:
-        raise Unusable(f"{path} cannot be written: {error.strerror}") from error
+        raise StatsError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def main() -> int:
@@ -131,12 +131,13 @@ def main() -> int:
             sys.stdout.flush()
             return 0
         document = find(options.folder, options.id)
-    except (FileNotFoundError, ManifestError, overlap.WrongFolder, Unusable) as error:
-        print(error, file=sys.stderr)
-        return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        message, exit_code = report_error(error)
+        print(message, file=sys.stderr)
+        return exit_code
     if document is None:
         print(f"{options.folder} has no document {options.id}", file=sys.stderr)
         return 1

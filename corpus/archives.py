@@ -15,9 +15,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, BinaryIO, Final
 
-from .medline import BadRecord
+from .errors import BadFileError, BadRecordError
 from .tar import Tar
-from .xml_blocks import BLOCK_BYTES, BadFile, Gunzip
+from .xml_blocks import BLOCK_BYTES, Gunzip
 
 ENDINGS: Final = (".tar.gz", ".tgz", ".tar", ".zip")
 """How the names of archives end."""
@@ -42,22 +42,22 @@ class Member:
             ``unsupported-compression`` or ``too-large``; then it reads as empty.
     """
 
-    def __init__(self, name: str, bad: BadRecord | None, read: Callable[[int], bytes]) -> None:
+    def __init__(self, name: str, bad: BadRecordError | None, read: Callable[[int], bytes]) -> None:
         self.name, self.bad = name, bad
         self._read = read
-        self._fault: BadFile | None = None
+        self._fault: BadFileError | None = None
 
     def read(self, size: int, /) -> bytes:
         """At most ``size`` bytes; none at the member's end.
 
         Raises:
-            BadFile: the archive is damaged.  Asking for the next member then raises it again.
+            BadFileError: the archive is damaged.  Asking for the next member then raises it again.
         """
         if self._fault:
             raise self._fault
         try:
             return self._read(size)
-        except BadFile as fault:
+        except BadFileError as fault:
             self._fault = fault
             raise
 
@@ -76,7 +76,7 @@ def members(file: BinaryIO, name: str) -> Iterator[Member]:
         name: the archive's name, whose ending says what it is.
 
     Raises:
-        BadFile: ``not-an-archive``, ``truncated-archive``, ``corrupt-archive`` or ``bomb``, at the
+        BadFileError: ``not-an-archive``, ``truncated-archive``, ``corrupt-archive`` or ``bomb``, at the
             point where it shows; callers must drop what they have had from it so far.
     """
     found = _zip_members(file) if name.lower().endswith(".zip") else _tar_members(file)
@@ -94,7 +94,7 @@ def _is_article(name: str) -> bool:
     return name.lower().endswith(_ARTICLES) and not re.split(r"[/\\]", name)[-1].startswith(".")
 
 
-def _refusal(name: str, regular: bool, size: int) -> BadRecord | None:
+def _refusal(name: str, regular: bool, size: int) -> BadRecordError | None:
     """Why an article file is not to be read, as far as tar and zip have it in common."""
     if (
         name.startswith("/")
@@ -104,11 +104,13 @@ def _refusal(name: str, regular: bool, size: int) -> BadRecord | None:
         or not name.isprintable()
         or len(name) > MAX_NAME
     ):
-        return BadRecord("hostile-name", f"no name of a file within an archive: {name[:200]!r}")
+        return BadRecordError("hostile-name", f"no name of a file within an archive: {name[:200]!r}")
     if not regular:
-        return BadRecord("not-a-file", f"{name[:200]!r} is a link, a device or not stored whole")
+        return BadRecordError("not-a-file", f"{name[:200]!r} is a link, a device or not stored whole")
     if size > MAX_MEMBER_BYTES:
-        return BadRecord("too-large", f"{name[:200]!r} has {size:,} bytes, more than {MAX_MEMBER_BYTES:,}")
+        return BadRecordError(
+            "too-large", f"{name[:200]!r} has {size:,} bytes, more than {MAX_MEMBER_BYTES:,}"
+        )
     return None
 
 
@@ -121,7 +123,7 @@ class _Bomb:
     def add(self, unpacked: int) -> None:
         self._unpacked += unpacked
         if self._unpacked > max(BOMB_BYTES, MAX_RATIO * self.packed):
-            raise BadFile("bomb", f"{self.packed:,} bytes unpack to more than {self._unpacked:,}")
+            raise BadFileError("bomb", f"{self.packed:,} bytes unpack to more than {self._unpacked:,}")
 
 
 # tar
@@ -175,8 +177,8 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
                 yield piece
             block = file.read(BLOCK_BYTES)
         gunzip.finish()
-    except BadFile as bad:
-        raise BadFile(_GUNZIP_FAULTS.get(bad.reason, bad.reason), bad.detail) from bad
+    except BadFileError as bad:
+        raise BadFileError(_GUNZIP_FAULTS.get(bad.reason, bad.reason), bad.detail) from bad
 
 
 # zip
@@ -200,19 +202,21 @@ def _zip_members(file: BinaryIO) -> Iterator[Member]:
     file.seek(0)
     begin = file.read(4)
     if begin not in (b"PK\3\4", b"PK\5\6"):
-        raise BadFile("not-an-archive", f"it does not begin as a zip archive does: {begin!r}")
+        raise BadFileError("not-an-archive", f"it does not begin as a zip archive does: {begin!r}")
     try:
         archive = zipfile.ZipFile(file)
     except _ZIP_FAULTS as error:
         if isinstance(error.__context__, OSError):  # zipfile takes a failing disk for the file's end
             raise error.__context__ from None
         if str(error) == "File is not a zip file":  # it has no end
-            raise BadFile("truncated-archive", "the archive's directory, at its end, is missing") from error
-        raise BadFile("corrupt-archive", f"its directory cannot be read: {error}") from error
+            raise BadFileError(
+                "truncated-archive", "the archive's directory, at its end, is missing"
+            ) from error
+        raise BadFileError("corrupt-archive", f"its directory cannot be read: {error}") from error
     with archive:
         infos = archive.infolist()
         if infos and min(info.header_offset for info in infos) != 0:
-            raise BadFile("corrupt-archive", "its directory is not that of its first member")
+            raise BadFileError("corrupt-archive", "its directory is not that of its first member")
         for info in infos:
             name = info.orig_filename
             if _is_article(name):
@@ -220,17 +224,17 @@ def _zip_members(file: BinaryIO) -> Iterator[Member]:
                 yield Member(name, bad, _nothing if bad else _Unzipped(archive, info, bomb).read)
 
 
-def _zip_refusal(info: zipfile.ZipInfo) -> BadRecord | None:
+def _zip_refusal(info: zipfile.ZipInfo) -> BadRecordError | None:
     kind = stat.S_IFMT(info.external_attr >> 16)
     name = info.orig_filename
     if bad := _refusal(name, kind in (0, stat.S_IFREG), info.file_size):
         return bad
     if info.flag_bits & _ENCRYPTED:
-        return BadRecord("encrypted", f"{name[:200]!r} is encrypted")
+        return BadRecordError("encrypted", f"{name[:200]!r} is encrypted")
     # zipfile unpacks the other methods in pieces of any size.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         method = f"{name[:200]!r} is packed by method {info.compress_type}, not deflated"
-        return BadRecord("unsupported-compression", method)
+        return BadRecordError("unsupported-compression", method)
     return None
 
 
@@ -248,9 +252,11 @@ class _Unzipped:
                 self._file = self._archive.open(self._info)
             piece = self._file.read(size)
         except _ZIP_FAULTS as error:
-            raise BadFile("corrupt-archive", f"{self._info.orig_filename[:200]!r}: {error}") from error
+            raise BadFileError("corrupt-archive", f"{self._info.orig_filename[:200]!r}: {error}") from error
         self._left -= len(piece)
         if not piece and size and self._left:
-            raise BadFile("corrupt-archive", f"{self._info.orig_filename[:200]!r} is shorter than it states")
+            raise BadFileError(
+                "corrupt-archive", f"{self._info.orig_filename[:200]!r} is shorter than it states"
+            )
         self._bomb.add(len(piece))
         return piece

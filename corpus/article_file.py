@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from . import xml_records
-from .xml_blocks import BadFile, Readable, plain_xml
+from .errors import BadFileError
+from .xml_blocks import Readable, plain_xml
 from .xml_records import Root
 
 MAX_ARTICLE_BYTES: Final = 64 << 20
@@ -54,14 +55,14 @@ def articles(file: Readable) -> Iterator[bytes]:
     the reader of articles will refuse it, so that it is counted and kept.
 
     Raises:
-        BadFile: what is wrong with the file as a whole, at the point where it shows; callers must
+        BadFileError: what is wrong with the file as a whole, at the point where it shows; callers must
             drop what they have had from it so far.
     """
     blocks = plain_xml(file)
     root = xml_records.root(blocks)
     name = _local(root.name)
     if name not in _ROOTS:
-        raise BadFile("wrong-root", f"its root is <{root.name}>, none of {sorted(_ROOTS)}")
+        raise BadFileError("wrong-root", f"its root is <{root.name}>, none of {sorted(_ROOTS)}")
     if name == "article":
         yield _alone(root, blocks)
     else:
@@ -79,7 +80,7 @@ def _alone(root: Root, blocks: Iterator[bytes]) -> bytes:
         parts.append(block)
         size += len(block)
         if size > MAX_ARTICLE_BYTES:
-            raise BadFile("record-too-long", f"its article is longer than {MAX_ARTICLE_BYTES:,} bytes")
+            raise BadFileError("record-too-long", f"its article is longer than {MAX_ARTICLE_BYTES:,} bytes")
     text = b"".join(parts)
     end = text.rfind(b">") + 1
     close = rb"</" + re.escape(root.name.encode()) + rb"\s*+>"
@@ -87,8 +88,8 @@ def _alone(root: Root, blocks: Iterator[bytes]) -> bytes:
     if closed and not text[end:].strip():
         return text[root.start : end]
     if root.empty or re.search(close, text):
-        raise BadFile("malformed-xml", f"content after the root's end: {text[-60:]!r}")
-    raise BadFile("truncated-xml", f"ends before </{root.name}>: {text[-60:]!r}")
+        raise BadFileError("malformed-xml", f"content after the root's end: {text[-60:]!r}")
+    raise BadFileError("truncated-xml", f"ends before </{root.name}>: {text[-60:]!r}")
 
 
 def _held(root: Root, blocks: Iterator[bytes], outer: dict[bytes, bytes]) -> Iterator[bytes]:

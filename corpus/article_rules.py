@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from .errors import InvalidValueError
 from .jats_blocks import PARTS
 from .licences import DEFAULT_LICENCES, LICENCES
 from .rules import TextRules
@@ -57,12 +58,12 @@ class ArticleRules(TextRules):
             ("sections", self.sections, OPTIONAL_PARTS),
         ):
             if given != tuple(item for item in known if item in given):
-                raise ValueError(
+                raise InvalidValueError(
                     f"{name} is {', '.join(given)}; it must be some of these, in this order: "
                     f"{', '.join(known)}"
                 )
         if not self.licences:
-            raise ValueError("licences is empty, so that no article would be kept")
+            raise InvalidValueError("licences is empty, so that no article would be kept")
 
     def removals(self) -> tuple[str, ...]:
         """The names under which removed characters are counted, of all that is on."""

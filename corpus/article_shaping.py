@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from .article_rules import LEFT_OUT, ArticleRules
 from .cleaning import Cleaner
 from .document import HEADING_SEPARATOR, Document
+from .errors import BadRecordError
 from .jats_blocks import Block
 from .jats_front import Front
 from .lines import Lines
-from .medline import BadRecord
 from .sentences import one_line, split_clean
 from .splitters import splitter
 
@@ -26,7 +26,7 @@ class ArticleShaper:
     """Shapes articles into documents by one set of rules; built once, used for every article.
 
     Raises:
-        MissingExtra: the rules need a library that is not installed.
+        MissingExtraError: the rules need a library that is not installed.
     """
 
     def __init__(self, rules: ArticleRules) -> None:
@@ -165,7 +165,7 @@ def identity(front: Front) -> tuple[str, int]:
     Numbers of these are hashes beyond all PMCIDs.
 
     Raises:
-        BadRecord: it has none of the three.
+        BadRecordError: it has none of the three.
     """
     if front.pmcid:
         return f"pmc:{front.pmcid}.{front.version}", int(front.pmcid[3:])
@@ -174,7 +174,7 @@ def identity(front: Front) -> tuple[str, int]:
     elif front.pmid:
         name = f"pmid:{front.pmid}"
     else:
-        raise BadRecord("no-id", "it has no PMCID, no DOI and no PMID")
+        raise BadRecordError("no-id", "it has no PMCID, no DOI and no PMID")
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
     return name, int.from_bytes(digest) >> 1 | _BEYOND_PMCIDS
 

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from .archives import ENDINGS as ARCHIVES
+from .errors import InputNotFoundError
 from .files import Found, LocalFiles
-from .sources import NoInput, Part, Source, files_of
+from .sources import Part, Source, files_of
 
 LIST: Final = ".parquet"
 """How the list of a range in a mirror ends (download/pmc.py)."""
@@ -37,14 +38,14 @@ def discover(files: LocalFiles, inputs: Iterable[str]) -> list[Source]:
     mirror of ``beam run fetch`` what its lists select.
 
     Raises:
-        NoInput: an input names nothing.
+        InputNotFoundError: an input names nothing.
     """
     found: dict[str, Found] = {}
     for given in inputs:
         here = [item for item in files_of(files, given, (*LOOSE, *ARCHIVES, LIST)) if _is_text(item.path)]
         if not here:
             kind = "has no article, package or archive" if files.is_folder(given) else "names no full text"
-            raise NoInput(
+            raise InputNotFoundError(
                 f"--input {given} {kind}. Give a folder, a file or a quoted glob of articles (.xml, .nxml, "
                 ".xml.gz), archives of them (.tar.gz, .zip) or Europe PMC's packages (PMC1_PMC20000.xml.gz). "
                 "PubMed's files are read by pubmed_to_shards."

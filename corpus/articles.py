@@ -16,12 +16,11 @@ from .article_rules import ArticleRules
 from .article_shaping import ArticleShaper, identity
 from .article_sources import LIST
 from .document import Document
+from .errors import BadFileError, BadRecordError
 from .files import LocalFiles
 from .jats_front import Front
-from .medline import BadRecord
 from .records import Key, Record
 from .sources import Source
-from .xml_blocks import BadFile
 
 _IN_MIRROR: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 """How download/pmc.py names an article in the mirror."""
@@ -36,7 +35,7 @@ class _File(NamedTuple):
     name: str
     path: str = ""
     listed: dict[str, Any] | None = None
-    bad: BadRecord | None = None
+    bad: BadRecordError | None = None
 
 
 class _Article(NamedTuple):
@@ -44,7 +43,7 @@ class _Article(NamedTuple):
 
     file: str
     xml: bytes = b""
-    bad: BadRecord | None = None
+    bad: BadRecordError | None = None
     listed: dict[str, Any] | None = None
 
 
@@ -55,7 +54,7 @@ class ArticleReader:
         keep_dropped: make documents of those articles too that their front matter drops.
 
     Raises:
-        MissingExtra: the rules need a library that is not installed.
+        MissingExtraError: the rules need a library that is not installed.
     """
 
     def __init__(self, rules: ArticleRules, keep_dropped: bool) -> None:
@@ -66,7 +65,7 @@ class ArticleReader:
         """The source's articles, in order.
 
         Raises:
-            BadFile: a package or an archive as a whole cannot be used.
+            BadFileError: a package or an archive as a whole cannot be used.
         """
         for position, article in enumerate(_articles(files, source)):
             if article.bad:
@@ -74,10 +73,10 @@ class ArticleReader:
                 continue
             try:
                 key, document = self._read(article, position)
-            except BadRecord as bad:
+            except BadRecordError as bad:
                 yield Record(position, article.file, article.xml, [], bad=bad)
             except RecursionError:
-                deep = BadRecord("too-deep", "its elements are nested too deeply to be read")
+                deep = BadRecordError("too-deep", "its elements are nested too deeply to be read")
                 yield Record(position, article.file, article.xml, [], bad=deep)
             else:
                 yield Record(position, article.file, article.xml, [key], document)
@@ -85,7 +84,7 @@ class ArticleReader:
     def _read(self, article: _Article, position: int) -> tuple[Key, Document | None]:
         tree = jats_xml.tree(article.xml, flat=self._rules.author_year)
         if tree.tag != "article":
-            raise BadRecord("unexpected-element", f"<{tree.tag}> is no article")
+            raise BadRecordError("unexpected-element", f"<{tree.tag}> is no article")
         front = jats_front.front(tree)
         if article.listed:
             front = _as_listed(front, article.listed)
@@ -132,11 +131,11 @@ def _articles(files: LocalFiles, source: Source) -> Iterator[_Article]:
 def _of_files(files: LocalFiles, those: list[_File]) -> Iterator[_Article]:
     """The articles of many files; if one cannot be used, that is no other file's fault."""
 
-    def beginning(of: _File) -> bytes | BadFile:
+    def beginning(of: _File) -> bytes | BadFileError:
         try:
             with checksums.opened(files, of.path) as file:
                 return file.read(_SMALL)
-        except BadFile as bad:
+        except BadFileError as bad:
             return bad
 
     good = (of for of in those if not of.bad)
@@ -147,14 +146,14 @@ def _of_files(files: LocalFiles, those: list[_File]) -> Iterator[_Article]:
             continue
         begun = next(beginnings)
         try:
-            if isinstance(begun, BadFile):
+            if isinstance(begun, BadFileError):
                 raise begun
             whole = len(begun) < _SMALL
             with io.BytesIO(begun) if whole else checksums.opened(files, of.path) as file:
                 for xml in article_file.articles(file):
                     yield _Article(of.name, xml, listed=of.listed)
-        except BadFile as bad:
-            yield _Article(of.name, bad=BadRecord(bad.reason, bad.detail))
+        except BadFileError as bad:
+            yield _Article(of.name, bad=BadRecordError(bad.reason, bad.detail))
 
 
 def _listed(files: LocalFiles, source: Source) -> list[_File]:
@@ -164,12 +163,12 @@ def _listed(files: LocalFiles, source: Source) -> list[_File]:
         try:
             rows = pq.ParquetFile(file).read(columns).select(columns).to_pylist()
         except (pa.ArrowException, KeyError) as error:
-            raise BadFile("not-a-list", f"it is no list of a mirror's articles: {error}") from error
+            raise BadFileError("not-a-list", f"it is no list of a mirror's articles: {error}") from error
     mirror, _, name = source.path.removesuffix(LIST).rpartition("/pmc/selected/")
     return [
         _File(row["file"], f"{mirror}/pmc/xml/{name}/{row['file']}", row)
         if _IN_MIRROR.fullmatch(row["file"])
-        else _File(source.name, bad=BadRecord("hostile-name", f"it lists {row['file'][:200]!r}"))
+        else _File(source.name, bad=BadRecordError("hostile-name", f"it lists {row['file'][:200]!r}"))
         for row in rows
     ]
 
@@ -184,5 +183,7 @@ def _of_archive(files: LocalFiles, source: Source) -> Iterator[_Article]:
             try:
                 for xml in article_file.articles(member):
                     yield _Article(name, xml)
-            except BadFile as bad:  # of this member; an archive that is damaged itself says so at the next
-                yield _Article(name, bad=BadRecord(bad.reason, bad.detail))
+            except (
+                BadFileError
+            ) as bad:  # of this member; an archive that is damaged itself says so at the next
+                yield _Article(name, bad=BadRecordError(bad.reason, bad.detail))

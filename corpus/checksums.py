@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from .ahead import ahead
-from .files import LocalFiles, StoreFailure
+from .errors import BadFileError, TransientStorageError
+from .files import LocalFiles
 from .parts import take_up
 from .sources import Part, Source
 from .workspace import Workspace
-from .xml_blocks import BadFile
 
 
 def md5(files: LocalFiles, work: Workspace, source: Source) -> str:
@@ -22,7 +22,7 @@ def md5(files: LocalFiles, work: Workspace, source: Source) -> str:
     Of a source of several files it is that of a list of their names and MD5s.
 
     Raises:
-        BadFile: it cannot be read, or its sidecar names another MD5.
+        BadFileError: it cannot be read, or its sidecar names another MD5.
     """
     seen = work.seen(source.path, source.stamp)
     if files.exists(seen):
@@ -38,7 +38,7 @@ def md5(files: LocalFiles, work: Workspace, source: Source) -> str:
         with files.open(sidecar) as file:
             expected = re.search(rb"\b[0-9a-fA-F]{32}\b", file.read(4096))
         if expected and expected[0].decode().lower() != found:
-            raise BadFile(
+            raise BadFileError(
                 "checksum",
                 f"its MD5 is {found}, its .md5 file says {expected[0].decode()}; download it again",
             )
@@ -51,7 +51,7 @@ def _of_parts(files: LocalFiles, source: Source) -> str:
         try:
             with opened(files, part.path) as file:
                 return of_file(file)
-        except BadFile:  # one that cannot be read is rejected when it is its turn
+        except BadFileError:  # one that cannot be read is rejected when it is its turn
             return f"unreadable-{part.stamp}"
 
     digest = hashlib.md5(usedforsecurity=False)
@@ -65,13 +65,13 @@ def opened(files: LocalFiles, path: str) -> Iterator[BinaryIO]:
     """An open file.
 
     Raises:
-        BadFile: it cannot be opened, or, while it is looked at, not read.
-        StoreFailure: not the file's fault.
+        BadFileError: it cannot be opened, or, while it is looked at, not read.
+        TransientStorageError: not the file's fault.
     """
     try:
         with files.open(path) as file:
             yield file
-    except StoreFailure:
+    except TransientStorageError:
         raise
     except OSError as error:
         raise unreadable(error) from error
@@ -94,6 +94,6 @@ def of_file(file: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def unreadable(error: OSError) -> BadFile:
+def unreadable(error: OSError) -> BadFileError:
     """What is said of a file that cannot be read."""
-    return BadFile("unreadable", f"cannot be read: {error.strerror or error}")
+    return BadFileError("unreadable", f"cannot be read: {error.strerror or error}")

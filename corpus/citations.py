@@ -8,8 +8,8 @@ from typing import Final
 
 from . import checksums, medline
 from .document import Document
+from .errors import BadRecordError
 from .files import LocalFiles
-from .medline import BadRecord
 from .medline_file import records
 from .records import Key, Record
 from .rules import Rules
@@ -28,7 +28,7 @@ class CitationReader:
     """Reads PubMed's files by one set of rules.
 
     Raises:
-        MissingExtra: the rules need a library that is not installed.
+        MissingExtraError: the rules need a library that is not installed.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -38,7 +38,7 @@ class CitationReader:
         """The file's records, in order.
 
         Raises:
-            BadFile: the file as a whole cannot be used.
+            BadFileError: the file as a whole cannot be used.
         """
         with checksums.opened(files, source.path) as file:
             numbered = enumerate(records(file))
@@ -47,7 +47,7 @@ class CitationReader:
                 for position, (element, xml) in group:
                     try:
                         keys, document = self._read(source.name, position, element, xml, balanced)
-                    except BadRecord as bad:
+                    except BadRecordError as bad:
                         yield Record(position, source.name, xml, [], bad=bad)
                     else:
                         yield Record(position, source.name, xml, keys, document)
@@ -64,6 +64,6 @@ class CitationReader:
         if element in _BOOKS:
             found = medline.pmids(xml)
             if not found:
-                raise BadRecord("no-pmid", "a book record without a PMID")
+                raise BadRecordError("no-pmid", "a book record without a PMID")
             return [Key(*found[0], False, "book")], None
-        raise BadRecord("unexpected-element", f"<{element}> is none of PubMed's records")
+        raise BadRecordError("unexpected-element", f"<{element}> is none of PubMed's records")

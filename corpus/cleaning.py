@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from . import boilerplate
+from .errors import InvalidValueError
 
 Section = tuple[str | None, str]
 """A section's label, None without one, and its text."""
@@ -120,7 +121,9 @@ class Cleaner:
         for name in sorted(chosen.difference(NAMES)):
             nearest = difflib.get_close_matches(name, NAMES, 1)
             meant = f"; did you mean {nearest[0]!r}?" if nearest else ""
-            raise ValueError(f"there is no cleaning rule {name!r}{meant} (there are {', '.join(NAMES)})")
+            raise InvalidValueError(
+                f"there is no cleaning rule {name!r}{meant} (there are {', '.join(NAMES)})"
+            )
         self._characters = [
             (name, re.compile(f"[{characters}]+"), new)
             for name, (characters, new) in _CHARACTERS.items()

@@ -1,40 +1,51 @@
-"""How a command ends: exit codes, and what to say of what went wrong."""
+"""Turn an exception into the message and the exit code of a command."""
 
 from __future__ import annotations
 
 import errno
 import os
 import traceback
-from typing import Final
+from typing import NamedTuple
 
-OK: Final = 0
-FAILED: Final = 1
-USAGE_ERROR: Final = 2
-INTERRUPTED: Final = 130
+from .errors import DISK_FULL, BioshardsError, WorkerError
+from .exit_codes import FAILED
 
-Kinds = tuple[type[Exception], ...]
+_NO_SPACE = os.strerror(errno.ENOSPC)
 
 
-def failure(error: Exception, refused: Kinds, failed: Kinds, memory: str) -> tuple[str, int]:
-    """The message and the exit code of an error; with BIOSHARDS_TRACEBACK set, it shows where it came from.
+class ErrorReport(NamedTuple):
+    """How a command ends: its last message and its exit code."""
+
+    message: str
+    exit_code: int
+
+
+def report_error(error: Exception, out_of_memory: str = "give a machine with more") -> ErrorReport:
+    """Describe an exception that ends a command.
+
+    With ``BIOSHARDS_TRACEBACK`` set, the traceback is printed to standard error.
 
     Args:
-        refused: errors that say what is wrong with what was asked for.
-        failed: errors that say what went wrong on the way.
-        memory: what to do where memory ran out.
+        out_of_memory: what to do where memory ran out.
     """
     if os.environ.get("BIOSHARDS_TRACEBACK"):
         traceback.print_exception(error)
-    if isinstance(error, refused):
-        return str(error), USAGE_ERROR
-    if isinstance(error, failed):
-        return str(error), FAILED
+    if isinstance(error, WorkerError):
+        if _NO_SPACE in error.detail.message:
+            return ErrorReport(DISK_FULL, FAILED)
+        return ErrorReport(_with_hint(error.detail.description, error.detail.hint), FAILED)
+    if isinstance(error, BioshardsError):
+        return ErrorReport(_with_hint(str(error), error.hint), error.exit_code)
+    if _NO_SPACE in str(error):  # also as text, from a library
+        return ErrorReport(DISK_FULL, FAILED)
     if isinstance(error, OSError):
-        if error.errno == errno.ENOSPC:
-            return "the disk is full. Make room and run the same command again", FAILED
         place = f"{error.filename}: " if error.filename else ""
-        return f"{place}{error.strerror or error}", FAILED
+        return ErrorReport(f"{place}{error.strerror or error}", FAILED)
     if isinstance(error, MemoryError) or "out of memory" in str(error):
-        return f"memory ran out: {memory}", FAILED
-    what = f"{type(error).__name__}: {error}".rstrip(".")
-    return f"{what}. BIOSHARDS_TRACEBACK=1 shows where it failed", FAILED
+        return ErrorReport(f"memory ran out: {out_of_memory}", FAILED)
+    hint = "BIOSHARDS_TRACEBACK=1 shows where it failed"
+    return ErrorReport(_with_hint(f"{type(error).__name__}: {error}", hint), FAILED)
+
+
+def _with_hint(message: str, hint: str) -> str:
+    return f"{message.rstrip('.')}. {hint}" if hint else message

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import lifecycle, shards
+from .errors import UserError
 from .files import LocalFiles
 
 Ids: TypeAlias = pa.StringArray
@@ -43,7 +44,7 @@ _SCHEMA: Final = pa.schema([pa.field("id", pa.string(), nullable=False)])
 _ROWS: Final = 100_000
 
 
-class WrongList(Exception):
+class ExclusionListError(UserError):
     """It is no list of ids; the message says where and what a list is."""
 
 
@@ -67,7 +68,7 @@ def parse(file: BinaryIO, path: str) -> Ids:
         path: names the file in errors.
 
     Raises:
-        WrongList: a line is no id.
+        ExclusionListError: a line is no id.
     """
     ids = _ids(file, path)
     parts = []
@@ -119,14 +120,14 @@ def _ids(file: BinaryIO, path: str) -> Iterator[str]:
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
-            raise WrongList(f"{path}, line {number} is no UTF-8 text: {_ACCEPTED}") from None
+            raise ExclusionListError(f"{path}, line {number} is no UTF-8 text: {_ACCEPTED}") from None
         stripped = (_COMMENT.sub("", text) if "#" in text else text).strip()
         if not stripped:
             continue
         found = _ID.fullmatch(stripped)
         if not found:
             shown = stripped if len(stripped) <= 60 else f"{stripped[:60]}..."
-            raise WrongList(f"{path}, line {number}: {shown!r} is no id; {_ACCEPTED}")
+            raise ExclusionListError(f"{path}, line {number}: {shown!r} is no id; {_ACCEPTED}")
         yield found[1] or found[2] or found[3].lower()
 
 

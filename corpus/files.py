@@ -19,21 +19,6 @@ from typing import Any, BinaryIO, ClassVar, Final
 from . import partial
 from .partial import Partial
 
-
-class StoreFailure(OSError):
-    """An object store did not do what it was asked, and may do it when it is asked again.
-
-    What it holds is not at fault: whoever reads input must not take this for bad input.
-    """
-
-
-class CredentialFailure(StoreFailure, PermissionError):
-    """There are no credentials for a store, or it takes them no more: of an object itself nothing is known.
-
-    Those of a machine in a cloud come from a server, which may be slow to answer; others expire during a run.
-    """
-
-
 TEMPORARY: Final = ".tmp-"
 """Prefix of files being written; what a killed run leaves of them is swept by the next."""
 

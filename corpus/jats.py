@@ -14,8 +14,8 @@ from . import article_file, jats_blocks, jats_front, jats_xml
 from .article_rules import ArticleRules
 from .article_shaping import ArticleShaper, identity
 from .document import Document
+from .errors import BadRecordError
 from .jats_blocks import Block
-from .medline import BadRecord
 
 
 def document(xml: bytes, rules: ArticleRules | None = None) -> Document:
@@ -26,7 +26,7 @@ def document(xml: bytes, rules: ArticleRules | None = None) -> Document:
         rules: those of ``beam run pmc_to_shards``'s defaults if None.
 
     Raises:
-        BadFile, BadRecord: it is not the well-formed XML of one article, or has no id.
+        BadFileError, BadRecordError: it is not the well-formed XML of one article, or has no id.
     """
     rules = rules or ArticleRules()
     tree = jats_xml.tree(_article(xml), flat=rules.author_year)
@@ -48,7 +48,7 @@ def paragraphs(xml: bytes) -> list[str]:
     that only tease.  ``document`` is the same text in sentences.
 
     Raises:
-        BadFile, BadRecord: it is not the well-formed XML of one article.
+        BadFileError, BadRecordError: it is not the well-formed XML of one article.
     """
     return list(_with_headings(jats_blocks.blocks(jats_xml.tree(_article(xml)), captions_in_place=True)))
 
@@ -56,7 +56,7 @@ def paragraphs(xml: bytes) -> list[str]:
 def _article(xml: bytes) -> bytes:
     found = list(article_file.articles(io.BytesIO(xml)))
     if len(found) != 1:
-        raise BadRecord("not-one-article", f"there are {len(found)} articles in it")
+        raise BadRecordError("not-one-article", f"there are {len(found)} articles in it")
     return found[0]
 
 

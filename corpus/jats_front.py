@@ -3,9 +3,9 @@
 Read is what stands directly in the article's own ``front/article-meta``, child by child.  Related articles,
 references, sub-articles and responses have ids, licences and types too, of other articles.
 
-Suggested values of attributes are those of the tag libraries (https://jats.nlm.nih.gov/archiving/tag-library/,
-https://dtd.nlm.nih.gov/archiving/tag-library/) and of PMC's guidelines
-(https://www.ncbi.nlm.nih.gov/pmc/pmcdoc/tagging-guidelines/article/style.html).
+Suggested values of attributes are those of the tag libraries
+(https://jats.nlm.nih.gov/archiving/tag-library/, https://dtd.nlm.nih.gov/archiving/tag-library/) and of
+PMC's guidelines (https://www.ncbi.nlm.nih.gov/pmc/pmcdoc/tagging-guidelines/article/style.html).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Final
 from lxml import etree
 
 from . import jats_flat
-from .medline import BadRecord
+from .errors import BadRecordError
 
 MATHML: Final = "{http://www.w3.org/1998/Math/MathML}"
 XLINK_HREF: Final = "{http://www.w3.org/1999/xlink}href"
@@ -45,12 +45,12 @@ def tree(article: bytes, flat: bool = True) -> etree._Element:
         flat: join inline mark-up into the text around it, where that is simple: the same text, in less time.
 
     Raises:
-        BadRecord: not UTF-8, not well-formed, or with an entity that is not known.
+        BadRecordError: not UTF-8, not well-formed, or with an entity that is not known.
     """
     try:
         article.decode()
     except UnicodeDecodeError as error:
-        raise BadRecord("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
+        raise BadRecordError("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
     kept = _read_parts(article)
     read = kept.decode()
     try:
@@ -59,7 +59,7 @@ def tree(article: bytes, flat: bool = True) -> etree._Element:
         try:
             root = _parsed(read)
         except etree.XMLSyntaxError as error:
-            raise BadRecord("malformed-xml", str(error)) from error
+            raise BadRecordError("malformed-xml", str(error)) from error
     if _JATS.match(root.tag):
         for element in root.iter():
             element.tag = _JATS.sub("", element.tag)
@@ -143,5 +143,5 @@ def _character(entity: re.Match[str]) -> str:
     name = entity[1]
     found = html.entities.html5.get(f"{name};")
     if found is None:
-        raise BadRecord("unknown-entity", f"&{name[:40]}; is no entity of JATS, MathML or HTML")
+        raise BadRecordError("unknown-entity", f"&{name[:40]}; is no entity of JATS, MathML or HTML")
     return "".join(f"&#{ord(character)};" for character in found)

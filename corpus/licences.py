@@ -164,7 +164,8 @@ _NOT_GRANTED: Final = re.compile(
 )
 _TEXT_MINING: Final = re.compile(r"\bavailable for text mining\b.*\bfair use\b")
 """PMC's sentence for authors' manuscripts: "This file is available for text mining. It may also be used
-consistent with the principles of fair use under the copyright law." (https://pmc.ncbi.nlm.nih.gov/about/authorms/)"""
+consistent with the principles of fair use under the copyright law."
+(https://pmc.ncbi.nlm.nih.gov/about/authorms/)"""
 
 _LICENCE_WORD: Final = re.compile(r"creative|(?<![a-z])cc|public|free\sof|text\smining", re.IGNORECASE)
 """Without one of these in it, a text gives no licence: most copyright statements."""

@@ -27,7 +27,7 @@ class Lines:
         min_characters: lines of fewer characters are left out; empty ones always are.
 
     Raises:
-        MissingExtra: ``treebank``, and NLTK is not installed.
+        MissingExtraError: ``treebank``, and NLTK is not installed.
     """
 
     def __init__(self, lower_case: bool, ascii_only: bool, treebank: bool, min_characters: int) -> None:

@@ -16,8 +16,9 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
+from .errors import OutputMismatchError
 from .files import LocalFiles
-from .workspace import Workspace, WrongOutput
+from .workspace import Workspace
 
 RENEWED_SECONDS: Final = 30
 FRESH_SECONDS: Final = 120
@@ -35,7 +36,7 @@ def locked(files: LocalFiles, work: Workspace) -> Iterator[None]:
     """Inside, this run alone writes the output.
 
     Raises:
-        WrongOutput: another run is writing it.
+        OutputMismatchError: another run is writing it.
     """
     if "://" in work.output:
         with _noted(files, work):
@@ -46,7 +47,9 @@ def locked(files: LocalFiles, work: Workspace) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise WrongOutput(f"another run is writing {work.output}; wait for it or stop it") from error
+            raise OutputMismatchError(
+                f"another run is writing {work.output}; wait for it or stop it"
+            ) from error
         yield
 
 
@@ -83,7 +86,7 @@ def _nobody_else(files: LocalFiles, work: Workspace) -> None:
     """See that no fresh note is there but that of a process of this machine that has ended.
 
     Raises:
-        WrongOutput: there is one.
+        OutputMismatchError: there is one.
     """
     try:
         note = files.read_json(work.running)
@@ -92,7 +95,7 @@ def _nobody_else(files: LocalFiles, work: Workspace) -> None:
     age = int(time.time()) - note["renewed"]
     if abs(age) >= FRESH_SECONDS or _ended(note, work.output):
         return
-    raise WrongOutput(
+    raise OutputMismatchError(
         f"another run is writing {work.output}: process {note['process']} of {note['host']} said so "
         f"{max(0, age)} seconds ago. Wait for it or stop it; if it was killed, run again in "
         f"{FRESH_SECONDS - max(0, age)} seconds"

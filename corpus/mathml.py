@@ -17,17 +17,7 @@ from typing import Final
 from lxml import etree
 
 from .mathml_scripts import ACCENTS, LINES_BELOW, accented, scripted
-from .mathml_tokens import (
-    SOFT,
-    goes_on,
-    in_brackets,
-    is_compound,
-    is_factor,
-    line,
-    opens,
-    token,
-    visible,
-)
+from .mathml_tokens import SOFT, goes_on, in_brackets, is_compound, is_factor, line, opens, token, visible
 
 MAX_DEPTH: Final = 50
 """Elements within elements that are read as a formula: real ones have up to 22.  What lies deeper is

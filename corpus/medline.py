@@ -19,18 +19,10 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from . import tags
+from .errors import BadRecordError
 
 RETRACTED_TYPE: Final = "Retracted Publication"
 """Publication type of a retracted article (D016441); D016440 marks the notice, which is not one."""
-
-
-class BadRecord(Exception):
-    """A record that cannot be read: ``reason`` for counting, ``detail`` for people."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail
 
 
 class Section(NamedTuple):
@@ -55,7 +47,7 @@ class Citation(NamedTuple):
     doi: str | None
 
 
-class _Unusual(Exception):
+class _UnusualLayoutError(Exception):
     """The record is not laid out as the fast reading expects; lxml must write it out anew."""
 
 
@@ -66,19 +58,19 @@ def parse(record: bytes, balanced: bool = False) -> Citation:
         balanced: is it known that its tags balance?
 
     Raises:
-        BadRecord: not UTF-8, not well-formed, or without a PMID.
+        BadRecordError: not UTF-8, not well-formed, or without a PMID.
     """
     text = _decoded(record)
     if balanced or tags.balanced(text):
         try:
             return _citation(text)
-        except _Unusual:
+        except _UnusualLayoutError:
             pass
     text = etree.tostring(_tree(text), encoding="unicode")
     try:
         return _citation(text)
-    except _Unusual as unusual:
-        raise BadRecord("no-pmid", str(unusual)) from unusual
+    except _UnusualLayoutError as unusual:
+        raise BadRecordError("no-pmid", str(unusual)) from unusual
 
 
 def pmids(record: bytes) -> list[tuple[int, int]]:
@@ -93,7 +85,7 @@ def _decoded(record: bytes) -> str:
     try:
         return record.decode()
     except UnicodeDecodeError as error:
-        raise BadRecord("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
+        raise BadRecordError("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
 
 
 _PARSER = etree.XMLParser(
@@ -106,13 +98,13 @@ def _tree(text: str) -> etree._Element:
         return etree.fromstring(text, _PARSER)
     except etree.XMLSyntaxError as error:
         if "Namespace prefix mml" not in str(error):
-            raise BadRecord("malformed-xml", str(error)) from error
+            raise BadRecordError("malformed-xml", str(error)) from error
     # PubMed declares the prefix on the formula itself; where a file does so on its root, here.
     wrapped = f'<x xmlns:mml="http://www.w3.org/1998/Math/MathML">{text}</x>'
     try:
         return etree.fromstring(wrapped, _PARSER)[0]
     except etree.XMLSyntaxError as error:
-        raise BadRecord("malformed-xml", str(error)) from error
+        raise BadRecordError("malformed-xml", str(error)) from error
 
 
 _ATTRIBUTES = r"""(?:\s+[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'))*?"""
@@ -147,7 +139,7 @@ def _citation(text: str) -> Citation:
     """
     number = _CITATION.search(text)
     if number is None:
-        raise _Unusual("no PMID as first child of MedlineCitation")
+        raise _UnusualLayoutError("no PMID as first child of MedlineCitation")
     start = number.end()
     dated = text.find("<PubDate", start)
     date = _DATE.match(text, dated) if dated >= 0 else None
@@ -177,7 +169,7 @@ def _citation(text: str) -> Citation:
 def _pmid(digits: str) -> int:
     digits = digits.strip()
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 10 and 0 < int(digits) < 2**31):
-        raise BadRecord("bad-pmid", f"PMID {digits[:20]!r} is no number from 1 to 2,147,483,647")
+        raise BadRecordError("bad-pmid", f"PMID {digits[:20]!r} is no number from 1 to 2,147,483,647")
     return int(digits)
 
 
@@ -185,7 +177,7 @@ def _version(digits: str | None) -> int:
     if digits is None:
         return 1
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 4):
-        raise BadRecord("bad-version", f"PMID Version {digits[:20]!r} is no number below 10,000")
+        raise BadRecordError("bad-version", f"PMID Version {digits[:20]!r} is no number below 10,000")
     return int(digits)
 
 
@@ -193,14 +185,14 @@ def _close(text: str, name: str, start: int) -> tuple[int, int]:
     """Offsets of the end tag of an element that a record has but once.
 
     Raises:
-        _Unusual: there is none.
+        _UnusualLayoutError: there is none.
     """
     at = text.find(f"</{name}>", start)
     if at >= 0:
         return at, at + len(name) + 3
     spaced = re.search(rf"</{name}\s*>", text[start:])
     if spaced is None:
-        raise _Unusual(f"no </{name}>")
+        raise _UnusualLayoutError(f"no </{name}>")
     return start + spaced.start(), start + spaced.end()
 
 
@@ -212,7 +204,7 @@ def _inside(text: str, name: str, start: int, end: int) -> tuple[int, int] | Non
         return None
     close = text.find(f"</{name}", head)
     if close < 0:
-        raise _Unusual(f"no </{name}>")
+        raise _UnusualLayoutError(f"no </{name}>")
     return head + 1, close
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from . import xml_records
-from .xml_blocks import BadFile, Readable, plain_xml
+from .errors import BadFileError
+from .xml_blocks import Readable, plain_xml
 
 MAX_RECORD_BYTES: Final = 32 << 20
 """Largest record.  Real ones with thousands of references stay below 2 MB."""
@@ -33,7 +34,7 @@ def records(file: Readable) -> Iterator[tuple[str, bytes]]:
     """Yield ``(element name, bytes)`` for each record of an open ``.xml`` or ``.xml.gz``, in order.
 
     Raises:
-        BadFile: what is wrong with the file as a whole, at the point where it shows; callers must
+        BadFileError: what is wrong with the file as a whole, at the point where it shows; callers must
             drop what they have had from it so far.
     """
     blocks = plain_xml(file)
@@ -43,4 +44,4 @@ def records(file: Readable) -> Iterator[tuple[str, bytes]]:
     elif root.name in ROOTS:
         yield from xml_records.inside(root, blocks, MAX_RECORD_BYTES)
     else:
-        raise BadFile("wrong-root", f"its root is <{root.name}>, not PubMed's {sorted(ROOTS)}")
+        raise BadFileError("wrong-root", f"its root is <{root.name}>, not PubMed's {sorted(ROOTS)}")

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import shards
+from .errors import UserError
 from .files import Checked, LocalFiles
 from .manifest import DocumentsManifest, ForeignManifest, OverlapFile, read_manifest
 from .shards import Shard
@@ -68,10 +69,11 @@ _VERSION_BITS: Final = 16
 _PMCID: Final = r"^PMC(?P<number>[0-9]{1,9})$"
 _DOI: Final = r"^\s*(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?(?P<doi>10\.[^/\s]+/.*\S)\s*$"
 """A DOI in small letters, bare or with the address or the "doi:" it is displayed with.  The case of ASCII
-letters makes no difference in a DOI (DOI Handbook, https://www.doi.org/the-identifier/resources/handbook/)."""
+letters makes no difference in a DOI (DOI Handbook,
+https://www.doi.org/the-identifier/resources/handbook/)."""
 
 
-class WrongFolder(Exception):
+class OverlapInputError(UserError):
     """A folder is finished but not what is asked for: the message says what it is and what to do."""
 
 
@@ -110,7 +112,7 @@ def of_abstracts(files: LocalFiles, folder: str) -> Sequence[Shard]:
     Raises:
         MissingManifest: the directory is not finished.
         ManifestError: its manifest is damaged.
-        WrongFolder: it does not hold PubMed's abstracts.
+        OverlapInputError: it does not hold PubMed's abstracts.
     """
     pipeline: str | None
     try:
@@ -119,7 +121,7 @@ def of_abstracts(files: LocalFiles, folder: str) -> Sequence[Shard]:
     except ForeignManifest as error:
         pipeline = error.pipeline
     if pipeline != "pubmed_to_shards":
-        raise WrongFolder(
+        raise OverlapInputError(
             f"{folder} does not hold PubMed's abstracts: by its manifest.json it was made by {pipeline}. "
             "Give the --output of beam run pubmed_to_shards."
         )
@@ -131,7 +133,7 @@ def identity(files: LocalFiles, folder: str) -> str:
     """A digest of the shards of a finished PubMed directory: another one once it has been updated.
 
     Raises:
-        MissingManifest, ManifestError, WrongFolder: as :func:`of_abstracts`.
+        MissingManifest, ManifestError, OverlapInputError: as :func:`of_abstracts`.
     """
     return shards.digest(shard.sha256 for shard in of_abstracts(files, folder))
 
@@ -177,19 +179,19 @@ def read(files: LocalFiles, folder: str, abstracts: str) -> pa.Table:
 
     Raises:
         MissingManifest: one of the directories is not finished.
-        WrongFolder: ``folder`` lists no abstracts, or those of other shards than ``abstracts`` has.
+        OverlapInputError: ``folder`` lists no abstracts, or those of other shards than ``abstracts`` has.
     """
     read_manifest(files, folder)
     path = f"{folder}/{FILE}"
     if not files.exists(path):
-        raise WrongFolder(
+        raise OverlapInputError(
             f"{folder} has no {FILE}: it was made without --drop-in, so it does not say which abstracts it "
             f"holds in full. Run pmc_to_shards with --drop-in {abstracts}."
         )
     with shards.opened(files, path) as file, pa.ipc.open_stream(file) as stream:
         found = stream.read_all()
     if (found.schema.metadata or {}).get(_ABSTRACTS_DIGEST) != identity(files, abstracts).encode():
-        raise WrongFolder(
+        raise OverlapInputError(
             f"{path} was made for other PubMed shards than {abstracts} has now. If that folder has been "
             "updated since, run pmc_to_shards again with the same --drop-in."
         )

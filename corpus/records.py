@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from .document import Document
+from .errors import BadRecordError
 from .files import LocalFiles
-from .medline import BadRecord
 from .sources import Source
 
 
@@ -36,7 +36,7 @@ class Record(NamedTuple):
     raw: bytes
     keys: list[Key]
     document: Document | None = None
-    bad: BadRecord | None = None
+    bad: BadRecordError | None = None
 
 
 class Reader(Protocol):
@@ -46,6 +46,6 @@ class Reader(Protocol):
         """The records of a source, in order.
 
         Raises:
-            BadFile: the source as a whole cannot be used.
+            BadFileError: the source as a whole cannot be used.
         """
         ...

@@ -8,8 +8,8 @@ import contextlib
 import json
 from typing import BinaryIO
 
+from .errors import BadRecordError
 from .files import LocalFiles
-from .medline import BadRecord
 
 
 class Rejects(contextlib.ExitStack):
@@ -21,7 +21,7 @@ class Rejects(contextlib.ExitStack):
         self._out: BinaryIO | None = None
         self.reasons: collections.Counter[str] = collections.Counter()
 
-    def add(self, file: str, position: int, xml: bytes, bad: BadRecord) -> None:
+    def add(self, file: str, position: int, xml: bytes, bad: BadRecordError) -> None:
         """Keep a record: its raw bytes as text where they are UTF-8, else in base 64."""
         entry: dict[str, object] = {"file": file, "position": position, "reason": bad.reason}
         entry["detail"] = bad.detail

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from . import splitters
 from .cleaning import NAMES
+from .errors import InvalidValueError
 from .lines import ASCII_ONLY, SHORT_LINES
 
 
@@ -49,14 +50,16 @@ class TextRules:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             if field.name.startswith("min_") and getattr(self, field.name) < 0:
-                raise ValueError(f"{field.name} is {getattr(self, field.name)}; it cannot be below 0")
+                raise InvalidValueError(f"{field.name} is {getattr(self, field.name)}; it cannot be below 0")
         if self.cleaning != tuple(name for name in NAMES if name in self.cleaning):
-            raise ValueError(
+            raise InvalidValueError(
                 f"cleaning is {', '.join(self.cleaning)}; it must be some of these, in this order: "
                 f"{', '.join(NAMES)}"
             )
         if self.splitter not in splitters.NAMES:
-            raise ValueError(f"splitter is {self.splitter}; it must be one of {', '.join(splitters.NAMES)}")
+            raise InvalidValueError(
+                f"splitter is {self.splitter}; it must be one of {', '.join(splitters.NAMES)}"
+            )
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for a manifest."""
@@ -105,8 +108,8 @@ class Rules(TextRules):
     def __post_init__(self) -> None:
         TextRules.__post_init__(self)
         if self.keep_title_only and not self.titles:
-            raise ValueError("keep_title_only keeps titles as text, but titles are left out")
+            raise InvalidValueError("keep_title_only keeps titles as text, but titles are left out")
         if self.keep_title_only and self.min_abstract_words:
-            raise ValueError(
+            raise InvalidValueError(
                 "keep_title_only keeps records without an abstract, min_abstract_words drops them"
             )

@@ -20,7 +20,7 @@ class Shaper:
     """Shapes citations into documents by one set of rules; built once, used for every record.
 
     Raises:
-        MissingExtra: the rules need a library that is not installed.
+        MissingExtraError: the rules need a library that is not installed.
     """
 
     def __init__(self, rules: Rules) -> None:

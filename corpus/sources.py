@@ -12,16 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from .errors import InputNotFoundError
 from .files import Found, LocalFiles
 
 _NUMBERED = re.compile(r"(\d\d)n(\d{4,6})(?!\d)")
 _SAMPLE = re.compile(r"medsamp20(\d\d)(?!\d)")
 _ENDINGS: Final = (".xml", ".xml.gz")
 _LAST: Final = 10**9
-
-
-class NoInput(Exception):
-    """There is nothing to read where an ``--input`` points."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -93,14 +90,14 @@ def discover(files: LocalFiles, inputs: Iterable[str]) -> list[Source]:
     A folder gives its ``*.xml`` and ``*.xml.gz`` at any depth, a glob or a path whatever it names.
 
     Raises:
-        NoInput: an input names nothing.
+        InputNotFoundError: an input names nothing.
     """
     found: dict[str, Source] = {}
     for given in inputs:
         here = list(files_of(files, given, _ENDINGS))
         if not here:
             kind = "has no *.xml or *.xml.gz file" if files.is_folder(given) else "names no file"
-            raise NoInput(
+            raise InputNotFoundError(
                 f"--input {given} {kind}. Give a folder, a file or a quoted glob of PubMed XML "
                 "(pubmed26n0001.xml.gz ...)."
             )

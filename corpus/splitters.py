@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
+from .errors import MissingExtraError
 from .sentences import split_clean
 
 Splitter = Callable[[str], list[str]]
@@ -31,15 +32,11 @@ LONGEST: Final = 50_000
 """Characters of the longest text for scispaCy: 3 s with pysbd, whose time grows with their square."""
 
 
-class MissingExtra(Exception):
-    """A library that an option needs is not installed; the message says how to install it."""
-
-
 def splitter(name: str) -> Splitter:
     """The splitter of this name, one of :data:`NAMES`, loaded.
 
     Raises:
-        MissingExtra: its libraries are not installed.
+        MissingExtraError: its libraries are not installed.
     """
     if name == "scispacy":
         return _scispacy()
@@ -50,7 +47,7 @@ def treebank_tokenizer() -> Callable[[str], list[str]]:
     """NLTK's Penn Treebank tokenizer, a sentence in, tokens out.
 
     Raises:
-        MissingExtra: NLTK is not installed.
+        MissingExtraError: NLTK is not installed.
     """
     try:
         from nltk.tokenize import TreebankWordTokenizer
@@ -67,7 +64,7 @@ def tools(name: str, treebank: bool) -> dict[str, str]:
     that what is missing is known before a run starts.
 
     Raises:
-        MissingExtra: one is not installed.
+        MissingExtraError: one is not installed.
     """
     splitter(name)
     used: list[str] = []
@@ -90,8 +87,8 @@ def _version(library: str) -> str | None:
         return None
 
 
-def _missing(option: str, extra: str, error: ImportError) -> MissingExtra:
-    return MissingExtra(
+def _missing(option: str, extra: str, error: ImportError) -> MissingExtraError:
+    return MissingExtraError(
         f"{option} needs a library that cannot be imported ({error}): pip install 'bioshards[{extra}]'"
     )
 

@@ -22,6 +22,7 @@ from .article_rules import ArticleRules
 from .articles import ArticleReader
 from .citations import CitationReader
 from .document import SCHEMA, Document
+from .errors import BadFileError
 from .files import LocalFiles
 from .lifecycle import KEYS
 from .parts import take_up
@@ -30,7 +31,6 @@ from .rejects import Rejects
 from .rules import Rules, TextRules
 from .sources import Source
 from .workspace import Workspace
-from .xml_blocks import BadFile
 
 STAGED_SCHEMA: Final = (
     SCHEMA.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
@@ -81,7 +81,7 @@ def stage(
             found = stager.run()
             files.write_json(report, found)
         return Staged(source, name, md5, **found["staged"])
-    except BadFile as bad:
+    except BadFileError as bad:
         return Staged(source, None, None, bad=(bad.reason, bad.detail))
 
 
@@ -148,7 +148,7 @@ class _Stager:
             self._rejects = stack.enter_context(Rejects(self._files, rejected))
             self._write_documents()
         if not checksums.unchanged(self._files, self._source):
-            raise BadFile("changed", "it changed while it was read; run again when it is at rest")
+            raise BadFileError("changed", "it changed while it was read; run again when it is at rest")
         self._write_rows("keys", self._keys, STAGED_KEYS)
         if self._digests is not None:
             self._write_rows("digests", self._digests, duplicates.DIGESTS)

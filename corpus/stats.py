@@ -24,7 +24,7 @@ from .manifest import (
     encode,
     read_manifest,
 )
-from .stats_shards import Unusable
+from .stats_shards import StatsError
 
 
 def figures(files: LocalFiles, folder: str) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def figures(files: LocalFiles, folder: str) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
-        Unusable: it is of something else, or damaged.
+        StatsError: it is of something else, or damaged.
     """
     try:
         manifest: Manifest | None = read_manifest(files, folder)
@@ -44,7 +44,7 @@ def figures(files: LocalFiles, folder: str) -> dict[str, Any]:
     except ForeignManifest as error:
         manifest, pipeline = None, error.pipeline
     except ManifestError as error:
-        raise Unusable(str(error)) from error
+        raise StatsError(str(error)) from error
     if isinstance(manifest, DocumentsManifest):
         kind, found = "documents", stats_documents.figures(files, folder, manifest)
     elif isinstance(manifest, PretrainingManifest):
@@ -58,7 +58,7 @@ def figures(files: LocalFiles, folder: str) -> dict[str, Any]:
             pipeline = manifest.pipeline
         made = f"was made by {pipeline}" if pipeline else "is not of bioshards"
         *others, last = _COUNTED
-        raise Unusable(
+        raise StatsError(
             f"{folder} holds nothing that can be counted: by its manifest.json it {made}. Give an output of "
             f"{', '.join(others)} or {last}"
         )

@@ -27,7 +27,7 @@ def figures(files: LocalFiles, folder: str, manifest: DocumentsManifest) -> dict
     cleaning rule ``spaces`` was on.
 
     Raises:
-        Unusable: a shard cannot be read.
+        StatsError: a shard cannot be read.
     """
     listed = manifest.outputs
     lengths: dict[str, Counter[int]] = {

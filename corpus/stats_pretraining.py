@@ -24,7 +24,7 @@ def figures(files: LocalFiles, folder: str, manifest: PretrainingManifest) -> di
     """The figures as plain data.
 
     Raises:
-        Unusable: a shard cannot be read.
+        StatsError: a shard cannot be read.
     """
     config, counts = manifest.config, manifest.counts
     listed = {

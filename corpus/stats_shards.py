@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from . import shards
+from .errors import UserError
 from .files import LocalFiles
 from .shards import Shard
 
 
-class Unusable(Exception):
+class StatsError(UserError):
     """There is nothing to be counted in this directory; the message says why and what to do."""
 
 
@@ -24,7 +25,7 @@ def batches(
         columns: those to read, in the order of the schema.
 
     Raises:
-        Unusable: a shard cannot be read, or has not the rows that the manifest lists.
+        StatsError: a shard cannot be read, or has not the rows that the manifest lists.
     """
     for shard in listed:
         path, rows = f"{folder}/{shard.file}", 0
@@ -38,8 +39,8 @@ def batches(
             raise damaged(path, f"has {rows:,} rows, and its manifest lists {shard.rows:,}")
 
 
-def damaged(path: str, what: str) -> Unusable:
+def damaged(path: str, what: str) -> StatsError:
     """What to say of a shard that is not as it was written."""
-    return Unusable(
+    return StatsError(
         f"{path} {what}. Delete it and run the command that made it once more, which makes it anew"
     )

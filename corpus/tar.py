@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
-from .xml_blocks import BadFile
+from .errors import BadFileError
 
 MAX_HEADER_BYTES: Final = 1 << 20
 """Largest extended header or long name.  Real ones have some hundred bytes."""
@@ -65,11 +65,11 @@ class Tar:
         """At most ``size`` bytes of the entry; none at its end.
 
         Raises:
-            BadFile: the archive ends first.
+            BadFileError: the archive ends first.
         """
         piece = self._source.read(min(size, self._left)) if self._left else b""
         if self._left and not piece and size:
-            raise BadFile("truncated-archive", "the archive ends within a file")
+            raise BadFileError("truncated-archive", "the archive ends within a file")
         self._left -= len(piece)
         return piece
 
@@ -77,7 +77,7 @@ class Tar:
         """Each entry, in order; what has not been read of one is passed over.
 
         Raises:
-            BadFile: not-an-archive, corrupt-archive or truncated-archive.
+            BadFileError: not-an-archive, corrupt-archive or truncated-archive.
         """
         every: dict[str, bytes] = {}
         own: dict[str, bytes] = {}
@@ -100,8 +100,8 @@ class Tar:
     def _header(self, block: bytes) -> _Header:
         if not _checksum_fits(block):
             if self._begun:
-                raise BadFile("corrupt-archive", f"a header's checksum is wrong: {block[:40]!r}")
-            raise BadFile("not-an-archive", f"it does not begin as a tar archive does: {block[:40]!r}")
+                raise BadFileError("corrupt-archive", f"a header's checksum is wrong: {block[:40]!r}")
+            raise BadFileError("not-an-archive", f"it does not begin as a tar archive does: {block[:40]!r}")
         self._begun = True
         return _header(block)
 
@@ -124,7 +124,7 @@ class Tar:
 
     def _extension(self, size: int) -> bytes:
         if size > MAX_HEADER_BYTES:
-            raise BadFile("corrupt-archive", f"a header states {size:,} bytes")
+            raise BadFileError("corrupt-archive", f"a header states {size:,} bytes")
         return self._exactly(size + -size % _BLOCK)[:size]
 
     def _exactly(self, size: int) -> bytes:
@@ -133,8 +133,8 @@ class Tar:
             piece = self._source.read(size)
             if not piece:
                 if self._begun:
-                    raise BadFile("truncated-archive", "the archive ends before its end mark")
-                raise BadFile("not-an-archive", f"it is too short for one: {b''.join(parts)[:60]!r}")
+                    raise BadFileError("truncated-archive", "the archive ends before its end mark")
+                raise BadFileError("not-an-archive", f"it is too short for one: {b''.join(parts)[:60]!r}")
             parts.append(piece)
             size -= len(piece)
         return b"".join(parts)
@@ -144,7 +144,7 @@ class Tar:
         block = self._exactly(_BLOCK)
         while block:
             if block.strip(b"\0"):
-                raise BadFile("corrupt-archive", "there is more after the archive's end mark")
+                raise BadFileError("corrupt-archive", "there is more after the archive's end mark")
             block = self._source.read(_PASS_BYTES)
 
 
@@ -187,14 +187,14 @@ def _number(field: bytes) -> int:
         return int.from_bytes(field[1:], "big")
     octal = re.fullmatch(rb"[ \0]*([0-7]*)[ \0]*", field)
     if octal is None:
-        raise BadFile("corrupt-archive", f"a header states a size of {field!r}")
+        raise BadFileError("corrupt-archive", f"a header states a size of {field!r}")
     return int(octal[1] or b"0", 8)
 
 
 def _decimal(digits: bytes) -> int:
     """A size as a pax header states it."""
     if not re.fullmatch(rb"[0-9]{1,19}", digits):
-        raise BadFile("corrupt-archive", f"a header states a size of {digits[:40]!r}")
+        raise BadFileError("corrupt-archive", f"a header states a size of {digits[:40]!r}")
     return int(digits)
 
 
@@ -206,7 +206,7 @@ def _pax(content: bytes) -> dict[str, bytes]:
         length = re.match(rb"([1-9][0-9]{0,6}) ", content[at : at + 8])
         end = at + int(length[1]) if length else 0
         if length is None or end > len(content) or content[end - 1 : end] != b"\n":
-            raise BadFile("corrupt-archive", f"an extended header is damaged: {content[at : at + 40]!r}")
+            raise BadFileError("corrupt-archive", f"an extended header is damaged: {content[at : at + 40]!r}")
         keyword, _, value = content[at + length.end() : end - 1].partition(b"=")
         if keyword in (b"path", b"size"):
             found[keyword.decode()] = value

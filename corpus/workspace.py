@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .ahead import ahead
+from .errors import OutputMismatchError
 from .files import LocalFiles
 from .manifest import DocumentsManifest, config_of, find_manifest, is_complete
 from .pretraining import RECORDS, SPLITS
@@ -23,10 +24,6 @@ an older version is taken for the new one's."""
 
 _PARTS: Final = ("", "dropped", "rejected", *SPLITS, *RECORDS.values())
 """Folders of an output directory that runs write to and sweep, itself the first."""
-
-
-class WrongOutput(Exception):
-    """The output directory holds something else than this run would write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +112,7 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
     """Make sure that the output directory is new, or begun with the same configuration.
 
     Raises:
-        WrongOutput: it holds something else; the message says what and what to do.
+        OutputMismatchError: it holds something else; the message says what and what to do.
     """
     before = None
     with contextlib.suppress(FileNotFoundError):
@@ -124,24 +121,24 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
         before = config_of(files, work.output)
     if before is not None:
         if before.get("pipeline") != config.get("pipeline"):
-            raise WrongOutput(
+            raise OutputMismatchError(
                 f"{work.output} was begun by {before.get('pipeline')}, and this is {config.get('pipeline')}. "
                 "Choose another folder."
             )
         if before.get("format") != config.get("format"):
-            raise WrongOutput(
+            raise OutputMismatchError(
                 f"{work.output} was begun by another version of bioshards, whose output differs (format "
                 f"{before.get('format')}, this is {config.get('format')}). Choose another folder or delete "
                 "that one."
             )
         if before != config:
-            raise WrongOutput(
+            raise OutputMismatchError(
                 f"{work.output} was begun with another configuration: {_difference(before, config)}. "
                 "Choose another folder, give the same options, or delete that one."
             )
         return
     if strangers := names(files, work.output):  # in a run's folders, where what is not its own is swept
-        raise WrongOutput(
+        raise OutputMismatchError(
             f"{work.output} is not empty and was not begun by this version of bioshards (it holds "
             f"{', '.join(strangers[:3])}{' ...' if len(strangers) > 3 else ''}). "
             "Choose another folder or empty that one."

@@ -12,6 +12,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+from .errors import BadFileError
+
 BLOCK_BYTES: Final = 1 << 18
 """Bytes unpacked at a time: small enough to stay in a core's cache from gunzip to parsing."""
 MAX_FILE_BYTES: Final = 8 << 30
@@ -26,21 +28,6 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class BadFile(Exception):
-    """A file that cannot be trusted as a whole: nothing of it is used.
-
-    ``reason`` is a short fixed word for counting, ``detail`` a sentence for people.
-    """
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail
-
-    def __str__(self) -> str:
-        return f"{self.reason}: {self.detail}"
-
-
 def plain_xml(file: Readable) -> Iterator[bytes]:
     """The file's XML in UTF-8 blocks, without comments and processing instructions, CDATA as text.
 
@@ -48,7 +35,7 @@ def plain_xml(file: Readable) -> Iterator[bytes]:
         file: an open ``.xml`` or ``.xml.gz``, told apart by content, not by name.
 
     Raises:
-        BadFile: where it shows that the bytes are not what they should be.
+        BadFileError: where it shows that the bytes are not what they should be.
     """
     return _plain(_utf8(_unpacked(file)))
 
@@ -57,7 +44,7 @@ def _unpacked(file: Readable) -> Iterator[bytes]:
     """The file's blocks, gunzipped where the gzip magic is there; several members may follow."""
     block = file.read(BLOCK_BYTES)
     if not block:
-        raise BadFile("empty-file", "the file has no bytes")
+        raise BadFileError("empty-file", "the file has no bytes")
     if len(block) == 1:  # a reader may give less than it is asked for; the magic has two bytes
         block += file.read(BLOCK_BYTES)
     gunzip = Gunzip() if block[:2] == b"\x1f\x8b" else None
@@ -66,7 +53,7 @@ def _unpacked(file: Readable) -> Iterator[bytes]:
         for piece in gunzip.blocks(block) if gunzip else (block,):
             total += len(piece)
             if total > MAX_FILE_BYTES:
-                raise BadFile("too-large", f"more than {MAX_FILE_BYTES >> 30} GiB of XML")
+                raise BadFileError("too-large", f"more than {MAX_FILE_BYTES >> 30} GiB of XML")
             yield piece
         block = file.read(BLOCK_BYTES)
     if gunzip:
@@ -89,14 +76,14 @@ class Gunzip:
             try:
                 piece = self._inflate.decompress(data, BLOCK_BYTES)
             except zlib.error as error:
-                raise BadFile("corrupt-gzip", f"gzip data is damaged: {error}") from error
+                raise BadFileError("corrupt-gzip", f"gzip data is damaged: {error}") from error
             data = self._inflate.unconsumed_tail or self._inflate.unused_data
             if piece:
                 yield piece
 
     def finish(self) -> None:
         if not self._inflate.eof:
-            raise BadFile("truncated-gzip", "the gzip data ends before its end mark")
+            raise BadFileError("truncated-gzip", "the gzip data ends before its end mark")
 
 
 _DECLARATION_BYTES: Final = 512
@@ -122,7 +109,7 @@ def _utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
         yield from blocks
         return
     if not _TEXT_ENCODING.fullmatch(encoding):
-        raise BadFile("bad-encoding", f"it says it is in {encoding!r}, no encoding that is read here")
+        raise BadFileError("bad-encoding", f"it says it is in {encoding!r}, no encoding that is read here")
     try:
         decoder = codecs.getincrementaldecoder(encoding)()
         yield decoder.decode(first).encode()
@@ -130,7 +117,7 @@ def _utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
             yield decoder.decode(block).encode()
         yield decoder.decode(b"", final=True).encode()
     except (LookupError, UnicodeError) as error:
-        raise BadFile("bad-encoding", f"cannot be read as {encoding}: {error}") from error
+        raise BadFileError("bad-encoding", f"cannot be read as {encoding}: {error}") from error
 
 
 _MARKUP = re.compile(rb"<[!?]")
@@ -155,7 +142,7 @@ def _plain(blocks: Iterator[bytes]) -> Iterator[bytes]:
         if block:
             yield block
     if held:
-        raise BadFile("truncated-xml", f"a comment or section is not closed: {held[:40]!r}")
+        raise BadFileError("truncated-xml", f"a comment or section is not closed: {held[:40]!r}")
 
 
 def _split_markup(block: bytes) -> tuple[bytes, bytes]:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from .xml_blocks import BadFile
+from .errors import BadFileError
 
 _ATTRIBUTES = rb"""(?:\s++[^\s=<>"'/]++\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'))*+\s*+"""
 START: Final = re.compile(rb"<([A-Za-z_][\w.:-]*+)(" + _ATTRIBUTES + rb")(/?)>")
@@ -48,14 +48,14 @@ def root(blocks: Iterator[bytes]) -> Root:
     """Read up to the root's start tag; ``blocks`` are plain_xml's.
 
     Raises:
-        BadFile: there is none, or declarations come before it.
+        BadFileError: there is none, or declarations come before it.
     """
     head = b""
     for block in blocks:
         head = (head + block).lstrip()
         doctype = _DOCTYPE.match(head)
         if doctype and doctype[1] == b"[":
-            raise BadFile(
+            raise BadFileError(
                 "dtd-declarations",
                 "its DOCTYPE carries declarations of its own, which files of PubMed and PMC never do "
                 "and entity bombs need; it is not read",
@@ -66,8 +66,8 @@ def root(blocks: Iterator[bytes]) -> Root:
         if len(head) > _PROLOG_BYTES or head[:1] not in (b"<", b""):
             break
     if not head:
-        raise BadFile("not-xml", "there is no element in it")
-    raise BadFile("not-xml", f"it does not begin as XML does: {head[:60]!r}")
+        raise BadFileError("not-xml", "there is no element in it")
+    raise BadFileError("not-xml", f"it does not begin as XML does: {head[:60]!r}")
 
 
 def inside(root: Root, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str, bytes]]:
@@ -78,7 +78,7 @@ def inside(root: Root, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tupl
         max_bytes: the longest child.
 
     Raises:
-        BadFile: at the point where it shows.
+        BadFileError: at the point where it shows.
     """
     text, start = root.text, root.content
     if root.empty:
@@ -104,17 +104,19 @@ class _Rest:
     def more(self, begun: bytes, size: int, most: int) -> bytes:
         """The next block, for something begun of which there are ``size`` bytes, at most ``most``."""
         if size > most:
-            raise BadFile("record-too-long", f"no end in {most:,} bytes of what begins {begun[:60]!r}")
+            raise BadFileError("record-too-long", f"no end in {most:,} bytes of what begins {begun[:60]!r}")
         block = next(self._blocks, None)
         if block is None:
-            raise BadFile("truncated-xml", f"ends before </{self._root or 'the record'}>: {begun[:60]!r}")
+            raise BadFileError(
+                "truncated-xml", f"ends before </{self._root or 'the record'}>: {begun[:60]!r}"
+            )
         return block
 
     def nothing_more(self, buffer: bytes) -> None:
         """Nothing but blanks is allowed from here on."""
         while True:
             if buffer.strip():
-                raise BadFile("malformed-xml", f"content after the root's end: {buffer.strip()[:60]!r}")
+                raise BadFileError("malformed-xml", f"content after the root's end: {buffer.strip()[:60]!r}")
             block = next(self._blocks, None)
             if block is None:
                 return
@@ -131,7 +133,7 @@ def _cut(
             name = tag[2].decode()
             if tag[1]:
                 if name != root:
-                    raise BadFile("malformed-xml", f"</{name}> closes nothing")
+                    raise BadFileError("malformed-xml", f"</{name}> closes nothing")
                 rest.nothing_more(buffer[tag.end() :])
                 return
             start = tag.start(2) - 1
@@ -146,7 +148,7 @@ def _cut(
             continue
         if text := _TEXT.match(buffer, position):
             stray = buffer[text.end() - 1 : text.end() + 59]
-            raise BadFile("malformed-xml", f"text between two records: {stray!r}")
+            raise BadFileError("malformed-xml", f"text between two records: {stray!r}")
         begun = buffer[position:].lstrip()
         buffer, position = begun + rest.more(begun, len(begun), min(max_bytes, _TAG_BYTES)), 0
 

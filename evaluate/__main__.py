@@ -18,42 +18,29 @@ import sys
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from bioshards.corpus.command import FAILED, INTERRUPTED, OK, failure
+from bioshards.corpus.command import report_error
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.exit_codes import FAILED, INTERRUPTED, OK
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.live_line import LiveLine
-from bioshards.corpus.workspace import WrongOutput
 
 try:
     import torch
 
+    from bioshards.evaluate.contamination.check import contamination
+    from bioshards.evaluate.contamination.judging import LEAST
     from bioshards.train import options
 
     from . import encoder, tasks, verify
-    from .contamination.check import contamination
-    from .contamination.corpus import WrongCorpus
-    from .contamination.judging import LEAST
-    from .datasets import PARTS, Absent, WrongFile
+    from .datasets import PARTS
     from .recipes import SUITES, Recipe
     from .report import writing
-    from .results import WrongResult
     from .run import Job, Outcome, run
     from .search import Method, Search, grid, search
     from .sets import SETS
-    from .tokens import WrongModel
 except ImportError as error:
     print(f"evaluate: a library is missing ({error}): pip install 'bioshards[evaluate]'", file=sys.stderr)
     sys.exit(2)
-
-REFUSED = (
-    Absent,
-    WrongCorpus,
-    WrongFile,
-    WrongModel,
-    WrongOutput,
-    WrongResult,
-    FileNotFoundError,
-    ValueError,
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message, code = "stopped. The same command goes on with what is left", INTERRUPTED
     except Exception as error:
         memory = "give a lower --batch or --length"
-        message, code = failure(error, REFUSED, (), memory)
+        message, code = report_error(error, memory)
     finally:
         signal.signal(signal.SIGTERM, before)
     say.end()
@@ -138,7 +125,7 @@ def _device(name: str) -> torch.device:
         torch.empty(0, device=device)
     except (AssertionError, RuntimeError) as error:
         why = str(error).splitlines()[0]
-        raise ValueError(
+        raise InvalidValueError(
             f"--device {name} cannot be used here ({why}): give cpu, or a GPU that is"
         ) from error
     if device.type == "cuda":

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from .metrics.questions import FACTOID_ANSWERS
+from bioshards.evaluate.metrics.questions import FACTOID_ANSWERS
 
 Candidate = tuple[str, float]
 """A text and its probability."""

@@ -11,6 +11,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from bioshards.corpus.errors import InvalidValueError
+
 from . import heads
 from .examples import Batch, Encoded, Example, targets
 from .recipes import Recipe
@@ -105,7 +107,7 @@ class Classifying:
             )
         given = self.recipe.weights()
         if len(given) != len(self.labels):
-            raise ValueError(
+            raise InvalidValueError(
                 f"--class-weights has {len(given)} numbers, and there are {len(self.labels)} classes: "
                 f"{', '.join(self.labels)}"
             )

@@ -14,6 +14,8 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
+from bioshards.corpus.errors import InvalidValueError
+
 FORBIDDEN: Final = -1e4
 """Of a transition, in the loss: e to this is 0 in float32, but unlike -inf it keeps gradients finite."""
 
@@ -41,7 +43,7 @@ class CRF(nn.Module):
         super().__init__()
         alone = allowed[-1, :-1] & allowed[:-1, :-1].diagonal() & allowed[:-1, -1]
         if not alone.any():
-            raise ValueError(
+            raise InvalidValueError(
                 "no label may begin a sentence, follow itself and end one, so some may have none"
             )
         self.transitions = nn.Parameter(torch.zeros(allowed.shape))

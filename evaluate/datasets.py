@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
+from bioshards.corpus.errors import InputNotFoundError, UserError
+
 from .records import Question, Record, Relation, Sentence, Text
 
 Part = Literal["train", "dev", "test"]
@@ -24,7 +26,7 @@ Files = Mapping[str, Sequence[str]]
 Parts = Mapping[Part, Sequence[Record]]
 
 
-class WrongFile(Exception):
+class BenchmarkFileError(UserError):
     """A file is not what its set's files are: says which file and line, what is wrong, and what to do."""
 
     def __init__(self, path: str, line: int | None, why: str) -> None:
@@ -32,7 +34,7 @@ class WrongFile(Exception):
         super().__init__(f"{place}: {why}. Put the authors' file there, or take this one away")
 
 
-class Absent(Exception):
+class BenchmarkNotFoundError(UserError):
     """A set, or a part of it, is not in the folder: says what was looked for and where to get it."""
 
 
@@ -143,7 +145,7 @@ def locate(folder: str, dataset: DataSet) -> Located | None:
         FileNotFoundError: there is no such folder.
     """
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"there is no folder {folder} with benchmarks: give --data FOLDER")
+        raise InputNotFoundError(f"there is no folder {folder} with benchmarks: give --data FOLDER")
     found = [_located(folder, dataset, layout) for layout in dataset.layouts]
     best = max(found, key=lambda one: len(one.parts))
     return best if best.parts else None
@@ -165,13 +167,13 @@ def load(located: Located) -> Parts:
     """The records of all parts that are there.
 
     Raises:
-        WrongFile: a file cannot be read, or a part is empty.
+        BenchmarkFileError: a file cannot be read, or a part is empty.
     """
     parts = located.layout.read(located.files)
     for part in located.parts:
         if not parts.get(part):
             names = [path for name in located.layout.parts[part] for path in located.files[name]]
-            raise WrongFile(names[0], None, f"it holds nothing for {part} of {located.set.title}")
+            raise BenchmarkFileError(names[0], None, f"it holds nothing for {part} of {located.set.title}")
     return {part: parts[part] for part in located.parts}
 
 

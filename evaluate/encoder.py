@@ -16,7 +16,7 @@ from transformers.utils import logging
 
 from . import tokens
 from .examples import Batch, Encoded
-from .tokens import Tokens, WrongModel
+from .tokens import ModelError, Tokens
 
 _WEIGHTS: Final = (".safetensors", ".bin")
 _FILES: Final = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "spiece.model")
@@ -70,33 +70,33 @@ def look(folder: str, name: str | None = None) -> Checkpoint:
         name: what to call it; else the folder's name, and of a run's the run's too.
 
     Raises:
-        WrongModel: there is none.
+        ModelError: there is none.
     """
     if not os.path.isdir(folder):
-        raise WrongModel(f"there is no folder {folder} with a model: give one that save_pretrained wrote")
+        raise ModelError(f"there is no folder {folder} with a model: give one that save_pretrained wrote")
     inside = sorted(os.listdir(folder))
     if "config.json" not in inside:
         near = [one for one in inside if os.path.exists(f"{folder}/{one}/hf/config.json")]
         hint = f"; {folder}/{near[-1]}/hf is meant?" if near else ", such as a run's step-NNNNNNN/hf"
-        raise WrongModel(f"{folder} holds no config.json: give a folder that save_pretrained wrote{hint}")
+        raise ModelError(f"{folder} holds no config.json: give a folder that save_pretrained wrote{hint}")
     weights = [one for one in inside if one.endswith(_WEIGHTS)]
     if not weights:
-        raise WrongModel(f"{folder} holds no weights (model.safetensors): its config.json alone is no model")
+        raise ModelError(f"{folder} holds no weights (model.safetensors): its config.json alone is no model")
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         positions = getattr(config, "max_position_embeddings", 1 << 30)
         if "roberta" in config.model_type:  # it counts places from the id of [PAD] and one
             positions -= config.pad_token_id + 1
     except Exception as error:  # the library raises whatever it meets
-        raise WrongModel(f"{folder}/config.json is of no model that transformers knows: {error}") from error
+        raise ModelError(f"{folder}/config.json is of no model that transformers knows: {error}") from error
     if config.is_encoder_decoder or config.model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        raise WrongModel(
+        raise ModelError(
             f"{folder} is of type {config.model_type}, which is no encoder that sees both sides of a word: "
             "give one such as BERT, ELECTRA or ALBERT"
         )
     pieces = len(tokens.read(folder, positions).tokenizer)
     if pieces > config.vocab_size:
-        raise WrongModel(
+        raise ModelError(
             f"the tokenizer of {folder} has {pieces} pieces, and its model knows {config.vocab_size}: "
             "give a model with its own tokenizer"
         )
@@ -111,7 +111,7 @@ def load(checkpoint: Checkpoint, pieces: int = 0) -> Encoder:
         pieces: how many pieces it has to know, if these are more than it was trained with.
 
     Raises:
-        WrongModel: the weights cannot be read, or are another model's.
+        ModelError: the weights cannot be read, or are another model's.
     """
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -120,11 +120,11 @@ def load(checkpoint: Checkpoint, pieces: int = 0) -> Encoder:
             checkpoint.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32
         )
     except Exception as error:  # the library raises whatever it meets
-        raise WrongModel(f"the weights of {checkpoint.folder} cannot be loaded: {error}") from error
+        raise ModelError(f"the weights of {checkpoint.folder} cannot be loaded: {error}") from error
     missing = sorted(told["missing_keys"])
     lacking = [name for name in missing if not name.startswith("pooler.")]
     if lacking:
-        raise WrongModel(
+        raise ModelError(
             f"the weights of {checkpoint.folder} lack {len(lacking)} parts of the model ({lacking[0]} ...), "
             "which would be random: give a whole checkpoint"
         )

@@ -12,6 +12,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
+from bioshards.corpus.errors import InvalidValueError, RunError
 from bioshards.train.gradients import Gradients
 from bioshards.train.optimisers import Adam, layer_scales
 from bioshards.train.schedules import learning_rate
@@ -26,7 +27,7 @@ _TELL: Final = 20
 """Updates between two lines of progress."""
 
 
-class NotANumber(Exception):
+class NaNLossError(RunError):
     """The loss, or what the model gives, is none any more: says so, and what to do."""
 
 
@@ -78,11 +79,11 @@ class FineTuning:
             All epochs, and the number of the one whose weights the model has.
 
         Raises:
-            NotANumber: the loss is none.
+            NaNLossError: the loss is none.
         """
         learned = self.problem.examples(records, learn=True)
         if not learned:
-            raise ValueError(
+            raise InvalidValueError(
                 "there is no example to learn from: no passage has an answer marked that fits into --length"
             )
         torch.manual_seed(seed)
@@ -121,7 +122,7 @@ class FineTuning:
                 self.say(f"{at}, loss {float(losses[-1]):.3f}")
         mean = float(torch.stack(losses).float().mean())
         if not math.isfinite(mean):
-            raise NotANumber(
+            raise NaNLossError(
                 f"the loss is no number after {updates.done:,} updates: give a lower --learning-rate"
             )
         return mean
@@ -130,7 +131,7 @@ class FineTuning:
         """What the model predicts for each record, or each group of them (``Problem.assemble``).
 
         Raises:
-            NotANumber: the last update has ruined the weights.
+            NaNLossError: the last update has ruined the weights.
         """
         read = self.problem.examples(records, learn=False)
         order = sorted(range(len(read)), key=lambda at: len(read[at].ids))
@@ -142,7 +143,7 @@ class FineTuning:
                 batch = self._batch([read[one] for one in at])
                 encoded = self._encoded(batch)
                 if not encoded.hidden.isfinite().all():  # of which argmax makes a class nonetheless
-                    raise NotANumber("the model gives no numbers any more: give a lower --learning-rate")
+                    raise NaNLossError("the model gives no numbers any more: give a lower --learning-rate")
                 predicted = self.problem.predict(self.model.head, encoded, batch)
                 for one, what in zip(at, predicted, strict=True):
                     found[one] = what
@@ -171,7 +172,9 @@ class _Updates:
         named = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
         scales = layer_scales([name for name, _ in named], recipe.layer_decay, recipe.electra_layers)
         if recipe.layer_decay < 1 and len(set(scales.values())) < 3:  # head, a layer, embeddings
-            raise ValueError("--layer-decay needs a model whose layers have the names that BERT's have")
+            raise InvalidValueError(
+                "--layer-decay needs a model whose layers have the names that BERT's have"
+            )
         self._gradients = Gradients(named)
         self._adam = Adam(
             named,

@@ -12,9 +12,10 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from bioshards.evaluate.metrics.metric import Metric, Numbers
+from bioshards.evaluate.metrics.tagging import Tags, sentences
+
 from .metrics import counts
-from .metrics.metric import Metric, Numbers
-from .metrics.tagging import Tags, sentences
 
 
 def words_kept(words: Sequence[str], pieces: Callable[[str], int], length: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from . import datasets, splits, verify
-from .datasets import Absent, DataSet, Located, Part, Parts
+from .datasets import BenchmarkNotFoundError, DataSet, Located, Part, Parts
 from .records import Record
 from .sets import SETS
 from .tasks import Planned
@@ -43,8 +43,8 @@ def prepare(folder: str, planned: Planned, sample: int, needed: Sequence[Part]) 
         needed: the parts that are given; a dev part that the authors have not is taken from train.
 
     Raises:
-        Absent: a part is not there.
-        WrongFile: a file cannot be read.
+        BenchmarkNotFoundError: a part is not there.
+        BenchmarkFileError: a file cannot be read.
     """
     located = _located(folder, SETS[planned.task.set], [part for part in needed if part != "dev"])
     whole = datasets.load(located)
@@ -82,7 +82,7 @@ def _located(folder: str, dataset: DataSet, needed: Sequence[Part]) -> Located:
         layout = located.layout if located else dataset.layouts[0]
         wanted = {name: layout.files[name] for part in lacking for name in layout.parts.get(part, ())}
         files = ", ".join(wanted.values()) or "no file of its authors has that"
-        raise Absent(
+        raise BenchmarkNotFoundError(
             f"{dataset.title}: no {' and no '.join(lacking)} in {folder} ({files}). "
             f"To be had: {dataset.where} ({dataset.licence})"
         )

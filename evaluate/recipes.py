@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.train.options import check_kind, flag
 from bioshards.train.schedules import Schedule
 
@@ -66,19 +67,21 @@ class Recipe:
             check_kind(name, getattr(self, name), kind)
         for name in ("batch", "epochs", "stride"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{flag(name)} {getattr(self, name)} is below 1")
+                raise InvalidValueError(f"{flag(name)} {getattr(self, name)} is below 1")
         if self.length < 8:
-            raise ValueError(f"--length {self.length} is below 8: nothing but special tokens would fit")
+            raise InvalidValueError(
+                f"--length {self.length} is below 8: nothing but special tokens would fit"
+            )
         if not 0 < self.layer_decay <= 1:
-            raise ValueError(f"--layer-decay {self.layer_decay} is not above 0 and at most 1")
+            raise InvalidValueError(f"--layer-decay {self.layer_decay} is not above 0 and at most 1")
         if not 0 <= self.dropout < 1:
-            raise ValueError(f"--dropout {self.dropout} is not from 0 to below 1")
+            raise InvalidValueError(f"--dropout {self.dropout} is not from 0 to below 1")
         for name in ("learning_rate", "steps", "warmup", "epsilon", "weight_decay", "clip"):
             value = getattr(self, name)
             if value < 0 or not math.isfinite(value):
-                raise ValueError(f"{flag(name)} {value} is below 0 or no number")
+                raise InvalidValueError(f"{flag(name)} {value} is below 0 or no number")
         if self.learn_from != "train" and self.keep != "last":
-            raise ValueError(
+            raise InvalidValueError(
                 "--learn-from train+dev leaves no dev to choose the best epoch by: add --keep last"
             )
         if self.class_weights not in ("none", "balanced"):
@@ -95,7 +98,7 @@ class Recipe:
         except ValueError:
             found = ()
         if not found or min(found) <= 0 or not all(map(math.isfinite, found)):
-            raise ValueError(
+            raise InvalidValueError(
                 f"--class-weights {self.class_weights} is not none, balanced, or numbers such as 1,99"
             )
         return found

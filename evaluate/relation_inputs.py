@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
+from bioshards.corpus.errors import InvalidValueError
+
 from .records import Mention, Relation
 
 Kind = Literal["dummies", "markers", "original"]
@@ -45,7 +47,7 @@ def relation_input(relation: Relation, kind: Kind) -> RelationInput:
     first, second = relation.first, relation.second
     whole = first.start < first.end and second.start < second.end <= len(relation.text) >= first.end
     if not (whole and 0 <= first.start <= second.start):
-        raise ValueError(
+        raise InvalidValueError(
             f"relation {relation.id}: {first} and {second} are not two mentions, in order, in a text of"
             f" {len(relation.text)} characters"
         )

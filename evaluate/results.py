@@ -14,13 +14,14 @@ from typing import Any, Final, NotRequired, TypedDict
 
 import numpy
 
+from bioshards.corpus.errors import InputNotFoundError, UserError
 from bioshards.corpus.files import LocalFiles
 
 FORMAT: Final = 1
 """Of the files; another number is one that this version cannot read."""
 
 
-class WrongResult(Exception):
+class ResultError(UserError):
     """A file is not a result, or results do not fit each other: says which, why, and what to do."""
 
 
@@ -108,7 +109,7 @@ def write(files: LocalFiles, path: str, result: Result) -> None:
     """Write a result, whole or not at all; a line of the file is a field.
 
     Raises:
-        WrongResult: a field is absent, of another kind or not finite; no report could be made of it.
+        ResultError: a field is absent, of another kind or not finite; no report could be made of it.
     """
     _check(result, path)
     lines = (f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in result.items())
@@ -120,12 +121,12 @@ def read(files: LocalFiles, path: str) -> Result:
     """A result.
 
     Raises:
-        WrongResult: the file is damaged, of another version, or no result.
+        ResultError: the file is damaged, of another version, or no result.
     """
     try:
         found = files.read_json(path)
     except (ValueError, RecursionError) as error:  # no JSON, or no UTF-8
-        raise WrongResult(f"{path} is damaged ({error}): remove it and run that seed again") from None
+        raise ResultError(f"{path} is damaged ({error}): remove it and run that seed again") from None
     _check(found, path)
     result: Result = found
     return result
@@ -138,20 +139,20 @@ def find(files: LocalFiles, sources: Iterable[str]) -> dict[str, Result]:
 
     Raises:
         FileNotFoundError: there is no such file or folder.
-        WrongResult: a file is no result, or a folder has none.
+        ResultError: a file is no result, or a folder has none.
     """
     found: dict[str, Result] = {}
     for source in sources:
         if files.is_folder(source):
             paths = [one.path for one in files.walk(source) if _is_result(one.path)]
             if not paths:
-                raise WrongResult(
+                raise ResultError(
                     f"{source} has no results (seed-*.json, at any depth): give the --out of a run"
                 )
         elif files.exists(source):
             paths = [source]
         else:
-            raise FileNotFoundError(f"there is no file or folder {source}: give the --out of a run")
+            raise InputNotFoundError(f"there is no file or folder {source}: give the --out of a run")
         found |= {real: read(files, one) for one in paths if (real := os.path.realpath(one)) not in found}
     return found
 
@@ -164,15 +165,15 @@ def _is_result(path: str) -> bool:
 def _check(result: Any, path: str) -> None:
     """Hold a file against what reports take from it."""
     if not isinstance(result, dict) or "format" not in result:
-        raise WrongResult(f"{path} is not a result of bioshards.evaluate: take it away, or name others")
+        raise ResultError(f"{path} is not a result of bioshards.evaluate: take it away, or name others")
     if result["format"] != FORMAT:
-        raise WrongResult(
+        raise ResultError(
             f"{path} is of format {result['format']!r}, and this version reads {FORMAT}: make the report "
             "with the bioshards that wrote it, or run that seed again"
         )
     wrong = _wrong(result)
     if wrong:
-        raise WrongResult(f"{path} is not a whole result: {wrong}. Remove it and run that seed again")
+        raise ResultError(f"{path} is not a whole result: {wrong}. Remove it and run that seed again")
 
 
 def _wrong(result: Mapping[str, Any]) -> str | None:

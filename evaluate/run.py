@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 
 import torch
 
+from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.workspace import WrongOutput
 
 from . import results
-from .datasets import Absent, Part, WrongFile
+from .datasets import BenchmarkFileError, BenchmarkNotFoundError, Part
 from .encoder import Checkpoint
-from .finetune import NotANumber
+from .finetune import NaNLossError
 from .prepare import prepare
 from .score import Say, Trial, headed, identity, score, tune
 from .tasks import Legacy, Planned
@@ -65,8 +65,9 @@ def run(job: Job) -> Outcome:
     """Score all tasks with all seeds.
 
     Raises:
-        WrongOutput: the folder of results has some of other settings, or another process writes there.
-        WrongModel: the checkpoint cannot be loaded.
+        OutputMismatchError: the folder of results has some of other settings, or another process writes
+            there.
+        ModelError: the checkpoint cannot be loaded.
     """
     outcome = Outcome()
     with locked(job.out):
@@ -74,9 +75,9 @@ def run(job: Job) -> Outcome:
             job.say(f"{planned.name}: reading")
             try:
                 _score(job, planned, outcome)
-            except Absent as error:
+            except BenchmarkNotFoundError as error:
                 outcome.absent[planned.name] = str(error)
-            except (WrongFile, ValueError) as error:
+            except (BenchmarkFileError, ValueError) as error:
                 outcome.failed[planned.name] = str(error)
                 job.note(f"{planned.name}: {error}")
     return outcome
@@ -101,7 +102,7 @@ def _score(job: Job, planned: Planned, outcome: Outcome) -> None:
         began = time.monotonic()
         try:
             result, predictions = score(tune(trial), began)
-        except NotANumber as error:
+        except NaNLossError as error:
             outcome.failed[head.removesuffix(": ")] = str(error)
             job.note(f"{head}{error}")
             continue
@@ -126,13 +127,13 @@ def _same(path: str, found: results.Result, trial: Trial) -> None:
     """Is a result that is there the one that would be made?
 
     Raises:
-        WrongOutput: it is another.
+        OutputMismatchError: it is another.
     """
     wanted = {**identity(trial), "model": trial.checkpoint.sha256}
     there = {**found, "model": found["model"]["sha256"]}
     for name, value in wanted.items():
         if there[name] != value:
-            raise WrongOutput(
+            raise OutputMismatchError(
                 f"{path} was made with other {_difference(name, there[name], value)}: give another --out, or "
                 "remove that file"
             )
@@ -152,15 +153,17 @@ def locked(out: str) -> Iterator[None]:
     """The folder of results, for this process alone.
 
     Raises:
-        WrongOutput: it cannot be one, or another process writes there.
+        OutputMismatchError: it cannot be one, or another process writes there.
     """
     try:
         os.makedirs(out, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        raise WrongOutput(f"{error.filename} is a file, and --out is to be a folder: give another") from error
+        raise OutputMismatchError(
+            f"{error.filename} is a file, and --out is to be a folder: give another"
+        ) from error
     with open(f"{out}/.lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise WrongOutput(f"another process writes to {out}; wait for it or stop it") from error
+            raise OutputMismatchError(f"another process writes to {out}; wait for it or stop it") from error
         yield

@@ -16,12 +16,12 @@ import torch
 import transformers
 
 from bioshards import __version__
+from bioshards.evaluate.metrics.metric import Metric, Numbers
 
 from . import encoder, legacy, recipes, results
 from .answering import Answering, by_group
 from .encoder import Checkpoint
 from .finetune import Epoch, FineTuning, Model
-from .metrics.metric import Metric, Numbers
 from .prepare import Prepared
 from .records import Question, Record, Relation, Sentence
 from .relation_inputs import special_tokens
@@ -80,8 +80,8 @@ def tune(trial: Trial) -> Tuned:
     """Fine-tune a model on a task's training part; on SQuAD before or with it, where the recipe says so.
 
     Raises:
-        NotANumber: the loss is none.
-        WrongModel: the checkpoint cannot be loaded.
+        NaNLossError: the loss is none.
+        ModelError: the checkpoint cannot be loaded.
     """
     planned, parts = trial.prepared.planned, trial.prepared.parts
     recipe, train = planned.recipe, list(parts["train"])

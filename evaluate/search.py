@@ -15,13 +15,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.files import LocalFiles
 
-from .datasets import Absent, WrongFile
-from .finetune import NotANumber
+from .datasets import BenchmarkFileError, BenchmarkNotFoundError
+from .finetune import NaNLossError
 from .prepare import Prepared, prepare
 from .recipes import Recipe, changed
-from .results import WrongResult
+from .results import ResultError
 from .run import Job, locked
 from .score import Trial, headed, identity, tune, units, versions
 from .tasks import Planned
@@ -57,20 +58,20 @@ def grid(name: str) -> Grid:
         with open(name, "rb") as file:
             found = tomllib.load(file)
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(
+        raise InvalidValueError(
             f"--grid {name} is neither of {', '.join(GRIDS)} nor a file that can be read ({error}): "
             "write lines such as learning_rate = [1e-5, 5e-5]"
         ) from error
     if not found:
-        raise ValueError(f"{name} has no lines such as learning_rate = [1e-5, 5e-5]")
+        raise InvalidValueError(f"{name} has no lines such as learning_rate = [1e-5, 5e-5]")
     for field, values in found.items():
         if not isinstance(values, list) or not values:
-            raise ValueError(f"{name}: {field} is no list of values, such as [1e-5, 5e-5]")
+            raise InvalidValueError(f"{name}: {field} is no list of values, such as [1e-5, 5e-5]")
         for value in values:
             try:
                 replace(Recipe(), **{field: value})
             except TypeError as error:
-                raise ValueError(f"{name}: {field} is no part of a recipe") from error
+                raise InvalidValueError(f"{name}: {field} is no part of a recipe") from error
     return found
 
 
@@ -108,7 +109,7 @@ def search(job: Job, how: Search) -> tuple[list[str], list[str]]:
                 prepared = prepare(job.data, planned, job.sample, ("train", "dev"))
                 best = _best(job, planned, prepared, how)
                 told.append(f"{planned.name}: {_shown(best)}\n  {_publish(job.out, planned, best)}")
-            except (Absent, WrongFile, ValueError) as error:
+            except (BenchmarkNotFoundError, BenchmarkFileError, ValueError) as error:
                 failed.append(f"{planned.name} failed: {error}")
                 job.note(failed[-1])
     return told, failed
@@ -137,7 +138,7 @@ def _best(job: Job, planned: Planned, prepared: Prepared, how: Search) -> Choice
         if found["dev"] is not None and (best is None or found["dev"] > best["dev"]):
             best = found
     if best is None:
-        raise ValueError("no trial came to a score; give lower learning rates")
+        raise InvalidValueError("no trial came to a score; give lower learning rates")
     return best
 
 
@@ -156,7 +157,7 @@ def _trial(folder: str, trial: Trial, choice: Choice) -> Choice:
         metric = trial.metric
         figures = tuned.dev or metric.of(units(tuned, trial.prepared.parts["dev"]))
         dev = figures[metric.main]
-    except NotANumber as error:
+    except NaNLossError as error:
         trial.say(str(error))
     found = {
         "choice": choice,
@@ -174,13 +175,13 @@ def _read(files: LocalFiles, path: str) -> Choice:
     """A finished trial.
 
     Raises:
-        WrongResult: the file is damaged.
+        ResultError: the file is damaged.
     """
     try:
         found: Choice = files.read_json(path)
         return {name: found[name] for name in ("choice", "figure", "dev")}
     except (ValueError, TypeError, KeyError) as error:
-        raise WrongResult(
+        raise ResultError(
             f"{path} is damaged ({error}): remove it, and the same command makes that trial again"
         ) from error
 
@@ -222,7 +223,7 @@ def _optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise ValueError("--method optuna needs a library: pip install 'bioshards[search]'") from error
+        raise InvalidValueError("--method optuna needs a library: pip install 'bioshards[search]'") from error
     return optuna
 
 

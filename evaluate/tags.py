@@ -15,6 +15,8 @@ from typing import Final, Literal, get_args
 import numpy
 from numpy.typing import NDArray
 
+from bioshards.corpus.errors import InvalidValueError
+
 Scheme = Literal["BIO", "BIOUL", "IO"]
 SCHEMES: Final[tuple[Scheme, ...]] = get_args(Scheme)
 Span = tuple[int, int, str]
@@ -127,5 +129,5 @@ def _tag(prefix: str, type_: str) -> str:
 def _parts(tag: str) -> tuple[str, str]:
     prefix, _, type_ = tag.partition("-")
     if prefix not in ("B", "I") and tag != "O":
-        raise ValueError(f"{tag!r} is no BIO tag: neither O, nor B or I with a type")
+        raise InvalidValueError(f"{tag!r} is no BIO tag: neither O, nor B or I with a type")
     return prefix, type_

@@ -8,22 +8,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.evaluate.metrics.classes import accuracy, micro_f1, positive_f1, yes_no
+from bioshards.evaluate.metrics.correlation import pearson
+from bioshards.evaluate.metrics.metric import Metric
+from bioshards.evaluate.metrics.multilabel import multilabel_f1
+from bioshards.evaluate.metrics.questions import bioasq_factoid, squad
+from bioshards.evaluate.metrics.ranking import ranking
+from bioshards.evaluate.metrics.tagging import entity_f1, word_f1
+from bioshards.evaluate.readers.hoc import HALLMARKS
+
 from . import legacy, tagging
 from .answering import Answering
 from .classifying import Classifying, Kind
 from .examples import Problem
-from .metrics.classes import accuracy, micro_f1, positive_f1, yes_no
-from .metrics.correlation import pearson
-from .metrics.metric import Metric
-from .metrics.multilabel import multilabel_f1
-from .metrics.questions import bioasq_factoid, squad
-from .metrics.ranking import ranking
-from .metrics.tagging import entity_f1, word_f1
 from .readers import chemprot, ddi, scibert
-from .readers.hoc import HALLMARKS
 from .recipes import SUITES, Recipe, changed
 from .records import Record, Relation
-from .results import Result, WrongResult
+from .results import Result, ResultError
 from .tokens import Tokens
 
 Legacy = Literal["electra-truncation", "lower-case", "merged-types", "biobert-tags"]
@@ -74,7 +76,7 @@ class Task:
         """
         shown = recipe.entities != "dummies" or recipe.feature != "cls"
         if shown and not all(isinstance(one, Relation) for one in train):
-            raise ValueError(
+            raise InvalidValueError(
                 f"--entities {recipe.entities} and --feature {recipe.feature} need to know where entities "
                 f"are, and the files of {self.set} do not tell: leave both at dummies and cls"
             )
@@ -134,12 +136,12 @@ def metric_of(result: Result) -> Metric:
     """By which measure a result was scored.
 
     Raises:
-        WrongResult: there is no such task, or it is measured in another way by now.
+        ResultError: there is no such task, or it is measured in another way by now.
     """
     task = TASKS.get(result["task"])
     metric = task.counted(result["legacy"]) if task else None  # type: ignore[arg-type]  # of a file
     if metric is None or list(metric.statistics) != result["units"]["names"]:
-        raise WrongResult(
+        raise ResultError(
             f"a result of task {result['task']!r} is of another version of bioshards: make the report with it"
         )
     return metric
@@ -189,7 +191,7 @@ def plan(words: Iterable[str], changes: dict[str, Any]) -> list[Planned]:
             known = [*SUITES, *TASKS]
             near = difflib.get_close_matches(word, known, 1)
             hint = f"; {near[0]} is meant?" if near else f". There are: {', '.join(known)}"
-            raise ValueError(f"--tasks {word}: there is no such suite or task{hint}")
+            raise InvalidValueError(f"--tasks {word}: there is no such suite or task{hint}")
     return [
         Planned(suite, TASKS[name], TASKS[name].own(changed(recipe, changes)))
         for (suite, name), recipe in chosen.items()

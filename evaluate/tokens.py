@@ -11,12 +11,14 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
+from bioshards.corpus.errors import InvalidValueError, UserError
+
 from .legacy import lowered
 
 Offsets = list[tuple[int, int]]
 
 
-class WrongModel(Exception):
+class ModelError(UserError):
     """A folder has no checkpoint that can be fine-tuned: says what is wrong with it, and what to
     give."""
 
@@ -112,19 +114,19 @@ def read(folder: str, positions: int) -> Tokens:
         positions: how many the model has.
 
     Raises:
-        WrongModel: there is none that can be used.
+        ModelError: there is none that can be used.
     """
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         if not tokenizer.is_fast:
-            raise ValueError("it gives no places of pieces in a text (no tokenizer.json)")
+            raise InvalidValueError("it gives no places of pieces in a text (no tokenizer.json)")
     except Exception as error:  # the library raises whatever it meets
-        raise WrongModel(
+        raise ModelError(
             f"{folder} has no tokenizer that can be used ({error}): give a folder with a model and its "
             "tokenizer.json, such as a run's step-NNNNNNN/hf"
         ) from error
     if len(tokenizer) < 10:
-        raise WrongModel(
+        raise ModelError(
             f"the tokenizer of {folder} has {len(tokenizer)} pieces only: tokenizer.json or vocab.txt is lost"
         )
     longest = min(positions, tokenizer.model_max_length)

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from .datasets import DataSet, Located, Part, Parts, WrongFile, load, locate
+from bioshards.corpus.errors import InvalidValueError
+
+from .datasets import BenchmarkFileError, DataSet, Located, Part, Parts, load, locate
 from .sets import SETS
 
 Verdict = Literal["ok", "known", "own split", "differs", "absent", "damaged"]
@@ -54,7 +56,7 @@ def verify(folder: str, names: Iterable[str] | None = None) -> list[Row]:
     chosen = list(SETS) if names is None else list(dict.fromkeys(names))
     for name in chosen:
         if name not in SETS:
-            raise ValueError(f"there is no set {name}. There are: {', '.join(SETS)}")
+            raise InvalidValueError(f"there is no set {name}. There are: {', '.join(SETS)}")
     return [row for name in chosen for row in rows(folder, SETS[name])]
 
 
@@ -70,7 +72,7 @@ def rows(folder: str, dataset: DataSet) -> list[Row]:
         return [Row(dataset.name, dataset.title, "", "", None, None, "absent", dataset.source, (where,))]
     try:
         parts = load(located)
-    except (WrongFile, OSError) as error:
+    except (BenchmarkFileError, OSError) as error:
         damage = (str(error),)
         return [Row(dataset.name, dataset.title, "", "", None, None, "damaged", dataset.source, damage)]
     return compared(located, parts)

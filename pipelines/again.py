@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from bioshards.corpus.files import StoreFailure
+from bioshards.corpus.errors import TransientStorageError
 
 PAUSES = (2.0, 10.0, 30.0)
 """Seconds before each further try: four in all, as many as Dataflow allows a bundle.
@@ -26,13 +26,13 @@ def again(work: Callable[[], Result]) -> Result:
     """What ``work`` returns, tried once more after each of :data:`PAUSES` if an object store fails.
 
     Raises:
-        StoreFailure: the last try's.
+        TransientStorageError: the last try's.
         Exception: any other error, at once.
     """
     for pause in PAUSES:
         try:
             return work()
-        except StoreFailure as failure:
+        except TransientStorageError as failure:
             logging.getLogger(__name__).warning("%s; trying again in %g seconds", failure, pause)
             time.sleep(pause)
     return work()

@@ -22,7 +22,8 @@ def find(files: LocalFiles, options: Any, output: str, given: Sequence[str], loc
     """Find what the inputs of ``pmc_to_shards`` name: look at folders, listings and the mirror.
 
     Raises:
-        UsageError, NoInput, BadName, NoListing, EmptySelection, WebError: with a message for the person.
+        UsageError, InputNotFoundError, SourceSpecError, ListingError, EmptySelectionError, DownloadError:
+            with a message for the person.
     """
     by_name, paths = names_and_paths(given, "pmc", "europepmc")
     bucket.check(by_name)

@@ -22,7 +22,7 @@ from bioshards.corpus.workspace import Workspace
 from .again import again
 from .bucket import Bucket
 from .fetch_transforms import brought
-from .steps import Done, measure, results, tell
+from .steps import Done, measure, results, tell, wrap_worker_errors
 from .transforms import StageFiles
 
 T = TypeVar("T")
@@ -42,13 +42,14 @@ class BringAndStage(beam.PTransform):
         return lanes | "OneLaneEach" >> beam.Reshuffle() | "BringAndStage" >> beam.FlatMap(self._lane)
 
     def _lane(self, numbers: list[int]) -> Iterator[Done[Staged | None]]:
-        for done in _ahead(brought(self.bucket, numbers)):
-            staged, figures = None, done.figures
-            if found := self._list(done.result):
-                one = self.stage.one(article_sources.source(found))
-                staged = dataclasses.replace(one.result, not_fetched=len(done.result.bad))
-                figures += one.figures
-            yield tell(Done(staged, figures))
+        with wrap_worker_errors():
+            for done in _ahead(brought(self.bucket, numbers)):
+                staged, figures = None, done.figures
+                if found := self._list(done.result):
+                    one = self.stage.one(article_sources.source(found))
+                    staged = dataclasses.replace(one.result, not_fetched=len(done.result.bad))
+                    figures += one.figures
+                yield tell(Done(staged, figures))
 
     def _list(self, done: RangeReport) -> Found | None:
         """The list of the range's articles; None where nothing of it is selected."""

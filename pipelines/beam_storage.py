@@ -13,7 +13,8 @@ from typing import BinaryIO
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from bioshards.corpus.files import TEMPORARY, Found, StoreFailure
+from bioshards.corpus.errors import TransientStorageError
+from bioshards.corpus.files import TEMPORARY, Found
 
 from .object_store import opened
 
@@ -90,4 +91,4 @@ def _failures(path: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except Exception as error:
-        raise StoreFailure(f"the store failed at {path}: {error}") from error
+        raise TransientStorageError(f"the store failed at {path}: {error}") from error

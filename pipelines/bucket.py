@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bioshards.corpus.download import pmc, pmc_bucket, pmc_inventory
-from bioshards.corpus.download.listing import EmptySelection
+from bioshards.corpus.download.listing import EmptySelectionError
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.named import Named
 from bioshards.corpus.download.pmc_inventory import Inventory
@@ -56,7 +56,7 @@ def look(mirror: Mirror, by_name: Sequence[Named], articles: Articles, options: 
     """Bring PMC's inventory into the mirror, unless it is a dry run, and see which ranges are asked for.
 
     Raises:
-        EmptySelection, NoListing, WebError: with a message for the person.
+        EmptySelectionError, ListingError, DownloadError: with a message for the person.
     """
     url = options.pmc_url or pmc_bucket.URL
     server = server_at(url, options.contact, options.connections, PER_SECOND)
@@ -74,7 +74,7 @@ def look(mirror: Mirror, by_name: Sequence[Named], articles: Articles, options: 
     if inventory and not ranges:
         asked = ", ".join(name.text for name in by_name)
         first, last = (pmc_bucket.label(number) for number in (inventory.ranges[0], inventory.ranges[-1]))
-        raise EmptySelection(f"--input {asked} selects no article; there are {first} to {last}")
+        raise EmptySelectionError(f"--input {asked} selects no article; there are {first} to {last}")
     return Bucket(fetching_by(mirror, server, options.workers, local), ranges, articles, inventory)
 
 

@@ -9,7 +9,7 @@ import difflib
 import sys
 from collections.abc import Sequence
 
-from .exits import OK, USAGE_ERROR
+from bioshards.corpus.exit_codes import OK, USAGE_ERROR
 
 PIPELINES = {
     "fetch": "PubMed, PMC and Europe PMC into a mirror of verified files",

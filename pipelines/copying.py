@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from bioshards.corpus import overlap, workspace
 from bioshards.corpus.ahead import for_each
+from bioshards.corpus.errors import OutputMismatchError
+from bioshards.corpus.exit_codes import OK
 from bioshards.corpus.files import Checked, LocalFiles
 from bioshards.corpus.live_line import LiveLine
 from bioshards.corpus.manifest import (
@@ -27,12 +29,11 @@ from bioshards.corpus.manifest import (
     read_manifest,
 )
 from bioshards.corpus.shards import Shard
-from bioshards.corpus.workspace import Workspace, WrongOutput
+from bioshards.corpus.workspace import Workspace
 from bioshards.vocab import inputs
-from bioshards.vocab.inputs import WrongInput
+from bioshards.vocab.inputs import InputError
 
 from .again import again
-from .exits import OK
 from .options import Parser, UsageError
 from .starting import FILE_OPTIONS, absolute, begun, output_at_fault, where
 
@@ -64,7 +65,7 @@ def run(parser: Parser, options: Any, rest: Sequence[str], _: Sequence[str]) -> 
     """Do what the command line asks for; returns the exit code.
 
     Raises:
-        UsageError, WrongInput, WrongOutput: with a message for the person.
+        UsageError, InputError, OutputMismatchError: with a message for the person.
     """
     source, target = absolute(options.source), absolute(options.target)
     files = where(parser, rest, 1, [source, target]).files
@@ -80,8 +81,8 @@ def copy(files: LocalFiles, source: str, target: str) -> tuple[int, int]:
     """Copy a finished directory; returns how many files it has, and how many had to be copied.
 
     Raises:
-        WrongInput: the source is not finished, or a file of it is not as its manifest lists it.
-        WrongOutput: the target holds something else.
+        InputError: the source is not finished, or a file of it is not as its manifest lists it.
+        OutputMismatchError: the target holds something else.
     """
     inputs.apart([source], target)
     manifest, original = _manifest(files, source)
@@ -89,11 +90,11 @@ def copy(files: LocalFiles, source: str, target: str) -> tuple[int, int]:
     there = set(workspace.names(files, source))
     if missing := sorted(listed.keys() - there):
         if files.exists(f"{source}/{missing[0]}"):
-            raise WrongInput(
+            raise InputError(
                 f"{source} has folders of its own ({missing[0]}), as a model has, and is not copied by this: "
                 "take gcloud storage cp --recursive, or aws s3 cp --recursive"
             )
-        raise WrongInput(f"{source} has no {missing[0]}, which its manifest.json lists; make it again")
+        raise InputError(f"{source} has no {missing[0]}, which its manifest.json lists; make it again")
     work = Workspace(target)
     config = encode(manifest.config)
     with output_at_fault(target, "TARGET"):
@@ -113,10 +114,10 @@ def _not_of_a_run(files: LocalFiles, work: Workspace) -> None:
     """See that no run has made what is at the target, perhaps of other inputs: it is no copy.
 
     Raises:
-        WrongOutput: one has.
+        OutputMismatchError: one has.
     """
     if any(files.is_folder(f"{work.folder}/{step}") for step in ("staged", "counts", "made")):
-        raise WrongOutput(
+        raise OutputMismatchError(
             f"{work.output} is the output of a run, which a copy would replace. Choose another folder, or "
             "delete that one"
         )
@@ -157,11 +158,11 @@ def _manifest(files: LocalFiles, source: str) -> tuple[OutputManifest, Shard]:
     try:
         manifest = read_manifest(files, source)
     except MissingManifest as error:
-        raise WrongInput(f"{source} is no finished directory: it has no manifest.json") from error
+        raise InputError(f"{source} is no finished directory: it has no manifest.json") from error
     except ManifestError as error:
-        raise WrongInput(str(error)) from error
+        raise InputError(str(error)) from error
     if isinstance(manifest, MirrorManifest):
-        raise WrongInput(f"{path} lists no outputs: a mirror is not copied by this. Run beam run fetch there")
+        raise InputError(f"{path} lists no outputs: a mirror is not copied by this. Run beam run fetch there")
     with files.open(path) as file:
         data = file.read()
     return manifest, Shard(_MANIFEST, 0, len(data), hashlib.sha256(data).hexdigest())
@@ -176,7 +177,7 @@ def _one(files: LocalFiles, source: str, target: str, name: str, listed: Listed 
         while block := old.read(_BLOCK):
             checked.write(block)
         if listed and checked.sha256 != listed.sha256:
-            raise WrongInput(
+            raise InputError(
                 f"{source}/{name} is not the file that its manifest.json lists, or was written anew "
                 "meanwhile: make it again, or copy that again"
             )

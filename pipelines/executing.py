@@ -39,7 +39,7 @@ def prepare(place: Where, task: Task) -> None:
 
     Raises:
         UsageError: workers cannot be given what they need; a job service is not named.
-        WrongOutput: a job is writing this output elsewhere.
+        OutputMismatchError: a job is writing this output elsewhere.
     """
     if place.on_dataflow:
         dataflow.settle(place.beams, task)
@@ -48,23 +48,27 @@ def prepare(place: Where, task: Task) -> None:
             shipping.reachable(place.beams, place.paths)
         remote.alone(place, task)
     elif place.runner_given:
-        _answering(place.beams.get_all_options())
+        _answering(place)
 
 
-def _answering(options: dict[str, Any]) -> None:
+def _answering(place: Where) -> None:
     """See that a portable runner's job service answers, for which Beam would wait for minutes, in silence.
 
     Raises:
         UsageError: it is not said where it is.
-        grpc.FutureTimeoutError: it does not answer.
+        RunError: it does not answer.
     """
+    options = place.beams.get_all_options()
     from apache_beam.runners.portability.job_server import ExternalJobServer
 
     endpoint = options["job_endpoint"]
     if options["runner"] == "PortableRunner" and not endpoint:
         raise UsageError("--runner=PortableRunner needs --job_endpoint=HOST:PORT of the runner's job service")
     if endpoint and endpoint != "embed":
-        ExternalJobServer(endpoint, JOB_SERVICE_SECONDS).start()
+        try:
+            ExternalJobServer(endpoint, JOB_SERVICE_SECONDS).start()
+        except Exception as error:
+            raise remote.run_error(place, None, error) from error
 
 
 def execute(
@@ -124,7 +128,7 @@ def execute(
         except Exception as error:
             if log:
                 traceback.print_exc()
-            raise remote.failure(place, results[0] if results else None, error) from error
+            raise remote.run_error(place, results[0] if results else None, error) from error
         except KeyboardInterrupt:
             raise KeyboardInterrupt(remote.left(place, results[0] if results else None, task)) from None
         finally:

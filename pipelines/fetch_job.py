@@ -11,15 +11,16 @@ from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.named import Named, named
 from bioshards.corpus.download.pmc_selection import Articles
+from bioshards.corpus.errors import OutputMismatchError
+from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.lock import locked
 from bioshards.corpus.manifest import InventoryIdentity, MirrorConfig, MirrorRun, utc_now
-from bioshards.corpus.workspace import Workspace, WrongOutput
+from bioshards.corpus.workspace import Workspace
 
 from . import bucket, estimates, fetch, plan
 from .dataflow import Task
 from .executing import execute, prepare
-from .exits import NOT_PUBLISHED, OK
 from .fetch import Job
 from .fetching import REMOTE_LANES, Listed, look, mirror_folder
 from .options import Parser, UsageError
@@ -78,19 +79,21 @@ def _no_output(files: LocalFiles, work: Workspace) -> None:
     """See that what a mirror is to be is no other run's output, whose manifest would be taken away.
 
     Raises:
-        WrongOutput: it is.
+        OutputMismatchError: it is.
     """
     for path in (work.config, work.manifest):
         begun = files.read_json(path).get("pipeline", "fetch") if files.exists(path) else "fetch"
         if begun != "fetch":
-            raise WrongOutput(f"--mirror {work.output} is an output of {begun}. Choose another folder")
+            raise OutputMismatchError(
+                f"--mirror {work.output} is an output of {begun}. Choose another folder"
+            )
 
 
 def _names(given: Sequence[str]) -> dict[str, list[Named]]:
     """The sources that the inputs name, with their selections.
 
     Raises:
-        UsageError, BadName: an input that cannot be fetched.
+        UsageError, SourceSpecError: an input that cannot be fetched.
     """
     if not given:
         raise UsageError("--input is missing: what to fetch, pubmed:, pmc: or europepmc:")

@@ -19,13 +19,13 @@ from bioshards.corpus.download.pmc_bucket import label
 from bioshards.corpus.download.pool import Pool
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.download.report import FetchedFile
+from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import Steps, encode, utc_now
-from bioshards.corpus.xml_blocks import BadFile
 
 from .bucket import Bucket
 from .fetching import Fetching, arriving
-from .steps import Done, Figures, measure, results, summed, tell
+from .steps import Done, Figures, measure, results, summed, tell, wrap_worker_errors
 
 if TYPE_CHECKING:
     from .fetch import Job
@@ -45,17 +45,18 @@ class FetchFiles(beam.PTransform):
         return f"Fetch {self.source}"
 
     def _lane(self, remotes: list[Remote]) -> Iterator[Done[FetchedFile]]:
-        for remote, held in arriving(self.fetching, remotes):
-            if isinstance(held, Held):
-                file = FetchedFile(self.source, remote, held)
-            else:
-                file = FetchedFile(self.source, remote, None, held.detail)
-            yield tell(Done(file, (fetched(held),)))
+        with wrap_worker_errors():
+            for remote, held in arriving(self.fetching, remotes):
+                if isinstance(held, Held):
+                    file = FetchedFile(self.source, remote, held)
+                else:
+                    file = FetchedFile(self.source, remote, None, held.detail)
+                yield tell(Done(file, (fetched(held),)))
 
 
-def fetched(held: Held | BadFile) -> Figures:
+def fetched(held: Held | BadFileError) -> Figures:
     """What fetching a file took, or trying to; ``bytes_in`` are the server's."""
-    if isinstance(held, BadFile):
+    if isinstance(held, BadFileError):
         return Figures("fetch", counts={"failed": 1})
     size, milliseconds = held.fetched, round(1000 * held.seconds) if held.fetched else 0
     return Figures("fetch", not size, size, size, milliseconds)
@@ -71,8 +72,9 @@ class BringRanges(beam.PTransform):
         return lanes | "OneLaneEach" >> beam.Reshuffle() | "Bring" >> beam.FlatMap(self._lane)
 
     def _lane(self, numbers: list[int]) -> Iterator[Done[RangeReport]]:
-        for done in brought(self.bucket, numbers):
-            yield tell(done)
+        with wrap_worker_errors():
+            for done in brought(self.bucket, numbers):
+                yield tell(done)
 
 
 def brought(bucket: Bucket, numbers: list[int]) -> Iterator[Done[RangeReport]]:

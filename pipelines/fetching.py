@@ -16,9 +16,9 @@ from bioshards.corpus.download.named import Named
 from bioshards.corpus.download.places import Places
 from bioshards.corpus.download.pool import Pool
 from bioshards.corpus.download.remote import Remote
-from bioshards.corpus.download.web import Connection, Patience, Server, Unreachable
+from bioshards.corpus.download.web import Connection, Patience, Server, UnreachableError
+from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.manifest import utc_now
-from bioshards.corpus.xml_blocks import BadFile
 
 from .again import again
 from .options import UsageError
@@ -98,7 +98,7 @@ def look(
     """Read a source's listing, and see what the mirror holds.
 
     Raises:
-        NoListing, EmptySelection, WebError: with a message for the person.
+        ListingError, EmptySelectionError, DownloadError: with a message for the person.
     """
     server = server_at(url or source.URL, options.contact, source.CONNECTIONS, source.PER_SECOND)
     with patient_with_a_person(server).connect() as connection:
@@ -124,23 +124,23 @@ def fetching_by(mirror: Mirror, server: Server, workers: int, local: bool) -> Fe
     return Fetching(mirror, shared, lanes, threads=-(-connections // lanes), apart=not local)
 
 
-def arriving(fetching: Fetching, remotes: list[Remote]) -> Iterator[tuple[Remote, Held | BadFile]]:
+def arriving(fetching: Fetching, remotes: list[Remote]) -> Iterator[tuple[Remote, Held | BadFileError]]:
     """The files of a lane as they arrive, or why one could not be fetched.
 
     Raises:
-        Unreachable: it is not one file, the server does not answer any more, or refuses everything.
+        UnreachableError: it is not one file, the server does not answer any more, or refuses everything.
     """
 
-    def fetch(connection: Connection, remote: Remote) -> Held | BadFile:
+    def fetch(connection: Connection, remote: Remote) -> Held | BadFileError:
         return again(lambda: fetching.mirror.fetch_or_say(connection, remote))
 
     pool = Pool(fetching.of_lane(remotes[0].name), fetching.threads)
     without_answer = 0
     for remote, held in pool.completed(fetch, remotes):
-        failed = isinstance(held, BadFile) and held.reason in (UNREACHABLE, REFUSED)
+        failed = isinstance(held, BadFileError) and held.reason in (UNREACHABLE, REFUSED)
         without_answer = without_answer + 1 if failed else 0
-        if isinstance(held, BadFile) and without_answer == GIVE_UP_AFTER:
-            raise Unreachable(held.detail)
+        if isinstance(held, BadFileError) and without_answer == GIVE_UP_AFTER:
+            raise UnreachableError(held.detail)
         yield remote, held
 
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 from bioshards.corpus import workspace
+from bioshards.corpus.errors import MissingExtraError
+from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import Manifest, read_manifest
-from bioshards.corpus.splitters import MissingExtra
 from bioshards.corpus.workspace import Workspace
 
 from .dataflow import Task
 from .executing import Watcher, execute, prepare
-from .exits import NOT_PUBLISHED, OK
 from .options import Parser, UsageError
 from .starting import absolute, begun, for_workers_elsewhere, output_at_fault, where
 
@@ -73,12 +73,12 @@ def of_extra(pipeline: str, module: str) -> Any:
     """A module of this folder that needs libraries of the extra ``vocab``, which is loaded for a run only.
 
     Raises:
-        MissingExtra: one of them cannot be imported.
+        MissingExtraError: one of them cannot be imported.
     """
     try:
         return importlib.import_module(f".{module}", __package__)
     except ImportError as error:
-        raise MissingExtra(
+        raise MissingExtraError(
             f"{pipeline} needs a library that cannot be imported ({error}): pip install 'bioshards[vocab]'"
         ) from error
 
@@ -108,7 +108,7 @@ def run(
         beside: what else is read before the run, on whichever store.
 
     Raises:
-        UsageError, WrongInput, WrongOutput: nothing has been begun.
+        UsageError, InputError, OutputMismatchError: nothing has been begun.
     """
     given = [absolute(folder) for folder in options.input or []]
     output = {"--output": options.output} if options.output else {}

@@ -23,7 +23,8 @@ from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
 from google.cloud.storage.retry import DEFAULT_RETRY
 from requests.adapters import HTTPAdapter
 
-from bioshards.corpus.files import CredentialFailure, Found, StoreFailure
+from bioshards.corpus.errors import CredentialsError, TransientStorageError
+from bioshards.corpus.files import Found
 
 from .object_store import (
     CONNECT_SECONDS,
@@ -140,14 +141,14 @@ def _client(options: PipelineOptions) -> Client:
     """A client with the credentials of Beam's options; of nobody if they or an emulator ask for none.
 
     Raises:
-        CredentialFailure: there are none.
+        CredentialsError: there are none.
     """
     if options.view_as(GoogleCloudOptions).no_auth or "STORAGE_EMULATOR_HOST" in os.environ:
         return Client.create_anonymous_client()
     try:
         google.auth.default()  # Beam would look five times, and then go on as nobody
     except DefaultCredentialsError as error:
-        raise CredentialFailure(f"gs:// needs credentials: {CREDENTIALS}") from error
+        raise CredentialsError(f"gs:// needs credentials: {CREDENTIALS}") from error
     return create_storage_client(options)
 
 
@@ -164,11 +165,11 @@ def _failures(path: str, lost: bool = False) -> Iterator[None]:
         status = _status(error)
         of_network = isinstance(error, TransportError)
         if isinstance(error, GoogleAuthError) and not error.retryable and not of_network:
-            raise CredentialFailure(
+            raise CredentialsError(
                 f"the credentials for {path} are not taken: {error}. Renew them: {CREDENTIALS}"
             ) from error
         if status == 404 and lost:
-            raise StoreFailure(f"{path} was replaced or lost on its way: {error}") from error
+            raise TransientStorageError(f"{path} was replaced or lost on its way: {error}") from error
         raise failure(path, status, error) from error
 
 

@@ -50,7 +50,7 @@ def names_and_paths(given: Sequence[str], *sources: str) -> tuple[list[Named], l
 
     Raises:
         UsageError: a name of another source than this pipeline reads.
-        BadName: a name that cannot be read.
+        SourceSpecError: a name that cannot be read.
     """
     by_name, paths = [], []
     for text in given:
@@ -69,7 +69,8 @@ def find(files: LocalFiles, options: Any, output: str, given: Sequence[str], loc
     """Find what the inputs of ``pubmed_to_shards`` name: look at folders, listings and the mirror.
 
     Raises:
-        NoInput, BadName, NoListing, EmptySelection, WebError: with a message for the person.
+        InputNotFoundError, SourceSpecError, ListingError, EmptySelectionError, DownloadError: with a message
+            for the person.
     """
     by_name, paths = names_and_paths(given, "pubmed")
     here = sources.discover(files, paths) if paths else []

@@ -13,8 +13,9 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from bioshards.corpus.exit_codes import USAGE_ERROR
+
 from . import cli, metadata
-from .exits import USAGE_ERROR
 from .options import Parser, UsageError
 
 PIPELINE: Final = "BIOSHARDS_PIPELINE"

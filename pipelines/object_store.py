@@ -10,7 +10,8 @@ import io
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, Protocol, cast
 
-from bioshards.corpus.files import CredentialFailure, Found, StoreFailure
+from bioshards.corpus.errors import CredentialsError, TransientStorageError
+from bioshards.corpus.files import Found
 
 FIRST_BYTES: Final = 1 << 20
 """Read when a file is opened: all of a report, of keys or verdicts in one request."""
@@ -34,7 +35,8 @@ class Store(Protocol):
     """Objects by their whole names, ``gs://BUCKET/...``.
 
     Every call raises FileNotFoundError for what is not there, PermissionError for what is not allowed,
-    StoreFailure for what may go well later, CredentialFailure among them, and another OSError for the rest.
+    TransientStorageError for what may go well later, CredentialsError among them, and another OSError for
+    the rest.
     """
 
     def open(self, path: str) -> BinaryIO: ...
@@ -94,7 +96,9 @@ class _Ranges(io.RawIOBase):
             self._step = min(8 * self._step, BLOCK_BYTES) if follows else JUMP_BYTES
         self._start, self._block = self._position, self._fetch(self._position, self._step)
         if len(self._block) > self._step:  # the whole object each time, which would be read as one long one
-            raise StoreFailure("the store, or what is between, answers with more than the range asked for")
+            raise TransientStorageError(
+                "the store, or what is between, answers with more than the range asked for"
+            )
         if len(self._block) < self._step and (self._block or at_most_the_end):
             self._end = self._start + len(self._block)  # else we may be far behind it
 
@@ -145,9 +149,9 @@ def failure(path: str, status: int | None, error: BaseException) -> OSError:
     if status == 404:
         return FileNotFoundError(f"{path} is not there: {said}")
     if status == 401:
-        return CredentialFailure(f"{bucket} does not take the credentials for {path}: {said}")
+        return CredentialsError(f"{bucket} does not take the credentials for {path}: {said}")
     if status == 403:
         return PermissionError(f"{bucket} does not allow what is needed of {path}: {said}")
     if status is None or status in (408, 409, 410, 412, 429) or (status >= 500 and status != 501):
-        return StoreFailure(f"the store failed at {path}: {said}")
+        return TransientStorageError(f"the store failed at {path}: {said}")
     return OSError(f"the store refuses {path}: {said}")

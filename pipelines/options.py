@@ -15,6 +15,8 @@ import os
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
+from bioshards.corpus.errors import UserError
+
 from .values import at_least, contact, share
 
 BEAM_OPTIONS_HELP: Final = """\
@@ -25,7 +27,7 @@ named instead, and all its own options follow as they are, for example
 Options of Beam's file systems (--s3_endpoint_url ...) work with and without a runner."""
 
 
-class UsageError(Exception):
+class UsageError(UserError):
     """The command line is wrong; the message says how to mend it."""
 
 

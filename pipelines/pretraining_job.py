@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.errors import TransientStorageError
+from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import (
     ManifestError,
     PretrainingInput,
@@ -26,7 +27,7 @@ from bioshards.vocab.examples.making import Making
 from bioshards.vocab.examples.recipes import Recipe
 from bioshards.vocab.examples.tensorflow import tensorflow
 from bioshards.vocab.examples.writing import Writer
-from bioshards.vocab.inputs import Documents, WrongInput
+from bioshards.vocab.inputs import Documents, InputError
 
 from . import from_documents, plan_documents, shards_to_pretraining
 from .options import Parser, UsageError
@@ -98,7 +99,7 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
 
     Raises:
         UsageError: options that contradict each other.
-        WrongInput: an input or the vocabulary cannot be used.
+        InputError: an input or the vocabulary cannot be used.
     """
     if not options.vocab:
         raise UsageError("--vocab DIR is missing: the --out of a python -m bioshards.vocab build")
@@ -163,29 +164,29 @@ def _vocabulary(files: LocalFiles, folder: str) -> tuple[Encoder, str]:
     """The encoder of a folder, and the SHA-256 of what it is made of.
 
     Raises:
-        WrongInput: there is none, or it is not as its manifest lists it.
+        InputError: there is none, or it is not as its manifest lists it.
     """
     try:
         encoder = Encoder(folder, special_as_text=True, files=files)
-    except StoreFailure:
+    except TransientStorageError:
         raise
     except (OSError, ValueError) as error:
-        raise WrongInput(f"--vocab: {error}".rstrip(".")) from error
+        raise InputError(f"--vocab: {error}".rstrip(".")) from error
     with files.open(f"{folder}/tokenizer.json") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
     if files.exists(f"{folder}/manifest.json"):
         try:
             manifest = read_manifest(files, folder)
         except ManifestError as error:
-            raise WrongInput(f"--vocab: {str(error).rstrip('.')}. Build the vocabulary again") from error
+            raise InputError(f"--vocab: {str(error).rstrip('.')}. Build the vocabulary again") from error
         if not isinstance(manifest, VocabularyManifest):
-            raise WrongInput(
+            raise InputError(
                 f"--vocab {folder}: it is no vocabulary, it was made by {manifest.pipeline}. Give the --out "
                 "of a python -m bioshards.vocab build"
             )
         listed = {one.file: one.sha256 for one in manifest.outputs}
         if listed.get("tokenizer.json", digest) != digest:
-            raise WrongInput(
+            raise InputError(
                 f"--vocab {folder}: tokenizer.json is not the one that its manifest.json lists; one of "
                 "the two has been changed. Build the vocabulary again"
             )

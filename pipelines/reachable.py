@@ -20,7 +20,7 @@ _CLOUDS: Final = ("gs", "s3")
 """The schemes that have a client here."""
 
 
-class NoAccess(UsageError):
+class StorageAccessError(UsageError):
     """There are no credentials for a store, or they are not enough."""
 
 
@@ -28,9 +28,9 @@ def check(paths: Iterable[str]) -> None:
     """See that the buckets of these paths can be used; local paths are passed over.
 
     Raises:
-        NoAccess: there are no credentials or they are not enough.
+        StorageAccessError: there are no credentials or they are not enough.
         UsageError: a library is not installed, or there is no bucket.
-        StoreFailure: a store does not answer.
+        TransientStorageError: a store does not answer.
     """
     seen = set()
     for path in paths:
@@ -47,7 +47,7 @@ def check(paths: Iterable[str]) -> None:
                 f"{path} needs a library that cannot be imported ({error}): pip install 'bioshards[cloud]'"
             ) from error
         except (PermissionError, ValueError) as error:
-            raise NoAccess(f"{path} cannot be used: {error}") from error
+            raise StorageAccessError(f"{path} cannot be used: {error}") from error
         except FileNotFoundError as error:
             raise UsageError(
                 f"there is no bucket {scheme}://{split(path)[0]}: create it, or mend the name"

@@ -6,32 +6,32 @@ not, so that Ctrl-C here must not sound as if it had been stopped.
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import Any, Final
 
-from bioshards.corpus.workspace import WrongOutput
+from bioshards.corpus.errors import (
+    DISK_FULL,
+    RESUME,
+    BioshardsError,
+    OutputMismatchError,
+    RunError,
+    WorkerError,
+)
 
 from .dataflow import Task
 from .starting import Where
 
 
-class JobFailed(Exception):
-    """A job on Dataflow has failed or was cancelled; the message is all that it says of it.
-
-    Attributes:
-        job: its id; ``page``: where more of it is shown.
-        cancelled: was it somebody's will?
-    """
-
-    def __init__(self, says: str, job: str, page: str, cancelled: bool) -> None:
-        super().__init__(says)
-        self.job, self.page, self.cancelled = job, page, cancelled
+class JobFailedError(RunError):
+    """A job on Dataflow failed or was cancelled."""
 
 
-class LostSight(Exception):
+class JobDetachedError(RunError):
     """The job could not be looked at any longer, and goes on; the message is for the person."""
 
 
-class Unasked(Exception):
+class DataflowQueryError(RunError):
     """Dataflow could not be asked before a run begins; the message is for the person."""
 
 
@@ -39,8 +39,8 @@ def alone(place: Where, task: Task) -> None:
     """See that no job on Dataflow is writing this output, before anything of it is touched.
 
     Raises:
-        WrongOutput: one is.
-        Unasked: Dataflow does not say.
+        OutputMismatchError: one is.
+        DataflowQueryError: Dataflow does not say.
     """
     if not place.on_dataflow or not_waited_for(place.beams):
         return
@@ -60,14 +60,14 @@ def alone(place: Where, task: Task) -> None:
         active = list(DataflowApplicationClient(place.beams)._jobs_client.list_jobs(request))
     except (GoogleAPIError, GoogleAuthError) as error:
         said = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
-        raise Unasked(
+        raise DataflowQueryError(
             f"Dataflow does not say whether a job is writing {task.output} already ({said}). Nothing was "
             f"begun: see that --project and --region are right, that Dataflow's API is enabled there, and "
             "that you may list its jobs (roles/dataflow.developer), and run again"
         ) from error
     for job in active:
         if job.name == options["job_name"]:
-            raise WrongOutput(
+            raise OutputMismatchError(
                 f"job {job.id} is writing {task.output} on Dataflow: {_page(options, job.id)}. Wait for it, "
                 f"or stop it with {_cancel(options, job.id)}, and run the same command again"
             )
@@ -126,22 +126,73 @@ _FAILED: Final = "Dataflow pipeline failed. State: "
 network for ten minutes, credentials that have expired."""
 
 
-def failure(place: Where, result: Any, error: Exception) -> Exception:
-    """The error to raise for one that a runner has raised; ``result``: Beam's of the job, None before."""
-    if not place.on_dataflow or result is None:
+def run_error(place: Where, result: Any, error: Exception) -> Exception:
+    """Return the error to raise for one that a runner has raised.
+
+    Args:
+        result: Beam's, of the job; None if it was not handed over yet.
+    """
+    if place.on_dataflow and result is not None:
+        return _job_error(place.beams.get_all_options(), result.job_id(), error)
+    if isinstance(error, BioshardsError):
         return error
-    options, job = place.beams.get_all_options(), result.job_id()
+    text = str(error)
+    if carried := WorkerError.find(text):
+        return carried
+    if os.strerror(errno.ENOSPC) in text:
+        return RunError(DISK_FULL)
+    if type(error).__name__ == "FutureTimeoutError":  # grpc's, which comes with Beam
+        return RunError(
+            "the runner's job service does not answer. Look at --job_endpoint, and whether it is running"
+        )
+    if "Channel closed" in text:  # Beam's word for a worker process that is gone
+        return RunError(
+            "a worker process died, perhaps because memory ran out. Completed work is kept; run the same "
+            "command again to continue, with fewer --workers if memory is short"
+        )
+    return RunError(
+        f"the run failed: {_last_line(text) or type(error).__name__}. {RESUME}. BIOSHARDS_TRACEBACK=1, or "
+        ".bioshards/error.log of a local output, shows where it failed"
+    )
+
+
+def _job_error(options: dict[str, Any], job: str, error: Exception) -> RunError:
+    """Return the error to raise for one that Beam's Dataflow client has raised."""
     if not str(error).startswith(_FAILED):
-        silent = isinstance(error, AssertionError)  # the client's thread that looks has died
-        why = "Dataflow did not answer" if silent else (str(error) or type(error).__name__).partition("\n")[0]
-        return LostSight(
+        is_silent = isinstance(error, AssertionError)  # the polling thread of Beam's client has died
+        why = (
+            "Dataflow did not answer"
+            if is_silent
+            else (str(error) or type(error).__name__).partition("\n")[0]
+        )
+        return JobDetachedError(
             f"this command has lost sight of job {job}, which GOES ON at Dataflow, and costs ({why}). "
             f"To watch it: {_page(options, job)}. When it has ended, run the same command again: it goes on "
             f"with what is left to do, if anything is. To stop it: {_cancel(options, job)}"
         )
-    state, _, says = str(error).partition("Error:\n")
-    says = "it does not say why" if says.strip() in ("", "None") else says
-    return JobFailed(says, job, _page(options, job), "State: CANCELLED" in state)
+    state, _, text = str(error).partition("Error:\n")
+    if "State: CANCELLED" in state:
+        why = "was cancelled"
+    elif carried := WorkerError.find(text):
+        why = f"failed: {carried.detail.message}"
+    elif "lost contact" in text or "attempted 4 times" in text:
+        why = (
+            "failed: its workers ended before their time, perhaps because memory ran out: give a "
+            "--machine_type with more for each vCPU"
+        )
+    elif text.strip() in ("", "None"):
+        why = "failed: it does not say why"
+    else:
+        why = f"failed: {_last_line(text)}"
+    return JobFailedError(
+        f"job {job} {why.rstrip('.')}. {RESUME}. {_page(options, job)} shows where it failed"
+    )
+
+
+def _last_line(text: str) -> str:
+    """Return the last line of a runner's text, where Python's tracebacks name the exception."""
+    lines = text.strip().splitlines() or [""]
+    return lines[-1].partition(" [while running ")[0].rstrip(".")
 
 
 def _there(options: dict[str, Any]) -> str:

@@ -25,7 +25,8 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
-from bioshards.corpus.files import CredentialFailure, Found, StoreFailure
+from bioshards.corpus.errors import CredentialsError, TransientStorageError
+from bioshards.corpus.files import Found
 
 from .object_store import (
     CONNECT_SECONDS,
@@ -215,11 +216,11 @@ def _failures(path: str) -> Iterator[None]:
     try:
         yield
     except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, ProfileNotFound) as error:
-        raise CredentialFailure(f"s3:// needs credentials ({error}): {CREDENTIALS}") from error
+        raise CredentialsError(f"s3:// needs credentials ({error}): {CREDENTIALS}") from error
     except ClientError as error:
         code = _code(error)
         if code in _MOMENTARY:
-            raise StoreFailure(f"the store failed at {path}: {error}") from error
+            raise TransientStorageError(f"the store failed at {path}: {error}") from error
         status = 401 if code in _NOT_TAKEN else int(error.response["ResponseMetadata"]["HTTPStatusCode"])
         raise failure(path, status, error) from error
     except _ERRORS as error:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bioshards.corpus import excluded, overlap, parts, splitters, workspace
 from bioshards.corpus.download.named import named
+from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.excluded import Excluded
-from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
+from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import DocumentsManifest, DocumentsRun, ManifestError
 from bioshards.corpus.rules import TextRules
 from bioshards.corpus.shards import documents_manifest
@@ -20,7 +22,6 @@ from bioshards.corpus.workspace import FORMAT, Workspace
 
 from .dataflow import Task
 from .executing import execute, prepare
-from .exits import NOT_PUBLISHED, OK
 from .inputs import Inputs
 from .job import Job
 from .options import Parser, UsageError
@@ -115,7 +116,7 @@ def _abstracts(files: LocalFiles, drop_in: str) -> str:
     """The identity of the abstracts that are to be looked for in the articles."""
     try:
         return overlap.identity(files, drop_in.rstrip("/"))
-    except (FileNotFoundError, ManifestError, overlap.WrongFolder) as error:
+    except (FileNotFoundError, ManifestError, overlap.OverlapInputError) as error:
         raise UsageError(f"--drop-in: {str(error).rstrip('.')}") from error
 
 
@@ -126,9 +127,9 @@ def _ids(files: LocalFiles, path: str) -> excluded.Ids:
     try:
         with files.open(path) as file:
             return excluded.parse(file, path)
-    except excluded.WrongList as error:
+    except excluded.ExclusionListError as error:
         raise UsageError(f"--exclude-ids: {error}") from error
-    except StoreFailure:
+    except TransientStorageError:
         raise
     except OSError as error:
         raise UsageError(f"--exclude-ids {path} cannot be read: {error.strerror or error}") from error

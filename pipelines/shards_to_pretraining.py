@@ -172,7 +172,7 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
     """Do what the command line asks for; returns the exit code.
 
     Raises:
-        MissingExtra: a library of the extra is not installed.
+        MissingExtraError: a library of the extra is not installed.
     """
     code: int = of_extra(NAME, "pretraining_job").run(parser, options, rest, arguments)
     return code

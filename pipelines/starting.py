@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from bioshards.corpus import workspace
-from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.errors import OutputMismatchError, TransientStorageError
+from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.lock import locked
-from bioshards.corpus.workspace import Workspace, WrongOutput
+from bioshards.corpus.workspace import Workspace
 
 from . import dataflow
 from .options import Parser, UsageError, beam_options
@@ -78,7 +79,7 @@ def where(
 
     Raises:
         UsageError: an option that nobody knows, or that Dataflow needs; a path that nothing here can open.
-        StoreFailure: a store does not answer.
+        TransientStorageError: a store does not answer.
     """
     for path in paths:
         if slip := _SLIP.search(path):
@@ -97,12 +98,12 @@ def where(
         _known(beams.get_all_options()["runner"])
     if not remote:
         return Where(runner_given, on_dataflow, beams, LocalFiles(), tuple(paths))
-    from .reachable import NoAccess
+    from .reachable import StorageAccessError
 
     try:
         beside = dataflow.folders(beams) if on_dataflow else []
         files, notices = _remote_files([*paths, *beside], beams), tuple[str, ...]()
-    except NoAccess as error:
+    except StorageAccessError as error:
         if not {path for path in paths if "://" in path} <= set(unseen):
             raise
         # As files of this machine nothing is there.
@@ -159,10 +160,12 @@ def output_at_fault(output: str, option: str = "--output") -> Iterator[None]:
     """Failures to read and write are the output folder's in here; ``option``: what it was given as."""
     try:
         yield
-    except StoreFailure:
+    except TransientStorageError:
         raise
     except OSError as error:
-        raise WrongOutput(f"{option} {output} cannot be written: {error.strerror or error}") from error
+        raise OutputMismatchError(
+            f"{option} {output} cannot be written: {error.strerror or error}"
+        ) from error
 
 
 @contextlib.contextmanager
@@ -175,7 +178,8 @@ def begun(
         option: what the output was given as.
 
     Raises:
-        WrongOutput: it cannot be written, or another run writes it, or has begun it since it was looked at.
+        OutputMismatchError: it cannot be written, or another run writes it, or has begun it since it was
+            looked at.
     """
     with contextlib.ExitStack() as stack:
         with output_at_fault(work.output, option):

@@ -29,6 +29,7 @@ from typing import Any, BinaryIO, Final, Generic, TypeVar, cast
 
 import apache_beam as beam
 
+from bioshards.corpus.errors import WorkerError
 from bioshards.corpus.files import LocalFiles
 
 from .again import again
@@ -87,15 +88,28 @@ def measure(
     Args:
         work: given the storage, ``files``, whose bytes are counted.
         counts: what is in the result, by name.
+
+    Raises:
+        WorkerError: the work failed.
     """
     meter = _Meter()
     counted = meter.of(files)
     started = time.monotonic()
-    result = again(lambda: work(counted))
+    with wrap_worker_errors():
+        result = again(lambda: work(counted))
     milliseconds = round(1000 * (time.monotonic() - started))
     found = counts(result)
     stood = not meter.written and not found.get("failed")
     return Done(result, (Figures(step, stood, meter.read, meter.written, milliseconds, found),))
+
+
+@contextmanager
+def wrap_worker_errors() -> Iterator[None]:
+    """Raise any exception of the block as a :class:`WorkerError`, which the driver can read."""
+    try:
+        yield
+    except Exception as error:
+        raise WorkerError.wrap(error) from error
 
 
 def tell(done: Done[T]) -> Done[T]:

@@ -46,7 +46,7 @@ def store(path: str) -> Store:
 
     Raises:
         ModuleNotFoundError: the client's library is not installed.
-        CredentialFailure: there are no credentials.
+        CredentialsError: there are no credentials.
     """
     scheme = path.partition("://")[0]
     options = FileSystems._pipeline_options  # there is no other way to them; sdk_worker_main sets them

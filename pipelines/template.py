@@ -13,8 +13,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
+from bioshards.corpus.exit_codes import OK, USAGE_ERROR
+
 from . import dataflow
-from .exits import OK, USAGE_ERROR
 from .metadata import REQUIRED, metadata
 from .options import Parser, UsageError
 from .starting import FILE_OPTIONS, absolute, where

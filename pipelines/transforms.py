@@ -15,6 +15,7 @@ import apache_beam as beam
 
 from bioshards.corpus import finishing, lifecycle, publishing, staging
 from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.excluded import Excluded
 from bioshards.corpus.files import Found, LocalFiles
 from bioshards.corpus.finishing import Finished
@@ -24,11 +25,10 @@ from bioshards.corpus.rules import TextRules
 from bioshards.corpus.sources import Source
 from bioshards.corpus.staging import Staged
 from bioshards.corpus.workspace import Workspace
-from bioshards.corpus.xml_blocks import BadFile
 
 from .fetch_transforms import fetched
 from .fetching import Fetching, arriving
-from .steps import Done, measure, results, summed, tell
+from .steps import Done, measure, results, summed, tell, wrap_worker_errors
 
 Item = TypeVar("Item")
 
@@ -83,13 +83,14 @@ class FetchAndStage(beam.PTransform):
         return lanes | "OneLaneEach" >> beam.Reshuffle() | "FetchAndStage" >> beam.FlatMap(self._lane)
 
     def _lane(self, remotes: list[Remote]) -> Iterator[Done[Staged]]:
-        for remote, held in arriving(self.fetching, remotes):
-            if isinstance(held, BadFile):
-                missing = self.source(Found(self.fetching.mirror.path(remote), 0, ""))
-                done = Done(Staged(missing, None, None, bad=(held.reason, held.detail)), ())
-            else:
-                done = self.stage.one(self.source(held.found, held.retrieved))
-            yield tell(Done(done.result, (fetched(held), *done.figures)))
+        with wrap_worker_errors():
+            for remote, held in arriving(self.fetching, remotes):
+                if isinstance(held, BadFileError):
+                    missing = self.source(Found(self.fetching.mirror.path(remote), 0, ""))
+                    done = Done(Staged(missing, None, None, bad=(held.reason, held.detail)), ())
+                else:
+                    done = self.stage.one(self.source(held.found, held.retrieved))
+                yield tell(Done(done.result, (fetched(held), *done.figures)))
 
 
 def lanes(items: list[Item], fetching: Fetching) -> list[list[Item]]:

@@ -41,7 +41,7 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
 
     Raises:
         UsageError: options that contradict each other.
-        WrongInput: an input that cannot be used.
+        InputError: an input that cannot be used.
     """
     output = absolute(options.output)
     inputs.apart(given, output)

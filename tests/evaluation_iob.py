@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.evaluate.datasets import WrongFile
+from bioshards.evaluate.datasets import BenchmarkFileError
 
 CRICHTON = "Zorbin\tB-Chemical\nacid\tI-Chemical\ncured\tO\n.\tO\n\nNo\tO\nzorbin\tB-Chemical\n\n"
 
@@ -25,5 +25,5 @@ def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 def refused(read: Callable[[], object], path: Path, line: int | None, why: str) -> None:
     """Reading fails, and the error names the file, the line and the reason."""
     place = re.escape(f"{path}, line {line}: " if line else f"{path}: ")
-    with pytest.raises(WrongFile, match=f"^{place}.*{why}"):
+    with pytest.raises(BenchmarkFileError, match=f"^{place}.*{why}"):
         read()

@@ -31,8 +31,9 @@ from bioshards.vocab.examples.plan import Plan
 from bioshards.vocab.examples.portions import Portion, portions
 from bioshards.vocab.examples.recipes import Recipe
 from bioshards.vocab.examples.rows import Row, Span
-from tests import invented
 from tests.vocabularies import word_piece
+
+from . import invented
 
 NO_TOKENS = "\u200b\x07"
 """A sentence of which BERT's normalisation leaves nothing."""

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
 
 from bioshards.corpus.download.pool import Pool
-from bioshards.corpus.download.web import Answer, Connection, Gone, Refused
+from bioshards.corpus.download.web import Answer, Connection, NotFoundError, RefusedError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -211,13 +211,13 @@ class FolderConnection(Connection):
             return fault
         answer = self._listing(key) if key.startswith("?") else self._object(url, key)
         if len(answer.body) > at_most:
-            raise Refused(f"{url}: larger than {at_most} bytes")
+            raise RefusedError(f"{url}: larger than {at_most} bytes")
         return fault(answer) if fault else answer
 
     def _object(self, url: str, key: str) -> Answer:
         path = self.root / key
         if not path.is_file():
-            raise Gone(f"{url}: there is no such object (404)")
+            raise NotFoundError(f"{url}: there is no such object (404)")
         body = path.read_bytes()
         return Answer(body, hashlib.md5(body).hexdigest(), "Fri, 04 Sep 2026 01:00:00 GMT")
 

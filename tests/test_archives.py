@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from bioshards.corpus import archives
 from bioshards.corpus.archives import members
 from bioshards.corpus.article_file import articles
-from bioshards.corpus.xml_blocks import BadFile
+from bioshards.corpus.errors import BadFileError
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
@@ -116,9 +116,9 @@ def read_all(data: bytes, name: str, read: bool = True) -> None:
             content(member)
 
 
-def refusal(data: bytes, name: str, read: bool = True) -> BadFile:
+def refusal(data: bytes, name: str, read: bool = True) -> BadFileError:
     """The error in which reading the archive ends."""
-    with pytest.raises(BadFile) as caught:
+    with pytest.raises(BadFileError) as caught:
         read_all(data, name, read)
     return caught.value
 
@@ -390,11 +390,11 @@ def test_a_fault_in_a_member_is_raised_again_by_the_next() -> None:
     for data, name in ((cut, "a.tar"), (bytes(damaged), "a.zip")):
         reading = members(io.BytesIO(data), name)
         member = next(reading)
-        with pytest.raises(BadFile) as first:
+        with pytest.raises(BadFileError) as first:
             content(member)
-        with pytest.raises(BadFile) as second:
+        with pytest.raises(BadFileError) as second:
             member.read(10)
-        with pytest.raises(BadFile) as third:
+        with pytest.raises(BadFileError) as third:
             next(reading)
         assert first.value is second.value is third.value
 
@@ -427,7 +427,7 @@ def outcome(data: bytes, name: str) -> tuple[Files, str | None]:
     found: Files = []
     try:
         found.extend((member.name, content(member)) for member in members(io.BytesIO(data), name))
-    except BadFile as bad:
+    except BadFileError as bad:
         return found, bad.reason
     return found, None
 

@@ -14,7 +14,7 @@ from lxml import etree
 
 from bioshards.corpus import article_file, xml_blocks
 from bioshards.corpus.article_file import articles
-from bioshards.corpus.xml_blocks import BadFile
+from bioshards.corpus.errors import BadFileError
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
@@ -50,8 +50,8 @@ def cut(data: bytes, step: int = 1 << 20) -> list[bytes]:
     return list(articles(Trickle(data, step)))
 
 
-def refusal(data: bytes, step: int = 1 << 20) -> BadFile:
-    with pytest.raises(BadFile) as caught:
+def refusal(data: bytes, step: int = 1 << 20) -> BadFileError:
+    with pytest.raises(BadFileError) as caught:
         cut(data, step)
     return caught.value
 
@@ -278,7 +278,7 @@ def test_an_article_that_is_not_well_formed_costs_itself_only(damaged: bytes) ->
 def test_the_articles_before_the_damage_come_first() -> None:
     reading = articles(io.BytesIO(package(ONE, TWO)[:-4]))
     assert [next(reading), next(reading)] == [ONE, TWO]
-    with pytest.raises(BadFile, match="truncated-xml"):
+    with pytest.raises(BadFileError, match="truncated-xml"):
         next(reading)
 
 
@@ -318,12 +318,12 @@ def test_a_large_package_needs_the_memory_of_an_article() -> None:
 
 def test_holders_within_holders_are_not_followed_for_ever() -> None:
     data = b"<articles>" * 5000 + b"</articles>" * 5000
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         cut(data)
     nested = (
         b"<OAI-PMH><ListRecords>" + b"<record>" * 5000 + b"</record>" * 5000 + b"</ListRecords></OAI-PMH>"
     )
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         cut(nested)
 
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from bioshards.corpus.article_rules import LEFT_OUT, ArticleRules
 from bioshards.corpus.article_shaping import ArticleShaper, identity
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
+from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.jats_blocks import PARTS, Block
-from bioshards.corpus.medline import BadRecord
 from bioshards.corpus.sentences import one_line
 from tests.test_article_rules import GOOD
 
@@ -327,7 +327,7 @@ def test_others_go_by_their_doi_in_any_case_and_then_by_their_pmid() -> None:
 
 
 def test_an_article_without_any_id_is_bad() -> None:
-    with pytest.raises(BadRecord) as caught:
+    with pytest.raises(BadRecordError) as caught:
         identity(GOOD._replace(pmcid=None, doi=None, pmid=None))
     assert caught.value.reason == "no-id"
 

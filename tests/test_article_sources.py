@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from bioshards.corpus import article_sources, checksums
 from bioshards.corpus.article_sources import discover
+from bioshards.corpus.errors import InputNotFoundError
 from bioshards.corpus.files import Found, LocalFiles
-from bioshards.corpus.sources import NoInput, Source
+from bioshards.corpus.sources import Source
 from bioshards.corpus.workspace import Workspace
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
@@ -108,9 +109,9 @@ def test_pubmeds_files_and_other_tables_are_no_full_text(tmp_path: Path) -> None
     make(
         tmp_path, "pmc/metadata/PMC0123xxxx.parquet", "selected/PMC0123xxxx.parquet", "pmc/selected/x.parquet"
     )
-    with pytest.raises(NoInput, match="has no article, package or archive"):
+    with pytest.raises(InputNotFoundError, match="has no article, package or archive"):
         found(tmp_path)
-    with pytest.raises(NoInput, match="names no full text"):
+    with pytest.raises(InputNotFoundError, match="names no full text"):
         found(tmp_path / "pubmed26n0002.xml")
     make(tmp_path, "PMC1.xml")
     assert found(tmp_path) == {"PMC0000xxxx": ["PMC1.xml"]}
@@ -120,7 +121,7 @@ def test_pubmeds_files_and_other_tables_are_no_full_text(tmp_path: Path) -> None
 def test_an_input_that_names_nothing_is_said_with_what_to_give(tmp_path: Path, given_: str) -> None:
     (tmp_path / "empty").mkdir()
     make(tmp_path, "PMC1.xml")
-    with pytest.raises(NoInput) as caught:
+    with pytest.raises(InputNotFoundError) as caught:
         found(tmp_path, tmp_path / given_)
     message = str(caught.value)
     assert f"--input {tmp_path / given_} " in message

@@ -28,14 +28,15 @@ from bioshards.corpus.articles import ArticleReader
 from bioshards.corpus.document import Document
 from bioshards.corpus.download import pmc, pmc_inventory
 from bioshards.corpus.download.pmc_selection import SETS, Articles
+from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.licences import LICENCES
 from bioshards.corpus.records import Key, Record
 from bioshards.corpus.sources import Source
-from bioshards.corpus.xml_blocks import BadFile
-from tests import pmc_bucket
 from tests.pmc_bucket import BASE, TODAY, FolderConnection, OneAfterTheOther, arrange
 from tests.test_archives import tar_gz, zipped
+
+from . import pmc_bucket
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 FILES = LocalFiles()
@@ -245,7 +246,7 @@ def test_in_a_package_a_malformed_article_costs_itself_only(tmp_path: Path) -> N
 )
 def test_a_package_that_is_damaged_is_not_used(tmp_path: Path, data: bytes, reason: str) -> None:
     folder = write(tmp_path, {"PMC1_PMC9.xml.gz": data})
-    with pytest.raises(BadFile) as caught:
+    with pytest.raises(BadFileError) as caught:
         read(folder)
     assert caught.value.reason == reason
 
@@ -284,7 +285,7 @@ def test_an_archive_that_is_damaged_is_not_used(tmp_path: Path, name: str) -> No
     whole = ARCHIVES[name]([(f"PMC{number}.xml", article(number, "x" * 500)) for number in range(1, 9)])
     for data in (whole[: len(whole) * 2 // 3], b"", b"<html/>" * 100):
         folder = write(tmp_path, {name: data})
-        with pytest.raises(BadFile):
+        with pytest.raises(BadFileError):
             read(folder)
 
 
@@ -400,10 +401,10 @@ def test_a_list_that_is_none_is_not_used(tmp_path: Path, data: bytes) -> None:
     whole = path.read_bytes()
     for bad in (data, whole[:-20], whole[: len(whole) // 2]):
         path.write_bytes(bad)
-        with pytest.raises(BadFile):
+        with pytest.raises(BadFileError):
             read(folder)
     pq.write_table(pa.table({"pmcid": [1]}), path)
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         read(folder)
 
 

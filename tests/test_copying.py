@@ -13,7 +13,7 @@ import pytest
 
 from bioshards.corpus.files import LocalFiles
 from bioshards.pipelines import cli, copying
-from bioshards.vocab.inputs import WrongInput
+from bioshards.vocab.inputs import InputError
 from tests.conftest import SAMPLE, sums
 
 Capture = pytest.CaptureFixture[str]
@@ -226,5 +226,5 @@ def test_a_path_that_is_listed_outside_the_folder_is_refused(source: Path, tmp_p
     listed = json.loads((source / "manifest.json").read_text())
     listed["outputs"][0]["file"] = "../elsewhere.arrow"
     (source / "manifest.json").write_text(json.dumps(listed))
-    with pytest.raises(WrongInput, match=r"has no \.\./elsewhere"):
+    with pytest.raises(InputError, match=r"has no \.\./elsewhere"):
         copying.copy(FILES, str(source), str(tmp_path / "copy"))

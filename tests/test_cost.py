@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from bioshards.pipelines import cli, cost, estimates, reachable
 from bioshards.pipelines.cost import Machines, Prices
-
-from .bench import full_corpora
-from .conftest import citation, pubmed_set
-from .pmc_bucket import Article, arrange
-from .standin import StandIn
-from .standin_pages import arrange_pubmed
-from .vocabularies import word_piece
+from tests.bench import full_corpora
+from tests.conftest import citation, pubmed_set
+from tests.pmc_bucket import Article, arrange
+from tests.standin import StandIn
+from tests.standin_pages import arrange_pubmed
+from tests.vocabularies import word_piece
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parent.parent

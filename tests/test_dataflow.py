@@ -23,7 +23,6 @@ from apache_beam.runners.dataflow import dataflow_runner
 
 from bioshards.pipelines import cli, dataflow, fetching, local, pubmed_to_shards
 from bioshards.pipelines.storage import AnyFiles
-from tests import dataflow_service, stores
 from tests.conftest import citation, pubmed_set
 from tests.dataflow_service import Service
 from tests.example_documents import saved
@@ -32,6 +31,8 @@ from tests.standin import StandIn
 from tests.standin_pages import arrange_pubmed
 from tests.stores import Store
 from tests.vocabularies import word_piece
+
+from . import dataflow_service, stores
 
 Capture = pytest.CaptureFixture[str]
 SPLIT = ("--objective", "bert", "--length", "64", "--validation", "0.2", "--shuffle", "global")
@@ -162,7 +163,7 @@ def test_a_job_that_fails_says_why_and_where(
     [job] = service.jobs
     page = f"https://console.cloud.google.com/dataflow/jobs/us-central1/{job}?project=bioshards-test"
     assert capsys.readouterr().err.splitlines()[-1] == (
-        f"beam: job {job} failed: ValueError: no such thing. What was done is kept; run the same command "
+        f"beam: job {job} failed: ValueError: no such thing. Completed work is kept; run the same command "
         f"again to continue. {page} shows where it failed"
     )
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.files import LocalFiles
-from bioshards.pipelines import cli, dataflow, fetching, remote, running
+from bioshards.pipelines import cli, dataflow, fetching, remote
 from bioshards.pipelines.dataflow import DEFAULTS, MOST_WORKERS, Task
 from bioshards.pipelines.options import UsageError
 from bioshards.pipelines.starting import Where
@@ -210,23 +210,23 @@ def test_a_clusters_job_goes_on_and_this_machines_does_not() -> None:
 @pytest.mark.parametrize(
     ("says", "told"),
     [
-        ("CANCELLED, Error:\nNone", "job 7 was cancelled. What was done is kept; run the same"),
-        ("FAILED, Error:\nNone", "job 7 failed: it does not say why. What was done is kept"),
-        ("FAILED, Error:\nQuota is out.", "job 7 failed: Quota is out. What was done is kept"),
+        ("CANCELLED, Error:\nNone", "job 7 was cancelled. Completed work is kept; run the same"),
+        ("FAILED, Error:\nNone", "job 7 failed: it does not say why. Completed work is kept"),
+        ("FAILED, Error:\nQuota is out.", "job 7 failed: Quota is out. Completed work is kept"),
         (
             "FAILED, Error:\nTraceback (most recent call last):\n  File x\n"
             "bioshards.corpus.files.StoreError: no room [while running 'Stage-ptransform-9']\n",
-            "job 7 failed: bioshards.corpus.files.StoreError: no room. What was done is kept",
+            "job 7 failed: bioshards.corpus.files.StoreError: no room. Completed work is kept",
         ),
         (
             "FAILED, Error:\nA work item was attempted 4 times without success. The worker lost contact",
-            "perhaps because memory ran out: give a --machine_type with more for each vCPU. What was done",
+            "perhaps because memory ran out: give a --machine_type with more for each vCPU. Completed work",
         ),
     ],
 )
 def test_a_failed_job_is_explained_with_its_page(says: str, told: str) -> None:
     error = RuntimeError(f"Dataflow pipeline failed. State: {says}")
-    said = running._explained(remote.failure(on_dataflow(), SimpleNamespace(job_id=lambda: "7"), error))
+    said = str(remote.run_error(on_dataflow(), SimpleNamespace(job_id=lambda: "7"), error))
     assert told in said
     assert said.endswith("dataflow/jobs/us-central1/7?project=my-lab shows where it failed")
 
@@ -234,7 +234,7 @@ def test_a_failed_job_is_explained_with_its_page(says: str, told: str) -> None:
 def test_a_job_that_can_no_longer_be_looked_at_has_not_failed() -> None:
     """The poll of Beam's client has died, of a network that was away; then it asserts that the job ended."""
     error = AssertionError("Job did not reach to a terminal state after waiting indefinitely. Console URL: x")
-    said = running._explained(remote.failure(on_dataflow(), SimpleNamespace(job_id=lambda: "7"), error))
+    said = str(remote.run_error(on_dataflow(), SimpleNamespace(job_id=lambda: "7"), error))
     assert "lost sight of job 7, which GOES ON at Dataflow, and costs (Dataflow did not answer)" in said
     assert "gcloud dataflow jobs cancel 7 --region=us-central1 --project=my-lab" in said
     assert "failed" not in said

@@ -22,9 +22,10 @@ from packaging.utils import canonicalize_name
 from bioshards import __version__
 from bioshards.pipelines import cli
 from bioshards.pipelines.dataflow import DEFAULTS
-from tests import stores
 from tests.conftest import SAMPLE
 from tests.dockerfile import DOCKERFILE, ROOT, Images, checkout, in_context, stages
+
+from . import stores
 
 STAGES = ["", "beam", "template-launcher", "python", "wheel", "worker", "launcher", "trainer"]
 

@@ -22,10 +22,9 @@ from bioshards.corpus.download.pubmed import CONNECTIONS, PER_SECOND
 from bioshards.corpus.partial import PART
 from bioshards.pipelines import cli, fetching
 from bioshards.pipelines.options import UsageError
-
-from .conftest import DATA, SAMPLE, citation, manifest, needs_data, pubmed_set, sums
-from .forked import beam, kill_when, started
-from .standin import (
+from tests.conftest import DATA, SAMPLE, citation, manifest, needs_data, pubmed_set, sums
+from tests.forked import beam, kill_when, started
+from tests.standin import (
     Body,
     Call,
     Corrupt,
@@ -43,8 +42,8 @@ from .standin import (
     Truncate,
     Unavailable,
 )
-from .standin_faults import Fault
-from .standin_pages import arrange_pubmed, publish
+from tests.standin_faults import Fault
+from tests.standin_pages import arrange_pubmed, publish
 
 Run = Callable[..., int]
 FIRST = "pubmed/baseline/pubmed26n0001.xml.gz"

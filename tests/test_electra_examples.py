@@ -16,8 +16,7 @@ from bioshards.vocab.examples import electra
 from bioshards.vocab.examples.randomness import Chances, Source, key
 from bioshards.vocab.examples.recipes import DEFAULTS, Recipe
 from bioshards.vocab.examples.rows import OVERHEAD, Range, Row, Span, tokens
-
-from .example_cases import (
+from tests.example_cases import (
     Scripted,
     about,
     check_spans,

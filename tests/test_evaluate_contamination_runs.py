@@ -16,8 +16,8 @@ import pytest
 
 from bioshards.corpus import excluded as excluding
 from bioshards.evaluate.contamination import corpus as contamination_corpus
-from bioshards.evaluate.contamination.corpus import WrongCorpus
-from bioshards.evaluate.datasets import Absent, DataSet, WrongFile
+from bioshards.evaluate.contamination.corpus import CorpusError
+from bioshards.evaluate.datasets import BenchmarkFileError, BenchmarkNotFoundError, DataSet
 from tests.evaluation_contaminated import benchmarks, corpus, dataset, excluded, look, prose, text
 
 
@@ -86,7 +86,7 @@ def test_a_worker_that_dies_is_not_waited_for(
     data: Path, abstracts: Path, tmp_path: Path, ours: DataSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(contamination_corpus, "_shard", lambda *_: os._exit(9))
-    with pytest.raises(WrongCorpus, match="a lower --workers"):
+    with pytest.raises(CorpusError, match="a lower --workers"):
         look(data, [abstracts], tmp_path / "out", ours, workers=2)
 
 
@@ -192,7 +192,7 @@ def test_a_corpus_that_is_none_or_damaged_is_refused(
     workers: int,
 ) -> None:
     damage(abstracts)
-    with pytest.raises(WrongCorpus, match=said) as error:
+    with pytest.raises(CorpusError, match=said) as error:
         look(data, [abstracts], tmp_path / "out", ours, workers=workers)
     assert str(abstracts) in str(error.value)
 
@@ -201,13 +201,13 @@ def test_benchmarks_that_are_not_there_are_asked_for(abstracts: Path, tmp_path: 
     with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere"):
         look(tmp_path / "nowhere", [abstracts], tmp_path / "out", ours)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(Absent, match="none of the sets set: give --data"):
+    with pytest.raises(BenchmarkNotFoundError, match="none of the sets set: give --data"):
         look(tmp_path / "empty", [abstracts], tmp_path / "out", ours)
 
 
 def test_a_damaged_benchmark_is_not_passed_over(abstracts: Path, tmp_path: Path) -> None:
     empty = dataset("set", {"test": []})
-    with pytest.raises(WrongFile, match="it holds nothing for test"):
+    with pytest.raises(BenchmarkFileError, match="it holds nothing for test"):
         look(benchmarks(tmp_path / "data", empty), [abstracts], tmp_path / "out", empty)
 
 

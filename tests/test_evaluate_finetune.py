@@ -13,7 +13,7 @@ import torch
 
 from bioshards.evaluate import encoder, examples
 from bioshards.evaluate.classifying import Classifying
-from bioshards.evaluate.finetune import FineTuning, Model, NotANumber
+from bioshards.evaluate.finetune import FineTuning, Model, NaNLossError
 from bioshards.evaluate.recipes import SUITES, Recipe
 from bioshards.evaluate.records import Record, Text
 from bioshards.evaluate.tasks import TASKS, plan
@@ -206,14 +206,14 @@ def test_bfloat16_does_not_round_scores(folder: Path) -> None:
 
 
 def test_a_loss_that_is_no_number_ends_it(folder: Path) -> None:
-    with pytest.raises(NotANumber, match="give a lower --learning-rate"):
+    with pytest.raises(NaNLossError, match="give a lower --learning-rate"):
         _tuning(folder, replace(QUICK, learning_rate=1e38)).learn(_texts(16), 0, None)
 
 
 def test_no_score_is_made_of_what_is_no_number(folder: Path) -> None:
     tuning = _tuning(folder, replace(QUICK, learning_rate=1e38, epochs=1, batch=8, warmup=0.0))
     tuning.learn(_texts(8), 0, None)  # one update, after a loss that is a number
-    with pytest.raises(NotANumber, match="give a lower --learning-rate"):
+    with pytest.raises(NaNLossError, match="give a lower --learning-rate"):
         tuning.predict(_texts(2))
 
 

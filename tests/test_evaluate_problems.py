@@ -19,7 +19,7 @@ from bioshards.evaluate.examples import Encoded, Example
 from bioshards.evaluate.recipes import Recipe
 from bioshards.evaluate.records import Answer, Mention, Question, Relation, Sentence, Text
 from bioshards.evaluate.tagging import Tagging, types_of
-from bioshards.evaluate.tokens import Tokens, WrongModel
+from bioshards.evaluate.tokens import ModelError, Tokens
 from tests.evaluation_models import Family, checkpoint
 
 FAMILIES: tuple[Family, ...] = ("bert", "electra", "albert", "roberta")
@@ -81,21 +81,21 @@ def test_places_are_those_of_the_text(tokens: dict[str, Tokens]) -> None:
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WrongModel, match="there is no folder"):
+    with pytest.raises(ModelError, match="there is no folder"):
         encoder.look(str(tmp_path / "nowhere"))
-    with pytest.raises(WrongModel, match=r"holds no config\.json"):
+    with pytest.raises(ModelError, match=r"holds no config\.json"):
         encoder.look(str(tmp_path))
     run = tmp_path / "run"
     checkpoint(run / "step-0000001" / "hf")
-    with pytest.raises(WrongModel, match=r"step-0000001/hf is meant\?"):
+    with pytest.raises(ModelError, match=r"step-0000001/hf is meant\?"):
         encoder.look(str(run))
     found = encoder.look(str(run / "step-0000001" / "hf"))
     assert found.name == "run/step-0000001"
     (run / "step-0000001" / "hf" / "tokenizer.json").write_text("{")
-    with pytest.raises(WrongModel, match="no tokenizer that can be used"):
+    with pytest.raises(ModelError, match="no tokenizer that can be used"):
         encoder.look(str(run / "step-0000001" / "hf"))
     (run / "step-0000001" / "hf" / "model.safetensors").unlink()
-    with pytest.raises(WrongModel, match="holds no weights"):
+    with pytest.raises(ModelError, match="holds no weights"):
         encoder.look(str(run / "step-0000001" / "hf"))
 
 
@@ -114,7 +114,7 @@ def test_a_checkpoint_that_lacks_a_layer_is_refused(tmp_path: Path) -> None:
     weights = load_file(folder / "model.safetensors")
     cut = {name: one for name, one in weights.items() if "layer.0.attention" not in name}
     save_file(cut, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(WrongModel, match="which would be random"):
+    with pytest.raises(ModelError, match="which would be random"):
         encoder.load(encoder.look(str(folder)))
 
 

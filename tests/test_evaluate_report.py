@@ -16,9 +16,8 @@ from bioshards.evaluate.report import writing as reporting
 from bioshards.evaluate.report.blurb import TASKS
 from bioshards.evaluate.report.gathering import gather
 from bioshards.evaluate.report.published import BLURB
-from bioshards.evaluate.results import Result, WrongResult
-
-from .evaluation_results import DEFAULTS, ENTITIES, METRICS, by_path, defaults_of, metric_of, result
+from bioshards.evaluate.results import Result, ResultError
+from tests.evaluation_results import DEFAULTS, ENTITIES, METRICS, by_path, defaults_of, metric_of, result
 
 FILES = LocalFiles()
 
@@ -156,7 +155,7 @@ def test_what_does_not_compare_is_said(other: Any, why_not: str) -> None:
 def test_a_score_that_its_units_do_not_give_is_refused() -> None:
     forged = result()
     forged["scores"]["test"]["F1"] += 0.01
-    with pytest.raises(WrongResult, match=r"the F1 of tiny on bc5-chem \(blurb\) is .* but their units give"):
+    with pytest.raises(ResultError, match=r"the F1 of tiny on bc5-chem \(blurb\) is .* but their units give"):
         report(forged)
 
 
@@ -220,7 +219,7 @@ def test_other_kinds_of_files_are_refused(tmp_path: Path, out: str) -> None:
 
 
 def test_nothing_is_written_where_there_are_no_results(tmp_path: Path) -> None:
-    with pytest.raises(WrongResult, match="has no results"):
+    with pytest.raises(ResultError, match="has no results"):
         reporting.write(FILES, [str(tmp_path)], str(tmp_path / "report.md"), metric_of, defaults_of)
     assert not list(tmp_path.iterdir())
 
@@ -259,5 +258,5 @@ def test_documents_that_cannot_be_are_refused(tmp_path: Path, documents: Any) ->
     run = result(rows=drawn(0, 0.7))
     run["units"]["documents"] = documents
     (tmp_path / "seed-0.json").write_text(json.dumps(run))
-    with pytest.raises(WrongResult, match="'units'"):
+    with pytest.raises(ResultError, match="'units'"):
         results.read(FILES, str(tmp_path / "seed-0.json"))

@@ -17,8 +17,7 @@ from bioshards.evaluate.report.gathering import gather
 from bioshards.evaluate.report.markdown import markdown
 from bioshards.evaluate.report.page import page
 from bioshards.evaluate.results import Result
-
-from .evaluation_results import DEFAULTS, by_path, defaults_of, metric_of, result
+from tests.evaluation_results import DEFAULTS, by_path, defaults_of, metric_of, result
 
 SAMPLED = {"train": 200, "dev": 100, "test": 2}
 UNVERIFIED = {"verified": False, "notes": ["The split is ours."], "files": {}, "counts": {}}

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.files import LocalFiles
 from bioshards.evaluate import results
-from bioshards.evaluate.results import WrongResult
-
-from .evaluation_results import result
+from bioshards.evaluate.results import ResultError
+from tests.evaluation_results import result
 
 FILES = LocalFiles()
 
@@ -54,7 +53,7 @@ def test_a_field_is_a_line_so_that_people_can_read_it(tmp_path: Path) -> None:
 def test_what_no_report_can_be_made_of_is_not_written(tmp_path: Path) -> None:
     one = result()
     one["scores"]["test"]["F1"] = math.nan
-    with pytest.raises(WrongResult, match="scores of test are not all numbers"):
+    with pytest.raises(ResultError, match="scores of test are not all numbers"):
         results.write(FILES, f"{tmp_path}/seed-0.json", one)
     assert not list(tmp_path.iterdir())
 
@@ -91,7 +90,7 @@ def test_a_file_that_is_no_whole_result_is_refused(
     tmp_path: Path, place: tuple[str, ...], to: object, said: str
 ) -> None:
     path = changed(tmp_path, *place, to=to)
-    with pytest.raises(WrongResult) as refused:
+    with pytest.raises(ResultError) as refused:
         results.read(FILES, path)
     assert str(refused.value).startswith(f"{path} is not a whole result: ")
     assert said in str(refused.value)
@@ -104,13 +103,13 @@ def test_every_field_is_needed(tmp_path: Path, name: str) -> None:
     whole = json.loads(Path(path).read_bytes())
     del whole[name]
     Path(path).write_text(json.dumps(whole), encoding="utf-8")
-    with pytest.raises(WrongResult, match=f"it has no '{name}'"):
+    with pytest.raises(ResultError, match=f"it has no '{name}'"):
         results.read(FILES, path)
 
 
 def test_another_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = changed(tmp_path, "format", to=2)
-    with pytest.raises(WrongResult, match="is of format 2, and this version reads 1: make the report with"):
+    with pytest.raises(ResultError, match="is of format 2, and this version reads 1: make the report with"):
         results.read(FILES, path)
 
 
@@ -118,7 +117,7 @@ def test_another_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
 def test_other_json_is_not_ours(tmp_path: Path, text: str) -> None:
     path = tmp_path / "seed-0.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(WrongResult, match=r"is not a result of bioshards\.evaluate"):
+    with pytest.raises(ResultError, match=r"is not a result of bioshards\.evaluate"):
         results.read(FILES, str(path))
 
 
@@ -129,14 +128,14 @@ def test_a_damaged_file_is_refused_wherever_it_ends(
     whole = Path(written(tmp_path_factory.mktemp("whole"))).read_bytes()
     path = tmp_path_factory.mktemp("damaged") / "seed-0.json"
     path.write_bytes(whole[: int(kept * (len(whole) - 2))] + noise)
-    with pytest.raises(WrongResult, match=r"seed-0\.json"):
+    with pytest.raises(ResultError, match=r"seed-0\.json"):
         results.read(FILES, str(path))
 
 
 def test_deep_nesting_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "seed-0.json"
     path.write_text("[" * 100_000, encoding="utf-8")
-    with pytest.raises(WrongResult, match="is damaged"):
+    with pytest.raises(ResultError, match="is damaged"):
         results.read(FILES, str(path))
 
 
@@ -151,7 +150,7 @@ def test_results_are_found_at_any_depth_and_read_once(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WrongResult, match="has no results"):
+    with pytest.raises(ResultError, match="has no results"):
         results.find(FILES, [str(tmp_path)])
 
 

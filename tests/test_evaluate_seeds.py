@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.evaluate.report.seeds import group
-from bioshards.evaluate.results import WrongResult
-
-from .evaluation_results import DEFAULTS, by_path, result
+from bioshards.evaluate.results import ResultError
+from tests.evaluation_results import DEFAULTS, by_path, result
 
 
 def counts(correct: int) -> list[tuple[int, ...]]:
@@ -62,7 +61,7 @@ def test_a_copy_is_no_second_run() -> None:
 
 def test_a_seed_twice_with_other_scores_is_refused() -> None:
     with pytest.raises(
-        WrongResult, match=r"0/seed-0.json and 1/seed-0.json are both seed 0 of tiny on bc5-chem"
+        ResultError, match=r"0/seed-0.json and 1/seed-0.json are both seed 0 of tiny on bc5-chem"
     ):
         group(by_path(result(), result(rows=counts(3))))
 
@@ -70,7 +69,7 @@ def test_a_seed_twice_with_other_scores_is_refused() -> None:
 def test_two_models_of_one_name_are_refused() -> None:
     other = result(task="ddi")
     other["model"]["sha256"] = "0" * 64
-    with pytest.raises(WrongResult, match="of two models that are both named tiny"):
+    with pytest.raises(ResultError, match="of two models that are both named tiny"):
         group(by_path(result(), other))
 
 
@@ -91,7 +90,7 @@ def test_two_models_of_one_name_are_refused() -> None:
     ],
 )
 def test_seeds_that_were_run_otherwise_have_no_mean(changed: Any, said: str) -> None:
-    with pytest.raises(WrongResult, match="so they have no mean: report them apart") as refused:
+    with pytest.raises(ResultError, match="so they have no mean: report them apart") as refused:
         group(by_path(result(seed=0), result(seed=1), result(seed=2, **changed)))
     assert said in str(refused.value)
     assert str(refused.value).startswith(

@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.evaluate.datasets import WrongFile
+from bioshards.evaluate.datasets import BenchmarkFileError
 from bioshards.evaluate.readers import hoc, pubmedqa
 from bioshards.evaluate.readers.biosses import DEV, TEST, TRAIN
 from bioshards.evaluate.readers.splits import deal
 from bioshards.evaluate.records import Text
-
-from .evaluation_files import archive, located, parts, put
+from tests.evaluation_files import archive, located, parts, put
 
 # Hallmarks of Cancer
 
@@ -78,7 +77,7 @@ def test_abstracts_are_dealt_by_their_pmids_or_by_lists(tmp_path: Path) -> None:
 def test_errors_of_hallmarks_name_the_file(tmp_path: Path, labels: str | bytes, why: str) -> None:
     put(tmp_path, "hallmarks-of-cancer/text/11.txt", SENTENCES)
     path = put(tmp_path, "hallmarks-of-cancer/labels/11.txt", labels)
-    with pytest.raises(WrongFile) as error:
+    with pytest.raises(BenchmarkFileError) as error:
         parts(tmp_path, "hoc")
     assert f"{path}, line 1: " in str(error.value)
     assert why in str(error.value)
@@ -87,7 +86,7 @@ def test_errors_of_hallmarks_name_the_file(tmp_path: Path, labels: str | bytes, 
 def test_a_text_without_labels_is_refused(tmp_path: Path) -> None:
     write_abstracts(tmp_path, 2)
     path = put(tmp_path, "hallmarks-of-cancer/text/12.txt", "Alone .")
-    with pytest.raises(WrongFile, match="of text and labels, only one has it") as error:
+    with pytest.raises(BenchmarkFileError, match="of text and labels, only one has it") as error:
         parts(tmp_path, "hoc")
     assert path in str(error.value)
 
@@ -120,7 +119,7 @@ def test_a_name_is_dealt_the_same_whatever_the_order(names: set[str], dev: int, 
 )
 def test_lists_that_do_not_fit_are_refused(tmp_path: Path, train: str, dev: str, why: str) -> None:
     lists = [put(tmp_path, "dev_id.tsv", dev), put(tmp_path, "train_id.tsv", train)]
-    with pytest.raises(WrongFile) as error:
+    with pytest.raises(BenchmarkFileError) as error:
         deal(["a", "b"], {"dev": 1}, lists)
     assert why in str(error.value)
 
@@ -187,7 +186,7 @@ def test_pairs_have_the_mean_score_and_the_parts_of_blue(tmp_path: Path) -> None
 )
 def test_errors_of_biosses(tmp_path: Path, rows: dict[int, list[int]], why: str) -> None:
     path = put(tmp_path, "biosses/biosses.tsv", biosses_table(rows))
-    with pytest.raises(WrongFile) as error:
+    with pytest.raises(BenchmarkFileError) as error:
         parts(tmp_path, "biosses")
     assert path in str(error.value)
     assert why in str(error.value)
@@ -196,10 +195,10 @@ def test_errors_of_biosses(tmp_path: Path, rows: dict[int, list[int]], why: str)
 def test_scores_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     table = biosses_table(SCORES)
     put(tmp_path, "biosses/biosses.tsv", table.replace("2.0,3.0,4.0\t0\n", "2.0,high\t0\n", 1))
-    with pytest.raises(WrongFile, match=r"line 2: the scores .*'high'.* of pair '1' are no numbers"):
+    with pytest.raises(BenchmarkFileError, match=r"line 2: the scores .*'high'.* of pair '1' are no numbers"):
         parts(tmp_path, "biosses")
     put(tmp_path, "biosses/biosses.tsv", table + table.split("\n")[3] + "\n")
-    with pytest.raises(WrongFile, match="the id '3' is given twice"):
+    with pytest.raises(BenchmarkFileError, match="the id '3' is given twice"):
         parts(tmp_path, "biosses")
 
 
@@ -222,7 +221,7 @@ def test_scores_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
 def test_errors_of_word_documents(tmp_path: Path, document: bytes, why: str) -> None:
     biosses_documents(tmp_path, SCORES)
     path = put(tmp_path, "biosses/Annotator-Scores.docx", document)
-    with pytest.raises(WrongFile) as error:
+    with pytest.raises(BenchmarkFileError) as error:
         parts(tmp_path, "biosses")
     assert path in str(error.value)
     assert why in str(error.value)
@@ -297,7 +296,7 @@ def test_a_split_keeps_everyone_once_and_the_mixture(first: int, second: int) ->
 def test_errors_of_pubmedqa_name_the_place(tmp_path: Path, questions: str, why: str) -> None:
     pubmed_questions(tmp_path, ANSWERS)
     path = put(tmp_path, "pubmedqa/data/ori_pqal.json", questions)
-    with pytest.raises(WrongFile) as error:
+    with pytest.raises(BenchmarkFileError) as error:
         parts(tmp_path, "pubmedqa")
     assert path in str(error.value)
     assert why in str(error.value)
@@ -305,5 +304,5 @@ def test_errors_of_pubmedqa_name_the_place(tmp_path: Path, questions: str, why: 
 
 def test_other_questions_to_be_tested_than_the_script_draws_are_refused(tmp_path: Path) -> None:
     pubmed_questions(tmp_path, ANSWERS, gold={"1": "no"})
-    with pytest.raises(WrongFile, match=r"than the 500 that split_dataset\.py draws"):
+    with pytest.raises(BenchmarkFileError, match=r"than the 500 that split_dataset\.py draws"):
         parts(tmp_path, "pubmedqa")

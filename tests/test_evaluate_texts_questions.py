@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from bioshards.evaluate.datasets import WrongFile
+from bioshards.evaluate.datasets import BenchmarkFileError
 from bioshards.evaluate.readers import squad
 from bioshards.evaluate.records import Answer, Question, Text
-
-from .evaluation_files import located, parts, put
+from tests.evaluation_files import located, parts, put
 
 QA = "electramed/QA/BioASQ"
 
@@ -93,7 +92,7 @@ def test_factoids_accept_the_golden_answers_of_all_batches(tmp_path: Path) -> No
         Question("b_001", "What moves?", "We.", (), "b", ("two",), "3", **of),
     ]
     put(tmp_path, f"{QA}/7B3_golden.json", batch(golden("b", "list", [["two"]])))
-    with pytest.raises(WrongFile, match="no factoid question 'b'"):
+    with pytest.raises(BenchmarkFileError, match="no factoid question 'b'"):
         parts(tmp_path, "factoid-7b")
 
 
@@ -142,7 +141,7 @@ def test_errors_of_bioasq_name_the_place(tmp_path: Path, answer: object, why: st
     path = put(
         tmp_path, f"{QA}/7B2_golden.json", batch(golden("a", "yesno", "no"), golden("b", "yesno", answer))
     )
-    with pytest.raises(WrongFile) as error:
+    with pytest.raises(BenchmarkFileError) as error:
         parts(tmp_path, "bioasq-yesno")
     assert str(error.value).startswith(f"{path}: {why}")
 
@@ -150,7 +149,7 @@ def test_errors_of_bioasq_name_the_place(tmp_path: Path, answer: object, why: st
 def test_a_question_of_two_batches_is_refused(tmp_path: Path) -> None:
     for number in (1, 2):
         put(tmp_path, f"{QA}/7B{number}_golden.json", batch(golden("a", "yesno", "no")))
-    with pytest.raises(WrongFile, match="the id 'a' is given twice"):
+    with pytest.raises(BenchmarkFileError, match="the id 'a' is given twice"):
         parts(tmp_path, "bioasq-yesno")
 
 
@@ -182,7 +181,7 @@ WRONG: dict[str, tuple[str | bytes, str]] = {
 def test_errors_of_squad_name_the_place(tmp_path: Path, name: str) -> None:
     content, why = WRONG[name]
     path = put(tmp_path, "squad.json", content)
-    with pytest.raises(WrongFile) as error:
+    with pytest.raises(BenchmarkFileError) as error:
         squad.questions(path)
     assert str(error.value).startswith(path)
     assert why in str(error.value)

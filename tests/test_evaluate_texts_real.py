@@ -17,9 +17,8 @@ import pytest
 from bioshards.evaluate.datasets import load, locate
 from bioshards.evaluate.records import Question, Relation, Text
 from bioshards.evaluate.sets.texts import TEXTS
-
-from .conftest import DATA, needs_data
-from .evaluation_files import BY_NAME, parts
+from tests.conftest import DATA, needs_data
+from tests.evaluation_files import BY_NAME, parts
 
 pytestmark = needs_data
 BENCHMARKS = Path(DATA or "") / "benchmarks"

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.evaluate.datasets import WrongFile
+from bioshards.evaluate.datasets import BenchmarkFileError
 from bioshards.evaluate.readers import chemprot, ddi
 from bioshards.evaluate.records import Mention, Relation
-
-from .evaluation_files import archive, located, parts, put
+from tests.evaluation_files import archive, located, parts, put
 
 SENTENCE = "Aspirin, warfarin and oral vitamin K interact."
 #           0123456789...                21-35: "oral vitamin K"
@@ -92,7 +91,7 @@ def test_lists_say_who_is_in_dev(tmp_path: Path) -> None:
     assert len(found["train"]) == 98
     assert not located(tmp_path, "ddi").own_split
     put(tmp_path, "blurb/indexing/DDI/dev_files.tsv", f"{names[0]}\nTrain/DrugBank/Nothing_ddi.xml\n")
-    with pytest.raises(WrongFile, match="line 2: 'Nothing_ddi' is not in the set's files"):
+    with pytest.raises(BenchmarkFileError, match="line 2: 'Nothing_ddi' is not in the set's files"):
         parts(tmp_path, "ddi")
 
 
@@ -116,7 +115,7 @@ def test_errors_of_xml_name_file_and_line(tmp_path: Path, name: str) -> None:
     xml, line, why = BAD[name]
     member = "DDICorpus/Train/MedLine/1.xml"
     path = put(tmp_path, "ddi2013/DDICorpus-2013.zip", archive({member: xml, **TEST}))
-    with pytest.raises(WrongFile) as error:
+    with pytest.raises(BenchmarkFileError) as error:
         parts(tmp_path, "ddi")
     assert f"{path}, {member}, line {line}: " in str(error.value)
     assert why in str(error.value)
@@ -127,7 +126,7 @@ def test_xml_in_other_encodings_is_refused(encoding: str) -> None:
     xml = f'<?xml version="1.0" encoding="{encoding}"?>\n<!DOCTYPE a [<!ENTITY b "c">]><a>ä</a>'.encode(
         encoding
     )
-    with pytest.raises(WrongFile):
+    with pytest.raises(BenchmarkFileError):
         list(ddi.relations("a.xml", xml))
 
 
@@ -135,7 +134,7 @@ def test_an_id_given_twice_is_refused(tmp_path: Path) -> None:
     folder = "ddi2013/DDICorpus/Test/Test for DDI Extraction task/MedLine"
     for name in ("2", "3"):
         put(tmp_path, f"{folder}/{name}.xml", simple("t"))
-    with pytest.raises(WrongFile, match="the id 't' is given twice"):
+    with pytest.raises(BenchmarkFileError, match="the id 't' is given twice"):
         parts(tmp_path, "ddi")
 
 
@@ -152,7 +151,7 @@ def test_an_id_given_twice_is_refused(tmp_path: Path) -> None:
 )
 def test_bad_archives_are_refused(tmp_path: Path, content: bytes, why: str) -> None:
     path = put(tmp_path, "ddi2013/DDICorpus-2013.zip", content)
-    with pytest.raises(WrongFile) as error:
+    with pytest.raises(BenchmarkFileError) as error:
         parts(tmp_path, "ddi")
     assert str(error.value).startswith(f"{path}: ")
     assert why in str(error.value)
@@ -215,7 +214,7 @@ def test_errors_of_chemprot_name_file_and_line(
     tmp_path: Path, kind: str, line: str, where: str, why: str
 ) -> None:
     write(tmp_path, {**CHEMPROT, kind: f"{CHEMPROT[kind]}{line}\n"})
-    with pytest.raises(WrongFile) as error:
+    with pytest.raises(BenchmarkFileError) as error:
         parts(tmp_path, "chemprot")
     assert f"chemprot_training_{kind}.tsv, {where}: {why}" in str(error.value)
 
@@ -223,7 +222,7 @@ def test_errors_of_chemprot_name_file_and_line(
 def test_two_copies_of_a_corpus_are_not_guessed_between(tmp_path: Path) -> None:
     write(tmp_path, CHEMPROT)
     write(tmp_path / "copy", CHEMPROT)
-    with pytest.raises(WrongFile, match="only one can be"):
+    with pytest.raises(BenchmarkFileError, match="only one can be"):
         parts(tmp_path, "chemprot")
 
 

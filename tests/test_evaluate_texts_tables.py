@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.evaluate.datasets import WrongFile
+from bioshards.evaluate.datasets import BenchmarkFileError
 from bioshards.evaluate.readers import tables
 from bioshards.evaluate.readers.tables import Table
 from bioshards.evaluate.records import Text
-
-from .evaluation_files import parts, put
+from tests.evaluation_files import parts, put
 
 BLUE = "electramed/RE/chemprot/dev.csv"
 LIM_KANG = "bio_electra/chemprot/train.tsv"
@@ -135,7 +134,7 @@ def test_what_the_csv_module_writes_is_read(
 )
 def test_errors_name_the_line(tmp_path: Path, content: str | bytes, where: str, why: str) -> None:
     path = put(tmp_path, "table.tsv", content)
-    with pytest.raises(WrongFile) as error:
+    with pytest.raises(BenchmarkFileError) as error:
         tables.texts(path, SENTENCE)
     assert f"{path}, {where}: " in str(error.value)
     assert why in str(error.value)
@@ -143,7 +142,7 @@ def test_errors_name_the_line(tmp_path: Path, content: str | bytes, where: str, 
 
 def test_a_table_of_nothing_but_its_header_is_refused(tmp_path: Path) -> None:
     put(tmp_path, LIM_KANG, "sentence\tlabel\n")
-    with pytest.raises(WrongFile, match="holds nothing for train of ChemProt"):
+    with pytest.raises(BenchmarkFileError, match="holds nothing for train of ChemProt"):
         parts(tmp_path, "chemprot-lim-kang")
 
 
@@ -159,6 +158,6 @@ def test_a_table_of_nothing_but_its_header_is_refused(tmp_path: Path) -> None:
 def test_errors_in_lines_of_json_name_the_line(tmp_path: Path, line: str, why: str) -> None:
     good = '{"text": "It.", "label": "AGONIST"}'
     put(tmp_path, "scibert/text_classification/chemprot/test.txt", f"{good}\n{line}\n")
-    with pytest.raises(WrongFile) as error:
+    with pytest.raises(BenchmarkFileError) as error:
         parts(tmp_path, "chemprot-scibert")
     assert why in str(error.value)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from bioshards.vocab.evaluation_texts import SETS, EvaluationSet, Found, check, find
-
-from .conftest import DATA, needs_data
+from tests.conftest import DATA, needs_data
 
 
 def put(folder: Path, name: str, content: str | bytes) -> None:

@@ -19,7 +19,7 @@ from bioshards.corpus.document import Document
 from bioshards.corpus.files import LocalFiles
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import fitting, held_in_full
-from bioshards.vocab.inputs import Documents, WrongInput
+from bioshards.vocab.inputs import Documents, InputError
 from tests.example_documents import (
     abstracts,
     all_in_one,
@@ -109,7 +109,7 @@ def test_a_list_that_is_stale_is_refused(tmp_path: Path) -> None:
     full = listing(tmp_path / "full", ["pubmed:3"], before)
     updated = put(tmp_path / "one", {"a": abstracts(1, 11)})
     said = r"full/overlap\.arrow lists abstracts of other shards than .*/one has"
-    with pytest.raises(WrongInput, match=said):
+    with pytest.raises(InputError, match=said):
         held_in_full.lists(FILES, [updated, full])
 
 
@@ -127,7 +127,7 @@ def test_a_list_that_is_gone_or_damaged_is_refused(
     one = put(tmp_path / "one", {"a": abstracts(1, 10)})
     full = listing(tmp_path / "full", ["pubmed:3"], one)
     harm(tmp_path / "full" / overlap.FILE)
-    with pytest.raises(WrongInput, match=f"{said}.*run pmc_to_shards again with the same --drop-in"):
+    with pytest.raises(InputError, match=f"{said}.*run pmc_to_shards again with the same --drop-in"):
         held_in_full.lists(FILES, [one, full])
 
 
@@ -184,14 +184,14 @@ def test_a_vocabulary_without_a_special_token_is_refused(missing: str, tmp_path:
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in special])
     encoder = saved(tmp_path / "vocabulary", tokenizer)
     said = rf"VOCABULARY has no special token \{missing}.*bioshards\.vocab build"
-    with pytest.raises(WrongInput, match=said):
+    with pytest.raises(InputError, match=said):
         check(of_text(tmp_path, "Cells"), encoder)
 
 
 def test_a_vocabulary_of_another_text_is_refused(tmp_path: Path, uncased: Encoder) -> None:
     """Above 5 % of [UNK], not at it."""
     check(of_text(tmp_path / "fits", " ".join([*"abcdefghijklmnopqrs", "細"])), uncased)
-    with pytest.raises(WrongInput, match=r"does not fit .*/in: 10% of the tokens .* \[UNK\]\. Build one"):
+    with pytest.raises(InputError, match=r"does not fit .*/in: 10% of the tokens .* \[UNK\]\. Build one"):
         check(of_text(tmp_path / "not", " ".join([*"abcdefghijklmnopqr", "細", "胞"])), uncased)
 
 
@@ -200,7 +200,7 @@ def test_a_vocabulary_whose_unknown_is_no_added_token_is_refused_too(tmp_path: P
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.add_special_tokens(["[CLS]", "[SEP]", "[MASK]"])
-    with pytest.raises(WrongInput, match=r"67% of the tokens"):
+    with pytest.raises(InputError, match=r"67% of the tokens"):
         check(of_text(tmp_path, "cell mice mice"), saved(tmp_path / "vocabulary", tokenizer))
 
 
@@ -208,7 +208,7 @@ def test_capitals_in_the_vocabulary_and_none_in_the_documents_are_refused(
     tmp_path: Path, cased: Encoder
 ) -> None:
     said = "keeps capitals, and the documents are in lower case.*--lower-case"
-    with pytest.raises(WrongInput, match=said):
+    with pytest.raises(InputError, match=said):
         check(of_text(tmp_path / "lower", "cells grow"), cased)
     check(of_text(tmp_path / "one", "cells grow", "cells Grow"), cased)
 
@@ -221,7 +221,7 @@ def test_only_the_first_500_documents_are_looked_at(tmp_path: Path, uncased: Enc
         if first[0] is known[0]:
             check(documents, uncased)
         else:
-            with pytest.raises(WrongInput, match="does not fit"):
+            with pytest.raises(InputError, match="does not fit"):
                 check(documents, uncased)
 
 
@@ -231,15 +231,15 @@ def test_documents_without_text_fit_any_vocabulary(tmp_path: Path, cased: Encode
 
 def test_a_directory_without_documents_is_refused(tmp_path: Path, cased: Encoder) -> None:
     said = r"/in has no documents, so there is nothing to make examples of.*\(funnel\)"
-    with pytest.raises(WrongInput, match=said):
+    with pytest.raises(InputError, match=said):
         check(put(tmp_path / "in", {}), cased)
-    with pytest.raises(WrongInput, match=said):
+    with pytest.raises(InputError, match=said):
         check(put(tmp_path / "in", {"a": [], "b": []}), cased)
 
 
 def test_a_shard_without_documents_is_passed_over(tmp_path: Path, uncased: Encoder) -> None:
     strange = [document("pubmed:1", "細 胞")]
-    with pytest.raises(WrongInput, match="does not fit"):
+    with pytest.raises(InputError, match="does not fit"):
         check(put(tmp_path / "in", {"a": [], "b": strange}), uncased)
 
 

@@ -25,16 +25,7 @@ from bioshards.vocab.examples.publishing import Merged
 from bioshards.vocab.examples.recipes import Recipe
 from bioshards.vocab.examples.tensorflow import tensorflow
 from bioshards.vocab.examples.writing import Writer
-from tests.example_documents import (
-    abstracts,
-    all_in_one,
-    document,
-    files_in,
-    made_of,
-    making,
-    of_words,
-    put,
-)
+from tests.example_documents import abstracts, all_in_one, document, files_in, made_of, making, of_words, put
 from tests.manifests import of_pretraining
 
 FILES = LocalFiles()

@@ -7,8 +7,7 @@ from collections import Counter
 import numpy as np
 
 from bioshards.vocab.examples.randomness import Chances, key, row_keys
-
-from .example_cases import about
+from tests.example_cases import about
 
 
 def test_keys_are_what_they_have_always_been() -> None:

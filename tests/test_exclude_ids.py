@@ -293,7 +293,7 @@ def test_a_list_that_cannot_be_read_stops_before_anything_is_written(
     ],
 )
 def test_a_line_that_is_no_id_is_named(line: bytes, said: str) -> None:
-    with pytest.raises(excluded.WrongList) as raised:
+    with pytest.raises(excluded.ExclusionListError) as raised:
         parsed(b"# ids\n1\n" + line + b"\n2\n")
     assert str(raised.value).startswith("ids.txt, line 3")
     assert said in str(raised.value)

@@ -14,12 +14,11 @@ import pytest
 from bioshards.corpus.download import pmc, web
 from bioshards.corpus.files import LocalFiles
 from bioshards.pipelines import cli, fetching
-
-from .conftest import DATA, citation, needs_data, pubmed_set
-from .forked import beam
-from .pmc_bucket import Article, Bucket, arrange
-from .standin import Corrupt, Missing, Reset, StandIn, Unavailable
-from .standin_pages import arrange_europepmc, arrange_pubmed
+from tests.conftest import DATA, citation, needs_data, pubmed_set
+from tests.forked import beam
+from tests.pmc_bucket import Article, Bucket, arrange
+from tests.standin import Corrupt, Missing, Reset, StandIn, Unavailable
+from tests.standin_pages import arrange_europepmc, arrange_pubmed
 
 Fetch = Callable[..., int]
 DAY, NEXT_DAY = "2026-11-01", "2026-11-02"

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.corpus import jats_xml
-from bioshards.corpus.medline import BadRecord
+from bioshards.corpus.errors import BadRecordError
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
@@ -39,8 +39,8 @@ def written(content: str) -> str:
     return text.removeprefix("<article>").removesuffix("</article>").removesuffix("<article/>")
 
 
-def refused(xml: bytes) -> BadRecord:
-    with pytest.raises(BadRecord) as caught:
+def refused(xml: bytes) -> BadRecordError:
+    with pytest.raises(BadRecordError) as caught:
         _tree(xml)
     return caught.value
 
@@ -339,7 +339,7 @@ def test_whatever_comes_there_is_a_tree_or_a_bad_record(pieces: list[bytes]) -> 
     xml = b"<article>" + b"".join(pieces) + b"</article>"
     try:
         tree = _tree(xml)
-    except BadRecord as bad:
+    except BadRecordError as bad:
         reason = bad.reason
     else:
         reason = ""
@@ -404,6 +404,6 @@ def test_depth_in_what_is_not_read_does_not_matter() -> None:
 )
 def test_time_grows_with_the_bytes_only(content: str) -> None:
     started = time.process_time()
-    with contextlib.suppress(BadRecord):
+    with contextlib.suppress(BadRecordError):
         _tree(article(content * 100_000))
     assert time.process_time() - started < 20

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.download import europepmc, pubmed
-from bioshards.corpus.download.listing import Chosen, EmptySelection, NoListing, links
+from bioshards.corpus.download.listing import Chosen, EmptySelectionError, ListingError, links
 from bioshards.corpus.download.named import Named, named
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
@@ -213,13 +213,13 @@ def test_unclosed_tags_do_not_hide_what_follows() -> None:
 
 @pytest.mark.parametrize("page", ["", "<html>503 <b>busy</b>\x1b[2J" + "x" * 999, row("other"), TABLE_PAGE])
 def test_a_page_without_files_is_an_error_that_says_where_and_what_to_mend(page: str) -> None:
-    with pytest.raises(NoListing) as caught:
+    with pytest.raises(ListingError) as caught:
         pubmed.parse(page, pubmed.URL, pubmed.UPDATES)
     message = str(caught.value)
     assert "https://ftp.ncbi.nlm.nih.gov/pubmed/updatefiles/ lists no PubMed file" in message
     assert "corpus/download/pubmed.py" in message
     assert message.endswith(f"{page[:200]!r}")
-    with pytest.raises(NoListing, match=r"pub/databases/pmc/oa/ lists no package .*europepmc\.py"):
+    with pytest.raises(ListingError, match=r"pub/databases/pmc/oa/ lists no package .*europepmc\.py"):
         europepmc.parse(TEXT_PAGE, europepmc.URL)
 
 
@@ -243,7 +243,7 @@ PIECES = [
 def test_whatever_the_page_the_addresses_are_ours(page: str) -> None:
     try:
         taken = pubmed.parse(page, pubmed.URL, pubmed.BASELINE)
-    except NoListing:
+    except ListingError:
         return
     assert [file.remote.url for file in taken] == [f"{pubmed.URL}baseline/pubmed31n0001.xml.gz"]
 
@@ -376,7 +376,7 @@ README = "The complete baseline consists of files pubmed31n0001.xml through pubm
 
 def test_a_baseline_that_ends_before_its_readme_says_is_still_being_posted() -> None:
     updates = files(31, 7, 8, folder=pubmed.UPDATES)
-    with pytest.raises(NoListing, match="still being posted") as refused:
+    with pytest.raises(ListingError, match="still being posted") as refused:
         pubmed.choose(name("pubmed:"), BASE, updates, README.format("0006"))
     assert "ends with pubmed31n0004" in str(refused.value)
     assert "goes to pubmed31n0006" in str(refused.value)
@@ -411,20 +411,20 @@ def test_a_missing_sidecar_is_said_of_the_files_that_are_fetched() -> None:
 
 @pytest.mark.parametrize("text", ["pubmed:baseline[5-]", "pubmed:baseline,since=2031-02-01"])
 def test_a_selection_of_nothing_is_an_error_that_says_what_there_is(text: str) -> None:
-    with pytest.raises(EmptySelection) as caught:
+    with pytest.raises(EmptySelectionError) as caught:
         pubmed.choose(name(text), BASE, LATER)
     assert str(caught.value) == (
         f"--input {text} selects no file. There are 4 files, pubmed31n0001.xml.gz to pubmed31n0004.xml.gz, "
         "put there from 2031-01-29 to 2031-01-29."
     )
-    with pytest.raises(EmptySelection, match="Nothing is listed"):
+    with pytest.raises(EmptySelectionError, match="Nothing is listed"):
         pubmed.choose(name("pubmed:"), [], [])
 
 
 def test_since_needs_dates() -> None:
     page = row("pubmed31n0001.xml.gz") + row("pubmed31n0002.xml.gz", "")
     undated = pubmed.parse(page, pubmed.URL, pubmed.BASELINE)
-    with pytest.raises(NoListing, match=r"no date for https://\S+/pubmed31n0002\.xml\.gz"):
+    with pytest.raises(ListingError, match=r"no date for https://\S+/pubmed31n0002\.xml\.gz"):
         pubmed.choose(name("pubmed:since=2031-01-01"), undated, [])
     assert len(pubmed.choose(name("pubmed:[2]"), undated, []).files) == 1
 
@@ -454,7 +454,9 @@ def test_packages_are_chosen_by_ids_place_or_date(text: str, expected: list[int]
 
 
 def test_ids_between_packages_select_nothing() -> None:
-    with pytest.raises(EmptySelection, match=r"There are 3 files, PMC9001_PMC19990\.xml\.gz to PMC100007"):
+    with pytest.raises(
+        EmptySelectionError, match=r"There are 3 files, PMC9001_PMC19990\.xml\.gz to PMC100007"
+    ):
         europepmc.choose(name("europepmc:[19991-20000,40000-50000]"), PACKAGES, TODAY)
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.errors import TransientStorageError
+from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import (
     FieldError,
     ForeignManifest,
@@ -179,10 +180,10 @@ def test_a_manifest_of_another_version_is_refused(changes: dict[str, Any], said:
 def test_a_store_that_fails_is_no_damaged_manifest(tmp_path: Path) -> None:
     class Failing(LocalFiles):
         def read_json(self, path: str) -> Any:
-            raise StoreFailure("503")
+            raise TransientStorageError("503")
 
     write_manifest(FILES, str(tmp_path / "manifest.json"), EVERY["words"])
-    with pytest.raises(StoreFailure):
+    with pytest.raises(TransientStorageError):
         read_manifest(Failing(), str(tmp_path))
 
 

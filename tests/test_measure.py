@@ -15,9 +15,8 @@ from bioshards.vocab import measure, others
 from bioshards.vocab.pieces import Pieces
 from bioshards.vocab.reachability import Unreachable, is_punctuation, unreachable
 from bioshards.vocab.words import AS_WRITTEN, Casing, Words
-
-from .conftest import DATA, needs_data
-from .vocabularies import SPECIALS, UNCASED, unigram, word_piece
+from tests.conftest import DATA, needs_data
+from tests.vocabularies import SPECIALS, UNCASED, unigram, word_piece
 
 SMALL = ("heart", "##beat", "b", "e", "a", "t", "##e", "##a", "##t", "(")
 COUNTS = {"heart": 4, "beat": 3, "heartbeat": 2, "xray": 2, "(": 1}

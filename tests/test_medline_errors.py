@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.corpus import medline
-from bioshards.corpus.medline import BadRecord
+from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.medline_file import records
 from tests.medline_records import MATHML, OWN, PIECE, PROFILE, article_record, small
 
 # Errors
 
 
-def refusal(record: str | bytes) -> BadRecord:
-    with pytest.raises(BadRecord) as caught:
+def refusal(record: str | bytes) -> BadRecordError:
+    with pytest.raises(BadRecordError) as caught:
         medline.parse(record.encode() if isinstance(record, str) else record)
     return caught.value
 
@@ -193,7 +193,7 @@ def test_a_book_gives_its_own_pmid_only() -> None:
     ],
 )
 def test_a_broken_deletion_is_refused_by_name(record: bytes, reason: str) -> None:
-    with pytest.raises(BadRecord) as caught:
+    with pytest.raises(BadRecordError) as caught:
         medline.pmids(record)
     assert caught.value.reason == reason
 
@@ -202,5 +202,5 @@ def test_an_external_entity_is_never_fetched() -> None:
     record = '<!DOCTYPE PubmedArticle [<!ENTITY e SYSTEM "file:///etc/hostname">]>' + small(
         title="<ArticleTitle>&e;</ArticleTitle>"
     )
-    with pytest.raises(BadRecord):
+    with pytest.raises(BadRecordError):
         medline.parse(record.encode())

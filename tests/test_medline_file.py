@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.corpus import medline_file, xml_blocks
+from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.medline_file import records
-from bioshards.corpus.xml_blocks import BadFile
 
 PROFILE = settings(
     derandomize=True,
@@ -50,9 +50,9 @@ def cut(data: bytes) -> Cut:
     return list(records(io.BytesIO(data)))
 
 
-def refusal(data: bytes, step: int = 1 << 20) -> BadFile:
+def refusal(data: bytes, step: int = 1 << 20) -> BadFileError:
     """The error in which reading the file ends."""
-    with pytest.raises(BadFile) as caught:
+    with pytest.raises(BadFileError) as caught:
         list(records(Trickle(data, step)))
     return caught.value
 
@@ -198,7 +198,7 @@ def test_zero_bytes_between_gzip_members_mean_the_same_wherever_a_block_ends() -
     for step in (*range(2, 120), len(packed)):
         try:
             outcomes.add(str(list(records(Trickle(packed, step)))))
-        except BadFile as bad:
+        except BadFileError as bad:
             outcomes.add(bad.reason)
     assert len(outcomes) == 1
 
@@ -498,7 +498,7 @@ def test_text_far_behind_the_last_record_is_malformed_too() -> None:
 def test_the_records_before_the_damage_come_first() -> None:
     reading = records(io.BytesIO(b"<PubmedArticleSet>" + FIRST + SECOND + b"<PubmedArticle>"))
     assert [next(reading), next(reading)] == EXPECTED[:2]
-    with pytest.raises(BadFile, match="truncated-xml"):
+    with pytest.raises(BadFileError, match="truncated-xml"):
         next(reading)
 
 
@@ -532,7 +532,7 @@ def test_a_flipped_byte_in_the_gzip_data_never_passes() -> None:
     for at in range(10, len(packed)):
         damaged = bytearray(packed)
         damaged[at] ^= 0x41
-        with pytest.raises(BadFile):
+        with pytest.raises(BadFileError):
             cut(bytes(damaged))
 
 
@@ -591,7 +591,7 @@ def test_a_record_above_the_bound_is_too_long(monkeypatch: pytest.MonkeyPatch) -
 def test_a_comment_without_end_is_not_held_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xml_blocks, "MAX_MARKUP_BYTES", 1000)
     file = Trickle(b"<PubmedArticleSet><!--" + b"x" * 1_000_000, 100)
-    with pytest.raises(BadFile) as caught:
+    with pytest.raises(BadFileError) as caught:
         list(records(file))
     assert caught.value.reason == "truncated-xml"
     assert file.reads < 50
@@ -599,7 +599,7 @@ def test_a_comment_without_end_is_not_held_for_ever(monkeypatch: pytest.MonkeyPa
 
 def test_a_prolog_without_end_is_not_read_for_ever() -> None:
     file = Trickle(b"<!DOCTYPE PubmedArticleSet " + b"x" * 5_000_000, 4096)
-    with pytest.raises(BadFile) as caught:
+    with pytest.raises(BadFileError) as caught:
         list(records(file))
     assert caught.value.reason == "not-xml"
     assert file.reads < 50
@@ -714,5 +714,5 @@ def test_a_file_cut_short_never_passes_for_a_whole_one(data: bytes, choice: st.D
     end = re.search(rb"</\w+Set>(?!.*</\w+Set>)", whole, re.DOTALL)
     assert end
     length = choice.draw(st.integers(0, data.rindex(b"Set>") if whole.endswith(b"Set>") else end.start()))
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         cut(data[:length])

@@ -27,10 +27,10 @@ from bioshards.corpus import partial
 from bioshards.corpus.download import mirror as module
 from bioshards.corpus.download.mirror import ATTEMPTS, Held, Mirror
 from bioshards.corpus.download.remote import Remote
-from bioshards.corpus.download.web import Connection, Unreachable, WebError
+from bioshards.corpus.download.web import Connection, DownloadError, UnreachableError
+from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.partial import PART
-from bioshards.corpus.xml_blocks import BadFile
 from tests.asking import connected
 from tests.standin import (
     Body,
@@ -361,7 +361,7 @@ def test_a_page_in_the_checksums_place_for_ever(
     server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
 ) -> None:
     server.fault(SIDECAR, Html(PAGE), times=None)
-    with pytest.raises(BadFile, match=r"no MD5; it begins b'<html>.*read 3 times") as caught:
+    with pytest.raises(BadFileError, match=r"no MD5; it begins b'<html>.*read 3 times") as caught:
         mirror.fetch(connection, listed)
     assert listed.url in caught.value.detail
     assert len(server.asked(SIDECAR)) == ATTEMPTS
@@ -410,7 +410,7 @@ def test_what_is_wrong_for_ever_is_named_and_leaves_nothing(
 ) -> None:
     server.fault(AT, fault, times=None)
     said = mirror.fetch_or_say(connection, listed)
-    assert isinstance(said, BadFile)
+    assert isinstance(said, BadFileError)
     assert said.reason in (reason, "checksum")
     assert listed.url in said.detail
     assert f"read {ATTEMPTS} times" in said.detail
@@ -430,7 +430,7 @@ def test_without_a_checksum_the_content_is_all_there_is_to_tell(
     server: StandIn, mirror: Mirror, connection: Connection, listed: Remote, body: bytes, reason: str
 ) -> None:
     server.fault(AT, Body(body), times=None)
-    with pytest.raises(BadFile) as caught:
+    with pytest.raises(BadFileError) as caught:
         mirror.fetch(connection, replace(listed, md5_beside=False))
     assert caught.value.reason == reason
     assert left(mirror) == []
@@ -443,7 +443,7 @@ def test_what_is_wrong_for_ever_leaves_the_file_that_was_there_as_it_was(
     publish(server.root / AT, NEW)  # its checksum is still the old file's
     again = replace(listed, listed="2020-02-02 03:04 196K")
     Path(mirror.path(listed)).write_bytes(contents(3))
-    with pytest.raises(BadFile, match="checksum"):
+    with pytest.raises(BadFileError, match="checksum"):
         mirror.fetch(connection, again)
     assert data_of(mirror) == contents(3)
     assert mirror.held(None, [listed, again]) == {}
@@ -453,7 +453,7 @@ def test_a_file_that_is_gone_is_named_and_leaves_nothing(
     server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
 ) -> None:
     server.fault(AT, Missing(), times=None)
-    with pytest.raises(BadFile, match="gone") as caught:
+    with pytest.raises(BadFileError, match="gone") as caught:
         mirror.fetch(connection, listed)
     assert listed.url in caught.value.detail
     assert len(server.asked(AT)) == 1
@@ -465,7 +465,7 @@ def test_a_server_that_does_not_answer_leaves_the_part_to_go_on_from(
 ) -> None:
     server.fault(AT, Truncate(100_000))
     server.fault(AT, Unavailable(), times=4)
-    with pytest.raises(Unreachable, match=NAME):
+    with pytest.raises(UnreachableError, match=NAME):
         mirror.fetch(connection, listed)
     [part] = left(mirror)
     assert part.startswith(PART)
@@ -730,12 +730,12 @@ def test_every_fault_in_any_order_ends_with_the_file_or_says_why(
         for fault in chance.sample(data, 4):
             server.fault(AT, fault)
         server.fault(SIDECAR, chance.choice(sidecar))
-        with contextlib.suppress(BadFile, WebError):
+        with contextlib.suppress(BadFileError, DownloadError):
             fresh.fetch(connection, listed)
             assert data_of(fresh) == OLD
         assert data_of(fresh) in (None, OLD)
         while server.unused:
-            with contextlib.suppress(WebError):
+            with contextlib.suppress(DownloadError):
                 connection.read(server.url + AT, 1 << 20)
-            with contextlib.suppress(WebError):
+            with contextlib.suppress(DownloadError):
                 connection.read(server.url + SIDECAR, 1 << 20)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.download.named import PARTS, BadName, Named, Selection, named
+from bioshards.corpus.download.named import PARTS, Named, Selection, SourceSpecError, named
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
@@ -120,7 +120,7 @@ def test_paths_are_paths_even_with_a_colon(text: str) -> None:
     ],
 )
 def test_a_wrong_name_is_refused_with_the_reason_and_an_example_that_works(text: str, said: str) -> None:
-    with pytest.raises(BadName) as caught:
+    with pytest.raises(SourceSpecError) as caught:
         named(text)
     message = str(caught.value)
     assert message.startswith(f"--input {text}: ")
@@ -177,7 +177,7 @@ PIECES = st.sampled_from([*PARTS, "baseline", "updates", "since=", "2026-08-01",
 def test_any_text_is_a_name_or_a_path_or_refused(text: str) -> None:
     try:
         read = named(text)
-    except BadName:
+    except SourceSpecError:
         return
     is_name = text.startswith(tuple(f"{source}:" for source in PARTS))
     assert (read is not None) == is_name

@@ -25,7 +25,7 @@ from bioshards.corpus import overlap, shards
 from bioshards.corpus.document import SCHEMA, Document
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import OverlapFile
-from bioshards.corpus.overlap import KEYS, OVERLAP, WrongFolder
+from bioshards.corpus.overlap import KEYS, OVERLAP, OverlapInputError
 from tests.manifests import put_documents
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
@@ -370,7 +370,7 @@ def test_the_identity_of_abstracts_is_that_of_their_shards(tmp_path: Path) -> No
 def test_a_directory_that_is_not_of_abstracts_is_refused(pair: tuple[str, str]) -> None:
     for ask in (overlap.identity, overlap.of_abstracts):
         with pytest.raises(
-            WrongFolder, match=r"made by pmc_to_shards\. Give the --output of beam run pubmed_to"
+            OverlapInputError, match=r"made by pmc_to_shards\. Give the --output of beam run pubmed_to"
         ) as error:
             ask(FILES, pair[1])
         assert pair[1] in str(error.value)

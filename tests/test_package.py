@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import evaluation_sample
+from . import evaluation_sample
 
 ROOT = Path(__file__).parent.parent
 MAY_IMPORT = {
@@ -62,7 +62,7 @@ def test_a_folder_imports_only_what_its_arrows_allow(folder: str) -> None:
                 dots = len(name) - len(name.lstrip("."))
                 assert dots <= depth, f"{path} imports across folders as {name}"
             elif top == "bioshards":
-                assert not rest or rest[0] in OWN_FOLDERS[folder], f"{path} imports {name}"
+                assert not rest or rest[0] in {folder, *OWN_FOLDERS[folder]}, f"{path} imports {name}"
             else:
                 allowed = MAY_IMPORT[folder] | WHEN_ASKED_FOR.get(f"{folder}/{path.name}", set())
                 assert top in sys.stdlib_module_names | allowed, f"{path} imports {name}"
@@ -207,9 +207,10 @@ def test_a_job_service_with_a_worker_of_its_own_gives_the_same_bytes(
     second_environment: Path, reference: Path, full_text: Path, tmp_path: Path
 ) -> None:
     """The portable path to Flink and Spark: our pipelines, Beam's job service, a worker with our sdist."""
-    from tests import job_service
     from tests.conftest import sums
     from tests.forked import beam
+
+    from . import job_service
 
     words = tmp_path / "words"
     assert beam("run", "shards_to_words", "--input", reference, "--output", words).returncode == 0

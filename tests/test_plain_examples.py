@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from bioshards.vocab.examples import plain
 from bioshards.vocab.examples.recipes import Recipe
 from bioshards.vocab.examples.rows import SEP, Row, Span, tokens
-
-from .example_cases import check_spans, documents, laid_out, pool, positions
+from tests.example_cases import check_spans, documents, laid_out, pool, positions
 
 
 def build(several: Sequence[Sequence[int]], length: int) -> list[Row]:

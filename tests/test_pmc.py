@@ -13,7 +13,7 @@ import pytest
 from bioshards.corpus.download import pmc, pmc_inventory
 from bioshards.corpus.download.pmc import Plan, RangeReport
 from bioshards.corpus.download.pmc_selection import Articles
-from bioshards.corpus.download.web import Answer, Gone, Refused, Unreachable
+from bioshards.corpus.download.web import Answer, NotFoundError, RefusedError, UnreachableError
 from bioshards.corpus.files import TEMPORARY, LocalFiles
 from bioshards.pipelines.storage import AnyFiles
 from tests.pmc_bucket import BASE, HTML, TODAY, Article, Bucket, FolderConnection, OneAfterTheOther, arrange
@@ -244,9 +244,9 @@ def test_a_damaged_article_is_read_again(
     ("faults", "reason", "detail"),
     [
         ([HTML] * 3, "damaged", "PMC1.1.xml: its MD5 should be"),
-        ([Gone(f"{BASE}PMC1.1/PMC1.1.xml: 404")], "gone", "PMC1.1.xml"),
-        ([Refused(f"{BASE}PMC1.1/PMC1.1.xml: 403")], "refused", "PMC1.1.xml"),
-        ([Unreachable(f"{BASE}PMC1.1/PMC1.1.xml: no answer")], "unreachable", "PMC1.1.xml"),
+        ([NotFoundError(f"{BASE}PMC1.1/PMC1.1.xml: 404")], "gone", "PMC1.1.xml"),
+        ([RefusedError(f"{BASE}PMC1.1/PMC1.1.xml: 403")], "refused", "PMC1.1.xml"),
+        ([UnreachableError(f"{BASE}PMC1.1/PMC1.1.xml: no answer")], "unreachable", "PMC1.1.xml"),
     ],
 )
 def test_a_bad_article_is_reported_and_the_rest_goes_on(
@@ -337,8 +337,8 @@ def test_another_bucket_in_the_address_is_not_asked(
 def test_metadata_that_cannot_be_had_is_reported_too(
     bring: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
-    connection.faults["metadata/PMC1.1.json"] = [Refused("metadata/PMC1.1.json: 403")]
-    connection.faults["PMC11.1/PMC11.1.xml"] = [Gone("PMC11.1.xml: 404")]
+    connection.faults["metadata/PMC1.1.json"] = [RefusedError("metadata/PMC1.1.json: 403")]
+    connection.faults["PMC11.1/PMC11.1.xml"] = [NotFoundError("PMC11.1.xml: 404")]
     report = bring()
     assert [(bad.pmcid, bad.reason) for bad in report.bad] == [(1, "refused"), (11, "gone")]
     assert report.dropped["unreadable-metadata"] == 1
@@ -351,9 +351,9 @@ def test_a_bucket_that_does_not_answer_any_more_ends_the_run_and_removes_nothing
     bucket.remove(1)
     for number in range(100, 150):
         bucket.put(Article(number))
-        connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [Unreachable("no answer")]
+        connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [UnreachableError("no answer")]
     bucket.inventory("2026-09-05")
-    with pytest.raises(Unreachable):
+    with pytest.raises(UnreachableError):
         bring()
     assert len(connection.asked(".xml")) == 21
     assert there(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]

@@ -14,12 +14,11 @@ import pytest
 from bioshards.corpus.download import pmc, web
 from bioshards.corpus.files import LocalFiles
 from bioshards.pipelines import cost, fetching
-
-from .articles import article
-from .conftest import documents, manifest, sums
-from .pmc_bucket import Article, Bucket, arrange
-from .standin import Corrupt, Missing, StandIn, Unavailable
-from .standin_pages import arrange_europepmc
+from tests.articles import article
+from tests.conftest import documents, manifest, sums
+from tests.pmc_bucket import Article, Bucket, arrange
+from tests.standin import Corrupt, Missing, StandIn, Unavailable
+from tests.standin_pages import arrange_europepmc
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.download import pmc_inventory, pmc_manifest
-from bioshards.corpus.download.pmc_bucket import BadBucket, Damaged, folders
+from bioshards.corpus.download.pmc_bucket import BadBucket, ChecksumError, folders
 from bioshards.corpus.download.pmc_inventory import SCHEMA, Inventory
 from bioshards.corpus.download.pmc_manifest import BadInventory
 from bioshards.corpus.download.web import Answer
@@ -371,7 +371,7 @@ def test_a_damaged_file_is_read_again_and_given_up_after_three_times(
     assert len(connection.asked(key)) == 3
     FILES.remove(f"{mirror}/pmc/inventory.parquet")
     connection.faults[key] = [HTML] * 3
-    with pytest.raises(Damaged, match=f"{DAY}-0.csv.gz: its MD5 should be"):
+    with pytest.raises(ChecksumError, match=f"{DAY}-0.csv.gz: its MD5 should be"):
         update(mirror, connection)
 
 

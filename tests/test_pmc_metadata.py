@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.download import pmc_inventory, pmc_metadata
 from bioshards.corpus.download.pmc_metadata import SCHEMA, Update, Versions
-from bioshards.corpus.download.pmc_record import BadMetadata, licence, parse
-from bioshards.corpus.download.web import Answer, Refused, Unreachable
+from bioshards.corpus.download.pmc_record import ArticleMetadataError, licence, parse
+from bioshards.corpus.download.web import Answer, RefusedError, UnreachableError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.licences import LICENCES
 from tests.pmc_bucket import BASE, HTML, TODAY, Article, Bucket, FolderConnection, OneAfterTheOther, arrange
@@ -127,14 +127,14 @@ def test_the_host_of_the_xml_is_not_looked_at() -> None:
     ],
 )
 def test_metadata_of_other_types_is_an_error(values: dict[str, object], message: str) -> None:
-    with pytest.raises(BadMetadata, match=message) as raised:
+    with pytest.raises(ArticleMetadataError, match=message) as raised:
         parsed(**values)
     assert len(str(raised.value)) < 500
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b"\xff", b"[" * 100_000, b"1" * 10_000])
 def test_what_is_not_an_object_of_json_is_an_error(body: bytes) -> None:
-    with pytest.raises(BadMetadata, match=r"not (JSON|a JSON object)"):
+    with pytest.raises(ArticleMetadataError, match=r"not (JSON|a JSON object)"):
         parse(body, 12, 3)
 
 
@@ -150,7 +150,7 @@ def test_what_is_not_an_object_of_json_is_an_error(body: bytes) -> None:
 def test_any_value_gives_columns_or_an_error(name: str, value: object) -> None:
     try:
         columns = parsed(**{name: value})
-    except BadMetadata:
+    except ArticleMetadataError:
         return
     row = {"pmcid": 12, "version": 3, "etag": "", "listed": "", "retrieved": TODAY, "problem": None}
     [back] = pa.Table.from_pylist([row | columns], SCHEMA).to_pylist()
@@ -325,8 +325,8 @@ def test_metadata_that_cannot_be_read_is_kept_with_its_problem_until_it_changes(
     ("faults", "reason"),
     [
         ([HTML] * 3, "damaged"),
-        ([Refused("metadata/PMC1.1.json: 403")], "refused"),
-        ([Unreachable("metadata/PMC1.1.json: no answer")], "unreachable"),
+        ([RefusedError("metadata/PMC1.1.json: 403")], "refused"),
+        ([UnreachableError("metadata/PMC1.1.json: no answer")], "unreachable"),
     ],
 )
 def test_what_cannot_be_had_is_reported_and_tried_again(
@@ -354,7 +354,7 @@ def test_what_was_known_of_an_article_stays_while_its_change_cannot_be_had(
     first = update()
     bucket.put(Article(1, licence="CC BY-NC"))
     bucket.inventory("2026-09-05")
-    connection.faults["metadata/PMC1.1.json"] = [Refused("403")]
+    connection.faults["metadata/PMC1.1.json"] = [RefusedError("403")]
     assert update().table == first.table
     assert update().table["licence"].to_pylist()[0] == "CC-BY-NC"
 
@@ -367,8 +367,8 @@ def test_a_bucket_that_does_not_answer_any_more_ends_the_update(
     pmc_inventory.update(FILES, mirror, connection, BASE)
     rows = pmc_inventory.rows(FILES, mirror, 0)
     for number in range(150, 200):
-        connection.faults[f"metadata/PMC{number}.1.json"] = [Unreachable("no answer")]
-    with pytest.raises(Unreachable):
+        connection.faults[f"metadata/PMC{number}.1.json"] = [UnreachableError("no answer")]
+    with pytest.raises(UnreachableError):
         pmc_metadata.update(FILES, mirror, BASE, OneAfterTheOther(connection), 0, rows, TODAY)
     assert len(connection.asked("metadata/PMC1")) < 80
     readable = [row for row in pmc_metadata.known(FILES, mirror, 0).to_pylist() if row["problem"] is None]

@@ -14,7 +14,7 @@ import pytest
 from bioshards.corpus.download import pool
 from bioshards.corpus.download.places import Places
 from bioshards.corpus.download.pool import Pool
-from bioshards.corpus.download.web import Connection, Gone, Server
+from bioshards.corpus.download.web import Connection, NotFoundError, Server
 from tests.asking import server_at
 from tests.standin import Missing, StandIn
 
@@ -244,6 +244,6 @@ def test_threads_keep_their_connections(tmp_path: Path) -> None:
 def test_what_a_server_refuses_ends_it(tmp_path: Path) -> None:
     with StandIn(tmp_path) as server:
         server.fault("*", Missing(), times=None)
-        with pytest.raises(Gone, match="404"):
+        with pytest.raises(NotFoundError, match="404"):
             list(Pool(server_at(server.url), 2).map(lambda each, url: each.read(url, 10), [server.url] * 50))
         assert len(server.requests) < 10

@@ -19,10 +19,11 @@ from tokenizers import Tokenizer
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.workspace import FORMAT
 from bioshards.vocab.examples import making, portions
-from tests import pretraining_sets as sets
 from tests.conftest import manifest, sums
 from tests.invented import document, put
 from tests.pretraining_sets import NO_TOKENS, run
+
+from . import pretraining_sets as sets
 
 Capture = pytest.CaptureFixture[str]
 

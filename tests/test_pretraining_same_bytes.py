@@ -16,11 +16,12 @@ import pytest
 from bioshards.corpus.files import LocalFiles
 from bioshards.vocab.examples import making, portions, writing
 from bioshards.vocab.examples.made import Made
-from tests import job_service
-from tests import pretraining_sets as sets
 from tests.conftest import manifest, sums
 from tests.forked import beam, interrupt_when, killed_ten_times, started
 from tests.pretraining_sets import run
+
+from . import job_service
+from . import pretraining_sets as sets
 
 Capture = pytest.CaptureFixture[str]
 

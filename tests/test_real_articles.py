@@ -15,12 +15,12 @@ from lxml import etree
 
 from bioshards.corpus import jats, jats_blocks, jats_front, jats_xml
 from bioshards.corpus.article_shaping import identity
+from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.jats_blocks import Block
 from bioshards.corpus.jats_citations import HOLE, MARK
-from bioshards.corpus.medline import BadRecord
-from bioshards.corpus.xml_blocks import BadFile
-from tests import jats_oracle as oracle
 from tests.conftest import DATA, needs_data
+
+from . import jats_oracle as oracle
 
 pytestmark = needs_data
 
@@ -76,7 +76,7 @@ def found() -> Found:
             identity(jats_front.front(tree))
             blocks = jats_blocks.blocks(tree)
             sentences = jats.document(xml).sentences if number % 20 == 0 else []
-        except (BadRecord, BadFile) as error:
+        except (BadRecordError, BadFileError) as error:
             seen.reasons[error.reason] += 1
             continue
         seen.reasons["document"] += 1

@@ -16,8 +16,7 @@ from bioshards.vocab import __main__ as vocab
 from bioshards.vocab import alphabet, others
 from bioshards.vocab.counts import read
 from bioshards.vocab.encode import Encoder
-
-from .conftest import DATA, needs_data
+from tests.conftest import DATA, needs_data
 
 pytestmark = needs_data
 

@@ -22,8 +22,7 @@ from bioshards.vocab import measure, report_chart
 from bioshards.vocab.evaluation_texts import check
 from bioshards.vocab.report import PROBES, report
 from bioshards.vocab.report_page import page
-
-from .vocabularies import SPECIALS, UNCASED, unigram, word_piece
+from tests.vocabularies import SPECIALS, UNCASED, unigram, word_piece
 
 LETTERS = [form + letter for letter in "abcdefghijklmnopqrstuvwxyzADNR.,?" for form in ("", "##")]
 LEARNT = ["in", "##in", "##ne", "insulin", "insu", "heart", "D", "DN", "DNA", "##ate", "the"]

@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from bioshards.corpus.sentence_model import ENDS
 from bioshards.corpus.sentence_words import AFTER, BEFORE, FAMILIES, REMEMBERED
 from bioshards.corpus.sentences import spans, split, split_clean
-
-from .bench.fit_sentences import fitted
-from .bench.sentence_gold import Paragraph, craft, ends, genia, held_out, invented, score
-from .conftest import DATA, needs_data
+from tests.bench.fit_sentences import fitted
+from tests.bench.sentence_gold import Paragraph, craft, ends, genia, held_out, invented, score
+from tests.conftest import DATA, needs_data
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 

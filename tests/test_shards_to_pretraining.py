@@ -29,10 +29,11 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.pretraining import NO_LABEL, SPLITS
 from bioshards.corpus.workspace import FORMAT
 from bioshards.vocab.examples import randomness, recipes
-from tests import pretraining_sets as sets
 from tests.conftest import manifest
 from tests.forked import beam
 from tests.pretraining_sets import Corpus, Row, run
+
+from . import pretraining_sets as sets
 
 Capture = pytest.CaptureFixture[str]
 CLS, SEP = 2, 3

@@ -25,9 +25,10 @@ from bioshards.pipelines import cli
 from bioshards.vocab import counting as steps
 from bioshards.vocab import counts
 from bioshards.vocab.counts import Counted, Counting
-from tests import invented
 from tests.conftest import manifest, sums
 from tests.forked import beam
+
+from . import invented
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -257,7 +258,7 @@ def test_stopped_at_any_shard_it_goes_on_where_it_was(
         monkeypatch.setattr(counts, "write", functools.partial(counting, failing=failing))
         assert run("--input", source, "--output", tmp_path / "out") == (1 if failing else 0)
         assert (tmp_path / "out" / "manifest.json").exists() is not failing
-    assert "the run failed: RuntimeError: no more. What was done is kept" in capsys.readouterr().err
+    assert "the run failed: RuntimeError: no more. Completed work is kept" in capsys.readouterr().err
     assert len(calls) == 3 + 4
     assert len(set(calls)) == 6
     assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(counted(source).words)

@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bioshards.corpus.errors import InputNotFoundError
 from bioshards.corpus.files import Found, LocalFiles
-from bioshards.corpus.sources import NoInput, Source, discover, source
+from bioshards.corpus.sources import Source, discover, source
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
@@ -261,7 +262,7 @@ def test_a_source_knows_the_size_and_the_stamp_of_its_file(tmp_path: Path) -> No
 
 
 def refusal(*inputs: str | Path) -> str:
-    with pytest.raises(NoInput) as caught:
+    with pytest.raises(InputNotFoundError) as caught:
         found(*inputs)
     return str(caught.value)
 

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from bioshards.corpus import workspace
+from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.workspace import FORMAT, Workspace, WrongOutput
+from bioshards.corpus.workspace import FORMAT, Workspace
 from bioshards.pipelines import cli
 from bioshards.vocab import inputs, sources
 from bioshards.vocab.counts import Counting
-from bioshards.vocab.inputs import WrongInput
+from bioshards.vocab.inputs import InputError
 from bioshards.vocab.sources import Text
 from tests.conftest import manifest
 from tests.test_shards_to_words import counted, put
@@ -41,7 +42,7 @@ def read(*folders: Path, min_count: int | None = None, **how: Any) -> Text:
 
 def refused(*folders: Path) -> str:
     """What is said of sources that cannot be used; one sentence for a person."""
-    with pytest.raises(WrongInput) as raised:
+    with pytest.raises(InputError) as raised:
         read(*folders)
     assert "\n" not in str(raised.value)
     return str(raised.value)
@@ -246,7 +247,9 @@ def test_the_documents_folder_as_output_is_said_to_be_of_its_pipeline(mice: Path
         facts = manifest(mice)
         facts["config"]["format"] = made_in
         FILES.write_json(f"{mice}/manifest.json", facts)
-        with pytest.raises(WrongOutput, match="was begun by pubmed_to_shards, and this is vocab") as raised:
+        with pytest.raises(
+            OutputMismatchError, match="was begun by pubmed_to_shards, and this is vocab"
+        ) as raised:
             workspace.check(FILES, Workspace(str(mice)), {"pipeline": "vocab"})
         assert "delete" not in str(raised.value)
 
@@ -271,12 +274,12 @@ def test_what_is_written_lies_apart_from_what_is_read(tmp_path: Path) -> None:
         str(tmp_path / "link" / "out"),
         os.path.relpath(inside),
     ):
-        with pytest.raises(WrongInput, match=f"^{out} lies in {inside}, which is to stay as it is"):
+        with pytest.raises(InputError, match=f"^{out} lies in {inside}, which is to stay as it is"):
             inputs.apart([inside], out)
     for above in (str(tmp_path), f"{tmp_path}/"):
-        with pytest.raises(WrongInput, match=f"^{inside} lies in {above}, which is to be written"):
+        with pytest.raises(InputError, match=f"^{inside} lies in {above}, which is to be written"):
             inputs.apart(["/elsewhere", inside], above)
-    with pytest.raises(WrongInput, match=r"^gs://bucket/in/out lies in gs://bucket/in,"):
+    with pytest.raises(InputError, match=r"^gs://bucket/in/out lies in gs://bucket/in,"):
         inputs.apart(["gs://bucket/in"], "gs://bucket/in/out")
     inputs.apart([inside, "gs://bucket/in"], f"{inside}-out")
     inputs.apart([inside, "gs://bucket/in"], "gs://bucket/in2")

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import sentences, splitters
-from bioshards.corpus.splitters import MissingExtra, Splitter, splitter, tools, treebank_tokenizer
+from bioshards.corpus.errors import MissingExtraError
+from bioshards.corpus.splitters import Splitter, splitter, tools, treebank_tokenizer
 from tests.conftest import manifest
 
 Run = Callable[..., int]
@@ -175,7 +176,7 @@ def test_a_missing_extra_is_named_before_anything_is_written(
 def test_without_the_extras_all_else_runs(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for library in ("spacy", "scispacy", "nltk"):
         _hide(monkeypatch, library)
-    with pytest.raises(MissingExtra):
+    with pytest.raises(MissingExtraError):
         splitter("scispacy")
     assert run("--splitter", "none", "--lower-case", "--output", tmp_path / "out") == 0
 

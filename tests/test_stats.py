@@ -22,11 +22,11 @@ from bioshards.corpus import shards, stats, stats_tables
 from bioshards.corpus.document import SCHEMA, Document
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import InputDocuments, InputWords, OutputFile, Shard, encode
-from bioshards.corpus.stats_shards import Unusable
+from bioshards.corpus.stats_shards import StatsError
+from tests.conftest import manifest
 from tests.manifests import of_documents, of_mirror, of_vocabulary, of_words, put_documents
 
 from . import invented
-from .conftest import manifest
 
 FILES = LocalFiles()
 FUNNEL = {"records": 5, "dropped: no-abstract": 2, "kept": 3}
@@ -210,7 +210,7 @@ MIRROR: dict[str, Any] = encode(of_mirror())
 
 
 def refused(folder: Path) -> str:
-    with pytest.raises((FileNotFoundError, Unusable)) as caught:
+    with pytest.raises((FileNotFoundError, StatsError)) as caught:
         figures(folder)
     return str(caught.value)
 

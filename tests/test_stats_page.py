@@ -17,9 +17,8 @@ from bioshards.corpus import page as frame
 from bioshards.corpus import stats, stats_page
 from bioshards.corpus.bar_chart import Bar, chart, round_up
 from bioshards.corpus.files import LocalFiles
-
-from .test_stats import COUNTED, VOCABULARY, directory, document, put
-from .test_stats_pretraining import of_split, pretraining_set
+from tests.test_stats import COUNTED, VOCABULARY, directory, document, put
+from tests.test_stats_pretraining import of_split, pretraining_set
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -17,15 +17,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.errors import TransientStorageError, WorkerError
+from bioshards.corpus.files import LocalFiles
 from bioshards.pipelines import again, cli
 from bioshards.pipelines.steps import Done, Figures, measure, results, summed
-
-from .conftest import citation, manifest, pubmed_set, sums
-from .pmc_bucket import Article, arrange
-from .standin import Missing, StandIn
-from .standin_pages import arrange_pubmed
-from .vocabularies import word_piece
+from tests.conftest import citation, manifest, pubmed_set, sums
+from tests.pmc_bucket import Article, arrange
+from tests.standin import Missing, StandIn
+from tests.standin_pages import arrange_pubmed
+from tests.vocabularies import word_piece
 
 Steps = dict[str, dict[str, int]]
 Ran = Callable[..., Steps]
@@ -222,7 +222,7 @@ def test_a_store_that_fails_for_a_moment_is_counted_once(tmp_path: Path) -> None
             file.write(b"12345")
         tries.append(1)
         if len(tries) < 3:
-            raise StoreFailure("try again")
+            raise TransientStorageError("try again")
         return 7
 
     done = measure("step", LocalFiles(), work, lambda result: {"sevens": result})
@@ -230,8 +230,8 @@ def test_a_store_that_fails_for_a_moment_is_counted_once(tmp_path: Path) -> None
     [figures] = done.figures
     assert figures.counters() == {"items": 1, "skipped": 0, "bytes_in": 0, "bytes_out": 15, "sevens": 7}
     tries.clear()
-    monkey = [StoreFailure("for good")] * 3
-    with pytest.raises(StoreFailure, match="for good"):
+    monkey = [TransientStorageError("for good")] * 3
+    with pytest.raises(WorkerError, match="for good"):
         measure("step", LocalFiles(), lambda _: (_ for _ in ()).throw(monkey.pop()), lambda _: {})
     assert not monkey
 

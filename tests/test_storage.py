@@ -24,7 +24,7 @@ from apache_beam.io.filesystem import BeamIOError, FileMetadata, FileSystem
 from bioshards.corpus.download import mirror as mirror_module
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.remote import Remote
-from bioshards.corpus.xml_blocks import BadFile
+from bioshards.corpus.errors import BadFileError
 from bioshards.pipelines import cli
 from bioshards.pipelines.storage import AnyFiles
 from tests.asking import connected
@@ -251,7 +251,7 @@ def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
         server.fault(path, Html("<html>Too busy</html>"), times=None)
         OBJECTS[held.found.path] = b"damaged"
         before = dict(OBJECTS)
-        assert isinstance(mirror.fetch_or_say(connection, remote), BadFile)
+        assert isinstance(mirror.fetch_or_say(connection, remote), BadFileError)
         assert before == OBJECTS
 
 

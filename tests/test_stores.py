@@ -28,17 +28,18 @@ from google.cloud.storage.retry import DEFAULT_RETRY
 
 from bioshards.corpus import checksums, lock
 from bioshards.corpus.ahead import for_each
-from bioshards.corpus.files import CredentialFailure, LocalFiles, StoreFailure
-from bioshards.corpus.xml_blocks import BadFile
+from bioshards.corpus.errors import BadFileError, CredentialsError, TransientStorageError
+from bioshards.corpus.files import LocalFiles
 from bioshards.pipelines import again as again_module
 from bioshards.pipelines import cli, google_storage, object_store, s3_storage, storage
 from bioshards.pipelines.again import again
 from bioshards.pipelines.reachable import check
 from bioshards.pipelines.storage import AnyFiles
-from tests import stores
 from tests.conftest import SAMPLE
 from tests.standin_faults import Reset, Stall, Truncate, Unavailable
 from tests.store_faults import Answered, Between, BreakOff, LostUpload, NoChecksums, StoreFault
+
+from . import stores
 
 FILES = AnyFiles()
 DATA = random.Random(3).randbytes(300_000)
@@ -216,7 +217,7 @@ def test_an_object_is_read_to_its_end_and_no_further(way: Between, folder: str, 
 def test_a_store_that_knows_no_ranges_is_not_read() -> None:
     """Each answer would be the whole object, and of a gzipped file its records would come again and again."""
     data = bytes(object_store.FIRST_BYTES + 1)
-    with pytest.raises(StoreFailure, match="more than the range"):
+    with pytest.raises(TransientStorageError, match="more than the range"):
         object_store.opened(lambda start, count: data, lambda: len(data))
 
 
@@ -335,7 +336,7 @@ def test_an_object_that_was_replaced_has_no_size(
     monkeypatch.setattr(Blob, "download_as_bytes", first)
     monkeypatch.setattr(Blob, "reload", gone)
     storage.configure(PipelineOptions(["--no_auth"]))
-    with FILES.open("gs://bucket/a") as file, pytest.raises(StoreFailure, match="replaced or lost"):
+    with FILES.open("gs://bucket/a") as file, pytest.raises(TransientStorageError, match="replaced or lost"):
         file.seek(0, io.SEEK_END)
 
 
@@ -345,9 +346,9 @@ def test_a_lasting_failure_has_a_name_of_its_own(way: Between, folder: str, faul
     path = written(f"{folder}/reading")
     with FILES.open(path) as file:
         way.fault(*READ, fault, times=None)
-        with pytest.raises(StoreFailure, match="reading"):
+        with pytest.raises(TransientStorageError, match="reading"):
             file.read()
-    with pytest.raises(StoreFailure), checksums.opened(FILES, path) as file:
+    with pytest.raises(TransientStorageError), checksums.opened(FILES, path) as file:
         checksums.of_file(file)
 
 
@@ -358,7 +359,7 @@ def test_arrow_hands_on_the_stores_failure(way: Between, folder: str) -> None:
         stream.write_table(table, max_chunksize=1000)
     with FILES.open(path) as file:
         way.fault(*READ, Unavailable(), times=None)
-        with pytest.raises(StoreFailure), pa.ipc.open_stream(file) as reader:
+        with pytest.raises(TransientStorageError), pa.ipc.open_stream(file) as reader:
             reader.read_all()
 
 
@@ -368,7 +369,7 @@ def test_what_is_not_allowed_is_no_momentary_failure(way: Between, folder: str) 
     with pytest.raises(PermissionError, match=way.store.url):
         FILES.open(path)
     assert way.kinds()["GET"] == 1
-    with pytest.raises(BadFile), checksums.opened(FILES, path):
+    with pytest.raises(BadFileError), checksums.opened(FILES, path):
         pass
 
 
@@ -378,7 +379,7 @@ def test_credentials_that_are_not_taken_make_no_bad_file(way: Between, folder: s
     way.fault(*READ, Unavailable(status=401), times=None)
     with pytest.raises(PermissionError, match="credentials"):
         FILES.open(path)
-    with pytest.raises(StoreFailure), checksums.opened(FILES, path):
+    with pytest.raises(TransientStorageError), checksums.opened(FILES, path):
         pass
 
 
@@ -394,7 +395,7 @@ def test_amazon_names_what_is_wrong_with_credentials_and_it_is_no_bad_file(
 
     store = s3_storage.S3Store(PipelineOptions(["--s3_access_key_id=x", "--s3_secret_access_key=y"]))
     monkeypatch.setattr(store._client, "get_object", refused)
-    with pytest.raises(CredentialFailure, match=code):
+    with pytest.raises(CredentialsError, match=code):
         store.open("s3://bucket/a")
 
 
@@ -409,7 +410,10 @@ def test_a_machine_without_an_answer_on_its_credentials_makes_no_bad_file(
     monkeypatch.setattr("google.auth.default", none)
     monkeypatch.setattr(Blob, "download_as_bytes", none)
     storage.configure(PipelineOptions(["--no_auth"] if error is RefreshError else []))
-    with pytest.raises(StoreFailure, match="gcloud auth"), checksums.opened(FILES, "gs://bucket/file"):
+    with (
+        pytest.raises(TransientStorageError, match="gcloud auth"),
+        checksums.opened(FILES, "gs://bucket/file"),
+    ):
         pass
 
 
@@ -421,7 +425,7 @@ def test_two_versions_of_an_object_are_never_read_as_one(
     with FILES.open(path) as file:
         first = file.read(10)
         written(path, bytes(300_000))
-        with pytest.raises(StoreFailure):
+        with pytest.raises(TransientStorageError):
             file.read()
     assert first == DATA[:10]
     with FILES.open(path) as file:
@@ -446,7 +450,7 @@ def test_a_write_that_fails_is_done_again(way: Between, folder: str, fault: Stor
 def test_a_write_that_goes_on_failing_leaves_what_was_there(way: Between, folder: str) -> None:
     path = written(f"{folder}/writing", b"before")
     way.fault(*WRITE[folder[:2]], BreakOff(10_000), times=None)
-    with pytest.raises(StoreFailure, match="writing"):
+    with pytest.raises(TransientStorageError, match="writing"):
         written(path)
     way.clear()
     assert read(path) == b"before"
@@ -474,7 +478,7 @@ def test_a_lost_upload_is_done_again(way: Between, folder: str, in_parts: bytes)
     lost = ("PUT", "/upload/*upload_id*") if folder.startswith("gs") else ("POST", "*uploadId*")
     for times in (1, 2):
         way.fault(*lost, LostUpload(), times)
-        with pytest.raises(StoreFailure) if times == 1 else contextlib.nullcontext():
+        with pytest.raises(TransientStorageError) if times == 1 else contextlib.nullcontext():
             if times == 1:
                 written(f"{folder}/large", in_parts)
             else:
@@ -501,7 +505,7 @@ def test_a_server_without_the_checksums_of_newer_clients_is_written_to_if_that_i
         way.fault(method, "*", NoChecksums(), None)
     with pytest.raises(OSError, match=r"the store refuses .*: .*not implemented") as refused:
         written(f"{folder}/a")
-    assert not isinstance(refused.value, StoreFailure)
+    assert not isinstance(refused.value, TransientStorageError)
     assert way.kinds()["PUT"] == 1
     monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
     storage.configure(PipelineOptions(way.store.options))
@@ -531,7 +535,7 @@ def test_listing_and_removing_are_tried_again(way: Between, folder: str) -> None
     FILES.remove(path)
     assert FILES.names(folder) == []
     way.fault("GET", "*", Unavailable(), times=None)
-    with pytest.raises(StoreFailure):
+    with pytest.raises(TransientStorageError):
         FILES.names(folder)
 
 
@@ -546,10 +550,10 @@ def test_work_is_done_again_when_the_store_fails_and_only_then() -> None:
 
     again_module.PAUSES, before = (0.0, 0.0, 0.0), again_module.PAUSES
     try:
-        assert again(lambda: failing(3, StoreFailure("busy"))) == 4
+        assert again(lambda: failing(3, TransientStorageError("busy"))) == 4
         done.clear()
-        with pytest.raises(StoreFailure):
-            again(lambda: failing(4, StoreFailure("busy")))
+        with pytest.raises(TransientStorageError):
+            again(lambda: failing(4, TransientStorageError("busy")))
         assert len(done) == 4
         done.clear()
         with pytest.raises(PermissionError):

@@ -27,10 +27,11 @@ from google.cloud.storage.retry import DEFAULT_RETRY
 
 from bioshards.corpus import lock, overlap
 from bioshards.corpus.download import web
-from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.errors import OutputMismatchError, TransientStorageError
+from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.lock import locked
 from bioshards.corpus.shards import documents_manifest
-from bioshards.corpus.workspace import Workspace, WrongOutput
+from bioshards.corpus.workspace import Workspace
 from bioshards.pipelines import (
     again,
     cli,
@@ -45,7 +46,6 @@ from bioshards.pipelines.progress import Progress
 from bioshards.pipelines.storage import AnyFiles
 from bioshards.vocab.__main__ import main as vocab
 from bioshards.vocab.examples import held_in_full
-from tests import articles, stores
 from tests.conftest import SAMPLE, pubmed_set, sums
 from tests.forked import beam, kill_when, started
 from tests.manifests import put_documents
@@ -56,6 +56,8 @@ from tests.standin_faults import Reset, Stall, Truncate, Unavailable
 from tests.standin_pages import arrange_pubmed
 from tests.store_faults import Answered, Between, BreakOff
 from tests.test_drop_in import ARTICLES, CITATIONS, HELD
+
+from . import articles, stores
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -359,7 +361,9 @@ def test_a_killed_run_stops_nobody_for_long(
     FILES.write_json(work.running, note)
     with contextlib.ExitStack() as stack:
         if not begins:
-            stack.enter_context(pytest.raises(WrongOutput, match=r"if it was killed, run again in \d+ sec"))
+            stack.enter_context(
+                pytest.raises(OutputMismatchError, match=r"if it was killed, run again in \d+ sec")
+            )
         stack.enter_context(locked(FILES, work))
     assert FILES.exists(work.running) is not begins
 
@@ -459,7 +463,7 @@ def test_a_run_goes_on_when_nobody_can_look_at_it(
     """A report that was listed may be gone when it is read, a store may be silent."""
     monkeypatch.setattr(executing, "REMOTE_TICK_SECONDS", 0.1)
     errors = itertools.chain(
-        [FileNotFoundError("it is gone"), StoreFailure("silence")], itertools.repeat(None)
+        [FileNotFoundError("it is gone"), TransientStorageError("silence")], itertools.repeat(None)
     )
 
     def tick(_: Progress) -> None:

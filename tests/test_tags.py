@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import medline
-from bioshards.corpus.medline import BadRecord
+from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.tags import all_balanced, balanced
-
-from .conftest import citation
+from tests.conftest import citation
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 PIECES = st.sampled_from(["<a>", "</a>", "<b x='1'>", "</b >", "<c/>", "<d />", "x", "é", "a > b", " "])
@@ -41,5 +40,5 @@ def test_one_broken_record_is_seen_among_many(tag: str) -> None:
     broken = citation(99).replace(tag, "", 1).encode()
     assert all_balanced(whole)
     assert not all_balanced([*whole, broken])
-    with pytest.raises(BadRecord):
+    with pytest.raises(BadRecordError):
         medline.parse(broken)

@@ -521,7 +521,7 @@ def test_a_disk_that_is_full_at_a_line_of_the_log(
     with monkeypatch.context() as patched:
         patched.setattr(Log, "write", filling)
         said = says(data, tmp_path / "out", code=1)
-    assert "the disk is full. Make room and run the same command again" in said
+    assert "the disk is full. Free some space and run the same command again" in said
     assert is_whole(tmp_path / "out", BEFORE)
     assert train(data, tmp_path / "out") == 0
     assert [line["step"] for line in log(tmp_path / "out")] == [4, 8, 12, 12]

@@ -21,8 +21,7 @@ from safetensors import SafetensorError
 from transformers import PreTrainedModel
 
 from bioshards.train import checkpoint
-from bioshards.train.checkpoint import SaveFailed
-from tests import forked
+from bioshards.train.checkpoint import CheckpointError
 from tests.training_runs import log, state, threads, train
 from tests.training_stops import (
     Child,
@@ -34,6 +33,8 @@ from tests.training_stops import (
     model_files,
     words,
 )
+
+from . import forked
 
 OFTEN = ("--save-every", 3, "--log-every", 1)
 
@@ -197,7 +198,7 @@ def test_what_fails_leaves_the_one_before_and_says_what_to_do(
         monkeypatch.setattr(Path, "write_text", full)
     else:
         monkeypatch.setattr(os, moment, full)
-    with pytest.raises(SaveFailed) as failed:
+    with pytest.raises(CheckpointError) as failed:
         save(tmp_path, 3, keep=1)
     monkeypatch.undo()
     assert "the checkpoint of step 3 could not be written" in str(failed.value)

@@ -21,16 +21,7 @@ from bioshards.train.schedules import learning_rate
 from tests.conftest import sums
 from tests.invented import document, put
 from tests.pretraining_sets import abstracts, built, rows
-from tests.training_runs import (
-    SMALL,
-    log,
-    pretraining_set,
-    same_state,
-    state,
-    threads,
-    told,
-    train,
-)
+from tests.training_runs import SMALL, log, pretraining_set, same_state, state, threads, told, train
 
 Capture = pytest.CaptureFixture[str]
 Says = Callable[..., str]

@@ -13,17 +13,7 @@ from transformers import ElectraForMaskedLM, ElectraForPreTraining
 
 from bioshards.train import attention
 from bioshards.train.electra import Electra, corrupt, draw
-from tests.train_batches import (
-    VOCABULARY,
-    Row,
-    counts,
-    flat,
-    layouts,
-    loss,
-    objective,
-    padded,
-    rows,
-)
+from tests.train_batches import VOCABULARY, Row, counts, flat, layouts, loss, objective, padded, rows
 
 
 def electra(dropout: float = 0.0) -> Electra:

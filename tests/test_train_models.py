@@ -20,7 +20,7 @@ from transformers import (
 
 from bioshards.train import attention, models
 from bioshards.train.electra import Electra
-from bioshards.train.models import Shape, WrongInit, build
+from bioshards.train.models import InitialWeightsError, Shape, build
 from bioshards.train.objective import Objective
 from tests.train_batches import FAMILIES, VOCABULARY, Facts, flat, objective, padded, rows, shape
 from tests.vocabularies import SPECIALS, word_piece
@@ -45,7 +45,7 @@ def saved(family: str, folder: Path) -> Objective:
 
 
 def refused(family: str, folder: Path, pieces: dict[str, int] | None = None, **sizes: int) -> str:
-    with pytest.raises(WrongInit) as error:
+    with pytest.raises(InitialWeightsError) as error:
         build(replace(shape(family), **sizes), Facts(), str(folder), pieces)  # type: ignore[arg-type]
     assert str(folder) in str(error.value)
     return str(error.value)
@@ -220,7 +220,7 @@ def test_other_sizes_are_all_named(tmp_path: Path) -> None:
 
 def test_a_vocabulary_of_another_size(tmp_path: Path) -> None:
     saved("albert", tmp_path)
-    with pytest.raises(WrongInit, match="vocabulary of 61 entries, and the data one of 30,000"):
+    with pytest.raises(InitialWeightsError, match="vocabulary of 61 entries, and the data one of 30,000"):
         build(shape("albert"), Facts(vocabulary_size=30_000), str(tmp_path))
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from bioshards.train.optimisers import Adam, Lamb, WrongState, layer_scales
+from bioshards.train.optimisers import Adam, Lamb, OptimizerStateError, layer_scales
 
 Numbers = list[float]
 DECAYED = {"dense": (3, 4), "embedding": (5, 2)}
@@ -302,7 +302,7 @@ def test_another_models_state_is_refused_and_changes_nothing(state: dict[str, An
     adam = Adam(ours.items())
     take(ours, adam, range(2))
     before = copy.deepcopy(adam.state_dict())
-    with pytest.raises(WrongState, match=said):
+    with pytest.raises(OptimizerStateError, match=said):
         adam.load_state_dict(state)
     after = adam.state_dict()
     assert after["steps"] == before["steps"] == 2

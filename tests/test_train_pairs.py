@@ -11,17 +11,7 @@ from torch.fx import GraphModule
 
 from bioshards.train.batch import Batch
 from bioshards.train.pairs import Pairs
-from tests.train_batches import (
-    FAMILIES,
-    LENGTH,
-    counts,
-    flat,
-    layouts,
-    loss,
-    objective,
-    padded,
-    rows,
-)
+from tests.train_batches import FAMILIES, LENGTH, counts, flat, layouts, loss, objective, padded, rows
 
 PAIRS = {"bert": "nsp", "albert": "sop"}
 

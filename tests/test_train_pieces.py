@@ -10,7 +10,7 @@ import pytest
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import BPE, WordPiece
 
-from bioshards.train.pieces import Pieces, WrongVocabulary
+from bioshards.train.pieces import Pieces, VocabularyError
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples.static_masks import sentencepiece_continues
 from tests.vocabularies import SPECIALS, unigram, word_piece
@@ -88,7 +88,7 @@ def test_ids_that_no_piece_has_replace_nothing(tmp_path: Path) -> None:
 
 def refused(folder: Path, *facts: int | str) -> str:
     size, sha256 = facts or (15, "0" * 64)
-    with pytest.raises(WrongVocabulary) as error:
+    with pytest.raises(VocabularyError) as error:
         Pieces.read(str(folder), int(size), str(sha256))
     message = str(error.value)
     assert str(folder) in message

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.train.plot import plot
-from bioshards.train.plot.curves import NoCurves, read, smooth
+from bioshards.train.plot.curves import NoLogsError, read, smooth
 from bioshards.train.plot.panels import named, panels, written
 
 ELECTRA = {
@@ -213,18 +213,18 @@ def test_a_run_without_a_step_is_noted_beside_others_and_refused_alone(tmp_path:
     empty, other = run(tmp_path / "empty", []), run(tmp_path / "other", both(2))
     _, page = plot([empty, other], str(tmp_path / "curves"))
     assert "<li>empty: it has logged no step yet.</li>" in Path(page).read_text()
-    with pytest.raises(NoCurves, match=r"nothing to draw yet: no step is logged in .*empty"):
+    with pytest.raises(NoLogsError, match=r"nothing to draw yet: no step is logged in .*empty"):
         plot([empty], str(tmp_path / "none"))
     assert not (tmp_path / "none.png").exists()
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NoCurves, match=r"is no run: it has no log.jsonl. Name what was given to --out"):
+    with pytest.raises(NoLogsError, match=r"is no run: it has no log.jsonl. Name what was given to --out"):
         plot([str(tmp_path)], str(tmp_path / "curves"))
-    with pytest.raises(NoCurves, match="nowhere: there is no such folder"):
+    with pytest.raises(NoLogsError, match="nowhere: there is no such folder"):
         plot([str(tmp_path / "nowhere")], str(tmp_path / "curves"))
     (tmp_path / "odd" / "log.jsonl").mkdir(parents=True)
-    with pytest.raises(NoCurves, match="cannot be read: Is a directory"):
+    with pytest.raises(NoLogsError, match="cannot be read: Is a directory"):
         plot([str(tmp_path / "odd")], str(tmp_path / "curves"))
 
 

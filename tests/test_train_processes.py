@@ -16,7 +16,6 @@ import torch
 
 from bioshards.train import processes
 from bioshards.train.processes import Processes
-from tests import forked
 from tests.training_runs import log, same_state, state, threads, told, train
 from tests.training_stops import (
     Child,
@@ -29,6 +28,8 @@ from tests.training_stops import (
     model_files,
     words,
 )
+
+from . import forked
 
 FAMILIES = ("electra", "bert", "albert")
 OPTIONS = ("--log-every", 1, "--validate-every", 6)

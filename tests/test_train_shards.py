@@ -19,12 +19,13 @@ from bioshards.corpus import shards as document_shards
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.pretraining import schema
 from bioshards.train.gather import gather
-from bioshards.train.shards import Shards, WrongData, empty
-from tests import pretraining_sets as sets
+from bioshards.train.shards import Shards, TrainingDataError, empty
 from tests.conftest import manifest
 from tests.invented import document
 from tests.invented import put as put_documents
 from tests.training_sets import SPECIAL, Example, examples, in_blocks, put
+
+from . import pretraining_sets as sets
 
 AGAIN = "Delete it and run the command that made the set once more, which makes it anew"
 ROWS = examples(50, 16, 100, labelled=False)
@@ -52,7 +53,7 @@ def read(shards: Shards) -> list[Example]:
 
 def refused(folder: Path, split: str = "train") -> str:
     """What is said of a set that cannot be opened."""
-    with pytest.raises(WrongData) as caught:
+    with pytest.raises(TrainingDataError) as caught:
         Shards(str(folder), split)
     return str(caught.value)
 
@@ -128,7 +129,9 @@ def test_the_rows_of_a_pipeline_are_those_that_arrow_reads(tmp_path: Path) -> No
 def test_a_set_without_rows_to_validate_on_says_so(tmp_path: Path) -> None:
     folder = str(put(tmp_path, {"a": [ROWS]}))
     assert empty(folder, "validation")
-    with pytest.raises(WrongData, match=r"has no rows for validation\. Make a set with some: --validation"):
+    with pytest.raises(
+        TrainingDataError, match=r"has no rows for validation\. Make a set with some: --validation"
+    ):
         Shards(folder, "validation")
 
 
@@ -190,7 +193,7 @@ def test_a_file_in_place_of_a_folder(made: Path) -> None:
 
 
 def test_a_folder_of_another_machine() -> None:
-    with pytest.raises(WrongData, match=r"gs://a/b is no folder of this machine.*copy it here first"):
+    with pytest.raises(TrainingDataError, match=r"gs://a/b is no folder of this machine.*copy it here first"):
         Shards("gs://a/b")
 
 
@@ -378,7 +381,7 @@ def test_changed_bytes_are_found_by_verifying(made: Path) -> None:
         byte = file.read(1)
         file.seek(-100, os.SEEK_END)
         file.write(bytes([byte[0] ^ 1]))
-    with pytest.raises(WrongData) as caught:
+    with pytest.raises(TrainingDataError) as caught:
         Shards(str(made)).verify(lambda line: None)
     said = f"{path} is not as it was written: its SHA-256 is another than the manifest's. {AGAIN}."
     assert str(caught.value) == said
@@ -387,7 +390,7 @@ def test_changed_bytes_are_found_by_verifying(made: Path) -> None:
 def test_a_shard_that_goes_away_while_it_is_verified(made: Path) -> None:
     shards = Shards(str(made))
     listed(made).unlink()
-    with pytest.raises(WrongData, match="cannot be read: No such file or directory"):
+    with pytest.raises(TrainingDataError, match="cannot be read: No such file or directory"):
         shards.verify(lambda line: None)
 
 
@@ -408,7 +411,7 @@ def test_no_changed_byte_ends_the_process(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         try:
             found = read(Shards(str(folder)))
-        except WrongData as error:
+        except TrainingDataError as error:
             outcomes.add(str(error).startswith(str(path)))
         else:
             assert all(0 < len(row.ids) <= 16 and max(row.ids) < 100 for row in found)
@@ -446,7 +449,7 @@ def test_a_row_of_nonsense_is_named(
     place = int(getattr(shards.places, column)[2])
     place += sum(shards.sizes(2)[:within].tolist()) if column == "ids" else within
     written(listed(folder, 1), place, value, wide)
-    with pytest.raises(WrongData) as caught:
+    with pytest.raises(TrainingDataError) as caught:
         read(shards)
     assert str(caught.value) == f"{listed(folder, 1)} is damaged at its row {row}: {why}. {AGAIN}."
 

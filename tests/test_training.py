@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from bioshards.vocab import protobuf, training
 from bioshards.vocab.seeds import seeds
-from bioshards.vocab.training import TooSmall, pieces, sentencepiece, wordpiece
+from bioshards.vocab.training import VocabSizeError, pieces, sentencepiece, wordpiece
 
 SYLLABLES = ["ga", "lo", "mi", "ter", "sen", "quo", "ba", "rid", "ol", "α", "ne", "kin", "ase", "1", "7"]
 CONTROLS = ["[CLS]", "[SEP]", "[MASK]"]
@@ -177,14 +177,16 @@ def test_a_longer_piece_is_allowed_where_asked_for() -> None:
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
 @pytest.mark.parametrize("words", [WORDS, {"word": 1}, {"gene": 4, "genes": 3}])
 def test_a_corpus_too_small_says_the_largest_size(algorithm: Any, words: dict[str, int]) -> None:
-    with pytest.raises(TooSmall, match=r"too small for a vocabulary of 20,000 pieces.* at most") as caught:
+    with pytest.raises(
+        VocabSizeError, match=r"too small for a vocabulary of 20,000 pieces.* at most"
+    ) as caught:
         sentencepiece(words, algorithm, 20_000)
     assert f"{caught.value.largest:,}" in str(caught.value)
     assert len(pieces(sentencepiece(words, algorithm, caught.value.largest))) == caught.value.largest
 
 
 def test_a_corpus_too_small_for_wordpiece_says_the_largest_size() -> None:
-    with pytest.raises(TooSmall) as caught:
+    with pytest.raises(VocabSizeError) as caught:
         wordpiece({"word": 1}, 30_522, "dorw")
     assert caught.value.largest == 11  # four characters in two forms, three merges
     assert wordpiece({"word": 1}, 11, "dorw")[-1] == "word"
@@ -300,7 +302,7 @@ def test_marked_pieces_are_pieces_of_the_words(words: dict[str, int]) -> None:
     letters = set("".join(words))
     try:
         found = training.marked(words, 500, letters, 32)
-    except training.TooSmall as small:
+    except training.VocabSizeError as small:
         found = training.marked(words, small.largest, letters, 32)
     assert len(found) == len(set(found))
     for piece in found:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.download import verify
 from bioshards.corpus.download.verify import Check, root_of
-from bioshards.corpus.xml_blocks import BadFile
+from bioshards.corpus.errors import BadFileError
 
 XML = b'<?xml version="1.0"?>\n<Set><a>' + bytes(range(97, 123)) * 4000 + b"</a></Set>"
 GOOD = gzip.compress(XML, mtime=0)
@@ -28,7 +28,7 @@ def outcome(pieces: Iterable[bytes], md5: str | None = None) -> str:
         for piece in pieces:
             check.feed(piece)
         return check.finish(md5)
-    except BadFile as bad:
+    except BadFileError as bad:
         return bad.reason
 
 
@@ -55,7 +55,7 @@ def test_another_md5_than_the_published_one() -> None:
 def test_the_message_says_both_md5s() -> None:
     check = Check("Set")
     check.feed(GOOD)
-    with pytest.raises(BadFile, match=f"its MD5 is {md5_of(GOOD)}, the published one is 0000"):
+    with pytest.raises(BadFileError, match=f"its MD5 is {md5_of(GOOD)}, the published one is 0000"):
         check.finish("0" * 32)
 
 
@@ -77,13 +77,13 @@ def test_no_bytes_are_no_file() -> None:
 )
 def test_what_is_no_gzip_file_is_known_by_its_first_bytes(page: bytes) -> None:
     check = Check("Set")
-    with pytest.raises(BadFile, match="not-gzip"):
+    with pytest.raises(BadFileError, match="not-gzip"):
         check.feed(page[:2])
     assert outcome(singly(page)) == "not-gzip"
 
 
 def test_the_message_says_how_it_begins() -> None:
-    with pytest.raises(BadFile, match="it begins b'<html>Too many"):
+    with pytest.raises(BadFileError, match="it begins b'<html>Too many"):
         Check("Set").feed(b"<html>Too many requests</html>")
 
 
@@ -172,13 +172,13 @@ def test_another_root_or_none(head: bytes, root: str | None) -> None:
 def test_the_message_says_which_root_there_is() -> None:
     check = Check("Set")
     check.feed(zipped(b"<html><body>Sorry</body></html>"))
-    with pytest.raises(BadFile, match="should be <Set>, it is <html>"):
+    with pytest.raises(BadFileError, match="should be <Set>, it is <html>"):
         check.finish(None)
 
 
 def test_another_root_is_noticed_before_the_end_of_a_large_file() -> None:
     check = Check("Set")
-    with pytest.raises(BadFile, match="wrong-root"):
+    with pytest.raises(BadFileError, match="wrong-root"):
         check.feed(zipped(b"<Other>" + b"x" * 100_000)[:-8])
 
 

@@ -23,9 +23,8 @@ from bioshards.vocab import alphabet, counts, publishing, sources, training
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.recipes import PRESETS
 from bioshards.vocab.words import Casing, Words
+from tests.conftest import manifest, sums
 from tests.manifests import put_documents
-
-from .conftest import manifest, sums
 
 SIZE = 900
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.download.web import Connection, Gone, Patience, Refused, Unreachable
+from bioshards.corpus.download.web import Connection, NotFoundError, Patience, RefusedError, UnreachableError
 from tests.asking import SOON, Canned, answer, connected, server_at
 from tests.standin import (
     Call,
@@ -55,14 +55,14 @@ def arrived(connection: Connection, url: str, start: int = 0) -> bytes:
 def test_a_server_that_never_sends_more_than_the_same_beginning_is_given_up() -> None:
     """It knows no ranges and always breaks off: that it sends something is no progress."""
     with Canned(answer("200 OK", LETTERS[:100], length=1024)) as server, connected(server.url) as connection:
-        with pytest.raises(Unreachable, match="100 bytes read, 924 more expected"):
+        with pytest.raises(UnreachableError, match="100 bytes read, 924 more expected"):
             arrived(connection, server.url)
         assert len(server.heads) == SOON.tries
 
 
 def test_a_server_that_has_no_range_not_even_all_of_it_is_given_up() -> None:
     with Canned(answer("416 Range Not Satisfiable")) as server, connected(server.url) as connection:
-        with pytest.raises(Unreachable, match="no such range"):
+        with pytest.raises(UnreachableError, match="no such range"):
             arrived(connection, server.url, 100)
         assert len(server.heads) == SOON.tries
 
@@ -90,7 +90,7 @@ def test_a_range_of_another_version_is_not_appended() -> None:
 @pytest.mark.parametrize("location", ["http://[", "http://[::1", "//[x]/", "http://127.0.0.1:x/"])
 def test_a_redirect_to_no_address_is_refused(location: str) -> None:
     with Canned(answer(f"302 Found\r\nLocation: {location}")) as server, connected(server.url) as connection:
-        with pytest.raises(Refused, match="redirected"):
+        with pytest.raises(RefusedError, match="redirected"):
             connection.read(server.url, 100)
         assert len(server.heads) == 1
 
@@ -244,7 +244,7 @@ def test_what_does_not_pass_is_given_up(served: StandIn, fault: Fault) -> None:
     served.fault("*", fault, times=None)
     with connected(served.url, replace(SOON, stall=0.1, tries=3)) as connection:
         url = f"{served.url}small.txt"
-        with pytest.raises(Unreachable, match=f"{url} cannot be had: .*tried 3 times"):
+        with pytest.raises(UnreachableError, match=f"{url} cannot be had: .*tried 3 times"):
             connection.read(url, 100)
         assert len(served.requests) == 3
 
@@ -307,7 +307,7 @@ def test_a_small_file_that_comes_too_slowly_is_given_up(served: StandIn) -> None
     served.fault("large.gz", Slow(5000), times=None)
     with (
         connected(served.url, replace(SOON, stall=0.2, slowest=50_000, tries=2)) as connection,
-        pytest.raises(Unreachable, match="bytes a second"),
+        pytest.raises(UnreachableError, match="bytes a second"),
     ):
         connection.read(f"{served.url}large.gz", 1 << 20)
 
@@ -365,7 +365,7 @@ def test_a_pause_of_more_than_an_hour_is_not_waited_for(served: StandIn, retry_a
     served.fault("*", Unavailable(retry_after))
     with (
         connected(served.url) as connection,
-        pytest.raises(Unreachable, match=r"503.*asks to come back in \d+ seconds"),
+        pytest.raises(UnreachableError, match=r"503.*asks to come back in \d+ seconds"),
     ):
         connection.read(f"{served.url}small.txt", 100)
     assert len(served.requests) == 1
@@ -376,12 +376,14 @@ def test_a_pause_of_more_than_an_hour_is_not_waited_for(served: StandIn, retry_a
 
 def test_a_file_that_is_not_there_is_not_asked_for_again(served: StandIn) -> None:
     with connected(served.url) as connection:
-        with pytest.raises(Gone, match=r"nothing\.txt is not there: the server answers 404 Not Found"):
+        with pytest.raises(
+            NotFoundError, match=r"nothing\.txt is not there: the server answers 404 Not Found"
+        ):
             connection.read(f"{served.url}nothing.txt", 100)
-        with pytest.raises(Gone):
+        with pytest.raises(NotFoundError):
             list(connection.stream(f"{served.url}nothing.txt", 0))
         served.fault("*", Unavailable(status=410))
-        with pytest.raises(Gone):
+        with pytest.raises(NotFoundError):
             connection.read(f"{served.url}small.txt", 100)
     assert len(served.requests) == 3
 
@@ -391,7 +393,7 @@ def test_a_refusal_is_not_asked_again(served: StandIn, status: int) -> None:
     served.fault("*", Unavailable(status=status), times=None)
     with (
         connected(served.url) as connection,
-        pytest.raises(Refused, match=f"is refused: the server answers {status}"),
+        pytest.raises(RefusedError, match=f"is refused: the server answers {status}"),
     ):
         connection.read(f"{served.url}small.txt", 100)
     assert len(served.requests) == 1
@@ -400,10 +402,10 @@ def test_a_refusal_is_not_asked_again(served: StandIn, status: int) -> None:
 def test_a_body_that_is_larger_than_it_may_be_is_not_read_to_its_end(served: StandIn) -> None:
     with connected(served.url) as connection:
         assert connection.read(f"{served.url}large.gz", len(LARGE)).body == LARGE
-        with pytest.raises(Refused, match="has more than 299,999 bytes"):
+        with pytest.raises(RefusedError, match="has more than 299,999 bytes"):
             connection.read(f"{served.url}large.gz", len(LARGE) - 1)
         served.fault("small.txt", Endless(b"again and again "))
-        with pytest.raises(Refused, match="more than 1,000"):
+        with pytest.raises(RefusedError, match="more than 1,000"):
             connection.read(f"{served.url}small.txt", 1000)
 
 
@@ -435,7 +437,7 @@ def test_a_redirect_on_the_same_host_is_followed(served: StandIn) -> None:
 )
 def test_a_redirect_to_another_host_is_refused(served: StandIn, location: str) -> None:
     served.fault("small.txt", Redirect(location.replace("PORT", str(served.server_address[1]))))
-    with connected(served.url) as connection, pytest.raises(Refused, match="redirected to another host"):
+    with connected(served.url) as connection, pytest.raises(RefusedError, match="redirected to another host"):
         connection.read(f"{served.url}small.txt", 1 << 20)
     assert len(served.requests) == 1
 
@@ -443,7 +445,7 @@ def test_a_redirect_to_another_host_is_refused(served: StandIn, location: str) -
 @pytest.mark.parametrize("location", ["/small.txt", ""])
 def test_a_redirect_without_end_is_refused(served: StandIn, location: str) -> None:
     served.fault("small.txt", Redirect(location), times=None)
-    with connected(served.url) as connection, pytest.raises(Refused, match="again and again"):
+    with connected(served.url) as connection, pytest.raises(RefusedError, match="again and again"):
         connection.read(f"{served.url}small.txt", 100)
     assert len(served.requests) == 4
 
@@ -557,7 +559,7 @@ def test_nobody_answers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}/"
     began = time.monotonic()
-    with connected(url) as connection, pytest.raises(Unreachable, match=r"refused.*tried 4 times"):
+    with connected(url) as connection, pytest.raises(UnreachableError, match=r"refused.*tried 4 times"):
         connection.read(url, 100)
     assert time.monotonic() - began < 2
 
@@ -568,7 +570,7 @@ def test_nobody_has_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     url = "http://files.example.org/"
-    with connected(url) as connection, pytest.raises(Unreachable, match="Name or service not known"):
+    with connected(url) as connection, pytest.raises(UnreachableError, match="Name or service not known"):
         connection.read(url, 100)
 
 
@@ -576,7 +578,7 @@ def test_pauses_grow_to_the_longest(served: StandIn) -> None:
     served.fault("*", Ignore(), times=None)
     with (
         connected(served.url, Patience(1, 1, tries=6, first_pause=0.04, longest_pause=0.1)) as connection,
-        pytest.raises(Unreachable),
+        pytest.raises(UnreachableError),
     ):
         connection.read(f"{served.url}small.txt", 100)
     at = [request.at for request in served.requests]

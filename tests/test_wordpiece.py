@@ -105,7 +105,7 @@ def test_a_size_without_room_for_the_alphabet() -> None:
 
 
 def test_a_size_for_which_there_are_too_few_pieces() -> None:
-    with pytest.raises(wordpiece.TooFewPieces, match="give --size 8 or less, or more text") as raised:
+    with pytest.raises(wordpiece.TooFewPiecesError, match="give --size 8 or less, or more text") as raised:
         wordpiece.assemble(9, RESERVED, FORMS, LEARNED, CASED)
     assert raised.value.largest == 8
 

@@ -22,8 +22,9 @@ import torch
 
 from bioshards.train.__main__ import main
 from bioshards.train.trainer import Trainer
-from tests import forked
 from tests.training_runs import SMALL, same_state, state, told
+
+from . import forked
 
 Within = Callable[[], contextlib.AbstractContextManager[None]]
 

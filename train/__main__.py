@@ -16,28 +16,20 @@ from collections.abc import Iterator, Sequence
 from threading import Event
 from typing import Any
 
-from bioshards.corpus.command import INTERRUPTED, OK, failure
+from bioshards.corpus.command import report_error
+from bioshards.corpus.exit_codes import INTERRUPTED, OK
 from bioshards.corpus.live_line import LiveLine
-from bioshards.corpus.workspace import WrongOutput
 
 try:
     from . import checkpoint, options
-    from .checkpoint import SaveFailed
     from .job import Job
-    from .loop import Diverged
-    from .models import WrongInit
-    from .pieces import WrongVocabulary
     from .plot import plot
-    from .plot.curves import NoCurves
     from .presets import PRESETS
     from .recipes import Recipe
-    from .shards import WrongData
     from .training import train
 except ImportError as error:
     print(f"train: a library is missing ({error}): pip install 'bioshards[train]'", file=sys.stderr)
     sys.exit(2)
-
-REFUSED = (WrongData, WrongVocabulary, WrongInit, WrongOutput, NoCurves, ValueError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _end(say, f"stopped. {_goes_on(given.out)}" if given else "stopped", INTERRUPTED)
     except Exception as error:
-        return _end(say, *failure(error, REFUSED, (SaveFailed, Diverged), "give a lower --micro-batch"))
+        return _end(say, *report_error(error, "give a lower --micro-batch"))
 
 
 def _goes_on(run: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import torch
 
+from bioshards.corpus.errors import InvalidValueError, RunError
 from bioshards.corpus.files import TEMPORARY
 
 STATE: Final = "state.pt"
@@ -25,7 +26,7 @@ _HOLDS: Final = {"model", "optimiser", "done", "first", "tokens", "tally"}
 _NAME: Final = re.compile(r"step-(\d{7,})")
 
 
-class SaveFailed(Exception):
+class CheckpointError(RunError):
     """A checkpoint could not be written; those before it are as they were."""
 
 
@@ -37,7 +38,7 @@ def save(run: str, step: int, write: Callable[[str], None], keep: int) -> str:
         keep: how many checkpoints stay.
 
     Raises:
-        SaveFailed: it could not be written, and nothing of it is left.
+        CheckpointError: it could not be written, and nothing of it is left.
     """
     final = f"{run}/step-{step:07d}"
     if os.path.exists(final):  # a run that was stopped before its first step
@@ -54,7 +55,7 @@ def save(run: str, step: int, write: Callable[[str], None], keep: int) -> str:
         if not isinstance(error, Exception):
             raise
         before = last(run)
-        raise SaveFailed(
+        raise CheckpointError(
             f"the checkpoint of step {step:,} could not be written to {run} ({_reason(error)}). "
             + (f"{before} is whole. " if before else "There is none before it. ")
             + f"{shutil.disk_usage(run).free / 1e6:,.0f} MB are free there; mend that and run the same "
@@ -100,11 +101,11 @@ def load(checkpoint: str, device: torch.device) -> dict[str, Any]:
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
         if not (isinstance(state, dict) and state.keys() >= _HOLDS):
-            raise ValueError("it holds something else")
+            raise InvalidValueError("it holds something else")
     except Exception as error:  # torch has no one class for what a damaged file does to it
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             raise
-        raise ValueError(
+        raise InvalidValueError(
             f"{path} is missing or damaged ({_reason(error)}): remove {checkpoint}, and the same command "
             "goes on from the one before"
         ) from error

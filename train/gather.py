@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bioshards.corpus.pretraining import NO_LABEL
 
-from .mapped import AGAIN, WrongData
+from .mapped import AGAIN, TrainingDataError
 from .shards import Shards
 
 
@@ -45,7 +45,7 @@ def gather(shards: Shards, epochs: NDArray[np.int64], rows: NDArray[np.int64]) -
         rows: numbers from 0 to below ``shards.rows``.
 
     Raises:
-        WrongData: a row is not as one of a pretraining set is.
+        TrainingDataError: a row is not as one of a pretraining set is.
     """
     places = shards.places
     blocks = np.searchsorted(shards.ends, rows, side="right")
@@ -89,4 +89,4 @@ def _refuse(shards: Shards, rows: NDArray[np.int64], wrong: NDArray[np.bool_], w
     block = int(np.searchsorted(shards.ends, row, side="right"))
     first = int(shards.blocks[of_block < of_block[block]].sum())
     path = shards.files[int(of_block[block])].path
-    raise WrongData(f"{path} is damaged at its row {row - first:,}: {why}. {AGAIN}.")
+    raise TrainingDataError(f"{path} is damaged at its row {row - first:,}: {why}. {AGAIN}.")

@@ -15,6 +15,8 @@ import torch.distributed
 from torch import Tensor
 from torch.nn import Parameter
 
+from bioshards.corpus.errors import InvalidValueError
+
 _ALIGNMENT: Final = 64
 """Each parameter begins at a multiple of so many numbers: fast kernels want multiples of 16 bytes."""
 _TINY: Final = 1e-6
@@ -42,7 +44,7 @@ class Gradients:
         self._parameters = list(trainable(named_parameters).values())
         kinds = {(parameter.dtype, parameter.device) for parameter in self._parameters}
         if len(kinds) != 1:
-            raise ValueError(
+            raise InvalidValueError(
                 f"parameters have to be of one type, on one device, and not of {kinds or 'none'}"
             )
         [(dtype, device)] = kinds

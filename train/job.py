@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.pretraining import LABELLED
 
 from . import checkpoint, runs, tokenizer
 from .loop import Every
-from .models import WrongInit
+from .models import InitialWeightsError
 from .pieces import Pieces
 from .processes import Processes
 from .recipes import Recipe
-from .shards import Shards, WrongData, manifest_of
+from .shards import Shards, TrainingDataError, manifest_of
 from .steps import Division, division
 
 _SAVED: Final = 100
@@ -89,11 +90,12 @@ def plan(job: Job, us: Processes) -> Plan:
     """Look at everything that is asked for.
 
     Raises:
-        WrongData, WrongVocabulary, WrongInit, WrongOutput, ValueError: it cannot be done.
+        TrainingDataError, VocabularyError, InitialWeightsError, OutputMismatchError, ValueError: it cannot
+            be done.
     """
     for name, value in (("keep", job.keep), ("validation-rows", job.validation_rows)):
         if value < 1:
-            raise ValueError(f"--{name} {value} is below 1")
+            raise InvalidValueError(f"--{name} {value} is below 1")
     shards = Shards(job.data)
     vocabulary = _vocabulary(job)
     pieces = Pieces.read(vocabulary, shards.vocabulary_size, shards.vocabulary_sha256)
@@ -125,12 +127,12 @@ def _for_data(job: Job, shards: Shards) -> Recipe:
     if family == "auto":
         family = "bert" if shards.objective == "plain" else shards.objective  # type: ignore[assignment]
     if family in LABELLED and shards.objective in LABELLED and shards.objective != family:
-        raise WrongData(
+        raise TrainingDataError(
             f"{job.data} was built for {shards.objective}: what its labels say is not what {family} learns. "
             f"Build a set with --objective {family}, or give --family {shards.objective}"
         )
     if shards.length > recipe.positions:
-        raise WrongData(
+        raise TrainingDataError(
             f"{job.data} has rows of up to {shards.length:,} tokens, and the model --positions "
             f"{recipe.positions:,}: give more, or build a set with a lower --length"
         )
@@ -145,12 +147,12 @@ def _vocabulary(job: Job) -> str:
 def _beginning(job: Job) -> Recipe:
     """The recipe, with what the model begins from."""
     if job.init and job.continued:
-        raise ValueError("--init and --continue are both given: a model begins from one of them")
+        raise InvalidValueError("--init and --continue are both given: a model begins from one of them")
     if job.init:
         return replace(job.recipe, begins="checkpoint")
     if job.continued:
         if os.path.realpath(job.continued) == os.path.realpath(job.out):
-            raise WrongInit(
+            raise InitialWeightsError(
                 "--continue and --out are one folder: a run that has stopped goes on without --continue"
             )
         return replace(job.recipe, begins="run")
@@ -160,7 +162,7 @@ def _beginning(job: Job) -> Recipe:
             if job.recipe.begins == "checkpoint"
             else "--continue RUN"
         )
-        raise ValueError(
+        raise InvalidValueError(
             f"this recipe begins from a {job.recipe.begins}: give {wanted}, or --begins "
             "random for random weights"
         )
@@ -171,12 +173,14 @@ def _origin(job: Job, recipe: Recipe, shards: Shards) -> str:
     """The checkpoint of the run that is to be continued.
 
     Raises:
-        WrongInit: it cannot be.
+        InitialWeightsError: it cannot be.
     """
     run = job.continued or ""
     theirs, last = runs.about(run), checkpoint.last(run)
     if theirs is None or last is None:
-        raise WrongInit(f"--continue {run} is no run with a checkpoint in it: give the --out of a run")
+        raise InitialWeightsError(
+            f"--continue {run} is no run with a checkpoint in it: give the --out of a run"
+        )
     there = theirs["identity"]
     ours = recipe.as_dict()
     other = [
@@ -187,14 +191,16 @@ def _origin(job: Job, recipe: Recipe, shards: Shards) -> str:
     if there["vocabulary"] != shards.vocabulary_sha256:
         other.append("another vocabulary")
     if other:
-        raise WrongInit(f"--continue {run} cannot be done with this model: that one has {', '.join(other)}")
+        raise InitialWeightsError(
+            f"--continue {run} cannot be done with this model: that one has {', '.join(other)}"
+        )
     return last
 
 
 def _every(job: Job, steps: int) -> Every:
     for name, value in (("log", job.log_every), ("save", job.save_every), ("validate", job.validate_every)):
         if value is not None and value < 1:
-            raise ValueError(f"--{name}-every {value} is below 1")
+            raise InvalidValueError(f"--{name}-every {value} is below 1")
     seldom = max(_SAVED, steps // _SAVED)
     return Every(
         log=job.log_every or max(_LOGGED, min(10 * _LOGGED, steps // (2 * _SAVED))),

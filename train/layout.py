@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.pretraining import NO_LABEL
 
 from .batch import Batch, Counts
@@ -77,7 +78,7 @@ def batch(rows: Rows, masked: Masked, pad: int, layout: Layout) -> Batch:
     """
     sizes = np.diff(rows.offsets)
     if sizes.max(initial=0) > layout.length:
-        raise ValueError(f"a row has {sizes.max()} tokens, and rows are laid out for {layout.length}")
+        raise InvalidValueError(f"a row has {sizes.max()} tokens, and rows are laid out for {layout.length}")
     ids = np.asarray(masked.ids, np.int64)
     if layout.padded:
         return _padded(rows, sizes, ids, masked, pad, layout)
@@ -174,7 +175,7 @@ def _filled(values: NDArray[np.generic], size: int, filling: int) -> torch.Tenso
     if size == len(values):
         return torch.from_numpy(values)
     if len(values) > size:
-        raise ValueError(f"there are {len(values)} masked places, and batches are laid out for {size}")
+        raise InvalidValueError(f"there are {len(values)} masked places, and batches are laid out for {size}")
     whole = np.full(size, filling, values.dtype)
     whole[: len(values)] = values
     return torch.from_numpy(whole)

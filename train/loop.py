@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any, Final
 
+from bioshards.corpus.errors import RunError
+
 from .batch import Batch, Counts
 from .log import Log
 from .prefetch import Prefetch
@@ -29,7 +31,7 @@ AHEAD: Final = 3
 """Steps that are made before they are needed."""
 
 
-class Diverged(Exception):
+class DivergedError(RunError):
     """The gradients of several steps in a row were not finite."""
 
 
@@ -113,7 +115,7 @@ class Loop:
 
         Raises:
             KeyboardInterrupt: the run was told to stop, and has saved a checkpoint.
-            Diverged: see there.
+            DivergedError: see there.
         """
         began, first, bad, clock = time.perf_counter(), self.done, 0, _Clock()
         with Prefetch(self.steps.at, self.done, AHEAD) as batches:
@@ -126,7 +128,7 @@ class Loop:
                 self.tokens += total["tokens"]
                 bad = 0 if math.isfinite(norm) else bad + 1
                 if bad == NOT_FINITE:
-                    raise Diverged(self._diverged())
+                    raise DivergedError(self._diverged())
                 if self._now(self.every.log):
                     entry = self._entry(norm) | clock.told(batches.waited, self.cost)
                     seconds = time.perf_counter() - began

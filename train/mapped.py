@@ -12,13 +12,14 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from bioshards.corpus.errors import InvalidValueError, UserError
 from bioshards.corpus.manifest import Shard
 from bioshards.corpus.pretraining import LABELLED, facts_of, schema
 
 AGAIN: Final = "Delete it and run the command that made the set once more, which makes it anew"
 
 
-class WrongData(Exception):
+class TrainingDataError(UserError):
     """This cannot be trained on; the message says what, where, why and what to do."""
 
 
@@ -54,23 +55,27 @@ def opened(path: str, listed: Shard) -> tuple[File, Facts, list[tuple[int, ...]]
     try:
         size = os.stat(path).st_size
         if size != listed.bytes:
-            raise WrongData(f"{path} has {size:,} bytes, and its manifest lists {listed.bytes:,}. {AGAIN}.")
+            raise TrainingDataError(
+                f"{path} has {size:,} bytes, and its manifest lists {listed.bytes:,}. {AGAIN}."
+            )
         with pa.memory_map(path) as file:  # the mapping outlives the file, of which a process may open 1,024
             mapped = file.read_buffer()
         facts, blocks = _read(mapped)
     except FileNotFoundError as error:
-        raise WrongData(
+        raise TrainingDataError(
             f"{path} is not there, and its manifest lists it. Run the command that made the set once more."
         ) from error
     except OSError as error:  # which is pyarrow's ArrowIOError too
-        raise WrongData(f"{path} cannot be read: {error.strerror or error}. {AGAIN}.") from error
+        raise TrainingDataError(f"{path} cannot be read: {error.strerror or error}. {AGAIN}.") from error
     except (pa.ArrowException, ValueError, LookupError, TypeError) as error:
-        raise WrongData(
+        raise TrainingDataError(
             f"{path} is no shard of a pretraining set, or is damaged: {error}. {AGAIN}."
         ) from error
     for what, rows in (("has", sum(block[0] for block in blocks)), ("says that it has", facts.rows)):
         if rows != listed.rows:
-            raise WrongData(f"{path} {what} {rows:,} rows, and its manifest lists {listed.rows:,}. {AGAIN}.")
+            raise TrainingDataError(
+                f"{path} {what} {rows:,} rows, and its manifest lists {listed.rows:,}. {AGAIN}."
+            )
     whole = memoryview(mapped)[: mapped.size // 4 * 4]
     ids = whole.cast("H" if facts.vocabulary_size <= 1 << 16 else "I")
     return File(path, whole.cast("i"), ids, whole.cast("H"), whole.cast("b")), facts, blocks
@@ -86,7 +91,7 @@ def _read(mapped: pa.Buffer) -> tuple[Facts, list[tuple[int, ...]]]:
     facts = _facts(has)
     labelled = facts.objective in LABELLED
     if not has.equals(schema(facts.vocabulary_size, labelled, {})):
-        raise ValueError(f"its columns are {', '.join(has.names) or 'none'}, or of other types")
+        raise InvalidValueError(f"its columns are {', '.join(has.names) or 'none'}, or of other types")
     wide = 2 if facts.vocabulary_size <= 1 << 16 else 4
     names = ["input_ids", "split", *(["label"] if labelled else [])]
     only = pa.ipc.IpcReadOptions(included_fields=[has.get_field_index(name) for name in names])
@@ -97,7 +102,7 @@ def _read(mapped: pa.Buffer) -> tuple[Facts, list[tuple[int, ...]]]:
             if not rows:
                 continue
             if any(column.null_count for column in batch.columns):
-                raise ValueError("it has rows without a value")
+                raise InvalidValueError("it has rows without a value")
             buffers = [buffer for column in batch.columns for buffer in column.buffers()]
             _, offsets, _, ids, _, splits, *more = buffers  # every other one would say which values are null
             tokens = 0 if ids is None else ids.size // wide
@@ -131,10 +136,10 @@ def _facts(of: pa.Schema) -> Facts:
 def _begin(mapped: pa.Buffer, column: pa.Buffer | None, wide: int, values: int) -> int:
     """Where a column begins in its file, in values of so many bytes."""
     if column is None or column.size < values * wide:
-        raise ValueError("a column has fewer values than the record batch has rows")
+        raise InvalidValueError("a column has fewer values than the record batch has rows")
     begin = int(column.address - mapped.address)
     if not 0 <= begin <= mapped.size - column.size:
-        raise ValueError("it is compressed, and cannot be mapped")
+        raise InvalidValueError("it is compressed, and cannot be mapped")
     if begin % wide:
-        raise ValueError("its columns are not aligned")
+        raise InvalidValueError("its columns are not aligned")
     return begin // wide

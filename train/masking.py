@@ -30,6 +30,8 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+from bioshards.corpus.errors import InvalidValueError
+
 from .pieces import Pieces
 from .randomness import bits, uniform, uniform32
 
@@ -64,18 +66,18 @@ class Masking:
 
     def __post_init__(self) -> None:
         if self.unit not in get_args(Unit):
-            raise ValueError(f"masking unit {self.unit!r} is none of {', '.join(get_args(Unit))}")
+            raise InvalidValueError(f"masking unit {self.unit!r} is none of {', '.join(get_args(Unit))}")
         if not 0 < self.rate < 1:
-            raise ValueError(
+            raise InvalidValueError(
                 f"masking rate {self.rate} is a share of a row's tokens: give one between 0 and 1"
             )
         if self.masked < 0 or self.random < 0 or self.masked + self.random > 1 + 1e-9:
-            raise ValueError(
+            raise InvalidValueError(
                 f"masked {self.masked} and random {self.random} are shares of the tokens to predict: give "
                 "numbers that are together at most 1"
             )
         if self.most < 0:
-            raise ValueError(
+            raise InvalidValueError(
                 f"{self.most} predictions a row at most: give 1 or more, or 0 for what the rate gives"
             )
 

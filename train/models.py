@@ -22,6 +22,8 @@ from transformers import (
     PreTrainedModel,
 )
 
+from bioshards.corpus.errors import InvalidValueError, UserError
+
 from .electra import GENERATOR, Electra
 from .objective import Objective
 from .pairs import Pairs
@@ -38,7 +40,7 @@ _SIZES: Final = (
 _Model = TypeVar("_Model", bound=PreTrainedModel)
 
 
-class WrongInit(Exception):
+class InitialWeightsError(UserError):
     """A folder does not have the weights that training is to begin with."""
 
 
@@ -91,15 +93,15 @@ class Shape:
             ValueError: there is none.
         """
         if self.family not in FAMILIES:
-            raise ValueError(f"family is {self.family!r}, and can be {', '.join(FAMILIES)}")
+            raise InvalidValueError(f"family is {self.family!r}, and can be {', '.join(FAMILIES)}")
         if self.hidden % self.heads:
-            raise ValueError(f"hidden, {self.hidden}, is no multiple of heads, {self.heads}")
+            raise InvalidValueError(f"hidden, {self.hidden}, is no multiple of heads, {self.heads}")
         if self.family == "bert" and self.embedding != self.hidden:
-            raise ValueError(f"BERT's embedding, {self.embedding}, has to be hidden, {self.hidden}")
+            raise InvalidValueError(f"BERT's embedding, {self.embedding}, has to be hidden, {self.hidden}")
         if self.family == "electra":
             hidden, layers, heads = self._generator
             if min(hidden, layers) < 1 or hidden % heads:
-                raise ValueError(
+                raise InvalidValueError(
                     f"the generator would have {layers} layers of {hidden} with {heads} heads, which"
                     " cannot be: set generator (its width) or generator_layers to another part"
                 )
@@ -156,7 +158,7 @@ def build(
         pieces: the vocabulary's ids by piece, to compare with the folder's tokenizer.json if it has one.
 
     Raises:
-        WrongInit: the folder has no such model, or one of another vocabulary.
+        InitialWeightsError: the folder has no such model, or one of another vocabulary.
     """
     if init is not None:
         _check_vocabulary(init, data, pieces)
@@ -189,13 +191,15 @@ def _made(kind: type[_Model], config: PreTrainedConfig, folder: str | None) -> _
             folder, config=config, dtype=torch.float32, local_files_only=True, output_loading_info=True
         )
     except Exception as error:  # whatever a damaged file makes of its readers
-        raise WrongInit(f"{folder}: its weights cannot be read ({error}). Give another folder") from error
+        raise InitialWeightsError(
+            f"{folder}: its weights cannot be read ({error}). Give another folder"
+        ) from error
     encoder = f"{kind.base_model_prefix}."
     lacking = [
         name for name in sorted(report["missing_keys"]) if name.startswith(encoder) and ".pooler." not in name
     ]
     if lacking:
-        raise WrongInit(
+        raise InitialWeightsError(
             f"{folder}: {len(lacking)} of the encoder's weights are not in it, such as {lacking[0]}, so"
             f" {kind.__name__} cannot begin with it. Give a folder that save_pretrained wrote"
         )
@@ -207,7 +211,7 @@ def _adopted(folder: str, config: PreTrainedConfig) -> PreTrainedConfig:
     """A folder's own configuration, with our dropout, if its sizes are ours."""
     theirs = _config(folder)
     if theirs.model_type != config.model_type:
-        raise WrongInit(
+        raise InitialWeightsError(
             f"{folder}: its model is of the family {theirs.model_type}, and {config.model_type} is to be"
             " trained. Give another folder, or a preset of that family"
         )
@@ -217,7 +221,7 @@ def _adopted(folder: str, config: PreTrainedConfig) -> PreTrainedConfig:
         if hasattr(config, name) and getattr(theirs, name) != getattr(config, name)
     ]
     if differing:
-        raise WrongInit(
+        raise InitialWeightsError(
             f"{folder}: its model has other sizes: {'; '.join(differing)}."
             " Give another folder, or a preset of these sizes"
         )
@@ -230,7 +234,7 @@ def _check_vocabulary(folder: str, data: Data, pieces: Mapping[str, int] | None)
     """A folder's vocabulary has to be the data's."""
     size = _config(folder).vocab_size
     if size != data.vocabulary_size:
-        raise WrongInit(
+        raise InitialWeightsError(
             f"{folder}: its model has a vocabulary of {size:,} entries, and the data one of"
             f" {data.vocabulary_size:,}. Encode the texts with its vocabulary, or give another folder"
         )
@@ -240,10 +244,10 @@ def _check_vocabulary(folder: str, data: Data, pieces: Mapping[str, int] | None)
     try:
         theirs = Tokenizer.from_file(path).get_vocab()
     except Exception as error:  # tokenizers raises no other
-        raise WrongInit(f"{path}: it cannot be read ({error}). Give another folder") from error
+        raise InitialWeightsError(f"{path}: it cannot be read ({error}). Give another folder") from error
     if theirs != dict(pieces):
         other = sum(pieces.get(piece) != number for piece, number in theirs.items())
-        raise WrongInit(
+        raise InitialWeightsError(
             f"{path}: {other:,} of its {len(theirs):,} pieces are not the data's, or have other ids."
             " Encode the texts with its vocabulary, or give another folder"
         )
@@ -252,10 +256,14 @@ def _check_vocabulary(folder: str, data: Data, pieces: Mapping[str, int] | None)
 def _config(folder: str) -> PreTrainedConfig:
     if not os.path.isfile(os.path.join(folder, "config.json")):
         what = "there is no config.json in it" if os.path.isdir(folder) else "there is no such folder"
-        raise WrongInit(f"{folder}: {what}. Give a folder that save_pretrained wrote, such as a run's hf/")
+        raise InitialWeightsError(
+            f"{folder}: {what}. Give a folder that save_pretrained wrote, such as a run's hf/"
+        )
     try:
         found = AutoConfig.from_pretrained(folder, local_files_only=True)
     except Exception as error:  # whatever a damaged file makes of its reader
-        raise WrongInit(f"{folder}: its config.json cannot be read ({error}). Give another folder") from error
+        raise InitialWeightsError(
+            f"{folder}: its config.json cannot be read ({error}). Give another folder"
+        ) from error
     assert isinstance(found, PreTrainedConfig)
     return found

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from bioshards.corpus.errors import InvalidValueError, RunError
+
 from .gradients import trainable
 
 _EMBEDDINGS: Final = re.compile(r"(^|\.)embeddings(_project)?\.|\.embedding_hidden_mapping_in\.")
@@ -21,7 +23,7 @@ _LAYER: Final = re.compile(r"(?:^|\.)(?:encoder\.layer|albert_layer_groups)\.(\d
 """Names of Hugging Face's ELECTRA, BERT and ALBERT."""
 
 
-class WrongState(Exception):
+class OptimizerStateError(RunError):
     """The state of an optimiser of other parameters."""
 
 
@@ -105,7 +107,8 @@ class Adam:
         """Go on from a state; its moments are copied to where the parameters are.
 
         Raises:
-            WrongState: it is of other parameters, or of other shapes or types of them; nothing is changed.
+            OptimizerStateError: it is of other parameters, or of other shapes or types of them; nothing is
+                changed.
         """
         ours = self.state_dict()
         for moment in ("first", "second"):
@@ -159,7 +162,7 @@ def layer_scales(names: Iterable[str], decay: float, as_published: bool = False)
 
 def _gradient(name: str, parameter: Tensor) -> Tensor:
     if parameter.grad is None:
-        raise ValueError(
+        raise InvalidValueError(
             f"parameter {name} has no gradient; freeze it, or let Gradients give it one of zeros"
         )
     return parameter.grad
@@ -181,7 +184,7 @@ def _compare(ours: Mapping[str, str], theirs: Mapping[str, Tensor]) -> None:
         name = other[0]
         said.append(f"{len(other)} differ ({name} is {_kind(theirs[name])}, here {ours[name]})")
     if said:
-        raise WrongState(
+        raise OptimizerStateError(
             f"the optimiser's state is not of this model: {'; '.join(said)}. "
             "Go on with the configuration, and the version of transformers, that it was saved with"
         )

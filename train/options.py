@@ -12,6 +12,8 @@ import tomllib
 import typing
 from typing import Any, Literal
 
+from bioshards.corpus.errors import InvalidValueError
+
 
 def flag(name: str) -> str:
     """The option of a field."""
@@ -56,9 +58,9 @@ def from_toml(path: str, settings: type) -> dict[str, Any]:
         with open(path, "rb") as file:
             found = tomllib.load(file)
     except OSError as error:
-        raise ValueError(f"--config {path} cannot be read: {error.strerror}") from error
+        raise InvalidValueError(f"--config {path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(
+        raise InvalidValueError(
             f"{path} is no TOML file ({error}): write lines such as learning_rate = 5e-5"
         ) from error
     kinds = typing.get_type_hints(settings)
@@ -66,11 +68,11 @@ def from_toml(path: str, settings: type) -> dict[str, Any]:
         if name not in kinds:
             near = difflib.get_close_matches(name, kinds, 1)
             hint = f"; {near[0]} is meant?" if near else f". There are: {', '.join(kinds)}"
-            raise ValueError(f"{path}: {name} is no part of a recipe{hint}")
+            raise InvalidValueError(f"{path}: {name} is no part of a recipe{hint}")
         try:
             check_kind(name, value, kinds[name])
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+            raise InvalidValueError(f"{path}: {error}") from error
     return found
 
 
@@ -82,8 +84,8 @@ def check_kind(name: str, value: object, kind: Any) -> None:
     """
     if typing.get_origin(kind) is Literal:
         if value not in typing.get_args(kind):
-            raise ValueError(f"{flag(name)} {value} is none of {', '.join(typing.get_args(kind))}")
+            raise InvalidValueError(f"{flag(name)} {value} is none of {', '.join(typing.get_args(kind))}")
     elif not isinstance(value, (int, float) if kind is float else kind) or (
         kind is not bool and isinstance(value, bool)
     ):
-        raise ValueError(f"{flag(name)} {value!r} is no {kind.__name__}")
+        raise InvalidValueError(f"{flag(name)} {value!r} is no {kind.__name__}")

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bioshards.corpus.errors import InvalidValueError
+
 _BLOCKS: Final = 0
 _ROWS: Final = 1
 """What is shuffled, so that no two permutations are of the same numbers."""
@@ -54,7 +56,7 @@ class Order:
         self._firsts = np.cumsum(self._sizes) - self._sizes
         self._total = int(self._sizes.sum())
         if not self._total:
-            raise ValueError("there are no rows to put in order")
+            raise InvalidValueError("there are no rows to put in order")
         self._seed, self._window = seed, window
         self._epoch = self._epoch_of(0)
         self._rows = self._window_of(self._epoch, 0)

@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
+from bioshards.corpus.errors import UserError
+
 _BLANK: Final = "▁"
 """What SentencePiece writes for the blank before a word."""
 _MARKS: Final = frozenset(string.punctuation) - frozenset("'<=>")
@@ -30,7 +32,7 @@ _WHERE: Final = (
 )
 
 
-class WrongVocabulary(Exception):
+class VocabularyError(UserError):
     """A folder has no vocabulary, or not that of the pretraining set."""
 
 
@@ -66,21 +68,21 @@ class Pieces:
                 tokenizer.json.
 
         Raises:
-            WrongVocabulary: there is no vocabulary, it cannot be read, or it is another one.
+            VocabularyError: there is no vocabulary, it cannot be read, or it is another one.
         """
         path = os.path.join(folder, "tokenizer.json")
         data = _bytes(folder, path)
         try:
             tokenizer = Tokenizer.from_buffer(data)
         except Exception as error:  # the library raises nothing more special
-            raise WrongVocabulary(
+            raise VocabularyError(
                 f"{path} is damaged, or no tokenizer: the tokenizers library says {error}. {_WHERE}, or "
                 "build the vocabulary again"
             ) from None
         ids = tokenizer.get_vocab()
         found = 1 + max(ids.values(), default=-1), hashlib.sha256(data).hexdigest()
         if found != (size, sha256):
-            raise WrongVocabulary(
+            raise VocabularyError(
                 f"{path} is not the vocabulary of this pretraining set: it has {found[0]:,} pieces and the "
                 f"SHA-256 {found[1]}, and the set was made with one of {size:,} pieces and the SHA-256 "
                 f"{sha256}. {_WHERE}"
@@ -94,21 +96,21 @@ def _bytes(folder: str, path: str) -> bytes:
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
         what = "has no tokenizer.json" if os.path.isdir(folder) else "is no folder"
-        raise WrongVocabulary(f"{folder} {what}, so it is no vocabulary. {_WHERE}") from None
+        raise VocabularyError(f"{folder} {what}, so it is no vocabulary. {_WHERE}") from None
     except OSError as error:
-        raise WrongVocabulary(f"{path} cannot be read: {error.strerror}. {_WHERE}") from error
+        raise VocabularyError(f"{path} cannot be read: {error.strerror}. {_WHERE}") from error
 
 
 def _pieces(path: str, told: Any, ids: Mapping[str, int], size: int) -> Pieces:
     """Of what the tokenizer's JSON tells."""
     model = told["model"]
     if model["type"] not in ("WordPiece", "Unigram"):
-        raise WrongVocabulary(
+        raise VocabularyError(
             f"{path} is of the kind {model['type']}, of which it is not known here which pieces continue a "
             "word. Make the pretraining set with a WordPiece or a SentencePiece vocabulary"
         )
     if "[MASK]" not in ids:
-        raise WrongVocabulary(f"{path} has no [MASK], so nothing can be masked. {_WHERE}")
+        raise VocabularyError(f"{path} has no [MASK], so nothing can be masked. {_WHERE}")
     prefix = model.get("continuing_subword_prefix")
     unknown = model["unk_token"] if prefix is not None else model["unk_id"]
     added = {token["content"] for token in told["added_tokens"]}

@@ -12,6 +12,8 @@ from typing import Final
 import torch
 import torch.distributed as distributed
 
+from bioshards.corpus.errors import InvalidValueError
+
 _PATIENCE: Final = timedelta(hours=6)
 """For which processes wait for each other: the first reads all shards before it trains, which may take longer
 than NCCL's ten minutes.  Where one of them ends, torchrun ends the others."""
@@ -69,12 +71,14 @@ def start(device: str | None) -> Processes:
     if device == "cuda":
         device = f"cuda:{local}"
     if not re.fullmatch(r"(cpu|cuda)(:\d+)?", device):
-        raise ValueError(f"--device {device} is none that is trained on: give cpu, cuda or cuda:1")
+        raise InvalidValueError(f"--device {device} is none that is trained on: give cpu, cuda or cuda:1")
     try:
         found = torch.device(device)
         torch.zeros(1, device=found)
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"--device {device} cannot be used here: {str(error).splitlines()[0]}") from error
+        raise InvalidValueError(
+            f"--device {device} cannot be used here: {str(error).splitlines()[0]}"
+        ) from error
     if found.type == "cuda":
         torch.cuda.set_device(found)
     if world > 1:

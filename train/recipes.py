@@ -8,6 +8,8 @@ import typing
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
+from bioshards.corpus.errors import InvalidValueError
+
 from .masking import Masking
 from .models import Shape
 from .options import check_kind, flag
@@ -77,36 +79,36 @@ class Recipe:
             check_kind(name, getattr(self, name), kind)
         for name in ("steps", "batch", "hidden", "layers", "heads", "ffn", "embedding", "positions"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{flag(name)} {getattr(self, name)} is below 1")
+                raise InvalidValueError(f"{flag(name)} {getattr(self, name)} is below 1")
         if not 0 < self.mask_rate < 1:
-            raise ValueError(f"--mask-rate {self.mask_rate} is not between 0 and 1")
+            raise InvalidValueError(f"--mask-rate {self.mask_rate} is not between 0 and 1")
         for name in ("layer_decay", "generator", "generator_layers"):
             if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{flag(name)} {getattr(self, name)} is not above 0 and at most 1")
+                raise InvalidValueError(f"{flag(name)} {getattr(self, name)} is not above 0 and at most 1")
         for name in ("mask_rate_end", "dropout", "attention_dropout", "beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{flag(name)} {getattr(self, name)} is not from 0 to below 1")
+                raise InvalidValueError(f"{flag(name)} {getattr(self, name)} is not from 0 to below 1")
         if self.epsilon == 0:  # what is never looked at would be 0 / 0
-            raise ValueError("--epsilon 0 is not above 0")
+            raise InvalidValueError("--epsilon 0 is not above 0")
         if self.seed >= 1 << 63:
-            raise ValueError(f"--seed {self.seed} is not below 2^63")
+            raise InvalidValueError(f"--seed {self.seed} is not below 2^63")
         for name in _NOT_NEGATIVE:
             value = getattr(self, name)
             if value < 0 or not math.isfinite(value):
-                raise ValueError(f"{flag(name)} {value} is below 0 or no number")
+                raise InvalidValueError(f"{flag(name)} {value} is below 0 or no number")
         if self.warmup_steps > self.steps:
-            raise ValueError(
+            raise InvalidValueError(
                 f"--warmup {self.warmup:,.0f} is more than --steps {self.steps:,}: give fewer, or a share "
                 "below 1"
             )
         if self.hidden % self.heads:
-            raise ValueError(f"--hidden {self.hidden} cannot be dealt out to --heads {self.heads}")
+            raise InvalidValueError(f"--hidden {self.hidden} cannot be dealt out to --heads {self.heads}")
 
     @property
     def shape(self) -> Shape:
         """The model's."""
         if self.family == "auto":
-            raise ValueError("the family is chosen when the pretraining set is known")
+            raise InvalidValueError("the family is chosen when the pretraining set is known")
         embedding = self.hidden if self.family == "bert" else self.embedding
         return Shape(
             *(self.family, self.hidden, self.layers, self.heads, self.ffn, embedding),

@@ -25,6 +25,7 @@ import torch
 import transformers
 
 from bioshards import __version__
+from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.files import TEMPORARY, LocalFiles
 from bioshards.corpus.manifest import (
     OutputFile,
@@ -34,7 +35,6 @@ from bioshards.corpus.manifest import (
     utc_now,
     write_manifest,
 )
-from bioshards.corpus.workspace import WrongOutput
 
 from . import checkpoint
 from .log import SPEEDS
@@ -75,22 +75,28 @@ def opened(run: str) -> Iterator[None]:
     """The run's folder, for this process alone; leftovers of a killed one are swept.
 
     Raises:
-        WrongOutput: it is no run's folder, or another process trains there.
+        OutputMismatchError: it is no run's folder, or another process trains there.
     """
     if not run or "://" in run:
-        raise WrongOutput(f"--out {run!r} is no folder of this machine, and a model is trained on one")
+        raise OutputMismatchError(
+            f"--out {run!r} is no folder of this machine, and a model is trained on one"
+        )
     try:
         os.makedirs(run, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        raise WrongOutput(f"{error.filename} is a file, and --out is to be a folder: give another") from error
+        raise OutputMismatchError(
+            f"{error.filename} is a file, and --out is to be a folder: give another"
+        ) from error
     ours = (".lock", TEMPORARY)  # a run that was killed while it wrote what it is leaves both
     if not os.path.exists(f"{run}/{ABOUT}") and not all(name.startswith(ours) for name in os.listdir(run)):
-        raise WrongOutput(f"{run} holds something else than a run: give another --out, or an empty folder")
+        raise OutputMismatchError(
+            f"{run} holds something else than a run: give another --out, or an empty folder"
+        )
     with open(f"{run}/.lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise WrongOutput(f"another process trains in {run}; wait for it or stop it") from error
+            raise OutputMismatchError(f"another process trains in {run}; wait for it or stop it") from error
         checkpoint.sweep(run)
         yield
 
@@ -99,7 +105,7 @@ def about(run: str) -> dict[str, Any] | None:
     """What the folder's run says it is; None where no run has begun there.
 
     Raises:
-        WrongOutput: it cannot be read.
+        OutputMismatchError: it cannot be read.
     """
     if not os.path.exists(f"{run}/{ABOUT}"):
         return None
@@ -107,7 +113,7 @@ def about(run: str) -> dict[str, Any] | None:
         found: dict[str, Any] = LocalFiles().read_json(f"{run}/{ABOUT}")
         found["identity"]["recipe"]["steps"]
     except (ValueError, KeyError, TypeError) as error:
-        raise WrongOutput(f"{run}/{ABOUT} is damaged ({error!r}): give another --out") from error
+        raise OutputMismatchError(f"{run}/{ABOUT} is damaged ({error!r}): give another --out") from error
     return found
 
 
@@ -115,7 +121,7 @@ def same(run: str, asked: Mapping[str, Any]) -> None:
     """Refuse to go on with a run that is another one.
 
     Raises:
-        WrongOutput: it is; says in what.
+        OutputMismatchError: it is; says in what.
     """
     there = about(run)
     if there is None or there["identity"] == asked:
@@ -134,7 +140,7 @@ def same(run: str, asked: Mapping[str, Any]) -> None:
     ):
         if theirs.get(name) != asked[name]:
             differences.append(said)
-    raise WrongOutput(
+    raise OutputMismatchError(
         f"{run} was begun with {'; '.join(differences)}. Go on with it as it was begun, or give another --out"
     )
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, get_args
 
+from bioshards.corpus.errors import InvalidValueError
+
 Schedule = Literal["electra", "bert", "triangular"]
 SCHEDULES: Final[tuple[Schedule, ...]] = get_args(Schedule)
 _STAGES: Final = 5
@@ -28,7 +30,7 @@ def learning_rate(kind: Schedule, step: int, steps: int, warmup: int, peak: floa
         peak: what the papers call the learning rate.
     """
     if steps < 1 or not 0 <= warmup <= steps or step < 0:
-        raise ValueError(f"step {step} of {steps} with {warmup} of warm-up: not 0 <= warmup <= steps")
+        raise InvalidValueError(f"step {step} of {steps} with {warmup} of warm-up: not 0 <= warmup <= steps")
     warm = step / warmup if step < warmup else 1.0
     left = max(0.0, 1 - step / steps)
     match kind:
@@ -39,7 +41,7 @@ def learning_rate(kind: Schedule, step: int, steps: int, warmup: int, peak: floa
         case "triangular":
             return peak * (warm if step < warmup else max(0, steps - step) / max(1, steps - warmup))
         case _:
-            raise ValueError(f"no schedule is called {kind!r}; there are {', '.join(SCHEDULES)}")
+            raise InvalidValueError(f"no schedule is called {kind!r}; there are {', '.join(SCHEDULES)}")
 
 
 def mask_rate(step: int, steps: int, first: float, last: float) -> float:
@@ -48,6 +50,6 @@ def mask_rate(step: int, steps: int, first: float, last: float) -> float:
     PubMedBERT (arXiv:2007.15779, section 2.1.3) tells of 5 % to 25 % by 5 % for every 20 % of the training.
     """
     if steps < 1 or step < 0:
-        raise ValueError(f"step {step} of {steps}")
+        raise InvalidValueError(f"step {step} of {steps}")
     stage = min(_STAGES - 1, _STAGES * step // steps)
     return first + (last - first) * stage / (_STAGES - 1)

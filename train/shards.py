@@ -30,9 +30,9 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.pretraining import LABELLED, PIPELINE
 from bioshards.corpus.workspace import FORMAT
 
-from .mapped import AGAIN, Facts, File, WrongData, opened
+from .mapped import AGAIN, Facts, File, TrainingDataError, opened
 
-__all__ = ["Places", "Shards", "WrongData", "empty", "manifest_of"]
+__all__ = ["Places", "Shards", "TrainingDataError", "empty", "manifest_of"]
 
 _READ: Final = 1 << 20
 
@@ -73,11 +73,12 @@ class Shards:
         """Map the shards.
 
         Raises:
-            WrongData: it is no finished pretraining set, has no such rows, or a shard is not as listed.
+            TrainingDataError: it is no finished pretraining set, has no such rows, or a shard is not as
+                listed.
         """
         self._folder, self._listed = folder, _listed(folder, split)
         if not sum(one.rows for one in self._listed):
-            raise WrongData(
+            raise TrainingDataError(
                 f"{folder} has no rows for {split}. Make a set with some: --validation of "
                 f"beam run {PIPELINE} is the share of documents that is held out."
             )
@@ -102,12 +103,12 @@ class Shards:
         for file, said in zip(self.files, facts, strict=True):
             for name, here, there in zip(Facts._fields[:-2], said, first, strict=False):
                 if here != there:
-                    raise WrongData(
+                    raise TrainingDataError(
                         f"{file.path} is not of the same set as {self.files[0].path}: its {name} is {here}, "
                         f"and that one's is {there}. Make the set anew."
                     )
         if first.split != split:
-            raise WrongData(
+            raise TrainingDataError(
                 f"{self.files[0].path} is of the rows for {first.split}, and its folder says {split}: "
                 "its files were moved. Make the set anew."
             )
@@ -131,7 +132,7 @@ class Shards:
             say: is told how far it is, a line for each shard.
 
         Raises:
-            WrongData: a shard is not as it was written.
+            TrainingDataError: a shard is not as it was written.
         """
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             waiting = [
@@ -150,7 +151,7 @@ def empty(folder: str, split: str) -> bool:
     """Has a finished pretraining set no rows of this split?  There are none to validate on unless asked for.
 
     Raises:
-        WrongData: it is no finished pretraining set.
+        TrainingDataError: it is no finished pretraining set.
     """
     return not sum(one.rows for one in _listed(folder, split))
 
@@ -162,20 +163,22 @@ def manifest_of(folder: str) -> PretrainingManifest:
         WrongData: it is none.
     """
     if "://" in folder:
-        raise WrongData(f"{folder} is no folder of this machine, and shards are mapped: copy it here first.")
+        raise TrainingDataError(
+            f"{folder} is no folder of this machine, and shards are mapped: copy it here first."
+        )
     try:
         manifest = read_manifest(LocalFiles(), folder)
     except MissingManifest as error:
-        raise WrongData(_unfinished(folder)) from error
+        raise TrainingDataError(_unfinished(folder)) from error
     except ManifestError as error:
-        raise WrongData(f"{error}: run the command that made the set once more.") from error
+        raise TrainingDataError(f"{error}: run the command that made the set once more.") from error
     if not isinstance(manifest, PretrainingManifest):
-        raise WrongData(
+        raise TrainingDataError(
             f"{folder} is an output of {manifest.pipeline}, and what is trained on is one of {PIPELINE}: "
             f"make a pretraining set of it (beam run {PIPELINE} --input {folder} ...) and give that."
         )
     if manifest.config.format != FORMAT:
-        raise WrongData(
+        raise TrainingDataError(
             f"{folder} was made by another version of bioshards (format {manifest.config.format}, this is "
             f"{FORMAT}). Make it anew: beam run {PIPELINE} with another --output."
         )
@@ -207,8 +210,8 @@ def _check(path: str, sha256: str) -> None:
             while block := file.read(_READ):
                 digest.update(block)
     except OSError as error:
-        raise WrongData(f"{path} cannot be read: {error.strerror}. {AGAIN}.") from error
+        raise TrainingDataError(f"{path} cannot be read: {error.strerror}. {AGAIN}.") from error
     if digest.hexdigest() != sha256:
-        raise WrongData(
+        raise TrainingDataError(
             f"{path} is not as it was written: its SHA-256 is another than the manifest's. {AGAIN}."
         )

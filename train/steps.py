@@ -15,6 +15,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bioshards.corpus.errors import InvalidValueError
+
 from . import layout, masking, randomness
 from .batch import Batch, Counts
 from .gather import gather
@@ -58,12 +60,14 @@ def division(batch: int, world: int, length: int, device: str, micro: int | None
     """
     each, rest = divmod(batch, world)
     if rest:
-        raise ValueError(f"--batch {batch:,} cannot be dealt out to {world} processes: give a multiple")
+        raise InvalidValueError(
+            f"--batch {batch:,} cannot be dealt out to {world} processes: give a multiple"
+        )
     if micro is None:
         parts = math.ceil(each / max(1, MOST_TOKENS[device] // length))
         micro = math.ceil(each / parts)
     if micro < 1:
-        raise ValueError(f"--micro-batch {micro} is below 1")
+        raise InvalidValueError(f"--micro-batch {micro} is below 1")
     return Division(each, min(micro, each))
 
 

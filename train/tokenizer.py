@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tokenizers import Tokenizer
 
-from .pieces import WrongVocabulary
+from .pieces import VocabularyError
 
 FILES: Final = ("tokenizer.json", "vocab.txt", "spiece.model")
 """What vocab/ writes of a tokenizer, but for its settings."""
@@ -30,14 +30,14 @@ def settings(vocabulary: str) -> dict[str, Any]:
     """What a vocabulary's folder says of its tokenizer.
 
     Raises:
-        WrongVocabulary: nothing that can be read.
+        VocabularyError: nothing that can be read.
     """
     path = f"{vocabulary}/{SETTINGS}"
     try:
         with open(path, encoding="utf-8") as file:
             found: dict[str, Any] = {**json.load(file)}
     except (OSError, ValueError, TypeError) as error:
-        raise WrongVocabulary(
+        raise VocabularyError(
             f"{path} is missing or damaged ({error}), and the model's tokenizer would not load: give --vocab "
             "FOLDER, one that python -m bioshards.vocab wrote"
         ) from error

@@ -15,11 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bioshards.corpus.errors import InvalidValueError
+
 from .adversarial import Adversarial
 from .batch import Batch, Counts
 from .gradients import Gradients
 from .objective import Objective
-from .optimisers import Adam, Lamb, WrongState, layer_scales
+from .optimisers import Adam, Lamb, OptimizerStateError, layer_scales
 from .processes import Processes
 from .recipes import Recipe
 from .schedules import learning_rate
@@ -171,8 +173,8 @@ class Trainer:
         try:
             self.objective.load_state_dict(state["model"])
             self._optimiser.load_state_dict(state["optimiser"])
-        except (RuntimeError, WrongState) as error:
-            raise ValueError(str(error).splitlines()[-1].strip()) from error
+        except (RuntimeError, OptimizerStateError) as error:
+            raise InvalidValueError(str(error).splitlines()[-1].strip()) from error
 
     def _autocast(self) -> contextlib.AbstractContextManager[None]:
         if self._recipe.precision == "float32":

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import transformers
 
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import utc_now
 
@@ -38,8 +39,9 @@ def train(job: Job, say: Callable[[str], None], stop: Event) -> str:
         stop: set from elsewhere when the run is to end after the step that it is in.
 
     Raises:
-        WrongData, WrongVocabulary, WrongInit, WrongOutput, ValueError: what is asked for cannot be done.
-        KeyboardInterrupt, Diverged, SaveFailed: see loop.py and checkpoint.py.
+        TrainingDataError, VocabularyError, InitialWeightsError, OutputMismatchError, ValueError: what is
+            asked for cannot be done.
+        KeyboardInterrupt, DivergedError, CheckpointError: see loop.py and checkpoint.py.
     """
     us = processes.start(job.device)
     planned = plan(job, us)
@@ -108,12 +110,12 @@ class _Run:
         try:
             trainer.load(state)
         except ValueError as error:
-            raise ValueError(f"{found}/{STATE} cannot be gone on with: {error}") from error
+            raise InvalidValueError(f"{found}/{STATE} cannot be gone on with: {error}") from error
         if resumed:
             return {name: state[name] for name in ("done", "first", "tokens", "tally")}
         first = state["done"]
         if first >= self.plan.recipe.steps:
-            raise ValueError(
+            raise InvalidValueError(
                 f"--steps {self.plan.recipe.steps:,} are all, and {self.job.continued} has done {first:,} "
                 "of them already: give more"
             )

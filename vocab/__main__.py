@@ -18,20 +18,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from bioshards.corpus.command import INTERRUPTED, OK, failure
+from bioshards.corpus.command import report_error
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.exit_codes import INTERRUPTED, OK
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.live_line import LiveLine
-from bioshards.corpus.workspace import WrongOutput
 
 try:
     from . import commands
-    from .inputs import WrongInput
     from .recipes import ALGORITHMS, PRESETS, Recipe, preset
 except ImportError as error:
     print(f"vocab: a library is missing ({error}): pip install 'bioshards[vocab]'", file=sys.stderr)
     sys.exit(2)
-
-REFUSED = (WrongInput, WrongOutput, FileNotFoundError, ValueError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os._exit(INTERRUPTED)  # a library that trains would go on to its end
     except Exception as error:
         memory = "give a higher --min-count, or a machine with more"
-        return _end(say, *failure(error, REFUSED, (), memory))
+        return _end(say, *report_error(error, memory))
 
 
 def _interruptible(work: Callable[[], str]) -> str:
@@ -202,7 +200,7 @@ def _recipe(options: Any) -> Recipe:
         ValueError: it makes no sense.
     """
     if options.as_published and not options.preset:
-        raise ValueError(f"--as-published says whose: give --preset, one of {', '.join(PRESETS)}")
+        raise InvalidValueError(f"--as-published says whose: give --preset, one of {', '.join(PRESETS)}")
     recipe = preset(options.preset, options.as_published) if options.preset else Recipe()
     given: dict[str, Any] = {
         "algorithm": options.algorithm,

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from tokenizers import Tokenizer
 
+from bioshards.corpus.errors import InvalidValueError
+
 from . import alphabet, counts, hugging_face, training, wordpiece
 from .alphabet import Alphabet
 from .pieces import Pieces
@@ -61,7 +63,7 @@ def build(recipe: Recipe, words: Mapping[str, int]) -> Vocabulary:
         known = set(letters.characters)
         to_train = {word: number for word, number in to_train.items() if known.issuperset(word)}
     if not to_train:
-        raise ValueError("there is no word to train on")
+        raise InvalidValueError("there is no word to train on")
     make = _sentencepiece if recipe.sentencepiece else _wordpiece
     tokenizer, learned, model = make(recipe, to_train, letters)
     return Vocabulary(tokenizer, learned, model, letters, len(to_train), sum(to_train.values()))
@@ -81,8 +83,8 @@ def _sentencepiece(
     coverage = 1.0 if letters else recipe.coverage
     try:
         model = training.sentencepiece(words, "unigram", recipe.size, characters, controls, coverage)
-    except training.TooSmall as few:
-        raise wordpiece.TooFewPieces(recipe.size, few.largest) from few
+    except training.VocabSizeError as few:
+        raise wordpiece.TooFewPiecesError(recipe.size, few.largest) from few
     tokenizer = hugging_face.unigram(training.pieces(model), recipe.casing, recipe.dummies)
     return tokenizer, None, model
 
@@ -131,7 +133,7 @@ def _mended(recipe: Recipe, words: Mapping[str, int], letters: Alphabet) -> tupl
         pieces = [piece for piece in found.pieces if piece not in idle]
         try:
             by_id = wordpiece.assemble(recipe.size, recipe.reserved, forms, pieces, split)
-        except wordpiece.TooFewPieces:
+        except wordpiece.TooFewPiecesError:
             break  # idle pieces are better than none
     return by_id, found.model
 
@@ -161,5 +163,5 @@ def _learn(recipe: Recipe, words: Mapping[str, int], size: int, characters: Coll
 
     try:
         return _Learned(*learn(size), all_there_are=False)
-    except training.TooSmall as few:
+    except training.VocabSizeError as few:
         return _Learned(*learn(few.largest), all_there_are=True)

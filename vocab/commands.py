@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from tokenizers import Tokenizer
 
 from bioshards.corpus import workspace
+from bioshards.corpus.errors import InvalidValueError, OutputMismatchError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.lock import locked
 from bioshards.corpus.manifest import (
@@ -23,7 +24,7 @@ from bioshards.corpus.manifest import (
     encode,
     read_manifest,
 )
-from bioshards.corpus.workspace import Workspace, WrongOutput
+from bioshards.corpus.workspace import Workspace
 
 from . import build as building
 from . import counts, evaluation_texts, measure, publishing, sources
@@ -32,7 +33,7 @@ from . import report as reporting
 from .counting import HELD_OUT, WORDS
 from .counts import Counting
 from .evaluation_texts import Found
-from .inputs import Documents, WrongInput, apart
+from .inputs import Documents, InputError, apart
 from .recipes import Recipe
 from .words import Words
 
@@ -57,17 +58,19 @@ def build(
     """Build the vocabulary that the recipe describes; returns what to tell.
 
     Raises:
-        FileNotFoundError, WrongInput, WrongOutput, ValueError: what is asked for cannot be done.
+        FileNotFoundError, InputError, OutputMismatchError, ValueError: what is asked for cannot be done.
     """
     if min_count is not None and min_count < 1:
-        raise ValueError(f"--min-count {min_count} is below 1")
+        raise InvalidValueError(f"--min-count {min_count} is below 1")
     if not out or "://" in out:
-        raise WrongOutput(f"--out {out!r} is no folder of this machine, and a vocabulary is built on one")
+        raise OutputMismatchError(
+            f"--out {out!r} is no folder of this machine, and a vocabulary is built on one"
+        )
     counting = Counting(recipe.kind, hold_out, seed)
     apart(folders, out)
     found = sources.look(files, folders)
     if hold_out and not any(isinstance(source, Documents) for source in found):
-        raise WrongInput(
+        raise InputError(
             "--hold-out: words that are counted already are held out by shards_to_words --hold-out"
         )
     others = _others(beside, benchmarks)
@@ -105,13 +108,13 @@ def report(
     """Write a finished vocabulary's report anew; returns what to tell.
 
     Raises:
-        FileNotFoundError, WrongInput: there is no finished vocabulary, or what is to be beside it is not.
+        FileNotFoundError, InputError: there is no finished vocabulary, or what is to be beside it is not.
     """
     work = Workspace(os.path.abspath(folder))
     manifest = _manifest(files, folder, work)
     others = _others(beside, benchmarks)
     if not publishing.finished(files, work, publishing.REPORTS):
-        raise WrongInput(f"{folder} has lost files that its manifest.json lists: build it again")
+        raise InputError(f"{folder} has lost files that its manifest.json lists: build it again")
     config = encode(manifest.config)
     workspace.begin(files, work, config)
     with locked(files, work):
@@ -134,7 +137,7 @@ def _manifest(files: LocalFiles, folder: str, work: Workspace) -> VocabularyMani
     """The manifest of a finished vocabulary.
 
     Raises:
-        WrongInput: it is none.
+        InputError: it is none.
     """
     found: Manifest | None
     try:
@@ -142,11 +145,11 @@ def _manifest(files: LocalFiles, folder: str, work: Workspace) -> VocabularyMani
     except (MissingManifest, ForeignManifest):
         found = None
     except ManifestError as error:
-        raise WrongInput(str(error)) from error
+        raise InputError(str(error)) from error
     if not isinstance(found, VocabularyManifest):
-        raise WrongInput(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
+        raise InputError(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
     if found.config.format != publishing.FORMAT:
-        raise WrongInput(
+        raise InputError(
             f"{folder} was made by another version of bioshards (format {found.config.format}, this is "
             f"{publishing.FORMAT}). Build it again: python -m bioshards.vocab build with another --out"
         )
@@ -203,7 +206,7 @@ def _others(beside: Beside, benchmarks: str | None) -> _Others:
     """
     names = [name for name, _ in beside]
     if len({*names, reporting.UNNAMED}) <= len(names):
-        raise ValueError(
+        raise InvalidValueError(
             f"--beside: each needs its own name, which is not {reporting.UNNAMED!r}: {', '.join(names)}"
         )
     with warnings.catch_warnings(record=True) as odd:

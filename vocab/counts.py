@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from bioshards.corpus import shards
 from bioshards.corpus.ahead import ahead
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.shards import Shard
 
@@ -62,9 +63,9 @@ class Counting:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"kind is {self.kind}; it must be one of {', '.join(KINDS)}")
+            raise InvalidValueError(f"kind is {self.kind}; it must be one of {', '.join(KINDS)}")
         if not 0 <= self.hold_out < 1:
-            raise ValueError(f"hold_out is {self.hold_out}; it must be a share from 0 to below 1")
+            raise InvalidValueError(f"hold_out is {self.hold_out}; it must be a share from 0 to below 1")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for a manifest."""
@@ -196,7 +197,7 @@ def read_frequent(file: BinaryIO, max_words: int | None) -> tuple[Counter[str], 
     for number, line in enumerate(file, 1):
         word, tab, count = line.decode().rstrip("\n").rpartition("\t")
         if not tab or not word or not count.isdecimal() or (last is not None and int(count) > last):
-            raise ValueError(
+            raise InvalidValueError(
                 f"line {number} is not a word, a tab and a count, the most frequent first: {line!r}"
             )
         last = int(count)

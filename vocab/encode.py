@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
+from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
 from bioshards.corpus.files import LocalFiles
 
 from .by_chunks import reasons_against
@@ -88,14 +89,14 @@ class Encoder:
         try:
             self._library: Tokenizer = Tokenizer.from_buffer(data)
         except Exception as error:  # the library raises nothing more special
-            raise ValueError(
+            raise InvalidValueError(
                 f"{path} is no tokenizer that the tokenizers library can read: {error}. "
                 "Give the --out of a `python -m bioshards.vocab build` that has ended, or build it again."
             ) from None
         self._library.encode_special_tokens = special_as_text
         tokenizer = json.loads(self._library.to_str())
         for reason in reasons_against(tokenizer, self._library):
-            raise ValueError(
+            raise InvalidValueError(
                 f"{path} has {reason}: what stands between two blanks cannot be encoded alone. Encode with "
                 "the tokenizers library, or build a vocabulary with `python -m bioshards.vocab build`."
             )
@@ -170,7 +171,7 @@ def _read(files: LocalFiles, folder: str, path: str) -> bytes:
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
         what = "has no tokenizer.json" if files.is_folder(folder) else "is no folder"
-        raise FileNotFoundError(
+        raise InputNotFoundError(
             f"{folder} {what}, so it is no vocabulary. Give the --out of a `python -m bioshards.vocab build` "
             "that has ended."
         ) from None

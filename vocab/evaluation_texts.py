@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from xml.etree import ElementTree
 
+from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
+
 Input = tuple[str, ...]
 """What a model reads at once: a text, or two (question and context, two sentences)."""
 
@@ -74,10 +76,10 @@ def table(data: bytes) -> Iterator[Input]:
     )
     header = next(rows, None)
     if header is None:
-        raise ValueError("it is empty")
+        raise InvalidValueError("it is empty")
     columns = [header.index(name) for name in header if name.rstrip("12") == "sentence"]
     if not columns:
-        raise ValueError(f"its header {header} names no column 'sentence'")
+        raise InvalidValueError(f"its header {header} names no column 'sentence'")
     for row in rows:
         yield tuple(row[column] for column in columns)
 
@@ -210,7 +212,7 @@ def find(folder: str, sets: Iterable[EvaluationSet] = SETS) -> Iterator[Found]:
         ValueError: a file is not what its set's files are, or it holds no input.
     """
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"There is no folder {folder} with benchmarks.")
+        raise InputNotFoundError(f"There is no folder {folder} with benchmarks.")
     for one in sets:
         by_pattern = {
             pattern: sorted(glob.glob(os.path.join(glob.escape(folder), pattern))) for pattern in one.files
@@ -230,7 +232,7 @@ def check(folder: str) -> list[Found]:
     found = list(find(folder))
     if not any(one.inputs for one in found):
         patterns = ", ".join(pattern for one in SETS for pattern in one.files)
-        raise ValueError(
+        raise InvalidValueError(
             f"The folder {folder} has none of the evaluation sets. It was searched for {patterns}: "
             "give the folder above these."
         )

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles, StoreFailure
+from bioshards.corpus.errors import TransientStorageError, UserError
+from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import (
     DocumentsManifest,
     ForeignManifest,
@@ -30,7 +31,7 @@ PIPELINES: Final = ("pubmed_to_shards", "pmc_to_shards")
 """The pipelines that make document shards."""
 
 
-class WrongInput(Exception):
+class InputError(UserError):
     """An input is not what it must be, or is there twice; the message says what to do."""
 
 
@@ -70,7 +71,7 @@ def find(files: LocalFiles, folders: Sequence[str], wanted: Sequence[str] = PIPE
         wanted: the pipelines whose output may be given where these folders were, for messages.
 
     Raises:
-        WrongInput: one is not finished, or not of documents, or of another version of bioshards, or has a
+        InputError: one is not finished, or not of documents, or of another version of bioshards, or has a
             shard that another one has.
     """
     found = [_documents(files, folder, wanted) for folder in folders]
@@ -78,7 +79,7 @@ def find(files: LocalFiles, folders: Sequence[str], wanted: Sequence[str] = PIPE
     for documents in found:
         for shard in documents.shards:
             if other := folder_of.get(shard.sha256):
-                raise WrongInput(
+                raise InputError(
                     f"{other} and {documents.folder} hold the same shard ({shard.file}, SHA-256 "
                     f"{shard.sha256[:12]}...), whose documents would be counted twice. Give one of them, once"
                 )
@@ -94,7 +95,7 @@ def damage(files: LocalFiles, path: str, listed: Listed) -> str | None:
             while block := file.read(1 << 20):
                 digest.update(block)
                 size += len(block)
-    except StoreFailure:
+    except TransientStorageError:
         raise
     except OSError as error:
         return error.strerror or str(error)
@@ -109,14 +110,14 @@ def apart(folders: Sequence[str], out: str) -> None:
     """See that what is written and what is read lie apart, so that the inputs stay as they are.
 
     Raises:
-        WrongInput: ``out`` is one of the folders, or lies in one, or one lies in it.
+        InputError: ``out`` is one of the folders, or lies in one, or one lies in it.
     """
     for folder in folders:
         inside, outside = _place(out), _place(folder)
         if inside.startswith(outside):
-            raise WrongInput(f"{out} lies in {folder}, which is to stay as it is. Write to another folder")
+            raise InputError(f"{out} lies in {folder}, which is to stay as it is. Write to another folder")
         if outside.startswith(inside):
-            raise WrongInput(f"{folder} lies in {out}, which is to be written. Write to another folder")
+            raise InputError(f"{folder} lies in {out}, which is to be written. Write to another folder")
 
 
 def _place(folder: str) -> str:
@@ -134,16 +135,16 @@ def _documents(files: LocalFiles, folder: str, wanted: Sequence[str]) -> Documen
     except ForeignManifest as error:
         manifest, pipeline = None, error.pipeline
     except ManifestError as error:
-        raise WrongInput(str(error).rstrip(".")) from error
+        raise InputError(str(error).rstrip(".")) from error
     if not isinstance(manifest, DocumentsManifest):
         made = f"was made by {pipeline}" if pipeline else "is not of bioshards"
         *others, last = wanted
-        raise WrongInput(
+        raise InputError(
             f"{folder} does not hold documents: by its manifest.json it {made}. Give the --output of "
             f"beam run {', '.join(others)} or {last}"
         )
     if manifest.config.format != FORMAT:
-        raise WrongInput(
+        raise InputError(
             f"{folder} was made by another version of bioshards (format {manifest.config.format}, this is "
             f"{FORMAT}). Make it anew: beam run {pipeline} with another --output"
         )

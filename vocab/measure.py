@@ -16,6 +16,8 @@ import numpy as np
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
+from bioshards.corpus.errors import InvalidValueError
+
 from .alphabet import characters
 from .others import SPECIAL
 from .pieces import Pieces, Surface
@@ -198,7 +200,7 @@ def curve(ranked: Sequence[str], tokenizer: Tokenizer, words: Mapping[str, int])
     """
     whole = Pieces(tokenizer)
     if whole.model != "WordPiece" or whole.unknown < 0:
-        raise ValueError(
+        raise InvalidValueError(
             f"A curve needs a WordPiece vocabulary with an unknown token, and this is {whole.model}."
         )
     unknown = str(whole.unknown_token)

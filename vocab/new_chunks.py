@@ -78,7 +78,7 @@ class WordPieceByModel(ByModel):
             return None
         try:
             return chunk.translate(self._characters)
-        except _NotApart:
+        except _UnknownCharacterError:
             return None
 
 
@@ -100,7 +100,7 @@ class UnigramByModel(ByModel):
         return self._whole(chunk)
 
 
-class _NotApart(Exception):
+class _UnknownCharacterError(Exception):
     """A character of which the table cannot say what it becomes."""
 
 
@@ -115,7 +115,7 @@ class _Characters(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         if not _APART.match(chr(code)):
-            raise _NotApart
+            raise _UnknownCharacterError
         normal = self._normalizer.normalize_str(chr(code))
         self[code] = "".join(map(self._with_blanks, normal))
         return self[code]

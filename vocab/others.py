@@ -16,6 +16,8 @@ from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
+from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
+
 from .wordpiece import LONGEST_WORD, UNK
 from .words import Casing
 
@@ -44,14 +46,14 @@ def load(path: str) -> Tokenizer:
         with open(file, encoding="utf-8-sig", newline="") as opened:
             text = opened.read()
     except UnicodeDecodeError as error:
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} is no vocabulary: byte {error.start} is not UTF-8. Give a tokenizer.json or a vocab.txt."
         ) from None
     if text.lstrip().startswith("{") and not file.endswith(".txt"):
         try:
             return Tokenizer.from_str(text)
         except Exception as error:  # the library raises a bare Exception
-            raise ValueError(
+            raise InvalidValueError(
                 f"{file} is no tokenizer.json that the tokenizers library reads: {error}"
             ) from None
     return _word_piece(file, text)
@@ -61,13 +63,13 @@ def _file(path: str) -> str:
     if not os.path.isdir(path):
         if os.path.exists(path):
             return path
-        raise FileNotFoundError(
+        raise InputNotFoundError(
             f"There is no vocabulary at {path}. Give a tokenizer.json, a vocab.txt or their folder."
         )
     for name in ("tokenizer.json", "vocab.txt"):
         if os.path.exists(os.path.join(path, name)):
             return os.path.join(path, name)
-    raise FileNotFoundError(
+    raise InputNotFoundError(
         f"The folder {path} has neither tokenizer.json nor vocab.txt: it is no vocabulary."
     )
 
@@ -89,7 +91,7 @@ def _word_piece(file: str, text: str) -> Tokenizer:
     # A piece's id is its line, so a line that is not used leaves a hole and moves no other piece.
     ids = {line: number for number, line in enumerate(lines) if line}
     if UNK not in ids:
-        raise ValueError(
+        raise InvalidValueError(
             f"{file} is no WordPiece vocabulary: it has no line {UNK}. "
             "Give a vocab.txt with one piece a line."
         )

@@ -20,6 +20,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from bioshards.corpus.errors import InvalidValueError
+
 from .pieces import Pieces
 from .wordpiece import LONGEST_WORD
 
@@ -48,7 +50,9 @@ def unreachable(pieces: Pieces) -> list[Unreachable]:
         ValueError: the model is another one; what it can yield is not a matter of greedy cutting.
     """
     if pieces.model != "WordPiece":
-        raise ValueError(f"Reachability is defined for WordPiece vocabularies, and this is {pieces.model}.")
+        raise InvalidValueError(
+            f"Reachability is defined for WordPiece vocabularies, and this is {pieces.model}."
+        )
     search = _Search(pieces)
     waiting = {piece: search.witnesses(piece) for piece in pieces.ids}
     lost: list[str] = []

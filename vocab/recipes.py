@@ -9,6 +9,8 @@ from typing import Any, Final, Literal, get_args
 
 from tokenizers.normalizers import Normalizer
 
+from bioshards.corpus.errors import InvalidValueError
+
 from . import alphabet, hugging_face
 from .wordpiece import SPECIALS
 from .words import Casing, Split, Words
@@ -54,24 +56,24 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
-            raise ValueError(f"--algorithm {self.algorithm} is none of {', '.join(ALGORITHMS)}")
+            raise InvalidValueError(f"--algorithm {self.algorithm} is none of {', '.join(ALGORITHMS)}")
         if self.sentencepiece and self.algorithm != "unigram":
-            raise ValueError(
+            raise InvalidValueError(
                 "--sentencepiece keeps a unigram model, for Albert: give --algorithm unigram with it"
             )
         if not 0.98 <= self.coverage <= 1:
-            raise ValueError(f"--coverage {self.coverage} is not from 0.98 to 1")
+            raise InvalidValueError(f"--coverage {self.coverage} is not from 0.98 to 1")
         if self.unused < 0:
-            raise ValueError(f"--unused {self.unused} is below 0")
+            raise InvalidValueError(f"--unused {self.unused} is below 0")
         for dummy in self.dummies:
             if not _DUMMY.fullmatch(dummy):
-                raise ValueError(
+                raise InvalidValueError(
                     f"--dummies: {dummy!r} cannot be one; it must be a word with a mark, like @GENE$"
                 )
         if len(set(self.dummies)) < len(self.dummies):
-            raise ValueError("--dummies: one is there twice")
+            raise InvalidValueError("--dummies: one is there twice")
         if self.size < self.least:
-            raise ValueError(
+            raise InvalidValueError(
                 f"--size {self.size:,} has no room for the {len(self.reserved):,} reserved tokens and the "
                 f"smallest alphabet, printable ASCII and Greek: give {self.least:,} or more"
             )

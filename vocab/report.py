@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from tokenizers import Tokenizer
 
+from bioshards.corpus.errors import InvalidValueError
+
 from . import measure
 from .evaluation_texts import Found, Input
 from .pieces import Pieces
@@ -69,7 +71,7 @@ def report(
     """
     name = str(about.get("name", UNNAMED))
     if name in others:
-        raise ValueError(f"Two vocabularies are named {name!r}. Give the other one another name.")
+        raise InvalidValueError(f"Two vocabularies are named {name!r}. Give the other one another name.")
     measured = held_out or words
     views = {name: Pieces(tokenizer)} | {other: Pieces(theirs) for other, theirs in others.items()}
     vocabularies = [_vocabulary(label, pieces, measured) for label, pieces in views.items()]

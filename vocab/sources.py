@@ -22,7 +22,7 @@ from bioshards.corpus.workspace import FORMAT
 from . import counts, inputs
 from .counting import HELD_OUT, WORDS
 from .counts import Counting
-from .inputs import PIPELINES, Documents, WrongInput
+from .inputs import PIPELINES, Documents, InputError
 from .words import Words
 
 MAX_WORDS: Final = 4_000_000
@@ -77,14 +77,14 @@ def look(files: LocalFiles, folders: Sequence[str]) -> list[Source]:
     """What the folders hold, by their manifests, in an order that depends on nothing else.
 
     Raises:
-        WrongInput: one is not finished, or holds neither documents nor words, or holds what another one does,
+        InputError: one is not finished, or holds neither documents nor words, or holds what another one does,
             or words of the documents of another one.
     """
     paths = [folder.rstrip("/") for folder in folders]
     counted = [found for path in paths if (found := _counted(files, path))]
     if len({found.digest for found in counted}) < len(counted):
         names = ", ".join(found.folder for found in counted)
-        raise WrongInput(
+        raise InputError(
             f"of {names} two hold the same words, which would count twice. Give one of them, once"
         )
     words = {found.folder for found in counted}
@@ -114,7 +114,7 @@ def read(
         say: is told how far it is.
 
     Raises:
-        WrongInput: words were counted that do not serve, a file is not what its manifest lists, or nothing
+        InputError: words were counted that do not serve, a file is not what its manifest lists, or nothing
             is left.
     """
     words: Counter[str] = Counter()
@@ -131,7 +131,7 @@ def read(
         for number, shard in enumerate(source.shards, 1):
             say(f"{source.folder}: counting the words of shard {number:,} of {len(source.shards):,}")
             if damage := inputs.damage(files, f"{source.folder}/{shard.file}", shard):
-                raise WrongInput(
+                raise InputError(
                     f"{source.folder}/{shard.file} cannot be used: {damage}. Delete it and run the beam run "
                     f"{source.pipeline} that made it once more, which makes it anew"
                 )
@@ -141,7 +141,7 @@ def read(
     words, bound = _pruned(words, min_count)
     if not words:
         often = f" that occurs {min_count:,} times: give a lower --min-count" if min_count else ""
-        raise WrongInput(f"no word to train on in {', '.join(source.folder for source in sources)}{often}")
+        raise InputError(f"no word to train on in {', '.join(source.folder for source in sources)}{often}")
     return Text(words, held_out, max(*bounds, bound))
 
 
@@ -156,10 +156,10 @@ def _counted(files: LocalFiles, folder: str) -> CountedWords | None:
     try:
         words = parse_manifest(manifest, folder)
     except ManifestError as error:
-        raise WrongInput(str(error)) from error
+        raise InputError(str(error)) from error
     assert isinstance(words, WordsManifest)
     if words.config.format != FORMAT:
-        raise WrongInput(
+        raise InputError(
             f"{folder} was made by another version of bioshards (format {words.config.format}, this is "
             f"{FORMAT}). Make it anew: beam run {_COUNTED_BY} with another --output"
         )
@@ -172,7 +172,7 @@ def _counted(files: LocalFiles, folder: str) -> CountedWords | None:
         digest=shards.digest(output.sha256 for output in words.outputs),
     )
     if WORDS not in found.files:
-        raise WrongInput(
+        raise InputError(
             f"{folder}/manifest.json is not as {_COUNTED_BY} writes it (outputs: no {WORDS} among them). "
             f"Make it anew: beam run {_COUNTED_BY} with another --output"
         )
@@ -183,13 +183,13 @@ def _see_that_no_text_counts_twice(sources: Sequence[Source]) -> None:
     """Words and the documents that they were counted from are one text, and so are two countings of these.
 
     Raises:
-        WrongInput: two sources are of the same documents.
+        InputError: two sources are of the same documents.
     """
     folder_of: dict[str, str] = {}
     for source in sources:
         digests = set(source.counted if isinstance(source, CountedWords) else [source.summary.shards_sha256])
         for digest in digests & folder_of.keys():
-            raise WrongInput(
+            raise InputError(
                 f"{folder_of[digest]} and {source.folder} are of the same documents (shards_sha256 "
                 f"{digest[:12]}...), whose words would be counted twice. Give one of them"
             )
@@ -201,7 +201,7 @@ def _read(
 ) -> tuple[Counter[str], int]:
     """The words of a file of counts, as the kind that is wanted, and how often the rarest may occur."""
     if source.kind != kind and kind != "bert":  # BERT's words are made of all others
-        raise WrongInput(
+        raise InputError(
             f"{source.folder} holds words without the marks at them (--words bert), and this vocabulary is "
             "trained on what stands between white space: beam run shards_to_words --words white-space"
         )
@@ -209,12 +209,12 @@ def _read(
         return Counter(), 1
     path = f"{source.folder}/{name}"
     if damage := inputs.damage(files, path, source.files[name]):
-        raise WrongInput(f"{path} is damaged: {damage}. {_ANEW}")
+        raise InputError(f"{path} is damaged: {damage}. {_ANEW}")
     with files.open(path) as file:
         try:
             found, bound = counts.read_frequent(file, max_words)
         except ValueError as error:
-            raise WrongInput(f"{path} is damaged: {error}. {_ANEW}") from error
+            raise InputError(f"{path} is damaged: {error}. {_ANEW}") from error
     return (found if source.kind == kind else counts.recased(found, Words())), bound
 
 

@@ -22,6 +22,8 @@ from typing import Any, Final, Literal
 import sentencepiece as library
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
+from bioshards.corpus.errors import InvalidValueError
+
 from . import protobuf
 from .seeds import seeds
 from .wordpiece import LONGEST_WORD, SPACE, UNK
@@ -41,7 +43,7 @@ _NO_WORD: Final = frozenset("\0\t\n\r " + SPACE + "\u2585")
 """What SentencePiece cannot read in a word, or takes for something else: U+2585 is its unknown character."""
 
 
-class TooSmall(ValueError):
+class VocabSizeError(InvalidValueError):
     """The corpus cannot fill a vocabulary of the size asked for: ``largest`` is the size that it can fill."""
 
     def __init__(self, size: int, largest: int) -> None:
@@ -79,7 +81,7 @@ def sentencepiece(
         longest: characters of a piece at most, the word's beginning among them.
 
     Raises:
-        TooSmall: the corpus cannot fill a vocabulary of this size.
+        VocabSizeError: the corpus cannot fill a vocabulary of this size.
         ValueError: there are no words, or the size has no room for the first ids and the characters, or
             SentencePiece refuses something, such as the same control twice.
     """
@@ -88,7 +90,7 @@ def sentencepiece(
     required = characters.union(alphabet) - _NO_WORD
     room = 2 + len(controls), len(required) + 1
     if size < sum(room):
-        raise ValueError(
+        raise InvalidValueError(
             f"a vocabulary of {size:,} pieces has no room for {room[0]} special pieces and {room[1]:,} "
             f"characters: ask for {sum(room):,} or more, or for a smaller alphabet"
         )
@@ -107,7 +109,7 @@ def sentencepiece(
         model = _trained(chosen, options)
     found = len(pieces(model))
     if found < size:
-        raise TooSmall(size, found)
+        raise VocabSizeError(size, found)
     return model
 
 
@@ -132,7 +134,7 @@ def marked(words: Mapping[str, int], size: int, alphabet: Collection[str], longe
         longest: characters of a piece at most.
 
     Raises:
-        TooSmall: the corpus gives fewer pieces.
+        VocabSizeError: the corpus gives fewer pieces.
         ValueError: there are no words of this alphabet, or the size has no room for it.
     """
     characters = sorted(character for character in set(alphabet) - _NO_WORD if ord(character) < _FIRST)
@@ -141,7 +143,7 @@ def marked(words: Mapping[str, int], size: int, alphabet: Collection[str], longe
     chosen = [(first[word[0]] + word[1:], count) for word, count in _in_order(words, known.issuperset)]
     symbols = sorted(set().union(*(word for word, _ in chosen)))
     if size < len(symbols):
-        raise ValueError(
+        raise InvalidValueError(
             f"{size:,} pieces are fewer than the {len(symbols):,} characters of these words, at a word's "
             "beginning and inside of one: ask for more, or for a smaller alphabet"
         )
@@ -160,7 +162,7 @@ def marked(words: Mapping[str, int], size: int, alphabet: Collection[str], longe
     names = [name for name, _ in pieces(model)[ASIDE:]]
     found = [of[name[0]] + name[1:] if name[0] in of else f"##{name}" for name in names]
     if len(found) < size:
-        raise TooSmall(size, len(found))
+        raise VocabSizeError(size, len(found))
     return found
 
 
@@ -181,12 +183,12 @@ def wordpiece(words: Mapping[str, int], size: int, alphabet: Collection[str]) ->
         alphabet: characters that are pieces in both forms.
 
     Raises:
-        TooSmall: the corpus cannot fill a vocabulary of this size.
+        VocabSizeError: the corpus cannot fill a vocabulary of this size.
         ValueError: there are no words of this alphabet, or the size has no room for it.
     """
     characters = list(dict.fromkeys(alphabet))
     if size < 2 * len(characters):
-        raise ValueError(
+        raise InvalidValueError(
             f"a vocabulary of {size:,} pieces has no room for {len(characters):,} characters in two forms: "
             f"ask for {2 * len(characters):,} or more, or for a smaller alphabet"
         )
@@ -203,7 +205,7 @@ def wordpiece(words: Mapping[str, int], size: int, alphabet: Collection[str]) ->
     tokenizer.train_from_iterator(_repeated(chosen), trainer)
     ids = tokenizer.get_vocab()
     if len(ids) < size:
-        raise TooSmall(size, len(ids))
+        raise VocabSizeError(size, len(ids))
     return sorted(ids, key=ids.__getitem__)
 
 
@@ -219,7 +221,7 @@ def _in_order(words: Mapping[str, int], fit: Callable[[str], bool]) -> list[tupl
         if 0 < len(word) <= LONGEST_WORD and count > 0 and fit(word)
     ]
     if not chosen:
-        raise ValueError(f"there is nothing to train on: of {len(words):,} words none can be used")
+        raise InvalidValueError(f"there is nothing to train on: of {len(words):,} words none can be used")
     return sorted(chosen, key=lambda pair: (-pair[1], pair[0]))
 
 
@@ -272,7 +274,9 @@ def _trained(words: Sequence[tuple[str, int]], options: Mapping[str, Any]) -> by
             **options,
         )
     except (RuntimeError, OSError) as error:
-        raise ValueError(f"SentencePiece cannot train on these {len(words):,} words: {error}") from error
+        raise InvalidValueError(
+            f"SentencePiece cannot train on these {len(words):,} words: {error}"
+        ) from error
     return model.getvalue()
 
 

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
+from bioshards.corpus.errors import InvalidValueError
+
 from .words import Split
 
 UNK: Final = "[UNK]"
@@ -25,7 +27,7 @@ LONGEST_WORD: Final = 100
 change."""
 
 
-class TooFewPieces(ValueError):
+class TooFewPiecesError(InvalidValueError):
     """There are not enough pieces for a vocabulary of the wanted size; ``largest`` is what there is."""
 
     def __init__(self, size: int, largest: int) -> None:
@@ -74,11 +76,11 @@ def assemble(
 
     Raises:
         ValueError: there is no room for the alphabet.
-        TooFewPieces: there are not enough pieces.
+        TooFewPiecesError: there are not enough pieces.
     """
     vocabulary = dict.fromkeys(chain(reserved, forms))
     if len(vocabulary) > size:
-        raise ValueError(
+        raise InvalidValueError(
             f"--size {size:,} has no room for the {len(reserved):,} reserved tokens and the alphabet, "
             f"{len(vocabulary):,} together: give a larger --size or a smaller --coverage"
         )
@@ -88,7 +90,7 @@ def assemble(
         if piece not in vocabulary and (words is None or reachable(piece, words)):
             vocabulary[piece] = None
     if len(vocabulary) < size:
-        raise TooFewPieces(size, len(vocabulary))
+        raise TooFewPiecesError(size, len(vocabulary))
     return list(vocabulary)
 
 

@@ -48,7 +48,7 @@ def parse(page: str, base: str) -> list[Package]:
     """The packages of the listing of ``base`` in the order of their ids; all else is passed over.
 
     Raises:
-        NoListing: there is no such file on the page.
+        ListingError: there is no such file on the page.
     """
     packages: dict[str, Package] = {}
     for link in links(page):
@@ -72,8 +72,8 @@ def choose(named: Named, packages: Sequence[Package], today: date) -> Chosen:
     """The packages to fetch for ``europepmc:``; ``today`` tells how old the newest listed one is.
 
     Raises:
-        EmptySelection: there is nothing of what is selected.
-        NoListing: ``since=`` is asked for, and a package has no date in the listing.
+        EmptySelectionError: there is nothing of what is selected.
+        ListingError: ``since=`` is asked for, and a package has no date in the listing.
     """
     chosen = select(named, [(package.first, package.last, package.remote) for package in packages])
     newest = max((package.remote.changed for package in packages if package.remote.changed), default=None)
@@ -91,7 +91,7 @@ def listed(connection: Connection, base: str, named: Named) -> Chosen:
     """Read the listing, and choose.
 
     Raises:
-        NoListing, EmptySelection, WebError
+        ListingError, EmptySelectionError, DownloadError
     """
     page = connection.read(base, PAGE_BYTES).body.decode("utf-8", "replace")
     return choose(named, parse(page, base), datetime.now(UTC).date())

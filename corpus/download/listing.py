@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from bioshards.corpus.errors import RunError, UserError
+
 from .named import Named
 from .remote import Remote
 
@@ -30,11 +32,13 @@ _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep",
 _UNITS: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 
-class NoListing(Exception):
+class ListingError(RunError):
     """What was read is not the listing that it should be, or does not say what is asked of it."""
 
+    hint = "Nothing was begun"
 
-class EmptySelection(Exception):
+
+class EmptySelectionError(UserError):
     """A selection that none of the listed files is in."""
 
 
@@ -93,8 +97,8 @@ def select(named: Named, files: Sequence[tuple[int, int, Remote]]) -> list[Remot
     """The selected ones of files (first and last number in them, and where they are), in the same order.
 
     Raises:
-        EmptySelection: none is selected; says what there is.
-        NoListing: ``since=`` is asked for, but the listing has no date for a file.
+        EmptySelectionError: none is selected; says what there is.
+        ListingError: ``since=`` is asked for, but the listing has no date for a file.
     """
     selection = named.selection
     chosen = [remote for first, last, remote in files if selection.overlaps(first, last)]
@@ -103,7 +107,7 @@ def select(named: Named, files: Sequence[tuple[int, int, Remote]]) -> list[Remot
     if selection.newest:
         chosen = chosen[-selection.newest :]
     if not chosen:
-        raise EmptySelection(
+        raise EmptySelectionError(
             f"--input {named.text} selects no file. {_extent([remote for _, _, remote in files])}"
         )
     return chosen
@@ -111,7 +115,7 @@ def select(named: Named, files: Sequence[tuple[int, int, Remote]]) -> list[Remot
 
 def _changed(named: Named, remote: Remote) -> datetime:
     if remote.changed is None:
-        raise NoListing(
+        raise ListingError(
             f"--input {named.text} needs dates, but the listing has no date for {remote.url}. Select by "
             "numbers, or take all; if the page does show dates, mend corpus/download/listing.py."
         )
@@ -127,9 +131,9 @@ def _extent(files: Sequence[Remote]) -> str:
     return f"There are {len(files):,} files, {files[0].name} to {files[-1].name}{put_there}."
 
 
-def no_listing(url: str, page: str, wanted: str, module: str) -> NoListing:
+def no_listing(url: str, page: str, wanted: str, module: str) -> ListingError:
     """The error for a page on which nothing is found: where, what, and which file of ours to mend."""
-    return NoListing(
+    return ListingError(
         f"{url} lists no {wanted}. It may be an error page, or the format of the listing has changed: "
         f"then mend corpus/download/{module}. The page begins: {page[:200]!r}"
     )

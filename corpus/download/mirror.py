@@ -18,15 +18,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from .. import checksums
-from ..ahead import ahead
-from ..files import Found, LocalFiles
-from ..manifest import utc_now
-from ..partial import Partial
-from ..xml_blocks import BadFile
+from bioshards.corpus import checksums
+from bioshards.corpus.ahead import ahead
+from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.files import Found, LocalFiles
+from bioshards.corpus.manifest import utc_now
+from bioshards.corpus.partial import Partial
+
 from .remote import Remote
 from .verify import Check
-from .web import Connection, Gone, Refused, WebError
+from .web import Connection, DownloadError, NotFoundError, RefusedError
 
 REFUSED: Final = "refused"
 UNREACHABLE: Final = "unreachable"
@@ -91,7 +92,10 @@ class Mirror:
             if remote.md5_beside and not _settled(record, remote):
                 try:
                     published = self._published(connection, remote) if connection else None
-                except (BadFile, Refused):  # a page in its place; `fetch` asks again, and names the file
+                except (
+                    BadFileError,
+                    RefusedError,
+                ):  # a page in its place; `fetch` asks again, and names the file
                     continue
                 if published is None or published != record["md5"]:
                     continue
@@ -106,31 +110,33 @@ class Mirror:
         """Make sure that the file is there, verified: fetched only if it is not there already.
 
         Raises:
-            BadFile: what the server has is not the file it should be, however often it is read.
-            WebError: the server does not give it.
+            BadFileError: what the server has is not the file it should be, however often it is read.
+            DownloadError: the server does not give it.
         """
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 md5 = self._published(connection, remote)
                 return self._there(remote, md5) or self._download(connection, remote, md5)
-            except Gone as gone:
-                raise BadFile(
+            except NotFoundError as gone:
+                raise BadFileError(
                     "gone", f"{gone}; it was listed when the run began. Run again to read the new listing"
                 ) from gone
-            except BadFile as bad:
+            except BadFileError as bad:
                 if attempt == ATTEMPTS:
-                    raise BadFile(bad.reason, f"{remote.url}: {bad.detail} (read {ATTEMPTS} times)") from bad
+                    raise BadFileError(
+                        bad.reason, f"{remote.url}: {bad.detail} (read {ATTEMPTS} times)"
+                    ) from bad
                 time.sleep(attempt)
         raise AssertionError("attempts end with a file or an error")
 
-    def fetch_or_say(self, connection: Connection, remote: Remote) -> Held | BadFile:
+    def fetch_or_say(self, connection: Connection, remote: Remote) -> Held | BadFileError:
         """As :meth:`fetch`, but what keeps the file from being fetched is the result, not raised."""
         try:
             return self.fetch(connection, remote)
-        except BadFile as bad:
+        except BadFileError as bad:
             return bad
-        except WebError as error:
-            return BadFile(REFUSED if isinstance(error, Refused) else UNREACHABLE, str(error))
+        except DownloadError as error:
+            return BadFileError(REFUSED if isinstance(error, RefusedError) else UNREACHABLE, str(error))
 
     def _published(self, connection: Connection, remote: Remote) -> str | None:
         """The MD5 that the source publishes for the file; None where it publishes none."""
@@ -138,11 +144,11 @@ class Mirror:
             return None
         try:
             body = connection.read(f"{remote.url}.md5", _SIDECAR_BYTES).body
-        except Gone:  # a file may be there some time before its checksum
+        except NotFoundError:  # a file may be there some time before its checksum
             return None
         given = _MD5.search(body)
         if given is None:
-            raise BadFile("no-checksum", f"its .md5 holds no MD5; it begins {body[:80]!r}")
+            raise BadFileError("no-checksum", f"its .md5 holds no MD5; it begins {body[:80]!r}")
         return given[0].decode().lower()
 
     def _there(self, remote: Remote, md5: str | None) -> Held | None:
@@ -182,7 +188,7 @@ class Mirror:
                     fetched += len(block)
                     check.feed(block)
                 found_md5 = check.finish(md5)
-            except (BadFile, Gone):
+            except (BadFileError, NotFoundError):
                 part.discard()
                 raise
             self._forget(remote)
@@ -257,7 +263,7 @@ def _fed(check: Check, part: Partial) -> Check:
     try:
         for block in part.blocks():
             check.feed(block)
-    except BadFile:
+    except BadFileError:
         part.restart()
         return Check(check.root)
     return check

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
+from bioshards.corpus.errors import InvalidValueError
+
 PARTS: Final[dict[str, tuple[str, ...]]] = {"pubmed": ("baseline", "updates"), "europepmc": (), "pmc": ()}
 """The sources, and the parts that each can be asked for."""
 
@@ -37,7 +39,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RANGE = re.compile(r"([0-9]{1,9})(?:(-)([0-9]{1,9})?)?")
 
 
-class BadName(ValueError):
+class SourceSpecError(InvalidValueError):
     """An ``--input`` that begins as a source's name does, or nearly so, but cannot be read."""
 
 
@@ -79,7 +81,7 @@ def named(text: str) -> Named | None:
     one that looks like a misspelt name is refused, and ``./`` before it makes it a path.
 
     Raises:
-        BadName: a name that cannot be read; says what is wrong and what would work.
+        SourceSpecError: a name that cannot be read; says what is wrong and what would work.
     """
     source, colon, rest = text.partition(":")
     if not colon:
@@ -149,8 +151,8 @@ def _refuse_misspelt(text: str, word: str, rest: str) -> None:
         raise _bad(text, near[0], f"no source is called {word} (did you mean {near[0]}:{rest}?)")
 
 
-def _bad(text: str, source: str, what: str) -> BadName:
-    return BadName(
+def _bad(text: str, source: str, what: str) -> SourceSpecError:
+    return SourceSpecError(
         f"--input {text}: {what}. What would work: {_EXAMPLES[source]}. "
         f"(If a file or a folder has this name, write ./{text})"
     )

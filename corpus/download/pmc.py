@@ -16,14 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from lxml import etree
 
-from ..ahead import ahead, for_each
-from ..files import TEMPORARY, LocalFiles
+from bioshards.corpus.ahead import ahead, for_each
+from bioshards.corpus.files import TEMPORARY, LocalFiles
+
 from . import pmc_inventory, pmc_metadata
 from .pmc_bucket import URL as URL
-from .pmc_bucket import Bad, Damaged, article, each, label, read_checked
+from .pmc_bucket import Bad, ChecksumError, article, each, label, read_checked
 from .pmc_selection import Articles, Chosen
 from .pool import Pool
-from .web import Connection, WebError
+from .web import Connection, DownloadError
 
 SCHEMA: Final = pa.schema(
     [
@@ -85,7 +86,7 @@ def bring(
     """Bring the articles of range ``number`` that are asked for into the mirror, as its inventory lists them.
 
     Raises:
-        Unreachable: the bucket does not answer any more.
+        UnreachableError: the bucket does not answer any more.
         OSError: the mirror cannot be written.
     """
     rows = pmc_inventory.rows(files, mirror, number)
@@ -120,7 +121,7 @@ def fetch_range(
     fetched: dict[str, int] = {}
     bad: list[Bad] = []
     for name, outcome in each(pool, work, missing):
-        if isinstance(outcome, WebError):
+        if isinstance(outcome, DownloadError):
             bad.append(Bad.of(missing[name]["pmcid"], missing[name]["version"], outcome))
         else:
             fetched[name] = outcome
@@ -152,7 +153,7 @@ def _article(connection: Connection, base: str, row: dict[str, Any]) -> bytes:
     url = f"{base}{name}/{name}.xml"
     body = read_checked(connection, url, _MOST, row["md5"])
     if _root(body) != "article":
-        raise Damaged(f"{url}: its MD5 is right, but it is not the XML of an article: {body[:100]!r}")
+        raise ChecksumError(f"{url}: its MD5 is right, but it is not the XML of an article: {body[:100]!r}")
     return body
 
 

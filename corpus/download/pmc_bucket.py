@@ -27,9 +27,9 @@ from urllib.parse import urlencode
 
 from lxml import etree
 
-from .listing import NoListing
+from .listing import ListingError
 from .pool import Pool
-from .web import Connection, Gone, Refused, Unreachable, WebError
+from .web import Connection, DownloadError, NotFoundError, RefusedError, UnreachableError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -50,11 +50,11 @@ READINGS: Final = 3
 """How often an object with the wrong checksum is read before it is given up."""
 
 
-class BadBucket(NoListing):
+class BadBucket(ListingError):
     """What the bucket lists is not what this program knows how to read."""
 
 
-class Damaged(WebError):
+class ChecksumError(DownloadError):
     """An object is not what its checksum or its name say, whenever it is read."""
 
 
@@ -73,8 +73,13 @@ class Bad:
     detail: str
 
     @classmethod
-    def of(cls, pmcid: int, version: int, error: WebError) -> Bad:
-        reasons = (Gone, "gone"), (Refused, "refused"), (Unreachable, "unreachable"), (Damaged, "damaged")
+    def of(cls, pmcid: int, version: int, error: DownloadError) -> Bad:
+        reasons = (
+            (NotFoundError, "gone"),
+            (RefusedError, "refused"),
+            (UnreachableError, "unreachable"),
+            (ChecksumError, "damaged"),
+        )
         reason = next((word for kind, word in reasons if isinstance(error, kind)), "failed")
         return cls(pmcid, version, reason, str(error))
 
@@ -134,15 +139,17 @@ def read_checked(connection: Connection, url: str, at_most: int, md5: str) -> by
     """The object at ``url``, whose MD5 must be ``md5`` (lower case); read again where it is not.
 
     Raises:
-        Damaged: it is not, three times.
-        WebError: the bucket did not give it.
+        ChecksumError: it is not, three times.
+        DownloadError: the bucket did not give it.
     """
     for _ in range(READINGS):
         body = connection.read(url, at_most).body
         found = md5_of(body)
         if found == md5:
             return body
-    raise Damaged(f"{url}: its MD5 should be {md5} and is {found} ({len(body)} bytes), read {READINGS} times")
+    raise ChecksumError(
+        f"{url}: its MD5 should be {md5} and is {found} ({len(body)} bytes), read {READINGS} times"
+    )
 
 
 def md5_of(body: bytes) -> str:
@@ -152,23 +159,23 @@ def md5_of(body: bytes) -> str:
 
 def each(
     pool: Pool, work: Callable[[Connection, T], R], items: Iterable[T]
-) -> Iterator[tuple[T, R | WebError]]:
+) -> Iterator[tuple[T, R | DownloadError]]:
     """Each item with what ``work`` gives for it, or with the error: one bad object does not stop the rest.
 
     Raises:
-        Unreachable: it is not one object, the bucket does not answer any more.
+        UnreachableError: it is not one object, the bucket does not answer any more.
     """
 
-    def tried(connection: Connection, item: T) -> tuple[T, R | WebError]:
+    def tried(connection: Connection, item: T) -> tuple[T, R | DownloadError]:
         try:
             return item, work(connection, item)
-        except WebError as error:
+        except DownloadError as error:
             return item, error
 
     unanswered = 0
     for item, outcome in pool.map(tried, items):
-        if isinstance(outcome, Unreachable | Refused):
+        if isinstance(outcome, UnreachableError | RefusedError):
             unanswered += 1
             if unanswered > _PATIENCE:
-                raise Unreachable(str(outcome))
+                raise UnreachableError(str(outcome))
         yield item, outcome

@@ -25,7 +25,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from ..files import LocalFiles
+from bioshards.corpus.files import LocalFiles
+
 from . import pmc_manifest
 from .pmc_bucket import RANGE_IDS
 from .pmc_manifest import NEEDED, BadInventory, Manifest
@@ -133,8 +134,8 @@ def update(files: LocalFiles, mirror: str, connection: Connection, base: str) ->
 
     Raises:
         BadInventory: there is none, or it is not what it is said to be.
-        BadBucket, Damaged: the bucket's listing cannot be read, or one of the inventory's files.
-        WebError: the bucket did not answer.
+        BadBucket, ChecksumError: the bucket's listing cannot be read, or one of the inventory's files.
+        DownloadError: the bucket did not answer.
     """
     manifest = pmc_manifest.find(connection, base)
     before = held(files, mirror)

@@ -22,10 +22,11 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..files import LocalFiles
-from .listing import NoListing
+from bioshards.corpus.files import LocalFiles
+
+from .listing import ListingError
 from .pmc_bucket import NAME, READINGS, folders, md5_of, read_checked
-from .web import Connection, Gone
+from .web import Connection, NotFoundError
 
 FOLDER: Final = f"inventory-reports/{NAME}/metadata/"
 NEEDED: Final = ("Key", "LastModifiedDate", "ETag")
@@ -43,7 +44,7 @@ _FILES: Final = 1000  # 5 in 2026
 _FILE_BYTES: Final = 1 << 30  # 50 MB in 2026
 
 
-class BadInventory(NoListing):
+class BadInventory(ListingError):
     """There is no inventory, or it is not what it is said to be."""
 
 
@@ -81,7 +82,7 @@ def find(connection: Connection, base: str) -> Manifest:
 
     Raises:
         BadInventory: there is none, or it is not what this program knows how to read.
-        WebError: the bucket did not answer.
+        DownloadError: the bucket did not answer.
     """
     dates = sorted(
         {found[1] for name in folders(connection, base, FOLDER) if (found := _DATED.fullmatch(name))}
@@ -89,7 +90,7 @@ def find(connection: Connection, base: str) -> Manifest:
     for date in reversed(dates[-_TRIED:]):
         try:
             return _parse(_manifest(connection, f"{base}{FOLDER}{date}/"), date)
-        except Gone:
+        except NotFoundError:
             continue
     raise BadInventory(
         f"{base}{FOLDER} lists {len(dates)} inventories, and none of the newest {_TRIED} has a manifest. "
@@ -105,7 +106,7 @@ def _manifest(connection: Connection, folder: str) -> bytes:
             checksum = (
                 connection.read(f"{folder}manifest.checksum", _PAGE_BYTES).body.decode("latin-1").lower()
             )
-        except Gone:
+        except NotFoundError:
             return manifest
         if md5_of(manifest) in _MD5.findall(checksum):
             return manifest
@@ -150,8 +151,8 @@ def read(files: LocalFiles, folder: str, connection: Connection, base: str, data
     """A CSV file as it is compressed, checked; from ``folder`` if it is there, else put there.
 
     Raises:
-        Damaged: it has not the MD5 that the manifest names, whenever it is read.
-        WebError: the bucket did not give it.
+        ChecksumError: it has not the MD5 that the manifest names, whenever it is read.
+        DownloadError: the bucket did not give it.
     """
     path = f"{folder}/{data.name}"
     if files.exists(path):

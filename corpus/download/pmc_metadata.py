@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..files import LocalFiles
-from .pmc_bucket import READINGS, Bad, Damaged, article, each, label, md5_of
+from bioshards.corpus.files import LocalFiles
+
+from .pmc_bucket import READINGS, Bad, ChecksumError, article, each, label, md5_of
 from .pmc_inventory import keys, newest
-from .pmc_record import BadMetadata, parse
+from .pmc_record import ArticleMetadataError, parse
 from .pool import Pool
-from .web import Connection, Gone, WebError
+from .web import Connection, DownloadError, NotFoundError
 
 SCHEMA: Final = pa.schema(
     [
@@ -142,7 +143,7 @@ def update(
         versions: look at each article's newest version only, or at all.
 
     Raises:
-        Unreachable: the bucket does not answer any more; what was read until then is kept.
+        UnreachableError: the bucket does not answer any more; what was read until then is kept.
     """
     before = known(files, mirror, number)
     found = difference(rows, before, versions)
@@ -156,10 +157,10 @@ def update(
     try:
         for done, (row, outcome) in enumerate(each(pool, work, found.missing.to_pylist()), start=1):
             key = row["pmcid"], row["version"]
-            if isinstance(outcome, Gone):
+            if isinstance(outcome, NotFoundError):
                 read.pop(key, None)
                 gone += 1
-            elif isinstance(outcome, WebError):
+            elif isinstance(outcome, DownloadError):
                 bad.append(Bad.of(*key, outcome))
                 read.setdefault(key, _row(row, "", "", today, problem=str(outcome)))
             else:
@@ -191,10 +192,10 @@ def _read(connection: Connection, base: str, row: dict[str, Any], today: date) -
             continue
         try:
             return _row(row, answer.etag or md5, listed, today, **parse(answer.body, pmcid, version))
-        except BadMetadata as error:
+        except ArticleMetadataError as error:
             if whole:
                 return _row(row, answer.etag or md5, listed, today, problem=str(error))
-    raise Damaged(
+    raise ChecksumError(
         f"{url}: its MD5 is {md5} and its ETag {answer.etag!r} ({len(answer.body)} bytes), {READINGS} times"
     )
 

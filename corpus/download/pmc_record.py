@@ -16,14 +16,16 @@ import re
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from ..licences import LICENCES, UNKNOWN
+from bioshards.corpus.errors import BioshardsError
+from bioshards.corpus.licences import LICENCES, UNKNOWN
+
 from .pmc_bucket import article
 
 _MD5: Final = re.compile(r"[0-9a-fA-F]{32}")
 _LICENCE_VERSION: Final = re.compile(r"-\d(\.\d)?(-IGO)?$")
 
 
-class BadMetadata(Exception):
+class ArticleMetadataError(BioshardsError):
     """A metadata object is not what it should be."""
 
 
@@ -31,16 +33,19 @@ def parse(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
     """The columns ``pmid`` to ``md5`` of :data:`.pmc_metadata.SCHEMA` of this article version.
 
     Raises:
-        BadMetadata: it is not JSON, of another article, or a value is of another type than it should be.
+        ArticleMetadataError: it is not JSON, of another article, or a value is of another type than it
+            should be.
     """
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise BadMetadata(f"not JSON: {error}") from error
+        raise ArticleMetadataError(f"not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise BadMetadata("not a JSON object")
+        raise ArticleMetadataError("not a JSON object")
     if found.get("pmcid") != f"PMC{pmcid}" or _whole(found, "version") != version:
-        raise BadMetadata(f"it is of {found.get('pmcid')!r:.100}, version {found.get('version')!r:.100}")
+        raise ArticleMetadataError(
+            f"it is of {found.get('pmcid')!r:.100}, version {found.get('version')!r:.100}"
+        )
     return {
         "pmid": _whole(found, "pmid"),
         "doi": _doi(found),
@@ -64,7 +69,7 @@ def _whole(found: dict[str, Any], name: str) -> int | None:
     value = found.get(name)
     if value is None or (type(value) is int and 0 < value < 1 << 31):
         return value
-    raise BadMetadata(f"{name} is {value!r:.100}, not a whole number above 0")
+    raise ArticleMetadataError(f"{name} is {value!r:.100}, not a whole number above 0")
 
 
 def _text(found: dict[str, Any], name: str) -> str | None:
@@ -72,7 +77,7 @@ def _text(found: dict[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
-        raise BadMetadata(f"{name} is {value!r:.100}, not a line of text")
+        raise ArticleMetadataError(f"{name} is {value!r:.100}, not a line of text")
     return value or None
 
 
@@ -80,7 +85,7 @@ def _doi(found: dict[str, Any]) -> str | None:
     """The DOI, or None where it cannot be used: an odd character in it is no reason to lose the article."""
     value = found.get("doi")
     if value is not None and not isinstance(value, str):
-        raise BadMetadata(f"doi is {value!r:.100}, not a line of text")
+        raise ArticleMetadataError(f"doi is {value!r:.100}, not a line of text")
     value = (value or "").strip()
     return value if value and len(value) <= 2000 and value.isprintable() else None
 
@@ -89,7 +94,7 @@ def _flag(found: dict[str, Any], name: str) -> bool:
     value = found.get(name)
     if isinstance(value, bool):
         return value
-    raise BadMetadata(f"{name} is {value!r:.100}, not true or false")
+    raise ArticleMetadataError(f"{name} is {value!r:.100}, not true or false")
 
 
 def _md5_of_xml(url: str | None, name: str) -> str | None:
@@ -99,8 +104,8 @@ def _md5_of_xml(url: str | None, name: str) -> str | None:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise BadMetadata(f"xml_url is {url!r:.200}: {error}") from error
+        raise ArticleMetadataError(f"xml_url is {url!r:.200}: {error}") from error
     md5 = parse_qs(parts.query).get("md5", [""])
     if parts.path != f"/{name}/{name}.xml" or len(md5) != 1 or not _MD5.fullmatch(md5[0]):
-        raise BadMetadata(f"xml_url is {url!r:.200}, not s3://.../{name}/{name}.xml?md5=...")
+        raise ArticleMetadataError(f"xml_url is {url!r:.200}, not s3://.../{name}/{name}.xml?md5=...")
     return md5[0].lower()

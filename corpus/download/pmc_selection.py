@@ -23,7 +23,9 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..licences import DEFAULT_LICENCES, LICENCES
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
+
 from .pmc_inventory import last_of_each
 from .pmc_metadata import Versions
 
@@ -60,7 +62,7 @@ class Articles:
     def __post_init__(self) -> None:
         for given, known in ((self.licences, LICENCES), (self.sets, SETS)):
             if strange := sorted(given - set(known)):
-                raise ValueError(f"{', '.join(strange)}: not known. There are {', '.join(known)}.")
+                raise InvalidValueError(f"{', '.join(strange)}: not known. There are {', '.join(known)}.")
 
     def select(self, table: pa.Table) -> Chosen:
         """Choose among rows of :data:`.pmc_metadata.SCHEMA`.

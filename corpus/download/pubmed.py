@@ -22,10 +22,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .listing import PAGE_BYTES, Chosen, Link, NoListing, links, no_listing, select
+from .listing import PAGE_BYTES, Chosen, Link, ListingError, links, no_listing, select
 from .named import Named, Selection
 from .remote import Remote
-from .web import Connection, Gone
+from .web import Connection, NotFoundError
 
 URL: Final = "https://ftp.ncbi.nlm.nih.gov/pubmed/"
 CONNECTIONS: Final = 4
@@ -64,7 +64,7 @@ def parse(page: str, base: str, folder: str) -> list[File]:
         folder: BASELINE or UPDATES.
 
     Raises:
-        NoListing: there is no such file on the page.
+        ListingError: there is no such file on the page.
     """
     data: dict[str, tuple[int, int, Link]] = {}
     sidecars: dict[str, Link] = {}
@@ -102,8 +102,8 @@ def choose(named: Named, baseline: Sequence[File], updates: Sequence[File], read
         readme: the text of ``baseline/README.txt``, or ''.
 
     Raises:
-        EmptySelection: there is nothing of what is selected.
-        NoListing: ``since=`` is asked for, and a file has no date in the listing; or all of a baseline is
+        EmptySelectionError: there is nothing of what is selected.
+        ListingError: ``since=`` is asked for, and a file has no date in the listing; or all of a baseline is
             asked for that is still being posted.
     """
     year = max((file.year for file in (updates if named.part == "updates" else baseline)), default=0)
@@ -119,7 +119,7 @@ def choose(named: Named, baseline: Sequence[File], updates: Sequence[File], read
         notices += _gaps(year, BASELINE, base, 1)
         unfinished = _unfinished(year, baseline, max(end, announced))
         if unfinished and named.selection == Selection():
-            raise NoListing(f"{unfinished[0]} Run again when all of it is there, or select what is")
+            raise ListingError(f"{unfinished[0]} Run again when all of it is there, or select what is")
         notices += unfinished
     if named.part != "baseline":
         files += later
@@ -216,14 +216,14 @@ def listed(connection: Connection, base: str, named: Named) -> Chosen:
     """Read the listings that ``named`` is about, and choose.
 
     Raises:
-        NoListing: what the server sends is no listing, three times.
-        EmptySelection, WebError
+        ListingError: what the server sends is no listing, three times.
+        EmptySelectionError, DownloadError
     """
     baseline = _read(connection, base, BASELINE) if named.part in ("", "baseline") else []
     updates = _read(connection, base, UPDATES) if named.part in ("", "updates") else []
     readme = ""
     if baseline:
-        with contextlib.suppress(Gone):
+        with contextlib.suppress(NotFoundError):
             readme = connection.read(f"{base}{BASELINE}/README.txt", PAGE_BYTES).body.decode(
                 "utf-8", "replace"
             )
@@ -236,7 +236,7 @@ def _read(connection: Connection, base: str, folder: str) -> list[File]:
         page = connection.read(f"{base}{folder}/", PAGE_BYTES).body.decode("utf-8", "replace")
         try:
             return parse(page, base, folder)
-        except NoListing:
+        except ListingError:
             if folder == UPDATES and "Parent Directory" in page:
                 return []
             if attempt == _ATTEMPTS:

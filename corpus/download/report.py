@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from ..files import LocalFiles
-from ..manifest import (
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import (
     FailedArticle,
     MirrorArticles,
     MirrorConfig,
@@ -18,6 +18,7 @@ from ..manifest import (
     MissingFile,
     write_manifest,
 )
+
 from .mirror import Held
 from .pmc import RangeReport
 from .pmc_bucket import label

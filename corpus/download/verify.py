@@ -10,7 +10,8 @@ import hashlib
 import re
 from typing import Final
 
-from ..xml_blocks import MAX_FILE_BYTES, BadFile, Gunzip
+from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.xml_blocks import MAX_FILE_BYTES, Gunzip
 
 _HEAD_BYTES: Final = 1 << 16
 """How far into a document its root may begin."""
@@ -27,8 +28,8 @@ def root_of(head: bytes) -> str | None:
     return root[1].decode() if root else None
 
 
-def _too_large() -> BadFile:
-    return BadFile("too-large", f"more than {MAX_FILE_BYTES >> 30} GiB of XML")
+def _too_large() -> BadFileError:
+    return BadFileError("too-large", f"more than {MAX_FILE_BYTES >> 30} GiB of XML")
 
 
 class Check:
@@ -49,7 +50,7 @@ class Check:
         """Take the next bytes.
 
         Raises:
-            BadFile: they cannot belong to the file that is expected.
+            BadFileError: they cannot belong to the file that is expected.
         """
         self._md5.update(data)
         self._size += len(data)
@@ -58,7 +59,7 @@ class Check:
         if len(self._first) < 2:
             self._first += data[:80]
             if self._first[:2] not in (b"\x1f\x8b", b"\x1f", b""):
-                raise BadFile("not-gzip", f"what came is no gzip file; it begins {self._first!r}")
+                raise BadFileError("not-gzip", f"what came is no gzip file; it begins {self._first!r}")
         for block in self._gunzip.blocks(data):
             self._unpacked += len(block)
             if self._unpacked > MAX_FILE_BYTES:
@@ -72,13 +73,13 @@ class Check:
         """The file's MD5, once all of it is fed; ``md5`` is the published one, None where there is none.
 
         Raises:
-            BadFile: it is cut short, is no document of the expected kind, or has another MD5.
+            BadFileError: it is cut short, is no document of the expected kind, or has another MD5.
         """
         found = self._md5.hexdigest()
         if md5 is not None and found != md5:
-            raise BadFile("checksum", f"its MD5 is {found}, the published one is {md5}")
+            raise BadFileError("checksum", f"its MD5 is {found}, the published one is {md5}")
         if not self._size:
-            raise BadFile("empty-file", "it has no bytes")
+            raise BadFileError("empty-file", "it has no bytes")
         self._gunzip.finish()
         if self._head is not None:
             self._look_at_root()
@@ -88,5 +89,5 @@ class Check:
         root = root_of(self._head or b"")
         if root != self.root:
             named = f"<{root}>" if root else f"none: it begins {(self._head or b'')[:80]!r}"
-            raise BadFile("wrong-root", f"its root should be <{self.root}>, it is {named}")
+            raise BadFileError("wrong-root", f"its root should be <{self.root}>, it is {named}")
         self._head = None

@@ -20,6 +20,8 @@ from urllib.parse import urljoin, urlsplit
 import requests
 import urllib3.exceptions
 
+from bioshards.corpus.errors import RunError
+
 from .places import LONGEST_PAUSE, Places
 
 _BLOCK_BYTES: Final = 1 << 17
@@ -30,23 +32,23 @@ _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _REDIRECTS: Final = 3
 
 
-class WebError(Exception):
+class DownloadError(RunError):
     """A server did not give what it was asked for; the message says what, where and why."""
 
 
-class Gone(WebError):
+class NotFoundError(DownloadError):
     """It says that there is no such file (404, 410)."""
 
 
-class Refused(WebError):
+class RefusedError(DownloadError):
     """It refuses, sends elsewhere, or sends more than is taken: asking again does not help."""
 
 
-class Unreachable(WebError):
+class UnreachableError(DownloadError):
     """It gave no answer, or none that could be used, however often it was asked."""
 
 
-class _AskAgain(Exception):
+class _RetryableError(Exception):
     """This try failed, the next may not; ``pause`` is what the server asks for, in seconds."""
 
     def __init__(self, why: str, pause: float | None = None) -> None:
@@ -125,7 +127,7 @@ class Connection:
         """The whole body of a small file, of ``at_most`` bytes.
 
         Raises:
-            WebError: it cannot be had.
+            DownloadError: it cannot be had.
         """
         for tries in self._tries(url):
             with tries, self._ask(url, {}) as response:
@@ -133,7 +135,9 @@ class Connection:
                 for block in self._blocks(response, 0):
                     body += block
                     if len(body) > at_most:
-                        raise Refused(f"{url} has more than {at_most:,} bytes, which nothing here should")
+                        raise RefusedError(
+                            f"{url} has more than {at_most:,} bytes, which nothing here should"
+                        )
                 headers = response.headers
                 etag = headers.get("ETag", "").removeprefix("W/").strip('"')
                 return Answer(bytes(body), etag, headers.get("Last-Modified", ""))
@@ -146,7 +150,7 @@ class Connection:
         came before is to be thrown away.
 
         Raises:
-            WebError: it cannot be had to its end.
+            DownloadError: it cannot be had to its end.
         """
         at = furthest = start
         validator = ""
@@ -160,13 +164,13 @@ class Connection:
                         if response.headers.get("Content-Range") == f"bytes */{at}":
                             return  # all of it is there
                         at = 0  # it is shorter than what is there
-                        raise _AskAgain("the server has no such range of it")
+                        raise _RetryableError("the server has no such range of it")
                     said = _validator(response)
                     if response.status_code != 206:
                         at, validator = 0, said
                     elif validator and said not in ("", validator):  # it does not know If-Range
                         at = 0
-                        raise _AskAgain("the server sends a range of another version of it")
+                        raise _RetryableError("the server sends a range of another version of it")
                     validator = said or validator
                     for block in self._blocks(response, at):
                         yield at, block
@@ -187,7 +191,7 @@ class Connection:
             failed = 1 if attempt.progressed else failed + 1
             pause = attempt.failure.pause
             if failed >= patience.tries or (pause or 0) > LONGEST_PAUSE:
-                raise Unreachable(
+                raise UnreachableError(
                     f"{url} cannot be had: {attempt.failure} (tried {failed} times in a row)"
                     if failed >= patience.tries
                     else f"{url} cannot be had: {attempt.failure}; the server asks to come back in "
@@ -213,11 +217,11 @@ class Connection:
                 location = response.headers.get("Location", "")
                 target = _on_same_host(asked, location)
                 if target is None:
-                    raise Refused(
+                    raise RefusedError(
                         f"{url} is redirected to another host ({location[:200]}), which is not followed"
                     )
                 asked = target
-        raise Refused(f"{url} is redirected again and again")
+        raise RefusedError(f"{url} is redirected again and again")
 
     @contextlib.contextmanager
     def _one(self, url: str, headers: dict[str, str]) -> Iterator[requests.Response]:
@@ -233,12 +237,12 @@ class Connection:
                 yield response
         except requests.exceptions.SSLError as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                raise Refused(
+                raise RefusedError(
                     f"{url}: the server's certificate cannot be trusted: {_reason(error)}"
                 ) from error
-            raise _AskAgain(_reason(error)) from error
+            raise _RetryableError(_reason(error)) from error
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-            raise _AskAgain(_reason(error)) from error
+            raise _RetryableError(_reason(error)) from error
 
     def _judge(self, url: str, response: requests.Response) -> None:
         """Raise unless the answer's status is one of success."""
@@ -247,13 +251,13 @@ class Connection:
             return
         said = f"the server answers {status} {response.reason}"
         if status in (404, 410):
-            raise Gone(f"{url} is not there: {said}")
+            raise NotFoundError(f"{url} is not there: {said}")
         if status in _TRY_AGAIN:
             pause = _pause_asked_for(response.headers.get("Retry-After", ""))
             if pause is None and status in (429, 503):
                 pause = self._server.patience.first_pause  # nobody asks while it is overloaded
-            raise _AskAgain(said, pause)
-        raise Refused(f"{url} is refused: {said}")
+            raise _RetryableError(said, pause)
+        raise RefusedError(f"{url} is refused: {said}")
 
     def _blocks(self, response: requests.Response, at: int) -> Iterator[bytes]:
         """The body as it comes, to the end that its headers announce."""
@@ -267,17 +271,17 @@ class Connection:
             seconds = time.monotonic() - window_began
             if seconds > patience.stall:
                 if window_bytes < patience.slowest * seconds:
-                    raise _AskAgain(f"it sends only {window_bytes / seconds:.0f} bytes a second")
+                    raise _RetryableError(f"it sends only {window_bytes / seconds:.0f} bytes a second")
                 window_began, window_bytes = time.monotonic(), 0
         if end is not None and at != end:
-            raise _AskAgain(f"the connection ended at byte {at:,} of {end:,}")
+            raise _RetryableError(f"the connection ended at byte {at:,} of {end:,}")
 
 
 class _Try:
     """One try, as a context that keeps an error which another try may mend."""
 
     def __init__(self) -> None:
-        self.failure: _AskAgain | None = None
+        self.failure: _RetryableError | None = None
         self.progressed = False
 
     def progress(self) -> None:
@@ -287,7 +291,7 @@ class _Try:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
-        if isinstance(error, _AskAgain):
+        if isinstance(error, _RetryableError):
             self.failure = error
             return True
         return False
@@ -307,7 +311,9 @@ def _end_of_body(response: requests.Response, at: int) -> int | None:
     if response.status_code == 206:
         given = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
         if not given or int(given[1]) != at:
-            raise _AskAgain(f"the server answers with another range: {response.headers.get('Content-Range')}")
+            raise _RetryableError(
+                f"the server answers with another range: {response.headers.get('Content-Range')}"
+            )
         if given[2]:
             return int(given[2])
     length = response.headers.get("Content-Length", "")

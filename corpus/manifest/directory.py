@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from ..ahead import for_each
-from ..files import LocalFiles, StoreFailure
+from ..errors import InputNotFoundError, TransientStorageError, UserError
+from ..files import LocalFiles
 from .json_codec import FieldError, decode, encode
 from .kinds import (
     SCHEMA_VERSION,
@@ -42,7 +43,7 @@ KINDS: Final[Mapping[str, type[Manifest]]] = {
 _ANEW: Final = "Make the directory anew"
 
 
-class ManifestError(Exception):
+class ManifestError(UserError):
     """The manifest of a directory cannot be used; the message names the file and what to do.
 
     Attributes:
@@ -55,7 +56,7 @@ class ManifestError(Exception):
         self.path, self.field = path, field
 
 
-class MissingManifest(ManifestError, FileNotFoundError):
+class MissingManifest(ManifestError, InputNotFoundError):
     """The directory has no manifest: it is not finished."""
 
 
@@ -88,7 +89,7 @@ def read_manifest(storage: LocalFiles, folder: str) -> Manifest:
             that this storage cannot reach.
         ForeignManifest: it was not written by bioshards.
         ManifestError: it cannot be read, is of another version of bioshards, or a field is wrong.
-        StoreFailure: the store does not answer.
+        TransientStorageError: the store does not answer.
     """
     path = f"{folder}/{NAME}"
     if "://" in folder and not storage.far:
@@ -104,7 +105,7 @@ def read_manifest(storage: LocalFiles, folder: str) -> Manifest:
         )
     try:
         value = storage.read_json(path)
-    except StoreFailure:
+    except TransientStorageError:
         raise
     except (OSError, ValueError) as error:
         raise ManifestError(f"{path} cannot be read: {error}. {_ANEW}", path) from error

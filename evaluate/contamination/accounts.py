@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..datasets import Part
+from bioshards.evaluate.datasets import Part
+
 from .judging import MOSTLY, Contamination, Judged
 from .ngrams import WORDS
 

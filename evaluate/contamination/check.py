@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.files import LocalFiles
+from bioshards.evaluate.datasets import DataSet, Part
 
-from ..datasets import DataSet, Part
 from . import examples, report
 from .corpus import Corpus, Wanted, look, opened
 from .examples import Benchmarks
@@ -45,13 +46,16 @@ def contamination(
         What to tell.
 
     Raises:
-        FileNotFoundError, Absent, WrongFile: there are no benchmarks in ``data``, or damaged ones.
-        WrongCorpus: a corpus is not finished, or none, or damaged.
+        FileNotFoundError, BenchmarkNotFoundError, BenchmarkFileError: there are no benchmarks in ``data``,
+            or damaged ones.
+        CorpusError: a corpus is not finished, or none, or damaged.
         ValueError: ``least`` is below 1.
         OSError: ``out`` cannot be written.
     """
     if least < 1:
-        raise ValueError(f"{least} shared 13-grams are no bound for leaving documents out: give 1 or more")
+        raise InvalidValueError(
+            f"{least} shared 13-grams are no bound for leaving documents out: give 1 or more"
+        )
     corpora = [opened(folder) for folder in corpus]
     os.makedirs(out, exist_ok=True)
     benchmarks = examples.read(data, sets, say)

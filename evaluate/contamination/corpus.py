@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from bioshards.corpus import shards
 from bioshards.corpus.document import SCHEMA
+from bioshards.corpus.errors import UserError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import (
     DocumentsManifest,
@@ -40,7 +41,7 @@ _BLOCK_BYTES: Final = 1 << 20
 """Of text, or a document where it is longer.  Arrays of a block take 20 times as much."""
 
 
-class WrongCorpus(Exception):
+class CorpusError(UserError):
     """A folder is no finished output of documents, or damaged; the message says what to do."""
 
 
@@ -104,17 +105,17 @@ def opened(folder: str) -> Corpus:
     """A finished folder of documents, by its manifest.
 
     Raises:
-        WrongCorpus: it is none.
+        CorpusError: it is none.
     """
     give = f"Give --corpus the --output of beam run {' or '.join(_PIPELINES)}"
     try:
         manifest = read_manifest(LocalFiles(), folder)
     except MissingManifest as error:
-        raise WrongCorpus(str(error)) from error
+        raise CorpusError(str(error)) from error
     except ManifestError as error:
-        raise WrongCorpus(f"{error}. {give}") from error
+        raise CorpusError(f"{error}. {give}") from error
     if not isinstance(manifest, DocumentsManifest):
-        raise WrongCorpus(f"{folder} holds no documents, it was made by {manifest.pipeline}. {give}")
+        raise CorpusError(f"{folder} holds no documents, it was made by {manifest.pipeline}. {give}")
     outputs = manifest.outputs
     digest = shards.digest(one.sha256 for one in outputs)
     return Corpus(folder, manifest.pipeline, sum(one.rows for one in outputs), digest, outputs)
@@ -124,7 +125,7 @@ def look(corpora: Sequence[Corpus], wanted: Wanted, workers: int) -> Iterator[Fo
     """What each shard holds, in their order, in as many processes as ``workers``.
 
     Raises:
-        WrongCorpus: a shard is not what it must be, or a process has died.
+        CorpusError: a shard is not what it must be, or a process has died.
     """
     tasks = [(corpus.folder, shard) for corpus in corpora for shard in corpus.shards]
     if workers < 2:
@@ -134,7 +135,7 @@ def look(corpora: Sequence[Corpus], wanted: Wanted, workers: int) -> Iterator[Fo
     try:
         yield from pool.map(_shard_of_worker, tasks)
     except BrokenProcessPool as error:
-        raise WrongCorpus(
+        raise CorpusError(
             "a worker process was ended from outside, probably for its memory: give a lower --workers"
         ) from error
     finally:
@@ -169,7 +170,7 @@ def _shard(wanted: Wanted, folder: str, shard: Shard) -> Found:
         _check(path, shard.bytes)
         return _found(wanted, shards.read_some(LocalFiles(), folder, [shard], _COLUMNS))
     except (OSError, pa.ArrowInvalid) as error:
-        raise WrongCorpus(
+        raise CorpusError(
             f"{path} cannot be read ({error}). Delete it and run the beam run that made it once more, "
             "which makes it anew"
         ) from error
@@ -182,7 +183,7 @@ def _check(path: str, size: int) -> None:
         schema = pa.ipc.read_schema(file)
     for name in _COLUMNS:
         if name not in schema.names or schema.field(name).type != SCHEMA.field(name).type:
-            raise WrongCorpus(
+            raise CorpusError(
                 f"{path} has no column {name} of {SCHEMA.field(name).type}: another version of bioshards "
                 "has made it. Make it anew: beam run with another --output"
             )

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from ..datasets import Absent, DataSet, Part, load, locate
-from ..records import Record, texts_of
+from bioshards.evaluate.datasets import BenchmarkNotFoundError, DataSet, Part, load, locate
+from bioshards.evaluate.records import Record, texts_of
 
 _DUMMY: Final = re.compile(r"@[A-Za-z]+(?:-[A-Za-z]+)*\$|BC6(?:ENT[CG]|OTHER)")
 """What stands for an entity in sets that hide them: @GENE$, @CHEM-GENE$ (BLUE, BioBERT); BC6ENTC, BC6ENTG
@@ -55,8 +55,8 @@ def read(data: str, sets: Iterable[DataSet], say: Callable[[str], None]) -> Benc
 
     Raises:
         FileNotFoundError: there is no such folder.
-        Absent: none of the sets is in it.
-        WrongFile: a file is not what it must be.
+        BenchmarkNotFoundError: none of the sets is in it.
+        BenchmarkFileError: a file is not what it must be.
     """
     found = Benchmarks([], [], {}, [])
     numbers: dict[str, int] = {}
@@ -76,7 +76,9 @@ def read(data: str, sets: Iterable[DataSet], say: Callable[[str], None]) -> Benc
                 found.examples.append(example)
     if not found.examples:
         names = ", ".join(found.absent)
-        raise Absent(f"{data} holds none of the sets {names}: give --data the folder of the benchmarks")
+        raise BenchmarkNotFoundError(
+            f"{data} holds none of the sets {names}: give --data the folder of the benchmarks"
+        )
     found.texts.extend(numbers)
     return found
 

@@ -16,7 +16,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..datasets import PARTS, Part
+from bioshards.evaluate.datasets import PARTS, Part
+
 from .corpus import Corpus, Document, Found
 from .examples import Benchmarks, Example
 from .ngrams import Index, Places

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from bioshards.corpus.errors import InvalidValueError
+
 from . import counts
 from .metric import Metric, Numbers, aligned, ratio
 
@@ -15,7 +17,7 @@ def micro_f1(labels: Sequence[str], negative: str | None) -> Metric:
     August 2019.  Where no class is negative (SciBERT's ChemProt), micro F1 is accuracy.
     """
     if negative is not None and negative not in labels:
-        raise ValueError(f"the negative class {negative!r} is none of {', '.join(labels)}")
+        raise InvalidValueError(f"the negative class {negative!r} is none of {', '.join(labels)}")
     classes = [label for label in labels if label != negative]
 
     def units(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
@@ -88,5 +90,5 @@ def _accuracy(sums: Numbers) -> Numbers:
 def _known(labels: Sequence[str], gold: Sequence[str], predicted: Sequence[str]) -> list[tuple[str, str]]:
     unknown = sorted({*gold, *predicted}.difference(labels))
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is none of the classes {', '.join(labels)}")
+        raise InvalidValueError(f"{unknown[0]!r} is none of the classes {', '.join(labels)}")
     return aligned(gold, predicted)

@@ -8,6 +8,8 @@ from typing import Final
 
 import numpy
 
+from bioshards.corpus.errors import InvalidValueError
+
 from .metric import Metric, Numbers, aligned, ratio, table
 
 _CONSTANT: Final = 1e-12
@@ -21,7 +23,7 @@ def pearson() -> Metric:
     def units(gold: Sequence[float], predicted: Sequence[float]) -> Numbers:
         pairs = aligned(gold, predicted)
         if not all(math.isfinite(number) for pair in pairs for number in pair):
-            raise ValueError("a score is not a finite number: has the training diverged?")
+            raise InvalidValueError("a score is not a finite number: has the training diverged?")
         return table(((1, x, y, x * x, y * y, x * y) for x, y in pairs), statistics)
 
     return Metric("Pearson's r", "Pearson", statistics, units, _figures)

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 import numpy
 from numpy.typing import NDArray
 
+from bioshards.corpus.errors import InvalidValueError
+
 Numbers = NDArray[numpy.float64]
 Gold = TypeVar("Gold")
 Predicted = TypeVar("Predicted")
@@ -59,7 +61,7 @@ def aligned(gold: Sequence[Gold], predicted: Sequence[Predicted]) -> list[tuple[
         ValueError: not as many are predicted as there are.
     """
     if len(gold) != len(predicted):
-        raise ValueError(f"{len(predicted)} are predicted, but there are {len(gold)}")
+        raise InvalidValueError(f"{len(predicted)} are predicted, but there are {len(gold)}")
     return list(zip(gold, predicted, strict=True))
 
 

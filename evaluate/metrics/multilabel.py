@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from bioshards.corpus.errors import InvalidValueError
+
 from .metric import Metric, Numbers, aligned, f1, ratio, table
 
 
@@ -23,7 +25,7 @@ def multilabel_f1(labels: Collection[str]) -> Metric:
         pairs = aligned(gold, predicted)
         unknown = sorted(frozenset().union(*gold, *predicted) - known)
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is none of the labels {', '.join(labels)}")
+            raise InvalidValueError(f"{unknown[0]!r} is none of the labels {', '.join(labels)}")
         return table((_example(*pair) for pair in pairs), statistics)
 
     def figures(sums: Numbers) -> Mapping[str, Numbers]:

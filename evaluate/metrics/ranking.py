@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
+from bioshards.corpus.errors import InvalidValueError
+
 from .metric import Metric, Numbers, aligned, ratio, table
 
 
@@ -22,7 +24,7 @@ def ranking() -> Metric:
     def units(gold: Sequence[tuple[str, bool]], predicted: Sequence[float]) -> Numbers:
         candidates = aligned(gold, predicted)
         if any(math.isnan(score) for score in predicted):
-            raise ValueError("a score is not a number: has the training diverged?")
+            raise InvalidValueError("a score is not a number: has the training diverged?")
         questions = groupby(candidates, key=lambda candidate: candidate[0][0])
         return table(((_reciprocal(list(group)), 1) for _, group in questions), statistics)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..tags import spans, strict_spans
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.evaluate.tags import spans, strict_spans
+
 from . import counts
 from .metric import Metric, Numbers, aligned, f1, table
 
@@ -78,5 +80,5 @@ def sentences(gold: Sequence[Tags], predicted: Sequence[Tags]) -> list[tuple[Tag
     pairs = aligned(gold, predicted)
     for place, (right, guessed) in enumerate(pairs):
         if len(right) != len(guessed):
-            raise ValueError(f"sentence {place} has {len(right)} words, but {len(guessed)} are tagged")
+            raise InvalidValueError(f"sentence {place} has {len(right)} words, but {len(guessed)} are tagged")
     return pairs

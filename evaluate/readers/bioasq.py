@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..datasets import Files, Part, Parts, WrongFile
-from ..records import Question, Record, Text
+from bioshards.evaluate.datasets import BenchmarkFileError, Files, Part, Parts
+from bioshards.evaluate.records import Question, Record, Text
+
 from . import json_values
 from .json_values import Value
 from .lines import only
@@ -85,7 +86,7 @@ def _batch(path: str, golden: dict[str, Value]) -> Iterator[Question]:
     number = _BATCH.search(os.path.basename(path))
     for one in questions(path, _question_id):
         if one.group not in golden:
-            raise WrongFile(
+            raise BenchmarkFileError(
                 path, None, f"the golden files have no factoid question {one.group!r} (id {one.id!r})"
             )
         answer = golden[one.group]

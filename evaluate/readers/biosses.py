@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import Final
 
-from ..datasets import Files, Parts, WrongFile
-from ..records import Text
+from bioshards.evaluate.datasets import BenchmarkFileError, Files, Parts
+from bioshards.evaluate.records import Text
+
 from .docx import table
 from .lines import only
 from .parts import unique
@@ -39,14 +40,14 @@ def from_documents(files: Files) -> Parts:
     scores = {row[0]: row[1:] for row in table(path, ("Sentence No", *_ANNOTATORS))}
     pairs = table(only(files, "pairs"), ("", "Sentence 1", "Sentence 2"))
     if unscored := [row[0] for row in pairs if row[0] not in scores]:
-        raise WrongFile(path, None, f"it has no scores of pair {unscored[0]!r}")
+        raise BenchmarkFileError(path, None, f"it has no scores of pair {unscored[0]!r}")
     return _parts(path, ((None, row[0], row[1], row[2], scores[row[0]]) for row in pairs))
 
 
 def _parts(path: str, pairs: Iterable[_Pair]) -> Parts:
     texts = {text.id: text for text in unique(path, _texts(path, pairs))}
     if missing := [name for name in range(1, 101) if str(name) not in texts]:
-        raise WrongFile(path, None, f"pair {missing[0]} of 100 is missing")
+        raise BenchmarkFileError(path, None, f"pair {missing[0]} of 100 is missing")
     return {
         "train": [texts[str(name)] for name in TRAIN],
         "dev": [texts[str(name)] for name in DEV],
@@ -59,7 +60,11 @@ def _texts(path: str, pairs: Iterable[_Pair]) -> Iterator[Text]:
         try:
             score = fmean(map(float, scores))
         except ValueError as error:
-            raise WrongFile(path, line, f"the scores {scores} of pair {name!r} are no numbers") from error
+            raise BenchmarkFileError(
+                path, line, f"the scores {scores} of pair {name!r} are no numbers"
+            ) from error
         if not 0 <= score <= 4:
-            raise WrongFile(path, line, f"the scores {scores} of pair {name!r} are not between 0 and 4")
+            raise BenchmarkFileError(
+                path, line, f"the scores {scores} of pair {name!r} are not between 0 and 4"
+            )
         yield Text(name, first.strip(), score, pair=second.strip())

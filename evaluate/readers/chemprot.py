@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from bioshards.corpus import sentences
+from bioshards.evaluate.datasets import PARTS, BenchmarkFileError, Files, Parts
+from bioshards.evaluate.records import Mention, Relation
 
-from ..datasets import PARTS, Files, Parts, WrongFile
-from ..records import Mention, Relation
 from .lines import only
 from .parts import unique
 from .tables import rows
@@ -51,12 +51,12 @@ def relations(abstracts: str, entities: str, relations: str) -> list[Relation]:
         relations: of PMID, group, whether it is evaluated, type, ``Arg1:`` id, ``Arg2:`` id.
 
     Raises:
-        WrongFile: not such files, or a mention is not within its abstract.
+        BenchmarkFileError: not such files, or a mention is not within its abstract.
     """
     texts: dict[str, str] = {}
     for line, (pmid, title, abstract) in _rows(abstracts, ("PMID", "title", "abstract")):
         if pmid in texts:
-            raise WrongFile(abstracts, line, f"the abstract {pmid} is given twice")
+            raise BenchmarkFileError(abstracts, line, f"the abstract {pmid} is given twice")
         texts[pmid] = f"{title}\t{abstract}"
     found = _entities(entities, texts)
     groups = _groups(relations, found)
@@ -75,16 +75,16 @@ def _entities(path: str, texts: Mapping[str, str]) -> dict[str, dict[str, Mentio
         path, ("PMID", "id", "type", "start", "end", "text")
     ):
         if kind not in _TYPES:
-            raise WrongFile(path, line, f"the type {kind!r} is none of {', '.join(_TYPES)}")
+            raise BenchmarkFileError(path, line, f"the type {kind!r} is none of {', '.join(_TYPES)}")
         if pmid not in texts:
-            raise WrongFile(path, line, f"there is no abstract {pmid}")
+            raise BenchmarkFileError(path, line, f"there is no abstract {pmid}")
         if not (start.isdecimal() and end.isdecimal() and int(start) < int(end) <= len(texts[pmid])):
             size = len(texts[pmid])
-            raise WrongFile(
+            raise BenchmarkFileError(
                 path, line, f"{start} to {end} is not within abstract {pmid} of {size} characters"
             )
         if name in found[pmid]:
-            raise WrongFile(path, line, f"{name} is given twice in abstract {pmid}")
+            raise BenchmarkFileError(path, line, f"{name} is given twice in abstract {pmid}")
         found[pmid][name] = Mention(int(start), int(end), _TYPES[kind])
     return found
 
@@ -98,7 +98,7 @@ def _groups(
     for line, (pmid, group, _, _, *arguments) in _rows(path, columns):
         names = [argument.partition(":")[2] for argument in arguments]
         if unknown := [name for name in names if name not in entities.get(pmid, ())]:
-            raise WrongFile(path, line, f"abstract {pmid} has no entity {unknown[0]!r}")
+            raise BenchmarkFileError(path, line, f"abstract {pmid} has no entity {unknown[0]!r}")
         found[pmid, frozenset(names)] = group
     return found
 

@@ -13,8 +13,9 @@ from typing import Final
 
 from lxml import etree
 
-from ..datasets import Files, Part, Parts
-from ..records import Mention, Relation
+from bioshards.evaluate.datasets import Files, Part, Parts
+from bioshards.evaluate.records import Mention, Relation
+
 from .lines import only
 from .parts import unique
 from .splits import deal
@@ -72,7 +73,7 @@ def relations(path: str, data: bytes) -> Iterator[Relation]:
     training files (Quan et al. 2016, doi 10.1155/2016/1850404, table 4).
 
     Raises:
-        WrongFile: no file of the corpus.
+        BenchmarkFileError: no file of the corpus.
     """
     for sentence in tree(path, data).iter("sentence"):
         text = _attribute(path, sentence, "text")

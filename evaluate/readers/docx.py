@@ -7,7 +7,8 @@ from typing import Final
 
 from lxml import etree
 
-from ..datasets import WrongFile
+from bioshards.evaluate.datasets import BenchmarkFileError
+
 from .xml_files import archived, tree
 
 _W: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -18,11 +19,11 @@ def table(path: str, columns: Sequence[str]) -> list[list[str]]:
     """The rows of a document's first table below the one that names its columns, these in this order.
 
     Raises:
-        WrongFile: no such document, or its first table has other columns.
+        BenchmarkFileError: no such document, or its first table has other columns.
     """
     parts = dict(archived(path))
     if "word/document.xml" not in parts:
-        raise WrongFile(path, None, "it is no Word document: it has no word/document.xml")
+        raise BenchmarkFileError(path, None, "it is no Word document: it has no word/document.xml")
     root = tree(f"{path}, word/document.xml", parts["word/document.xml"])
     first = next(root.iter(f"{_W}tbl"), None)
     rows = [] if first is None else [_cells(row) for row in first.iter(f"{_W}tr")]
@@ -31,11 +32,13 @@ def table(path: str, columns: Sequence[str]) -> list[list[str]]:
         why = (
             f"its first table should have the columns {', '.join(columns)}; it has {names}, without {missing}"
         )
-        raise WrongFile(path, None, why)
+        raise BenchmarkFileError(path, None, why)
     places = [names.index(column) for column in columns]
     for number, row in enumerate(rows, 2):
         if len(row) != len(names):
-            raise WrongFile(path, None, f"row {number} of its table has {len(row)} cells, not {len(names)}")
+            raise BenchmarkFileError(
+                path, None, f"row {number} of its table has {len(row)} cells, not {len(names)}"
+            )
     return [[row[place] for place in places] for row in rows]
 
 

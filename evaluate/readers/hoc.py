@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from ..datasets import Files, Part, Parts, WrongFile
-from ..records import Record, Text
+from bioshards.evaluate.datasets import BenchmarkFileError, Files, Part, Parts
+from bioshards.evaluate.records import Record, Text
+
 from .lines import contents
 from .splits import deal
 
@@ -36,7 +37,7 @@ def read(files: Files) -> Parts:
     texts, labels = ({os.path.basename(path): path for path in files[name]} for name in ("text", "labels"))
     if alone := sorted(texts.keys() ^ labels.keys()):
         path = texts.get(alone[0]) or labels[alone[0]]
-        raise WrongFile(path, None, "of text and labels, only one has it")
+        raise BenchmarkFileError(path, None, "of text and labels, only one has it")
     abstracts = {name.removesuffix(".txt"): abstract(texts[name], labels[name]) for name in texts}
     parts: dict[Part, list[Record]] = {"train": [], "dev": [], "test": []}
     for pmid, part in deal(abstracts, SIZES, files.get("lists", ())).items():
@@ -48,18 +49,20 @@ def abstract(text_path: str, labels_path: str) -> Text:
     """An abstract, its sentences joined by a blank, and its hallmarks.
 
     Raises:
-        WrongFile: there are more or fewer labels than sentences, or one is no hallmark.
+        BenchmarkFileError: there are more or fewer labels than sentences, or one is no hallmark.
     """
     sentences = [line.strip() for line in contents(text_path).split("\n") if line.strip()]
     by_sentence = contents(labels_path).split("<")[1:]
     if len(by_sentence) != len(sentences):
         why = f"labels of {len(by_sentence)} sentences, and {text_path} has {len(sentences)}"
-        raise WrongFile(labels_path, 1, why)
+        raise BenchmarkFileError(labels_path, 1, why)
     names = {
         label.partition("--")[0].strip().lower() for labels in by_sentence for label in labels.split("AND")
     }
     hallmarks = names.difference(_NONE)
     if unknown := sorted(hallmarks.difference(HALLMARKS)):
-        raise WrongFile(labels_path, 1, f"{unknown[0]!r} is none of the hallmarks {', '.join(HALLMARKS)}")
+        raise BenchmarkFileError(
+            labels_path, 1, f"{unknown[0]!r} is none of the hallmarks {', '.join(HALLMARKS)}"
+        )
     pmid = os.path.basename(text_path).removesuffix(".txt")
     return Text(pmid, " ".join(sentences), frozenset(hallmarks), document=pmid)

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ..datasets import WrongFile
-from ..records import Sentence
+from bioshards.evaluate.datasets import BenchmarkFileError
+from bioshards.evaluate.records import Sentence
+
 from .lines import lines, shown
 
 _TAG: Final = re.compile(r"O|[BI](-\S+)?")
@@ -30,7 +31,7 @@ def sentences(path: str, type: str | None = None) -> list[Sentence]:
             they say are merged; as BLURB does it, so that ``B-DNA B-protein`` stay two mentions.
 
     Raises:
-        WrongFile: the file cannot be read, or a line has no tag, or one that is none of IOB's.
+        BenchmarkFileError: the file cannot be read, or a line has no tag, or one that is none of IOB's.
     """
     return parse(path, lines(path), type)
 
@@ -39,7 +40,7 @@ def parse(path: str, rows: Iterable[tuple[int, str]], type: str | None = None) -
     """The sentences of some lines of a file; a sentence's id is the number of its first line.
 
     Raises:
-        WrongFile: as of :func:`sentences`.
+        BenchmarkFileError: as of :func:`sentences`.
     """
     found: list[Sentence] = []
     document, first = "", 0
@@ -60,7 +61,7 @@ def parse(path: str, rows: Iterable[tuple[int, str]], type: str | None = None) -
         columns = row.split("\t" if "\t" in row else " ")
         word, said = columns[0], columns[-1]
         if len(columns) < 2 or not word.strip():
-            raise WrongFile(path, number, f"a word and its tag should stand there, not {shown(row)}")
+            raise BenchmarkFileError(path, number, f"a word and its tag should stand there, not {shown(row)}")
         if said not in read:
             read[said] = _tag(path, number, said, type)
         words.append(word)
@@ -70,11 +71,11 @@ def parse(path: str, rows: Iterable[tuple[int, str]], type: str | None = None) -
 
 def _tag(path: str, number: int, said: str, type: str | None) -> str:
     if not _TAG.fullmatch(said):
-        raise WrongFile(path, number, f"a tag is O, B-Type or I-Type, not {shown(said)}")
+        raise BenchmarkFileError(path, number, f"a tag is O, B-Type or I-Type, not {shown(said)}")
     if type is not None and said != "O":
         return f"{said[0]}-{type}"
     if said in ("B", "I"):
-        raise WrongFile(path, number, f"its tag {said} does not say of which type the mention is")
+        raise BenchmarkFileError(path, number, f"its tag {said} does not say of which type the mention is")
     return said
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ..datasets import PARTS, Files, Parts
-from ..records import Sentence
+from bioshards.evaluate.datasets import PARTS, Files, Parts
+from bioshards.evaluate.records import Sentence
+
 from . import iob
 from .lines import lines, only
 

@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..datasets import WrongFile
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.evaluate.datasets import BenchmarkFileError
+
 from .lines import contents
 
 
@@ -25,9 +27,9 @@ class Value:
     where: str = ""
     line: int | None = None
 
-    def wrong(self, why: str) -> WrongFile:
+    def wrong(self, why: str) -> BenchmarkFileError:
         """The error that something about this value is wrong."""
-        return WrongFile(self.path, self.line, f"{self.where or 'its JSON'} {why}")
+        return BenchmarkFileError(self.path, self.line, f"{self.where or 'its JSON'} {why}")
 
     def text(self) -> str:
         if not isinstance(self.value, str):
@@ -76,7 +78,7 @@ def read(path: str) -> Value:
     """A file of JSON.
 
     Raises:
-        WrongFile: it is none.
+        BenchmarkFileError: it is none.
     """
     return Value(path, _loads(path, contents(path), 1))
 
@@ -85,7 +87,7 @@ def lines(path: str) -> Iterator[Value]:
     """The values of a file with one a line; empty lines are passed over.
 
     Raises:
-        WrongFile: at a line that is none.
+        BenchmarkFileError: at a line that is none.
     """
     for number, line in enumerate(contents(path).split("\n"), 1):
         if line.strip():
@@ -97,16 +99,16 @@ def _loads(path: str, text: str, first: int) -> Any:
         return json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         line = first + error.lineno - 1
-        raise WrongFile(path, line, f"it is not JSON: {error.msg}, column {error.colno}") from error
+        raise BenchmarkFileError(path, line, f"it is not JSON: {error.msg}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:
-        raise WrongFile(path, None, f"its JSON is not used: {error}") from error
+        raise BenchmarkFileError(path, None, f"its JSON is not used: {error}") from error
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"an object has {next(key for key in keys if keys.count(key) > 1)!r} twice")
+        raise InvalidValueError(f"an object has {next(key for key in keys if keys.count(key) > 1)!r} twice")
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..datasets import Files, WrongFile
+from bioshards.evaluate.datasets import BenchmarkFileError, Files
 
 Lines = Sequence[tuple[int, str]]
 """Lines without their ends, with their numbers, from 1."""
@@ -19,22 +19,22 @@ def contents(path: str) -> str:
     """The text of a UTF-8 file, ends of line as they are, without a byte order mark.
 
     Raises:
-        WrongFile: it cannot be read, or is no UTF-8, or holds a NUL.
+        BenchmarkFileError: it cannot be read, or is no UTF-8, or holds a NUL.
     """
     try:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
-        raise WrongFile(path, None, f"it cannot be read ({error.strerror})") from error
+        raise BenchmarkFileError(path, None, f"it cannot be read ({error.strerror})") from error
     if b"\0" in data:
-        raise WrongFile(path, _line(data, data.index(b"\0")), "it is not text: it holds a NUL")
+        raise BenchmarkFileError(path, _line(data, data.index(b"\0")), "it is not text: it holds a NUL")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # The place is in error.object, which lacks the byte order mark.
         line = _line(error.object, error.start)
         byte = error.object[error.start]
-        raise WrongFile(path, line, f"it is not UTF-8 text: byte {byte:#04x}") from error
+        raise BenchmarkFileError(path, line, f"it is not UTF-8 text: byte {byte:#04x}") from error
 
 
 def _line(data: bytes, place: int) -> int:
@@ -45,7 +45,7 @@ def lines(path: str) -> Lines:
     """The lines of a file; only LF and CR LF end one, for text has other separators within its lines.
 
     Raises:
-        WrongFile: as of :func:`contents`.
+        BenchmarkFileError: as of :func:`contents`.
     """
     rows = contents(path).split("\n")
     if rows[-1] == "":
@@ -57,11 +57,13 @@ def only(files: Files, name: str) -> str:
     """The path of a file of which a set has one.
 
     Raises:
-        WrongFile: there are several in the folder, and which of them is meant cannot be known.
+        BenchmarkFileError: there are several in the folder, and which of them is meant cannot be known.
     """
     first, *others = files[name]
     if others:
-        raise WrongFile(others[0], None, f"it may be the same file as {first}, and only one can be read")
+        raise BenchmarkFileError(
+            others[0], None, f"it may be the same file as {first}, and only one can be read"
+        )
     return first
 
 

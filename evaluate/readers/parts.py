@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from ..datasets import PARTS, Files, Parts, WrongFile
-from ..records import Record
+from bioshards.evaluate.datasets import PARTS, BenchmarkFileError, Files, Parts
+from bioshards.evaluate.records import Record
+
 from .lines import only
 
 _Record = TypeVar("_Record", bound=Record)
@@ -21,11 +22,11 @@ def unique(path: str, records: Iterable[_Record]) -> list[_Record]:
     """The records, all with ids of their own.
 
     Raises:
-        WrongFile: two have the same.
+        BenchmarkFileError: two have the same.
     """
     found: dict[str, _Record] = {}
     for record in records:
         if record.id in found:
-            raise WrongFile(path, None, f"the id {record.id!r} is given twice")
+            raise BenchmarkFileError(path, None, f"the id {record.id!r} is given twice")
         found[record.id] = record
     return [*found.values()]

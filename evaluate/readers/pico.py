@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ..datasets import Files, Parts, WrongFile
-from ..records import Record, Sentence
+from bioshards.evaluate.datasets import BenchmarkFileError, Files, Parts
+from bioshards.evaluate.records import Record, Sentence
+
 from .lines import contents, lines, only, shown
 
 ELEMENTS: Final = {"participants": "PAR", "interventions": "INT", "outcomes": "OUT"}
@@ -32,7 +33,7 @@ def original(files: Files) -> Parts:
     that is not gold is: as many (960 of 4802), but not the same.
 
     Raises:
-        WrongFile: a file has not as many numbers as there are tokens, or an abstract has no tokens.
+        BenchmarkFileError: a file has not as many numbers as there are tokens, or an abstract has no tokens.
     """
     tokens = _by_pmid(files.get("tokens", ()))
     gold = {element: _by_pmid(files.get(f"gold {element}", ())) for element in ELEMENTS}
@@ -52,7 +53,7 @@ def _by_pmid(paths: Iterable[str]) -> dict[str, str]:
     found = {os.path.basename(path).split(".")[0]: path for path in paths}
     for pmid, path in found.items():
         if not (pmid.isascii() and pmid.isdecimal()):
-            raise WrongFile(path, None, "its name should begin with a PMID and a dot")
+            raise BenchmarkFileError(path, None, "its name should begin with a PMID and a dot")
     return found
 
 
@@ -60,7 +61,9 @@ def _pmids(path: str) -> set[str]:
     """The abstracts of a file of SciBERT's."""
     found = {mark.group(1) for _, row in lines(path) if (mark := _PMID.match(row))}
     if not found:
-        raise WrongFile(path, None, "it names no abstract: a line for each should be -DOCSTART- (PMID)")
+        raise BenchmarkFileError(
+            path, None, "it names no abstract: a line for each should be -DOCSTART- (PMID)"
+        )
     return found
 
 
@@ -71,7 +74,7 @@ def _read(tokens: Mapping[str, str], annotations: Annotations, pmids: Iterable[s
 def _abstract(tokens: Mapping[str, str], annotations: Annotations, pmid: str) -> Iterator[Sentence]:
     marked = {element: paths[pmid] for element, paths in annotations.items() if pmid in paths}
     if pmid not in tokens:
-        raise WrongFile(next(iter(marked.values())), None, f"there is no {pmid}.tokens for it")
+        raise BenchmarkFileError(next(iter(marked.values())), None, f"there is no {pmid}.tokens for it")
     words = contents(tokens[pmid]).split()
     tags = ["O"] * len(words)
     for element, path in marked.items():
@@ -84,10 +87,12 @@ def _abstract(tokens: Mapping[str, str], annotations: Annotations, pmid: str) ->
 def _numbers(path: str, words: int) -> list[int]:
     found = contents(path).split()
     if len(found) != words:
-        raise WrongFile(path, None, f"it has {len(found)} numbers for {words} tokens")
+        raise BenchmarkFileError(path, None, f"it has {len(found)} numbers for {words} tokens")
     for number in found:
         if not (number.isascii() and number.isdecimal()):
-            raise WrongFile(path, None, f"it should hold a number for each token, not {shown(number)}")
+            raise BenchmarkFileError(
+                path, None, f"it should hold a number for each token, not {shown(number)}"
+            )
     return [int(number) for number in found]
 
 

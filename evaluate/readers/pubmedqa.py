@@ -12,8 +12,9 @@ import random
 from collections.abc import Mapping
 from typing import Final
 
-from ..datasets import Files, Parts, WrongFile
-from ..records import Text
+from bioshards.evaluate.datasets import BenchmarkFileError, Files, Parts
+from bioshards.evaluate.records import Text
+
 from . import json_values
 from .lines import only
 
@@ -25,7 +26,7 @@ def read(files: Files) -> Parts:
     """All parts from ``questions`` (ori_pqal.json) and ``answers`` (test_ground_truth.json).
 
     Raises:
-        WrongFile: not such files, or others than the script's are to be tested.
+        BenchmarkFileError: not such files, or others than the script's are to be tested.
     """
     path = only(files, "questions")
     texts = {pmid: _text(pmid, value) for pmid, value in json_values.read(path).members().items()}
@@ -35,7 +36,7 @@ def read(files: Files) -> Parts:
         train, dev, test = split({pmid: str(text.label) for pmid, text in texts.items()})
     except IndexError as error:  # of a fold from which to draw
         why = f"its {len(texts)} questions are too few to be split as split_dataset.py does"
-        raise WrongFile(path, None, why) from error
+        raise BenchmarkFileError(path, None, why) from error
     if {pmid: texts[pmid].label for pmid in test} != gold:
         raise answers.wrong(
             f"has other questions or answers than the {len(test)} that split_dataset.py draws"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from ..records import Text
+from bioshards.evaluate.records import Text
+
 from .json_values import lines
 
 CHEMPROT: Final = (
@@ -34,7 +35,7 @@ def texts(path: str, labels: Collection[str]) -> list[Text]:
     """The sentences of a file; their ids are its lines.
 
     Raises:
-        WrongFile: no such file, or a label is none of these.
+        BenchmarkFileError: no such file, or a label is none of these.
     """
     return [
         Text(str(value.line), value["text"].text(), value["label"].one_of(labels)) for value in lines(path)

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from bioshards.corpus.sentences import spans
+from bioshards.evaluate.datasets import PARTS, BenchmarkFileError, Files, Part, Parts
+from bioshards.evaluate.records import Mention, Sentence
 
-from ..datasets import PARTS, Files, Part, Parts, WrongFile
-from ..records import Mention, Sentence
 from .lines import contents, lines, only, shown
 from .standoff import Document, mention
 
@@ -32,7 +32,7 @@ def species(files: Files) -> Parts:
     and two are test.
 
     Raises:
-        WrongFile: a line is not as S800's are, its offsets are not the mention's, or a list names
+        BenchmarkFileError: a line is not as S800's are, its offsets are not the mention's, or a list names
             another text.
     """
     documents = {document.pmid: document for document in _documents(files)}
@@ -54,7 +54,7 @@ def _listed(path: str, documents: Mapping[str, Document]) -> list[str]:
     rows = [(number, row.strip()) for number, row in lines(path) if row.strip()]
     for number, pmid in rows:
         if pmid not in documents:
-            raise WrongFile(path, number, f"it names {shown(pmid)}, of which there is no text")
+            raise BenchmarkFileError(path, number, f"it names {shown(pmid)}, of which there is no text")
     return [pmid for _, pmid in rows]
 
 
@@ -65,7 +65,7 @@ def _documents(files: Files) -> list[Document]:
     for number, row in lines(path):
         match = _MENTION.fullmatch(row)
         if not match or match[1] not in texts:
-            raise WrongFile(path, number, f"a mention in one of the texts is due, not {shown(row)}")
+            raise BenchmarkFileError(path, number, f"a mention in one of the texts is due, not {shown(row)}")
         name, text = match[1], texts[match[1]][1]
         start, end = _characters(text, int(match[2]), int(match[3]) + 1)
         mentions[name].append(mention(path, number, text, (start, end, match[4], "Species")))
@@ -79,7 +79,9 @@ def _texts(files: Files, folder: str) -> dict[str, tuple[str, str]]:
         match = _PMID.fullmatch(row)
         text = os.path.join(folder, f"{match[1]}.txt") if match else ""
         if not match or text not in files["texts"]:
-            raise WrongFile(path, number, f"a text's name and PMID should be there, not {shown(row)}")
+            raise BenchmarkFileError(
+                path, number, f"a text's name and PMID should be there, not {shown(row)}"
+            )
         found[match[1]] = (match[2], contents(text))
     return found
 

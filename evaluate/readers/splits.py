@@ -11,7 +11,8 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 
-from ..datasets import Part, WrongFile
+from bioshards.evaluate.datasets import BenchmarkFileError, Part
+
 from .lines import contents
 
 
@@ -25,7 +26,7 @@ def deal(names: Collection[str], sizes: Mapping[Part, int], lists: Sequence[str]
         lists: paths of ``train_*``, ``dev_*`` and, where sizes have it, ``test_*``.
 
     Raises:
-        WrongFile: a name in a list is not there, is in two lists, or one that is there is in none.
+        BenchmarkFileError: a name in a list is not there, is in two lists, or one that is there is in none.
     """
     if not lists:
         shuffled = iter(sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest()))
@@ -38,10 +39,10 @@ def deal(names: Collection[str], sizes: Mapping[Part, int], lists: Sequence[str]
                 for line, name in _listed(path):
                     if name not in names or name in found:
                         why = "in another list, too" if name in found else "not in the set's files"
-                        raise WrongFile(path, line, f"{name!r} is {why}")
+                        raise BenchmarkFileError(path, line, f"{name!r} is {why}")
                     found[name] = part
     if missing := [name for name in names if name not in found]:
-        raise WrongFile(lists[0], None, f"neither it nor the lists beside it have {missing[0]!r}")
+        raise BenchmarkFileError(lists[0], None, f"neither it nor the lists beside it have {missing[0]!r}")
     return found
 
 

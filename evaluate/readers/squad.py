@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..records import Answer, Question
+from bioshards.evaluate.records import Answer, Question
+
 from . import json_values
 from .parts import unique
 
@@ -16,7 +17,7 @@ def questions(path: str, group: Callable[[str], str] = lambda name: name) -> lis
         group: from the id of a question with its passage to the question's own.
 
     Raises:
-        WrongFile: no such file.
+        BenchmarkFileError: no such file.
     """
     return unique(path, _questions(json_values.read(path), group))
 

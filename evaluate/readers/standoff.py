@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..datasets import PARTS, Files, Parts, WrongFile
-from ..records import Mention, Record, Text
+from bioshards.evaluate.datasets import PARTS, BenchmarkFileError, Files, Parts
+from bioshards.evaluate.records import Mention, Record, Text
+
 from .lines import lines, only, shown
 
 _TEXT: Final = re.compile(r"(\d+)\|([ta])\|(.*)")
@@ -34,7 +35,8 @@ def pubtator(path: str) -> list[Document]:
     four columns are relations, and not read.
 
     Raises:
-        WrongFile: a line is none of these, is of another document, or its offsets are not the mention's.
+        BenchmarkFileError: a line is none of these, is of another document, or its offsets are not the
+            mention's.
     """
     found: list[Document] = []
     block: list[tuple[int, str]] = []
@@ -50,9 +52,11 @@ def pubtator(path: str) -> list[Document]:
 def _document(path: str, block: Sequence[tuple[int, str]]) -> Document:
     title, abstract = (_TEXT.fullmatch(row) for _, row in [*block, (0, "")][:2])
     if not title or not abstract or title[2] + abstract[2] != "ta":
-        raise WrongFile(path, block[0][0], "a document should begin with PMID|t|title, PMID|a|abstract")
+        raise BenchmarkFileError(
+            path, block[0][0], "a document should begin with PMID|t|title, PMID|a|abstract"
+        )
     if title[1] != abstract[1]:
-        raise WrongFile(
+        raise BenchmarkFileError(
             path, block[1][0], f"it is the abstract of {abstract[1]} after the title of {title[1]}"
         )
     pmid, text = title[1], f"{title[3]} {abstract[3]}"
@@ -60,9 +64,11 @@ def _document(path: str, block: Sequence[tuple[int, str]]) -> Document:
     for number, row in block[2:]:
         owner, *columns = row.split("\t")
         if len(columns) < 3:
-            raise WrongFile(path, number, f"a mention or relation should stand there, not {shown(row)}")
+            raise BenchmarkFileError(
+                path, number, f"a mention or relation should stand there, not {shown(row)}"
+            )
         if owner != pmid:
-            raise WrongFile(path, number, f"it is of {shown(owner)}, among the lines of {pmid}")
+            raise BenchmarkFileError(path, number, f"it is of {shown(owner)}, among the lines of {pmid}")
         if len(columns) > 3:
             mentions.append(mention(path, number, text, columns))
     return Document(pmid, text, tuple(mentions))
@@ -72,14 +78,16 @@ def mention(path: str, number: int, text: str, columns: Sequence[str]) -> Mentio
     """A mention from the columns start, end, words and type of a line.
 
     Raises:
-        WrongFile: the text has other words there.
+        BenchmarkFileError: the text has other words there.
     """
     start, end, said, type = columns[:4]
     if not (start + end).isdecimal() or not start or not end:
-        raise WrongFile(path, number, f"offsets should be numbers, not {shown(start)} and {shown(end)}")
+        raise BenchmarkFileError(
+            path, number, f"offsets should be numbers, not {shown(start)} and {shown(end)}"
+        )
     there = text[int(start) : int(end)]
     if there != said or not said:
-        raise WrongFile(path, number, f"from {start} to {end} is {shown(there)}, not {shown(said)}")
+        raise BenchmarkFileError(path, number, f"from {start} to {end} is {shown(there)}, not {shown(said)}")
     return Mention(int(start), int(end), type.upper())
 
 

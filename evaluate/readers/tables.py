@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..datasets import WrongFile
-from ..records import Text
+from bioshards.evaluate.datasets import BenchmarkFileError
+from bioshards.evaluate.records import Text
+
 from .lines import contents
 
 
@@ -43,7 +44,7 @@ def texts(path: str, table: Table) -> list[Text]:
     """The rows of a table.  A second one with the same id (a pair of BLUE's with two labels) gets ``id#2``.
 
     Raises:
-        WrongFile: not such a table.
+        BenchmarkFileError: not such a table.
     """
     columns = [*filter(None, (table.text, table.label, table.pair, table.id))]
     found = []
@@ -70,7 +71,7 @@ def ranked(path: str) -> list[Text]:
     A question is what stands in consecutive rows with the same text, as its authors count them.
 
     Raises:
-        WrongFile: not such a table.
+        BenchmarkFileError: not such a table.
     """
     found = []
     group, before = 0, None
@@ -92,8 +93,8 @@ def rows(
         quoting: ``csv.QUOTE_NONE`` where quotation marks are nothing but themselves.
 
     Raises:
-        WrongFile: a column is missing, a row has more or fewer fields than columns, or a quotation mark
-            is not closed.
+        BenchmarkFileError: a column is missing, a row has more or fewer fields than columns, or a quotation
+            mark is not closed.
     """
     reader = csv.reader(io.StringIO(contents(path), newline=""), "excel-tab", quoting=quoting, strict=True)
     names = [*columns]
@@ -103,24 +104,24 @@ def rows(
             names = next(reader, [])
             if missing := [name for name in columns if name not in names]:
                 why = f"its columns should be {', '.join(columns)}; it names {names}, without {missing}"
-                raise WrongFile(path, 1, why)
+                raise BenchmarkFileError(path, 1, why)
             places = [names.index(name) for name in columns]
         for row in reader:
             if len(row) not in (0, len(names)):
                 why = f"{len(row)} fields where {len(names)} should be: {', '.join(names)}"
-                raise WrongFile(path, reader.line_num, why)
+                raise BenchmarkFileError(path, reader.line_num, why)
             if row:
                 yield reader.line_num, [row[place] for place in places]
     except csv.Error as error:
-        raise WrongFile(path, reader.line_num, f"it cannot be read as a table: {error}") from error
+        raise BenchmarkFileError(path, reader.line_num, f"it cannot be read as a table: {error}") from error
 
 
 def label(path: str, line: int | None, found: str, labels: Mapping[str, str]) -> str:
     """What a label is called.
 
     Raises:
-        WrongFile: it is none of the set's.
+        BenchmarkFileError: it is none of the set's.
     """
     if found not in labels:
-        raise WrongFile(path, line, f"the label {found!r} is none of {', '.join(labels)}")
+        raise BenchmarkFileError(path, line, f"the label {found!r} is none of {', '.join(labels)}")
     return labels[found]

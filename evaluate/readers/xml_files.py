@@ -8,9 +8,8 @@ from typing import Any, Final
 from lxml import etree
 
 from bioshards.corpus import archives
-from bioshards.corpus.xml_blocks import BadFile
-
-from ..datasets import WrongFile
+from bioshards.corpus.errors import BadFileError
+from bioshards.evaluate.datasets import BenchmarkFileError
 
 _PARSER: Final = etree.XMLParser(
     encoding="utf-8", resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
@@ -21,36 +20,36 @@ def tree(path: str, data: bytes) -> etree._Element:
     """The root of a file in UTF-8.
 
     Raises:
-        WrongFile: it is not well-formed, not in UTF-8, or has a DOCTYPE.
+        BenchmarkFileError: it is not well-formed, not in UTF-8, or has a DOCTYPE.
     """
     if b"<!DOCTYPE" in data:  # in no other encoding could it be hidden: the parser takes it for UTF-8
         line = data.count(b"\n", 0, data.index(b"<!DOCTYPE")) + 1
-        raise WrongFile(
+        raise BenchmarkFileError(
             path, line, "it has a DOCTYPE, which the authors' files do not, and which is not read"
         )
     try:
         return etree.fromstring(data, _PARSER)
     except etree.XMLSyntaxError as error:
-        raise WrongFile(path, error.lineno, f"it is not well-formed XML: {error.msg}") from error
+        raise BenchmarkFileError(path, error.lineno, f"it is not well-formed XML: {error.msg}") from error
 
 
-def wrong(path: str, element: etree._Element, why: str) -> WrongFile:
+def wrong(path: str, element: etree._Element, why: str) -> BenchmarkFileError:
     """The error that something about an element is wrong."""
     line: Any = element.sourceline
-    return WrongFile(path, line, why)
+    return BenchmarkFileError(path, line, why)
 
 
 def archived(path: str) -> Iterator[tuple[str, bytes]]:
     """Name and content of each XML file in a zip archive, which is read in memory.
 
     Raises:
-        WrongFile: it is no archive, damaged, or unpacks to far more than XML does.
+        BenchmarkFileError: it is no archive, damaged, or unpacks to far more than XML does.
     """
     try:
         with open(path, "rb") as file:
             for member in archives.members(file, "set.zip"):
                 if member.bad:
-                    raise WrongFile(path, None, f"a member is not read: {member.bad.detail}")
+                    raise BenchmarkFileError(path, None, f"a member is not read: {member.bad.detail}")
                 yield member.name, member.read(archives.MAX_MEMBER_BYTES)
-    except BadFile as bad:
-        raise WrongFile(path, None, f"it cannot be read as a zip archive: {bad.detail}") from bad
+    except BadFileError as bad:
+        raise BenchmarkFileError(path, None, f"it cannot be read as a zip archive: {bad.detail}") from bad

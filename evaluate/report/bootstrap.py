@@ -18,7 +18,8 @@ from typing import Final
 
 import numpy
 
-from ..metrics.metric import Metric, Numbers
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.evaluate.metrics.metric import Metric, Numbers
 
 RESAMPLES: Final = 1000
 LEVEL: Final = 0.95
@@ -118,7 +119,7 @@ def _resampled(units: Sequence[Numbers], resamples: int, seed: int) -> Numbers:
     examples = len(units[0])
     if not examples or any(len(one) != examples for one in units):
         sizes = ", ".join(str(len(one)) for one in units)
-        raise ValueError(
+        raise InvalidValueError(
             f"the same examples are needed for all seeds and models, at least one: there are {sizes}"
         )
     side_by_side = numpy.concatenate(units, axis=1)

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import numpy
 
-from ..metrics.metric import Metric, Numbers
-from ..results import Result, WrongResult
+from bioshards.evaluate.metrics.metric import Metric, Numbers
+from bioshards.evaluate.results import Result, ResultError
+
 from . import bootstrap
 from .blurb import TYPES, blurb
 from .published import TABLES, TITLES, Published
@@ -36,7 +37,7 @@ def gather(results: Mapping[str, Result], metric_of: MetricOf, defaults_of: Defa
         defaults_of: from a result to the settings that its suite has for its task.
 
     Raises:
-        WrongResult: results do not fit each other, or a score is not what its units give.
+        ResultError: results do not fit each other, or a score is not what its units give.
     """
     grouped = group(results)
     suites: dict[str, dict[str, list[Seeds]]] = {}
@@ -101,7 +102,7 @@ def _scores(seeds: Seeds, metric_of: MetricOf, defaults: Mapping[str, Any]) -> d
     test, main = seeds.figures("test"), result["main"]
     interval = bootstrap.interval(metric_of(result), [_units(one) for one in seeds.results], figure=main)
     if abs(100 * interval.score - test[main]["mean"]) > _ROUNDING:
-        raise WrongResult(
+        raise ResultError(
             f"the {main} of {seeds.label} on {result['task']} ({result['suite']}) is "
             f"{test[main]['mean']:.2f} in its results, but their units give {100 * interval.score:.2f}: they "
             "were changed, or counted by another version. Run those seeds again"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy
 
-from ..results import Result, WrongResult
+from bioshards.evaluate.results import Result, ResultError
 
 _TIMES: Final = ("seconds", "device", "versions")
 """What may differ between two files that say the same."""
@@ -67,7 +67,7 @@ def group(results: Mapping[str, Result]) -> dict[tuple[str, str], list[Seeds]]:
     """Results, by path, as the seeds of each model, by suite and task; models in the order of the results.
 
     Raises:
-        WrongResult: a seed is there twice with different scores, models of one name are different models, or
+        ResultError: a seed is there twice with different scores, models of one name are different models, or
             seeds of one model and task were run in different ways.
     """
     _one_model_a_name(results)
@@ -91,7 +91,7 @@ def _one_model_a_name(results: Mapping[str, Result]) -> None:
         model = result["model"]
         before, digest = seen.setdefault(model["name"], (path, model["sha256"]))
         if digest != model["sha256"]:
-            raise WrongResult(
+            raise ResultError(
                 f"{before} and {path} are of two models that are both named {model['name']}: "
                 "run one of them again under another name, or report them apart"
             )
@@ -105,7 +105,7 @@ def _once(found: Iterable[tuple[str, Result]]) -> Iterator[tuple[str, Result]]:
             seen[seed] = path, result
             yield path, result
         elif not _equal(seen[seed][1], result):
-            raise WrongResult(
+            raise ResultError(
                 f"{seen[seed][0]} and {path} are both seed {seed} of {label(result)} on {result['task']} "
                 f"({result['suite']}), and are not the same: name one of them only"
             )
@@ -123,7 +123,7 @@ def _run_alike(results: Mapping[str, Result]) -> None:
     (first_path, first), *others = results.items()
     for path, result in others:
         for name, one, other in _differences(first, result):
-            raise WrongResult(
+            raise ResultError(
                 f"{first_path} and {path} are seeds of {label(result)} on {result['task']} "
                 f"({result['suite']}), but {name} is {one!r} in one and {other!r} in the other, so they have "
                 "no mean: report them apart, or run one under another name"

@@ -7,9 +7,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.files import LocalFiles
+from bioshards.evaluate import results
 
-from .. import results
 from .gathering import DefaultsOf, MetricOf, gather
 from .markdown import markdown
 from .page import page
@@ -39,11 +40,11 @@ def write(
 
     Raises:
         ValueError: ``out`` ends otherwise.
-        FileNotFoundError, WrongResult: see results.find and report.gather.
+        FileNotFoundError, ResultError: see results.find and report.gather.
     """
     ending = os.path.splitext(out)[1].lower()
     if ending not in WRITERS:
-        raise ValueError(f"--out {out}: a report is .html, .md or .json")
+        raise InvalidValueError(f"--out {out}: a report is .html, .md or .json")
     found = results.find(files, sources)
     report = gather(found, metric_of, defaults_of)
     with files.write(out) as file:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ..datasets import DataSet
+from bioshards.evaluate.datasets import DataSet
+
 from .tagging import TAGGING
 from .texts import TEXTS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from ..records import Question, Record, Relation, Text
+from bioshards.evaluate.records import Question, Record, Relation, Text
 
 Count = Callable[[Sequence[Record]], Mapping[str, int]]
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from ..datasets import DataSet, Known, Layout
-from ..readers import iob, jnlpba
+from bioshards.evaluate.datasets import DataSet, Known, Layout
+from bioshards.evaluate.readers import iob, jnlpba
+
 from . import tagged
 
 _CRICHTON: Final = tagged.files("**/JNLPBA/{}.tsv", dev="devel")

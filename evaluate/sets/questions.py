@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from ..datasets import PARTS, DataSet, Layout, Part, Without
-from ..readers import bioasq, pubmedqa, squad, tables
-from ..readers.parts import by_part
-from ..readers.tables import Table
+from bioshards.evaluate.datasets import PARTS, DataSet, Layout, Part, Without
+from bioshards.evaluate.readers import bioasq, pubmedqa, squad, tables
+from bioshards.evaluate.readers.parts import by_part
+from bioshards.evaluate.readers.tables import Table
+
 from . import text_sources as sources
 from .counting import by_parts, candidates, examples, questions
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from ..datasets import PARTS, DataSet, Files, Layout, Parts, Without
-from ..readers import chemprot, ddi, scibert, tables
-from ..readers.lines import only
-from ..readers.parts import by_part
-from ..readers.tables import Table
-from ..records import Record
+from bioshards.evaluate.datasets import PARTS, DataSet, Files, Layout, Parts, Without
+from bioshards.evaluate.readers import chemprot, ddi, scibert, tables
+from bioshards.evaluate.readers.lines import only
+from bioshards.evaluate.readers.parts import by_part
+from bioshards.evaluate.readers.tables import Table
+from bioshards.evaluate.records import Record
+
 from . import text_sources as sources
 from .counting import by_parts, examples
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ..datasets import PARTS, Files, Part, Parts
-from ..readers.lines import only
-from ..records import Record, Sentence
+from bioshards.evaluate.datasets import PARTS, Files, Part, Parts
+from bioshards.evaluate.readers.lines import only
+from bioshards.evaluate.records import Record, Sentence
 
 CRICHTON: Final = "https://github.com/cambridgeltl/MTL-Bioinformatics-2016, data/{}"
 BLURB: Final = "BLURB (Gu et al. 2021, table 3)"

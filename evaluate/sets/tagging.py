@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from ..datasets import DataSet, Known, Layout, Without
-from ..readers import iob, pico, species, standoff
-from ..records import Record, Sentence, Text
+from bioshards.evaluate.datasets import DataSet, Known, Layout, Without
+from bioshards.evaluate.readers import iob, pico, species, standoff
+from bioshards.evaluate.records import Record, Sentence, Text
+
 from . import tagged
 from .jnlpba import JNLPBA
 

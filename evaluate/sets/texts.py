@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..datasets import PARTS, DataSet, Layout, Without
-from ..readers import biosses, hoc
+from bioshards.evaluate.datasets import PARTS, DataSet, Layout, Without
+from bioshards.evaluate.readers import biosses, hoc
+
 from . import text_sources as sources
 from .counting import abstracts, by_parts, examples
 from .questions import QUESTIONS

@@ -14,11 +14,11 @@ import sys
 from pathlib import Path
 
 from bioshards.corpus import jats
+from tests.bench.jobs import TRIES, Bench, less, ratios
+from tests.bench.packages import PACKAGES
+from tests.bench.timing import MB, Figure
 
 from . import fidelity, timing
-from .jobs import TRIES, Bench, less, ratios
-from .packages import PACKAGES
-from .timing import MB, Figure
 
 START = "import sys; from lxml import etree"
 BARE = """

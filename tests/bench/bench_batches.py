@@ -33,11 +33,11 @@ from bioshards.train.order import Order
 from bioshards.train.pieces import Pieces
 from bioshards.train.randomness import key
 from bioshards.train.shards import Shards
+from tests.bench.corpora import examples
+from tests.bench.jobs import ratios
+from tests.bench.timing import MB, Figure
 
 from . import timing
-from .corpora import examples
-from .jobs import ratios
-from .timing import MB, Figure
 
 WAYS: Final = {"end to end": {}, "end to end, constant shapes": {"tokens": True}, "padded": {"padded": True}}
 COLLATOR: Final = "the library's collator"

@@ -22,11 +22,11 @@ from bioshards.evaluate.contamination import examples as contamination_examples
 from bioshards.evaluate.contamination.corpus import Corpus, Wanted
 from bioshards.evaluate.contamination.ngrams import WORDS, Index
 from bioshards.evaluate.sets import SETS
+from tests.bench.corpora import data, documents
+from tests.bench.jobs import ratios
+from tests.bench.timing import MB, Figure
 
 from . import timing
-from .corpora import data, documents
-from .jobs import ratios
-from .timing import MB, Figure
 
 BAR: Final = 20  # MB/s a core
 _WORD: Final = re.compile("[a-z0-9]+")

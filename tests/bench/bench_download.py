@@ -17,12 +17,12 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
+from tests.bench.timing import MB, Figure, Run
 from tests.pmc_bucket import Article, arrange
 from tests.standin import StandIn
 from tests.standin_pages import arrange_pubmed
 
 from . import baseline, timing
-from .timing import MB, Figure, Run
 
 ROOT = Path(__file__).resolve().parents[2]
 BEAM = [sys.executable, "-m", "bioshards.pipelines.cli", "run"]

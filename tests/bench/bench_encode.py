@@ -31,11 +31,11 @@ from tokenizers.models import Unigram, WordPiece
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
 from bioshards.vocab.encode import Encoder
+from tests.bench.corpora import data, documents
+from tests.bench.jobs import TRIES, Bench, ratios
+from tests.bench.timing import MB, Figure
 
 from . import timing
-from .corpora import data, documents
-from .jobs import TRIES, Bench, ratios
-from .timing import MB, Figure
 
 BATCH: Final = 16_384
 """Sentences that each is given at a time, or a few more."""

@@ -33,13 +33,13 @@ from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import building
 from bioshards.vocab.examples.block import Block
 from bioshards.vocab.examples.recipes import PRESETS, Recipe
+from tests.bench.bench_encode import PUBLISHED
+from tests.bench.corpora import data, documents
+from tests.bench.example_jobs import ExampleJobs, pipeline_figures
+from tests.bench.jobs import ROOT, TRIES, Bench, ratios
+from tests.bench.timing import MB, Figure
 
 from . import references, timing
-from .bench_encode import PUBLISHED
-from .corpora import data, documents
-from .example_jobs import ExampleJobs, pipeline_figures
-from .jobs import ROOT, TRIES, Bench, ratios
-from .timing import MB, Figure
 
 SCIVOCAB: Final = "SciVocab, uncased"
 OURS: Final = "30,522 of this text"

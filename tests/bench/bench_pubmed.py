@@ -20,9 +20,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.bench.jobs import CALM_CORES, TRIES, Bench, less, ratios
+from tests.bench.timing import MB, Figure, Run
+
 from . import timing
-from .jobs import CALM_CORES, TRIES, Bench, less, ratios
-from .timing import MB, Figure, Run
 
 MEMORY_BAR_MB = 1500
 BUCKET_MEMORY_BAR_MB = 1500

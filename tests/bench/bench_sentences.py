@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Final
 
 from bioshards.corpus import sentence_model, sentence_words, sentences
-from bioshards.corpus.splitters import MissingExtra, splitter
-
-from .sentence_gold import Paragraph, Score, craft, genia, held_out, score
+from bioshards.corpus.errors import MissingExtraError
+from bioshards.corpus.splitters import splitter
+from tests.bench.sentence_gold import Paragraph, Score, craft, genia, held_out, score
 
 Split = Callable[[str], list[str]]
 BARS: Final = {"CRAFT": 0.993, "GENIA": 0.994}
@@ -95,7 +95,7 @@ def measure(sets: dict[str, list[Paragraph]], rounds: int) -> dict[str, dict[str
     for peer in PEERS:
         try:
             loaded[peer.name] = peer.load()
-        except (ImportError, MissingExtra) as missing:
+        except (ImportError, MissingExtraError) as missing:
             print(f"{peer.name}: not compared: {missing}")
     speeds: dict[str, dict[str, list[float]]] = {name: {which: [] for which in sets} for name in loaded}
     for number in range(rounds):

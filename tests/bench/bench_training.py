@@ -14,10 +14,11 @@ import shutil
 import statistics
 from pathlib import Path
 
+from tests.bench.corpora import examples
+from tests.bench.jobs import TRIES, Bench, ratios
+from tests.bench.timing import Figure
+
 from . import timing
-from .corpora import examples
-from .jobs import TRIES, Bench, ratios
-from .timing import Figure
 
 EVERY = 5
 WAYS = {"end to end": (), "padded": ("--padded",)}

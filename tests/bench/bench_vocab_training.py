@@ -13,10 +13,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tests.bench.corpora import documents
+from tests.bench.jobs import Bench
+from tests.bench.timing import Figure
+
 from . import timing
-from .corpora import documents
-from .jobs import Bench
-from .timing import Figure
 
 SIZE: Final = 30_000
 OCCURRENCES: Final = 100_000_000

@@ -14,11 +14,11 @@ from typing import Final
 
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
+from tests.bench.corpora import documents
+from tests.bench.jobs import Bench, less, ratios
+from tests.bench.timing import MB, Figure
 
 from . import timing
-from .corpora import documents
-from .jobs import Bench, less, ratios
-from .timing import MB, Figure
 
 READ: Final = """
 import sys

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .jobs import ROOT
+from tests.bench.jobs import ROOT
 
 
 def data() -> str:

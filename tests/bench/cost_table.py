@@ -20,13 +20,13 @@ from typing import Any, Final
 from bioshards.corpus.files import LocalFiles
 from bioshards.pipelines import cost
 from bioshards.vocab.inputs import find
+from tests.bench.bench_pubmed import LXML, LXML_START
+from tests.bench.corpora import data, documents
+from tests.bench.example_jobs import small
+from tests.bench.jobs import ROOT, Bench
+from tests.bench.timing import MB
 
 from . import baseline, timing
-from .bench_pubmed import LXML, LXML_START
-from .corpora import data, documents
-from .example_jobs import small
-from .jobs import ROOT, Bench
-from .timing import MB
 
 RECORDS: Final = 30_000
 """In a file of PubMed's baseline."""

@@ -14,9 +14,8 @@ from typing import Any, Final
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
 from bioshards.vocab.inputs import find
-
-from .jobs import ROOT, Bench, less, ratios
-from .timing import MB, Figure, Run
+from tests.bench.jobs import ROOT, Bench, less, ratios
+from tests.bench.timing import MB, Figure, Run
 
 PRESET: Final = ("--preset", "bio-electra")
 KINDS: Final = {

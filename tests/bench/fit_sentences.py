@@ -17,8 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bioshards.corpus.sentence_model import CAPITALS, SETTLED, Kinds, features, kinds
 from bioshards.corpus.sentences import CANDIDATE, one_line
-
-from .sentence_gold import Paragraph, craft, genia, held_out, invented
+from tests.bench.sentence_gold import Paragraph, craft, genia, held_out, invented
 
 ROOT: Final = Path(__file__).parent.parent.parent
 OURS: Final = 2

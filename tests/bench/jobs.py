@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.bench.timing import Run
+
 from . import timing
-from .timing import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 CALM_CORES = 0.2

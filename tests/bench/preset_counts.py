@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
 from bioshards.vocab.examples.recipes import PRESETS
-
-from .corpora import data
-from .jobs import ROOT
+from tests.bench.corpora import data
+from tests.bench.jobs import ROOT
 
 ARTICLES: Final = "bio-electra-pp"
 """The one preset for articles' text."""

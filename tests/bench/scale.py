@@ -27,12 +27,12 @@ from bioshards.corpus.download.mirror import Held, Mirror
 from bioshards.corpus.download.named import named
 from bioshards.corpus.files import LocalFiles
 from bioshards.pipelines.fetching import server_at
+from tests.bench.timing import MB, Figure, Run
 from tests.conftest import citation, pubmed_set
 from tests.standin import StandIn
 from tests.standin_pages import arrange_pubmed
 
 from . import baseline, scale_graphs, timing
-from .timing import MB, Figure, Run
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SMALL_FILES, SMALL_RECORDS = 1000, 30

@@ -11,7 +11,7 @@ from bioshards.corpus import page as html
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.page import text
 
-from .curves import Kind, NoCurves, Run, read
+from .curves import Kind, NoLogsError, Run, read
 from .panels import SMOOTHED, named, panels, written
 
 
@@ -26,17 +26,17 @@ def plot(folders: Sequence[str], out: str) -> list[str]:
         The two files written.
 
     Raises:
-        NoCurves: a folder is no run, none of the runs has logged anything, or matplotlib is missing.
+        NoLogsError: a folder is no run, none of the runs has logged anything, or matplotlib is missing.
         OSError: a file cannot be written.
     """
     runs = read(folders)
     shown = panels(runs)
     if not shown:
-        raise NoCurves(f"there is nothing to draw yet: no step is logged in {', '.join(folders)}")
+        raise NoLogsError(f"there is nothing to draw yet: no step is logged in {', '.join(folders)}")
     try:
         from .drawing import pictures  # not before something is drawn: training needs no matplotlib
     except ModuleNotFoundError as error:
-        raise NoCurves(f"curves are drawn with {error.name}: pip install 'bioshards[train]'") from error
+        raise NoLogsError(f"curves are drawn with {error.name}: pip install 'bioshards[train]'") from error
     png, svg = pictures(runs, shown)
     stem = out.removesuffix(".png").removesuffix(".html")
     contents = {f"{stem}.png": png, f"{stem}.html": _page(runs, svg).encode()}

@@ -12,6 +12,8 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bioshards.corpus.errors import UserError
+
 LOG: Final = "log.jsonl"
 Kind = Literal["train", "validation"]
 Place = tuple[str, ...]
@@ -19,7 +21,7 @@ Place = tuple[str, ...]
 Numbers = NDArray[np.float64]
 
 
-class NoCurves(Exception):
+class NoLogsError(UserError):
     """There is nothing to draw: the message says why, and what to do."""
 
 
@@ -64,7 +66,7 @@ def read(folders: Iterable[str]) -> list[Run]:
     """Read the logs of runs, each named by its folder, or by its whole path where two folders have one name.
 
     Raises:
-        NoCurves: a folder is no run, or its log cannot be read.
+        NoLogsError: a folder is no run, or its log cannot be read.
     """
     folders = list(dict.fromkeys(folders))
     names = [os.path.basename(os.path.abspath(folder)) for folder in folders]
@@ -100,14 +102,14 @@ def smooth(values: Numbers, half: int) -> Numbers:
 def _read(folder: str, name: str) -> Run:
     path = os.path.join(folder, LOG)
     if not os.path.isdir(folder):
-        raise NoCurves(f"{folder}: there is no such folder")
+        raise NoLogsError(f"{folder}: there is no such folder")
     try:
         with open(path, "rb") as file:
             written = file.read()
     except FileNotFoundError:
-        raise NoCurves(f"{folder} is no run: it has no {LOG}. Name what was given to --out") from None
+        raise NoLogsError(f"{folder} is no run: it has no {LOG}. Name what was given to --out") from None
     except OSError as error:
-        raise NoCurves(f"{path} cannot be read: {error.strerror}") from error
+        raise NoLogsError(f"{path} cannot be read: {error.strerror}") from error
     run = Run(name)
     bad = [at for at, line in enumerate(written.splitlines(), start=1) if not _take(run, line)]
     if bad:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..encode import Encoded, Encoder
+from bioshards.vocab.encode import Encoded, Encoder
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -13,10 +13,10 @@ from typing import Final
 import pyarrow as pa
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles, StoreFailure
-
-from ..encode import Encoder
-from ..inputs import Documents, WrongInput
+from bioshards.corpus.errors import TransientStorageError
+from bioshards.corpus.files import LocalFiles
+from bioshards.vocab.encode import Encoder
+from bioshards.vocab.inputs import Documents, InputError
 
 _LOOKED_AT: Final = 500
 """Documents of each directory that are looked at."""
@@ -29,18 +29,18 @@ def check(files: LocalFiles, inputs: Sequence[Documents], encoder: Encoder, voca
     """See that the vocabulary of this folder can be used for these documents.
 
     Raises:
-        WrongInput: it cannot, or an input has no documents at all.
+        InputError: it cannot, or an input has no documents at all.
     """
     for name in ("[CLS]", "[SEP]", "[MASK]"):
         if name not in encoder.special:
-            raise WrongInput(
+            raise InputError(
                 f"--vocab {vocabulary} has no special token {name}, which every objective needs. Give "
                 "the --out of a python -m bioshards.vocab build"
             )
     for documents in inputs:
         sentences = _sentences(files, documents)
         if sentences is None:
-            raise WrongInput(
+            raise InputError(
                 f"{documents.folder} has no documents, so there is nothing to make examples of. Its "
                 "manifest.json says why (funnel)"
             )
@@ -55,7 +55,7 @@ def _sentences(files: LocalFiles, documents: Documents) -> pa.Array | None:
         found = [batch["sentences"].slice(0, _LOOKED_AT) for batch in itertools.islice(batches, 1)]
         for sentences in found:
             sentences.validate(full=True)  # a damaged file may have lists that point anywhere
-    except StoreFailure:
+    except TransientStorageError:
         raise
     except (OSError, pa.ArrowException):
         return pa.array([], pa.string())  # the run looks at each shard, and says what is wrong with it
@@ -66,13 +66,13 @@ def _check(sentences: pa.Array, encoder: Encoder, vocabulary: str, folder: str) 
     ids = encoder.encode_all(sentences).ids
     unknown = int((ids == encoder.unknown).sum())
     if unknown > MOST_UNKNOWN * len(ids):
-        raise WrongInput(
+        raise InputError(
             f"--vocab {vocabulary} does not fit {folder}: {unknown / len(ids):.0%} of the tokens of its "
             "first documents are [UNK]. Build one of these documents: python -m bioshards.vocab build"
         )
     keeps_case = encoder.encode(_ALPHABET) != encoder.encode(_ALPHABET.upper())
     if keeps_case and len(ids) and not any(text != text.lower() for text in sentences.to_pylist()):
-        raise WrongInput(
+        raise InputError(
             f"--vocab {vocabulary} does not fit {folder}: it keeps capitals, and the documents are in "
             "lower case, so that thousands of its pieces would never be used. Give a vocabulary in lower "
             "case, or documents as they were written (without --preset electramed or --lower-case)"

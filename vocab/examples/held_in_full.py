@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from bioshards.corpus import overlap, shards
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.shards import Shard
-
-from ..inputs import Documents, WrongInput, damage
+from bioshards.vocab.inputs import Documents, InputError, damage
 
 Lists = dict[str, dict[str, str]]
 """For a folder of abstracts, the folders of full text that list some of them, and ``rows_sha256``."""
@@ -25,7 +24,7 @@ def lists(files: LocalFiles, inputs: Sequence[Documents]) -> Lists:
     """The lists that are to be obeyed among these inputs.
 
     Raises:
-        WrongInput: a list is of abstracts that are not, or no longer, among the inputs, or is damaged.
+        InputError: a list is of abstracts that are not, or no longer, among the inputs, or is damaged.
     """
     abstracts = {
         overlap.identity(files, documents.folder): documents.folder
@@ -37,14 +36,14 @@ def lists(files: LocalFiles, inputs: Sequence[Documents]) -> Lists:
         listed = shards.documents_manifest(files, documents.folder).overlap if abstracts else ()
         for one in listed:
             if one.abstracts not in abstracts:
-                raise WrongInput(
+                raise InputError(
                     f"{documents.folder}/{overlap.FILE} lists abstracts of other shards "
                     f"than {' and '.join(found)} has. If that has been updated since, run pmc_to_shards "
                     "again with the same --drop-in"
                 )
             path = f"{documents.folder}/{one.file}"
             if wrong := damage(files, path, one):
-                raise WrongInput(
+                raise InputError(
                     f"{path}: {wrong}. Delete it and run pmc_to_shards again with the same --drop-in, which "
                     "makes it anew"
                 )

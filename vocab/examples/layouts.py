@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.pretraining import NO_LABEL
 
 from .static_masks import Masked
@@ -73,10 +74,12 @@ def bert(
         ValueError: a row is longer, or has more predictions or no label; there are not as many masks as rows.
     """
     if len(masked) != batch.num_rows:
-        raise ValueError(f"{batch.num_rows} rows have the masks of {len(masked)}. Mask each row once.")
+        raise InvalidValueError(f"{batch.num_rows} rows have the masks of {len(masked)}. Mask each row once.")
     labels = batch["label"].to_numpy()
     if not np.isin(labels, (0, 1)).all():
-        raise ValueError("a row has no label of 0 or 1, and its file needs one. Leave it out with pairs().")
+        raise InvalidValueError(
+            "a row has no label of 0 or 1, and its file needs one. Leave it out with pairs()."
+        )
     features = electra(batch, length, pad)
     features["input_ids"] = _padded(_joined(row.ids for row in masked), features["input_mask"] > 0, pad)
     used = _used(np.array([len(row.positions) for row in masked], np.int64), max_predictions)
@@ -113,7 +116,7 @@ def albert(
 def _used(lengths: np.ndarray[Any, Any], length: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which places of an array of ``length`` columns are taken, where line i has ``lengths[i]`` values."""
     if lengths.max(initial=0) > length:
-        raise ValueError(
+        raise InvalidValueError(
             f"a row has {lengths.max()} values, and is to be padded to {length}. Give the length, or the "
             "number of predictions, with which the rows were made."
         )

@@ -23,10 +23,10 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import encode
 from bioshards.corpus.pretraining import SPLITS
 from bioshards.corpus.workspace import Workspace
+from bioshards.vocab import inputs
+from bioshards.vocab.counts import Counting
+from bioshards.vocab.encode import Encoded, Encoder
 
-from .. import inputs
-from ..counts import Counting
-from ..encode import Encoded, Encoder
 from . import building, dealing, held_in_full, writing
 from .block import Block
 from .made import Made, Rejected

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bioshards.corpus.shards import Shard
-
-from ..inputs import Documents
+from bioshards.vocab.inputs import Documents
 
 ENOUGH: Final = 16_000_000
 """Bytes of shards that are enough for a portion: some 10,000 abstracts."""

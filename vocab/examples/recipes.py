@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.pretraining import LABELLED
 
 Objective = Literal["electra", "bert", "albert", "plain"]
@@ -45,20 +46,22 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
-            raise ValueError(f"--objective {self.objective} is none of {', '.join(OBJECTIVES)}")
+            raise InvalidValueError(f"--objective {self.objective} is none of {', '.join(OBJECTIVES)}")
         if self.length < 5:
-            raise ValueError(
+            raise InvalidValueError(
                 f"--length {self.length} is below 5: [CLS], [SEP] and [SEP] would leave no room for a pair"
             )
         if self.length > LONGEST:
-            raise ValueError(f"--length {self.length:,} is above {LONGEST:,}: places in a row are 16 bits")
+            raise InvalidValueError(
+                f"--length {self.length:,} is above {LONGEST:,}: places in a row are 16 bits"
+            )
         for name, value in (("short", self.short), ("single", self.single)):
             if not 0 <= value <= 1:
-                raise ValueError(f"--{name} {value} is not between 0 and 1")
+                raise InvalidValueError(f"--{name} {value} is not between 0 and 1")
         if self.max_predictions < 0:
-            raise ValueError(f"--max-predictions {self.max_predictions} is below 0")
+            raise InvalidValueError(f"--max-predictions {self.max_predictions} is below 0")
         if self.dupe_factor < 1:
-            raise ValueError(f"--dupe-factor {self.dupe_factor} is below 1")
+            raise InvalidValueError(f"--dupe-factor {self.dupe_factor} is below 1")
         for option, given, objectives in (
             ("--short", self.short, ("electra", "bert", "albert")),
             ("--single", self.single, ("electra",)),
@@ -67,7 +70,7 @@ class Recipe:
             ("--max-predictions", self.max_predictions, LABELLED),
         ):
             if given and self.objective not in objectives:
-                raise ValueError(
+                raise InvalidValueError(
                     f"{option} says nothing with --objective {self.objective}: it is for "
                     f"{' and '.join(objectives)}"
                 )

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Protocol
 
-from ..wordpiece import SPACE
+from bioshards.vocab.wordpiece import SPACE
+
 from .randomness import Source
 
 _NGRAMS: Final = (6 / 11, 9 / 11)

@@ -14,9 +14,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.pretraining import NO_LABEL
+from bioshards.vocab.encode import Encoder
 
-from ..encode import Encoder
 from . import layouts, static_masks, tfrecord
 from .plan import Keys
 from .recipes import Recipe
@@ -67,7 +68,9 @@ def tensorflow(encoder: Encoder, recipe: Recipe) -> Tensorflow:
         ValueError: there is none of this objective.
     """
     if recipe.objective == "plain":
-        raise ValueError("--tfrecord is for electra, bert and albert: no original trainer reads plain rows")
+        raise InvalidValueError(
+            "--tfrecord is for electra, bert and albert: no original trainer reads plain rows"
+        )
     pad = max(encoder.pad, 0)
     continues = _continues(encoder)
     if recipe.objective == "electra":

@@ -6,7 +6,8 @@ down, so TensorFlow need not be installed, and numpy writes a batch of rows at o
 SOURCES:
     TFRecord, and the mask of its checksums:
         https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
-    The messages: tensorflow/core/example/example.proto and feature.proto of https://github.com/tensorflow/tensorflow
+    The messages: tensorflow/core/example/example.proto and feature.proto of
+        https://github.com/tensorflow/tensorflow
     How messages are written: https://protobuf.dev/programming-guides/encoding/
     CRC-32C: RFC 3720, section 12.1 and appendix B.4
 """

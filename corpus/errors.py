@@ -1,0 +1,168 @@
+"""Exceptions of bioshards: one root with three branches.
+
+===============  =========  ==================================================================
+branch           exit code  meaning
+===============  =========  ==================================================================
+:class:`UserError`   2      what was asked for cannot be done: options, inputs, output directory
+:class:`RunError`    1      the run failed: network, storage, a worker, a numerical failure
+:class:`DataError`   1      a file or a record is damaged; pipelines reject it and go on
+===============  =========  ==================================================================
+
+The message of a :class:`UserError` or :class:`RunError` is complete: it says what, where, why and what
+to do. ``corpus/command.py`` turns any exception into a message and an exit code, for every command.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import ClassVar, Final, NamedTuple
+
+from .exit_codes import FAILED, USAGE_ERROR
+
+DISK_FULL: Final = "the disk is full. Free some space and run the same command again: it continues"
+RESUME: Final = "Completed work is kept; run the same command again to continue"
+
+
+class BioshardsError(Exception):
+    """Base class of all exceptions that bioshards raises on purpose.
+
+    Attributes:
+        exit_code: exit code of a command that ends with this error.
+        hint: what to do, printed behind the message; '' where the message says it.
+    """
+
+    exit_code: ClassVar[int] = FAILED
+    hint: str = ""
+
+
+class UserError(BioshardsError):
+    """The command line, an input or the output directory is invalid. Nothing was started."""
+
+    exit_code = USAGE_ERROR
+
+
+class RunError(BioshardsError):
+    """A run failed. Completed work is kept; rerunning the command resumes it."""
+
+
+class DataError(BioshardsError):
+    """A file or a record cannot be used.
+
+    Attributes:
+        reason: short fixed word, used as a key of counts.
+        detail: sentence for people.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.detail}"
+
+
+class BadFileError(DataError):
+    """A file cannot be trusted as a whole: nothing of it is used."""
+
+
+class BadRecordError(DataError):
+    """A record cannot be read; the other records of its file can."""
+
+
+class InvalidValueError(UserError, ValueError):
+    """An option or a configuration field has a value that makes no sense."""
+
+
+class InputNotFoundError(UserError, FileNotFoundError):
+    """An input, or the files that it should contain, does not exist."""
+
+
+class OutputMismatchError(UserError):
+    """The output directory holds something else than this run would write."""
+
+
+class MissingExtraError(UserError):
+    """A library that an option needs is not installed. The message says how to install it."""
+
+
+class TransientStorageError(RunError, OSError):
+    """A call to an object store failed, and may succeed when it is retried.
+
+    The stored data is not at fault: a reader must not report this as bad input.
+    """
+
+    hint = "Completed work is kept; when the store answers, run the same command again to continue"
+
+
+class CredentialsError(TransientStorageError, PermissionError):
+    """A store has no credentials, or rejects them. Nothing is known of the object itself.
+
+    It is transient: the metadata server of a cloud machine may be slow, and tokens expire during a run.
+    """
+
+
+_WORKER_MARK: Final = "BIOSHARDS-ERROR "
+"""Begins the JSON object that carries a worker's error through a runner's text."""
+
+
+class ErrorDetail(NamedTuple):
+    """An error of a worker process as plain data.
+
+    Attributes:
+        kind: name of the exception's class.
+        message: its text.
+        hint: what to do, if the exception says it.
+        is_ours: True if it derives from :class:`BioshardsError`, so that the message is complete.
+    """
+
+    kind: str
+    message: str
+    hint: str
+    is_ours: bool
+
+    @property
+    def description(self) -> str:
+        """The message, with the kind of error in front where the message alone is not enough."""
+        return self.message if self.is_ours else f"the run failed: {self.kind}: {self.message}"
+
+
+class WorkerError(RunError):
+    """An error that ended a step, carried from a worker to the driver as one marked line of JSON.
+
+    Runners return a worker's exception as the text of its traceback. The marked line in that text is
+    read back by :meth:`find`.
+
+    Attributes:
+        detail: the error.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.detail = _decode(text) or ErrorDetail("WorkerError", text, "", True)
+
+    @classmethod
+    def wrap(cls, error: Exception) -> WorkerError:
+        """Make the error to raise in a worker for any other one."""
+        if isinstance(error, WorkerError):
+            return error
+        is_ours = isinstance(error, BioshardsError)
+        hint = error.hint if isinstance(error, BioshardsError) else ""
+        detail = ErrorDetail(type(error).__name__, str(error), hint or RESUME, is_ours)
+        return cls(_WORKER_MARK + json.dumps(detail._asdict()))
+
+    @classmethod
+    def find(cls, text: str) -> WorkerError | None:
+        """Return the error that a runner's text carries, or None if it carries none."""
+        return cls(text) if _decode(text) else None
+
+
+def _decode(text: str) -> ErrorDetail | None:
+    _, mark, rest = text.partition(_WORKER_MARK)
+    if not mark:
+        return None
+    try:
+        fields, _ = json.JSONDecoder().raw_decode(rest)
+        return ErrorDetail(**fields)
+    except (TypeError, ValueError):  # cut short by the runner
+        return None
