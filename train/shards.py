@@ -160,7 +160,7 @@ def manifest_of(folder: str) -> PretrainingManifest:
     """The manifest of a finished pretraining set on this machine.
 
     Raises:
-        WrongData: it is none.
+        TrainingDataError: it is none.
     """
     if "://" in folder:
         raise TrainingDataError(

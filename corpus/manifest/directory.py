@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from ..ahead import for_each
-from ..errors import InputNotFoundError, TransientStorageError, UserError
-from ..files import LocalFiles
+from bioshards.corpus.ahead import for_each
+from bioshards.corpus.errors import InputNotFoundError, TransientStorageError, UserError
+from bioshards.corpus.files import LocalFiles
+
 from .json_codec import FieldError, decode, encode
 from .kinds import (
     SCHEMA_VERSION,
