@@ -19,7 +19,7 @@ import pytest
 
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.manifest import WordsRun
+from bioshards.corpus.manifest import WordsRun, write_manifest
 from bioshards.corpus.workspace import FORMAT
 from bioshards.pipelines import cli
 from bioshards.vocab import counting as steps
@@ -27,6 +27,7 @@ from bioshards.vocab import counts
 from bioshards.vocab.counts import Counted, Counting
 from tests.conftest import manifest, sums
 from tests.forked import beam
+from tests.manifests import of_mirror
 
 from . import invented
 
@@ -299,7 +300,7 @@ def test_an_update_counts_what_is_new_alone(
     whole, counted_now = counts.of_shard, []
 
     def counting(*arguments: Any) -> Counted:
-        counted_now.append(arguments[2]["file"])
+        counted_now.append(arguments[2].file)
         return whole(*arguments)
 
     monkeypatch.setattr(counts, "of_shard", counting)
@@ -444,7 +445,7 @@ def test_an_input_that_cannot_be_counted_is_explained(
     folders = {name: tmp_path / name for name in ("nowhere", "unfinished", "fetched", "strange", "broken")}
     shutil.copytree(abstracts, folders["unfinished"])
     (folders["unfinished"] / "manifest.json").unlink()
-    put(folders["fetched"], {}, "fetch")
+    write_manifest(LocalFiles(), str(folders["fetched"] / "manifest.json"), of_mirror())
     for name, text in (("strange", "[1]"), ("broken", "{")):
         folders[name].mkdir()
         (folders[name] / "manifest.json").write_text(text)
