@@ -27,94 +27,98 @@ from bioshards.corpus.live_line import LiveLine
 try:
     import torch
 
-    from bioshards.evaluate.contamination.check import contamination
-    from bioshards.evaluate.contamination.judging import LEAST
+    from bioshards.evaluate.contamination.check import check_contamination
+    from bioshards.evaluate.contamination.judging import DEFAULT_MIN_SHARED_NGRAMS
     from bioshards.train import options
 
     from . import encoder, tasks, verify
-    from .datasets import PARTS
-    from .recipes import SUITES, Recipe
+    from .datasets import SPLITS
+    from .recipes import SUITES, FineTuneRecipe
     from .report import writing
-    from .run import Job, Outcome, run
-    from .search import Method, Search, grid, search
-    from .sets import SETS
+    from .run import EvaluateJob, RunSummary, run_evaluation
+    from .search import SearchConfig, SearchMethod, load_grid, search_hyperparameters
+    from .sets import BENCHMARKS
 except ImportError as error:
     print(f"evaluate: a library is missing ({error}): pip install 'bioshards[evaluate]'", file=sys.stderr)
     sys.exit(2)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    given = _parser().parse_args(list(sys.argv[1:] if arguments is None else arguments))
-    say = LiveLine()
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    args = _build_parser().parse_args(list(sys.argv[1:] if argv is None else argv))
+    progress = LiveLine()
+    previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        done: tuple[str, int] = given.work(given, say)
-        _note(say, done[0])
-        return done[1]
+        result: tuple[str, int] = args.work(args, progress)
+        _print_line(progress, result[0])
+        return result[1]
     except KeyboardInterrupt:
         message, code = "stopped. The same command goes on with what is left", INTERRUPTED
     except Exception as error:
-        memory = "give a lower --batch or --length"
-        message, code = report_error(error, memory)
+        memory_hint = "give a lower --batch or --length"
+        message, code = report_error(error, memory_hint)
     finally:
-        signal.signal(signal.SIGTERM, before)
-    say.end()
+        signal.signal(signal.SIGTERM, previous_handler)
+    progress.end()
     with contextlib.suppress(OSError):  # nobody reads it
         print(f"evaluate: {message}", file=sys.stderr)
     return code
 
 
-def _run(given: Any, say: LiveLine) -> tuple[str, int]:
-    outcome = run(_job(given, say, tuple(range(given.first_seed, given.first_seed + given.seeds))))
-    nothing = not outcome.made and not outcome.there
-    return _told(outcome, given), FAILED if outcome.failed or nothing else OK
-
-
-def _search(given: Any, say: LiveLine) -> tuple[str, int]:
-    how = Search(grid(given.grid), given.method, given.trials, given.first_seed)
-    told, failed = search(_job(given, say, (given.first_seed,)), how)
-    return "\n".join([*told, *failed]), FAILED if failed else OK
-
-
-def _verify(given: Any, say: LiveLine) -> tuple[str, int]:
-    rows = verify.verify(given.folder)
-    return verify.table(rows), FAILED if verify.failed(rows) else OK
-
-
-def _report(given: Any, _say: LiveLine) -> tuple[str, int]:
-    return writing.write(LocalFiles(), given.results, given.out, tasks.metric_of, tasks.defaults_of), OK
-
-
-def _contamination(given: Any, say: LiveLine) -> tuple[str, int]:
-    told = contamination(
-        *(given.data, given.corpus, given.out),
-        sets=SETS.values(),
-        workers=given.workers,
-        parts=given.parts,
-        least=given.least,
-        say=say,
+def _run_command(args: Any, progress: LiveLine) -> tuple[str, int]:
+    summary = run_evaluation(
+        _job_from_args(args, progress, tuple(range(args.first_seed, args.first_seed + args.seeds)))
     )
-    return told, OK
+    is_empty = not summary.written and not summary.skipped
+    return _format_run_summary(summary, args), FAILED if summary.failed or is_empty else OK
 
 
-def _job(given: Any, say: LiveLine, seeds: Sequence[int]) -> Job:
-    changes = options.from_toml(given.config, Recipe) if given.config else {}
-    changes |= options.given(given, Recipe)
-    checkpoint = encoder.look(given.model, given.name)
-    return Job(
-        *(checkpoint, given.data, given.out or f"scores/{checkpoint.name}"),
-        tasks.plan(given.tasks, changes),
+def _search_command(args: Any, progress: LiveLine) -> tuple[str, int]:
+    config = SearchConfig(load_grid(args.grid), args.method, args.trials, args.first_seed)
+    lines, failures = search_hyperparameters(_job_from_args(args, progress, (args.first_seed,)), config)
+    return "\n".join([*lines, *failures]), FAILED if failures else OK
+
+
+def _verify_command(args: Any, progress: LiveLine) -> tuple[str, int]:
+    checks = verify.verify_benchmarks(args.folder)
+    return verify.format_table(checks), FAILED if verify.has_failures(checks) else OK
+
+
+def _report_command(args: Any, _progress: LiveLine) -> tuple[str, int]:
+    return writing.write_report(
+        LocalFiles(), args.results, args.out, tasks.find_metric, tasks.find_suite_settings
+    ), OK
+
+
+def _contamination_command(args: Any, progress: LiveLine) -> tuple[str, int]:
+    summary = check_contamination(
+        *(args.data, args.corpus, args.out),
+        known_benchmarks=BENCHMARKS.values(),
+        workers=args.workers,
+        splits=args.parts,
+        min_shared_ngrams=args.least,
+        progress=progress,
+    )
+    return summary, OK
+
+
+def _job_from_args(args: Any, progress: LiveLine, seeds: Sequence[int]) -> EvaluateJob:
+    overrides = options.from_toml(args.config, FineTuneRecipe) if args.config else {}
+    overrides |= options.given(args, FineTuneRecipe)
+    checkpoint = encoder.inspect_checkpoint(args.model, args.name)
+    return EvaluateJob(
+        *(checkpoint, args.data, args.out or f"scores/{checkpoint.name}"),
+        tasks.plan_tasks(args.tasks, overrides),
         seeds,
-        _device(given.device or ("cuda" if torch.cuda.is_available() else "cpu")),
-        say,
-        lambda line: _note(say, line),
-        given.sample,
-        given.legacy,
+        _select_device(args.device or ("cuda" if torch.cuda.is_available() else "cpu")),
+        progress,
+        lambda line: _print_line(progress, line),
+        args.sample,
+        args.legacy,
     )
 
 
-def _device(name: str) -> torch.device:
+def _select_device(name: str) -> torch.device:
     """What to compute on; on a GPU, products are rounded to TF32.
 
     Raises:
@@ -124,67 +128,77 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (AssertionError, RuntimeError) as error:
-        why = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0]
         raise InvalidValueError(
-            f"--device {name} cannot be used here ({why}): give cpu, or a GPU that is"
+            f"--device {name} cannot be used here ({reason}): give cpu, or a GPU that is"
         ) from error
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")
     return device
 
 
-def _note(say: LiveLine, line: str) -> None:
-    say.end()
+def _print_line(progress: LiveLine, line: str) -> None:
+    progress.end()
     with contextlib.suppress(OSError):  # nobody reads it: what was done is done
         print(line, flush=True)
 
 
-def _told(outcome: Outcome, given: Any) -> str:
+def _format_run_summary(summary: RunSummary, args: Any) -> str:
     """What became of a run."""
-    lines = [f"{name} is not there: {why}" for name, why in outcome.absent.items()]
-    lines += [f"{name} failed: {why}" for name, why in outcome.failed.items()]
+    lines = [f"{name} is not there: {reason}" for name, reason in summary.missing.items()]
+    lines += [f"{name} failed: {reason}" for name, reason in summary.failed.items()]
     lines.append(
-        f"{outcome.made} results made, {outcome.there} were there, {len(outcome.absent)} tasks absent, "
-        f"{len(outcome.failed)} failed"
+        f"{summary.written} results made, {summary.skipped} were there, {len(summary.missing)} tasks absent, "
+        f"{len(summary.failed)} failed"
     )
     return "\n".join(lines)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bioshards.evaluate", description="Score a model on the papers' tasks."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    running = commands.add_parser("run", help="fine-tune and score a model on tasks")
-    running.set_defaults(work=_run)
-    running.add_argument("--seeds", type=_count, default=5, metavar="N", help="how many (%(default)s)")
-    _add_model(running)
-    searching = commands.add_parser("search", help="the best settings for tasks, on their dev sets only")
-    searching.set_defaults(work=_search)
-    searching.add_argument(
+    run_parser = commands.add_parser("run", help="fine-tune and score a model on tasks")
+    run_parser.set_defaults(work=_run_command)
+    run_parser.add_argument(
+        "--seeds", type=_positive_int, default=5, metavar="N", help="how many (%(default)s)"
+    )
+    _add_model_options(run_parser)
+    search_parser = commands.add_parser("search", help="the best settings for tasks, on their dev sets only")
+    search_parser.set_defaults(work=_search_command)
+    search_parser.add_argument(
         "--grid",
         default="pubmedbert",
         metavar="NAME|FILE.toml",
         help="pubmedbert, bio-electra, or lines NAME = [...]",
     )
-    searching.add_argument(
-        "--method", choices=get_args(Method), default="grid", help="how to go through it (%(default)s)"
+    search_parser.add_argument(
+        "--method", choices=get_args(SearchMethod), default="grid", help="how to go through it (%(default)s)"
     )
-    searching.add_argument("--trials", type=_count, default=25, metavar="N", help="at most (%(default)s)")
-    _add_model(searching)
-    verifying = commands.add_parser("verify", help="are the benchmarks what their authors count?")
-    verifying.set_defaults(work=_verify)
-    verifying.add_argument("folder", metavar="DIR", help="the benchmarks, a folder each")
-    tables = commands.add_parser("report", help="tables of results beside the published numbers")
-    tables.set_defaults(work=_report)
-    tables.add_argument("results", nargs="+", metavar="RESULTS", help="folders of runs, or single results")
-    tables.add_argument(
+    search_parser.add_argument(
+        "--trials", type=_positive_int, default=25, metavar="N", help="at most (%(default)s)"
+    )
+    _add_model_options(search_parser)
+    verify_parser = commands.add_parser("verify", help="are the benchmarks what their authors count?")
+    verify_parser.set_defaults(work=_verify_command)
+    verify_parser.add_argument("folder", metavar="DIR", help="the benchmarks, a folder each")
+    report_parser = commands.add_parser("report", help="tables of results beside the published numbers")
+    report_parser.set_defaults(work=_report_command)
+    report_parser.add_argument(
+        "results", nargs="+", metavar="RESULTS", help="folders of runs, or single results"
+    )
+    report_parser.add_argument(
         "--out", default="report.html", metavar="FILE", help=".html, .md or .json (%(default)s)"
     )
-    looking = commands.add_parser("contamination", help="which benchmark texts are in a pretraining corpus")
-    looking.set_defaults(work=_contamination)
-    looking.add_argument("--data", required=True, metavar="DIR", help="the benchmarks, a folder each")
-    looking.add_argument(
+    contamination_parser = commands.add_parser(
+        "contamination", help="which benchmark texts are in a pretraining corpus"
+    )
+    contamination_parser.set_defaults(work=_contamination_command)
+    contamination_parser.add_argument(
+        "--data", required=True, metavar="DIR", help="the benchmarks, a folder each"
+    )
+    contamination_parser.add_argument(
         "--corpus",
         required=True,
         nargs="+",
@@ -192,30 +206,34 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="finished outputs of pubmed_to_shards and pmc_to_shards",
     )
-    looking.add_argument(
+    contamination_parser.add_argument(
         "--out", required=True, metavar="FOLDER", help="where the report and the list of ids go"
     )
-    looking.add_argument(
+    contamination_parser.add_argument(
         "--parts",
         nargs="+",
-        choices=PARTS,
+        choices=SPLITS,
         default=["test"],
         help="whose documents are listed for --exclude-ids (test)",
     )
-    looking.add_argument(
+    contamination_parser.add_argument(
         "--least",
-        type=_count,
-        default=LEAST,
+        type=_positive_int,
+        default=DEFAULT_MIN_SHARED_NGRAMS,
         metavar="N",
         help="13-grams that a listed document shares (%(default)s)",
     )
-    looking.add_argument(
-        "--workers", type=_count, default=os.cpu_count() or 1, metavar="N", help="processes (%(default)s)"
+    contamination_parser.add_argument(
+        "--workers",
+        type=_positive_int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes (%(default)s)",
     )
     return parser
 
 
-def _add_model(parser: argparse.ArgumentParser) -> None:
+def _add_model_options(parser: argparse.ArgumentParser) -> None:
     """The options of commands that fine-tune a model."""
     parser.add_argument(
         "model", metavar="MODEL", help="a folder that save_pretrained wrote, with its tokenizer"
@@ -233,7 +251,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--first-seed", type=int, default=0, metavar="N", help="(%(default)s)")
     parser.add_argument(
         "--sample",
-        type=_count,
+        type=_positive_int,
         default=0,
         metavar="N",
         help="use so many examples of each part only, for a first try: no such score can be compared",
@@ -241,7 +259,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--legacy",
         nargs="+",
-        choices=get_args(tasks.Legacy),
+        choices=get_args(tasks.LegacyMode),
         default=[],
         help="read and count tags as papers did, to compare with their numbers",
     )
@@ -249,11 +267,11 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", metavar="FILE.toml", help="lines of NAME = VALUE: the names below, with _ for -"
     )
-    recipe = parser.add_argument_group("the recipe, instead of each task's own (recipes.py)")
-    options.add(recipe, Recipe, defaults=False)
+    recipe_group = parser.add_argument_group("the recipe, instead of each task's own (recipes.py)")
+    options.add(recipe_group, FineTuneRecipe, defaults=False)
 
 
-def _count(text: str) -> int:
+def _positive_int(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is below 1")

@@ -17,22 +17,22 @@ import torch
 from torch import Tensor, nn
 
 from . import answers
-from .examples import Batch, Encoded, Example
-from .heads import Span, best_spans
-from .recipes import Recipe
+from .examples import EncoderOutput, PaddedBatch, TokenizedExample
+from .heads import SpanHead, find_best_spans
+from .recipes import FineTuneRecipe
 from .records import Question, Record
-from .tokens import Offsets, Tokens
+from .tokens import ModelTokenizer, Offsets
 
-_QUESTION: Final = 64
+_MAX_QUESTION_TOKENS: Final = 64
 """Pieces of a question, at most (google-research/bert and electra, max_query_length)."""
-_BEST: Final = 20
+_N_BEST: Final = 20
 """Answers of a window and of a passage (n_best_size there)."""
-_LONGEST: Final = 30
+_MAX_ANSWER_TOKENS: Final = 30
 """Pieces of an answer, at most (max_answer_length there)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class QuestionAnswering:
     """A problem (examples.py).
 
     Attributes:
@@ -40,137 +40,190 @@ class Answering:
             each passage its best answer (SQuAD).
     """
 
-    tokens: Tokens
-    recipe: Recipe
-    by_question: bool
+    tokenizer: ModelTokenizer
+    recipe: FineTuneRecipe
+    is_per_question: bool
 
-    def examples(self, records: Sequence[Record], learn: bool) -> list[Example]:
+    def make_examples(self, records: Sequence[Record], is_training: bool) -> list[TokenizedExample]:
         """The windows of all passages; to learn from, those of passages in which an answer is marked."""
-        questions = _questions(records)
-        asked = self.tokens.texts([one.question for one in questions])
-        passages = self.tokens.texts([one.context for one in questions])
-        found = []
-        for at, one in enumerate(questions):
-            windows = self._windows(at, asked[at][0][:_QUESTION], *passages[at])
-            if not learn:
-                found += windows
-            elif one.answers and one.answers[0].start >= 0:
-                start, end = one.answers[0].start, one.answers[0].start + len(one.answers[0].text)
-                found += [replace(window, target=_target(window, start, end)) for window in windows]
-        return found
+        questions = _select_questions(records)
+        encoded_questions = self.tokenizer.encode_texts([question.question for question in questions])
+        encoded_passages = self.tokenizer.encode_texts([question.context for question in questions])
+        examples = []
+        for index, question in enumerate(questions):
+            windows = self._make_windows(
+                index, encoded_questions[index][0][:_MAX_QUESTION_TOKENS], *encoded_passages[index]
+            )
+            if not is_training:
+                examples += windows
+            elif question.answers and question.answers[0].start >= 0:
+                start, end = (
+                    question.answers[0].start,
+                    question.answers[0].start + len(question.answers[0].text),
+                )
+                examples += [
+                    replace(window, target=_find_span_target(window, start, end)) for window in windows
+                ]
+        return examples
 
-    def _windows(self, record: int, asked: list[int], pieces: list[int], offsets: Offsets) -> list[Example]:
-        room = min(self.recipe.length, self.tokens.longest) - self.tokens.around(pair=True)
-        asked = asked[: max(1, room // 2)]
-        room -= len(asked)
-        step = min(self.recipe.stride, room)
-        begins = [0, *range(step, step + max(0, len(pieces) - room), step)]
-        ranges = [(begin, min(begin + room, len(pieces))) for begin in begins]
-        found = []
-        for begin, end in ranges:
-            read = self.tokens.join(asked, pieces[begin:end])
-            here = [(0, 0)] * read.second + list(offsets[begin:end])
-            here += [(0, 0)] * (len(read.ids) - len(here))
-            starts = (at for at in range(begin, end) if widest(ranges, at) == (begin, end))
-            places = tuple(read.second + at - begin for at in starts)
-            found.append(Example(record, read.ids, read.types, places, offsets=tuple(here)))
-        return found
+    def _make_windows(
+        self, record_index: int, question_ids: list[int], passage_ids: list[int], offsets: Offsets
+    ) -> list[TokenizedExample]:
+        max_passage_tokens = min(
+            self.recipe.max_seq_length, self.tokenizer.max_length
+        ) - self.tokenizer.count_special_tokens(is_pair=True)
+        question_ids = question_ids[: max(1, max_passage_tokens // 2)]
+        max_passage_tokens -= len(question_ids)
+        stride = min(self.recipe.stride, max_passage_tokens)
+        window_starts = [0, *range(stride, stride + max(0, len(passage_ids) - max_passage_tokens), stride)]
+        windows = [(start, min(start + max_passage_tokens, len(passage_ids))) for start in window_starts]
+        examples = []
+        for start, end in windows:
+            tokenized_input = self.tokenizer.build_input(question_ids, passage_ids[start:end])
+            input_offsets = [(0, 0)] * tokenized_input.second_start + list(offsets[start:end])
+            input_offsets += [(0, 0)] * (len(tokenized_input.input_ids) - len(input_offsets))
+            owned_tokens = (
+                token_index
+                for token_index in range(start, end)
+                if find_max_context_window(windows, token_index) == (start, end)
+            )
+            positions = tuple(
+                tokenized_input.second_start + token_index - start for token_index in owned_tokens
+            )
+            examples.append(
+                TokenizedExample(
+                    record_index,
+                    tokenized_input.input_ids,
+                    tokenized_input.token_type_ids,
+                    positions,
+                    offsets=tuple(input_offsets),
+                )
+            )
+        return examples
 
-    def head(self, hidden: int) -> nn.Module:
+    def build_head(self, hidden_size: int) -> nn.Module:
         """Two numbers a piece."""
-        return Span(hidden)
+        return SpanHead(hidden_size)
 
-    def loss(self, head: Any, encoded: Encoded, batch: Batch) -> Tensor:
+    def loss(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> Tensor:
         """Of the answers' first and last pieces, of [CLS] and all pieces of the passage."""
-        gold = torch.tensor([one.target for one in batch.examples], device=batch.ids.device)
-        allowed = _allowed(batch)
-        allowed[:, 0] = True
-        found: Tensor = head.loss(encoded.hidden, allowed, gold)
-        return found
+        targets = torch.tensor([example.target for example in batch.examples], device=batch.input_ids.device)
+        answer_mask = _make_passage_mask(batch)
+        answer_mask[:, 0] = True
+        loss: Tensor = task_head.loss(encoded.hidden, answer_mask, targets)
+        return loss
 
-    def predict(self, head: Any, encoded: Encoded, batch: Batch) -> list[Any]:
+    def predict(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> list[Any]:
         """The best spans of each window: first character, one past the last, and the sum of both
         numbers."""
-        allowed = _allowed(batch)
-        scores = head(encoded.hidden, allowed).cpu()
-        found = []
-        for one, logits, passage in zip(batch.examples, scores, allowed.cpu(), strict=True):
+        answer_mask = _make_passage_mask(batch)
+        batch_logits = task_head(encoded.hidden, answer_mask).cpu()
+        predictions = []
+        for example, logits, passage_mask in zip(
+            batch.examples, batch_logits, answer_mask.cpu(), strict=True
+        ):
             start = torch.full_like(logits[:, 0], -torch.inf)
-            start[list(one.places)] = logits[list(one.places), 0]
-            best = best_spans(start, logits[:, 1], passage, _LONGEST, _BEST)
-            found.append([(one.offsets[start][0], one.offsets[end][1], score) for start, end, score in best])
-        return found
+            start[list(example.positions)] = logits[list(example.positions), 0]
+            spans = find_best_spans(start, logits[:, 1], passage_mask, _MAX_ANSWER_TOKENS, _N_BEST)
+            predictions.append(
+                [(example.offsets[start][0], example.offsets[end][1], score) for start, end, score in spans]
+            )
+        return predictions
 
-    def assemble(
-        self, records: Sequence[Record], examples: Sequence[Example], found: Sequence[Any]
+    def merge_predictions(
+        self,
+        records: Sequence[Record],
+        tokenized_examples: Sequence[TokenizedExample],
+        predictions: Sequence[Any],
     ) -> list[Any]:
         """Of each passage the best answer, or of each question the best five of all its passages."""
-        questions = _questions(records)
-        pooled: list[list[tuple[int, int, float]]] = [[] for _ in questions]
-        for example, spans in zip(examples, found, strict=True):
-            pooled[example.record] += spans
-        best = [passage_answers(one.context, spans) for one, spans in zip(questions, pooled, strict=True)]
-        if not self.by_question:
-            return [one[0][0] if one else "" for one in best]
+        questions = _select_questions(records)
+        spans_by_passage: list[list[tuple[int, int, float]]] = [[] for _ in questions]
+        for example, spans in zip(tokenized_examples, predictions, strict=True):
+            spans_by_passage[example.record_index] += spans
+        answers_by_passage = [
+            rank_passage_answers(one.context, spans)
+            for one, spans in zip(questions, spans_by_passage, strict=True)
+        ]
+        if not self.is_per_question:
+            return [one[0][0] if one else "" for one in answers_by_passage]
         return [
-            [text for text, _ in answers.merged(answer for at in members for answer in best[at])]
-            for members in by_group(questions).values()
+            [
+                text
+                for text, _ in answers.pool_answers(
+                    answer for passage_index in members for answer in answers_by_passage[passage_index]
+                )
+            ]
+            for members in group_by_question(questions).values()
         ]
 
-    def gold(self, records: Sequence[Record]) -> list[Any]:
+    def gold_labels(self, records: Sequence[Record]) -> list[Any]:
         """Of each passage the answers that are marked in it, or of each question what is accepted."""
-        questions = _questions(records)
-        if not self.by_question:
-            return [[answer.text for answer in one.answers] for one in questions]
-        return [questions[members[0]].accepted for members in by_group(questions).values()]
+        questions = _select_questions(records)
+        if not self.is_per_question:
+            return [[answer.text for answer in question.answers] for question in questions]
+        return [questions[members[0]].accepted_answers for members in group_by_question(questions).values()]
 
 
-def by_group(questions: Sequence[Question]) -> dict[str, list[int]]:
+def group_by_question(questions: Sequence[Question]) -> dict[str, list[int]]:
     """The numbers of the passages of each question."""
-    found: dict[str, list[int]] = {}
-    for at, one in enumerate(questions):
-        found.setdefault(one.group, []).append(at)
-    return found
+    groups: dict[str, list[int]] = {}
+    for index, question in enumerate(questions):
+        groups.setdefault(question.group_id, []).append(index)
+    return groups
 
 
-def passage_answers(context: str, spans: Sequence[tuple[int, int, float]]) -> list[tuple[str, float]]:
+def rank_passage_answers(context: str, spans: Sequence[tuple[int, int, float]]) -> list[tuple[str, float]]:
     """The best answers of a passage, each text once, with probabilities: a softmax over all of them.
 
     To SentencePiece a blank is of the word after it, but of no answer.
     """
-    best: dict[str, float] = {}
-    for start, end, score in sorted(spans, key=lambda one: -one[2]):
+    best_scores: dict[str, float] = {}
+    for start, end, score in sorted(spans, key=lambda span: -span[2]):
         if text := context[start:end].strip():
-            best.setdefault(text, score)
-    texts = list(best)[:_BEST]
-    shares = torch.tensor([best[text] for text in texts], dtype=torch.float64).softmax(0).tolist()
-    return list(zip(texts, shares, strict=True))
+            best_scores.setdefault(text, score)
+    texts = list(best_scores)[:_N_BEST]
+    probabilities = (
+        torch.tensor([best_scores[text] for text in texts], dtype=torch.float64).softmax(0).tolist()
+    )
+    return list(zip(texts, probabilities, strict=True))
 
 
-def widest(ranges: Sequence[tuple[int, int]], piece: int) -> tuple[int, int]:
+def find_max_context_window(windows: Sequence[tuple[int, int]], token_index: int) -> tuple[int, int]:
     """The window, of those that have a piece, with most context on the side where it has less; of equals
     the longest, then the first (``_check_is_max_context``)."""
-    around = [one for one in ranges if one[0] <= piece < one[1]]
-    return max(around, key=lambda one: min(piece - one[0], one[1] - 1 - piece) + 0.01 * (one[1] - one[0]))
+    candidates = [window for window in windows if window[0] <= token_index < window[1]]
+    return max(
+        candidates,
+        key=lambda window: (
+            min(token_index - window[0], window[1] - 1 - token_index) + 0.01 * (window[1] - window[0])
+        ),
+    )
 
 
-def _target(window: Example, start: int, end: int) -> tuple[int, int]:
+def _find_span_target(window: TokenizedExample, start: int, end: int) -> tuple[int, int]:
     """The first and the last piece of an answer, if both are in the window; else those of [CLS]."""
-    inside = [
-        at for at, (low, high) in enumerate(window.offsets) if high > start and low < end and high > low
+    answer_tokens = [
+        index
+        for index, (token_start, token_end) in enumerate(window.offsets)
+        if token_end > start and token_start < end and token_end > token_start
     ]
-    if not inside or window.offsets[inside[0]][0] > start or window.offsets[inside[-1]][1] < end:
+    if (
+        not answer_tokens
+        or window.offsets[answer_tokens[0]][0] > start
+        or window.offsets[answer_tokens[-1]][1] < end
+    ):
         return 0, 0
-    return inside[0], inside[-1]
+    return answer_tokens[0], answer_tokens[-1]
 
 
-def _allowed(batch: Batch) -> Tensor:
+def _make_passage_mask(batch: PaddedBatch) -> Tensor:
     """Which pieces are of the passage, bool[B, T]."""
-    found = torch.zeros(batch.mask.shape, dtype=torch.bool)
-    for row, one in enumerate(batch.examples):
-        found[row, : len(one.offsets)] = torch.tensor([end > 0 for _, end in one.offsets])
-    return found.to(batch.mask.device)
+    mask = torch.zeros(batch.mask.shape, dtype=torch.bool)
+    for row, example in enumerate(batch.examples):
+        mask[row, : len(example.offsets)] = torch.tensor([end > 0 for _, end in example.offsets])
+    return mask.to(batch.mask.device)
 
 
-def _questions(records: Sequence[Record]) -> list[Question]:
-    return [one for one in records if isinstance(one, Question)]
+def _select_questions(records: Sequence[Record]) -> list[Question]:
+    return [record for record in records if isinstance(record, Question)]

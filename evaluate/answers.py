@@ -15,10 +15,10 @@ from bioshards.evaluate.metrics.questions import FACTOID_ANSWERS
 Candidate = tuple[str, float]
 """A text and its probability."""
 
-_LONGEST: Final = 100
+_MAX_ANSWER_CHARACTERS: Final = 100
 
 
-def merged(candidates: Iterable[Candidate], best: int = FACTOID_ANSWERS) -> list[Candidate]:
+def pool_answers(candidates: Iterable[Candidate], n_best: int = FACTOID_ANSWERS) -> list[Candidate]:
     """The best answers to a question from the candidates of all its passages.
 
     Texts are trimmed; empty ones and those of more than 100 characters are left out.  Of texts that
@@ -28,18 +28,18 @@ def merged(candidates: Iterable[Candidate], best: int = FACTOID_ANSWERS) -> list
     meaning.  So it may keep another spelling, or put another of two equally probable answers first.
     """
     spellings: dict[str, str] = {}
-    sums: dict[str, float] = {}
-    for raw, probability in sorted(candidates, key=lambda candidate: -candidate[1]):
-        text = trimmed(raw)
-        if text and len(text) <= _LONGEST:
+    totals: dict[str, float] = {}
+    for raw_text, probability in sorted(candidates, key=lambda candidate: -candidate[1]):
+        text = trim_answer(raw_text)
+        if text and len(text) <= _MAX_ANSWER_CHARACTERS:
             key = text.lower()
             spellings.setdefault(key, text)
-            sums[key] = sums.get(key, 0.0) + probability
-    ranked = sorted(sums, key=lambda key: -sums[key])
-    return [(spellings[key], sums[key]) for key in ranked[:best]]
+            totals[key] = totals.get(key, 0.0) + probability
+    ranked = sorted(totals, key=lambda key: -totals[key])
+    return [(spellings[key], totals[key]) for key in ranked[:n_best]]
 
 
-def trimmed(text: str) -> str:
+def trim_answer(text: str) -> str:
     """A text without the comma, full stop or blank at its end, or else the parentheses around it.
 
     At most one character goes, or one pair.  A text that only opens or only closes parentheses becomes

@@ -14,198 +14,258 @@ from torch import Tensor, nn
 from bioshards.corpus.errors import InvalidValueError
 
 from . import heads
-from .examples import Batch, Encoded, Example, targets
-from .recipes import Recipe
-from .records import Record, Relation, Text
-from .relation_inputs import relation_input
-from .tokens import Tokens
+from .examples import EncoderOutput, PaddedBatch, TokenizedExample, stack_targets
+from .recipes import FineTuneRecipe
+from .records import LabelledText, Record, Relation
+from .relation_inputs import build_relation_input
+from .tokens import ModelTokenizer
 
-Kind = Literal["class", "classes", "number", "ranking"]
+ClassificationType = Literal["class", "classes", "number", "ranking"]
 """One class of several; any of several; a number; texts to be ranked by how likely they are of the
 second class."""
 
 
 @dataclass(slots=True)
-class Classifying:
+class Classification:
     """A problem (examples.py).
 
     Attributes:
         labels: the classes, as they are numbered; of a ranking the second is what is to come first.
     """
 
-    tokens: Tokens
-    recipe: Recipe
-    kind: Kind
+    tokenizer: ModelTokenizer
+    recipe: FineTuneRecipe
+    problem_type: ClassificationType
     labels: tuple[str, ...]
-    weights: Tensor | None = None
+    class_weights: Tensor | None = None
 
-    def examples(self, records: Sequence[Record], learn: bool) -> list[Example]:
+    def make_examples(self, records: Sequence[Record], is_training: bool) -> list[TokenizedExample]:
         """One for each record."""
-        relations = [one for one in records if isinstance(one, Relation)]
+        relations = [record for record in records if isinstance(record, Relation)]
         if relations:
-            found = self._relations(relations, learn)
+            examples = self._make_relation_examples(relations, is_training)
         else:
-            found = self._texts([one for one in records if isinstance(one, Text)], learn)
-        if learn:
-            self.weights = self._weights(found)
-        return found
+            examples = self._make_text_examples(
+                [record for record in records if isinstance(record, LabelledText)], is_training
+            )
+        if is_training:
+            self.class_weights = self._compute_class_weights(examples)
+        return examples
 
-    def _texts(self, texts: Sequence[Text], learn: bool) -> list[Example]:
-        first = self.tokens.texts([one.text for one in texts])
-        second = self.tokens.texts([one.pair or "" for one in texts])
-        found = []
-        for at, one in enumerate(texts):
-            pieces, rest = first[at][0], second[at][0]
-            room = self._room(one.pair is not None)
-            pieces, rest = shorten(pieces, rest, room)
-            read = self.tokens.join(pieces, None if one.pair is None else rest)
-            found.append(Example(at, read.ids, read.types, target=self._target(one) if learn else None))
-        return found
+    def _make_text_examples(self, texts: Sequence[LabelledText], is_training: bool) -> list[TokenizedExample]:
+        encoded_first = self.tokenizer.encode_texts([text.text for text in texts])
+        encoded_second = self.tokenizer.encode_texts([text.text_pair or "" for text in texts])
+        examples = []
+        for index, text in enumerate(texts):
+            first_ids, second_ids = encoded_first[index][0], encoded_second[index][0]
+            max_tokens = self._max_tokens(text.text_pair is not None)
+            first_ids, second_ids = truncate_pair(first_ids, second_ids, max_tokens)
+            tokenized_input = self.tokenizer.build_input(
+                first_ids, None if text.text_pair is None else second_ids
+            )
+            examples.append(
+                TokenizedExample(
+                    index,
+                    tokenized_input.input_ids,
+                    tokenized_input.token_type_ids,
+                    target=self._encode_label(text) if is_training else None,
+                )
+            )
+        return examples
 
-    def _relations(self, relations: Sequence[Relation], learn: bool) -> list[Example]:
-        inputs = [relation_input(one, self.recipe.entities) for one in relations]
-        room, found = self._room(pair=False), []
-        texts = self.tokens.texts([one.text for one in inputs])
-        for at, (one, (pieces, offsets)) in enumerate(zip(inputs, texts, strict=True)):
-            begins = one.starts if self.recipe.feature == "start" else (one.first[0], one.second[0])
-            spans = zip(begins, (one.first[1], one.second[1]), strict=True)
-            ranges = [_pieces_of(span, offsets) for span in spans]
-            begin = window(len(pieces), room, min(low for low, _ in ranges), max(high for _, high in ranges))
-            read = self.tokens.join(pieces[begin : begin + room])
-            shift, end = read.first - begin, read.first + min(room, len(pieces))
-            places = [min(end, max(read.first, edge + shift)) for span in ranges for edge in span]
-            target = self._target(relations[at]) if learn else None
-            found.append(Example(at, read.ids, read.types, tuple(places), target))
-        return found
+    def _make_relation_examples(
+        self, relations: Sequence[Relation], is_training: bool
+    ) -> list[TokenizedExample]:
+        inputs = [build_relation_input(relation, self.recipe.entity_format) for relation in relations]
+        max_tokens, examples = self._max_tokens(is_pair=False), []
+        encoded_texts = self.tokenizer.encode_texts([relation.text for relation in inputs])
+        for index, (relation, (token_ids, offsets)) in enumerate(zip(inputs, encoded_texts, strict=True)):
+            span_starts = (
+                relation.entity_starts
+                if self.recipe.relation_feature == "start"
+                else (relation.first[0], relation.second[0])
+            )
+            spans = zip(span_starts, (relation.first[1], relation.second[1]), strict=True)
+            token_ranges = [_find_token_range(span, offsets) for span in spans]
+            first_token = find_window_start(
+                len(token_ids),
+                max_tokens,
+                min(range_start for range_start, _ in token_ranges),
+                max(range_end for _, range_end in token_ranges),
+            )
+            tokenized_input = self.tokenizer.build_input(token_ids[first_token : first_token + max_tokens])
+            shift, limit = (
+                tokenized_input.first_start - first_token,
+                tokenized_input.first_start + min(max_tokens, len(token_ids)),
+            )
+            positions = [
+                min(limit, max(tokenized_input.first_start, edge + shift))
+                for span in token_ranges
+                for edge in span
+            ]
+            target = self._encode_label(relations[index]) if is_training else None
+            examples.append(
+                TokenizedExample(
+                    index, tokenized_input.input_ids, tokenized_input.token_type_ids, tuple(positions), target
+                )
+            )
+        return examples
 
-    def _room(self, pair: bool) -> int:
-        return min(self.recipe.length, self.tokens.longest) - self.tokens.around(pair)
+    def _max_tokens(self, is_pair: bool) -> int:
+        return min(
+            self.recipe.max_seq_length, self.tokenizer.max_length
+        ) - self.tokenizer.count_special_tokens(is_pair)
 
-    def _target(self, record: Text | Relation) -> Any:
+    def _encode_label(self, record: LabelledText | Relation) -> Any:
         label = record.label
-        if self.kind == "number":
+        if self.problem_type == "number":
             return float(label)  # type: ignore[arg-type]  # of a set of numbers
         if isinstance(label, frozenset):
-            return [float(one in label) for one in self.labels]
+            return [float(name in label) for name in self.labels]
         return self.labels.index(str(label))
 
-    def _weights(self, examples: Sequence[Example]) -> Tensor | None:
+    def _compute_class_weights(self, tokenized_examples: Sequence[TokenizedExample]) -> Tensor | None:
         """The classes' weights in the loss.
 
         Raises:
             ValueError: the recipe names another number of them than there are classes.
         """
-        if self.recipe.class_weights == "none" or self.kind not in ("class", "ranking"):
+        if self.recipe.class_weights == "none" or self.problem_type not in ("class", "ranking"):
             return None
         if self.recipe.class_weights == "balanced":  # as scikit-learn: examples / (classes x examples of one)
-            seen = Counter(one.target for one in examples)
+            class_counts = Counter(example.target for example in tokenized_examples)
             return torch.tensor(
                 [
-                    len(examples) / (len(seen) * seen[at]) if seen[at] else 0.0
-                    for at in range(len(self.labels))
+                    len(tokenized_examples) / (len(class_counts) * class_counts[index])
+                    if class_counts[index]
+                    else 0.0
+                    for index in range(len(self.labels))
                 ]
             )
-        given = self.recipe.weights()
-        if len(given) != len(self.labels):
+        weights = self.recipe.parse_class_weights()
+        if len(weights) != len(self.labels):
             raise InvalidValueError(
-                f"--class-weights has {len(given)} numbers, and there are {len(self.labels)} classes: "
+                f"--class-weights has {len(weights)} numbers, and there are {len(self.labels)} classes: "
                 f"{', '.join(self.labels)}"
             )
-        return torch.tensor(given)
+        return torch.tensor(weights)
 
-    def head(self, hidden: int) -> nn.Module:
+    def build_head(self, hidden_size: int) -> nn.Module:
         """A linear layer, behind a BiLSTM where the recipe has one."""
-        width = {"cls": hidden, "mention": 2 * hidden, "start": 2 * hidden}[self.recipe.feature]
-        outputs = 1 if self.kind == "number" else len(self.labels)
-        bilstm = heads.BiLSTM(hidden) if "bilstm" in self.recipe.head else None
-        return Head(bilstm, heads.Pooled(width, outputs, self.recipe.dropout))
+        feature_size = {"cls": hidden_size, "mention": 2 * hidden_size, "start": 2 * hidden_size}[
+            self.recipe.relation_feature
+        ]
+        num_outputs = 1 if self.problem_type == "number" else len(self.labels)
+        bilstm = heads.BiLSTM(hidden_size) if "bilstm" in self.recipe.head else None
+        return ClassificationHead(bilstm, heads.PooledHead(feature_size, num_outputs, self.recipe.dropout))
 
-    def _outputs(self, head: Any, encoded: Encoded, batch: Batch) -> Tensor:
+    def _compute_outputs(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> Tensor:
         hidden, features = encoded.hidden, encoded.pooled
-        if head.bilstm is not None:
-            hidden = head.bilstm(hidden, batch.mask)
+        if task_head.bilstm is not None:
+            hidden = task_head.bilstm(hidden, batch.mask)
             features = hidden[:, 0]
-        if self.recipe.feature != "cls":
-            at = torch.tensor([one.places for one in batch.examples], device=batch.ids.device)
-            ranges = at.view(-1, 2, 2)
-            features = heads.relation_features(hidden, ranges[:, 0], ranges[:, 1], self.recipe.feature)
-        found: Tensor = head.pooled(features)
-        return found
+        if self.recipe.relation_feature != "cls":
+            positions = torch.tensor(
+                [example.positions for example in batch.examples], device=batch.input_ids.device
+            )
+            token_ranges = positions.view(-1, 2, 2)
+            features = heads.extract_relation_features(
+                hidden, token_ranges[:, 0], token_ranges[:, 1], self.recipe.relation_feature
+            )
+        outputs: Tensor = task_head.pooled(features)
+        return outputs
 
-    def loss(self, head: Any, encoded: Encoded, batch: Batch) -> Tensor:
+    def loss(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> Tensor:
         """Cross-entropy, weighted if so asked; of any of several binary cross-entropy; of a number the
         square."""
-        outputs = self._outputs(head, encoded, batch)
-        if self.kind == "number":
-            return heads.squared_error(outputs, targets(batch, torch.float32))
-        if self.kind == "classes":
-            return heads.binary_cross_entropy(outputs, targets(batch, torch.float32))
-        weights = None if self.weights is None else self.weights.to(outputs.device)
-        return heads.cross_entropy(outputs, targets(batch, torch.int64), weights)
+        outputs = self._compute_outputs(task_head, encoded, batch)
+        if self.problem_type == "number":
+            return heads.mean_squared_error(outputs, stack_targets(batch, torch.float32))
+        if self.problem_type == "classes":
+            return heads.binary_cross_entropy(outputs, stack_targets(batch, torch.float32))
+        loss_weights = None if self.class_weights is None else self.class_weights.to(outputs.device)
+        return heads.weighted_cross_entropy(outputs, stack_targets(batch, torch.int64), loss_weights)
 
-    def predict(self, head: Any, encoded: Encoded, batch: Batch) -> list[Any]:
+    def predict(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> list[Any]:
         """A class, classes, a number, or the share of the second class."""
-        outputs = self._outputs(head, encoded, batch).float()
-        match self.kind:
+        outputs = self._compute_outputs(task_head, encoded, batch).float()
+        match self.problem_type:
             case "number":
                 return list(outputs[:, 0].tolist())
             case "ranking":
                 return list(outputs.softmax(-1)[:, 1].tolist())
             case "classes":
                 return [
-                    frozenset(name for name, is_one in zip(self.labels, row, strict=True) if is_one)
+                    frozenset(
+                        name for name, is_predicted in zip(self.labels, row, strict=True) if is_predicted
+                    )
                     for row in (outputs > 0).tolist()
                 ]
             case _:
-                return [self.labels[number] for number in outputs.argmax(-1).tolist()]
+                return [self.labels[class_index] for class_index in outputs.argmax(-1).tolist()]
 
-    def assemble(
-        self, records: Sequence[Record], examples: Sequence[Example], found: Sequence[Any]
+    def merge_predictions(
+        self,
+        records: Sequence[Record],
+        tokenized_examples: Sequence[TokenizedExample],
+        predictions: Sequence[Any],
     ) -> list[Any]:
         """As predicted: an example is a record."""
-        return list(found)
+        return list(predictions)
 
-    def gold(self, records: Sequence[Record]) -> list[Any]:
+    def gold_labels(self, records: Sequence[Record]) -> list[Any]:
         """The records' labels; of a ranking the question of each, and whether it answers that."""
-        if self.kind == "ranking":
-            return [(one.group, one.label == self.labels[1]) for one in records if isinstance(one, Text)]
-        return [one.label for one in records if isinstance(one, (Text, Relation))]
+        if self.problem_type == "ranking":
+            return [
+                (record.group_id, record.label == self.labels[1])
+                for record in records
+                if isinstance(record, LabelledText)
+            ]
+        return [record.label for record in records if isinstance(record, (LabelledText, Relation))]
 
 
-class Head(nn.Module):
+class ClassificationHead(nn.Module):
     """A linear layer on a vector, which is the encoder's or a BiLSTM's above it."""
 
-    def __init__(self, bilstm: heads.BiLSTM | None, pooled: heads.Pooled) -> None:
+    def __init__(self, bilstm: heads.BiLSTM | None, pooled: heads.PooledHead) -> None:
         super().__init__()
         self.bilstm = bilstm
         self.pooled = pooled
 
 
-def shorten(first: list[int], second: list[int], room: int) -> tuple[list[int], list[int]]:
+def truncate_pair(first: list[int], second: list[int], max_tokens: int) -> tuple[list[int], list[int]]:
     """Cut the longer of two at its end, piece by piece, until both fit (``longest_first`` of Hugging
     Face)."""
-    over = len(first) + len(second) - room
-    if over <= 0:
+    excess = len(first) + len(second) - max_tokens
+    if excess <= 0:
         return first, second
-    least = min(len(first), len(second))
-    kept = max(least, room - least)  # of the longer one, if cutting that is enough
-    if kept + least <= room:
-        return (first[:kept], second) if len(first) >= len(second) else (first, second[:kept])
-    return first[: room - room // 2], second[: room // 2]
+    shorter_length = min(len(first), len(second))
+    longer_length = max(
+        shorter_length, max_tokens - shorter_length
+    )  # of the longer one, if cutting that is enough
+    if longer_length + shorter_length <= max_tokens:
+        return (
+            (first[:longer_length], second) if len(first) >= len(second) else (first, second[:longer_length])
+        )
+    return first[: max_tokens - max_tokens // 2], second[: max_tokens // 2]
 
 
-def window(size: int, room: int, low: int, high: int) -> int:
-    """Where to begin to read so that ``low`` to before ``high`` is read: at 0 if that does, else around
+def find_window_start(num_tokens: int, max_tokens: int, span_start: int, span_end: int) -> int:
+    """Where to begin to read so that ``span_start`` to before ``span_end`` is read: at 0 if that does, else around
     them."""
-    if size <= room or high <= room:
+    if num_tokens <= max_tokens or span_end <= max_tokens:
         return 0
-    return max(0, min(size - room, low - max(0, room - (high - low)) // 2))
+    return max(
+        0, min(num_tokens - max_tokens, span_start - max(0, max_tokens - (span_end - span_start)) // 2)
+    )
 
 
-def _pieces_of(span: tuple[int, int], offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
+def _find_token_range(span: tuple[int, int], offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
     """The pieces that share a character with a span; the next one, where none does."""
-    at = [number for number, (start, end) in enumerate(offsets) if start < span[1] and end > span[0]]
-    if at:
-        return at[0], at[-1] + 1
-    after = next((number for number, (start, _) in enumerate(offsets) if start >= span[0]), len(offsets) - 1)
-    return after, after + 1
+    token_indices = [index for index, (start, end) in enumerate(offsets) if start < span[1] and end > span[0]]
+    if token_indices:
+        return token_indices[0], token_indices[-1] + 1
+    next_token = next(
+        (index for index, (start, _) in enumerate(offsets) if start >= span[0]), len(offsets) - 1
+    )
+    return next_token, next_token + 1

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from bioshards.corpus.errors import InvalidValueError
 
-FORBIDDEN: Final = -1e4
+FORBIDDEN_SCORE: Final = -1e4
 """Of a transition, in the loss: e to this is 0 in float32, but unlike -inf it keeps gradients finite."""
 
 
@@ -41,8 +41,8 @@ class CRF(nn.Module):
             ValueError: no label, as ``O`` does, can fill sentences of every length.
         """
         super().__init__()
-        alone = allowed[-1, :-1] & allowed[:-1, :-1].diagonal() & allowed[:-1, -1]
-        if not alone.any():
+        can_stand_alone = allowed[-1, :-1] & allowed[:-1, :-1].diagonal() & allowed[:-1, -1]
+        if not can_stand_alone.any():
             raise InvalidValueError(
                 "no label may begin a sentence, follow itself and end one, so some may have none"
             )
@@ -61,41 +61,48 @@ class CRF(nn.Module):
             mask: bool[B, W]; a row without words counts for nothing.
         """
         scores, gold = scores.float(), gold.where(mask, 0)
-        weights = self.transitions.masked_fill(~self.allowed, FORBIDDEN)
-        lacking = _log_partition(scores, mask, weights) - _path_score(scores, gold, mask, weights)
-        return lacking.where(mask[:, 0], 0).sum() / mask.sum().clamp(min=1)
+        transition_scores = self.transitions.masked_fill(~self.allowed, FORBIDDEN_SCORE)
+        negative_log_likelihood = _log_partition(scores, mask, transition_scores) - _path_score(
+            scores, gold, mask, transition_scores
+        )
+        return negative_log_likelihood.where(mask[:, 0], 0).sum() / mask.sum().clamp(min=1)
 
     @torch.no_grad()
     def decode(self, scores: Tensor, mask: Tensor) -> Tensor:
         """The labels of the path of the highest score (Viterbi), int64[B, W]; 0 where no word is."""
-        weights = self.transitions.masked_fill(~self.allowed, -torch.inf)
-        inner = weights[:-1, :-1]
-        itself = torch.arange(len(inner), device=scores.device)
-        state = weights[-1, :-1] + scores[:, 0].float()
-        before = []  # by word and label, the label from which the best path comes; in padding, itself
+        transition_scores = self.transitions.masked_fill(~self.allowed, -torch.inf)
+        label_transitions = transition_scores[:-1, :-1]
+        label_indices = torch.arange(len(label_transitions), device=scores.device)
+        state = transition_scores[-1, :-1] + scores[:, 0].float()
+        backpointers = []  # by word and label, the label from which the best path comes; in padding, itself
         for word in range(1, scores.shape[1]):
-            best, label = (state[:, :, None] + inner).max(1)
-            there = mask[:, word, None]
-            before.append(label.where(there, itself))
-            state = (best + scores[:, word].float()).where(there, state)
-        path = [(state + weights[:-1, -1]).argmax(1)]
-        for label in reversed(before):
+            best, label = (state[:, :, None] + label_transitions).max(1)
+            is_word = mask[:, word, None]
+            backpointers.append(label.where(is_word, label_indices))
+            state = (best + scores[:, word].float()).where(is_word, state)
+        path = [(state + transition_scores[:-1, -1]).argmax(1)]
+        for label in reversed(backpointers):
             path.append(label.gather(1, path[-1][:, None]).squeeze(1))
         return torch.stack(path[::-1], 1).where(mask, 0)
 
 
-def _log_partition(scores: Tensor, mask: Tensor, weights: Tensor) -> Tensor:
+def _log_partition(scores: Tensor, mask: Tensor, transition_scores: Tensor) -> Tensor:
     """The logarithm of the sum over all paths of e to their scores, [B]: the forward algorithm."""
-    state = weights[-1, :-1] + scores[:, 0]
+    state = transition_scores[-1, :-1] + scores[:, 0]
     for word in range(1, scores.shape[1]):
-        after = (state[:, :, None] + weights[:-1, :-1]).logsumexp(1) + scores[:, word]
-        state = after.where(mask[:, word, None], state)
-    return (state + weights[:-1, -1]).logsumexp(1)
+        next_state = (state[:, :, None] + transition_scores[:-1, :-1]).logsumexp(1) + scores[:, word]
+        state = next_state.where(mask[:, word, None], state)
+    return (state + transition_scores[:-1, -1]).logsumexp(1)
 
 
-def _path_score(scores: Tensor, gold: Tensor, mask: Tensor, weights: Tensor) -> Tensor:
+def _path_score(scores: Tensor, gold: Tensor, mask: Tensor, transition_scores: Tensor) -> Tensor:
     """The scores of the gold paths, [B]."""
-    of_words = scores.gather(2, gold[:, :, None]).squeeze(2).where(mask, 0).sum(1)
-    between = weights[gold[:, :-1], gold[:, 1:]].where(mask[:, 1:], 0).sum(1)
-    last = gold.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0)).squeeze(1)
-    return weights[-1, gold[:, 0]] + of_words + between + weights[last, -1]
+    emission_score = scores.gather(2, gold[:, :, None]).squeeze(2).where(mask, 0).sum(1)
+    transition_score = transition_scores[gold[:, :-1], gold[:, 1:]].where(mask[:, 1:], 0).sum(1)
+    last_label = gold.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0)).squeeze(1)
+    return (
+        transition_scores[-1, gold[:, 0]]
+        + emission_score
+        + transition_score
+        + transition_scores[last_label, -1]
+    )

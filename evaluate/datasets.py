@@ -17,21 +17,21 @@ from typing import Final, Literal
 
 from bioshards.corpus.errors import InputNotFoundError, UserError
 
-from .records import Question, Record, Relation, Sentence, Text
+from .records import LabelledText, Question, Record, Relation, TaggedSentence
 
-Part = Literal["train", "dev", "test"]
-PARTS: Final[tuple[Part, ...]] = ("train", "dev", "test")
-Files = Mapping[str, Sequence[str]]
+Split = Literal["train", "dev", "test"]
+SPLITS: Final[tuple[Split, ...]] = ("train", "dev", "test")
+PathsByName = Mapping[str, Sequence[str]]
 """Paths of a layout's files, sorted, by the names that the layout gives them; only what is there."""
-Parts = Mapping[Part, Sequence[Record]]
+RecordsBySplit = Mapping[Split, Sequence[Record]]
 
 
 class BenchmarkFileError(UserError):
     """A file is not what its set's files are: says which file and line, what is wrong, and what to do."""
 
-    def __init__(self, path: str, line: int | None, why: str) -> None:
-        place = f"{path}, line {line}" if line else path
-        super().__init__(f"{place}: {why}. Put the authors' file there, or take this one away")
+    def __init__(self, path: str, line: int | None, reason: str) -> None:
+        location = f"{path}, line {line}" if line else path
+        super().__init__(f"{location}: {reason}. Put the authors' file there, or take this one away")
 
 
 class BenchmarkNotFoundError(UserError):
@@ -39,7 +39,7 @@ class BenchmarkNotFoundError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Without:
+class MissingSplitPolicy:
     """What is done where a file that says how a set is split is not there.
 
     Attributes:
@@ -48,11 +48,11 @@ class Without:
     """
 
     note: str
-    parts: tuple[Part, ...]
+    affected_splits: tuple[Split, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownDiscrepancy:
     """A count that these files have instead of the published one, and why.
 
     Attributes:
@@ -60,14 +60,14 @@ class Known:
     """
 
     unit: str
-    part: str
-    found: int
-    why: str
-    same: bool = False
+    split: str
+    actual: int
+    reason: str
+    is_same_data: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FileLayout:
     """One way in which a set lies on disk.
 
     Attributes:
@@ -79,16 +79,18 @@ class Layout:
         known: where their counts are other than the published ones, and why.
     """
 
-    files: Mapping[str, str]
-    parts: Mapping[Part, tuple[str, ...]]
-    read: Callable[[Files], Parts]
-    without: Mapping[str, Without] = field(default_factory=lambda: MappingProxyType({}))
+    patterns: Mapping[str, str]
+    files_by_split: Mapping[Split, tuple[str, ...]]
+    read: Callable[[PathsByName], RecordsBySplit]
+    missing_split_policies: Mapping[str, MissingSplitPolicy] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
     note: str = ""
-    known: tuple[Known, ...] = ()
+    known_discrepancies: tuple[KnownDiscrepancy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class DataSet:
+class Benchmark:
     """A benchmark.
 
     Attributes:
@@ -106,39 +108,47 @@ class DataSet:
 
     name: str
     title: str
-    layouts: tuple[Layout, ...]
-    counts: Mapping[str, Mapping[str, int]]
-    count: Callable[[Sequence[Record]], Mapping[str, int]]
-    source: str
+    layouts: tuple[FileLayout, ...]
+    published_counts: Mapping[str, Mapping[str, int]]
+    count_records: Callable[[Sequence[Record]], Mapping[str, int]]
+    counts_source: str
     licence: str
-    where: str
-    pmids: bool = False
+    download_from: str
+    has_pmids: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class BenchmarkFiles:
     """A set in a folder: the layout, its files, and which parts of it are there."""
 
-    set: DataSet
+    benchmark: Benchmark
     folder: str
-    layout: Layout
-    files: Files
-    parts: tuple[Part, ...]
+    layout: FileLayout
+    paths: PathsByName
+    splits: tuple[Split, ...]
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What whoever reads a score of this set has to know."""
-        missing = [self.layout.without[name].note for name in self.layout.without if name not in self.files]
-        return tuple(dict.fromkeys(filter(None, (self.layout.note, *missing))))
+        policy_notes = [
+            self.layout.missing_split_policies[name].note
+            for name in self.layout.missing_split_policies
+            if name not in self.paths
+        ]
+        return tuple(dict.fromkeys(filter(None, (self.layout.note, *policy_notes))))
 
     @property
-    def own_split(self) -> frozenset[Part]:
+    def own_splits(self) -> frozenset[Split]:
         """The parts that are not the published ones, because a list of the split is absent."""
-        missing = (self.layout.without[name] for name in self.layout.without if name not in self.files)
-        return frozenset(part for one in missing for part in one.parts)
+        policies = (
+            self.layout.missing_split_policies[name]
+            for name in self.layout.missing_split_policies
+            if name not in self.paths
+        )
+        return frozenset(split for policy in policies for split in policy.affected_splits)
 
 
-def locate(folder: str, dataset: DataSet) -> Located | None:
+def locate_benchmark(folder: str, benchmark: Benchmark) -> BenchmarkFiles | None:
     """Where a set lies in a folder; None: no part of it is there.
 
     Raises:
@@ -146,57 +156,71 @@ def locate(folder: str, dataset: DataSet) -> Located | None:
     """
     if not os.path.isdir(folder):
         raise InputNotFoundError(f"there is no folder {folder} with benchmarks: give --data FOLDER")
-    found = [_located(folder, dataset, layout) for layout in dataset.layouts]
-    best = max(found, key=lambda one: len(one.parts))
-    return best if best.parts else None
+    candidates = [_match_layout(folder, benchmark, layout) for layout in benchmark.layouts]
+    best = max(candidates, key=lambda candidate: len(candidate.splits))
+    return best if best.splits else None
 
 
-def _located(folder: str, dataset: DataSet, layout: Layout) -> Located:
-    files = {
+def _match_layout(folder: str, benchmark: Benchmark, layout: FileLayout) -> BenchmarkFiles:
+    paths_by_name = {
         name: paths
-        for name, pattern in layout.files.items()
+        for name, pattern in layout.patterns.items()
         if (paths := sorted(glob.glob(os.path.join(glob.escape(folder), pattern), recursive=True)))
     }
-    parts = tuple(
-        part for part in PARTS if part in layout.parts and all(name in files for name in layout.parts[part])
+    splits = tuple(
+        split
+        for split in SPLITS
+        if split in layout.files_by_split
+        and all(name in paths_by_name for name in layout.files_by_split[split])
     )
-    return Located(dataset, folder, layout, files, parts)
+    return BenchmarkFiles(benchmark, folder, layout, paths_by_name, splits)
 
 
-def load(located: Located) -> Parts:
+def load_records(benchmark_files: BenchmarkFiles) -> RecordsBySplit:
     """The records of all parts that are there.
 
     Raises:
         BenchmarkFileError: a file cannot be read, or a part is empty.
     """
-    parts = located.layout.read(located.files)
-    for part in located.parts:
-        if not parts.get(part):
-            names = [path for name in located.layout.parts[part] for path in located.files[name]]
-            raise BenchmarkFileError(names[0], None, f"it holds nothing for {part} of {located.set.title}")
-    return {part: parts[part] for part in located.parts}
+    records_by_split = benchmark_files.layout.read(benchmark_files.paths)
+    for split in benchmark_files.splits:
+        if not records_by_split.get(split):
+            split_paths = [
+                path
+                for name in benchmark_files.layout.files_by_split[split]
+                for path in benchmark_files.paths[name]
+            ]
+            raise BenchmarkFileError(
+                split_paths[0], None, f"it holds nothing for {split} of {benchmark_files.benchmark.title}"
+            )
+    return {split: records_by_split[split] for split in benchmark_files.splits}
 
 
-def checksums(located: Located) -> dict[str, str]:
+def compute_checksums(benchmark_files: BenchmarkFiles) -> dict[str, str]:
     """SHA-256 of each file by its path below the folder; of more than 20 one of them all, by their folder."""
-    found = {}
-    for paths in located.files.values():
-        digests = {os.path.relpath(path, located.folder): _sha256(path) for path in paths}
+    digest_by_path = {}
+    for paths in benchmark_files.paths.values():
+        digests = {os.path.relpath(path, benchmark_files.folder): _hash_file(path) for path in paths}
         if len(digests) > 20:
             lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
             folder = os.path.dirname(next(iter(digests)))
-            found[f"{folder}/ ({len(digests)} files)"] = hashlib.sha256(lines.encode()).hexdigest()
+            digest_by_path[f"{folder}/ ({len(digests)} files)"] = hashlib.sha256(lines.encode()).hexdigest()
         else:
-            found |= digests
-    return found
+            digest_by_path |= digests
+    return digest_by_path
 
 
-def _sha256(path: str) -> str:
+def _hash_file(path: str) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def size(records: Sequence[Record]) -> dict[str, int]:
+def count_by_record_type(records: Sequence[Record]) -> dict[str, int]:
     """How many records a part has, in the words of their kind; readers' sets count more."""
-    names = {Sentence: "sentences", Text: "texts", Relation: "pairs", Question: "questions and passages"}
-    return dict(Counter(names[type(record)] for record in records))
+    type_names = {
+        TaggedSentence: "sentences",
+        LabelledText: "texts",
+        Relation: "pairs",
+        Question: "questions and passages",
+    }
+    return dict(Counter(type_names[type(record)] for record in records))

@@ -15,11 +15,11 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 from transformers.utils import logging
 
 from . import tokens
-from .examples import Batch, Encoded
-from .tokens import ModelError, Tokens
+from .examples import EncoderOutput, PaddedBatch
+from .tokens import ModelError, ModelTokenizer
 
-_WEIGHTS: Final = (".safetensors", ".bin")
-_FILES: Final = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "spiece.model")
+_WEIGHT_SUFFIXES: Final = (".safetensors", ".bin")
+_HASHED_FILES: Final = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "spiece.model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,36 +34,36 @@ class Checkpoint:
     folder: str
     name: str
     sha256: str
-    type: str
-    positions: int
+    model_type: str
+    max_positions: int
 
-    def tokens(self) -> Tokens:
+    def load_tokenizer(self) -> ModelTokenizer:
         """Its tokenizer, read anew: whoever adds pieces to it adds them to this one."""
-        return tokens.read(self.folder, self.positions)
+        return tokens.load_tokenizer(self.folder, self.max_positions)
 
 
-class Encoder(nn.Module):
+class EncoderModel(nn.Module):
     """A model without a head.
 
     Attributes:
         width: of its output.
     """
 
-    def __init__(self, model: Any, pooler: bool) -> None:
+    def __init__(self, model: Any, has_pooler: bool) -> None:
         super().__init__()
         self.model = model
-        self.width: int = model.config.hidden_size
-        self._pooler = pooler
-        self._types = getattr(model.config, "type_vocab_size", 0) > 1
+        self.hidden_size: int = model.config.hidden_size
+        self._has_pooler = has_pooler
+        self._has_token_types = getattr(model.config, "type_vocab_size", 0) > 1
 
-    def forward(self, batch: Batch) -> Encoded:
-        more = {"token_type_ids": batch.types} if self._types else {}
-        found = self.model(input_ids=batch.ids, attention_mask=batch.mask.long(), **more)
-        hidden: Tensor = found.last_hidden_state.float()
-        return Encoded(hidden, found.pooler_output.float() if self._pooler else hidden[:, 0])
+    def forward(self, batch: PaddedBatch) -> EncoderOutput:
+        token_type_kwargs = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
+        outputs = self.model(input_ids=batch.input_ids, attention_mask=batch.mask.long(), **token_type_kwargs)
+        hidden: Tensor = outputs.last_hidden_state.float()
+        return EncoderOutput(hidden, outputs.pooler_output.float() if self._has_pooler else hidden[:, 0])
 
 
-def look(folder: str, name: str | None = None) -> Checkpoint:
+def inspect_checkpoint(folder: str, name: str | None = None) -> Checkpoint:
     """A checkpoint.
 
     Args:
@@ -74,19 +74,25 @@ def look(folder: str, name: str | None = None) -> Checkpoint:
     """
     if not os.path.isdir(folder):
         raise ModelError(f"there is no folder {folder} with a model: give one that save_pretrained wrote")
-    inside = sorted(os.listdir(folder))
-    if "config.json" not in inside:
-        near = [one for one in inside if os.path.exists(f"{folder}/{one}/hf/config.json")]
-        hint = f"; {folder}/{near[-1]}/hf is meant?" if near else ", such as a run's step-NNNNNNN/hf"
+    file_names = sorted(os.listdir(folder))
+    if "config.json" not in file_names:
+        step_folders = [
+            file_name for file_name in file_names if os.path.exists(f"{folder}/{file_name}/hf/config.json")
+        ]
+        hint = (
+            f"; {folder}/{step_folders[-1]}/hf is meant?"
+            if step_folders
+            else ", such as a run's step-NNNNNNN/hf"
+        )
         raise ModelError(f"{folder} holds no config.json: give a folder that save_pretrained wrote{hint}")
-    weights = [one for one in inside if one.endswith(_WEIGHTS)]
+    weights = [file_name for file_name in file_names if file_name.endswith(_WEIGHT_SUFFIXES)]
     if not weights:
         raise ModelError(f"{folder} holds no weights (model.safetensors): its config.json alone is no model")
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        positions = getattr(config, "max_position_embeddings", 1 << 30)
+        max_positions = getattr(config, "max_position_embeddings", 1 << 30)
         if "roberta" in config.model_type:  # it counts places from the id of [PAD] and one
-            positions -= config.pad_token_id + 1
+            max_positions -= config.pad_token_id + 1
     except Exception as error:  # the library raises whatever it meets
         raise ModelError(f"{folder}/config.json is of no model that transformers knows: {error}") from error
     if config.is_encoder_decoder or config.model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
@@ -94,21 +100,29 @@ def look(folder: str, name: str | None = None) -> Checkpoint:
             f"{folder} is of type {config.model_type}, which is no encoder that sees both sides of a word: "
             "give one such as BERT, ELECTRA or ALBERT"
         )
-    pieces = len(tokens.read(folder, positions).tokenizer)
-    if pieces > config.vocab_size:
+    num_tokens = len(tokens.load_tokenizer(folder, max_positions).hf_tokenizer)
+    if num_tokens > config.vocab_size:
         raise ModelError(
-            f"the tokenizer of {folder} has {pieces} pieces, and its model knows {config.vocab_size}: "
+            f"the tokenizer of {folder} has {num_tokens} pieces, and its model knows {config.vocab_size}: "
             "give a model with its own tokenizer"
         )
-    files = [one for one in inside if one in _FILES or one in weights]
-    return Checkpoint(folder, name or _name(folder), _sha256(folder, files), config.model_type, positions)
+    hashed_files = [
+        file_name for file_name in file_names if file_name in _HASHED_FILES or file_name in weights
+    ]
+    return Checkpoint(
+        folder,
+        name or _default_name(folder),
+        _hash_files(folder, hashed_files),
+        config.model_type,
+        max_positions,
+    )
 
 
-def load(checkpoint: Checkpoint, pieces: int = 0) -> Encoder:
+def load_encoder(checkpoint: Checkpoint, min_vocab_size: int = 0) -> EncoderModel:
     """The model with its weights, as float32 in whatever precision they were saved.
 
     Args:
-        pieces: how many pieces it has to know, if these are more than it was trained with.
+        min_vocab_size: how many pieces it has to know, if these are more than it was trained with.
 
     Raises:
         ModelError: the weights cannot be read, or are another model's.
@@ -116,34 +130,34 @@ def load(checkpoint: Checkpoint, pieces: int = 0) -> Encoder:
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        model, told = AutoModel.from_pretrained(
+        model, loading_info = AutoModel.from_pretrained(
             checkpoint.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32
         )
     except Exception as error:  # the library raises whatever it meets
         raise ModelError(f"the weights of {checkpoint.folder} cannot be loaded: {error}") from error
-    missing = sorted(told["missing_keys"])
-    lacking = [name for name in missing if not name.startswith("pooler.")]
-    if lacking:
+    missing_keys = sorted(loading_info["missing_keys"])
+    missing_weights = [name for name in missing_keys if not name.startswith("pooler.")]
+    if missing_weights:
         raise ModelError(
-            f"the weights of {checkpoint.folder} lack {len(lacking)} parts of the model ({lacking[0]} ...), "
+            f"the weights of {checkpoint.folder} lack {len(missing_weights)} parts of the model ({missing_weights[0]} ...), "
             "which would be random: give a whole checkpoint"
         )
-    if pieces > model.config.vocab_size:
+    if min_vocab_size > model.config.vocab_size:
         # Drawn as new weights are; the library else gives all of them the mean of the others, the same one.
-        model.resize_token_embeddings(pieces, mean_resizing=False)
-    pooler = getattr(model, "pooler", None) is not None and not missing
-    return Encoder(model, pooler)
+        model.resize_token_embeddings(min_vocab_size, mean_resizing=False)
+    has_pooler = getattr(model, "pooler", None) is not None and not missing_keys
+    return EncoderModel(model, has_pooler)
 
 
-def _name(folder: str) -> str:
+def _default_name(folder: str) -> str:
     """``tiny/step-0000200`` of ``out/tiny/step-0000200/hf``, else the folder's own name."""
-    parts = os.path.abspath(folder).split(os.sep)
-    return "/".join(parts[-3:-1]) if parts[-1] == "hf" and len(parts) > 2 else parts[-1]
+    path_parts = os.path.abspath(folder).split(os.sep)
+    return "/".join(path_parts[-3:-1]) if path_parts[-1] == "hf" and len(path_parts) > 2 else path_parts[-1]
 
 
-def _sha256(folder: str, names: Sequence[str]) -> str:
-    whole = hashlib.sha256()
-    for name in names:
-        with open(f"{folder}/{name}", "rb") as file:
-            whole.update(f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    return whole.hexdigest()
+def _hash_files(folder: str, file_names: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for file_name in file_names:
+        with open(f"{folder}/{file_name}", "rb") as file:
+            digest.update(f"{file_name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()

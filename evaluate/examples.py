@@ -15,13 +15,13 @@ from torch import Tensor, nn
 
 from .records import Record
 
-_ROUND = 16
+_PAD_MULTIPLE = 16
 """Batches are padded to multiples of this, so that kernels meet few shapes (oneDNN keeps something of
 each)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class TokenizedExample:
     """A record, or a part of one, as a model reads it.
 
     Attributes:
@@ -32,17 +32,17 @@ class Example:
         offsets: of every piece its characters in a passage; (0, 0) where it is not of it.
     """
 
-    record: int
-    ids: list[int]
-    types: list[int]
-    places: tuple[int, ...] = ()
+    record_index: int
+    input_ids: list[int]
+    token_type_ids: list[int]
+    positions: tuple[int, ...] = ()
     target: Any = None
-    first: int = 0
+    first_word: int = 0
     offsets: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PaddedBatch:
     """B examples of at most T pieces.
 
     Attributes:
@@ -50,14 +50,14 @@ class Batch:
         mask: bool[B, T], False where padded.
     """
 
-    examples: Sequence[Example]
-    ids: Tensor
-    types: Tensor
+    examples: Sequence[TokenizedExample]
+    input_ids: Tensor
+    token_type_ids: Tensor
     mask: Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncoderOutput:
     """An encoder's output for a batch.
 
     Attributes:
@@ -69,54 +69,59 @@ class Encoded:
     pooled: Tensor
 
 
-class Problem(Protocol):
+class TaskAdapter(Protocol):
     """A kind of task on a set."""
 
-    def examples(self, records: Sequence[Record], learn: bool) -> list[Example]:
+    def make_examples(self, records: Sequence[Record], is_training: bool) -> list[TokenizedExample]:
         """What a model reads of records; to learn from, or to predict."""
 
-    def head(self, hidden: int) -> nn.Module:
+    def build_head(self, hidden_size: int) -> nn.Module:
         """A head with random weights, for an encoder of that width."""
 
-    def loss(self, head: Any, encoded: Encoded, batch: Batch) -> Tensor:
+    def loss(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> Tensor:
         """The mean loss of a batch."""
 
-    def predict(self, head: Any, encoded: Encoded, batch: Batch) -> list[Any]:
+    def predict(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> list[Any]:
         """What is predicted for each example."""
 
-    def assemble(
-        self, records: Sequence[Record], examples: Sequence[Example], found: Sequence[Any]
+    def merge_predictions(
+        self,
+        records: Sequence[Record],
+        tokenized_examples: Sequence[TokenizedExample],
+        predictions: Sequence[Any],
     ) -> list[Any]:
         """What is predicted for each record, or group of records, as the task's measure takes it."""
 
-    def gold(self, records: Sequence[Record]) -> list[Any]:
+    def gold_labels(self, records: Sequence[Record]) -> list[Any]:
         """What is right, in the same order."""
 
 
-def batch(examples: Sequence[Example], padding: int, device: torch.device) -> Batch:
+def collate(examples: Sequence[TokenizedExample], pad_id: int, device: torch.device) -> PaddedBatch:
     """A batch, padded to the longest example."""
-    longest = -(-max(len(one.ids) for one in examples) // _ROUND) * _ROUND
-    ids = torch.full((len(examples), longest), padding)
-    types = torch.zeros((len(examples), longest), dtype=torch.int64)
-    mask = torch.zeros((len(examples), longest), dtype=torch.bool)
-    for row, one in enumerate(examples):
-        ids[row, : len(one.ids)] = torch.tensor(one.ids)
-        types[row, : len(one.ids)] = torch.tensor(one.types)
-        mask[row, : len(one.ids)] = True
-    return Batch(examples, ids.to(device), types.to(device), mask.to(device))
+    padded_length = -(-max(len(example.input_ids) for example in examples) // _PAD_MULTIPLE) * _PAD_MULTIPLE
+    input_ids = torch.full((len(examples), padded_length), pad_id)
+    token_type_ids = torch.zeros((len(examples), padded_length), dtype=torch.int64)
+    mask = torch.zeros((len(examples), padded_length), dtype=torch.bool)
+    for row, example in enumerate(examples):
+        input_ids[row, : len(example.input_ids)] = torch.tensor(example.input_ids)
+        token_type_ids[row, : len(example.input_ids)] = torch.tensor(example.token_type_ids)
+        mask[row, : len(example.input_ids)] = True
+    return PaddedBatch(examples, input_ids.to(device), token_type_ids.to(device), mask.to(device))
 
 
-def targets(batch: Batch, dtype: torch.dtype) -> Tensor:
+def stack_targets(batch: PaddedBatch, dtype: torch.dtype) -> Tensor:
     """The targets of a batch where they are numbers, or rows of numbers."""
-    return torch.tensor([one.target for one in batch.examples], dtype=dtype, device=batch.ids.device)
+    return torch.tensor(
+        [example.target for example in batch.examples], dtype=dtype, device=batch.input_ids.device
+    )
 
 
-def places(batch: Batch) -> tuple[Tensor, Tensor]:
+def stack_positions(batch: PaddedBatch) -> tuple[Tensor, Tensor]:
     """The places of each example, int64[B, W], padded with 0, and bool[B, W]: which there are."""
-    most = max(len(one.places) for one in batch.examples)
-    found = torch.zeros((len(batch.examples), most), dtype=torch.int64)
-    mask = torch.zeros((len(batch.examples), most), dtype=torch.bool)
-    for row, one in enumerate(batch.examples):
-        found[row, : len(one.places)] = torch.tensor(one.places)
-        mask[row, : len(one.places)] = True
-    return found.to(batch.ids.device), mask.to(batch.ids.device)
+    max_positions = max(len(example.positions) for example in batch.examples)
+    positions = torch.zeros((len(batch.examples), max_positions), dtype=torch.int64)
+    mask = torch.zeros((len(batch.examples), max_positions), dtype=torch.bool)
+    for row, example in enumerate(batch.examples):
+        positions[row, : len(example.positions)] = torch.tensor(example.positions)
+        mask[row, : len(example.positions)] = True
+    return positions.to(batch.input_ids.device), mask.to(batch.input_ids.device)

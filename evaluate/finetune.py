@@ -18,12 +18,12 @@ from bioshards.train.optimisers import Adam, layer_scales
 from bioshards.train.schedules import learning_rate
 
 from . import examples
-from .encoder import Encoder
-from .examples import Encoded, Example, Problem
-from .recipes import Recipe
+from .encoder import EncoderModel
+from .examples import EncoderOutput, TaskAdapter, TokenizedExample
+from .recipes import FineTuneRecipe
 from .records import Record
 
-_TELL: Final = 20
+_PROGRESS_INTERVAL: Final = 20
 """Updates between two lines of progress."""
 
 
@@ -32,7 +32,7 @@ class NaNLossError(RunError):
 
 
 @dataclass(frozen=True, slots=True)
-class Epoch:
+class EpochResult:
     """What an epoch came to: its mean loss, and the score on dev, if that was asked for."""
 
     epoch: int
@@ -40,17 +40,17 @@ class Epoch:
     dev: float | None
 
 
-class Model(nn.Module):
+class EncoderWithHead(nn.Module):
     """An encoder and a head."""
 
-    def __init__(self, encoder: Encoder, head: nn.Module) -> None:
+    def __init__(self, encoder: EncoderModel, head: nn.Module) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = head
 
 
 @dataclass(slots=True)
-class FineTuning:
+class FineTuner:
     """A model on its way.
 
     Attributes:
@@ -58,16 +58,16 @@ class FineTuning:
         say: takes a line of progress.
     """
 
-    model: Model
-    problem: Problem
-    recipe: Recipe
-    padding: int
+    model: EncoderWithHead
+    adapter: TaskAdapter
+    recipe: FineTuneRecipe
+    pad_id: int
     device: torch.device
-    say: Callable[[str], None]
+    progress: Callable[[str], None]
 
-    def learn(
-        self, records: Sequence[Record], seed: int, dev: Callable[[], float] | None
-    ) -> tuple[list[Epoch], int]:
+    def train(
+        self, records: Sequence[Record], seed: int, score_dev: Callable[[], float] | None
+    ) -> tuple[list[EpochResult], int]:
         """Train on records; the model then is that of the best epoch, if ``dev`` is given, else of the
         last.
 
@@ -81,51 +81,67 @@ class FineTuning:
         Raises:
             NaNLossError: the loss is none.
         """
-        learned = self.problem.examples(records, learn=True)
-        if not learned:
+        training_examples = self.adapter.make_examples(records, is_training=True)
+        if not training_examples:
             raise InvalidValueError(
                 "there is no example to learn from: no passage has an answer marked that fits into --length"
             )
         torch.manual_seed(seed)
-        order = torch.Generator().manual_seed(seed)
-        batches = -(-len(learned) // self.recipe.batch)
-        total = self.recipe.total(batches)
-        updates = _Updates(self.model, self.recipe, total)
-        epochs: list[Epoch] = []
-        best, number, weights = -math.inf, 0, None
-        while updates.done < total:
-            this = len(epochs) + 1
-            loss = self._epoch(learned, torch.randperm(len(learned), generator=order).tolist(), updates, this)
-            score = dev() if dev else None
-            epochs.append(Epoch(this, loss, score))
-            if score is not None and score > best:
-                best, number = score, this
-                weights = None if updates.done == total else copy.deepcopy(self.model.state_dict())
-        if weights is not None:
-            self.model.load_state_dict(weights)
-        return epochs, number or len(epochs)
+        shuffle_generator = torch.Generator().manual_seed(seed)
+        batches_per_epoch = -(-len(training_examples) // self.recipe.batch_size)
+        total_steps = self.recipe.total_steps(batches_per_epoch)
+        optimizer = _ScheduledOptimizer(self.model, self.recipe, total_steps)
+        epochs: list[EpochResult] = []
+        best_score, best_epoch, best_weights = -math.inf, 0, None
+        while optimizer.steps_done < total_steps:
+            epoch = len(epochs) + 1
+            loss = self._train_epoch(
+                training_examples,
+                torch.randperm(len(training_examples), generator=shuffle_generator).tolist(),
+                optimizer,
+                epoch,
+            )
+            score = score_dev() if score_dev else None
+            epochs.append(EpochResult(epoch, loss, score))
+            if score is not None and score > best_score:
+                best_score, best_epoch = score, epoch
+                best_weights = (
+                    None if optimizer.steps_done == total_steps else copy.deepcopy(self.model.state_dict())
+                )
+        if best_weights is not None:
+            self.model.load_state_dict(best_weights)
+        return epochs, best_epoch or len(epochs)
 
-    def _epoch(
-        self, learned: Sequence[Example], order: Sequence[int], updates: _Updates, epoch: int
+    def _train_epoch(
+        self,
+        training_examples: Sequence[TokenizedExample],
+        order: Sequence[int],
+        optimizer: _ScheduledOptimizer,
+        epoch: int,
     ) -> float:
         self.model.train()
         losses: list[Tensor] = []
-        for first in range(0, len(order), self.recipe.batch):
-            if updates.done == updates.total:
+        for start in range(0, len(order), self.recipe.batch_size):
+            if optimizer.steps_done == optimizer.total_steps:
                 break
-            batch = self._batch([learned[at] for at in order[first : first + self.recipe.batch]])
-            loss = self.problem.loss(self.model.head, self._encoded(batch), batch)
-            updates.step(loss)
-            losses.append(loss.detach())
-            if updates.done % _TELL == 0 or updates.done == updates.total:
-                at = f"epoch {epoch}, update {updates.done:,} of {updates.total:,}"
-                self.say(f"{at}, loss {float(losses[-1]):.3f}")
-        mean = float(torch.stack(losses).float().mean())
-        if not math.isfinite(mean):
-            raise NaNLossError(
-                f"the loss is no number after {updates.done:,} updates: give a lower --learning-rate"
+            batch = self._collate(
+                [training_examples[at] for at in order[start : start + self.recipe.batch_size]]
             )
-        return mean
+            loss = self.adapter.loss(self.model.head, self._encode(batch), batch)
+            optimizer.step(loss)
+            losses.append(loss.detach())
+            if (
+                optimizer.steps_done % _PROGRESS_INTERVAL == 0
+                or optimizer.steps_done == optimizer.total_steps
+            ):
+                at = f"epoch {epoch}, update {optimizer.steps_done:,} of {optimizer.total_steps:,}"
+                self.progress(f"{at}, loss {float(losses[-1]):.3f}")
+        mean_loss = float(torch.stack(losses).float().mean())
+        if not math.isfinite(mean_loss):
+            raise NaNLossError(
+                f"the loss is no number after {optimizer.steps_done:,} updates: give a lower --learning-rate"
+            )
+        return mean_loss
 
     def predict(self, records: Sequence[Record]) -> list[Any]:
         """What the model predicts for each record, or each group of them (``Problem.assemble``).
@@ -133,69 +149,79 @@ class FineTuning:
         Raises:
             NaNLossError: the last update has ruined the weights.
         """
-        read = self.problem.examples(records, learn=False)
-        order = sorted(range(len(read)), key=lambda at: len(read[at].ids))
-        found: list[Any] = [None] * len(read)
+        inputs = self.adapter.make_examples(records, is_training=False)
+        order = sorted(range(len(inputs)), key=lambda at: len(inputs[at].input_ids))
+        predictions: list[Any] = [None] * len(inputs)
         self.model.eval()
         with torch.inference_mode():
-            for first in range(0, len(order), _PREDICTED):
-                at = order[first : first + _PREDICTED]
-                batch = self._batch([read[one] for one in at])
-                encoded = self._encoded(batch)
+            for start in range(0, len(order), _PREDICT_BATCH_SIZE):
+                at = order[start : start + _PREDICT_BATCH_SIZE]
+                batch = self._collate([inputs[index] for index in at])
+                encoded = self._encode(batch)
                 if not encoded.hidden.isfinite().all():  # of which argmax makes a class nonetheless
                     raise NaNLossError("the model gives no numbers any more: give a lower --learning-rate")
-                predicted = self.problem.predict(self.model.head, encoded, batch)
-                for one, what in zip(at, predicted, strict=True):
-                    found[one] = what
-                self.say(f"{first + len(at):,} of {len(order):,} predicted")
-        return self.problem.assemble(records, read, found)
+                batch_predictions = self.adapter.predict(self.model.head, encoded, batch)
+                for index, prediction in zip(at, batch_predictions, strict=True):
+                    predictions[index] = prediction
+                self.progress(f"{start + len(at):,} of {len(order):,} predicted")
+        return self.adapter.merge_predictions(records, inputs, predictions)
 
-    def _batch(self, chosen: Sequence[Example]) -> examples.Batch:
-        return examples.batch(chosen, self.padding, self.device)
+    def _collate(self, batch_examples: Sequence[TokenizedExample]) -> examples.PaddedBatch:
+        return examples.collate(batch_examples, self.pad_id, self.device)
 
-    def _encoded(self, batch: examples.Batch) -> Encoded:
+    def _encode(self, batch: examples.PaddedBatch) -> EncoderOutput:
         """The encoder's output; the head is never in bfloat16, whose 8 bits would make many scores equal."""
-        wanted = self.recipe.precision == "bfloat16"
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=wanted):
-            encoded: Encoded = self.model.encoder(batch)
+        is_bfloat16 = self.recipe.precision == "bfloat16"
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=is_bfloat16):
+            encoded: EncoderOutput = self.model.encoder(batch)
         return encoded
 
 
-_PREDICTED: Final = 64
+_PREDICT_BATCH_SIZE: Final = 64
 """Examples that are predicted at once."""
 
 
-class _Updates:
+class _ScheduledOptimizer:
     """The optimiser with its rates: a step takes a loss and moves the weights."""
 
-    def __init__(self, model: Model, recipe: Recipe, total: int) -> None:
-        named = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
-        scales = layer_scales([name for name, _ in named], recipe.layer_decay, recipe.electra_layers)
+    def __init__(self, model: EncoderWithHead, recipe: FineTuneRecipe, total_steps: int) -> None:
+        named_parameters = [
+            (name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad
+        ]
+        scales = layer_scales(
+            [name for name, _ in named_parameters], recipe.layer_decay, recipe.electra_layer_decay
+        )
         if recipe.layer_decay < 1 and len(set(scales.values())) < 3:  # head, a layer, embeddings
             raise InvalidValueError(
                 "--layer-decay needs a model whose layers have the names that BERT's have"
             )
-        self._gradients = Gradients(named)
+        self._gradients = Gradients(named_parameters)
         self._adam = Adam(
-            named,
+            named_parameters,
             eps=recipe.epsilon,
             weight_decay=recipe.weight_decay,
             bias_correction=recipe.bias_correction,
             scales=scales,
         )
         self._recipe = recipe
-        self._warmup = recipe.warmup_steps(total)
-        self.total = total
-        self.done = 0
+        self._warmup_steps = recipe.warmup_steps(total_steps)
+        self.total_steps = total_steps
+        self.steps_done = 0
 
     def step(self, loss: Tensor) -> None:
         """Move the weights by the gradients of a loss."""
         self._gradients.zero()
         loss.backward()  # type: ignore[no-untyped-call]
-        if self._recipe.clip:
-            self._gradients.clip(self._recipe.clip)
+        if self._recipe.grad_clip:
+            self._gradients.clip(self._recipe.grad_clip)
         rate = learning_rate(
-            *(self._recipe.schedule, self.done, self.total, self._warmup, self._recipe.learning_rate)
+            *(
+                self._recipe.schedule,
+                self.steps_done,
+                self.total_steps,
+                self._warmup_steps,
+                self._recipe.learning_rate,
+            )
         )
         self._adam.step(rate)
-        self.done += 1
+        self.steps_done += 1

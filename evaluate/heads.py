@@ -17,20 +17,20 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from .crf import CRF
 
-SPREAD: Final = 0.02
+INIT_STD: Final = 0.02
 """The standard deviation of new weights (``initializer_range`` in BERT's configuration)."""
-DROPOUT: Final = 0.1
+DEFAULT_DROPOUT: Final = 0.1
 """Before the last layer: PubMedBERT, section 2.5; run_classifier.py in google-research/bert."""
-Feature = Literal["cls", "mention", "start"]
+RelationFeature = Literal["cls", "mention", "start"]
 
 
-class Pooled(nn.Module):
+class PooledHead(nn.Module):
     """A vector to ``outputs`` numbers: classes of a text, its classes of many, or one for regression."""
 
-    def __init__(self, features: int, outputs: int, dropout: float = DROPOUT) -> None:
+    def __init__(self, num_features: int, num_outputs: int, dropout: float = DEFAULT_DROPOUT) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.linear = _linear(features, outputs)
+        self.linear = _make_linear(num_features, num_outputs)
 
     def forward(self, vectors: Tensor) -> Tensor:
         """[B, features] to float32[B, outputs]."""
@@ -44,9 +44,9 @@ class BiLSTM(nn.Module):
     Nothing in the paper says how wide it is, nor which of its vectors relations are classified from.
     """
 
-    def __init__(self, hidden: int) -> None:
+    def __init__(self, hidden_size: int) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(hidden, hidden // 2, batch_first=True, bidirectional=True)
+        self.lstm = nn.LSTM(hidden_size, hidden_size // 2, batch_first=True, bidirectional=True)
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
         """[B, W, hidden] to the same; what is not in ``mask`` [B, W] changes nothing and becomes 0.
@@ -58,12 +58,14 @@ class BiLSTM(nn.Module):
             RuntimeError: a row has nothing in ``mask``.
         """
         lengths = mask.sum(1).cpu()
-        rows, _ = self.lstm(pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False))
-        found, _ = pad_packed_sequence(rows, batch_first=True, total_length=vectors.shape[1])
-        return found
+        packed_output, _ = self.lstm(
+            pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
+        )
+        output, _ = pad_packed_sequence(packed_output, batch_first=True, total_length=vectors.shape[1])
+        return output
 
 
-class Tagger(nn.Module):
+class TokenClassificationHead(nn.Module):
     """Vectors of words to tags, or of first pieces in their place.
 
     In each method ``vectors`` are [B, W, hidden]; ``mask`` is bool[B, W]: a row's words, then padding.
@@ -71,16 +73,16 @@ class Tagger(nn.Module):
 
     def __init__(
         self,
-        hidden: int,
-        labels: int,
-        dropout: float = DROPOUT,
-        bilstm: bool = False,
+        hidden_size: int,
+        num_labels: int,
+        dropout: float = DEFAULT_DROPOUT,
+        has_bilstm: bool = False,
         crf: CRF | None = None,
     ) -> None:
         super().__init__()
-        self.bilstm = BiLSTM(hidden) if bilstm else None
+        self.bilstm = BiLSTM(hidden_size) if has_bilstm else None
         self.dropout = nn.Dropout(dropout)
-        self.linear = _linear(hidden, labels)
+        self.linear = _make_linear(hidden_size, num_labels)
         self.crf = crf
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
@@ -106,37 +108,37 @@ class Tagger(nn.Module):
         return scores.argmax(2).where(mask, 0)
 
 
-class Span(nn.Module):
+class SpanHead(nn.Module):
     """Vectors of pieces to where an answer starts and ends, as BERT does for SQuAD (run_squad.py).
 
     There is no dropout there before the layer, and none here.  ELECTRA's own head, which predicts the
     end from the start, is another one (``joint_prediction`` in google-research/electra, qa_tasks.py).
     """
 
-    def __init__(self, hidden: int) -> None:
+    def __init__(self, hidden_size: int) -> None:
         super().__init__()
-        self.linear = _linear(hidden, 2)
+        self.linear = _make_linear(hidden_size, 2)
 
-    def forward(self, vectors: Tensor, allowed: Tensor) -> Tensor:
+    def forward(self, vectors: Tensor, answer_mask: Tensor) -> Tensor:
         """Logits of the first and the last piece of the answer.
 
         Args:
             vectors: [B, T, hidden]
-            allowed: bool[B, T]: where an answer may be; in training also [CLS], where a text without an
+            answer_mask: bool[B, T]: where an answer may be; in training also [CLS], where a text without an
                 answer has both.
 
         Returns:
             float32[B, T, 2]; where the answer may not be, the lowest number that there is.
         """
         logits: Tensor = self.linear(vectors).float()
-        return logits.masked_fill(~allowed[:, :, None], torch.finfo(logits.dtype).min)
+        return logits.masked_fill(~answer_mask[:, :, None], torch.finfo(logits.dtype).min)
 
-    def loss(self, vectors: Tensor, allowed: Tensor, gold: Tensor) -> Tensor:
+    def loss(self, vectors: Tensor, answer_mask: Tensor, targets: Tensor) -> Tensor:
         """The mean of both cross-entropies; ``gold`` is int64[B, 2]: the first and the last piece."""
-        return F.cross_entropy(self(vectors, allowed), gold)
+        return F.cross_entropy(self(vectors, answer_mask), targets)
 
 
-class Found(NamedTuple):
+class AnswerSpan(NamedTuple):
     """An answer from piece ``start`` to piece ``end``, both in it; the score sums their logits."""
 
     start: int
@@ -144,7 +146,9 @@ class Found(NamedTuple):
     score: float
 
 
-def best_spans(start: Tensor, end: Tensor, allowed: Tensor, longest: int = 30, n: int = 20) -> list[Found]:
+def find_best_spans(
+    start: Tensor, end: Tensor, answer_mask: Tensor, max_length: int = 30, n: int = 20
+) -> list[AnswerSpan]:
     """The ``n`` best answers of a text, best first; of equals the first to start, then the shortest.
 
     They are the best of all pairs, where run_squad.py in google-research/bert looks at the 20 best
@@ -153,20 +157,27 @@ def best_spans(start: Tensor, end: Tensor, allowed: Tensor, longest: int = 30, n
     Args:
         start: [T]: logits.
         end: [T]: likewise.
-        allowed: bool[T]: where an answer may start and end.
+        answer_mask: bool[T]: where an answer may start and end.
         longest: how many pieces an answer may have.
     """
-    start, end = (logits.float().masked_fill(~allowed, -torch.inf) for logits in (start, end))
-    sums = start[:, None] + F.pad(end, (0, longest - 1), value=-torch.inf).unfold(0, longest, 1)
-    every = sums.flatten()
-    least = every.topk(min(n, len(every))).values[-1].clamp(min=torch.finfo(every.dtype).min)  # never -inf
-    (places,) = (every >= least).nonzero(as_tuple=True)
-    scores, order = every[places].sort(descending=True, stable=True)
-    best = zip(places[order][:n].tolist(), scores[:n].tolist(), strict=True)
-    return [Found(place // longest, place // longest + place % longest, score) for place, score in best]
+    start, end = (logits.float().masked_fill(~answer_mask, -torch.inf) for logits in (start, end))
+    span_scores = start[:, None] + F.pad(end, (0, max_length - 1), value=-torch.inf).unfold(0, max_length, 1)
+    flat_scores = span_scores.flatten()
+    threshold = (
+        flat_scores.topk(min(n, len(flat_scores))).values[-1].clamp(min=torch.finfo(flat_scores.dtype).min)
+    )  # never -inf
+    (positions,) = (flat_scores >= threshold).nonzero(as_tuple=True)
+    scores, order = flat_scores[positions].sort(descending=True, stable=True)
+    top = zip(positions[order][:n].tolist(), scores[:n].tolist(), strict=True)
+    return [
+        AnswerSpan(position // max_length, position // max_length + position % max_length, score)
+        for position, score in top
+    ]
 
 
-def relation_features(hidden: Tensor, first: Tensor, second: Tensor, kind: Feature) -> Tensor:
+def extract_relation_features(
+    hidden: Tensor, first: Tensor, second: Tensor, feature: RelationFeature
+) -> Tensor:
     """What the class of a relation is predicted from (PubMedBERT, section 3.3).
 
     Args:
@@ -180,12 +191,12 @@ def relation_features(hidden: Tensor, first: Tensor, second: Tensor, kind: Featu
     Returns:
         [B, H], or [B, 2H] for two entities; 0 for one that was cut off, whose range is empty.
     """
-    if kind == "cls":
+    if feature == "cls":
         return hidden[:, 0]
-    return torch.cat([_entity(hidden, pieces, kind) for pieces in (first, second)], 1)
+    return torch.cat([_pool_entity(hidden, token_ranges, feature) for token_ranges in (first, second)], 1)
 
 
-def cross_entropy(logits: Tensor, gold: Tensor, weights: Tensor | None = None) -> Tensor:
+def weighted_cross_entropy(logits: Tensor, gold: Tensor, weights: Tensor | None = None) -> Tensor:
     """The mean over texts of -log p(gold), each times the weight of its class.
 
     The sum is divided by the number of texts, not by their weights (``WeightedClassificationTask`` in
@@ -200,7 +211,7 @@ def cross_entropy(logits: Tensor, gold: Tensor, weights: Tensor | None = None) -
     return F.cross_entropy(logits, gold, weights, reduction="sum") / len(gold)
 
 
-def squared_error(outputs: Tensor, gold: Tensor) -> Tensor:
+def mean_squared_error(outputs: Tensor, gold: Tensor) -> Tensor:
     """The mean squared error of ``outputs`` [B, 1]; ``gold`` is float[B] (PubMedBERT, section 2.4.1)."""
     return F.mse_loss(outputs.squeeze(1), gold)
 
@@ -210,18 +221,20 @@ def binary_cross_entropy(logits: Tensor, gold: Tensor) -> Tensor:
     return F.binary_cross_entropy_with_logits(logits, gold.to(logits.dtype))
 
 
-def _entity(hidden: Tensor, pieces: Tensor, kind: Feature) -> Tensor:
+def _pool_entity(hidden: Tensor, token_ranges: Tensor, feature: RelationFeature) -> Tensor:
     """The vectors [B, H] of entities."""
-    begin, end = pieces[:, :1], pieces[:, 1:]
-    at = torch.arange(hidden.shape[1], device=hidden.device)
-    within = (at >= begin) & (at < (end if kind == "mention" else torch.minimum(begin + 1, end)))
-    largest = hidden.masked_fill(~within[:, :, None], -torch.inf).amax(1)
-    return largest.where(within.any(1, keepdim=True), 0)
+    start, end = token_ranges[:, :1], token_ranges[:, 1:]
+    positions = torch.arange(hidden.shape[1], device=hidden.device)
+    is_inside = (positions >= start) & (
+        positions < (end if feature == "mention" else torch.minimum(start + 1, end))
+    )
+    maximum = hidden.masked_fill(~is_inside[:, :, None], -torch.inf).amax(1)
+    return maximum.where(is_inside.any(1, keepdim=True), 0)
 
 
-def _linear(inputs: int, outputs: int) -> nn.Linear:
+def _make_linear(in_features: int, out_features: int) -> nn.Linear:
     """A layer of random weights: normal, cut at two standard deviations, as TensorFlow's are."""
-    layer = nn.Linear(inputs, outputs)
-    nn.init.trunc_normal_(layer.weight, std=SPREAD, a=-2 * SPREAD, b=2 * SPREAD)
+    layer = nn.Linear(in_features, out_features)
+    nn.init.trunc_normal_(layer.weight, std=INIT_STD, a=-2 * INIT_STD, b=2 * INIT_STD)
     nn.init.zeros_(layer.bias)
     return layer

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from bioshards.evaluate.metrics.metric import Metric, Numbers
-from bioshards.evaluate.metrics.tagging import Tags, sentences
+from bioshards.evaluate.metrics.tagging import Tags, align_sentences
 
 from .metrics import counts
 
 
-def words_kept(words: Sequence[str], pieces: Callable[[str], int], length: int) -> int:
+def count_words_read(words: Sequence[str], count_tokens: Callable[[str], int], max_seq_length: int) -> int:
     """How many words of a sentence ELECTRA reads; only their tags are gold or predicted to it.
 
     A word is read if the pieces before it and *the number of all words* fit into ``length``, where the
@@ -27,18 +27,18 @@ def words_kept(words: Sequence[str], pieces: Callable[[str], int], length: int) 
     words too.  An entity in which the cut falls ends there.
 
     Args:
-        pieces: how many pieces a word has; to Bio-ELECTRA, the ``lowered`` word.
+        count_tokens: how many pieces a word has; to Bio-ELECTRA, the ``lowered`` word.
         length: of an input, in pieces (``max_seq_length``).
     """
-    used = 1
-    for place, word in enumerate(words):
-        if len(words) + 2 + used + 1 > length:
-            return place
-        used += pieces(word)
+    tokens_used = 1
+    for index, word in enumerate(words):
+        if len(words) + 2 + tokens_used + 1 > max_seq_length:
+            return index
+        tokens_used += count_tokens(word)
     return len(words)
 
 
-def lowered(word: str) -> str:
+def lowercase_without_accents(word: str) -> str:
     """A word in lower case without accents, as ELECTRA's tagging reads it whatever the vocabulary.
 
     ``tokenize_and_align`` of google-research/electra, finetune/tagging/tagging_tasks.py: its ``cased`` is
@@ -48,19 +48,19 @@ def lowered(word: str) -> str:
     return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
 
 
-def merged_types(metric: Metric) -> Metric:
+def merge_entity_types(metric: Metric) -> Metric:
     """A measure of tags to which all types are one, as in ELECTRAMed's BC5CDR and BLURB's JNLPBA.
 
     Entities of two types side by side stay two where the second begins with ``B-``.
     """
 
-    def units(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
-        return metric.units(*([_untyped(tags) for tags in side] for side in (gold, predicted)))
+    def compute_stats(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
+        return metric.compute_stats(*([_strip_types(tags) for tags in side] for side in (gold, predicted)))
 
-    return replace(metric, name=f"{metric.name}, types merged", units=units)
+    return replace(metric, name=f"{metric.name}, types merged", compute_stats=compute_stats)
 
 
-def biobert_f1() -> Metric:
+def biobert_tag_f1() -> Metric:
     """The F1 that BioBERT's ``run_ner.py`` prints: the mean of that of all tags B and that of all tags I.
 
     Gold and predicted are BIO tags, one a word, whose types are ignored; ``micro F1`` is that of both
@@ -71,15 +71,17 @@ def biobert_f1() -> Metric:
     """
     classes = ("B", "I")
 
-    def units(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
-        pairs = ([_untyped(tags) for tags in pair] for pair in sentences(gold, predicted))
-        return counts.counts(classes, [(counts.same(*pair), pair[1], pair[0]) for pair in pairs])
+    def compute_stats(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
+        pairs = ([_strip_types(tags) for tags in pair] for pair in align_sentences(gold, predicted))
+        return counts.count_labels(
+            classes, [(counts.matching_labels(*pair), pair[1], pair[0]) for pair in pairs]
+        )
 
-    def figures(sums: Numbers) -> Mapping[str, Numbers]:
-        return {**counts.macro(sums), "micro F1": counts.micro(sums)["F1"]}
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        return {**counts.macro_average(totals), "micro F1": counts.micro_average(totals)["F1"]}
 
-    return Metric("tag F1 (BioBERT)", "F1", counts.statistics(classes), units, figures)
+    return Metric("tag F1 (BioBERT)", "F1", counts.stat_names(classes), compute_stats, scores_from_totals)
 
 
-def _untyped(tags: Tags) -> list[str]:
+def _strip_types(tags: Tags) -> list[str]:
     return [tag.partition("-")[0] for tag in tags]

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from . import datasets, splits, verify
-from .datasets import BenchmarkNotFoundError, DataSet, Located, Part, Parts
+from .datasets import Benchmark, BenchmarkFiles, BenchmarkNotFoundError, RecordsBySplit, Split
 from .records import Record
-from .sets import SETS
-from .tasks import Planned
+from .sets import BENCHMARKS
+from .tasks import PlannedTask
 
-CARVED: Final = (
+NO_OFFICIAL_DEV_NOTE: Final = (
     "the authors give no dev set: a tenth of the training examples, chosen by a hash, is taken for one"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class TaskData:
     """A task with its records, the same for all seeds.
 
     Attributes:
@@ -28,79 +28,113 @@ class Prepared:
         sampled: how many records of each part, and of SQuAD, are used, if not all.
     """
 
-    planned: Planned
-    parts: Parts
-    squad: Sequence[Record]
-    data: Mapping[str, Any]
-    sampled: Mapping[str, int] | None
+    planned_task: PlannedTask
+    records_by_split: RecordsBySplit
+    squad_records: Sequence[Record]
+    provenance: Mapping[str, Any]
+    sample_sizes: Mapping[str, int] | None
 
 
-def prepare(folder: str, planned: Planned, sample: int, needed: Sequence[Part]) -> Prepared:
+def load_task_data(
+    benchmarks_dir: str, planned_task: PlannedTask, max_examples: int, needed_splits: Sequence[Split]
+) -> TaskData:
     """Read what a task needs.
 
     Args:
-        sample: records of each part, at most; 0: all.
-        needed: the parts that are given; a dev part that the authors have not is taken from train.
+        max_examples: records of each part, at most; 0: all.
+        needed_splits: the parts that are given; a dev part that the authors have not is taken from train.
 
     Raises:
         BenchmarkNotFoundError: a part is not there.
         BenchmarkFileError: a file cannot be read.
     """
-    located = _located(folder, SETS[planned.task.set], [part for part in needed if part != "dev"])
-    whole = datasets.load(located)
-    data = _data(located, whole)
-    parts: dict[Part, Sequence[Record]] = {part: whole[part] for part in needed if part in whole}
-    if planned.recipe.learn_from == "train+dev":
-        parts["train"] = [*whole["train"], *whole.get("dev", ())]
-    if "dev" in needed and "dev" not in parts:
-        parts["train"], parts["dev"] = splits.carve(parts["train"])
-        data["notes"].append(CARVED)
-    squad: Sequence[Record] = ()
-    if planned.recipe.squad != "no":
-        source = _located(folder, SETS["squad"], ("train",))
-        asked = datasets.load(source)
-        squad, about = asked["train"], _data(source, asked)
-        data["files"] |= about["files"]
-        data["verified"] &= about["verified"]
-    sampled: dict[str, int] | None = None
-    if sample:
-        every: dict[str, Sequence[Record]] = {str(part): records for part, records in parts.items()}
-        if squad:
-            every["squad"] = squad
-        used = {name: splits.sample(records, sample) for name, records in every.items()}
-        if any(len(used[name]) < len(every[name]) for name in every):
-            sampled = {name: len(records) for name, records in used.items()}
-        squad = used.get("squad", ())
-        parts = {part: used[part] for part in parts}
-    return Prepared(planned, parts, squad, data, sampled)
-
-
-def _located(folder: str, dataset: DataSet, needed: Sequence[Part]) -> Located:
-    located = datasets.locate(folder, dataset)
-    lacking = [part for part in needed if located is None or part not in located.parts]
-    if located is None or lacking:
-        layout = located.layout if located else dataset.layouts[0]
-        wanted = {name: layout.files[name] for part in lacking for name in layout.parts.get(part, ())}
-        files = ", ".join(wanted.values()) or "no file of its authors has that"
-        raise BenchmarkNotFoundError(
-            f"{dataset.title}: no {' and no '.join(lacking)} in {folder} ({files}). "
-            f"To be had: {dataset.where} ({dataset.licence})"
+    benchmark_files = _require_files(
+        benchmarks_dir,
+        BENCHMARKS[planned_task.task.benchmark],
+        [split for split in needed_splits if split != "dev"],
+    )
+    all_records = datasets.load_records(benchmark_files)
+    provenance = _describe_provenance(benchmark_files, all_records)
+    records_by_split: dict[Split, Sequence[Record]] = {
+        split: all_records[split] for split in needed_splits if split in all_records
+    }
+    if planned_task.recipe.train_on == "train+dev":
+        records_by_split["train"] = [*all_records["train"], *all_records.get("dev", ())]
+    if "dev" in needed_splits and "dev" not in records_by_split:
+        records_by_split["train"], records_by_split["dev"] = splits.split_off_dev(records_by_split["train"])
+        provenance["notes"].append(NO_OFFICIAL_DEV_NOTE)
+    squad_records: Sequence[Record] = ()
+    if planned_task.recipe.squad_transfer != "no":
+        squad_files = _require_files(benchmarks_dir, BENCHMARKS["squad"], ("train",))
+        squad_by_split = datasets.load_records(squad_files)
+        squad_records, squad_provenance = (
+            squad_by_split["train"],
+            _describe_provenance(squad_files, squad_by_split),
         )
-    return located
+        provenance["files"] |= squad_provenance["files"]
+        provenance["verified"] &= squad_provenance["verified"]
+    sample_sizes: dict[str, int] | None = None
+    if max_examples:
+        records_by_name: dict[str, Sequence[Record]] = {
+            str(split): records for split, records in records_by_split.items()
+        }
+        if squad_records:
+            records_by_name["squad"] = squad_records
+        sampled_records = {
+            name: splits.sample_records(records, max_examples) for name, records in records_by_name.items()
+        }
+        if any(len(sampled_records[name]) < len(records_by_name[name]) for name in records_by_name):
+            sample_sizes = {name: len(records) for name, records in sampled_records.items()}
+        squad_records = sampled_records.get("squad", ())
+        records_by_split = {split: sampled_records[split] for split in records_by_split}
+    return TaskData(planned_task, records_by_split, squad_records, provenance, sample_sizes)
 
 
-def _data(located: Located, parts: Parts) -> dict[str, Any]:
+def _require_files(
+    benchmarks_dir: str, benchmark: Benchmark, needed_splits: Sequence[Split]
+) -> BenchmarkFiles:
+    benchmark_files = datasets.locate_benchmark(benchmarks_dir, benchmark)
+    missing = [
+        split for split in needed_splits if benchmark_files is None or split not in benchmark_files.splits
+    ]
+    if benchmark_files is None or missing:
+        layout = benchmark_files.layout if benchmark_files else benchmark.layouts[0]
+        patterns = {
+            name: layout.patterns[name] for split in missing for name in layout.files_by_split.get(split, ())
+        }
+        file_list = ", ".join(patterns.values()) or "no file of its authors has that"
+        raise BenchmarkNotFoundError(
+            f"{benchmark.title}: no {' and no '.join(missing)} in {benchmarks_dir} ({file_list}). "
+            f"To be had: {benchmark.download_from} ({benchmark.licence})"
+        )
+    return benchmark_files
+
+
+def _describe_provenance(benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit) -> dict[str, Any]:
     """What a result says of the files it was made from."""
-    rows = [row for row in verify.compared(located, parts) if row.verdict != "absent"]
-    same = {(one.unit, one.part) for one in located.layout.known if one.same}
-    ok = [row.verdict == "ok" or (row.verdict == "known" and (row.unit, row.part) in same) for row in rows]
+    checks = [
+        check
+        for check in verify.compare_counts(benchmark_files, records_by_split)
+        if check.verdict != "absent"
+    ]
+    same_data_counts = {
+        (discrepancy.unit, discrepancy.split)
+        for discrepancy in benchmark_files.layout.known_discrepancies
+        if discrepancy.is_same_data
+    }
+    is_verified = [
+        check.verdict == "ok" or (check.verdict == "known" and (check.unit, check.split) in same_data_counts)
+        for check in checks
+    ]
     counts: dict[str, dict[str, int]] = {}
-    for part, records in parts.items():
-        for unit, number in located.set.count(records).items():
-            counts.setdefault(unit, {})[part] = number
+    for split, records in records_by_split.items():
+        for unit, count in benchmark_files.benchmark.count_records(records).items():
+            counts.setdefault(unit, {})[split] = count
     return {
-        "files": datasets.checksums(located),
+        "files": datasets.compute_checksums(benchmark_files),
         "counts": counts,
-        "verified": not located.own_split and all(ok),
-        "notes": list(dict.fromkeys([*located.notes, *(note for row in rows for note in row.notes)])),
+        "verified": not benchmark_files.own_splits and all(is_verified),
+        "notes": list(
+            dict.fromkeys([*benchmark_files.notes, *(note for check in checks for note in check.notes)])
+        ),
     }

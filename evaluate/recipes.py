@@ -16,14 +16,14 @@ from bioshards.train.schedules import Schedule
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class FineTuneRecipe:
     """A recipe; its fields are the command line's options."""
 
     learning_rate: Annotated[float, "at its peak"] = 5e-5
-    batch: Annotated[int, "examples an update"] = 32
+    batch_size: Annotated[int, "examples an update"] = 32
     epochs: Annotated[int, "how often the training examples are gone through"] = 10
     steps: Annotated[int, "updates in all, instead of epochs; 0: by epochs"] = 0
-    length: Annotated[int, "pieces a model reads at once, at most"] = 512
+    max_seq_length: Annotated[int, "pieces a model reads at once, at most"] = 512
     stride: Annotated[int, "pieces between two windows on a long passage (questions)"] = 128
     schedule: Annotated[Schedule, "triangular, or as ELECTRA's and BERT's code have it"] = "triangular"
     warmup: Annotated[float, "updates to the peak; below 1: a share of all"] = 0.1
@@ -33,44 +33,46 @@ class Recipe:
     epsilon: Annotated[float, "added to the second moment's root"] = 1e-8
     weight_decay: Annotated[float, "of matrices only"] = 0.0
     layer_decay: Annotated[float, "learning rate of a layer as a share of that of the one above"] = 1.0
-    electra_layers: Annotated[
+    electra_layer_decay: Annotated[
         bool, "one power more of layer decay for all but the head, as ELECTRA's code"
     ] = False
     dropout: Annotated[float, "before the head's last layer"] = 0.1
-    clip: Annotated[float, "the longest gradient"] = 1.0
-    learn_from: Annotated[
+    grad_clip: Annotated[float, "the longest gradient"] = 1.0
+    train_on: Annotated[
         Literal["train", "train+dev"], "train+dev leaves no dev to choose by, and needs --keep last"
     ] = "train"
-    keep: Annotated[Literal["best", "last"], "the epoch that is best on dev, or the last one"] = "best"
-    tags: Annotated[Literal["BIO", "BIOUL", "IO"], "how entities are tagged"] = "BIO"
+    select_epoch: Annotated[Literal["best", "last"], "the epoch that is best on dev, or the last one"] = (
+        "best"
+    )
+    tag_scheme: Annotated[Literal["BIO", "BIOUL", "IO"], "how entities are tagged"] = "BIO"
     head: Annotated[
         Literal["linear", "bilstm", "crf", "bilstm-crf"], "on the encoder; a CRF is for tags only"
     ] = "linear"
-    entities: Annotated[
+    entity_format: Annotated[
         Literal["dummies", "markers", "original"],
         "how a pair's entities are shown, where the files have their text",
     ] = "dummies"
-    feature: Annotated[
+    relation_feature: Annotated[
         Literal["cls", "mention", "start"],
         "what a pair is classified by: [CLS], the entities' pieces, their first",
     ] = "cls"
     class_weights: Annotated[str, "of the loss: none, balanced, or one a class (1,99)"] = "none"
-    squad: Annotated[Literal["no", "first", "joint"], "SQuAD before a question set, or together with it"] = (
-        "no"
-    )
+    squad_transfer: Annotated[
+        Literal["no", "first", "joint"], "SQuAD before a question set, or together with it"
+    ] = "no"
     precision: Annotated[
         Literal["float32", "bfloat16"], "of the encoder's matrix products; weights are float32"
     ] = "float32"
 
     def __post_init__(self) -> None:
-        for name, kind in typing.get_type_hints(Recipe).items():
-            check_kind(name, getattr(self, name), kind)
+        for name, field_type in typing.get_type_hints(FineTuneRecipe).items():
+            check_kind(name, getattr(self, name), field_type)
         for name in ("batch", "epochs", "stride"):
             if getattr(self, name) < 1:
                 raise InvalidValueError(f"{flag(name)} {getattr(self, name)} is below 1")
-        if self.length < 8:
+        if self.max_seq_length < 8:
             raise InvalidValueError(
-                f"--length {self.length} is below 8: nothing but special tokens would fit"
+                f"--length {self.max_seq_length} is below 8: nothing but special tokens would fit"
             )
         if not 0 < self.layer_decay <= 1:
             raise InvalidValueError(f"--layer-decay {self.layer_decay} is not above 0 and at most 1")
@@ -80,84 +82,84 @@ class Recipe:
             value = getattr(self, name)
             if value < 0 or not math.isfinite(value):
                 raise InvalidValueError(f"{flag(name)} {value} is below 0 or no number")
-        if self.learn_from != "train" and self.keep != "last":
+        if self.train_on != "train" and self.select_epoch != "last":
             raise InvalidValueError(
                 "--learn-from train+dev leaves no dev to choose the best epoch by: add --keep last"
             )
         if self.class_weights not in ("none", "balanced"):
-            self.weights()
+            self.parse_class_weights()
 
-    def weights(self) -> tuple[float, ...]:
+    def parse_class_weights(self) -> tuple[float, ...]:
         """The weights of classes that are given as numbers.
 
         Raises:
             ValueError: they are no numbers above 0.
         """
         try:
-            found = tuple(float(word) for word in self.class_weights.split(","))
+            weights = tuple(float(number) for number in self.class_weights.split(","))
         except ValueError:
-            found = ()
-        if not found or min(found) <= 0 or not all(map(math.isfinite, found)):
+            weights = ()
+        if not weights or min(weights) <= 0 or not all(map(math.isfinite, weights)):
             raise InvalidValueError(
                 f"--class-weights {self.class_weights} is not none, balanced, or numbers such as 1,99"
             )
-        return found
+        return weights
 
-    def total(self, batches: int) -> int:
+    def total_steps(self, batches_per_epoch: int) -> int:
         """Updates in all, of epochs of so many batches."""
-        return self.steps or self.epochs * batches
+        return self.steps or self.epochs * batches_per_epoch
 
-    def warmup_steps(self, total: int) -> int:
+    def warmup_steps(self, total_steps: int) -> int:
         """Updates until the learning rate is at its peak."""
-        return min(total, round(self.warmup * total) if self.warmup < 1 else round(self.warmup))
+        return min(total_steps, round(self.warmup * total_steps) if self.warmup < 1 else round(self.warmup))
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data, for a result."""
         return dataclasses.asdict(self)
 
 
-def changed(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
+def override_recipe(recipe: FineTuneRecipe, overrides: Mapping[str, Any]) -> FineTuneRecipe:
     """A recipe with other fields; with other epochs, these and not its ``steps`` say how long it is, and
     where the best epoch is asked for, dev is not learned from.
 
     Raises:
         ValueError: there can be no such recipe.
     """
-    implied: dict[str, Any] = {"steps": 0} if "epochs" in changes else {}
-    if changes.get("keep") == "best":
+    implied: dict[str, Any] = {"steps": 0} if "epochs" in overrides else {}
+    if overrides.get("keep") == "best":
         implied["learn_from"] = "train"
-    return replace(recipe, **{**implied, **changes})
+    return replace(recipe, **{**implied, **overrides})
 
 
-_BLURB: Final = Recipe()
-_ELECTRA: Final = Recipe(
+_BLURB_RECIPE: Final = FineTuneRecipe()
+_ELECTRA_RECIPE: Final = FineTuneRecipe(
     # SciCrunch/bio_electra's scripts on google-research/electra's code: 1e-4, 3 epochs, decay 0.8 a layer
     # (one power too many: electra's issue 51), weight decay 0.01, warm-up 10 %, and the last epoch's weights.
     learning_rate=1e-4,
-    batch=12,
+    batch_size=12,
     epochs=3,
-    length=128,
+    max_seq_length=128,
     schedule="electra",
     bias_correction=False,
     epsilon=1e-6,
     weight_decay=0.01,
     layer_decay=0.8,
-    electra_layers=True,
-    keep="last",
+    electra_layer_decay=True,
+    select_epoch="last",
 )
-_ELECTRAMED: Final = Recipe(
+_ELECTRAMED_RECIPE: Final = FineTuneRecipe(
     # ELECTRAMed (Miolo et al. 2021, table 5): 5e-5, batch 32, length 128, layer decay 0.8, no weight decay,
     # epsilon 1e-6.  The number of epochs is not said; 3, and no warm-up, are the defaults of the scripts that
     # it used (Hugging Face's run_tf_ner.py and run_tf_text_classification.py).
     learning_rate=5e-5,
-    batch=32,
+    batch_size=32,
     epochs=3,
-    length=128,
+    max_seq_length=128,
     warmup=0.0,
     epsilon=1e-6,
     layer_decay=0.8,
 )
-_BIOALBERT: Final = Recipe(
+_BIOALBERT_RECIPE: Final = FineTuneRecipe(
     # BioALBERT (Naseem et al. 2020): AdamW, 1e-5, batch 32, length 512, 5,336 updates, 320 of warm-up,
     # the best on dev.
     learning_rate=1e-5,
@@ -165,70 +167,88 @@ _BIOALBERT: Final = Recipe(
     warmup=320.0,
     weight_decay=0.01,
 )
-SQUAD: Final = replace(
+SQUAD_RECIPE: Final = replace(
     # ELECTRAMed (Miolo et al. 2021, section 3): 3e-5, batch 16, length 384, windows 128 apart, on ELECTRA's
     # code, with what that has by itself; 2 epochs are google-research/bert's and electra's for SQuAD.
-    _ELECTRA,
+    _ELECTRA_RECIPE,
     learning_rate=3e-5,
-    batch=16,
+    batch_size=16,
     epochs=2,
-    length=384,
+    max_seq_length=384,
 )
 """What a model is fine-tuned by on SQuAD, before a question set with ``squad="first"``."""
 
 
-_NER: Final = ("ncbi-disease", "bc5-disease", "bc5-chem", "bc4chemd", "bc2gm", "jnlpba", "linnaeus", "s800")
+_NER_TASKS: Final = (
+    "ncbi-disease",
+    "bc5-disease",
+    "bc5-chem",
+    "bc4chemd",
+    "bc2gm",
+    "jnlpba",
+    "linnaeus",
+    "s800",
+)
 
 
-def _blurb(learning_rate: float, batch: int, epochs: int, length: int = 512, **more: Any) -> Recipe:
-    return replace(_BLURB, learning_rate=learning_rate, batch=batch, epochs=epochs, length=length, **more)
+def _blurb_recipe(
+    learning_rate: float, batch_size: int, epochs: int, max_seq_length: int = 512, **overrides: Any
+) -> FineTuneRecipe:
+    return replace(
+        _BLURB_RECIPE,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        epochs=epochs,
+        max_seq_length=max_seq_length,
+        **overrides,
+    )
 
 
-SUITES: Final[Mapping[str, Mapping[str, Recipe]]] = {
+SUITES: Final[Mapping[str, Mapping[str, FineTuneRecipe]]] = {
     # PubMedBERT's paper gives the grid and not what was chosen from it.  Rates, batches, epochs and lengths
     # are BioLinkBERT-base's (michiyasunaga/LinkBERT, src/run_examples_blurb_*.sh), the only complete ones
     # that were published.  It keeps the last epoch, and warms up for named entities (a tenth) and questions
     # (100 updates) only; the tenth for all tasks, and the dropout, are of PubMedBERT's paper (section 4.2).
     "blurb": {
-        "bc5-chem": _blurb(5e-5, 32, 20),
-        "bc5-disease": _blurb(5e-5, 16, 8),
-        "ncbi-disease": _blurb(5e-5, 32, 20),
-        "bc2gm": _blurb(6e-5, 32, 50),
-        "jnlpba": _blurb(1e-5, 16, 5),
-        "ebm-pico": _blurb(5e-5, 32, 1, tags="IO"),
-        "chemprot": _blurb(3e-5, 32, 10, 256),
-        "ddi": _blurb(2e-5, 32, 5, 256),
-        "gad": _blurb(3e-5, 32, 10, 256),
-        "biosses": _blurb(1e-5, 16, 30),
-        "hoc": _blurb(4e-5, 32, 40),
-        "pubmedqa": _blurb(2e-5, 16, 30, warmup=100.0),
-        "bioasq-yesno": _blurb(2e-5, 16, 20, warmup=100.0),
+        "bc5-chem": _blurb_recipe(5e-5, 32, 20),
+        "bc5-disease": _blurb_recipe(5e-5, 16, 8),
+        "ncbi-disease": _blurb_recipe(5e-5, 32, 20),
+        "bc2gm": _blurb_recipe(6e-5, 32, 50),
+        "jnlpba": _blurb_recipe(1e-5, 16, 5),
+        "ebm-pico": _blurb_recipe(5e-5, 32, 1, tags="IO"),
+        "chemprot": _blurb_recipe(3e-5, 32, 10, 256),
+        "ddi": _blurb_recipe(2e-5, 32, 5, 256),
+        "gad": _blurb_recipe(3e-5, 32, 10, 256),
+        "biosses": _blurb_recipe(1e-5, 16, 30),
+        "hoc": _blurb_recipe(4e-5, 32, 40),
+        "pubmedqa": _blurb_recipe(2e-5, 16, 30, warmup=100.0),
+        "bioasq-yesno": _blurb_recipe(2e-5, 16, 20, warmup=100.0),
     },
     # The published scripts' length, batch and epochs, for Bio-ELECTRA and Bio-ELECTRA++.
     "bio-electra": {
-        "ncbi-disease": _ELECTRA,
-        "bc4chemd": _ELECTRA,
-        "bc2gm": _ELECTRA,
-        "linnaeus": replace(_ELECTRA, length=192),
-        "chemprot-lim-kang": replace(_ELECTRA, batch=24),
-        "gad": replace(_ELECTRA, batch=32, learn_from="train+dev"),  # all 4,796 of fold 1
-        "yesno-ideal": replace(_ELECTRA, length=192),
-        "factoid-8b": replace(_ELECTRA, length=192, squad="joint"),
-        "reranker": replace(_ELECTRA, length=64),
-        "reranker-weighted": replace(_ELECTRA, length=64, class_weights="1,99"),
+        "ncbi-disease": _ELECTRA_RECIPE,
+        "bc4chemd": _ELECTRA_RECIPE,
+        "bc2gm": _ELECTRA_RECIPE,
+        "linnaeus": replace(_ELECTRA_RECIPE, max_seq_length=192),
+        "chemprot-lim-kang": replace(_ELECTRA_RECIPE, batch_size=24),
+        "gad": replace(_ELECTRA_RECIPE, batch_size=32, train_on="train+dev"),  # all 4,796 of fold 1
+        "yesno-ideal": replace(_ELECTRA_RECIPE, max_seq_length=192),
+        "factoid-8b": replace(_ELECTRA_RECIPE, max_seq_length=192, squad_transfer="joint"),
+        "reranker": replace(_ELECTRA_RECIPE, max_seq_length=64),
+        "reranker-weighted": replace(_ELECTRA_RECIPE, max_seq_length=64, class_weights="1,99"),
     },
     "electramed": {
-        "ncbi-disease": _ELECTRAMED,
-        "bc5cdr-merged": _ELECTRAMED,
-        "jnlpba-typed": _ELECTRAMED,
-        "chemprot-blue": _ELECTRAMED,
-        "ddi-blue": _ELECTRAMED,
-        "factoid-7b": replace(SQUAD, learning_rate=5e-6, epochs=3, keep="best", squad="first"),
+        "ncbi-disease": _ELECTRAMED_RECIPE,
+        "bc5cdr-merged": _ELECTRAMED_RECIPE,
+        "jnlpba-typed": _ELECTRAMED_RECIPE,
+        "chemprot-blue": _ELECTRAMED_RECIPE,
+        "ddi-blue": _ELECTRAMED_RECIPE,
+        "factoid-7b": replace(SQUAD_RECIPE, learning_rate=5e-6, epochs=3, select_epoch="best", squad_transfer="first"),
     },
-    "bioalbert": dict.fromkeys(_NER, _BIOALBERT),
+    "bioalbert": dict.fromkeys(_NER_TASKS, _BIOALBERT_RECIPE),
     # Of none of these papers: SciBERT's ChemProt (allenai/scibert: 2e-5, batch 32, 4 epochs).
     "further": {
-        "chemprot-scibert": _blurb(2e-5, 32, 4),
+        "chemprot-scibert": _blurb_recipe(2e-5, 32, 4),
     },
 }
 """The tasks of each paper, with what their models were fine-tuned by."""

@@ -13,7 +13,7 @@ Label = str | float | frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class TaggedSentence:
     """Words with a tag each.
 
     Attributes:
@@ -26,11 +26,11 @@ class Sentence:
     id: str
     words: tuple[str, ...]
     tags: tuple[str, ...]
-    document: str = ""
+    document_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class LabelledText:
     """A text or two, with a label.
 
     Attributes:
@@ -41,9 +41,9 @@ class Text:
     id: str
     text: str
     label: Label
-    pair: str | None = None
-    document: str = ""
-    group: str = ""
+    text_pair: str | None = None
+    document_id: str = ""
+    group_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Relation:
     first: Mention
     second: Mention
     label: str
-    document: str = ""
+    document_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,27 +90,27 @@ class Question:
     question: str
     context: str
     answers: tuple[Answer, ...]
-    group: str
-    accepted: tuple[str, ...] = ()
-    batch: str = ""
-    document: str = ""
+    group_id: str
+    accepted_answers: tuple[str, ...] = ()
+    test_batch: str = ""
+    document_id: str = ""
 
 
-Record = Sentence | Text | Relation | Question
+Record = TaggedSentence | LabelledText | Relation | Question
 
 
-def text_of(record: Record) -> str:
+def record_text(record: Record) -> str:
     """All that a record says, labels apart, its parts joined by a blank."""
-    return " ".join(texts_of(record))
+    return " ".join(record_texts(record))
 
 
-def texts_of(record: Record) -> tuple[str, ...]:
+def record_texts(record: Record) -> tuple[str, ...]:
     """The parts of what a record says, each of them running text: a pair's texts, question and context."""
     match record:
-        case Sentence():
+        case TaggedSentence():
             return (" ".join(record.words),)
-        case Text():
-            return (record.text,) if record.pair is None else (record.text, record.pair)
+        case LabelledText():
+            return (record.text,) if record.text_pair is None else (record.text, record.text_pair)
         case Relation():
             return (record.text,)
         case Question():

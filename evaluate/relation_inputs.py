@@ -13,13 +13,13 @@ from bioshards.corpus.errors import InvalidValueError
 
 from .records import Mention, Relation
 
-Kind = Literal["dummies", "markers", "original"]
-Range = tuple[int, int]
+EntityFormat = Literal["dummies", "markers", "original"]
+CharacterRange = tuple[int, int]
 """Characters: from the first to before the last."""
 
-TAGS: Final = ("[E1]", "[/E1]", "[E2]", "[/E2]")
+ENTITY_MARKERS: Final = ("[E1]", "[/E1]", "[E2]", "[/E2]")
 """Of Baldini Soares et al. 2019 (arXiv:1906.03158), from whom PubMedBERT's paper has its markers."""
-SHORT: Final = {"CHEMICAL": "CHEM"}
+SHORT_TYPE_NAMES: Final = {"CHEMICAL": "CHEM"}
 """How a type is spelled in the dummy of two entities, where not in full: ``@CHEM-GENE$``."""
 
 
@@ -33,85 +33,102 @@ class RelationInput(NamedTuple):
     """
 
     text: str
-    first: Range
-    second: Range
-    starts: tuple[int, int]
+    first: CharacterRange
+    second: CharacterRange
+    entity_starts: tuple[int, int]
 
 
-def relation_input(relation: Relation, kind: Kind) -> RelationInput:
+def build_relation_input(relation: Relation, entity_format: EntityFormat) -> RelationInput:
     """What a model reads of a relation.
 
     Raises:
         ValueError: the mentions are empty, outside of the text, or not in order.
     """
     first, second = relation.first, relation.second
-    whole = first.start < first.end and second.start < second.end <= len(relation.text) >= first.end
-    if not (whole and 0 <= first.start <= second.start):
+    is_within_text = first.start < first.end and second.start < second.end <= len(relation.text) >= first.end
+    if not (is_within_text and 0 <= first.start <= second.start):
         raise InvalidValueError(
             f"relation {relation.id}: {first} and {second} are not two mentions, in order, in a text of"
             f" {len(relation.text)} characters"
         )
-    if kind == "dummies":
-        return _dummies(relation.text, first, second)
-    if kind == "markers":
-        return _markers(relation.text, first, second)
+    if entity_format == "dummies":
+        return _replace_entities(relation.text, first, second)
+    if entity_format == "markers":
+        return _insert_markers(relation.text, first, second)
     mentions = (first.start, first.end), (second.start, second.end)
     return RelationInput(relation.text, *mentions, (first.start, second.start))
 
 
-def special_tokens(kind: Kind) -> tuple[str, ...]:
+def list_special_tokens(entity_format: EntityFormat) -> tuple[str, ...]:
     """What a tokenizer has to keep in one piece, and a model to learn a vector for.
 
     Tags are, as in Baldini Soares et al.; dummies are not: ``@DRUG$`` is read as the pieces that the
     vocabulary has for it, as LinkBERT (src/seqcls/run_seqcls.py) reads BLURB's files.
     """
-    return TAGS if kind == "markers" else ()
+    return ENTITY_MARKERS if entity_format == "markers" else ()
 
 
-def dummy(*types: str) -> str:
+def entity_placeholder(*entity_types: str) -> str:
     """What stands for an entity, ``@DRUG$``, or for two that overlap: ``@DRUG-DRUG$``, ``@CHEM-GENE$``.
 
     The spelling is that of BLURB's files, and of those in BLUE's format.
     """
-    names = types if len(types) == 1 else sorted(SHORT.get(name, name) for name in types)
+    names = (
+        entity_types
+        if len(entity_types) == 1
+        else sorted(SHORT_TYPE_NAMES.get(name, name) for name in entity_types)
+    )
     return f"@{'-'.join(names)}$"
 
 
-def _dummies(text: str, first: Mention, second: Mention) -> RelationInput:
+def _replace_entities(text: str, first: Mention, second: Mention) -> RelationInput:
     """Each mention's type in its place; if they share a character, one dummy in that of both.
 
     Mentions that only touch stay two (``split_sent`` in BLURB's preprocessor.py; BLUE joins them).
     """
     if first.end > second.start:
-        both = dummy(first.type, second.type)
-        at = first.start, first.start + len(both)
-        read = text[: first.start] + both + text[max(first.end, second.end) :]
-        return RelationInput(read, at, at, (first.start, first.start))
-    one, other = dummy(first.type), dummy(second.type)
-    before = text[: first.start] + one + text[first.end : second.start]
-    mentions = (first.start, first.start + len(one)), (len(before), len(before) + len(other))
-    return RelationInput(before + other + text[second.end :], *mentions, (first.start, len(before)))
+        placeholder = entity_placeholder(first.type, second.type)
+        character_range = first.start, first.start + len(placeholder)
+        new_text = text[: first.start] + placeholder + text[max(first.end, second.end) :]
+        return RelationInput(new_text, character_range, character_range, (first.start, first.start))
+    first_placeholder, second_placeholder = entity_placeholder(first.type), entity_placeholder(second.type)
+    prefix = text[: first.start] + first_placeholder + text[first.end : second.start]
+    mentions = (
+        (first.start, first.start + len(first_placeholder)),
+        (len(prefix), len(prefix) + len(second_placeholder)),
+    )
+    return RelationInput(
+        prefix + second_placeholder + text[second.end :], *mentions, (first.start, len(prefix))
+    )
 
 
-def _markers(text: str, first: Mention, second: Mention) -> RelationInput:
+def _insert_markers(text: str, first: Mention, second: Mention) -> RelationInput:
     """``[E1] ... [/E1]`` and ``[E2] ... [/E2]`` around the mentions, with a blank inside of each tag.
 
     Mentions may overlap.  Where tags meet, those that close come first, and a mention that is inside of
     the other keeps its tags inside of the other's; so does the second of two that are the same.
     """
-    tags = sorted(
-        tag
-        for number, mention in enumerate((first, second))
-        for tag in (
-            (mention.start, 1, -mention.end, number, f"{TAGS[2 * number]} "),
-            (mention.end, 0, -mention.start, -number, f" {TAGS[2 * number + 1]}"),
+    markers = sorted(
+        marker
+        for index, mention in enumerate((first, second))
+        for marker in (
+            (mention.start, 1, -mention.end, index, f"{ENTITY_MARKERS[2 * index]} "),
+            (mention.end, 0, -mention.start, -index, f" {ENTITY_MARKERS[2 * index + 1]}"),
         )
     )
-    read, done = "", 0
-    at: dict[str, int] = {}
-    for position, _, _, _, tag in tags:
-        read += text[done:position]
-        done, at[tag.strip()] = position, len(read)
-        read += tag
-    mentions = [(at[begin] + len(begin) + 1, at[end]) for begin, end in (TAGS[:2], TAGS[2:])]
-    return RelationInput(read + text[done:], mentions[0], mentions[1], (at[TAGS[0]], at[TAGS[2]]))
+    marked_text, copied = "", 0
+    marker_positions: dict[str, int] = {}
+    for position, _, _, _, marker in markers:
+        marked_text += text[copied:position]
+        copied, marker_positions[marker.strip()] = position, len(marked_text)
+        marked_text += marker
+    mentions = [
+        (marker_positions[opening] + len(opening) + 1, marker_positions[closing])
+        for opening, closing in (ENTITY_MARKERS[:2], ENTITY_MARKERS[2:])
+    ]
+    return RelationInput(
+        marked_text + text[copied:],
+        mentions[0],
+        mentions[1],
+        (marker_positions[ENTITY_MARKERS[0]], marker_positions[ENTITY_MARKERS[2]]),
+    )

@@ -25,7 +25,7 @@ class ResultError(UserError):
     """A file is not a result, or results do not fit each other: says which, why, and what to do."""
 
 
-class Model(TypedDict):
+class ModelInfo(TypedDict):
     """The model that was fine-tuned; ``sha256`` is of its weights."""
 
     name: str
@@ -35,7 +35,7 @@ class Model(TypedDict):
     sha256: str
 
 
-class Units(TypedDict):
+class PerExampleStats(TypedDict):
     """What the score of the test set is made of (metrics/metric.py).
 
     ``test`` has a list for each of ``names``, with a number for each example; ``ids`` is the SHA-256 of the
@@ -46,7 +46,7 @@ class Units(TypedDict):
 
     names: list[str]
     test: list[list[float]]
-    ids: str
+    examples_sha256: str
     documents: NotRequired[list[int]]
 
 
@@ -59,26 +59,26 @@ class Result(TypedDict):
     """
 
     format: int
-    model: Model
+    model: ModelInfo
     task: str
     suite: str
     metric: str
-    main: str
+    main_score: str
     seed: int
     scores: dict[str, dict[str, float]]
-    units: Units
+    per_example_stats: PerExampleStats
     settings: dict[str, Any]
-    sampled: dict[str, int] | None
+    sample_sizes: dict[str, int] | None
     legacy: list[str]
-    data: dict[str, Any]
+    provenance: dict[str, Any]
     epochs: list[dict[str, float]]
-    best_epoch: int
+    selected_epoch: int
     seconds: float
     device: str
-    versions: dict[str, str]
+    library_versions: dict[str, str]
 
 
-_KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
+_FIELD_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "model": dict,
     "task": str,
     "suite": str,
@@ -97,42 +97,42 @@ _KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "device": str,
     "versions": dict,
 }
-_OF_MODEL: Final = {"name": str, "path": str, "type": str, "parameters": int, "sha256": str}
+_MODEL_FIELD_TYPES: Final = {"name": str, "path": str, "type": str, "parameters": int, "sha256": str}
 
 
-def path(out: str, suite: str, task: str, seed: int) -> str:
+def result_path(output: str, suite: str, task: str, seed: int) -> str:
     """Where a run writes a result."""
-    return os.path.join(out, suite, task, f"seed-{seed}.json")
+    return os.path.join(output, suite, task, f"seed-{seed}.json")
 
 
-def write(files: LocalFiles, path: str, result: Result) -> None:
+def write_result(storage: LocalFiles, path: str, result: Result) -> None:
     """Write a result, whole or not at all; a line of the file is a field.
 
     Raises:
         ResultError: a field is absent, of another kind or not finite; no report could be made of it.
     """
-    _check(result, path)
+    _validate_result(result, path)
     lines = (f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in result.items())
-    with files.write(path) as file:
+    with storage.write(path) as file:
         file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8", "backslashreplace"))
 
 
-def read(files: LocalFiles, path: str) -> Result:
+def read_result(storage: LocalFiles, path: str) -> Result:
     """A result.
 
     Raises:
         ResultError: the file is damaged, of another version, or no result.
     """
     try:
-        found = files.read_json(path)
+        content = storage.read_json(path)
     except (ValueError, RecursionError) as error:  # no JSON, or no UTF-8
         raise ResultError(f"{path} is damaged ({error}): remove it and run that seed again") from None
-    _check(found, path)
-    result: Result = found
+    _validate_result(content, path)
+    result: Result = content
     return result
 
 
-def find(files: LocalFiles, sources: Iterable[str]) -> dict[str, Result]:
+def find_results(storage: LocalFiles, sources: Iterable[str]) -> dict[str, Result]:
     """The results of files and folders by path; of a folder all ``seed-*.json`` at any depth.
 
     A file that is named twice is read once.
@@ -141,28 +141,32 @@ def find(files: LocalFiles, sources: Iterable[str]) -> dict[str, Result]:
         FileNotFoundError: there is no such file or folder.
         ResultError: a file is no result, or a folder has none.
     """
-    found: dict[str, Result] = {}
+    results_by_path: dict[str, Result] = {}
     for source in sources:
-        if files.is_folder(source):
-            paths = [one.path for one in files.walk(source) if _is_result(one.path)]
+        if storage.is_folder(source):
+            paths = [one.path for one in storage.walk(source) if _is_result_file(one.path)]
             if not paths:
                 raise ResultError(
                     f"{source} has no results (seed-*.json, at any depth): give the --out of a run"
                 )
-        elif files.exists(source):
+        elif storage.exists(source):
             paths = [source]
         else:
             raise InputNotFoundError(f"there is no file or folder {source}: give the --out of a run")
-        found |= {real: read(files, one) for one in paths if (real := os.path.realpath(one)) not in found}
-    return found
+        results_by_path |= {
+            real_path: read_result(storage, one)
+            for one in paths
+            if (real_path := os.path.realpath(one)) not in results_by_path
+        }
+    return results_by_path
 
 
-def _is_result(path: str) -> bool:
+def _is_result_file(path: str) -> bool:
     name = os.path.basename(path)
     return name.startswith("seed-") and name.endswith(".json")
 
 
-def _check(result: Any, path: str) -> None:
+def _validate_result(result: Any, path: str) -> None:
     """Hold a file against what reports take from it."""
     if not isinstance(result, dict) or "format" not in result:
         raise ResultError(f"{path} is not a result of bioshards.evaluate: take it away, or name others")
@@ -171,62 +175,62 @@ def _check(result: Any, path: str) -> None:
             f"{path} is of format {result['format']!r}, and this version reads {FORMAT}: make the report "
             "with the bioshards that wrote it, or run that seed again"
         )
-    wrong = _wrong(result)
-    if wrong:
-        raise ResultError(f"{path} is not a whole result: {wrong}. Remove it and run that seed again")
+    problem = _find_problem(result)
+    if problem:
+        raise ResultError(f"{path} is not a whole result: {problem}. Remove it and run that seed again")
 
 
-def _wrong(result: Mapping[str, Any]) -> str | None:
+def _find_problem(result: Mapping[str, Any]) -> str | None:
     """What is wrong with the fields of a result, if anything."""
-    for owner, kinds in ((result, _KINDS), (result.get("model"), _OF_MODEL)):
-        assert owner is not None
-        for name, kind in kinds.items():
-            if name not in owner:
+    for fields, field_types in ((result, _FIELD_TYPES), (result.get("model"), _MODEL_FIELD_TYPES)):
+        assert fields is not None
+        for name, field_type in field_types.items():
+            if name not in fields:
                 return f"it has no {name!r}"
-            if not isinstance(owner[name], kind) or isinstance(owner[name], bool):
-                return f"its {name!r} is {str(owner[name])[:40]!r}"
+            if not isinstance(fields[name], field_type) or isinstance(fields[name], bool):
+                return f"its {name!r} is {str(fields[name])[:40]!r}"
     return (
-        _wrong_scores(result["scores"], result["main"])
-        or _wrong_units(result["units"])
-        or _wrong_data(result["data"])
+        _find_scores_problem(result["scores"], result["main"])
+        or _find_stats_problem(result["units"])
+        or _find_provenance_problem(result["data"])
     )
 
 
-def _wrong_scores(scores: Mapping[str, Any], main: str) -> str | None:
-    if not isinstance(scores.get("test"), dict) or main not in scores["test"]:
-        return f"it has no {main} of the test set"
-    for part, figures in scores.items():
-        if not isinstance(figures, dict) or not all(map(_finite, figures.values())):
-            return f"scores of {part} are not all numbers"
+def _find_scores_problem(scores: Mapping[str, Any], main_score: str) -> str | None:
+    if not isinstance(scores.get("test"), dict) or main_score not in scores["test"]:
+        return f"it has no {main_score} of the test set"
+    for split, split_scores in scores.items():
+        if not isinstance(split_scores, dict) or not all(map(_is_finite, split_scores.values())):
+            return f"scores of {split} are not all numbers"
     return None
 
 
-def _wrong_units(units: Mapping[str, Any]) -> str | None:
-    names, test = units.get("names"), units.get("test")
-    if not isinstance(names, list) or not isinstance(test, list) or not isinstance(units.get("ids"), str):
+def _find_stats_problem(stats: Mapping[str, Any]) -> str | None:
+    names, columns = stats.get("names"), stats.get("test")
+    if not isinstance(names, list) or not isinstance(columns, list) or not isinstance(stats.get("ids"), str):
         return "its 'units' have no names, numbers and ids"
     try:
-        numbers = numpy.array(test)
+        array = numpy.array(columns)
     except ValueError:
-        numbers = numpy.array([])
-    if numbers.ndim != 2 or len(numbers) != len(names):
+        array = numpy.array([])
+    if array.ndim != 2 or len(array) != len(names):
         return "its 'units' are not a list of equal length for each name"
-    if numbers.dtype.kind not in "iuf" or not numbers.size or not numpy.isfinite(numbers).all():
+    if array.dtype.kind not in "iuf" or not array.size or not numpy.isfinite(array).all():
         return "its 'units' are not all numbers, or there are none"
-    examples = numbers.shape[1]
-    documents = units.get("documents", [0] * examples)
-    if not isinstance(documents, list) or len(documents) != examples:
+    num_examples = array.shape[1]
+    documents = stats.get("documents", [0] * num_examples)
+    if not isinstance(documents, list) or len(documents) != num_examples:
         return "its 'units' do not say of each example which document it is of"
-    if not all(isinstance(one, int) and 0 <= one < examples for one in documents):
+    if not all(isinstance(document, int) and 0 <= document < num_examples for document in documents):
         return "its 'units' number documents that there cannot be"
     return None
 
 
-def _wrong_data(data: Mapping[str, Any]) -> str | None:
-    if not isinstance(data.get("verified"), bool) or not isinstance(data.get("notes"), list):
+def _find_provenance_problem(provenance: Mapping[str, Any]) -> str | None:
+    if not isinstance(provenance.get("verified"), bool) or not isinstance(provenance.get("notes"), list):
         return "its 'data' does not say whether it was verified, or has no notes"
     return None
 
 
-def _finite(number: object) -> bool:
-    return isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -19,16 +19,16 @@ from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.files import LocalFiles
 
 from . import results
-from .datasets import BenchmarkFileError, BenchmarkNotFoundError, Part
+from .datasets import BenchmarkFileError, BenchmarkNotFoundError, Split
 from .encoder import Checkpoint
 from .finetune import NaNLossError
-from .prepare import prepare
-from .score import Say, Trial, headed, identity, score, tune
-from .tasks import Legacy, Planned
+from .prepare import load_task_data
+from .score import FineTuneRun, Progress, build_identity, fine_tune, prefix_progress, score_model
+from .tasks import LegacyMode, PlannedTask
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class EvaluateJob:
     """What is to be scored.
 
     Attributes:
@@ -39,29 +39,29 @@ class Job:
     """
 
     checkpoint: Checkpoint
-    data: str
-    out: str
-    tasks: Sequence[Planned]
+    benchmarks_dir: str
+    output: str
+    tasks: Sequence[PlannedTask]
     seeds: Sequence[int]
     device: torch.device
-    say: Say
-    note: Say
-    sample: int = 0
-    ways: Sequence[Legacy] = ()
+    progress: Progress
+    log: Progress
+    max_examples: int = 0
+    legacy_modes: Sequence[LegacyMode] = ()
 
 
 @dataclass(slots=True)
-class Outcome:
+class RunSummary:
     """What became of the tasks: results, new ones and those that were there, and why others have
     none."""
 
-    made: int = 0
-    there: int = 0
-    absent: dict[str, str] = field(default_factory=dict)
+    written: int = 0
+    skipped: int = 0
+    missing: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def run(job: Job) -> Outcome:
+def run_evaluation(job: EvaluateJob) -> RunSummary:
     """Score all tasks with all seeds.
 
     Raises:
@@ -69,101 +69,116 @@ def run(job: Job) -> Outcome:
             there.
         ModelError: the checkpoint cannot be loaded.
     """
-    outcome = Outcome()
-    with locked(job.out):
-        for planned in job.tasks:
-            job.say(f"{planned.name}: reading")
+    summary = RunSummary()
+    with lock_output(job.output):
+        for planned_task in job.tasks:
+            job.progress(f"{planned_task.name}: reading")
             try:
-                _score(job, planned, outcome)
+                _score_task(job, planned_task, summary)
             except BenchmarkNotFoundError as error:
-                outcome.absent[planned.name] = str(error)
+                summary.missing[planned_task.name] = str(error)
             except (BenchmarkFileError, ValueError) as error:
-                outcome.failed[planned.name] = str(error)
-                job.note(f"{planned.name}: {error}")
-    return outcome
+                summary.failed[planned_task.name] = str(error)
+                job.log(f"{planned_task.name}: {error}")
+    return summary
 
 
-def _score(job: Job, planned: Planned, outcome: Outcome) -> None:
+def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary) -> None:
     """All seeds of a task."""
-    files = LocalFiles()
-    needed: tuple[Part, ...] = (
-        ("train", "dev", "test") if planned.recipe.keep == "best" else ("train", "test")
+    storage = LocalFiles()
+    needed_splits: tuple[Split, ...] = (
+        ("train", "dev", "test") if planned_task.recipe.select_epoch == "best" else ("train", "test")
     )
-    prepared = prepare(job.data, planned, job.sample, needed)
-    ways = planned.task.ways(job.ways)
+    data = load_task_data(job.benchmarks_dir, planned_task, job.max_examples, needed_splits)
+    legacy_modes = planned_task.task.applicable_legacy_modes(job.legacy_modes)
     for seed in job.seeds:
-        path = results.path(job.out, planned.suite, planned.task.name, seed)
-        head = f"{planned.name}, seed {seed}: "
-        trial = Trial(*(job.checkpoint, prepared, seed, job.device, ways, headed(job.say, head)))
-        if files.exists(path):
-            _same(path, results.read(files, path), trial)
-            outcome.there += 1
+        path = results.result_path(job.output, planned_task.suite, planned_task.task.name, seed)
+        prefix = f"{planned_task.name}, seed {seed}: "
+        fine_tune_run = FineTuneRun(
+            *(job.checkpoint, data, seed, job.device, legacy_modes, prefix_progress(job.progress, prefix))
+        )
+        if storage.exists(path):
+            _check_same_settings(path, results.read_result(storage, path), fine_tune_run)
+            summary.skipped += 1
             continue
-        began = time.monotonic()
+        start_time = time.monotonic()
         try:
-            result, predictions = score(tune(trial), began)
+            result, predictions = score_model(fine_tune(fine_tune_run), start_time)
         except NaNLossError as error:
-            outcome.failed[head.removesuffix(": ")] = str(error)
-            job.note(f"{head}{error}")
+            summary.failed[prefix.removesuffix(": ")] = str(error)
+            job.log(f"{prefix}{error}")
             continue
-        with files.write(path.removesuffix(".json") + ".predictions.jsonl") as file:
+        with storage.write(path.removesuffix(".json") + ".predictions.jsonl") as file:
             file.write(predictions)
-        results.write(files, path, result)
-        outcome.made += 1
-        job.note(head + told(result))
+        results.write_result(storage, path, result)
+        summary.written += 1
+        job.log(prefix + format_result(result))
 
 
-def told(result: results.Result) -> str:
+def format_result(result: results.Result) -> str:
     """A result in a line."""
-    figures = result["scores"]
-    main = result["main"]
-    dev = (
-        f", dev {100 * figures['dev'][main]:.2f} in epoch {result['best_epoch']}" if "dev" in figures else ""
+    scores = result["scores"]
+    main_score = result["main_score"]
+    dev_text = (
+        f", dev {100 * scores['dev'][main_score]:.2f} in epoch {result['selected_epoch']}"
+        if "dev" in scores
+        else ""
     )
-    return f"{main} {100 * figures['test'][main]:.2f}{dev}, {result['seconds']:,.0f} s"
+    return f"{main_score} {100 * scores['test'][main_score]:.2f}{dev_text}, {result['seconds']:,.0f} s"
 
 
-def _same(path: str, found: results.Result, trial: Trial) -> None:
+def _check_same_settings(path: str, existing_result: results.Result, fine_tune_run: FineTuneRun) -> None:
     """Is a result that is there the one that would be made?
 
     Raises:
         OutputMismatchError: it is another.
     """
-    wanted = {**identity(trial), "model": trial.checkpoint.sha256}
-    there = {**found, "model": found["model"]["sha256"]}
-    for name, value in wanted.items():
-        if there[name] != value:
+    expected = {**build_identity(fine_tune_run), "model": fine_tune_run.checkpoint.sha256}
+    existing = {**existing_result, "model": existing_result["model"]["sha256"]}
+    for name, value in expected.items():
+        if existing[name] != value:
             raise OutputMismatchError(
-                f"{path} was made with other {_difference(name, there[name], value)}: give another --out, or "
+                f"{path} was made with other {_describe_difference(name, existing[name], value)}: give another --out, or "
                 "remove that file"
             )
 
 
-def _difference(name: str, there: object, wanted: object) -> str:
-    if name == "settings" and isinstance(there, dict) and isinstance(wanted, dict):
-        other = [one for one in {**wanted, **there} if there.get(one) != wanted.get(one)]
-        told = (f"{one} {there.get(one)}, now {wanted.get(one)}" for one in other)
-        return f"settings ({', '.join(told)})"
-    kinds = {"data": "files or counts", "model": "weights", "sampled": "--sample", "legacy": "--legacy"}
-    return kinds.get(name, name)
+def _describe_difference(name: str, existing: object, expected: object) -> str:
+    if name == "settings" and isinstance(existing, dict) and isinstance(expected, dict):
+        changed_names = [
+            setting for setting in {**expected, **existing} if existing.get(setting) != expected.get(setting)
+        ]
+        changes = (
+            f"{setting} {existing.get(setting)}, now {expected.get(setting)}" for setting in changed_names
+        )
+        return f"settings ({', '.join(changes)})"
+    descriptions = {
+        "data": "files or counts",
+        "model": "weights",
+        "sampled": "--sample",
+        "legacy": "--legacy",
+    }
+    return descriptions.get(name, name)
 
 
 @contextlib.contextmanager
-def locked(out: str) -> Iterator[None]:
+def lock_output(output: str) -> Iterator[None]:
     """The folder of results, for this process alone.
 
     Raises:
         OutputMismatchError: it cannot be one, or another process writes there.
     """
     try:
-        os.makedirs(out, exist_ok=True)
+        os.makedirs(output, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise OutputMismatchError(
             f"{error.filename} is a file, and --out is to be a folder: give another"
         ) from error
-    with open(f"{out}/.lock", "w") as lock:
+    with open(f"{output}/.lock", "w") as lock_file:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise OutputMismatchError(f"another process writes to {out}; wait for it or stop it") from error
+            raise OutputMismatchError(
+                f"another process writes to {output}; wait for it or stop it"
+            ) from error
         yield

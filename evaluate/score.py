@@ -19,26 +19,26 @@ from bioshards import __version__
 from bioshards.evaluate.metrics.metric import Metric, Numbers
 
 from . import encoder, legacy, recipes, results
-from .answering import Answering, by_group
+from .answering import QuestionAnswering, group_by_question
 from .encoder import Checkpoint
-from .finetune import Epoch, FineTuning, Model
-from .prepare import Prepared
-from .records import Question, Record, Relation, Sentence
-from .relation_inputs import special_tokens
+from .finetune import EncoderWithHead, EpochResult, FineTuner
+from .prepare import TaskData
+from .records import Question, Record, Relation, TaggedSentence
+from .relation_inputs import list_special_tokens
 from .results import Result
-from .tasks import Legacy
-from .tokens import Tokens
+from .tasks import LegacyMode
+from .tokens import ModelTokenizer
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
-def headed(say: Say, head: str) -> Say:
+def prefix_progress(progress: Progress, prefix: str) -> Progress:
     """What says each line after a head."""
-    return lambda line: say(head + line)
+    return lambda line: progress(prefix + line)
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class FineTuneRun:
     """What is fine-tuned on what.
 
     Attributes:
@@ -47,20 +47,20 @@ class Trial:
     """
 
     checkpoint: Checkpoint
-    prepared: Prepared
+    data: TaskData
     seed: int
     device: torch.device
-    ways: Sequence[Legacy]
-    say: Say
+    legacy_modes: Sequence[LegacyMode]
+    progress: Progress
 
     @property
     def metric(self) -> Metric:
         """What is measured."""
-        return self.prepared.planned.task.counted(self.ways)
+        return self.data.planned_task.task.metric_for(self.legacy_modes)
 
 
 @dataclass(slots=True)
-class Tuned:
+class FineTunedModel:
     """A fine-tuned model.
 
     Attributes:
@@ -68,184 +68,209 @@ class Tuned:
         dev: its figures on dev, where it was chosen by them.
     """
 
-    trial: Trial
-    tuning: FineTuning
-    tokens: Tokens
-    epochs: list[Epoch]
-    best: int
-    dev: dict[str, float] | None
+    run: FineTuneRun
+    fine_tuner: FineTuner
+    tokenizer: ModelTokenizer
+    epochs: list[EpochResult]
+    selected_epoch: int
+    dev_scores: dict[str, float] | None
 
 
-def tune(trial: Trial) -> Tuned:
+def fine_tune(run: FineTuneRun) -> FineTunedModel:
     """Fine-tune a model on a task's training part; on SQuAD before or with it, where the recipe says so.
 
     Raises:
         NaNLossError: the loss is none.
         ModelError: the checkpoint cannot be loaded.
     """
-    planned, parts = trial.prepared.planned, trial.prepared.parts
-    recipe, train = planned.recipe, list(parts["train"])
-    tokens = trial.checkpoint.tokens()
-    if any(isinstance(one, Relation) for one in train):
-        tokens.tokenizer.add_tokens(list(special_tokens(recipe.entities)))
-    problem = planned.task.problem(tokens, recipe, train, trial.ways)
-    torch.manual_seed(trial.seed)
-    body = encoder.load(trial.checkpoint, len(tokens.tokenizer))
-    model = Model(body, problem.head(body.width)).to(trial.device)
-    padding = tokens.tokenizer.pad_token_id or 0
-    if recipe.squad == "first":
-        first = replace(recipes.SQUAD, precision=recipe.precision)
-        reader = Answering(tokens, first, by_question=False)
-        before = FineTuning(model, reader, first, padding, trial.device, headed(trial.say, "SQuAD, "))
-        before.learn(trial.prepared.squad, trial.seed, None)
-    elif recipe.squad == "joint":
-        train += trial.prepared.squad
-    tuned = Tuned(
-        trial, FineTuning(model, problem, recipe, padding, trial.device, trial.say), tokens, [], 0, None
+    planned_task, records_by_split = run.data.planned_task, run.data.records_by_split
+    recipe, train_records = planned_task.recipe, list(records_by_split["train"])
+    tokenizer = run.checkpoint.load_tokenizer()
+    if any(isinstance(record, Relation) for record in train_records):
+        tokenizer.hf_tokenizer.add_tokens(list(list_special_tokens(recipe.entity_format)))
+    adapter = planned_task.task.make_adapter(tokenizer, recipe, train_records, run.legacy_modes)
+    torch.manual_seed(run.seed)
+    encoder_model = encoder.load_encoder(run.checkpoint, len(tokenizer.hf_tokenizer))
+    model = EncoderWithHead(encoder_model, adapter.build_head(encoder_model.hidden_size)).to(run.device)
+    pad_id = tokenizer.hf_tokenizer.pad_token_id or 0
+    if recipe.squad_transfer == "first":
+        squad_recipe = replace(recipes.SQUAD_RECIPE, precision=recipe.precision)
+        squad_adapter = QuestionAnswering(tokenizer, squad_recipe, is_per_question=False)
+        squad_tuner = FineTuner(
+            model, squad_adapter, squad_recipe, pad_id, run.device, prefix_progress(run.progress, "SQuAD, ")
+        )
+        squad_tuner.train(run.data.squad_records, run.seed, None)
+    elif recipe.squad_transfer == "joint":
+        train_records += run.data.squad_records
+    fine_tuned = FineTunedModel(
+        run, FineTuner(model, adapter, recipe, pad_id, run.device, run.progress), tokenizer, [], 0, None
     )
-    seen: list[dict[str, float]] = []
+    dev_scores: list[dict[str, float]] = []
 
-    def dev() -> float:
-        seen.append(trial.metric.of(units(tuned, parts["dev"])))
-        return seen[-1][trial.metric.main]
+    def score_dev() -> float:
+        dev_scores.append(
+            run.metric.scores_from_stats(compute_example_stats(fine_tuned, records_by_split["dev"]))
+        )
+        return dev_scores[-1][run.metric.main_score]
 
-    chosen = recipe.keep == "best"
-    tuned.epochs, tuned.best = tuned.tuning.learn(train, trial.seed, dev if chosen else None)
-    tuned.dev = seen[tuned.best - 1] if chosen else None
-    return tuned
+    should_select_best = recipe.select_epoch == "best"
+    fine_tuned.epochs, fine_tuned.selected_epoch = fine_tuned.fine_tuner.train(
+        train_records, run.seed, score_dev if should_select_best else None
+    )
+    fine_tuned.dev_scores = dev_scores[fine_tuned.selected_epoch - 1] if should_select_best else None
+    return fine_tuned
 
 
-def units(tuned: Tuned, records: Sequence[Record]) -> Numbers:
+def compute_example_stats(fine_tuned: FineTunedModel, records: Sequence[Record]) -> Numbers:
     """What the score of records is made of."""
-    return tuned.trial.metric.units(*_sides(tuned, records))
+    return fine_tuned.run.metric.compute_stats(*_gold_and_predictions(fine_tuned, records))
 
 
-def _sides(tuned: Tuned, records: Sequence[Record]) -> tuple[list[Any], list[Any]]:
+def _gold_and_predictions(
+    fine_tuned: FineTunedModel, records: Sequence[Record]
+) -> tuple[list[Any], list[Any]]:
     """What is right and what is predicted; with ELECTRA's truncation, only of the words that it would
     have read."""
-    gold, predicted = tuned.tuning.problem.gold(records), tuned.tuning.predict(records)
-    if "electra-truncation" not in tuned.trial.ways:
+    gold, predicted = (
+        fine_tuned.fine_tuner.adapter.gold_labels(records),
+        fine_tuned.fine_tuner.predict(records),
+    )
+    if "electra-truncation" not in fine_tuned.run.legacy_modes:
         return gold, predicted
-    sentences = [one for one in records if isinstance(one, Sentence)]
-    plain = "lower-case" in tuned.trial.ways
-    pieces = tuned.tokens.words([one.words for one in sentences], plain)
-    kept = []
-    for one, of_words in zip(sentences, pieces, strict=True):
-        sizes = {word: len(ids) for word, ids in zip(one.words, of_words, strict=True)}
-        kept.append(legacy.words_kept(one.words, sizes.__getitem__, tuned.tuning.recipe.length))
-    return tuple([tags[:end] for tags, end in zip(side, kept, strict=True)] for side in (gold, predicted))  # type: ignore[return-value]
+    sentences = [sentence for sentence in records if isinstance(sentence, TaggedSentence)]
+    should_lowercase = "lower-case" in fine_tuned.run.legacy_modes
+    encoded_sentences = fine_tuned.tokenizer.encode_words(
+        [sentence.words for sentence in sentences], should_lowercase
+    )
+    kept_words = []
+    for sentence, word_ids in zip(sentences, encoded_sentences, strict=True):
+        token_counts = {word: len(ids) for word, ids in zip(sentence.words, word_ids, strict=True)}
+        kept_words.append(
+            legacy.count_words_read(
+                sentence.words, token_counts.__getitem__, fine_tuned.fine_tuner.recipe.max_seq_length
+            )
+        )
+    return tuple(
+        [tags[:num_kept] for tags, num_kept in zip(side, kept_words, strict=True)]
+        for side in (gold, predicted)
+    )  # type: ignore[return-value]
 
 
-def identity(trial: Trial) -> dict[str, Any]:
+def build_identity(run: FineTuneRun) -> dict[str, Any]:
     """What must be the same for a result not to be made again."""
-    prepared = trial.prepared
+    data = run.data
     return {
-        "task": prepared.planned.task.name,
-        "suite": prepared.planned.suite,
-        "seed": trial.seed,
-        "settings": prepared.planned.recipe.as_dict(),
-        "sampled": prepared.sampled,
-        "legacy": list(trial.ways),
-        "data": prepared.data,
+        "task": data.planned_task.task.name,
+        "suite": data.planned_task.suite,
+        "seed": run.seed,
+        "settings": data.planned_task.recipe.to_dict(),
+        "sampled": data.sample_sizes,
+        "legacy": list(run.legacy_modes),
+        "data": data.provenance,
     }
 
 
-def score(tuned: Tuned, began: float) -> tuple[Result, bytes]:
+def score_model(fine_tuned: FineTunedModel, start_time: float) -> tuple[Result, bytes]:
     """The result of a fine-tuned model, and its predictions: a line of JSON for each of the test
     examples."""
-    trial, metric = tuned.trial, tuned.trial.metric
-    test = trial.prepared.parts["test"]
-    gold, predicted = _sides(tuned, test)
-    found = metric.units(gold, predicted)
-    names = _names(test, len(gold))
+    run, metric = fine_tuned.run, fine_tuned.run.metric
+    test_records = run.data.records_by_split["test"]
+    gold, predicted = _gold_and_predictions(fine_tuned, test_records)
+    stats = metric.compute_stats(gold, predicted)
+    ids = _prediction_ids(test_records, len(gold))
     lines = [
-        json.dumps({"id": name, "gold": _told(right), "predicted": _told(guess)}, ensure_ascii=False)
-        for name, right, guess in zip(names, gold, predicted, strict=True)
+        json.dumps(
+            {"id": example_id, "gold": _to_json(gold_label), "predicted": _to_json(prediction)},
+            ensure_ascii=False,
+        )
+        for example_id, gold_label, prediction in zip(ids, gold, predicted, strict=True)
     ]
-    model = tuned.tuning.model.encoder.model
+    model = fine_tuned.fine_tuner.model.encoder.model
     result = {
         "format": results.FORMAT,
         "model": {
-            "name": trial.checkpoint.name,
-            "path": trial.checkpoint.folder,
-            "type": trial.checkpoint.type,
+            "name": run.checkpoint.name,
+            "path": run.checkpoint.folder,
+            "type": run.checkpoint.model_type,
             "parameters": sum(one.numel() for one in model.parameters()),
-            "sha256": trial.checkpoint.sha256,
+            "sha256": run.checkpoint.sha256,
         },
-        **identity(trial),
+        **build_identity(run),
         "metric": metric.name,
-        "main": metric.main,
+        "main": metric.main_score,
         "scores": {
-            **({"dev": tuned.dev} if tuned.dev else {}),
-            "test": metric.of(found) | _by_batch(metric, found, test),
+            **({"dev": fine_tuned.dev_scores} if fine_tuned.dev_scores else {}),
+            "test": metric.scores_from_stats(stats) | _score_by_batch(metric, stats, test_records),
         },
         "units": {
-            "names": list(metric.statistics),
-            "test": [[_whole(number) for number in column] for column in found.T.tolist()],
-            "ids": _sha256(names, gold),
-            **_documents(test, len(found)),
+            "names": list(metric.stat_names),
+            "test": [[_int_if_whole(value) for value in column] for column in stats.T.tolist()],
+            "ids": _hash_examples(ids, gold),
+            **_number_documents(test_records, len(stats)),
         },
-        "epochs": [asdict(one) for one in tuned.epochs],
-        "best_epoch": tuned.best,
-        "seconds": round(time.monotonic() - began, 1),
-        "device": device_name(trial.device),
-        "versions": versions(),
+        "epochs": [asdict(one) for one in fine_tuned.epochs],
+        "best_epoch": fine_tuned.selected_epoch,
+        "seconds": round(time.monotonic() - start_time, 1),
+        "device": describe_device(run.device),
+        "versions": get_library_versions(),
     }
     return result, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")  # type: ignore[return-value]
 
 
-def _documents(records: Sequence[Record], examples: int) -> dict[str, list[int]]:
+def _number_documents(records: Sequence[Record], num_examples: int) -> dict[str, list[int]]:
     """The number of each example's document, where all records name one and each is an example."""
-    names = [one.document for one in records]
-    if len(names) != examples or not all(names):
+    document_ids = [record.document_id for record in records]
+    if len(document_ids) != num_examples or not all(document_ids):
         return {}
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return {"documents": [numbers[name] for name in names]}
+    numbers = {document_id: number for number, document_id in enumerate(dict.fromkeys(document_ids))}
+    return {"documents": [numbers[document_id] for document_id in document_ids]}
 
 
-def _by_batch(metric: Metric, found: Numbers, records: Sequence[Record]) -> dict[str, float]:
+def _score_by_batch(metric: Metric, stats: Numbers, records: Sequence[Record]) -> dict[str, float]:
     """Figures of each of several test batches, as BioASQ and ELECTRAMed (table 9) have them; none without."""
     questions = [one for one in records if isinstance(one, Question)]
-    batches = [questions[members[0]].batch for members in by_group(questions).values()]
-    if len(batches) != len(found) or not any(batches):
+    batches = [questions[members[0]].test_batch for members in group_by_question(questions).values()]
+    if len(batches) != len(stats) or not any(batches):
         return {}
     return {
-        f"{name} of batch {batch}": figure
+        f"{name} of batch {batch}": value
         for batch in sorted(set(batches))
-        for name, figure in metric.of(found[[one == batch for one in batches]]).items()
+        for name, value in metric.scores_from_stats(stats[[one == batch for one in batches]]).items()
     }
 
 
-def device_name(device: torch.device) -> str:
+def describe_device(device: torch.device) -> str:
     """``cpu``, or which GPU, and whether its float32 is rounded to TF32 in products."""
     if device.type != "cuda":
         return device.type
-    rounded = ", TF32" if torch.get_float32_matmul_precision() == "high" else ""
-    return f"{torch.cuda.get_device_name(device)}{rounded}"
+    precision_suffix = ", TF32" if torch.get_float32_matmul_precision() == "high" else ""
+    return f"{torch.cuda.get_device_name(device)}{precision_suffix}"
 
 
-def versions() -> dict[str, str]:
+def get_library_versions() -> dict[str, str]:
     """Of what has a say in the numbers."""
-    libraries = {one.__name__: one.__version__ for one in (numpy, tokenizers, torch, transformers)}
+    libraries = {
+        library.__name__: library.__version__ for library in (numpy, tokenizers, torch, transformers)
+    }
     return {"bioshards": __version__, "python": platform.python_version(), **libraries}
 
 
-def _sha256(names: Sequence[str], gold: Sequence[Any]) -> str:
+def _hash_examples(ids: Sequence[str], gold: Sequence[Any]) -> str:
     """Of examples' ids and what is right of each: an id may be no more than the number of a line."""
-    lines = json.dumps([[name, _told(right)] for name, right in zip(names, gold, strict=True)])
+    lines = json.dumps([[example_id, _to_json(label)] for example_id, label in zip(ids, gold, strict=True)])
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _names(records: Sequence[Record], predicted: int) -> list[str]:
+def _prediction_ids(records: Sequence[Record], num_predictions: int) -> list[str]:
     """What each prediction is about: a record, or a question with all of its passages."""
-    if predicted == len(records):
-        return [one.id for one in records]
-    return list(by_group([one for one in records if isinstance(one, Question)]))
+    if num_predictions == len(records):
+        return [record.id for record in records]
+    return list(group_by_question([record for record in records if isinstance(record, Question)]))
 
 
-def _told(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     return sorted(value) if isinstance(value, frozenset) else value
 
 
-def _whole(number: float) -> float:
-    return int(number) if number == int(number) else number
+def _int_if_whole(value: float) -> float:
+    return int(value) if value == int(value) else value

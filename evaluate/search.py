@@ -20,16 +20,23 @@ from bioshards.corpus.files import LocalFiles
 
 from .datasets import BenchmarkFileError, BenchmarkNotFoundError
 from .finetune import NaNLossError
-from .prepare import Prepared, prepare
-from .recipes import Recipe, changed
+from .prepare import TaskData, load_task_data
+from .recipes import FineTuneRecipe, override_recipe
 from .results import ResultError
-from .run import Job, locked
-from .score import Trial, headed, identity, tune, units, versions
-from .tasks import Planned
+from .run import EvaluateJob, lock_output
+from .score import (
+    FineTuneRun,
+    build_identity,
+    compute_example_stats,
+    fine_tune,
+    get_library_versions,
+    prefix_progress,
+)
+from .tasks import PlannedTask
 
-Method = Literal["grid", "random", "optuna"]
+SearchMethod = Literal["grid", "random", "optuna"]
 Grid = Mapping[str, Sequence[Any]]
-Choice = dict[str, Any]
+JsonObject = dict[str, Any]
 GRIDS: Final[Mapping[str, Grid]] = {
     # PubMedBERT (arXiv:2007.15779, section 4.2); of epochs it says 2 to 60.
     "pubmedbert": {
@@ -46,7 +53,7 @@ GRIDS: Final[Mapping[str, Grid]] = {
 }
 
 
-def grid(name: str) -> Grid:
+def load_grid(name: str) -> Grid:
     """A paper's grid, or that of a TOML file of lines such as ``learning_rate = [1e-5, 5e-5]``.
 
     Raises:
@@ -56,27 +63,27 @@ def grid(name: str) -> Grid:
         return GRIDS[name]
     try:
         with open(name, "rb") as file:
-            found = tomllib.load(file)
+            grid_values = tomllib.load(file)
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidValueError(
             f"--grid {name} is neither of {', '.join(GRIDS)} nor a file that can be read ({error}): "
             "write lines such as learning_rate = [1e-5, 5e-5]"
         ) from error
-    if not found:
+    if not grid_values:
         raise InvalidValueError(f"{name} has no lines such as learning_rate = [1e-5, 5e-5]")
-    for field, values in found.items():
+    for field, values in grid_values.items():
         if not isinstance(values, list) or not values:
             raise InvalidValueError(f"{name}: {field} is no list of values, such as [1e-5, 5e-5]")
         for value in values:
             try:
-                replace(Recipe(), **{field: value})
+                replace(FineTuneRecipe(), **{field: value})
             except TypeError as error:
                 raise InvalidValueError(f"{name}: {field} is no part of a recipe") from error
-    return found
+    return grid_values
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchConfig:
     """How to search.
 
     Attributes:
@@ -85,12 +92,12 @@ class Search:
     """
 
     grid: Grid
-    method: Method
-    trials: int
+    method: SearchMethod
+    max_trials: int
     seed: int
 
 
-def search(job: Job, how: Search) -> tuple[list[str], list[str]]:
+def search_hyperparameters(job: EvaluateJob, config: SearchConfig) -> tuple[list[str], list[str]]:
     """The best settings for each of a job's tasks, written as ``best.toml``, for ``run --config``.
 
     Returns:
@@ -99,122 +106,133 @@ def search(job: Job, how: Search) -> tuple[list[str], list[str]]:
     Raises:
         ValueError: optuna is asked for and not installed.
     """
-    told, failed = [], []
-    if how.method == "optuna":
-        _optuna()
-    with locked(job.out):
-        for asked in job.tasks:
-            planned = replace(asked, recipe=replace(asked.recipe, learn_from="train"))
+    lines, failures = [], []
+    if config.method == "optuna":
+        _import_optuna()
+    with lock_output(job.output):
+        for job_task in job.tasks:
+            planned_task = replace(job_task, recipe=replace(job_task.recipe, train_on="train"))
             try:
-                prepared = prepare(job.data, planned, job.sample, ("train", "dev"))
-                best = _best(job, planned, prepared, how)
-                told.append(f"{planned.name}: {_shown(best)}\n  {_publish(job.out, planned, best)}")
+                data = load_task_data(job.benchmarks_dir, planned_task, job.max_examples, ("train", "dev"))
+                best = _search_task(job, planned_task, data, config)
+                lines.append(
+                    f"{planned_task.name}: {_format_trial(best)}\n  {_write_best_settings(job.output, planned_task, best)}"
+                )
             except (BenchmarkNotFoundError, BenchmarkFileError, ValueError) as error:
-                failed.append(f"{planned.name} failed: {error}")
-                job.note(failed[-1])
-    return told, failed
+                failures.append(f"{planned_task.name} failed: {error}")
+                job.log(failures[-1])
+    return lines, failures
 
 
-def _best(job: Job, planned: Planned, prepared: Prepared, how: Search) -> Choice:
+def _search_task(
+    job: EvaluateJob, planned_task: PlannedTask, data: TaskData, config: SearchConfig
+) -> JsonObject:
     """The first of the best trials."""
-    folder = f"{job.out}/{planned.suite}/{planned.task.name}"
-    best: Choice | None = None
-    scores: list[float | None] = []
-    for number, choice in enumerate(itertools.islice(_choices(how, scores), how.trials), 1):
-        recipe = planned.task.own(changed(planned.recipe, choice))
-        trial = Trial(
+    folder = f"{job.output}/{planned_task.suite}/{planned_task.task.name}"
+    best: JsonObject | None = None
+    dev_scores: list[float | None] = []
+    for trial_number, settings in enumerate(
+        itertools.islice(_propose_settings(config, dev_scores), config.max_trials), 1
+    ):
+        recipe = planned_task.task.drop_unused_settings(override_recipe(planned_task.recipe, settings))
+        fine_tune_run = FineTuneRun(
             *(
                 job.checkpoint,
-                replace(prepared, planned=replace(planned, recipe=recipe)),
-                how.seed,
+                replace(data, planned_task=replace(planned_task, recipe=recipe)),
+                config.seed,
                 job.device,
             ),
-            planned.task.ways(job.ways),
-            headed(job.say, f"{planned.name}, trial {number}: "),
+            planned_task.task.applicable_legacy_modes(job.legacy_modes),
+            prefix_progress(job.progress, f"{planned_task.name}, trial {trial_number}: "),
         )
-        found = _trial(folder, trial, choice)
-        scores.append(found["dev"])
-        job.note(f"{planned.name}, trial {number}: {_shown(found)}")
-        if found["dev"] is not None and (best is None or found["dev"] > best["dev"]):
-            best = found
+        result = _run_trial(folder, fine_tune_run, settings)
+        dev_scores.append(result["dev"])
+        job.log(f"{planned_task.name}, trial {trial_number}: {_format_trial(result)}")
+        if result["dev"] is not None and (best is None or result["dev"] > best["dev"]):
+            best = result
     if best is None:
         raise InvalidValueError("no trial came to a score; give lower learning rates")
     return best
 
 
-def _trial(folder: str, trial: Trial, choice: Choice) -> Choice:
+def _run_trial(folder: str, fine_tune_run: FineTuneRun, settings: JsonObject) -> JsonObject:
     """What a trial comes to; what is finished is read."""
-    files = LocalFiles()
-    about = {**identity(trial), "model": trial.checkpoint.sha256}
-    name = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:12]
-    path = f"{folder}/trial-{name}.json"
-    if files.exists(path):
-        return _read(files, path)
-    began = time.monotonic()
-    dev = None
+    storage = LocalFiles()
+    trial_identity = {**build_identity(fine_tune_run), "model": fine_tune_run.checkpoint.sha256}
+    trial_hash = hashlib.sha256(json.dumps(trial_identity, sort_keys=True).encode()).hexdigest()[:12]
+    path = f"{folder}/trial-{trial_hash}.json"
+    if storage.exists(path):
+        return _read_trial(storage, path)
+    start_time = time.monotonic()
+    dev_score = None
     try:
-        tuned = tune(trial)
-        metric = trial.metric
-        figures = tuned.dev or metric.of(units(tuned, trial.prepared.parts["dev"]))
-        dev = figures[metric.main]
+        fine_tuned = fine_tune(fine_tune_run)
+        metric = fine_tune_run.metric
+        scores = fine_tuned.dev_scores or metric.scores_from_stats(
+            compute_example_stats(fine_tuned, fine_tune_run.data.records_by_split["dev"])
+        )
+        dev_score = scores[metric.main_score]
     except NaNLossError as error:
-        trial.say(str(error))
-    found = {
-        "choice": choice,
-        "figure": trial.metric.main,
-        "dev": dev,
-        **about,
-        "seconds": round(time.monotonic() - began, 1),
-        "versions": versions(),
+        fine_tune_run.progress(str(error))
+    result = {
+        "choice": settings,
+        "figure": fine_tune_run.metric.main_score,
+        "dev": dev_score,
+        **trial_identity,
+        "seconds": round(time.monotonic() - start_time, 1),
+        "versions": get_library_versions(),
     }
-    files.write_json(path, found)
-    return found
+    storage.write_json(path, result)
+    return result
 
 
-def _read(files: LocalFiles, path: str) -> Choice:
+def _read_trial(storage: LocalFiles, path: str) -> JsonObject:
     """A finished trial.
 
     Raises:
         ResultError: the file is damaged.
     """
     try:
-        found: Choice = files.read_json(path)
-        return {name: found[name] for name in ("choice", "figure", "dev")}
+        content: JsonObject = storage.read_json(path)
+        return {name: content[name] for name in ("choice", "figure", "dev")}
     except (ValueError, TypeError, KeyError) as error:
         raise ResultError(
             f"{path} is damaged ({error}): remove it, and the same command makes that trial again"
         ) from error
 
 
-def _choices(how: Search, scores: Sequence[float | None]) -> Iterator[Choice]:
-    """What to try, one after the other; before the next one is asked for, ``scores`` has those of all
+def _propose_settings(config: SearchConfig, dev_scores: Sequence[float | None]) -> Iterator[JsonObject]:
+    """What to try, one after the other; before the next one is asked for, ``dev_scores`` has those of all
     before."""
-    if how.method == "optuna":
-        yield from _by_optuna(how, scores)
+    if config.method == "optuna":
+        yield from _propose_by_optuna(config, dev_scores)
         return
-    names = list(how.grid)
-    every = [dict(zip(names, values, strict=True)) for values in itertools.product(*how.grid.values())]
-    if how.method == "random":
-        random.Random(how.seed).shuffle(every)
-    yield from every
+    names = list(config.grid)
+    combinations = [
+        dict(zip(names, values, strict=True)) for values in itertools.product(*config.grid.values())
+    ]
+    if config.method == "random":
+        random.Random(config.seed).shuffle(combinations)
+    yield from combinations
 
 
-def _by_optuna(how: Search, scores: Sequence[float | None]) -> Iterator[Choice]:
+def _propose_by_optuna(config: SearchConfig, dev_scores: Sequence[float | None]) -> Iterator[JsonObject]:
     """By TPE, as hyperopt's of Bio-ELECTRA: the same choices for the same scores, so that trials are
     found again."""
-    optuna = _optuna()
+    optuna = _import_optuna()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=how.seed))
-    spread = {
-        name: optuna.distributions.CategoricalDistribution(list(values)) for name, values in how.grid.items()
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=config.seed))
+    distributions = {
+        name: optuna.distributions.CategoricalDistribution(list(values))
+        for name, values in config.grid.items()
     }
     while True:
-        asked = study.ask(spread)
-        yield dict(asked.params)
-        study.tell(asked, -1.0 if scores[-1] is None else scores[-1])
+        trial = study.ask(distributions)
+        yield dict(trial.params)
+        study.tell(trial, -1.0 if dev_scores[-1] is None else dev_scores[-1])
 
 
-def _optuna() -> Any:
+def _import_optuna() -> Any:
     """The library, which few need.
 
     Raises:
@@ -227,14 +245,14 @@ def _optuna() -> Any:
     return optuna
 
 
-def _shown(found: Choice) -> str:
-    score = "no score" if found["dev"] is None else f"dev {found['figure']} {100 * found['dev']:.2f}"
-    return f"{score} with " + ", ".join(f"{name} {value}" for name, value in found["choice"].items())
+def _format_trial(result: JsonObject) -> str:
+    score = "no score" if result["dev"] is None else f"dev {result['figure']} {100 * result['dev']:.2f}"
+    return f"{score} with " + ", ".join(f"{name} {value}" for name, value in result["choice"].items())
 
 
-def _publish(out: str, planned: Planned, best: Choice) -> str:
-    path = f"{out}/{planned.suite}/{planned.task.name}/best.toml"
-    lines = [f"# {planned.name}: {_shown(best)}"]
+def _write_best_settings(output: str, planned_task: PlannedTask, best: JsonObject) -> str:
+    path = f"{output}/{planned_task.suite}/{planned_task.task.name}/best.toml"
+    lines = [f"# {planned_task.name}: {_format_trial(best)}"]
     lines += [f"{name} = {json.dumps(value)}" for name, value in best["choice"].items()]
     with LocalFiles().write(path) as file:
         file.write(("\n".join(lines) + "\n").encode())

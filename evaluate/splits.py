@@ -13,44 +13,44 @@ from typing import Final, TypeVar
 
 from .records import Record
 
-_R = TypeVar("_R", bound=Record)
-CARVED: Final = 0.1
+_RecordT = TypeVar("_RecordT", bound=Record)
+DEV_FRACTION: Final = 0.1
 """The share of the training records that becomes a dev set, where the authors give none."""
 
 
-def carve(records: Sequence[_R]) -> tuple[list[_R], list[_R]]:
+def split_off_dev(records: Sequence[_RecordT]) -> tuple[list[_RecordT], list[_RecordT]]:
     """Training records as (train, dev)."""
-    groups = _groups(records)
-    chosen = set(_by_hash(groups)[: max(1, round(CARVED * len(groups)))])
-    kept: tuple[list[_R], list[_R]] = ([], [])
+    groups = _group_records(records)
+    dev_groups = set(_sort_by_hash(groups)[: max(1, round(DEV_FRACTION * len(groups)))])
+    train_and_dev: tuple[list[_RecordT], list[_RecordT]] = ([], [])
     for name, members in groups.items():
-        kept[name in chosen].extend(members)
-    return kept
+        train_and_dev[name in dev_groups].extend(members)
+    return train_and_dev
 
 
-def sample(records: Sequence[_R], most: int) -> list[_R]:
+def sample_records(records: Sequence[_RecordT], max_records: int) -> list[_RecordT]:
     """So many records at most, whole groups of them and one at least, in their order."""
-    groups = _groups(records)
-    room = most
-    chosen: set[str] = set()
-    for name in _by_hash(groups):
-        if len(groups[name]) <= room or not chosen:
-            chosen.add(name)
-            room -= len(groups[name])
-    return [one for name, members in groups.items() if name in chosen for one in members]
+    groups = _group_records(records)
+    remaining = max_records
+    chosen_groups: set[str] = set()
+    for name in _sort_by_hash(groups):
+        if len(groups[name]) <= remaining or not chosen_groups:
+            chosen_groups.add(name)
+            remaining -= len(groups[name])
+    return [record for name, members in groups.items() if name in chosen_groups for record in members]
 
 
-def _groups(records: Sequence[_R]) -> dict[str, list[_R]]:
-    found: dict[str, list[_R]] = {}
-    for one in records:
-        found.setdefault(_group(one), []).append(one)
-    return found
+def _group_records(records: Sequence[_RecordT]) -> dict[str, list[_RecordT]]:
+    records_by_group: dict[str, list[_RecordT]] = {}
+    for record in records:
+        records_by_group.setdefault(_get_group_id(record), []).append(record)
+    return records_by_group
 
 
-def _group(record: Record) -> str:
+def _get_group_id(record: Record) -> str:
     """What a record must not be parted from: its question's others; else it stands alone."""
     return getattr(record, "group", "") or record.id
 
 
-def _by_hash(names: Iterable[str]) -> list[str]:
+def _sort_by_hash(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest())

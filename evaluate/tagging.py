@@ -15,15 +15,15 @@ from torch import Tensor, nn
 
 from . import tags
 from .crf import CRF
-from .examples import Batch, Encoded, Example, places
-from .heads import Tagger
-from .recipes import Recipe
-from .records import Record, Sentence
-from .tokens import Tokens
+from .examples import EncoderOutput, PaddedBatch, TokenizedExample, stack_positions
+from .heads import TokenClassificationHead
+from .recipes import FineTuneRecipe
+from .records import Record, TaggedSentence
+from .tokens import ModelTokenizer
 
 
 @dataclass(frozen=True, slots=True)
-class Tagging:
+class TokenClassification:
     """A problem (examples.py).
 
     Attributes:
@@ -31,114 +31,136 @@ class Tagging:
         plain: read all text in lower case and without accents (tokens.py).
     """
 
-    tokens: Tokens
-    recipe: Recipe
-    types: tuple[str, ...]
-    plain: bool = False
+    tokenizer: ModelTokenizer
+    recipe: FineTuneRecipe
+    entity_types: tuple[str, ...]
+    should_lowercase: bool = False
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The tags that can be predicted."""
-        return tags.labels(self.recipe.tags, self.types)
+        return tags.list_labels(self.recipe.tag_scheme, self.entity_types)
 
-    def examples(self, records: Sequence[Record], learn: bool) -> list[Example]:
+    def make_examples(self, records: Sequence[Record], is_training: bool) -> list[TokenizedExample]:
         """The parts of all sentences."""
-        sentences = _sentences(records)
-        numbers = {label: number for number, label in enumerate(self.labels)}
-        found = []
-        words = self.tokens.words([one.words for one in sentences], self.plain)
-        for record, (sentence, pieces) in enumerate(zip(sentences, words, strict=True)):
-            scheme = tags.to(self.recipe.tags, sentence.tags)
-            for first, last in self._parts(pieces):
-                tagged = scheme[first:last] if learn else ()
-                found.append(self._example(record, first, pieces[first:last], tagged, numbers))
-        return found
+        sentences = _select_sentences(records)
+        label_ids = {label: label_id for label_id, label in enumerate(self.labels)}
+        examples = []
+        encoded_sentences = self.tokenizer.encode_words(
+            [tagged_sentence.words for tagged_sentence in sentences], self.should_lowercase
+        )
+        for record_index, (sentence, word_ids) in enumerate(zip(sentences, encoded_sentences, strict=True)):
+            scheme_tags = tags.convert_from_bio(self.recipe.tag_scheme, sentence.tags)
+            for first_word, end_word in self._split_sentence(word_ids):
+                target_tags = scheme_tags[first_word:end_word] if is_training else ()
+                examples.append(
+                    self._make_example(
+                        record_index, first_word, word_ids[first_word:end_word], target_tags, label_ids
+                    )
+                )
+        return examples
 
-    def _parts(self, pieces: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
+    def _split_sentence(self, word_ids: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
         """From which to before which word a part goes: as many words as fit, one at least."""
-        room, first, used = self._room, 0, 0
-        for at, one in enumerate(pieces):
-            size = min(len(one), room)
-            if used + size > room:
-                yield first, at
-                first, used = at, 0
-            used += size
-        yield first, len(pieces)
+        max_tokens, first_word, tokens_used = self._max_tokens, 0, 0
+        for index, token_ids in enumerate(word_ids):
+            size = min(len(token_ids), max_tokens)
+            if tokens_used + size > max_tokens:
+                yield first_word, index
+                first_word, tokens_used = index, 0
+            tokens_used += size
+        yield first_word, len(word_ids)
 
     @property
-    def _room(self) -> int:
-        return min(self.recipe.length, self.tokens.longest) - self.tokens.around(pair=False)
+    def _max_tokens(self) -> int:
+        return min(
+            self.recipe.max_seq_length, self.tokenizer.max_length
+        ) - self.tokenizer.count_special_tokens(is_pair=False)
 
-    def _example(
+    def _make_example(
         self,
-        record: int,
-        first: int,
-        pieces: Sequence[Sequence[int]],
-        tagged: Sequence[str],
-        numbers: dict[str, int],
-    ) -> Example:
-        flat: list[int] = []
-        starts = []
-        for one in pieces:
-            starts.append(len(flat))
-            flat += one[: self._room]
-        read = self.tokens.join(flat)
-        return Example(
-            *(record, read.ids, read.types, tuple(read.first + start for start in starts)),
-            target=tuple(numbers[tag] for tag in tagged),
-            first=first,
+        record_index: int,
+        first_word: int,
+        word_ids: Sequence[Sequence[int]],
+        target_tags: Sequence[str],
+        label_ids: dict[str, int],
+    ) -> TokenizedExample:
+        flat_ids: list[int] = []
+        word_starts = []
+        for token_ids in word_ids:
+            word_starts.append(len(flat_ids))
+            flat_ids += token_ids[: self._max_tokens]
+        tokenized_input = self.tokenizer.build_input(flat_ids)
+        return TokenizedExample(
+            *(
+                record_index,
+                tokenized_input.input_ids,
+                tokenized_input.token_type_ids,
+                tuple(tokenized_input.first_start + start for start in word_starts),
+            ),
+            target=tuple(label_ids[tag] for tag in target_tags),
+            first_word=first_word,
         )
 
-    def head(self, hidden: int) -> nn.Module:
+    def build_head(self, hidden_size: int) -> nn.Module:
         """A linear layer, behind a BiLSTM or before a CRF where the recipe has one."""
         crf = None
         if "crf" in self.recipe.head:
-            crf = CRF(torch.tensor(tags.allowed(self.recipe.tags, self.labels)))
-        return Tagger(hidden, len(self.labels), self.recipe.dropout, "bilstm" in self.recipe.head, crf)
+            crf = CRF(torch.tensor(tags.allowed_transitions(self.recipe.tag_scheme, self.labels)))
+        return TokenClassificationHead(
+            hidden_size, len(self.labels), self.recipe.dropout, "bilstm" in self.recipe.head, crf
+        )
 
-    def loss(self, head: Any, encoded: Encoded, batch: Batch) -> Tensor:
+    def loss(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> Tensor:
         """Of the words' tags."""
-        vectors, mask = _words(encoded, batch)
-        gold = torch.zeros(mask.shape, dtype=torch.int64)
-        for row, one in enumerate(batch.examples):
-            gold[row, : len(one.target)] = torch.tensor(one.target)
-        found: Tensor = head.loss(vectors, mask, gold.to(mask.device))
-        return found
+        vectors, mask = _word_vectors(encoded, batch)
+        targets = torch.zeros(mask.shape, dtype=torch.int64)
+        for row, example in enumerate(batch.examples):
+            targets[row, : len(example.target)] = torch.tensor(example.target)
+        loss: Tensor = task_head.loss(vectors, mask, targets.to(mask.device))
+        return loss
 
-    def predict(self, head: Any, encoded: Encoded, batch: Batch) -> list[Any]:
+    def predict(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> list[Any]:
         """A tag for each word of each part."""
-        vectors, mask = _words(encoded, batch)
-        found = head.decode(vectors, mask).tolist()
-        names = self.labels
+        vectors, mask = _word_vectors(encoded, batch)
+        label_rows = task_head.decode(vectors, mask).tolist()
+        label_names = self.labels
         return [
-            [names[number] for number in row[: len(one.places)]]
-            for row, one in zip(found, batch.examples, strict=True)
+            [label_names[label_id] for label_id in row[: len(example.positions)]]
+            for row, example in zip(label_rows, batch.examples, strict=True)
         ]
 
-    def assemble(
-        self, records: Sequence[Record], examples: Sequence[Example], found: Sequence[Any]
+    def merge_predictions(
+        self,
+        records: Sequence[Record],
+        tokenized_examples: Sequence[TokenizedExample],
+        predictions: Sequence[Any],
     ) -> list[Any]:
         """BIO tags for all words of each sentence."""
-        whole: list[list[str]] = [["O"] * len(one.words) for one in _sentences(records)]
-        for example, predicted in zip(examples, found, strict=True):
-            whole[example.record][example.first : example.first + len(predicted)] = predicted
-        return [tags.back(self.recipe.tags, one) for one in whole]
+        tags_by_sentence: list[list[str]] = [["O"] * len(one.words) for one in _select_sentences(records)]
+        for example, predicted_tags in zip(tokenized_examples, predictions, strict=True):
+            tags_by_sentence[example.record_index][
+                example.first_word : example.first_word + len(predicted_tags)
+            ] = predicted_tags
+        return [tags.convert_to_bio(self.recipe.tag_scheme, one) for one in tags_by_sentence]
 
-    def gold(self, records: Sequence[Record]) -> list[Any]:
+    def gold_labels(self, records: Sequence[Record]) -> list[Any]:
         """The sentences' own tags, in full."""
-        return [list(one.tags) for one in _sentences(records)]
+        return [list(sentence.tags) for sentence in _select_sentences(records)]
 
 
-def types_of(records: Sequence[Record]) -> tuple[str, ...]:
+def find_entity_types(records: Sequence[Record]) -> tuple[str, ...]:
     """The types of entities in tagged sentences, sorted."""
-    return tuple(sorted({tag[2:] for one in _sentences(records) for tag in one.tags if tag != "O"}))
+    return tuple(
+        sorted({tag[2:] for sentence in _select_sentences(records) for tag in sentence.tags if tag != "O"})
+    )
 
 
-def _sentences(records: Sequence[Record]) -> list[Sentence]:
-    return [one for one in records if isinstance(one, Sentence)]
+def _select_sentences(records: Sequence[Record]) -> list[TaggedSentence]:
+    return [record for record in records if isinstance(record, TaggedSentence)]
 
 
-def _words(encoded: Encoded, batch: Batch) -> tuple[Tensor, Tensor]:
+def _word_vectors(encoded: EncoderOutput, batch: PaddedBatch) -> tuple[Tensor, Tensor]:
     """The vectors of words' first pieces, [B, W, H], and which there are."""
-    at, mask = places(batch)
-    return encoded.hidden.gather(1, at[:, :, None].expand(-1, -1, encoded.hidden.shape[-1])), mask
+    positions, mask = stack_positions(batch)
+    return encoded.hidden.gather(1, positions[:, :, None].expand(-1, -1, encoded.hidden.shape[-1])), mask

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from bioshards.corpus.errors import InvalidValueError
 
-Scheme = Literal["BIO", "BIOUL", "IO"]
-SCHEMES: Final[tuple[Scheme, ...]] = get_args(Scheme)
-Span = tuple[int, int, str]
+TagScheme = Literal["BIO", "BIOUL", "IO"]
+TAG_SCHEMES: Final[tuple[TagScheme, ...]] = get_args(TagScheme)
+EntitySpan = tuple[int, int, str]
 """The first word of an entity, the one after its last, and its type."""
 
 _PREFIXES: Final = {"BIO": "BI", "BIOUL": "BIUL", "IO": "I"}
 
 
-def spans(tags: Sequence[str]) -> list[Span]:
+def extract_spans(tags: Sequence[str]) -> list[EntitySpan]:
     """The entities of BIO tags, by the rule of conlleval.
 
     An ``I-`` after ``O`` or after another type begins an entity, as ``B-`` always does (``startOfChunk``
@@ -35,40 +35,40 @@ def spans(tags: Sequence[str]) -> list[Span]:
     Raises:
         ValueError: a tag is neither ``O`` nor ``B`` or ``I`` with or without a type.
     """
-    found: list[Span] = []
-    before = None
-    for place, tag in enumerate(tags):
-        prefix, type_ = _parts(tag)
-        if prefix == "B" or (prefix == "I" and type_ != before):
-            found.append((place, place + 1, type_))
+    entities: list[EntitySpan] = []
+    previous_type = None
+    for index, tag in enumerate(tags):
+        prefix, entity_type = _split_tag(tag)
+        if prefix == "B" or (prefix == "I" and entity_type != previous_type):
+            entities.append((index, index + 1, entity_type))
         elif prefix == "I":
-            found[-1] = (found[-1][0], place + 1, type_)
-        before = None if prefix == "O" else type_
-    return found
+            entities[-1] = (entities[-1][0], index + 1, entity_type)
+        previous_type = None if prefix == "O" else entity_type
+    return entities
 
 
-def strict_spans(tags: Sequence[str]) -> list[Span]:
+def extract_strict_spans(tags: Sequence[str]) -> list[EntitySpan]:
     """Those entities of BIO tags that begin with ``B-`` (seqeval's ``mode="strict", scheme=IOB2``)."""
-    return [span for span in spans(tags) if tags[span[0]].startswith("B")]
+    return [span for span in extract_spans(tags) if tags[span[0]].startswith("B")]
 
 
-def to(scheme: Scheme, tags: Sequence[str]) -> tuple[str, ...]:
+def convert_from_bio(scheme: TagScheme, tags: Sequence[str]) -> tuple[str, ...]:
     """Tags of a scheme for the entities (``spans``) of BIO tags; from IOB1 or IO, BIO makes true BIO."""
-    written = ["O"] * len(tags)
-    for start, end, type_ in spans(tags):
-        inside = end - start - 1
+    converted = ["O"] * len(tags)
+    for start, end, entity_type in extract_spans(tags):
+        num_inside = end - start - 1
         match scheme:
             case "BIO":
-                prefixes = "B" + "I" * inside
+                prefixes = "B" + "I" * num_inside
             case "BIOUL":
-                prefixes = "B" + "I" * (inside - 1) + "L" if inside else "U"
+                prefixes = "B" + "I" * (num_inside - 1) + "L" if num_inside else "U"
             case "IO":
-                prefixes = "I" * (inside + 1)
-        written[start:end] = [_tag(prefix, type_) for prefix in prefixes]
-    return tuple(written)
+                prefixes = "I" * (num_inside + 1)
+        converted[start:end] = [_make_tag(prefix, entity_type) for prefix in prefixes]
+    return tuple(converted)
 
 
-def back(scheme: Scheme, tags: Sequence[str]) -> tuple[str, ...]:
+def convert_to_bio(scheme: TagScheme, tags: Sequence[str]) -> tuple[str, ...]:
     """BIO for predicted tags of a scheme, which may be ill-formed.
 
     BIO stays as it is, so that both rules above can be held against what was predicted.  Of BIOUL, U
@@ -77,57 +77,60 @@ def back(scheme: Scheme, tags: Sequence[str]) -> tuple[str, ...]:
     it, the strict one does not.  In IO every run of a type is an entity, which begins with B.
     """
     if scheme == "IO":
-        return to("BIO", tags)
+        return convert_from_bio("BIO", tags)
     if scheme == "BIO":
         return tuple(tags)
-    written: list[str] = []
-    for place, tag in enumerate(tags):
-        last = tags[place - 1] if place else "O"
-        ended = last[0] in "UL" and last[1:] == tag[1:]
+    converted: list[str] = []
+    for index, tag in enumerate(tags):
+        previous = tags[index - 1] if index else "O"
+        is_after_end = previous[0] in "UL" and previous[1:] == tag[1:]
         match tag[0]:
             case "U":
-                written.append("B" + tag[1:])
+                converted.append("B" + tag[1:])
             case "I" | "L":
-                written.append(("B" if ended else "I") + tag[1:])
+                converted.append(("B" if is_after_end else "I") + tag[1:])
             case _:
-                written.append(tag)
-    return tuple(written)
+                converted.append(tag)
+    return tuple(converted)
 
 
-def labels(scheme: Scheme, types: Iterable[str]) -> tuple[str, ...]:
+def list_labels(scheme: TagScheme, entity_types: Iterable[str]) -> tuple[str, ...]:
     """All tags of a scheme: ``O``, and those of each type in turn."""
-    return ("O", *(_tag(prefix, type_) for type_ in types for prefix in _PREFIXES[scheme]))
+    return (
+        "O",
+        *(_make_tag(prefix, entity_type) for entity_type in entity_types for prefix in _PREFIXES[scheme]),
+    )
 
 
-def allowed(scheme: Scheme, labels: Sequence[str]) -> NDArray[numpy.bool_]:
+def allowed_transitions(scheme: TagScheme, labels: Sequence[str]) -> NDArray[numpy.bool_]:
     """Which tag may follow which in a well-formed sentence, [L + 1, L + 1].
 
     ``[i, j]``: label j may follow label i; ``[-1, j]``: a sentence may begin with j; ``[i, -1]``: it may
     end with i.  Its edges are as ``O`` is.
     """
     tags = (*labels, "O")
-    return numpy.array([[_follows(scheme, tag, last) for tag in tags] for last in tags])
+    return numpy.array([[_may_follow(scheme, tag, previous) for tag in tags] for previous in tags])
 
 
-def _follows(scheme: Scheme, tag: str, last: str) -> bool:
-    same = tag[1:] == last[1:]
+def _may_follow(scheme: TagScheme, tag: str, previous: str) -> bool:
+    is_same_type = tag[1:] == previous[1:]
     match scheme:
         case "BIO":
-            return tag[0] != "I" or (last[0] in "BI" and same)
+            return tag[0] != "I" or (previous[0] in "BI" and is_same_type)
         case "BIOUL":
-            is_open = last[0] in "BI"
-            return (tag[0] in "IL") == is_open and (same or not is_open)
+            is_open = previous[0] in "BI"
+            return (tag[0] in "IL") == is_open and (is_same_type or not is_open)
         case "IO":
             return True
 
 
-def _tag(prefix: str, type_: str) -> str:
-    return f"{prefix}-{type_}" if type_ else prefix
+def _make_tag(prefix: str, entity_type: str) -> str:
+    return f"{prefix}-{entity_type}" if entity_type else prefix
 
 
 @cache
-def _parts(tag: str) -> tuple[str, str]:
-    prefix, _, type_ = tag.partition("-")
+def _split_tag(tag: str) -> tuple[str, str]:
+    prefix, _, entity_type = tag.partition("-")
     if prefix not in ("B", "I") and tag != "O":
         raise InvalidValueError(f"{tag!r} is no BIO tag: neither O, nor B or I with a type")
-    return prefix, type_
+    return prefix, entity_type

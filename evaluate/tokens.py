@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 
 from bioshards.corpus.errors import InvalidValueError, UserError
 
-from .legacy import lowered
+from .legacy import lowercase_without_accents
 
 Offsets = list[tuple[int, int]]
 
@@ -24,39 +24,43 @@ class ModelError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class TokenizedInput:
     """What a model reads: the pieces of a text or two, with special tokens around them.
 
     Attributes:
         first, second: where the pieces of either text begin.
     """
 
-    ids: list[int]
-    types: list[int]
-    first: int
-    second: int
+    input_ids: list[int]
+    token_type_ids: list[int]
+    first_start: int
+    second_start: int
 
 
 @dataclass(slots=True)
-class Tokens:
+class ModelTokenizer:
     """A tokenizer.
 
     Attributes:
         longest: pieces, special tokens among them, that the model can read.
     """
 
-    tokenizer: Any
-    longest: int
-    _around: dict[bool, tuple[list[int], list[int], list[int], list[int]]] = field(default_factory=dict)
+    hf_tokenizer: Any
+    max_length: int
+    _special_tokens: dict[bool, tuple[list[int], list[int], list[int], list[int]]] = field(
+        default_factory=dict
+    )
 
-    def texts(self, texts: Sequence[str]) -> list[tuple[list[int], Offsets]]:
+    def encode_texts(self, texts: Sequence[str]) -> list[tuple[list[int], Offsets]]:
         """The pieces of each text, and which characters each of them is."""
         if not texts:
             return []
-        found = self.tokenizer(list(texts), add_special_tokens=False, return_offsets_mapping=True)
-        return list(zip(found["input_ids"], found["offset_mapping"], strict=True))
+        encoding = self.hf_tokenizer(list(texts), add_special_tokens=False, return_offsets_mapping=True)
+        return list(zip(encoding["input_ids"], encoding["offset_mapping"], strict=True))
 
-    def words(self, sentences: Sequence[Sequence[str]], plain: bool = False) -> list[list[list[int]]]:
+    def encode_words(
+        self, sentences: Sequence[Sequence[str]], should_lowercase: bool = False
+    ) -> list[list[list[int]]]:
         """The pieces of each word of each sentence; [UNK] for a word of which nothing is left.
 
         They are those of the words joined by blanks, as a model read them in pretraining: a byte-level
@@ -65,49 +69,66 @@ class Tokens:
         Args:
             plain: in lower case and without accents, as ELECTRA's code for tagging has all text.
         """
-        given = [[lowered(word) if plain else word for word in words] for words in sentences]
-        every = []
-        for words, (ids, offsets) in zip(given, self.texts([" ".join(one) for one in given]), strict=True):
-            begins = list(accumulate((len(word) + 1 for word in words[:-1]), initial=-1))
-            pieces: list[list[int]] = [[] for _ in words]
-            for piece, (_, end) in zip(ids, offsets, strict=True):  # the blank before a word is the word's
-                pieces[bisect_right(begins, end - 1) - 1].append(piece)
-            every.append([one or [self.tokenizer.unk_token_id] for one in pieces])
-        return every
+        normalised = [
+            [lowercase_without_accents(word) if should_lowercase else word for word in words]
+            for words in sentences
+        ]
+        ids_by_sentence = []
+        for words, (ids, offsets) in zip(
+            normalised, self.encode_texts([" ".join(one) for one in normalised]), strict=True
+        ):
+            word_starts = list(accumulate((len(word) + 1 for word in words[:-1]), initial=-1))
+            ids_by_word: list[list[int]] = [[] for _ in words]
+            for token_id, (_, end) in zip(ids, offsets, strict=True):  # the blank before a word is the word's
+                ids_by_word[bisect_right(word_starts, end - 1) - 1].append(token_id)
+            ids_by_sentence.append([one or [self.hf_tokenizer.unk_token_id] for one in ids_by_word])
+        return ids_by_sentence
 
-    def around(self, pair: bool) -> int:
+    def count_special_tokens(self, is_pair: bool) -> int:
         """How many special tokens stand around a text, or around and between two."""
-        before, between, after, _ = self._specials(pair)
+        before, between, after, _ = self._find_special_tokens(is_pair)
         return len(before) + len(between) + len(after)
 
-    def join(self, first: Sequence[int], second: Sequence[int] | None = None) -> Input:
+    def build_input(
+        self, first_ids: Sequence[int], second_ids: Sequence[int] | None = None
+    ) -> TokenizedInput:
         """One input of the pieces of a text or two."""
-        before, between, after, types = self._specials(second is not None)
-        rest = list(second or ())
-        ids = [*before, *first, *between, *rest, *after]
-        begins = len(before) + len(first) + len(between)
-        kinds = [types[0]] * begins + [types[1]] * (len(ids) - begins)
-        return Input(ids, kinds, len(before), begins)
+        before, between, after, segment_types = self._find_special_tokens(second_ids is not None)
+        second_list = list(second_ids or ())
+        input_ids = [*before, *first_ids, *between, *second_list, *after]
+        second_start = len(before) + len(first_ids) + len(between)
+        token_type_ids = [segment_types[0]] * second_start + [segment_types[1]] * (
+            len(input_ids) - second_start
+        )
+        return TokenizedInput(input_ids, token_type_ids, len(before), second_start)
 
-    def _specials(self, pair: bool) -> tuple[list[int], list[int], list[int], list[int]]:
+    def _find_special_tokens(self, is_pair: bool) -> tuple[list[int], list[int], list[int], list[int]]:
         """What the tokenizer puts before, between and after two texts, and the types of either."""
-        if pair not in self._around:
-            texts = (["a"], ["b"]) if pair else (["a"],)
-            found = self.tokenizer(*texts, return_token_type_ids=True, return_special_tokens_mask=True)
-            ids, types = found["input_ids"][0], found["token_type_ids"][0]
-            sequences = found.sequence_ids(0)
-            places = [[at for at, one in enumerate(sequences) if one == which] for which in (0, 1)]
-            starts = places[0][0]
-            if pair:
-                between = ids[places[0][-1] + 1 : places[1][0]]
-                last = places[1][-1]
+        if is_pair not in self._special_tokens:
+            texts = (["a"], ["b"]) if is_pair else (["a"],)
+            encoding = self.hf_tokenizer(*texts, return_token_type_ids=True, return_special_tokens_mask=True)
+            input_ids, token_type_ids = encoding["input_ids"][0], encoding["token_type_ids"][0]
+            sequences = encoding.sequence_ids(0)
+            positions_by_text = [
+                [position for position, sequence in enumerate(sequences) if sequence == text_index]
+                for text_index in (0, 1)
+            ]
+            first_position = positions_by_text[0][0]
+            if is_pair:
+                between = input_ids[positions_by_text[0][-1] + 1 : positions_by_text[1][0]]
+                last_position = positions_by_text[1][-1]
             else:
-                between, last = [], places[0][-1]
-            self._around[pair] = (ids[:starts], between, ids[last + 1 :], [types[starts], types[last]])
-        return self._around[pair]
+                between, last_position = [], positions_by_text[0][-1]
+            self._special_tokens[is_pair] = (
+                input_ids[:first_position],
+                between,
+                input_ids[last_position + 1 :],
+                [token_type_ids[first_position], token_type_ids[last_position]],
+            )
+        return self._special_tokens[is_pair]
 
 
-def read(folder: str, positions: int) -> Tokens:
+def load_tokenizer(folder: str, max_positions: int) -> ModelTokenizer:
     """The tokenizer of a checkpoint.
 
     Args:
@@ -129,6 +150,6 @@ def read(folder: str, positions: int) -> Tokens:
         raise ModelError(
             f"the tokenizer of {folder} has {len(tokenizer)} pieces only: tokenizer.json or vocab.txt is lost"
         )
-    longest = min(positions, tokenizer.model_max_length)
+    max_length = min(max_positions, tokenizer.model_max_length)
     tokenizer.model_max_length = 1 << 30  # what is too long is cut by us, or not at all
-    return Tokens(tokenizer, longest)
+    return ModelTokenizer(tokenizer, max_length)

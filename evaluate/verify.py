@@ -15,17 +15,25 @@ from typing import Final, Literal
 
 from bioshards.corpus.errors import InvalidValueError
 
-from .datasets import BenchmarkFileError, DataSet, Located, Part, Parts, load, locate
-from .sets import SETS
+from .datasets import (
+    Benchmark,
+    BenchmarkFileError,
+    BenchmarkFiles,
+    RecordsBySplit,
+    Split,
+    load_records,
+    locate_benchmark,
+)
+from .sets import BENCHMARKS
 
 Verdict = Literal["ok", "known", "own split", "differs", "absent", "damaged"]
 """``known``: another count than the published one, of which the set says why."""
-_WORDS: Final[Mapping[str, str]] = {"known": "differs: see below", "own split": "own split"}
-_WIDTH: Final = 105
+_VERDICT_TEXTS: Final[Mapping[str, str]] = {"known": "differs: see below", "own split": "own split"}
+_LINE_WIDTH: Final = 105
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CountCheck:
     """A count of a set, or that it cannot be counted.
 
     Attributes:
@@ -35,123 +43,168 @@ class Row:
         notes: reasons, what is to know of the files, or where those that are missing are to be had.
     """
 
-    set: str
+    benchmark: str
     title: str
     unit: str
-    part: str
+    split: str
     expected: int | None
-    found: int | None
+    actual: int | None
     verdict: Verdict
     source: str
     notes: tuple[str, ...] = ()
 
 
-def verify(folder: str, names: Iterable[str] | None = None) -> list[Row]:
+def verify_benchmarks(benchmarks_dir: str, names: Iterable[str] | None = None) -> list[CountCheck]:
     """The rows of some sets, or of all; a damaged file is a row, and the other sets go on.
 
     Raises:
         ValueError: there is no set of that name.
         FileNotFoundError: there is no such folder.
     """
-    chosen = list(SETS) if names is None else list(dict.fromkeys(names))
-    for name in chosen:
-        if name not in SETS:
-            raise InvalidValueError(f"there is no set {name}. There are: {', '.join(SETS)}")
-    return [row for name in chosen for row in rows(folder, SETS[name])]
+    benchmark_names = list(BENCHMARKS) if names is None else list(dict.fromkeys(names))
+    for name in benchmark_names:
+        if name not in BENCHMARKS:
+            raise InvalidValueError(f"there is no set {name}. There are: {', '.join(BENCHMARKS)}")
+    return [check for name in benchmark_names for check in check_benchmark(benchmarks_dir, BENCHMARKS[name])]
 
 
-def rows(folder: str, dataset: DataSet) -> list[Row]:
+def check_benchmark(benchmarks_dir: str, benchmark: Benchmark) -> list[CountCheck]:
     """The rows of one set.
 
     Raises:
         FileNotFoundError: there is no such folder.
     """
-    located = locate(folder, dataset)
-    if located is None:
-        where = _where(dataset)
-        return [Row(dataset.name, dataset.title, "", "", None, None, "absent", dataset.source, (where,))]
+    benchmark_files = locate_benchmark(benchmarks_dir, benchmark)
+    if benchmark_files is None:
+        download_note = _format_download_note(benchmark)
+        return [
+            CountCheck(
+                benchmark.name,
+                benchmark.title,
+                "",
+                "",
+                None,
+                None,
+                "absent",
+                benchmark.counts_source,
+                (download_note,),
+            )
+        ]
     try:
-        parts = load(located)
+        records_by_split = load_records(benchmark_files)
     except (BenchmarkFileError, OSError) as error:
-        damage = (str(error),)
-        return [Row(dataset.name, dataset.title, "", "", None, None, "damaged", dataset.source, damage)]
-    return compared(located, parts)
+        damage_notes = (str(error),)
+        return [
+            CountCheck(
+                benchmark.name,
+                benchmark.title,
+                "",
+                "",
+                None,
+                None,
+                "damaged",
+                benchmark.counts_source,
+                damage_notes,
+            )
+        ]
+    return compare_counts(benchmark_files, records_by_split)
 
 
-def compared(located: Located, parts: Parts) -> list[Row]:
+def compare_counts(benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit) -> list[CountCheck]:
     """The rows of a set whose records have been read."""
-    found: Mapping[str, Mapping[str, int]] = {part: located.set.count(parts[part]) for part in located.parts}
+    actual_counts: Mapping[str, Mapping[str, int]] = {
+        split: benchmark_files.benchmark.count_records(records_by_split[split])
+        for split in benchmark_files.splits
+    }
     return [
-        _row(located, found, unit, part, expected)
-        for unit, counts in located.set.counts.items()
-        for part, expected in _with_sum(counts, located.own_split).items()
+        _check_count(benchmark_files, actual_counts, unit, split, expected)
+        for unit, counts in benchmark_files.benchmark.published_counts.items()
+        for split, expected in _add_sum(counts, benchmark_files.own_splits).items()
     ]
 
 
-def _where(dataset: DataSet) -> str:
-    return f"to be had from {dataset.where}; licence: {dataset.licence}"
+def _format_download_note(benchmark: Benchmark) -> str:
+    return f"to be had from {benchmark.download_from}; licence: {benchmark.licence}"
 
 
-def _with_sum(counts: Mapping[str, int], own: frozenset[Part]) -> dict[str, int]:
+def _add_sum(counts: Mapping[str, int], own_splits: frozenset[Split]) -> dict[str, int]:
     """Counts, and of parts that are split otherwise than published their sum, which is the same."""
-    mine = [part for part in counts if part in own]
-    summed = {"+".join(mine): sum(counts[part] for part in mine)} if len(mine) > 1 else {}
-    return {**counts, **summed}
+    summed_splits = [split for split in counts if split in own_splits]
+    total = (
+        {"+".join(summed_splits): sum(counts[split] for split in summed_splits)}
+        if len(summed_splits) > 1
+        else {}
+    )
+    return {**counts, **total}
 
 
-def _row(
-    located: Located,
-    counted: Mapping[str, Mapping[str, int]],
+def _check_count(
+    benchmark_files: BenchmarkFiles,
+    actual_counts: Mapping[str, Mapping[str, int]],
     unit: str,
-    part: str,
+    split: str,
     expected: int,
-) -> Row:
-    dataset, single = located.set, part.split("+")
-    row = (dataset.name, dataset.title, unit, part, expected)
-    if any(name not in counted for name in single):
-        return Row(*row, None, "absent", dataset.source, (*located.notes, _where(dataset)))
-    if any(unit not in counted[name] for name in single):
-        return Row(*row, None, "absent", dataset.source, (f"these files do not tell {unit}",))
-    found = sum(counted[name][unit] for name in single)
-    known = {one.found: one.why for one in located.layout.known if (one.unit, one.part) == (unit, part)}
-    if found == expected:
-        return Row(*row, found, "ok", dataset.source, located.notes)
-    if part in located.own_split:
-        return Row(*row, found, "own split", dataset.source, located.notes)
-    if found in known:
-        return Row(*row, found, "known", dataset.source, (*located.notes, known[found]))
-    return Row(*row, found, "differs", dataset.source, located.notes)
+) -> CountCheck:
+    benchmark, split_names = benchmark_files.benchmark, split.split("+")
+    fields = (benchmark.name, benchmark.title, unit, split, expected)
+    if any(name not in actual_counts for name in split_names):
+        return CountCheck(
+            *fields,
+            None,
+            "absent",
+            benchmark.counts_source,
+            (*benchmark_files.notes, _format_download_note(benchmark)),
+        )
+    if any(unit not in actual_counts[name] for name in split_names):
+        return CountCheck(
+            *fields, None, "absent", benchmark.counts_source, (f"these files do not tell {unit}",)
+        )
+    actual = sum(actual_counts[name][unit] for name in split_names)
+    known_reasons = {
+        discrepancy.actual: discrepancy.reason
+        for discrepancy in benchmark_files.layout.known_discrepancies
+        if (discrepancy.unit, discrepancy.split) == (unit, split)
+    }
+    if actual == expected:
+        return CountCheck(*fields, actual, "ok", benchmark.counts_source, benchmark_files.notes)
+    if split in benchmark_files.own_splits:
+        return CountCheck(*fields, actual, "own split", benchmark.counts_source, benchmark_files.notes)
+    if actual in known_reasons:
+        return CountCheck(
+            *fields, actual, "known", benchmark.counts_source, (*benchmark_files.notes, known_reasons[actual])
+        )
+    return CountCheck(*fields, actual, "differs", benchmark.counts_source, benchmark_files.notes)
 
 
-def failed(rows: Sequence[Row]) -> bool:
+def has_failures(checks: Sequence[CountCheck]) -> bool:
     """Is a count another without a known reason, or a file damaged, or is nothing there at all?"""
-    verdicts = {row.verdict for row in rows}
+    verdicts = {check.verdict for check in checks}
     return bool(verdicts & {"differs", "damaged"}) or verdicts <= {"absent"}
 
 
-def table(rows: Sequence[Row]) -> str:
+def format_table(checks: Sequence[CountCheck]) -> str:
     """The rows as text, of 110 columns at most, set by set; absent sets are last."""
-    sets = list(dict.fromkeys(row.set for row in rows))
-    groups = [[row for row in rows if row.set == name] for name in sets]
+    benchmark_names = list(dict.fromkeys(check.benchmark for check in checks))
+    groups = [[check for check in checks if check.benchmark == name] for name in benchmark_names]
     groups.sort(key=lambda group: not group[0].unit and group[0].verdict == "absent")
-    return "\n".join([*(line for group in groups for line in _group(group)), _summary(rows)])
+    return "\n".join([*(line for group in groups for line in _format_group(group)), _format_summary(checks)])
 
 
-def _group(rows: Sequence[Row]) -> Iterator[str]:
-    first = rows[0]
-    yield f"{first.set}: {first.title}" + ("" if first.unit else f" - {first.verdict}")
+def _format_group(checks: Sequence[CountCheck]) -> Iterator[str]:
+    first = checks[0]
+    yield f"{first.benchmark}: {first.title}" + ("" if first.unit else f" - {first.verdict}")
     if first.unit:
         yield f"  {'':<26}{'part':<16}{'expected':>10}{'found':>10}"
-    for row in rows:
-        if row.unit:
-            found = "-" if row.found is None else str(row.found)
-            verdict = _WORDS.get(row.verdict, row.verdict)
-            yield f"  {row.unit:<26}{row.part:<16}{row.expected:>10}{found:>10}  {verdict}"
+    for check in checks:
+        if check.unit:
+            actual_text = "-" if check.actual is None else str(check.actual)
+            verdict = _VERDICT_TEXTS.get(check.verdict, check.verdict)
+            yield f"  {check.unit:<26}{check.split:<16}{check.expected:>10}{actual_text:>10}  {verdict}"
     source = [f"expected by {first.source}"] if first.unit else []
-    for note in dict.fromkeys([*source, *(note for row in rows for note in row.notes)]):
+    for note in dict.fromkeys([*source, *(note for check in checks for note in check.notes)]):
         yield from textwrap.wrap(
             note,
-            _WIDTH,
+            _LINE_WIDTH,
             initial_indent="  ",
             subsequent_indent="    ",
             break_long_words=False,
@@ -160,18 +213,18 @@ def _group(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
-def _summary(rows: Sequence[Row]) -> str:
-    count = Counter(row.verdict for row in rows if row.unit)
-    sets = Counter(row.verdict for row in rows if not row.unit)
-    said = [
-        f"{count['ok']} counts ok",
-        f"{count['differs'] + count['known']} differ ({count['known']} of them for a known reason)",
-        f"{sets['absent']} sets absent",
+def _format_summary(checks: Sequence[CountCheck]) -> str:
+    verdict_counts = Counter(check.verdict for check in checks if check.unit)
+    benchmark_counts = Counter(check.verdict for check in checks if not check.unit)
+    phrases = [
+        f"{verdict_counts['ok']} counts ok",
+        f"{verdict_counts['differs'] + verdict_counts['known']} differ ({verdict_counts['known']} of them for a known reason)",
+        f"{benchmark_counts['absent']} sets absent",
     ]
-    if count["own split"]:
-        said.append(f"{count['own split']} not comparable (own split)")
-    if count["absent"]:
-        said.append(f"{count['absent']} that the files do not allow")
-    if sets["damaged"]:
-        said.append(f"{sets['damaged']} sets damaged")
-    return textwrap.fill(", ".join(said), _WIDTH)
+    if verdict_counts["own split"]:
+        phrases.append(f"{verdict_counts['own split']} not comparable (own split)")
+    if verdict_counts["absent"]:
+        phrases.append(f"{verdict_counts['absent']} that the files do not allow")
+    if benchmark_counts["damaged"]:
+        phrases.append(f"{benchmark_counts['damaged']} sets damaged")
+    return textwrap.fill(", ".join(phrases), _LINE_WIDTH)

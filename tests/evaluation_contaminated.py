@@ -8,9 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bioshards.evaluate.contamination.check import contamination
-from bioshards.evaluate.datasets import DataSet, Files, Layout, Part, Parts, size
-from bioshards.evaluate.records import Record, Text
+from bioshards.evaluate.contamination.check import check_contamination
+from bioshards.evaluate.datasets import (
+    Benchmark,
+    FileLayout,
+    PathsByName,
+    RecordsBySplit,
+    Split,
+    count_by_record_type,
+)
+from bioshards.evaluate.records import LabelledText, Record
 from tests.invented import document, put
 
 Grams = list[tuple[str, ...]]
@@ -30,21 +37,21 @@ def brute(text: str) -> Grams:
     return [tuple(words[at : at + 13]) for at in range(len(words) - 12)]
 
 
-def text(id_: str, words: str, pair: str | None = None, document: str = "") -> Text:
-    return Text(id_, words, "yes", pair, document)
+def text(id_: str, words: str, pair: str | None = None, document: str = "") -> LabelledText:
+    return LabelledText(id_, words, "yes", pair, document)
 
 
-def dataset(name: str, parts: Mapping[Part, Sequence[Record]], pmids: bool = False) -> DataSet:
+def dataset(name: str, parts: Mapping[Split, Sequence[Record]], pmids: bool = False) -> Benchmark:
     """A set that is there where there is a file of its name."""
 
-    def read(files: Files) -> Parts:
+    def read(files: PathsByName) -> RecordsBySplit:
         return {part: list(records) for part, records in parts.items()}
 
-    layout = Layout({"all": name}, dict.fromkeys(parts, ("all",)), read)
-    return DataSet(name, name.title(), (layout,), {}, size, "us", "none", "here", pmids)
+    layout = FileLayout({"all": name}, dict.fromkeys(parts, ("all",)), read)
+    return Benchmark(name, name.title(), (layout,), {}, count_by_record_type, "us", "none", "here", pmids)
 
 
-def benchmarks(folder: Path, *sets: DataSet) -> Path:
+def benchmarks(folder: Path, *sets: Benchmark) -> Path:
     """A folder in which these sets are."""
     folder.mkdir(exist_ok=True)
     for one in sets:
@@ -65,10 +72,10 @@ def corpus(
     return put(folder, shards, **{"a_batch": 2, **options})
 
 
-def look(data: Path, corpora: Sequence[Path], out: Path, *sets: DataSet, **options: Any) -> str:
+def look(data: Path, corpora: Sequence[Path], out: Path, *sets: Benchmark, **options: Any) -> str:
     """Look for the sets in the corpora, in this process unless said otherwise."""
     chosen = {"workers": 1, "parts": ["test"], "say": lambda line: None, **options}
-    return contamination(str(data), list(map(str, corpora)), str(out), sets=sets, **chosen)
+    return check_contamination(str(data), list(map(str, corpora)), str(out), known_benchmarks=sets, **chosen)
 
 
 def rows(path: Path) -> list[dict[str, str]]:

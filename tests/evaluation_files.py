@@ -7,11 +7,11 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from bioshards.evaluate.datasets import DataSet, Located, load, locate
+from bioshards.evaluate.datasets import Benchmark, BenchmarkFiles, load_records, locate_benchmark
 from bioshards.evaluate.records import Record
-from bioshards.evaluate.sets.texts import TEXTS
+from bioshards.evaluate.sets.texts import TEXT_BENCHMARKS
 
-BY_NAME: Mapping[str, DataSet] = {one.name: one for one in TEXTS}
+BY_NAME: Mapping[str, Benchmark] = {one.name: one for one in TEXT_BENCHMARKS}
 
 
 def put(folder: Path, name: str, content: str | bytes) -> str:
@@ -22,16 +22,16 @@ def put(folder: Path, name: str, content: str | bytes) -> str:
     return str(path)
 
 
-def located(folder: Path, name: str) -> Located:
+def located(folder: Path, name: str) -> BenchmarkFiles:
     """Where a set of texts lies in a folder that has some of it."""
-    found = locate(str(folder), BY_NAME[name])
+    found = locate_benchmark(str(folder), BY_NAME[name])
     assert found is not None
     return found
 
 
 def parts(folder: Path, name: str) -> dict[str, list[Record]]:
     """The parts of a set of texts."""
-    return {part: list(records) for part, records in load(located(folder, name)).items()}
+    return {part: list(records) for part, records in load_records(located(folder, name)).items()}
 
 
 def archive(files: Mapping[str, str | bytes]) -> bytes:

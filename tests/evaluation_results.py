@@ -48,7 +48,7 @@ def result(
 ) -> Result:
     """A result whose test examples have the statistics ``rows``."""
     units = numpy.array([*rows], dtype=numpy.float64)
-    scores = METRICS[metric].of(units)
+    scores = METRICS[metric].scores_from_stats(units)
     made: Any = {
         "format": FORMAT,
         "model": {
@@ -61,10 +61,10 @@ def result(
         "task": task,
         "suite": suite,
         "metric": metric,
-        "main": METRICS[metric].main,
+        "main": METRICS[metric].main_score,
         "seed": seed,
         "scores": {"dev": {name: score / 2 for name, score in scores.items()}, "test": scores},
-        "units": {"names": list(METRICS[metric].statistics), "test": units.T.tolist(), "ids": f"of {task}"},
+        "units": {"names": list(METRICS[metric].stat_names), "test": units.T.tolist(), "ids": f"of {task}"},
         "settings": dict(DEFAULTS),
         "sampled": None,
         "legacy": [],

@@ -14,7 +14,7 @@ from unittest import mock
 
 from bioshards.evaluate import finetune
 from bioshards.evaluate.__main__ import main
-from bioshards.evaluate.sets import SETS
+from bioshards.evaluate.sets import BENCHMARKS
 from tests.evaluation_sample import SAMPLE
 
 QUICK = ("--device", "cpu", "--epochs", 1, "--steps", 0, "--length", 64, "--batch", 16)
@@ -57,8 +57,8 @@ def leftovers(out: Path) -> list[Path]:
 def benchmarks(folder: Path, *names: str) -> Path:
     """Some of the sample's sets, to be damaged."""
     for name in names:
-        for layout in SETS[name].layouts:
-            for pattern in layout.files.values():
+        for layout in BENCHMARKS[name].layouts:
+            for pattern in layout.patterns.values():
                 for path in SAMPLE.glob(pattern):
                     to = folder / path.relative_to(SAMPLE)
                     to.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def benchmarks(folder: Path, *names: str) -> Path:
 @contextlib.contextmanager
 def after_update(number: int, act: Callable[[], object]) -> Iterator[None]:
     """Something happens when a process has made so many updates of weights."""
-    step, done = finetune._Updates.step, 0
+    step, done = finetune._ScheduledOptimizer.step, 0
 
     def patched(self: Any, loss: Any) -> None:
         nonlocal done
@@ -78,7 +78,7 @@ def after_update(number: int, act: Callable[[], object]) -> Iterator[None]:
         if done == number:
             act()
 
-    with mock.patch.object(finetune._Updates, "step", patched):
+    with mock.patch.object(finetune._ScheduledOptimizer, "step", patched):
         yield
 
 

@@ -105,7 +105,7 @@ def _pubmedqa() -> Contents:
             "final_decision": "maybe" if at % 5 == 4 else answer,
         }
     answers = {pmid: str(one["final_decision"]) for pmid, one in questions.items()}
-    _, _, test = pubmedqa.split(answers)
+    _, _, test = pubmedqa.split_ids(answers)
     return {
         "pubmedqa/data/ori_pqal.json": _as_json(questions),
         "pubmedqa/data/test_ground_truth.json": _as_json({pmid: answers[pmid] for pmid in test}),

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.evaluate.contamination import corpus as contamination_corpus
-from bioshards.evaluate.datasets import DataSet, Layout, Without, size
-from bioshards.evaluate.records import Answer, Mention, Question, Record, Relation, Sentence
+from bioshards.evaluate.datasets import Benchmark, FileLayout, MissingSplitPolicy, count_by_record_type
+from bioshards.evaluate.records import Answer, Mention, Question, Record, Relation, TaggedSentence
 from tests.evaluation_contaminated import (
     benchmarks,
     brute,
@@ -121,7 +121,7 @@ def test_records_of_each_kind_are_looked_for(tmp_path: Path) -> None:
     words = {kind: prose(kind, 20) for kind in ("sentence", "relation", "question", "context")}
     nobody = Mention(0, 3, "GENE")
     test: list[Record] = [
-        Sentence("s", tuple(words["sentence"].split()), ("O",) * 20),
+        TaggedSentence("s", tuple(words["sentence"].split()), ("O",) * 20),
         Relation("r", words["relation"], nobody, nobody, "none"),
         Question("q", words["question"], words["context"], (Answer("a", 0),), "q"),
     ]
@@ -196,14 +196,14 @@ def test_a_document_of_two_corpora_is_one(tmp_path: Path) -> None:
 
 
 def test_what_is_known_of_the_sets_is_said(tmp_path: Path) -> None:
-    layout = Layout(
+    layout = FileLayout(
         {"all": "set", "split": "split.txt"},
         {"test": ("all",)},
         lambda files: {"test": [text("a\tb\nc", prose("a", 20), document="<b>\t1")]},
-        {"split": Without("the <split> is ours", ("test",))},
+        {"split": MissingSplitPolicy("the <split> is ours", ("test",))},
         note="no dev",
     )
-    ours = DataSet("set", "Set", (layout,), {}, size, "us", "none", "here")
+    ours = Benchmark("set", "Set", (layout,), {}, count_by_record_type, "us", "none", "here")
     absent = dataset("absent", {"test": []})
     texts = {"pubmed:1": [prose("a", 20)]}
     out = tmp_path / "out"

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bioshards.evaluate.datasets import Located, load, locate
-from bioshards.evaluate.records import text_of
-from bioshards.evaluate.sets import SETS
+from bioshards.evaluate.datasets import BenchmarkFiles, load_records, locate_benchmark
+from bioshards.evaluate.records import record_text
+from bioshards.evaluate.sets import BENCHMARKS
 from tests.conftest import DATA, needs_data
 from tests.evaluation_contaminated import corpus, excluded, look, rows
 
 pytestmark = needs_data
 
 
-def located(name: str) -> Located:
-    found = locate(f"{DATA}/benchmarks", SETS[name])
+def located(name: str) -> BenchmarkFiles:
+    found = locate_benchmark(f"{DATA}/benchmarks", BENCHMARKS[name])
     assert found
     return found
 
 
 def test_bc5cdr_is_found_in_its_abstracts_however_it_is_tokenised(tmp_path: Path) -> None:
     """Its 500 test abstracts as running text, against the sentences and tokens of other distributions."""
-    abstracts = load(located("bc5cdr-pubtator"))["test"]
-    texts = {f"pubmed:{one.document}": [text_of(one)] for one in abstracts}
+    abstracts = load_records(located("bc5cdr-pubtator"))["test"]
+    texts = {f"pubmed:{one.document_id}": [record_text(one)] for one in abstracts}
     names = ("bc5cdr-pubtator", "bc5-chem", "ncbi-disease")
     folder = corpus(tmp_path / "pubmed", texts)
-    said = look(Path(f"{DATA}/benchmarks"), [folder], tmp_path / "out", *(SETS[name] for name in names))
+    said = look(Path(f"{DATA}/benchmarks"), [folder], tmp_path / "out", *(BENCHMARKS[name] for name in names))
     table = {row.split()[0]: " ".join(row.split()[2:]) for row in said.splitlines()[1:4]}
     assert table == {
         "bc5cdr-pubtator": "500 500 500 500 of 500 500 500 100.0 % 0",
@@ -38,7 +38,7 @@ def test_bc5cdr_is_found_in_its_abstracts_however_it_is_tokenised(tmp_path: Path
 def test_abstracts_of_bc2gm_are_among_the_real_ones(real_abstracts: Path, tmp_path: Path) -> None:
     """It names no documents; these two were found by its sentences, and read to see that they are theirs."""
     data, parts = Path(f"{DATA}/benchmarks"), ["train", "test"]
-    look(data, [real_abstracts], tmp_path / "out", SETS["bc2gm"], parts=parts)
+    look(data, [real_abstracts], tmp_path / "out", BENCHMARKS["bc2gm"], parts=parts)
     assert excluded(tmp_path / "out") == ["pubmed:10022921", "pubmed:10075415"]
     found = rows(tmp_path / "out/examples.tsv")
     assert [row["13-grams"] for row in found] == [row["in corpus"] for row in found]

@@ -17,18 +17,18 @@ import pytest
 from bioshards.corpus import excluded as excluding
 from bioshards.evaluate.contamination import corpus as contamination_corpus
 from bioshards.evaluate.contamination.corpus import CorpusError
-from bioshards.evaluate.datasets import BenchmarkFileError, BenchmarkNotFoundError, DataSet
+from bioshards.evaluate.datasets import Benchmark, BenchmarkFileError, BenchmarkNotFoundError
 from tests.evaluation_contaminated import benchmarks, corpus, dataset, excluded, look, prose, text
 
 
 @pytest.fixture
-def ours() -> DataSet:
+def ours() -> Benchmark:
     test = [text(str(at), prose(at, 30), document=str(at)) for at in range(1, 15)]
     return dataset("set", {"test": test, "train": [text("train", prose("train", 20))]}, pmids=True)
 
 
 @pytest.fixture
-def data(tmp_path: Path, ours: DataSet) -> Path:
+def data(tmp_path: Path, ours: Benchmark) -> Path:
     return benchmarks(tmp_path / "data", ours)
 
 
@@ -46,7 +46,9 @@ def written(out: Path) -> dict[str, bytes]:
 FILES = ["documents.tsv", "examples.tsv", "exclude-ids.txt", "report.html", "report.json"]
 
 
-def test_two_workers_write_what_one_does(data: Path, abstracts: Path, tmp_path: Path, ours: DataSet) -> None:
+def test_two_workers_write_what_one_does(
+    data: Path, abstracts: Path, tmp_path: Path, ours: Benchmark
+) -> None:
     said = [look(data, [abstracts], tmp_path / f"out{n}", ours, workers=n) for n in (1, 2)]
     one, two = (written(tmp_path / f"out{n}") for n in (1, 2))
     assert one == two
@@ -55,7 +57,7 @@ def test_two_workers_write_what_one_does(data: Path, abstracts: Path, tmp_path: 
     assert excluded(tmp_path / "out1") == [*(f"pubmed:{at}" for at in range(10, 15)), "pubmed:30"]
 
 
-def test_the_pipelines_take_the_list(data: Path, abstracts: Path, tmp_path: Path, ours: DataSet) -> None:
+def test_the_pipelines_take_the_list(data: Path, abstracts: Path, tmp_path: Path, ours: Benchmark) -> None:
     articles = {"pmc:PMC7.2": [prose(4, 30)], "doi:10.5555/ab": [prose(5, 30)]}
     full = corpus(tmp_path / "pmc", articles, pipeline="pmc_to_shards")
     look(data, [abstracts, full], tmp_path / "out", ours)
@@ -66,7 +68,7 @@ def test_the_pipelines_take_the_list(data: Path, abstracts: Path, tmp_path: Path
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_run_that_was_stopped_is_run_again(
-    data: Path, abstracts: Path, tmp_path: Path, ours: DataSet, workers: int
+    data: Path, abstracts: Path, tmp_path: Path, ours: Benchmark, workers: int
 ) -> None:
     def stop(line: str) -> None:
         if line.startswith("looked at 2"):
@@ -83,7 +85,7 @@ def test_a_run_that_was_stopped_is_run_again(
 
 
 def test_a_worker_that_dies_is_not_waited_for(
-    data: Path, abstracts: Path, tmp_path: Path, ours: DataSet, monkeypatch: pytest.MonkeyPatch
+    data: Path, abstracts: Path, tmp_path: Path, ours: Benchmark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(contamination_corpus, "_shard", lambda *_: os._exit(9))
     with pytest.raises(CorpusError, match="a lower --workers"):
@@ -91,7 +93,7 @@ def test_a_worker_that_dies_is_not_waited_for(
 
 
 def test_workers_end_when_the_run_is_killed(
-    data: Path, abstracts: Path, tmp_path: Path, ours: DataSet
+    data: Path, abstracts: Path, tmp_path: Path, ours: Benchmark
 ) -> None:
     def run() -> None:
         with pytest.MonkeyPatch.context() as patch:
@@ -186,7 +188,7 @@ def test_a_corpus_that_is_none_or_damaged_is_refused(
     data: Path,
     abstracts: Path,
     tmp_path: Path,
-    ours: DataSet,
+    ours: Benchmark,
     damage: Callable[[Path], None],
     said: str,
     workers: int,
@@ -197,7 +199,9 @@ def test_a_corpus_that_is_none_or_damaged_is_refused(
     assert str(abstracts) in str(error.value)
 
 
-def test_benchmarks_that_are_not_there_are_asked_for(abstracts: Path, tmp_path: Path, ours: DataSet) -> None:
+def test_benchmarks_that_are_not_there_are_asked_for(
+    abstracts: Path, tmp_path: Path, ours: Benchmark
+) -> None:
     with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere"):
         look(tmp_path / "nowhere", [abstracts], tmp_path / "out", ours)
     (tmp_path / "empty").mkdir()
@@ -211,12 +215,12 @@ def test_a_damaged_benchmark_is_not_passed_over(abstracts: Path, tmp_path: Path)
         look(benchmarks(tmp_path / "data", empty), [abstracts], tmp_path / "out", empty)
 
 
-def test_a_bound_below_one_is_none(data: Path, abstracts: Path, tmp_path: Path, ours: DataSet) -> None:
+def test_a_bound_below_one_is_none(data: Path, abstracts: Path, tmp_path: Path, ours: Benchmark) -> None:
     with pytest.raises(ValueError, match="give 1 or more"):
         look(data, [abstracts], tmp_path / "out", ours, least=0)
 
 
-def test_a_corpus_without_a_document_holds_nothing(data: Path, tmp_path: Path, ours: DataSet) -> None:
+def test_a_corpus_without_a_document_holds_nothing(data: Path, tmp_path: Path, ours: Benchmark) -> None:
     said = look(data, [corpus(tmp_path / "pubmed", {})], tmp_path / "out", ours)
     assert "0 documents to leave out" in said
     assert excluded(tmp_path / "out") == []

@@ -12,15 +12,15 @@ import pytest
 import torch
 
 from bioshards.evaluate import encoder, examples
-from bioshards.evaluate.classifying import Classifying
-from bioshards.evaluate.finetune import FineTuning, Model, NaNLossError
-from bioshards.evaluate.recipes import SUITES, Recipe
-from bioshards.evaluate.records import Record, Text
-from bioshards.evaluate.tasks import TASKS, plan
+from bioshards.evaluate.classifying import Classification
+from bioshards.evaluate.finetune import EncoderWithHead, FineTuner, NaNLossError
+from bioshards.evaluate.recipes import SUITES, FineTuneRecipe
+from bioshards.evaluate.records import LabelledText, Record
+from bioshards.evaluate.tasks import TASKS, plan_tasks
 from tests.evaluation_models import checkpoint
 
 CPU = torch.device("cpu")
-QUICK = Recipe(batch=4, epochs=3, length=32, learning_rate=1e-3, dropout=0.0)
+QUICK = FineTuneRecipe(batch_size=4, epochs=3, max_seq_length=32, learning_rate=1e-3, dropout=0.0)
 LABELS = ("no", "yes")
 
 
@@ -38,33 +38,38 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _texts(n: int) -> list[Record]:
-    return [Text(str(at), f"the {'drug' if at % 2 else 'gene'} of {at}", LABELS[at % 2]) for at in range(n)]
+    return [
+        LabelledText(str(at), f"the {'drug' if at % 2 else 'gene'} of {at}", LABELS[at % 2])
+        for at in range(n)
+    ]
 
 
-def _tuning(folder: Path, recipe: Recipe, dropout: float = 0.0) -> FineTuning:
-    look = encoder.look(str(folder))
-    problem = Classifying(look.tokens(), recipe, "class", LABELS)
+def _tuning(folder: Path, recipe: FineTuneRecipe, dropout: float = 0.0) -> FineTuner:
+    look = encoder.inspect_checkpoint(str(folder))
+    problem = Classification(look.load_tokenizer(), recipe, "class", LABELS)
     torch.manual_seed(7)
-    body = encoder.load(look)
+    body = encoder.load_encoder(look)
     for module in body.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = dropout
-    return FineTuning(Model(body, problem.head(body.width)), problem, recipe, 0, CPU, lambda _: None)
+    return FineTuner(
+        EncoderWithHead(body, problem.build_head(body.hidden_size)), problem, recipe, 0, CPU, lambda _: None
+    )
 
 
-def _weights(tuning: FineTuning) -> dict[str, torch.Tensor]:
+def _weights(tuning: FineTuner) -> dict[str, torch.Tensor]:
     return {name: one.clone() for name, one in tuning.model.state_dict().items()}
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_it_is_adamw_with_a_triangular_rate(folder: Path, decay: float) -> None:
-    recipe = replace(QUICK, weight_decay=decay, warmup=0.25, clip=0.5)
+    recipe = replace(QUICK, weight_decay=decay, warmup=0.25, grad_clip=0.5)
     tuning, plain = _tuning(folder, recipe), _tuning(folder, recipe)
     records = _texts(10)
-    tuning.learn(records, 3, None)
+    tuning.train(records, 3, None)
 
     model = plain.model.train()
-    read = plain.problem.examples(records, learn=True)
+    read = plain.adapter.make_examples(records, is_training=True)
     groups = [
         {"params": [one for one in model.parameters() if one.ndim > 1], "weight_decay": decay},
         {"params": [one for one in model.parameters() if one.ndim == 1], "weight_decay": 0.0},
@@ -75,9 +80,9 @@ def test_it_is_adamw_with_a_triangular_rate(folder: Path, decay: float) -> None:
     for _ in range(3):
         places = torch.randperm(10, generator=order).tolist()
         for first in range(0, 10, 4):
-            batch = examples.batch([read[at] for at in places[first : first + 4]], 0, CPU)
+            batch = examples.collate([read[at] for at in places[first : first + 4]], 0, CPU)
             adam.zero_grad()
-            loss = plain.problem.loss(model.head, model.encoder(batch), batch)
+            loss = plain.adapter.loss(model.head, model.encoder(batch), batch)
             loss.backward()  # type: ignore[no-untyped-call]
             for one in model.parameters():
                 one.grad = torch.zeros_like(one) if one.grad is None else one.grad
@@ -100,7 +105,7 @@ def test_the_weights_are_those_of_the_best_epoch(folder: Path) -> None:
         seen.append(_weights(tuning))
         return next(scores)
 
-    epochs, best = tuning.learn(_texts(8), 0, dev)
+    epochs, best = tuning.train(_texts(8), 0, dev)
     assert best == 2
     assert [one.dev for one in epochs] == [0.2, 0.5, 0.5, 0.1]
     kept = _weights(tuning)
@@ -113,26 +118,28 @@ def test_the_first_of_equals_is_the_best_and_a_score_may_be_negative(
     folder: Path, scores: tuple[float, ...], best: int
 ) -> None:
     found = iter(scores)
-    _, number = _tuning(folder, replace(QUICK, epochs=2)).learn(_texts(8), 0, lambda: next(found))
+    _, number = _tuning(folder, replace(QUICK, epochs=2)).train(_texts(8), 0, lambda: next(found))
     assert number == best
 
 
 def test_without_dev_the_last_epoch_stays(folder: Path) -> None:
-    epochs, best = _tuning(folder, QUICK).learn(_texts(8), 0, None)
+    epochs, best = _tuning(folder, QUICK).train(_texts(8), 0, None)
     assert best == len(epochs) == 3
     assert all(one.dev is None for one in epochs)
 
 
 def test_steps_end_in_the_middle_of_an_epoch(folder: Path) -> None:
     tuning = _tuning(folder, replace(QUICK, steps=3))
-    epochs, _ = tuning.learn(_texts(8), 0, None)
+    epochs, _ = tuning.train(_texts(8), 0, None)
     assert [one.epoch for one in epochs] == [1, 2]
 
 
 def test_it_learns_what_can_be_learned(folder: Path) -> None:
     tuning = _tuning(folder, replace(QUICK, epochs=20, learning_rate=1e-2))
-    tuning.learn(_texts(32), 0, None)
-    unseen = [replace(one, text=one.text + " patients") for one in _texts(12) if isinstance(one, Text)]
+    tuning.train(_texts(32), 0, None)
+    unseen = [
+        replace(one, text=one.text + " patients") for one in _texts(12) if isinstance(one, LabelledText)
+    ]
     assert tuning.predict(unseen) == [one.label for one in unseen]
 
 
@@ -140,7 +147,7 @@ def test_a_seed_decides_order_and_dropout_and_nothing_else_does(folder: Path) ->
     def learned(seed: int) -> dict[str, Any]:
         tuning = _tuning(folder, QUICK, dropout=0.1)
         torch.manual_seed(99 + seed)  # whatever was drawn before
-        tuning.learn(_texts(8), seed, None)
+        tuning.train(_texts(8), seed, None)
         return tuning.model.state_dict()
 
     one, same, other = learned(1), learned(1), learned(2)
@@ -150,9 +157,10 @@ def test_a_seed_decides_order_and_dropout_and_nothing_else_does(folder: Path) ->
 
 def test_predictions_are_in_the_records_order_whatever_their_lengths(folder: Path) -> None:
     tuning = _tuning(folder, replace(QUICK, epochs=20, learning_rate=1e-2))
-    tuning.learn(_texts(32), 0, None)
+    tuning.train(_texts(32), 0, None)
     texts: list[Record] = [
-        Text(str(at), f"the {'drug' if at % 3 else 'gene'} {'of ' * (at % 7)}", "") for at in range(150)
+        LabelledText(str(at), f"the {'drug' if at % 3 else 'gene'} {'of ' * (at % 7)}", "")
+        for at in range(150)
     ]
     assert tuning.predict(texts) == ["yes" if at % 3 else "no" for at in range(150)]
 
@@ -160,15 +168,15 @@ def test_predictions_are_in_the_records_order_whatever_their_lengths(folder: Pat
 def test_lower_layers_learn_less(folder: Path) -> None:
     before = _weights(_tuning(folder, QUICK))
 
-    def moved(recipe: Recipe) -> dict[str, float]:
+    def moved(recipe: FineTuneRecipe) -> dict[str, float]:
         tuning = _tuning(folder, recipe)
-        tuning.learn(_texts(4), 0, None)
+        tuning.train(_texts(4), 0, None)
         after = tuning.model.state_dict()
         return {name: float((after[name] - before[name]).abs().max()) for name in after}
 
-    one = replace(QUICK, epochs=1, batch=4, warmup=0.0, bias_correction=True)
+    one = replace(QUICK, epochs=1, batch_size=4, warmup=0.0, bias_correction=True)
     plain, decayed = moved(one), moved(replace(one, layer_decay=0.5))
-    published = moved(replace(one, layer_decay=0.5, electra_layers=True))
+    published = moved(replace(one, layer_decay=0.5, electra_layer_decay=True))
     words = "encoder.model.embeddings.word_embeddings.weight"
     layer = "encoder.model.encoder.layer.0.output.dense.weight"
     head = "head.pooled.linear.weight"
@@ -184,35 +192,37 @@ def test_layer_decay_is_refused_where_no_layer_is_known_by_its_name(folder: Path
     model.layers = model.encoder.layer  # as in ModernBERT, whose embeddings are called as BERT's
     del model.encoder
     with pytest.raises(ValueError, match="names that BERT's have"):
-        tuning.learn(_texts(4), 0, None)
+        tuning.train(_texts(4), 0, None)
 
 
 def test_a_checkpoint_in_half_precision_is_tuned_in_float32(folder: Path, tmp_path: Path) -> None:
-    look = encoder.look(str(folder))
-    encoder.load(look).model.to(torch.bfloat16).save_pretrained(tmp_path)
-    look.tokens().tokenizer.save_pretrained(tmp_path)
+    look = encoder.inspect_checkpoint(str(folder))
+    encoder.load_encoder(look).model.to(torch.bfloat16).save_pretrained(tmp_path)
+    look.load_tokenizer().hf_tokenizer.save_pretrained(tmp_path)
     tuning = _tuning(tmp_path, QUICK)
     assert {one.dtype for one in tuning.model.parameters()} == {torch.float32}
-    tuning.learn(_texts(4), 0, None)
+    tuning.train(_texts(4), 0, None)
 
 
 def test_bfloat16_does_not_round_scores(folder: Path) -> None:
     tuning = _tuning(folder, replace(QUICK, precision="bfloat16"))
-    tuning.problem = Classifying(encoder.look(str(folder)).tokens(), tuning.recipe, "number", ())
-    tuning.model.head = tuning.problem.head(tuning.model.encoder.width)
-    tuning.learn([replace(one, label=2.5) for one in _texts(8) if isinstance(one, Text)], 0, None)
+    tuning.adapter = Classification(
+        encoder.inspect_checkpoint(str(folder)).load_tokenizer(), tuning.recipe, "number", ()
+    )
+    tuning.model.head = tuning.adapter.build_head(tuning.model.encoder.hidden_size)
+    tuning.train([replace(one, label=2.5) for one in _texts(8) if isinstance(one, LabelledText)], 0, None)
     [found] = tuning.predict(_texts(1))
     assert float(torch.tensor(found).bfloat16()) != found
 
 
 def test_a_loss_that_is_no_number_ends_it(folder: Path) -> None:
     with pytest.raises(NaNLossError, match="give a lower --learning-rate"):
-        _tuning(folder, replace(QUICK, learning_rate=1e38)).learn(_texts(16), 0, None)
+        _tuning(folder, replace(QUICK, learning_rate=1e38)).train(_texts(16), 0, None)
 
 
 def test_no_score_is_made_of_what_is_no_number(folder: Path) -> None:
-    tuning = _tuning(folder, replace(QUICK, learning_rate=1e38, epochs=1, batch=8, warmup=0.0))
-    tuning.learn(_texts(8), 0, None)  # one update, after a loss that is a number
+    tuning = _tuning(folder, replace(QUICK, learning_rate=1e38, epochs=1, batch_size=8, warmup=0.0))
+    tuning.train(_texts(8), 0, None)  # one update, after a loss that is a number
     with pytest.raises(NaNLossError, match="give a lower --learning-rate"):
         tuning.predict(_texts(2))
 
@@ -226,12 +236,12 @@ def test_every_task_of_a_suite_is_known_and_every_task_is_of_a_suite() -> None:
 
 
 def test_what_is_planned() -> None:
-    names = [one.name for one in plan(["gad", "bio-electra/gad", "blurb/ddi"], {})]
+    names = [one.name for one in plan_tasks(["gad", "bio-electra/gad", "blurb/ddi"], {})]
     assert names == ["blurb/gad", "bio-electra/gad", "blurb/ddi"]
-    [one] = plan(["bio-electra/gad"], {"epochs": 7})
+    [one] = plan_tasks(["bio-electra/gad"], {"epochs": 7})
     assert (one.recipe.epochs, one.recipe.layer_decay) == (7, 0.8)
-    assert len(plan(["blurb", "gad"], {})) == 13
-    assert len(plan(list(SUITES), {})) == sum(map(len, SUITES.values()))
+    assert len(plan_tasks(["blurb", "gad"], {})) == 13
+    assert len(plan_tasks(list(SUITES), {})) == sum(map(len, SUITES.values()))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +254,7 @@ def test_what_is_planned() -> None:
 )
 def test_an_unknown_task_is_named(word: str, hint: str) -> None:
     with pytest.raises(ValueError, match=hint):
-        plan([word], {})
+        plan_tasks([word], {})
 
 
 @pytest.mark.parametrize(
@@ -266,4 +276,4 @@ def test_an_unknown_task_is_named(word: str, hint: str) -> None:
 )
 def test_a_recipe_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="--"):
-        Recipe(**wrong)
+        FineTuneRecipe(**wrong)

@@ -14,17 +14,17 @@ from torch import Tensor
 
 from bioshards.evaluate.crf import CRF
 from bioshards.evaluate.heads import (
+    AnswerSpan,
     BiLSTM,
-    Feature,
-    Found,
-    Pooled,
-    Span,
-    Tagger,
-    best_spans,
+    PooledHead,
+    RelationFeature,
+    SpanHead,
+    TokenClassificationHead,
     binary_cross_entropy,
-    cross_entropy,
-    relation_features,
-    squared_error,
+    extract_relation_features,
+    find_best_spans,
+    mean_squared_error,
+    weighted_cross_entropy,
 )
 from tests.training_runs import threads
 
@@ -40,29 +40,29 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def tagger(bilstm: bool, crf: bool) -> Tagger:
-    return Tagger(8, 3, bilstm=bilstm, crf=CRF(BIO) if crf else None).eval()
+def tagger(bilstm: bool, crf: bool) -> TokenClassificationHead:
+    return TokenClassificationHead(8, 3, has_bilstm=bilstm, crf=CRF(BIO) if crf else None).eval()
 
 
 KINDS = pytest.mark.parametrize(("bilstm", "crf"), list(itertools.product([False, True], repeat=2)))
 
 
 def test_new_weights_are_those_of_bert() -> None:
-    weights = Pooled(400, 100).linear.weight.detach()
+    weights = PooledHead(400, 100).linear.weight.detach()
     assert float(weights.std()) == pytest.approx(0.02 * 0.88, rel=0.02)  # of a normal cut at 2
     assert float(weights.abs().max()) <= 0.04
-    assert not Pooled(4, 2).linear.bias.any()
+    assert not PooledHead(4, 2).linear.bias.any()
 
 
 def test_a_vector_gives_outputs_in_float32() -> None:
-    head = Pooled(8, 5).eval()
+    head = PooledHead(8, 5).eval()
     vectors = torch.randn(3, 8)
     assert torch.equal(head(vectors), vectors @ head.linear.weight.T + head.linear.bias)
     assert head.bfloat16()(vectors.bfloat16()).dtype == torch.float32
 
 
 def test_there_is_dropout_in_training_alone() -> None:
-    head = Pooled(8, 5, dropout=0.5)
+    head = PooledHead(8, 5, dropout=0.5)
     vectors = torch.randn(3, 8)
     assert not torch.equal(head(vectors), head(vectors))
     assert torch.equal(head.eval()(vectors), head(vectors))
@@ -135,7 +135,7 @@ def test_a_bilstm_refuses_sentences_without_words() -> None:
 
 
 def test_the_loss_of_spans_is_the_mean_of_both_cross_entropies() -> None:
-    head = Span(8)
+    head = SpanHead(8)
     vectors = torch.randn(2, 5, 8)
     allowed = torch.tensor([[1, 0, 1, 1, 1], [1, 0, 0, 1, 0]], dtype=torch.bool)
     gold = torch.tensor([[2, 4], [0, 0]])
@@ -152,7 +152,7 @@ def test_the_loss_of_spans_is_the_mean_of_both_cross_entropies() -> None:
 def test_no_gradient_comes_from_where_no_answer_may_be() -> None:
     vectors = torch.randn(1, 4, 8, requires_grad=True)
     allowed = torch.tensor([[True, False, True, False]])
-    (gradient,) = torch.autograd.grad(Span(8).loss(vectors, allowed, torch.tensor([[0, 2]])), vectors)
+    (gradient,) = torch.autograd.grad(SpanHead(8).loss(vectors, allowed, torch.tensor([[0, 2]])), vectors)
     assert gradient.isfinite().all()
     assert gradient.any(2).tolist() == [[True, False, True, False]]
 
@@ -179,19 +179,22 @@ def test_the_best_spans_are_those_of_all_pairs(
     starts, ends, places = zip(*pieces, strict=True)
     start, end = torch.tensor(starts, dtype=torch.float32), torch.tensor(ends, dtype=torch.float32)
     allowed = torch.tensor(places)
-    found = best_spans(start, end, allowed, longest, n)
+    found = find_best_spans(start, end, allowed, longest, n)
     expected = all_spans(start, end, allowed, longest)[:n]
-    assert found == [Found(first, last, -score) for score, first, last in expected]
+    assert found == [AnswerSpan(first, last, -score) for score, first, last in expected]
 
 
 def test_best_spans_by_hand() -> None:
     start, end = torch.tensor([5.0, 1.0, 0.0, 0.0]), torch.tensor([0.0, 0.0, 2.0, 9.0])
     everywhere = torch.ones(4, dtype=torch.bool)
-    assert best_spans(start, end, everywhere, n=2) == [Found(0, 3, 14.0), Found(1, 3, 10.0)]
-    assert best_spans(start, end, everywhere, longest=3, n=1) == [Found(1, 3, 10.0)]
+    assert find_best_spans(start, end, everywhere, n=2) == [AnswerSpan(0, 3, 14.0), AnswerSpan(1, 3, 10.0)]
+    assert find_best_spans(start, end, everywhere, max_length=3, n=1) == [AnswerSpan(1, 3, 10.0)]
     without_cls = torch.tensor([False, True, True, True])
-    assert best_spans(start, end, without_cls, longest=2, n=2) == [Found(2, 3, 9.0), Found(3, 3, 9.0)]
-    assert best_spans(start, end, torch.zeros(4, dtype=torch.bool)) == []
+    assert find_best_spans(start, end, without_cls, max_length=2, n=2) == [
+        AnswerSpan(2, 3, 9.0),
+        AnswerSpan(3, 3, 9.0),
+    ]
+    assert find_best_spans(start, end, torch.zeros(4, dtype=torch.bool)) == []
 
 
 HIDDEN = torch.tensor([[[1.0, -1.0], [5.0, -9.0], [2.0, 4.0], [3.0, 0.0]], [[-7.0, 7.0]] * 4])
@@ -206,14 +209,14 @@ FIRST, SECOND = torch.tensor([[1, 3], [0, 1]]), torch.tensor([[3, 4], [2, 2]])  
         ("start", [[5, -9, 3, 0], [-7, 7, 0, 0]]),
     ],
 )
-def test_features_of_relations(kind: Feature, expected: list[list[float]]) -> None:
-    assert relation_features(HIDDEN, FIRST, SECOND, kind).tolist() == expected
+def test_features_of_relations(kind: RelationFeature, expected: list[list[float]]) -> None:
+    assert extract_relation_features(HIDDEN, FIRST, SECOND, kind).tolist() == expected
 
 
 @pytest.mark.parametrize("kind", ["mention", "start"])
-def test_features_have_finite_gradients_from_entities_alone(kind: Feature) -> None:
+def test_features_have_finite_gradients_from_entities_alone(kind: RelationFeature) -> None:
     hidden = HIDDEN.clone().requires_grad_()
-    features = relation_features(hidden, FIRST, SECOND, kind)
+    features = extract_relation_features(hidden, FIRST, SECOND, kind)
     (gradient,) = torch.autograd.grad(features.sum(), hidden)
     of_pieces = gradient.sum(2).tolist()
     assert of_pieces == [[0, 1, 1, 2] if kind == "mention" else [0, 2, 0, 2], [2, 0, 0, 0]]
@@ -221,13 +224,13 @@ def test_features_have_finite_gradients_from_entities_alone(kind: Feature) -> No
 
 def test_cross_entropy_is_weighted_by_class_and_divided_by_texts() -> None:
     logits, gold = torch.tensor([[0.0, 0.0], [0.0, math.log(3)]]), torch.tensor([1, 0])
-    assert float(cross_entropy(logits, gold)) == pytest.approx((math.log(2) + math.log(4)) / 2)
-    weighted = cross_entropy(logits, gold, torch.tensor([1.0, 99.0]))
+    assert float(weighted_cross_entropy(logits, gold)) == pytest.approx((math.log(2) + math.log(4)) / 2)
+    weighted = weighted_cross_entropy(logits, gold, torch.tensor([1.0, 99.0]))
     assert float(weighted) == pytest.approx((99 * math.log(2) + math.log(4)) / 2)
 
 
 def test_squared_error_is_of_each_text() -> None:
-    assert float(squared_error(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 2.5]))) == pytest.approx(
+    assert float(mean_squared_error(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 2.5]))) == pytest.approx(
         2.125
     )
 

@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 from tokenizers import BertWordPieceTokenizer
 
-from bioshards.evaluate.legacy import biobert_f1, lowered, merged_types, words_kept
+from bioshards.evaluate.legacy import (
+    biobert_tag_f1,
+    count_words_read,
+    lowercase_without_accents,
+    merge_entity_types,
+)
 from bioshards.evaluate.metrics.tagging import entity_f1
-from bioshards.evaluate.tags import spans
+from bioshards.evaluate.tags import extract_spans
 from tests.conftest import DATA, needs_data
 
 BENCHMARKS = Path(str(DATA), "benchmarks")
@@ -31,31 +36,31 @@ BENCHMARKS = Path(str(DATA), "benchmarks")
     ],
 )
 def test_words_kept_by_hand(words: list[str], length: int, kept: int) -> None:
-    assert words_kept(words, len, length) == kept
+    assert count_words_read(words, len, length) == kept
 
 
 def test_lower_case_without_accents() -> None:
-    assert lowered("Sjögren") == "sjogren"
-    assert lowered("ÅNGSTRÖM-É") == "angstrom-e"
-    assert lowered("TNF-α") == "tnf-α"
-    assert lowered("β₂-άλφα") == "β₂-αλφα"
+    assert lowercase_without_accents("Sjögren") == "sjogren"
+    assert lowercase_without_accents("ÅNGSTRÖM-É") == "angstrom-e"
+    assert lowercase_without_accents("TNF-α") == "tnf-α"
+    assert lowercase_without_accents("β₂-άλφα") == "β₂-αλφα"
 
 
 def test_merged_types() -> None:
     gold = [["B-Gene", "I-Gene", "B-Drug", "O"], ["B-Gene", "O", "O", "O"]]
     predicted = [["B-Drug", "I-Drug", "B-Drug", "O"], ["B-Gene", "I-Drug", "O", "O"]]
-    assert entity_f1().units(gold, predicted)[:, :3].tolist() == [[1, 2, 2], [1, 2, 1]]
-    metric = merged_types(entity_f1())
+    assert entity_f1().compute_stats(gold, predicted)[:, :3].tolist() == [[1, 2, 2], [1, 2, 1]]
+    metric = merge_entity_types(entity_f1())
     assert metric.name == "entity F1 (conlleval), types merged"
-    assert metric.units(gold, predicted)[:, :3].tolist() == [[2, 2, 2], [0, 1, 1]]
+    assert metric.compute_stats(gold, predicted)[:, :3].tolist() == [[2, 2, 2], [0, 1, 1]]
 
 
 def test_biobert_f1_by_hand() -> None:
     """Of B 1 of 1 predicted and 3 gold is right, of I 1 of 2 and 1; no entity is, whatever its type."""
     gold = [["B-Drug", "I-Drug", "O", "B-Drug", "B-Gene"]]
     predicted = [["B-Gene", "I-Gene", "I-Gene", "O", "O"]]
-    assert merged_types(entity_f1()).score(gold, predicted)["F1"] == 0
-    assert biobert_f1().score(gold, predicted) == pytest.approx(
+    assert merge_entity_types(entity_f1()).compute_scores(gold, predicted)["F1"] == 0
+    assert biobert_tag_f1().compute_scores(gold, predicted) == pytest.approx(
         {
             "precision": (1 + 1 / 2) / 2,
             "recall": (1 / 3 + 1) / 2,
@@ -79,7 +84,7 @@ def pieces(name: str, cased: bool) -> dict[str, int]:
     vocabulary = BENCHMARKS / "bio_electra" / "pmc_2017_abstracts_wp_vocab_sorted.txt"
     tokenizer = BertWordPieceTokenizer(str(vocabulary), lowercase=False, strip_accents=False)
     words = sorted({word for sentence, _ in sentences(name) for word in sentence})
-    texts = [word if cased else lowered(word) for word in words]
+    texts = [word if cased else lowercase_without_accents(word) for word in words]
     read = tokenizer.encode_batch(texts, add_special_tokens=False)
     return {word: len(one.ids) for word, one in zip(words, read, strict=True)}
 
@@ -100,8 +105,11 @@ def test_gold_entities_are_as_many_as_in_bio_electras_results(
     name: str, length: int, whole: int, lower: int, cased: int
 ) -> None:
     """Recall in its result files times 6123, 944 (optimised: 780) and 1410 (707) is a whole number."""
-    assert sum(len(spans(tags)) for _, tags in sentences(name)) == whole
+    assert sum(len(extract_spans(tags)) for _, tags in sentences(name)) == whole
     for is_cased, expected in ((False, lower), (True, cased)):
         count = pieces(name, is_cased).__getitem__
-        left = sum(len(spans(tags[: words_kept(words, count, length)])) for words, tags in sentences(name))
+        left = sum(
+            len(extract_spans(tags[: count_words_read(words, count, length)]))
+            for words, tags in sentences(name)
+        )
         assert left == expected

@@ -11,7 +11,7 @@ import numpy
 import pytest
 from sklearn.metrics import precision_recall_fscore_support
 
-from bioshards.evaluate.metrics.classes import accuracy, micro_f1, positive_f1, yes_no
+from bioshards.evaluate.metrics.classes import accuracy, micro_f1, positive_f1, yes_no_f1
 from bioshards.evaluate.metrics.metric import Metric
 from bioshards.evaluate.metrics.multilabel import multilabel_f1
 from tests.conftest import DATA, needs_data
@@ -30,7 +30,7 @@ def test_micro_f1_as_scikit_learn_is_called_for_it() -> None:
     metric = micro_f1(CHEMPROT, "false")
     for case in zip(*cases(1, 6, (20, 30)), strict=True):
         gold, predicted = (named(codes, CHEMPROT) for codes in case)
-        figures = metric.score(gold, predicted)
+        figures = metric.compute_scores(gold, predicted)
         for average, names in (("micro", NAMES), ("macro", (None, None, "macro F1"))):
             right = precision_recall_fscore_support(
                 gold, predicted, labels=CHEMPROT[1:], average=average, zero_division=0
@@ -47,7 +47,7 @@ def test_micro_f1_leaves_the_negative_class_out(negative: str | None) -> None:
     right, each = micro(*sides), by_class(*sides)
     metric = micro_f1(CHEMPROT, negative)
     for place, case in enumerate(zip(gold, predicted, strict=True)):
-        figures = metric.score(*(named(codes, CHEMPROT) for codes in case))
+        figures = metric.compute_scores(*(named(codes, CHEMPROT) for codes in case))
         assert [figures[name] for name in NAMES] == pytest.approx(right[:, place])
         assert figures["macro F1"] == pytest.approx(each[2, place].mean())
         if negative is None:
@@ -59,7 +59,7 @@ def test_positive_f1_is_that_of_one_class() -> None:
     right = micro(gold == 1, predicted == 1)
     metric = positive_f1("1")
     for place, case in enumerate(zip(gold, predicted, strict=True)):
-        figures = metric.score(*(named(codes, "01") for codes in case))
+        figures = metric.compute_scores(*(named(codes, "01") for codes in case))
         assert [figures[name] for name in NAMES] == pytest.approx(right[:, place])
 
 
@@ -69,7 +69,7 @@ def test_accuracy() -> None:
     each = by_class(one_hot(gold, 3), one_hot(predicted, 3))
     metric = accuracy(labels)
     for place, case in enumerate(zip(gold, predicted, strict=True)):
-        figures = metric.score(*(named(codes, labels) for codes in case))
+        figures = metric.compute_scores(*(named(codes, labels) for codes in case))
         assert figures["accuracy"] == pytest.approx((case[0] == case[1]).mean())
         assert figures["macro F1"] == pytest.approx(each[2, place].mean())
 
@@ -78,9 +78,9 @@ def test_yes_and_no_for_themselves() -> None:
     answers = ("yes", "no")
     gold, predicted = cases(5, 2, (1000, 8))
     each = by_class(one_hot(gold, 2), one_hot(predicted, 2))
-    metric = yes_no()
+    metric = yes_no_f1()
     for place, case in enumerate(zip(gold, predicted, strict=True)):
-        figures = metric.score(*(named(codes, answers) for codes in case))
+        figures = metric.compute_scores(*(named(codes, answers) for codes in case))
         for column, answer in enumerate(answers):
             assert [figures[f"{answer} {name}"] for name in NAMES] == pytest.approx(each[:, place, column])
         assert figures["macro F1"] == pytest.approx(each[2, place].mean())
@@ -96,7 +96,7 @@ def test_multilabel_f1_is_scikit_learns_by_label_and_by_abstract() -> None:
     by_abstract = micro(gold.reshape(-1, 10), predicted.reshape(-1, 10)).reshape(3, 1000, 5)
     metric = multilabel_f1(HALLMARKS)
     for place, case in enumerate(zip(gold, predicted, strict=True)):
-        figures = metric.score(
+        figures = metric.compute_scores(
             *([frozenset(itertools.compress(HALLMARKS, row)) for row in side] for side in case)
         )
         assert [figures[name] for name in NAMES] == pytest.approx(right[:, place])
@@ -114,27 +114,27 @@ def test_example_f1_by_hand() -> None:
     a, b, c = HALLMARKS[:3]
     gold = [frozenset({a}), frozenset({a, b}), frozenset[str](), frozenset({c})]
     predicted = [frozenset({a, b}), frozenset({a}), frozenset({c}), frozenset[str]()]
-    figures = multilabel_f1(HALLMARKS).score(gold, predicted)
+    figures = multilabel_f1(HALLMARKS).compute_scores(gold, predicted)
     assert figures["example precision"] == pytest.approx((1 / 2 + 1 + 0) / 3)
     assert figures["example recall"] == pytest.approx((1 + 1 / 2 + 0) / 3)
     assert figures["example F1"] == pytest.approx(1 / 2)
     assert (figures["precision"], figures["recall"]) == (2 / 4, 2 / 4)
 
 
-@pytest.mark.parametrize("make", [lambda: micro_f1(("a", "b"), "a"), lambda: accuracy(("a", "b")), yes_no])
+@pytest.mark.parametrize("make", [lambda: micro_f1(("a", "b"), "a"), lambda: accuracy(("a", "b")), yes_no_f1])
 def test_an_unknown_class_is_refused(make: Callable[[], Metric]) -> None:
     with pytest.raises(ValueError, match="'c' is none of the classes"):
-        make().score(["c"], ["c"])
+        make().compute_scores(["c"], ["c"])
 
 
 def test_what_else_is_refused() -> None:
     with pytest.raises(ValueError, match="'c' is none of the labels a, b"):
-        multilabel_f1(("a", "b")).score([frozenset("a")], [frozenset("c")])
+        multilabel_f1(("a", "b")).compute_scores([frozenset("a")], [frozenset("c")])
     with pytest.raises(ValueError, match="the negative class 'c' is none of a, b"):
         micro_f1(("a", "b"), "c")
     for metric in (micro_f1("ab", "a"), accuracy("ab"), positive_f1("a")):
         with pytest.raises(ValueError, match="1 are predicted, but there are 2"):
-            metric.score(["a", "b"], ["a"])
+            metric.compute_scores(["a", "b"], ["a"])
 
 
 @needs_data
@@ -143,6 +143,6 @@ def test_the_majority_class_scores_55_2_on_pubmedqa() -> None:
     path = Path(str(DATA), "benchmarks/pubmedqa/data/test_ground_truth.json")
     gold = list(json.loads(path.read_text()).values())
     assert len(gold) == 500
-    figures = accuracy(("yes", "no", "maybe")).score(gold, ["yes"] * 500)
+    figures = accuracy(("yes", "no", "maybe")).compute_scores(gold, ["yes"] * 500)
     assert figures["accuracy"] == pytest.approx(0.552)
     assert figures["macro F1"] == pytest.approx(2 * 276 / (276 + 500) / 3)

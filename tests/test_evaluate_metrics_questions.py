@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.evaluate.metrics.questions import bioasq_factoid, normalised, squad
+from bioshards.evaluate.metrics.questions import bioasq_factoid, normalise_answer, squad_f1
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from bioshards.evaluate.metrics.questions import bioasq_factoid, normalised, squ
     ],
 )
 def test_normalisation(text: str, expected: str) -> None:
-    assert normalised(text) == expected
+    assert normalise_answer(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_normalisation(text: str, expected: str) -> None:
     ],
 )
 def test_squad_by_hand(gold: list[str], predicted: str, exact: float, f1: float) -> None:
-    assert squad().score([gold], [predicted]) == pytest.approx({"exact match": exact, "F1": f1})
+    assert squad_f1().compute_scores([gold], [predicted]) == pytest.approx({"exact match": exact, "F1": f1})
 
 
 def test_squad_is_a_mean_over_questions() -> None:
-    metric = squad()
-    figures = metric.score([["one two"], ["three"]], ["one", "three"])
+    metric = squad_f1()
+    figures = metric.compute_scores([["one two"], ["three"]], ["one", "three"])
     assert figures == pytest.approx({"exact match": 1 / 2, "F1": (2 / 3 + 1) / 2})
-    assert metric.score([], []) == {"exact match": 0, "F1": 0}
+    assert metric.compute_scores([], []) == {"exact match": 0, "F1": 0}
 
 
 WORDS = st.lists(st.sampled_from(["a", "The", "cell", "Cell,", "gene", "p53."]), max_size=5).map(" ".join)
@@ -77,7 +77,7 @@ def test_squad_is_what_its_definition_gives(gold: list[str], predicted: str) -> 
         precision, recall = hits / len(words(predicted)), hits / len(words(answer))
         return 2 * precision * recall / (precision + recall)
 
-    figures = squad().score([gold], [predicted])
+    figures = squad_f1().compute_scores([gold], [predicted])
     assert figures["F1"] == pytest.approx(max(f1(answer) for answer in gold))
     assert figures["exact match"] == any(words(answer) == words(predicted) for answer in gold)
 
@@ -98,7 +98,7 @@ def test_squad_is_what_its_definition_gives(gold: list[str], predicted: str) -> 
 def test_bioasq_by_hand(
     accepted: list[str], answers: list[str], strict: float, lenient: float, rank: float
 ) -> None:
-    figures = bioasq_factoid().score([accepted], [answers])
+    figures = bioasq_factoid().compute_scores([accepted], [answers])
     assert figures == pytest.approx({"SACC": strict, "LACC": lenient, "MRR": rank})
 
 
@@ -110,7 +110,7 @@ def test_bioasq_is_a_mean_over_questions() -> None:
         answers = [
             ["RIGHT" if place == rank else f"wrong {place}" for place in range(1, 6)] for rank in ranks
         ]
-        figures = bioasq_factoid().score([["Right", "correct"]] * len(ranks), answers)
+        figures = bioasq_factoid().compute_scores([["Right", "correct"]] * len(ranks), answers)
         count = len(ranks)
         assert figures["SACC"] == pytest.approx(ranks.count(1) / count)
         assert figures["LACC"] == pytest.approx((count - ranks.count(0)) / count)
@@ -118,6 +118,6 @@ def test_bioasq_is_a_mean_over_questions() -> None:
 
 
 def test_questions_have_to_be_as_many() -> None:
-    for metric in (squad(), bioasq_factoid()):
+    for metric in (squad_f1(), bioasq_factoid()):
         with pytest.raises(ValueError, match="0 are predicted, but there are 1"):
-            metric.score([["x"]], [])
+            metric.compute_scores([["x"]], [])

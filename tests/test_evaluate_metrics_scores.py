@@ -8,12 +8,12 @@ import numpy
 import pytest
 from scipy.stats import pearsonr
 
-from bioshards.evaluate.metrics.classes import accuracy, micro_f1, positive_f1, yes_no
+from bioshards.evaluate.metrics.classes import accuracy, micro_f1, positive_f1, yes_no_f1
 from bioshards.evaluate.metrics.correlation import pearson
 from bioshards.evaluate.metrics.metric import Metric
 from bioshards.evaluate.metrics.multilabel import multilabel_f1
-from bioshards.evaluate.metrics.questions import bioasq_factoid, squad
-from bioshards.evaluate.metrics.ranking import ranking
+from bioshards.evaluate.metrics.questions import bioasq_factoid, squad_f1
+from bioshards.evaluate.metrics.ranking import mean_reciprocal_rank
 from bioshards.evaluate.metrics.tagging import entity_f1, word_f1
 
 
@@ -25,7 +25,7 @@ def test_pearson_is_scipys() -> None:
         predicted = gold * random.normal() + random.normal(size=len(gold)) * 10 ** random.uniform(-4, 2)
         if len(set(gold)) > 1:
             right = pearsonr(gold, predicted).statistic
-            assert metric.score(gold.tolist(), predicted.tolist())["Pearson"] == pytest.approx(
+            assert metric.compute_scores(gold.tolist(), predicted.tolist())["Pearson"] == pytest.approx(
                 right, abs=1e-7
             )
 
@@ -33,7 +33,7 @@ def test_pearson_is_scipys() -> None:
 @pytest.mark.parametrize("slope", [1, -1, 1e-3, -250.0])
 def test_numbers_on_a_line_have_a_correlation_of_1(slope: float) -> None:
     gold = [0.0, 0.8, 2.2, 3.4, 4.0]
-    found = pearson().score(gold, [slope * number + 2 for number in gold])["Pearson"]
+    found = pearson().compute_scores(gold, [slope * number + 2 for number in gold])["Pearson"]
     assert found == pytest.approx(numpy.sign(slope))
     assert abs(found) <= 1
 
@@ -43,16 +43,16 @@ def test_numbers_on_a_line_have_a_correlation_of_1(slope: float) -> None:
 def test_a_constant_correlates_with_nothing(constant: float, size: int) -> None:
     """Whatever rounding makes of its variance."""
     numbers = numpy.random.default_rng(size).uniform(0, 4, size).tolist()
-    assert pearson().score(numbers, [constant] * size) == {"Pearson": 0}
-    assert pearson().score([constant] * size, numbers) == {"Pearson": 0}
+    assert pearson().compute_scores(numbers, [constant] * size) == {"Pearson": 0}
+    assert pearson().compute_scores([constant] * size, numbers) == {"Pearson": 0}
 
 
 def test_numbers_have_to_be_finite() -> None:
     for wrong in (numpy.nan, numpy.inf):
         with pytest.raises(ValueError, match="not a finite number"):
-            pearson().score([1.0, 2.0], [1.0, wrong])
+            pearson().compute_scores([1.0, 2.0], [1.0, wrong])
     with pytest.raises(ValueError, match="not a number"):
-        ranking().score([("a", True)], [numpy.nan])
+        mean_reciprocal_rank().compute_scores([("a", True)], [numpy.nan])
 
 
 def test_reciprocal_ranks_by_hand() -> None:
@@ -64,16 +64,16 @@ def test_reciprocal_ranks_by_hand() -> None:
         ("first", True),  # the same words again are another question: 1
     ]
     predicted = [0.9, 0.1, 0.5, 0.3, 0.2, 0.0, 0.4, 0.4, 0.1]
-    metric = ranking()
-    assert metric.units(gold, predicted)[:, 0].tolist() == [1 / 2, 0, 1, 1 / 2, 1]
-    assert metric.score(gold, predicted) == {"MRR": 3 / 5}
-    assert metric.score([], []) == {"MRR": 0}
+    metric = mean_reciprocal_rank()
+    assert metric.compute_stats(gold, predicted)[:, 0].tolist() == [1 / 2, 0, 1, 1 / 2, 1]
+    assert metric.compute_scores(gold, predicted) == {"MRR": 3 / 5}
+    assert metric.compute_scores([], []) == {"MRR": 0}
 
 
 def test_ranking_is_that_of_counting_what_stands_before() -> None:
     """The rank of a candidate is 1 and how many score higher, or as high and stand before it."""
     random = numpy.random.default_rng(2)
-    metric = ranking()
+    metric = mean_reciprocal_rank()
     for _ in range(500):
         sizes = random.integers(1, 8, size=random.integers(1, 5))
         gold = [
@@ -89,7 +89,7 @@ def test_ranking_is_that_of_counting_what_stands_before() -> None:
             )
             if relevant:
                 best[question] = max(best[question], 1 / (1 + before))
-        assert metric.score(gold, scores)["MRR"] == pytest.approx(sum(best.values()) / len(best))
+        assert metric.compute_scores(gold, scores)["MRR"] == pytest.approx(sum(best.values()) / len(best))
 
 
 METRICS = [
@@ -99,28 +99,28 @@ METRICS = [
     micro_f1(("a", "b", "c"), None),
     positive_f1("a"),
     accuracy(("a", "b", "c")),
-    yes_no(),
+    yes_no_f1(),
     multilabel_f1(("a", "b")),
     pearson(),
-    squad(),
+    squad_f1(),
     bioasq_factoid(),
-    ranking(),
+    mean_reciprocal_rank(),
 ]
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_figures_of_many_sums_at_once_are_those_of_each(metric: Metric) -> None:
     random = numpy.random.default_rng(3)
-    sums = random.integers(0, 5, size=(6, 4, len(metric.statistics))).astype(float)
+    sums = random.integers(0, 5, size=(6, 4, len(metric.stat_names))).astype(float)
     sums[0] = 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = metric.figures(sums)
-        assert metric.main in found
+        found = metric.scores_from_totals(sums)
+        assert metric.main_score in found
         for name, figure in found.items():
             assert figure.shape == (6, 4)
             assert (figure[0] == 0).all()
             for place in numpy.ndindex(6, 4):
-                alone = metric.figures(sums[place])[name]
+                alone = metric.scores_from_totals(sums[place])[name]
                 assert numpy.shape(alone) == ()
                 numpy.testing.assert_allclose(figure[place], alone, rtol=1e-12)

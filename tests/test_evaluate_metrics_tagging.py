@@ -7,7 +7,7 @@ import random
 import pytest
 
 from bioshards.evaluate.metrics.tagging import entity_f1, word_f1
-from bioshards.evaluate.tags import strict_spans
+from bioshards.evaluate.tags import extract_strict_spans
 from tests.evaluation_oracles import by_class, cases, conlleval, one_hot
 
 BIO = ("O", "B-Gene", "I-Gene", "B-Drug", "I-Drug")
@@ -27,8 +27,8 @@ def test_a_golden_case() -> None:
     gold = [["B-Gene", "I-Gene", "O", "B-Drug"], ["O", "B-Gene"]]
     predicted = [["B-Gene", "I-Gene", "O", "B-Gene"], ["O", "I-Gene"]]
     metric = entity_f1()
-    assert metric.units(gold, predicted).tolist() == [[1, 2, 2, 1, 2, 2], [1, 1, 1, 0, 0, 1]]
-    assert metric.score(gold, predicted) == pytest.approx(
+    assert metric.compute_stats(gold, predicted).tolist() == [[1, 2, 2, 1, 2, 2], [1, 1, 1, 0, 0, 1]]
+    assert metric.compute_scores(gold, predicted) == pytest.approx(
         {
             "precision": 2 / 3,
             "recall": 2 / 3,
@@ -45,17 +45,17 @@ def test_entity_f1_is_conllevals_and_iob2s() -> None:
     metric = entity_f1()
     for _ in range(2000):
         gold, predicted = random_tags(chance)
-        sums = metric.units(gold, predicted).sum(axis=0)
+        sums = metric.compute_stats(gold, predicted).sum(axis=0)
         assert tuple(sums[:3]) == conlleval(gold, predicted)
         sets = [
-            {(place, *span) for place, tags in enumerate(side) for span in strict_spans(tags)}
+            {(place, *span) for place, tags in enumerate(side) for span in extract_strict_spans(tags)}
             for side in (gold, predicted)
         ]
         assert tuple(sums[3:]) == (len(sets[0] & sets[1]), len(sets[1]), len(sets[0]))
         correct, guessed, right = sums[:3]
         precision, recall = (correct / whole if whole else 0 for whole in (guessed, right))
         f1 = 2 * precision * recall / (precision + recall) if correct else 0
-        figures = metric.of(sums[None])
+        figures = metric.scores_from_stats(sums[None])
         assert (figures["precision"], figures["recall"]) == (precision, recall)
         assert figures["F1"] == pytest.approx(f1)
 
@@ -67,7 +67,7 @@ def test_word_f1_is_scikit_learns() -> None:
     metric = word_f1(("PAR", "INT", "OUT"))
     for place, (right, guess) in enumerate(zip(gold, predicted, strict=True)):
         sides = ([[PICO[code] for code in half] for half in (side[:7], side[7:])] for side in (right, guess))
-        found = metric.score(*sides)
+        found = metric.compute_scores(*sides)
         means = figures[:, place, :3].mean(axis=-1)
         assert [found["precision"], found["recall"], found["F1"]] == pytest.approx(means)
         assert [found[f"{name} F1"] for name in ("PAR", "INT", "OUT")] == pytest.approx(figures[2, place, :3])
@@ -77,19 +77,19 @@ def test_word_f1_is_scikit_learns() -> None:
 def test_words_of_a_type_are_the_same_in_any_scheme() -> None:
     metric = word_f1(("PAR", "INT"))
     gold = [["I-PAR", "I-PAR", "O", "I-INT"]]
-    assert metric.score(gold, [["B-PAR", "L-PAR", "O", "U-INT"]])["F1 with O"] == 1
+    assert metric.compute_scores(gold, [["B-PAR", "L-PAR", "O", "U-INT"]])["F1 with O"] == 1
 
 
 def test_no_sentence_and_no_entity_score_0() -> None:
     for metric in (entity_f1(), word_f1(("PAR",))):
-        assert metric.units([], []).shape == (0, len(metric.statistics))
+        assert metric.compute_stats([], []).shape == (0, len(metric.stat_names))
         for gold in ([], [["O", "O"]]):
-            figures = metric.score(gold, gold)
-            assert figures[metric.main] == figures["precision"] == figures["recall"] == 0
+            figures = metric.compute_scores(gold, gold)
+            assert figures[metric.main_score] == figures["precision"] == figures["recall"] == 0
 
 
 def test_sentences_and_words_have_to_be_as_many() -> None:
     with pytest.raises(ValueError, match="1 are predicted, but there are 2"):
-        entity_f1().score([["O"], ["O"]], [["O"]])
+        entity_f1().compute_scores([["O"], ["O"]], [["O"]])
     with pytest.raises(ValueError, match="sentence 1 has 2 words, but 1 are tagged"):
-        word_f1(("PAR",)).score([["O"], ["O", "O"]], [["O"], ["O"]])
+        word_f1(("PAR",)).compute_scores([["O"], ["O", "O"]], [["O"], ["O"]])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.evaluate.contamination import ngrams
-from bioshards.evaluate.contamination.ngrams import Hashes, Index, Words
+from bioshards.evaluate.contamination.ngrams import Hashes, NgramIndex, WordSpans
 from tests.evaluation_contaminated import Grams, brute, prose
 
 LONG = "pneumonoultramicroscopicsilicovolcanoconiosis"
@@ -30,14 +30,14 @@ PIECES = [
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join)
 
 
-def hashed(sentences: list[str]) -> tuple[Words, Hashes]:
+def hashed(sentences: list[str]) -> tuple[WordSpans, Hashes]:
     """The n-grams of sentences that have nothing between them."""
     data = [sentence.encode() for sentence in sentences]
-    return ngrams.ngrams(b"".join(data), np.cumsum([0, *map(len, data)]))
+    return ngrams.hash_ngrams(b"".join(data), np.cumsum([0, *map(len, data)]))
 
 
-def decoded(words: Words, first: int) -> tuple[str, ...]:
-    return tuple(word.decode() for word in words.ngram(first))
+def decoded(words: WordSpans, first: int) -> tuple[str, ...]:
+    return tuple(word.decode() for word in words.get_ngram(first))
 
 
 def of(*sentences: str) -> Grams:
@@ -45,10 +45,10 @@ def of(*sentences: str) -> Grams:
     return [decoded(words, first) for first in range(len(hashes))]
 
 
-def found(index: Index, *sentences: str) -> list[tuple[tuple[str, ...], int]]:
+def found(index: NgramIndex, *sentences: str) -> list[tuple[tuple[str, ...], int]]:
     """The n-grams of sentences that are in an index, in order, each with its number."""
     words, hashes = hashed(list(sentences))
-    places, numbers = index.find(words, hashes)
+    places, numbers = index.find_ngrams(words, hashes)
     return [
         (decoded(words, at), number) for at, number in zip(places.tolist(), numbers.tolist(), strict=True)
     ]
@@ -77,7 +77,7 @@ def test_the_end_of_a_sentence_ends_a_word() -> None:
 def test_a_text_of_few_words_has_few(words: int) -> None:
     text = prose("few", words)
     assert of(text) == brute(text)
-    assert len(Index([text])) == len(found(Index([text]), text)) == max(0, words - 12)
+    assert len(NgramIndex([text])) == len(found(NgramIndex([text]), text)) == max(0, words - 12)
 
 
 @pytest.mark.parametrize("base", [None, 1, 0])
@@ -89,7 +89,7 @@ def test_exactly_the_shared_ones_are_found(base: int | None, data: st.DataObject
     with pytest.MonkeyPatch.context() as patch:
         if base is not None:
             patch.setattr(ngrams, "_BASE", base)
-        index = Index(texts)
+        index = NgramIndex(texts)
         hits = found(index, *sentences)
     known = [brute(text) for text in texts]
     everything = {gram for grams in known for gram in grams}
@@ -99,7 +99,7 @@ def test_exactly_the_shared_ones_are_found(base: int | None, data: st.DataObject
     number_of = dict(hits)
     assert len(set(number_of.values())) == len(number_of)
     for at, grams in enumerate(known):
-        numbers = index.of(at).tolist()
+        numbers = index.ngram_ids(at).tolist()
         assert len(numbers) == len(grams)
         for gram, number in zip(grams, numbers, strict=True):
             assert number_of.get(gram, number) == number
@@ -111,8 +111,8 @@ def test_a_collision_is_not_a_hit(monkeypatch: pytest.MonkeyPatch) -> None:
     swapped = " ".join(reversed(text.split()))
     (_, one), (_, other) = hashed([text]), hashed([swapped])
     assert one.tolist() == other.tolist()
-    assert found(Index([text]), swapped) == []
-    assert len(Index([text, swapped, text])) == 2
+    assert found(NgramIndex([text]), swapped) == []
+    assert len(NgramIndex([text, swapped, text])) == 2
 
 
 def test_different_words_have_different_hashes() -> None:
@@ -126,9 +126,9 @@ def test_different_words_have_different_hashes() -> None:
 
 def test_many_texts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [prose(number % 7, 10 + number) for number in range(40)]
-    whole = Index(texts)
+    whole = NgramIndex(texts)
     monkeypatch.setattr(ngrams, "_BLOCK_BYTES", 500)
-    cut = Index(texts)
+    cut = NgramIndex(texts)
     assert cut.ids.tolist() == whole.ids.tolist()
     assert cut.offsets.tolist() == whole.offsets.tolist()
     for text in texts:
@@ -137,11 +137,11 @@ def test_many_texts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_half_a_character_is_none() -> None:
     text = prose("half", 6) + " \ud83d " + prose("other half", 7)
-    assert len(Index([text])) == 1
+    assert len(NgramIndex([text])) == 1
 
 
 def test_no_text_has_none() -> None:
-    index = Index([])
+    index = NgramIndex([])
     assert len(index) == 0
     assert found(index, prose("any", 30)) == []
     assert index.offsets.tolist() == [0]

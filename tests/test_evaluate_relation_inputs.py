@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.evaluate.records import Mention, Relation
-from bioshards.evaluate.relation_inputs import TAGS, RelationInput, dummy, relation_input, special_tokens
+from bioshards.evaluate.relation_inputs import (
+    ENTITY_MARKERS,
+    RelationInput,
+    build_relation_input,
+    entity_placeholder,
+    list_special_tokens,
+)
 from tests.conftest import DATA, needs_data
 
 
@@ -51,7 +57,7 @@ SAME_END = relation("Of alpha beta.", "alpha beta", "beta")
     ],
 )
 def test_dummies_stand_for_entities(given: Relation, text: str) -> None:
-    assert relation_input(given, "dummies").text == text
+    assert build_relation_input(given, "dummies").text == text
 
 
 @pytest.mark.parametrize(
@@ -67,30 +73,30 @@ def test_dummies_stand_for_entities(given: Relation, text: str) -> None:
     ],
 )
 def test_tags_stand_around_entities(given: Relation, text: str) -> None:
-    assert relation_input(given, "markers").text == text
+    assert build_relation_input(given, "markers").text == text
 
 
 def test_the_original_stays_as_it_is() -> None:
-    read = relation_input(NESTED, "original")
+    read = build_relation_input(NESTED, "original")
     assert read.text == NESTED.text
     assert parts(read) == ("GLP9-lorazine", "lorazine")
-    assert read.starts == (2, 7)
+    assert read.entity_starts == (2, 7)
 
 
 def test_one_dummy_is_both_entities() -> None:
-    read = relation_input(CROSSED, "dummies")
+    read = build_relation_input(CROSSED, "dummies")
     assert parts(read) == ("@DRUG-DRUG$", "@DRUG-DRUG$")
-    assert read.starts == (3, 3)
+    assert read.entity_starts == (3, 3)
 
 
 @pytest.mark.parametrize("types", [("CHEMICAL", "GENE"), ("GENE", "CHEMICAL")])
 def test_the_dummy_of_two_has_one_spelling(types: tuple[str, str]) -> None:
-    assert dummy(*types) == "@CHEM-GENE$"
+    assert entity_placeholder(*types) == "@CHEM-GENE$"
 
 
 def test_only_tags_are_added_to_a_vocabulary() -> None:
-    assert special_tokens("markers") == ("[E1]", "[/E1]", "[E2]", "[/E2]")
-    assert special_tokens("dummies") == special_tokens("original") == ()
+    assert list_special_tokens("markers") == ("[E1]", "[/E1]", "[E2]", "[/E2]")
+    assert list_special_tokens("dummies") == list_special_tokens("original") == ()
 
 
 @pytest.mark.parametrize(
@@ -109,7 +115,7 @@ def test_mentions_that_the_text_does_not_have_are_refused(
 ) -> None:
     wrong = Relation("doc.7", "letters", Mention(*first, "DRUG"), Mention(*second, "DRUG"), "false")
     with pytest.raises(ValueError, match=r"relation doc\.7: .* not two mentions, in order, in a text of 7"):
-        relation_input(wrong, "dummies")
+        build_relation_input(wrong, "dummies")
 
 
 @st.composite
@@ -126,14 +132,14 @@ def relations(draw: st.DrawFn) -> Relation:
 
 @given(relations())
 def test_what_is_not_dummy_is_the_text_around_the_mentions(given: Relation) -> None:
-    read = relation_input(given, "dummies")
+    read = build_relation_input(given, "dummies")
     text, first, second = given.text, given.first, given.second
-    assert read.starts == (read.first[0], read.second[0])
+    assert read.entity_starts == (read.first[0], read.second[0])
     assert read.text[: read.first[0]] == text[: first.start]
     assert read.text[read.second[1] :] == text[max(first.end, second.end) :]
     if set(range(first.start, first.end)) & set(range(second.start, second.end)):
         assert read.first == read.second
-        assert parts(read)[0] == dummy(first.type, second.type)
+        assert parts(read)[0] == entity_placeholder(first.type, second.type)
     else:
         assert parts(read) == (f"@{first.type}$", f"@{second.type}$")
         assert read.text[read.first[1] : read.second[0]] == text[first.end : second.start]
@@ -151,7 +157,7 @@ def test_dummies_of_ddi_are_those_of_its_published_texts() -> None:
         for name in archive.namelist():
             if "Test for DDI" in name and name.endswith(".xml"):
                 for pair in pairs(archive.read(name)):
-                    text = relation_input(pair, "dummies").text.strip('"')
+                    text = build_relation_input(pair, "dummies").text.strip('"')
                     equal += published[pair.id] == " ".join(text.split())
     assert equal == 5716
 
@@ -175,23 +181,23 @@ def without_tags(text: str) -> str:
 
 @given(relations())
 def test_without_tags_all_is_as_before(given: Relation) -> None:
-    read = relation_input(given, "markers")
+    read = build_relation_input(given, "markers")
     assert without_tags(read.text) == given.text
     mentions = (given.first, given.second)
     assert tuple(map(without_tags, parts(read))) == tuple(given.text[m.start : m.end] for m in mentions)
     for (begin, end), start, opening, closing in zip(
-        (read.first, read.second), read.starts, TAGS[::2], TAGS[1::2], strict=True
+        (read.first, read.second), read.entity_starts, ENTITY_MARKERS[::2], ENTITY_MARKERS[1::2], strict=True
     ):
         assert read.text[start:begin] == f"{opening} "
         assert read.text[end:].startswith(f" {closing}")
         assert without_tags(read.text[:start]) == given.text[: mentions[opening == "[E2]"].start]
-    assert [read.text.count(tag) for tag in TAGS] == [1] * 4
+    assert [read.text.count(tag) for tag in ENTITY_MARKERS] == [1] * 4
 
 
 @given(relations())
 def test_tags_of_one_entity_inside_of_the_other_are_nested(given: Relation) -> None:
     """Read as brackets they cross only where the mentions do."""
-    tags = re.findall(r"\[(/?)E([12])\]", relation_input(given, "markers").text)
+    tags = re.findall(r"\[(/?)E([12])\]", build_relation_input(given, "markers").text)
     first, second = given.first, given.second
     cross = first.start < second.start < first.end < second.end
     opened: list[str] = []

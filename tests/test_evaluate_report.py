@@ -13,9 +13,9 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.evaluate import results
 from bioshards.evaluate.report import bootstrap
 from bioshards.evaluate.report import writing as reporting
-from bioshards.evaluate.report.blurb import TASKS
-from bioshards.evaluate.report.gathering import gather
-from bioshards.evaluate.report.published import BLURB
+from bioshards.evaluate.report.blurb import BLURB_TASKS
+from bioshards.evaluate.report.gathering import build_report
+from bioshards.evaluate.report.published import BLURB_TABLE
 from bioshards.evaluate.results import Result, ResultError
 from tests.evaluation_results import DEFAULTS, ENTITIES, METRICS, by_path, defaults_of, metric_of, result
 
@@ -23,7 +23,7 @@ FILES = LocalFiles()
 
 
 def report(*found: Result) -> dict[str, Any]:
-    return gather(by_path(*found), metric_of, defaults_of)
+    return build_report(by_path(*found), metric_of, defaults_of)
 
 
 def drawn(seed: int, share: float, examples: int = 60) -> list[list[float]]:
@@ -38,7 +38,7 @@ def drawn(seed: int, share: float, examples: int = 60) -> list[list[float]]:
 
 def blurb_results(model: str = "tiny", without: tuple[str, ...] = (), **others: Any) -> list[Result]:
     """A result for each set of BLURB, the same for all."""
-    return [result(model, task, rows=drawn(1, 0.8), **others) for task in TASKS if task not in without]
+    return [result(model, task, rows=drawn(1, 0.8), **others) for task in BLURB_TASKS if task not in without]
 
 
 def test_scores_are_numpys_and_the_bootstraps() -> None:
@@ -46,8 +46,8 @@ def test_scores_are_numpys_and_the_bootstraps() -> None:
     (suite,) = report(*runs)["suites"]
     found = suite["tasks"]["bc5-chem"]["models"]["tiny"]
     f1 = [100 * one["scores"]["test"]["F1"] for one in runs]
-    units = [numpy.array(one["units"]["test"]).T for one in runs]
-    interval = bootstrap.interval(METRICS[ENTITIES], units)
+    units = [numpy.array(one["per_example_stats"]["test"]).T for one in runs]
+    interval = bootstrap.bootstrap_interval(METRICS[ENTITIES], units)
     assert found["seeds"] == [0, 1, 2]
     assert found["score"] == pytest.approx(
         {
@@ -67,7 +67,7 @@ def test_published_scores_are_beside_ours() -> None:
     (suite,) = report(result())["suites"]
     first, *variants = suite["published"]
     assert first["title"] == "BLURB"
-    assert [row["task"] for row in first["rows"]] == list(TASKS)
+    assert [row["task"] for row in first["rows"]] == list(BLURB_TASKS)
     assert first["rows"][0]["scores"]["PubMedBERT"] == {"mean": 93.33, "sd": None, "notes": []}
     assert first["blurb"]["PubMedBERT"] == 81.16
     assert [table["title"] for table in variants] == [
@@ -96,10 +96,10 @@ def test_settings_that_differ_are_named_with_the_suites_own() -> None:
 
 def test_with_all_sets_there_is_a_blurb_score() -> None:
     found = report(*blurb_results())["suites"][0]["blurb"]
-    f1 = 100 * METRICS[ENTITIES].of(numpy.array(drawn(1, 0.8)))["F1"]
+    f1 = 100 * METRICS[ENTITIES].scores_from_stats(numpy.array(drawn(1, 0.8)))["F1"]
     assert found["models"]["tiny"]["score"] == pytest.approx(f1)
     assert found["models"]["tiny"]["missing"] == []
-    assert found["in_common"]["tasks"] == list(TASKS)
+    assert found["in_common"]["tasks"] == list(BLURB_TASKS)
     assert f"{found['in_common']['models']['PubMedBERT']:.2f}" == "81.16"
 
 
@@ -109,7 +109,7 @@ def test_with_a_set_missing_there_is_none_but_what_all_have_compares() -> None:
     assert (found["models"]["tiny"]["score"], found["models"]["other"]["score"]) == (None, None)
     assert found["models"]["tiny"]["missing"] == ["ddi", "gad"]
     assert found["models"]["tiny"]["types"]["Relation extraction"] is None
-    assert found["in_common"]["tasks"] == [task for task in TASKS if task not in ("ddi", "gad", "hoc")]
+    assert found["in_common"]["tasks"] == [task for task in BLURB_TASKS if task not in ("ddi", "gad", "hoc")]
     by_hand = numpy.mean(
         [86.08 - 0.002, 73.38, 77.24, 92.30, 71.70]
     )  # of PubMedBERT, without the type of HoC
@@ -121,8 +121,8 @@ def test_models_are_compared_with_the_first_on_the_seeds_that_both_have() -> Non
     second = [result("second", seed=seed, rows=drawn(10 + seed, 0.9)) for seed in (1, 2, 3)]
     (suite,) = report(*first, *second)["suites"]
     (compared,) = suite["tasks"]["bc5-chem"]["comparisons"]
-    units = [[numpy.array(one["units"]["test"]).T for one in of] for of in (second[:2], first[1:])]
-    expected = bootstrap.paired(METRICS[ENTITIES], *units)
+    units = [[numpy.array(one["per_example_stats"]["test"]).T for one in of] for of in (second[:2], first[1:])]
+    expected = bootstrap.paired_bootstrap(METRICS[ENTITIES], *units)
     assert compared == {
         "first": "first",
         "second": "second",
@@ -131,7 +131,7 @@ def test_models_are_compared_with_the_first_on_the_seeds_that_both_have() -> Non
         "difference": pytest.approx(100 * expected.score),
         "low": pytest.approx(100 * expected.low),
         "high": pytest.approx(100 * expected.high),
-        "p": pytest.approx(expected.p),
+        "p": pytest.approx(expected.p_value),
     }
     means = [suite["tasks"]["bc5-chem"]["models"][name]["score"]["mean"] for name in ("first", "second")]
     assert (compared["difference"] > 0) == (means[1] > means[0])
@@ -141,7 +141,7 @@ def test_models_are_compared_with_the_first_on_the_seeds_that_both_have() -> Non
     ("other", "why_not"),
     [
         ({"seed": 5}, "no seed in common"),
-        ({"units": {**result()["units"], "ids": "others"}}, "not the same test examples"),
+        ({"per_example_stats": {**result()["per_example_stats"], "ids": "others"}}, "not the same test examples"),
         ({"legacy": ["lower-case"]}, "not measured alike"),
     ],
 )
@@ -184,11 +184,13 @@ def test_models_tell_with_what_they_were_tuned() -> None:
 
 def test_the_json_is_the_same_for_the_same_results(tmp_path: Path) -> None:
     for one in (result(seed=0, rows=drawn(0, 0.5)), result(seed=1, rows=drawn(1, 0.5))):
-        results.write(FILES, results.path(str(tmp_path / "runs"), "blurb", "bc5-chem", one["seed"]), one)
+        results.write_result(
+            FILES, results.result_path(str(tmp_path / "runs"), "blurb", "bc5-chem", one["seed"]), one
+        )
     texts = []
     for name in ("a.json", "b.JSON"):
         out = str(tmp_path / name)
-        told = reporting.write(FILES, [str(tmp_path / "runs")], out, metric_of, defaults_of)
+        told = reporting.write_report(FILES, [str(tmp_path / "runs")], out, metric_of, defaults_of)
         assert told == f"2 results: 1 task of blurb\nreport: {out}"
         texts.append(Path(out).read_text(encoding="utf-8"))
     assert texts[0] == texts[1]
@@ -209,18 +211,18 @@ def test_keys_of_the_json() -> None:
     assert list(suite["published"][0]) == [
         *("title", "source", "runs", "notes", "models", "charted", "blurb", "rows"),
     ]
-    assert list(suite["published"][0]["models"]) == list(BLURB.models)
+    assert list(suite["published"][0]["models"]) == list(BLURB_TABLE.models)
 
 
 @pytest.mark.parametrize("out", ["report", "report.txt", "report.html.gz"])
 def test_other_kinds_of_files_are_refused(tmp_path: Path, out: str) -> None:
     with pytest.raises(ValueError, match=r"a report is .html, .md or .json"):
-        reporting.write(FILES, [str(tmp_path)], out, metric_of, defaults_of)
+        reporting.write_report(FILES, [str(tmp_path)], out, metric_of, defaults_of)
 
 
 def test_nothing_is_written_where_there_are_no_results(tmp_path: Path) -> None:
     with pytest.raises(ResultError, match="has no results"):
-        reporting.write(FILES, [str(tmp_path)], str(tmp_path / "report.md"), metric_of, defaults_of)
+        reporting.write_report(FILES, [str(tmp_path)], str(tmp_path / "report.md"), metric_of, defaults_of)
     assert not list(tmp_path.iterdir())
 
 
@@ -234,7 +236,7 @@ def test_two_thousand_results_are_no_trouble(tmp_path: Path) -> None:
             path.parent.mkdir(exist_ok=True)
             path.write_text(json.dumps(named), encoding="utf-8")
     out = str(tmp_path / "report.html")
-    told = reporting.write(FILES, [str(tmp_path)], out, metric_of, defaults_of)
+    told = reporting.write_report(FILES, [str(tmp_path)], out, metric_of, defaults_of)
     assert told.startswith("2000 results: 1 task of blurb")
 
 
@@ -242,21 +244,21 @@ def test_intervals_draw_documents_where_files_name_them() -> None:
     """Sixty sentences of twenty documents: summed by document first, the bootstrap is that of the sums."""
     run = result(rows=drawn(0, 0.7))
     documents = [at // 3 for at in range(60)]
-    run["units"]["documents"] = documents
+    run["per_example_stats"]["documents"] = documents
     (suite,) = report(run)["suites"]
     found = suite["tasks"]["bc5-chem"]["models"]["tiny"]["score"]
-    units = numpy.array(run["units"]["test"]).T
+    units = numpy.array(run["per_example_stats"]["test"]).T
     summed = numpy.array([units[[one == at for one in documents]].sum(axis=0) for at in range(20)])
-    interval = bootstrap.interval(METRICS[ENTITIES], [summed])
+    interval = bootstrap.bootstrap_interval(METRICS[ENTITIES], [summed])
     assert (found["low"], found["high"]) == pytest.approx((100 * interval.low, 100 * interval.high))
-    alone = bootstrap.interval(METRICS[ENTITIES], [units])
+    alone = bootstrap.bootstrap_interval(METRICS[ENTITIES], [units])
     assert (interval.low, interval.high) != (alone.low, alone.high)
 
 
 @pytest.mark.parametrize("documents", [[0] * 59, [60] * 60, [-1] * 60, ["a"] * 60, "x"])
 def test_documents_that_cannot_be_are_refused(tmp_path: Path, documents: Any) -> None:
     run = result(rows=drawn(0, 0.7))
-    run["units"]["documents"] = documents
+    run["per_example_stats"]["documents"] = documents
     (tmp_path / "seed-0.json").write_text(json.dumps(run))
     with pytest.raises(ResultError, match="'units'"):
-        results.read(FILES, str(tmp_path / "seed-0.json"))
+        results.read_result(FILES, str(tmp_path / "seed-0.json"))

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.evaluate.report.blurb import TASKS
-from bioshards.evaluate.report.chart import Bar, Model, chart
-from bioshards.evaluate.report.gathering import gather
-from bioshards.evaluate.report.markdown import markdown
-from bioshards.evaluate.report.page import page
+from bioshards.evaluate.report.blurb import BLURB_TASKS
+from bioshards.evaluate.report.chart import ModelBars, ScoreBar, draw_chart
+from bioshards.evaluate.report.gathering import build_report
+from bioshards.evaluate.report.markdown import render_markdown
+from bioshards.evaluate.report.page import render_page
 from bioshards.evaluate.results import Result
 from tests.evaluation_results import DEFAULTS, by_path, defaults_of, metric_of, result
 
@@ -38,7 +38,7 @@ HOSTILE = (
 
 
 def report(*found: Result) -> dict[str, Any]:
-    return gather(by_path(*found), metric_of, defaults_of)
+    return build_report(by_path(*found), metric_of, defaults_of)
 
 
 def rows_of(text: str, title: str) -> list[list[str]]:
@@ -144,12 +144,12 @@ def test_markdown_is_golden() -> None:
             seconds=3599.6,
         ),
     ]
-    assert markdown(report(*runs)) == GOLDEN
+    assert render_markdown(report(*runs)) == GOLDEN
 
 
 def test_blurb_is_in_the_papers_layout() -> None:
-    runs = [result(task=task, seed=seed, rows=rows_counted(8)) for task in TASKS for seed in (0, 1)]
-    _, *rows = rows_of(markdown(report(*runs)), "## BLURB")
+    runs = [result(task=task, seed=seed, rows=rows_counted(8)) for task in BLURB_TASKS for seed in (0, 1)]
+    _, *rows = rows_of(render_markdown(report(*runs)), "## BLURB")
     assert [re.sub(r" <sup>.*", "", one[0]) for one in rows if one[1] in ("F1", "Pearson", "accuracy")][
         :9
     ] == [
@@ -165,14 +165,14 @@ def test_blurb_is_in_the_papers_layout() -> None:
         "Question answering, mean of 2",
         "BLURB score",
     ]
-    last = row(markdown(report(*runs)), "## BLURB", "BLURB score")
+    last = row(render_markdown(report(*runs)), "## BLURB", "BLURB score")
     assert (last["tiny"], last["PubMedBERT"], last["BERT uncased"]) == ("80.00", "81.16", "76.11")
-    first = row(markdown(report(*runs)), "## BLURB", "BC5-chem")
+    first = row(render_markdown(report(*runs)), "## BLURB", "BC5-chem")
     assert (first["tiny"], first["PubMedBERT"]) == ("80.00 (0.00) n=2<br>[80.00, 80.00]", "93.33")
 
 
 def test_a_partial_average_is_never_the_blurb_score() -> None:
-    text = markdown(report(*(result(task=task, rows=rows_counted(8)) for task in TASKS[:11])))
+    text = render_markdown(report(*(result(task=task, rows=rows_counted(8)) for task in BLURB_TASKS[:11])))
     missing = row(text, "## BLURB", "BLURB score")
     assert re.fullmatch(r"– <sup>\d+</sup>", missing["tiny"])
     assert missing["PubMedBERT"] == "81.16"
@@ -191,21 +191,21 @@ def test_a_partial_average_is_never_the_blurb_score() -> None:
     ],
 )
 def test_what_does_not_compare_is_marked_wherever_it_is_shown(others: Any, mark: str, said: str) -> None:
-    runs = [result(task=task, rows=rows_counted(8), **others) for task in TASKS]
+    runs = [result(task=task, rows=rows_counted(8), **others) for task in BLURB_TASKS]
     found = report(*runs)
     (label,) = found["suites"][0]["tasks"]["ddi"]["models"]
-    text = markdown(found)
+    text = render_markdown(found)
     for first in ("DDI", "NER, mean of 5", "BLURB score"):
         assert mark in row(text, "## BLURB", first)[label]
         assert mark not in row(text, "## BLURB", first)["PubMedBERT"]
     assert said in text
-    shown = lxml.html.document_fromstring(page(found))
+    shown = lxml.html.document_fromstring(render_page(found))
     ours = [one.text for one in shown.iter("text") if one.text and one.text.startswith("80.00")]
     assert ours == [f"80.00{mark}"] * 13
 
 
 def test_notes_on_the_data_are_at_the_score() -> None:
-    text = markdown(report(result(task="hoc", data=UNVERIFIED)))
+    text = render_markdown(report(result(task="hoc", data=UNVERIFIED)))
     number = re.search(r"<sup>(\d+)</sup> The split is ours\.", text)
     assert number
     assert f"<sup>‡ {number[1]}</sup>" in row(text, "## BLURB", "HoC")["tiny"]
@@ -222,7 +222,7 @@ def test_notes_on_the_data_are_at_the_score() -> None:
 def test_other_papers_have_rows_for_precision_and_recall(
     suite: str, title: str, task: str, figures: list[str]
 ) -> None:
-    text = markdown(report(result(task="ncbi-disease", suite=suite, rows=rows_counted(8))))
+    text = render_markdown(report(result(task="ncbi-disease", suite=suite, rows=rows_counted(8))))
     _, *rows = rows_of(text, f"## {title}")
     of_task = [one for one in rows if re.sub(r" <sup>.*", "", one[0]) == task]
     assert [one[1] for one in of_task] == figures
@@ -231,7 +231,7 @@ def test_other_papers_have_rows_for_precision_and_recall(
 
 
 def test_development_scores_are_footnoted() -> None:
-    text = markdown(report(result(task="linnaeus", suite="bio-electra")))
+    text = render_markdown(report(result(task="linnaeus", suite="bio-electra")))
     cell = next(
         one[6]
         for one in rows_of(text, "## Bio-ELECTRA's tasks")
@@ -244,7 +244,9 @@ def test_development_scores_are_footnoted() -> None:
 
 
 def test_a_paper_without_our_main_figure_gets_a_row_for_it() -> None:
-    text = markdown(report(result(task="yesno-ideal", suite="bio-electra", metric="accuracy", rows=YES_NO)))
+    text = render_markdown(
+        report(result(task="yesno-ideal", suite="bio-electra", metric="accuracy", rows=YES_NO))
+    )
     _, *rows = rows_of(text, "## Bio-ELECTRA's tasks")
     assert rows[-1][:3] == ["BioASQ 8b yes/no", "accuracy", "100.00 n=1<br>[100.00, 100.00]"]
 
@@ -266,11 +268,11 @@ def test_nothing_in_a_name_is_mark_up(name: str) -> None:
         result(name, name, suite=name, **hostile), result(f"{name} 2", name, suite=name, **hostile)
     )
     for shown in (found, report(result(name, "ddi"), result("other", "ddi"))):
-        tree = lxml.html.document_fromstring(page(shown))
+        tree = lxml.html.document_fromstring(render_page(shown))
         assert not list(tree.iter("script", "b", "img", "a"))
         assert not [key for one in tree.iter() for key in one.attrib if str(key).startswith("on")]
         assert len(list(tree.iter("style"))) == 1
-        text = markdown(shown)
+        text = render_markdown(shown)
         assert "\r" not in text
         for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
             marks = [re.findall(r"(?<!\\)(?:\\\\)*\|", line) for line in table.splitlines()]
@@ -283,13 +285,13 @@ def test_nothing_in_a_name_is_mark_up(name: str) -> None:
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_pages_are_well_formed_whatever_the_names(model: str, task: str) -> None:
     found = report(result(model, task), result(model + "'", task))
-    tree = lxml.html.document_fromstring(page(found))
+    tree = lxml.html.document_fromstring(render_page(found))
     assert len(list(tree.iter("table"))) == 7  # models, scores, compared, runs, figures, two of variants
     assert len(list(tree.iter("svg"))) == 1
 
 
 def test_the_page_runs_and_loads_nothing() -> None:
-    shown = page(report(result()))
+    shown = render_page(report(result()))
     assert "default-src 'none'" in shown
     tree = lxml.html.document_fromstring(shown)
     assert not list(tree.iter("script", "link", "img", "iframe"))
@@ -297,12 +299,12 @@ def test_the_page_runs_and_loads_nothing() -> None:
 
 
 def test_the_chart_is_drawn_to_scale() -> None:
-    svg = chart(
+    svg = draw_chart(
         "Scores",
         ["one", "two"],
         [
-            Model("ours", [Bar(50, "50.00", 40, 60), None]),
-            Model("theirs", [Bar(100, "100.00"), Bar(-20, "-20.00")], published=True),
+            ModelBars("ours", [ScoreBar(50, "50.00", 40, 60), None]),
+            ModelBars("theirs", [ScoreBar(100, "100.00"), ScoreBar(-20, "-20.00")], is_published=True),
         ],
     )
     tree = lxml.html.fragment_fromstring(svg)
@@ -322,7 +324,7 @@ def test_the_chart_is_drawn_to_scale() -> None:
 
 
 def test_the_chart_has_the_papers_own_figure_beside_ours() -> None:
-    tree = lxml.html.document_fromstring(page(report(result(task="ddi"))))
+    tree = lxml.html.document_fromstring(render_page(report(result(task="ddi"))))
     told = [one.text for one in tree.iter("title")]
     assert "PubMedBERT, DDI: 82.36" in told
     assert "BERT uncased, DDI: 80.04" in told

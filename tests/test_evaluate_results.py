@@ -21,8 +21,8 @@ FILES = LocalFiles()
 
 def written(folder: Path, **others: Any) -> str:
     one = result(**others)
-    path = results.path(str(folder), one["suite"], one["task"], one["seed"])
-    results.write(FILES, path, one)
+    path = results.result_path(str(folder), one["suite"], one["task"], one["seed"])
+    results.write_result(FILES, path, one)
     return path
 
 
@@ -41,7 +41,7 @@ def changed(folder: Path, *place: str, to: object) -> str:
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = written(tmp_path, seed=7, model="größe \ud800")
     assert path == f"{tmp_path}/blurb/bc5-chem/seed-7.json"
-    assert results.read(FILES, path) == result(seed=7, model="größe \ud800")
+    assert results.read_result(FILES, path) == result(seed=7, model="größe \ud800")
 
 
 def test_a_field_is_a_line_so_that_people_can_read_it(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_what_no_report_can_be_made_of_is_not_written(tmp_path: Path) -> None:
     one = result()
     one["scores"]["test"]["F1"] = math.nan
     with pytest.raises(ResultError, match="scores of test are not all numbers"):
-        results.write(FILES, f"{tmp_path}/seed-0.json", one)
+        results.write_result(FILES, f"{tmp_path}/seed-0.json", one)
     assert not list(tmp_path.iterdir())
 
 
@@ -91,7 +91,7 @@ def test_a_file_that_is_no_whole_result_is_refused(
 ) -> None:
     path = changed(tmp_path, *place, to=to)
     with pytest.raises(ResultError) as refused:
-        results.read(FILES, path)
+        results.read_result(FILES, path)
     assert str(refused.value).startswith(f"{path} is not a whole result: ")
     assert said in str(refused.value)
     assert "Remove it and run that seed again" in str(refused.value)
@@ -104,13 +104,13 @@ def test_every_field_is_needed(tmp_path: Path, name: str) -> None:
     del whole[name]
     Path(path).write_text(json.dumps(whole), encoding="utf-8")
     with pytest.raises(ResultError, match=f"it has no '{name}'"):
-        results.read(FILES, path)
+        results.read_result(FILES, path)
 
 
 def test_another_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = changed(tmp_path, "format", to=2)
     with pytest.raises(ResultError, match="is of format 2, and this version reads 1: make the report with"):
-        results.read(FILES, path)
+        results.read_result(FILES, path)
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "null", '{"seed": 0}', '"format"'])
@@ -118,7 +118,7 @@ def test_other_json_is_not_ours(tmp_path: Path, text: str) -> None:
     path = tmp_path / "seed-0.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ResultError, match=r"is not a result of bioshards\.evaluate"):
-        results.read(FILES, str(path))
+        results.read_result(FILES, str(path))
 
 
 @given(kept=st.floats(0, 0.999), noise=st.binary(max_size=8))
@@ -129,14 +129,14 @@ def test_a_damaged_file_is_refused_wherever_it_ends(
     path = tmp_path_factory.mktemp("damaged") / "seed-0.json"
     path.write_bytes(whole[: int(kept * (len(whole) - 2))] + noise)
     with pytest.raises(ResultError, match=r"seed-0\.json"):
-        results.read(FILES, str(path))
+        results.read_result(FILES, str(path))
 
 
 def test_deep_nesting_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "seed-0.json"
     path.write_text("[" * 100_000, encoding="utf-8")
     with pytest.raises(ResultError, match="is damaged"):
-        results.read(FILES, str(path))
+        results.read_result(FILES, str(path))
 
 
 def test_results_are_found_at_any_depth_and_read_once(tmp_path: Path) -> None:
@@ -144,16 +144,16 @@ def test_results_are_found_at_any_depth_and_read_once(tmp_path: Path) -> None:
     (tmp_path / "a" / "report.json").write_text("{}", encoding="utf-8")
     (tmp_path / "a" / ".tmp-seed-2.json").write_text("{", encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path / "a")
-    found = results.find(FILES, [second, str(tmp_path / "a"), str(tmp_path / "link")])
+    found = results.find_results(FILES, [second, str(tmp_path / "a"), str(tmp_path / "link")])
     assert list(found) == [second, first]
     assert found[second]["seed"] == 1
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ResultError, match="has no results"):
-        results.find(FILES, [str(tmp_path)])
+        results.find_results(FILES, [str(tmp_path)])
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no file or folder .*missing"):
-        results.find(FILES, [str(tmp_path / "missing")])
+        results.find_results(FILES, [str(tmp_path / "missing")])

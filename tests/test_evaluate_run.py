@@ -14,9 +14,9 @@ import pytest
 from bioshards.corpus.files import LocalFiles
 from bioshards.evaluate import results as result_files
 from bioshards.evaluate import run as runs
-from bioshards.evaluate.datasets import load, locate
+from bioshards.evaluate.datasets import load_records, locate_benchmark
 from bioshards.evaluate.recipes import SUITES
-from bioshards.evaluate.sets import SETS
+from bioshards.evaluate.sets import BENCHMARKS
 from bioshards.evaluate.tasks import TASKS
 from tests.evaluation_models import Family, checkpoint
 from tests.evaluation_runs import leftovers, result, results, run
@@ -64,28 +64,28 @@ def test_every_task_of_every_suite_has_a_result(whole: Path) -> None:
 def test_a_result_says_what_was_done_with_what(whole: Path, model: Path, name: str) -> None:
     suite, task_name = name.split("/")
     task, found = TASKS[task_name], result(whole, name, 3)
-    located = locate(str(SAMPLE), SETS[task.set])
+    located = locate_benchmark(str(SAMPLE), BENCHMARKS[task.benchmark])
     assert located is not None
-    parts = load(located)
+    parts = load_records(located)
     assert (found["suite"], found["task"], found["seed"]) == (suite, task_name, 3)
     assert (found["model"]["name"], found["model"]["type"]) == ("electra", "electra")
-    assert (found["metric"], found["main"]) == (task.metric.name, task.metric.main)
+    assert (found["metric"], found["main"]) == (task.metric.name, task.metric.main_score)
     assert (found["sampled"], found["legacy"], found["device"]) == (None, [], "cpu")
     assert found["settings"]["length"] == 64
     assert found["settings"]["learning_rate"] == SUITES[suite][task_name].learning_rate
     chosen = found["settings"]["keep"] == "best"
     assert {*found["scores"]} == ({"dev", "test"} if chosen else {"test"})
     assert all((one["dev"] is not None) is chosen for one in found["epochs"])
-    assert found["data"]["verified"] is (task.set == "biosses")
+    assert found["data"]["verified"] is (task.benchmark == "biosses")
     for path, digest in found["data"]["files"].items():
         if (SAMPLE / path).is_file():
             assert hashlib.sha256((SAMPLE / path).read_bytes()).hexdigest() == digest
     told = (whole / name / "seed-3.predictions.jsonl").read_text().splitlines()
     ids = [json.loads(line)["id"] for line in told]
-    by_group = task.kind == "questions"
-    assert ids == list(dict.fromkeys(one.group if by_group else one.id for one in parts["test"]))  # type: ignore[union-attr]
+    by_group = task.problem_type == "questions"
+    assert ids == list(dict.fromkeys(one.group_id if by_group else one.id for one in parts["test"]))  # type: ignore[union-attr]
     assert {len(column) for column in found["units"]["test"]} == {
-        len({one.group for one in parts["test"]}) if task.kind == "ranking" else len(ids)  # type: ignore[union-attr]
+        len({one.group_id for one in parts["test"]}) if task.problem_type == "ranking" else len(ids)  # type: ignore[union-attr]
     }
 
 
@@ -115,7 +115,7 @@ def test_results_are_the_same_to_the_bit_and_others_with_another_seed(
 
 
 def test_every_result_is_one_that_reports_take(whole: Path) -> None:
-    assert len(result_files.find(LocalFiles(), [str(whole)])) == len(PLANNED)
+    assert len(result_files.find_results(LocalFiles(), [str(whole)])) == len(PLANNED)
 
 
 def test_nothing_is_fetched(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

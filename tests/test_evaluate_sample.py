@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
-from bioshards.evaluate.datasets import PARTS, Parts, load, locate
-from bioshards.evaluate.records import Relation, Sentence, Text
-from bioshards.evaluate.sets import SETS
+from bioshards.evaluate.datasets import SPLITS, RecordsBySplit, load_records, locate_benchmark
+from bioshards.evaluate.records import LabelledText, Relation, TaggedSentence
+from bioshards.evaluate.sets import BENCHMARKS
 from bioshards.evaluate.tasks import TASKS, Task
 from tests.evaluation_sample import SAMPLE, contents
 
@@ -29,33 +29,33 @@ def test_the_committed_files_are_what_is_written() -> None:
 
 
 @cache
-def _parts(name: str) -> Parts:
-    located = locate(str(SAMPLE), SETS[name])
+def _parts(name: str) -> RecordsBySplit:
+    located = locate_benchmark(str(SAMPLE), BENCHMARKS[name])
     assert located is not None
-    assert not located.own_split, "BLURB's lists are there"
-    return load(located)
+    assert not located.own_splits, "BLURB's lists are there"
+    return load_records(located)
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", BENCHMARKS)
 def test_every_set_is_there_with_its_authors_parts(name: str) -> None:
     parts = _parts(name)
-    wanted = {"train", "dev"} if name == "squad" else {*PARTS} - ({"dev"} if name in WITHOUT_DEV else set())
+    wanted = {"train", "dev"} if name == "squad" else {*SPLITS} - ({"dev"} if name in WITHOUT_DEV else set())
     assert {*parts} == wanted
     assert all(len({one.id for one in records}) == len(records) > 1 for records in parts.values())
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
 def test_each_class_and_type_is_in_train_and_in_test(task: Task) -> None:
-    parts = _parts(task.set)
+    parts = _parts(task.benchmark)
     for part in ("train", "test"):
         seen: Counter[str] = Counter()
         for one in parts[part]:
-            if isinstance(one, Sentence):
+            if isinstance(one, TaggedSentence):
                 seen.update(tag[2:] for tag in one.tags if tag != "O")
-            elif isinstance(one, Text | Relation) and not isinstance(one.label, float):
+            elif isinstance(one, LabelledText | Relation) and not isinstance(one.label, float):
                 seen.update([one.label] if isinstance(one.label, str) else one.label)
         assert seen.keys() >= set(task.labels)
-        assert task.kind not in ("entities", "words") or seen
+        assert task.problem_type not in ("entities", "words") or seen
 
 
 def test_a_sentence_is_in_the_corpus_sample_too() -> None:
@@ -76,5 +76,5 @@ def test_a_sentence_is_in_the_corpus_sample_too() -> None:
     corpus = SAMPLE.parent.parent / "corpus" / "sample" / "pubmed"
     assert any(" ".join(words).replace(" .", ".") in path.read_text() for path in corpus.glob("*.xml"))
     assert any(
-        list(one.words[2:]) == words for one in _parts("bc5-chem")["test"] if isinstance(one, Sentence)
+        list(one.words[2:]) == words for one in _parts("bc5-chem")["test"] if isinstance(one, TaggedSentence)
     )

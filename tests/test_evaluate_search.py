@@ -15,7 +15,7 @@ import pytest
 
 from bioshards.evaluate import search as searching
 from bioshards.evaluate.__main__ import main
-from bioshards.evaluate.tokens import Tokens
+from bioshards.evaluate.tokens import ModelTokenizer
 from tests.evaluation_models import checkpoint
 from tests.evaluation_runs import after_update, benchmarks, leftovers, result, run, stop, words
 from tests.evaluation_sample import SAMPLE
@@ -81,14 +81,14 @@ def test_no_record_of_test_is_ever_read_by_a_model(
         path.write_text(path.read_text().replace('"question": "', f'"question": "{POISON} '))
 
     def wary(read: Any) -> Any:
-        def reading(self: Tokens, texts: Any, *more: Any) -> Any:
+        def reading(self: ModelTokenizer, texts: Any, *more: Any) -> Any:
             assert POISON not in str(texts), "a record of test is read"
             return read(self, texts, *more)
 
         return reading
 
     for name in ("words", "texts"):
-        monkeypatch.setattr(Tokens, name, wary(getattr(Tokens, name)))
+        monkeypatch.setattr(ModelTokenizer, name, wary(getattr(ModelTokenizer, name)))
     tasks = ("--tasks", "ncbi-disease", "gad", "yesno-ideal", "factoid-7b", "--sample", 1000)
     assert search(model, tmp_path / "searched", grid, *tasks, data=data) == 0
     for task in tasks[1:5]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.evaluate.report.seeds import group
+from bioshards.evaluate.report.seeds import group_by_model
 from bioshards.evaluate.results import ResultError
 from tests.evaluation_results import DEFAULTS, by_path, result
 
@@ -21,15 +21,15 @@ def counts(correct: int) -> list[tuple[int, ...]]:
 @given(st.lists(st.integers(0, 10), min_size=1, max_size=8))
 def test_mean_and_deviation_are_numpys(correct: list[int]) -> None:
     results = [result(seed=seed, rows=counts(one)) for seed, one in enumerate(correct)]
-    ((seeds,),) = group(by_path(*results)).values()
-    found = seeds.figures("test")["F1"]
+    ((seeds,),) = group_by_model(by_path(*results)).values()
+    found = seeds.summarise_scores("test")["F1"]
     values = numpy.array(correct) * 10.0
     assert found["mean"] == pytest.approx(values.mean())
     assert found["sd"] == pytest.approx(values.std(ddof=0))
 
 
 def test_seeds_are_ascending_and_models_in_order() -> None:
-    grouped = group(
+    grouped = group_by_model(
         by_path(result("b", seed=2), result("a", seed=1), result("b", seed=0), result("a", "ddi"))
     )
     assert {key: [(one.label, one.seeds) for one in found] for key, found in grouped.items()} == {
@@ -41,21 +41,21 @@ def test_seeds_are_ascending_and_models_in_order() -> None:
 def test_a_figure_that_not_all_seeds_have_has_no_mean() -> None:
     less = result(seed=1)
     del less["scores"]["dev"]["recall"]
-    ((seeds,),) = group(by_path(result(), less)).values()
-    assert "recall" in seeds.figures("test")
-    assert "recall" not in seeds.figures("dev")
+    ((seeds,),) = group_by_model(by_path(result(), less)).values()
+    assert "recall" in seeds.summarise_scores("test")
+    assert "recall" not in seeds.summarise_scores("dev")
 
 
 def test_the_papers_ways_of_counting_stand_apart() -> None:
     legacy = result(legacy=["lower-case", "truncated"])
-    ((one, other),) = group(by_path(result(), legacy)).values()
+    ((one, other),) = group_by_model(by_path(result(), legacy)).values()
     assert (one.label, other.label) == ("tiny", "tiny (legacy: lower-case, truncated)")
 
 
 def test_a_copy_is_no_second_run() -> None:
     copy = result(seconds=1.0, device="cuda", versions={})
     copy["model"]["path"] = "elsewhere"
-    ((seeds,),) = group(by_path(result(), copy)).values()
+    ((seeds,),) = group_by_model(by_path(result(), copy)).values()
     assert seeds.seeds == [0]
 
 
@@ -63,14 +63,14 @@ def test_a_seed_twice_with_other_scores_is_refused() -> None:
     with pytest.raises(
         ResultError, match=r"0/seed-0.json and 1/seed-0.json are both seed 0 of tiny on bc5-chem"
     ):
-        group(by_path(result(), result(rows=counts(3))))
+        group_by_model(by_path(result(), result(rows=counts(3))))
 
 
 def test_two_models_of_one_name_are_refused() -> None:
     other = result(task="ddi")
     other["model"]["sha256"] = "0" * 64
     with pytest.raises(ResultError, match="of two models that are both named tiny"):
-        group(by_path(result(), other))
+        group_by_model(by_path(result(), other))
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ def test_two_models_of_one_name_are_refused() -> None:
             {"data": {"verified": False, "notes": [], "files": {}, "counts": {}}},
             "data.verified is True in one and",
         ),
-        ({"units": {**result()["units"], "ids": "others"}}, "the test set is ('of bc5-chem', 2) in one"),
+        ({"per_example_stats": {**result()["per_example_stats"], "ids": "others"}}, "the test set is ('of bc5-chem', 2) in one"),
     ],
 )
 def test_seeds_that_were_run_otherwise_have_no_mean(changed: Any, said: str) -> None:
     with pytest.raises(ResultError, match="so they have no mean: report them apart") as refused:
-        group(by_path(result(seed=0), result(seed=1), result(seed=2, **changed)))
+        group_by_model(by_path(result(seed=0), result(seed=1), result(seed=2, **changed)))
     assert said in str(refused.value)
     assert str(refused.value).startswith(
         "0/seed-0.json and 2/seed-2.json are seeds of tiny on bc5-chem (blurb)"

@@ -14,7 +14,7 @@ import pytest
 
 from bioshards.corpus.files import LocalFiles
 from bioshards.evaluate.__main__ import main
-from bioshards.evaluate.run import locked
+from bioshards.evaluate.run import lock_output
 from tests.evaluation_models import checkpoint
 from tests.evaluation_runs import after_update, leftovers, results, run, stop, words
 from tests.test_train_bad_input import files_of_at_most
@@ -103,7 +103,7 @@ def test_it_can_be_stopped_while_a_result_is_written(
 
 
 def test_two_processes_do_not_write_into_one_folder(model: Path, tmp_path: Path, capsys: Capture) -> None:
-    with locked(str(tmp_path)):
+    with lock_output(str(tmp_path)):
         assert run(model, tmp_path, *TWO) == 2
     assert f"another process writes to {tmp_path}; wait for it or stop it" in capsys.readouterr().err
     assert not results(tmp_path)

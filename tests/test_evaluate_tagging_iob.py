@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.evaluate.readers import iob
-from bioshards.evaluate.readers.lines import only
-from bioshards.evaluate.records import Sentence
+from bioshards.evaluate.readers.lines import get_only_path
+from bioshards.evaluate.records import TaggedSentence
 from tests.evaluation_iob import CRICHTON, refused, write
 
 
-def read(tmp_path: Path, content: str | bytes, type: str | None = None) -> list[Sentence]:
-    return iob.sentences(str(write(tmp_path, {"a.tsv": content}) / "a.tsv"), type)
+def read(tmp_path: Path, content: str | bytes, type: str | None = None) -> list[TaggedSentence]:
+    return iob.read_sentences(str(write(tmp_path, {"a.tsv": content}) / "a.tsv"), type)
 
 
 def test_words_and_tags_are_read(tmp_path: Path) -> None:
     assert read(tmp_path, CRICHTON) == [
-        Sentence("1", ("Zorbin", "acid", "cured", "."), ("B-Chemical", "I-Chemical", "O", "O")),
-        Sentence("6", ("No", "zorbin"), ("O", "B-Chemical")),
+        TaggedSentence("1", ("Zorbin", "acid", "cured", "."), ("B-Chemical", "I-Chemical", "O", "O")),
+        TaggedSentence("6", ("No", "zorbin"), ("O", "B-Chemical")),
     ]
 
 
@@ -56,7 +56,7 @@ def test_forms_of_the_same(tmp_path: Path, content: str) -> None:
 )
 def test_documents_have_their_numbers(tmp_path: Path, mark: str, document: str) -> None:
     found = read(tmp_path, f"-DOCSTART- (7)\n\na\tO\n{mark}\n\nb\tO\n\nc\tO\n")
-    assert [(one.id, one.words, one.document) for one in found] == [
+    assert [(one.id, one.words, one.document_id) for one in found] == [
         ("3", ("a",), "7"),
         ("6", ("b",), document),
         ("8", ("c",), document),
@@ -109,13 +109,13 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes, line: i
 
 
 def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
-    refused(lambda: iob.sentences(str(tmp_path)), tmp_path, None, "cannot be read")
-    refused(lambda: iob.sentences(str(tmp_path / "b")), tmp_path / "b", None, "cannot be read")
+    refused(lambda: iob.read_sentences(str(tmp_path)), tmp_path, None, "cannot be read")
+    refused(lambda: iob.read_sentences(str(tmp_path / "b")), tmp_path / "b", None, "cannot be read")
 
 
 def test_of_two_files_none_is_taken(tmp_path: Path) -> None:
     paths = [str(tmp_path / "a"), str(tmp_path / "b")]
-    refused(lambda: only({"train": paths}, "train"), tmp_path / "b", None, "only one can be read")
+    refused(lambda: get_only_path({"train": paths}, "train"), tmp_path / "b", None, "only one can be read")
 
 
 WORD = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=6)
@@ -148,8 +148,8 @@ def conlleval(tags: list[str]) -> list[tuple[int, int, str]]:
 
 @given(st.lists(TAG, max_size=12))
 def test_iob2_has_the_same_mentions_and_each_begins_with_b(tags: list[str]) -> None:
-    [made] = iob.as_iob2([Sentence("1", ("w",) * len(tags), tuple(tags))])
+    [made] = iob.convert_to_iob2([TaggedSentence("1", ("w",) * len(tags), tuple(tags))])
     assert conlleval(list(made.tags)) == conlleval(tags)
     starts = [place for place, _, _ in conlleval(tags)]
     assert [place for place, tag in enumerate(made.tags) if tag[0] == "B"] == starts
-    assert [place for place, begin in enumerate(iob.begins(tags)) if begin] == starts
+    assert [place for place, begin in enumerate(iob.find_mention_starts(tags)) if begin] == starts

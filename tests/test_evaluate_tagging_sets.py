@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.evaluate.datasets import Located, load, locate
+from bioshards.evaluate.datasets import BenchmarkFiles, load_records, locate_benchmark
 from bioshards.evaluate.readers import jnlpba, standoff
-from bioshards.evaluate.readers.species import tagged
-from bioshards.evaluate.readers.standoff import Document
-from bioshards.evaluate.records import Mention, Record, Sentence, Text
-from bioshards.evaluate.sets import SETS
+from bioshards.evaluate.readers.species import tag_document
+from bioshards.evaluate.readers.standoff import PubTatorDocument
+from bioshards.evaluate.records import LabelledText, Mention, Record, TaggedSentence
+from bioshards.evaluate.sets import BENCHMARKS
 from tests.evaluation_iob import refused, write
 
 
-def located(folder: Path, name: str) -> Located:
-    found = locate(str(folder), SETS[name])
+def located(folder: Path, name: str) -> BenchmarkFiles:
+    found = locate_benchmark(str(folder), BENCHMARKS[name])
     assert found
     return found
 
@@ -31,7 +31,7 @@ def tags(records: Sequence[Record]) -> list[str]:
     return [
         " ".join(f"{word}/{tag}" for word, tag in zip(one.words, one.tags, strict=True))
         for one in records
-        if isinstance(one, Sentence)
+        if isinstance(one, TaggedSentence)
     ]
 
 
@@ -64,16 +64,16 @@ PICO = {
 
 def test_pico_is_flattened_and_ends_sentences_at_full_stops(tmp_path: Path) -> None:
     found = located(write(tmp_path, PICO), "ebm-pico")
-    assert found.parts == ("train", "dev", "test")
+    assert found.splits == ("train", "dev", "test")
     assert not found.notes
-    parts = load(found)
+    parts = load_records(found)
     assert tags(parts["train"]) == [
         "ten/I-PAR men/I-PAR took/O zorbin/I-INT ./O",
         "all/O slept/I-OUT well/I-OUT",
     ]
     assert tags(parts["dev"]) == ["they/I-PAR did/I-OUT ./O"]
     assert tags(parts["test"]) == ["./O", "women/I-INT slept/I-OUT"]
-    assert [(one.id, one.document) for one in parts["test"] if isinstance(one, Sentence)] == [
+    assert [(one.id, one.document_id) for one in parts["test"] if isinstance(one, TaggedSentence)] == [
         ("13.0", "13"),
         ("13.1", "13"),
     ]
@@ -87,16 +87,16 @@ def test_pico_without_the_list_is_split_otherwise_and_says_so(tmp_path: Path) ->
     }
     gold = abstract(5, "test/gold", "g", "1", "0", "0")
     found = located(write(tmp_path, {**files, **gold}), "ebm-pico")
-    parts = load(found)
+    parts = load_records(found)
     assert tags(parts["dev"]) == ["t4/I-INT", "t9/I-INT"]
     assert len(parts["train"]) == 8
-    assert found.own_split == {"train", "dev"}
+    assert found.own_splits == {"train", "dev"}
     assert "every fifth" in found.notes[0]
 
 
 def test_pico_of_the_gold_is_not_in_train(tmp_path: Path) -> None:
     files = {**PICO, **abstract(13, "train", ". women slept", "0 0 0", "0 0 0", "0 0 0")}
-    assert len(load(located(write(tmp_path, files), "ebm-pico"))["train"]) == 2
+    assert len(load_records(located(write(tmp_path, files), "ebm-pico"))["train"]) == 2
 
 
 OUTCOMES = f"{SPANS}/outcomes/train"
@@ -115,7 +115,7 @@ def test_pico_that_is_wrong_is_refused(
     tmp_path: Path, name: str, content: str | bytes, line: int | None, why: str
 ) -> None:
     found = located(write(tmp_path, {**PICO, name: content}), "ebm-pico")
-    refused(lambda: load(found), tmp_path / name, line, why)
+    refused(lambda: load_records(found), tmp_path / name, line, why)
 
 
 # JNLPBA
@@ -134,7 +134,7 @@ def test_the_rebuilt_train_loses_the_abstracts_of_dev(tmp_path: Path) -> None:
         f"{folder}test.tsv": "a\tB-RNA\n",
     }
     found = located(write(tmp_path, files), "jnlpba")
-    parts = load(found)
+    parts = load_records(found)
     assert tags(parts["train"]) == ["its/B-Entity gene/B-Entity"], (
         "a short sentence may stand in two abstracts"
     )
@@ -148,9 +148,12 @@ def test_the_shared_task_s_file_is_cut_after_a_line(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(jnlpba, "CUT", 4)
     task = "###MEDLINE:95369245\n\na\tB-DNA\n\n###MEDLINE:95333264\n\nb\tB-RNA\n\n"
     files = {"Genia4ERtask2.iob2": task, "Genia4EReval2.iob2": "###MEDLINE:7\n\nc\tO\n"}
-    parts = load(located(write(tmp_path, files), "jnlpba"))
+    parts = load_records(located(write(tmp_path, files), "jnlpba"))
     assert [
-        (one.id, one.document) for part in parts.values() for one in part if isinstance(one, Sentence)
+        (one.id, one.document_id)
+        for part in parts.values()
+        for one in part
+        if isinstance(one, TaggedSentence)
     ] == [
         ("3", "95369245"),
         ("7", "95333264"),
@@ -159,7 +162,7 @@ def test_the_shared_task_s_file_is_cut_after_a_line(tmp_path: Path, monkeypatch:
 
 
 def test_the_cut_is_blurb_s() -> None:
-    assert jnlpba.CUT == 465497
+    assert jnlpba.TRAIN_LINES == 465497
 
 
 # PubTator
@@ -172,8 +175,8 @@ DOCUMENT = """77|t|Zorbin and aches|.
 """
 
 
-def pubtator(tmp_path: Path, content: str | bytes) -> list[Document]:
-    return standoff.pubtator(str(write(tmp_path, {"a.txt": content}) / "a.txt"))
+def pubtator(tmp_path: Path, content: str | bytes) -> list[PubTatorDocument]:
+    return standoff.read_pubtator(str(write(tmp_path, {"a.txt": content}) / "a.txt"))
 
 
 def test_a_document_of_pubtator(tmp_path: Path) -> None:
@@ -181,10 +184,10 @@ def test_a_document_of_pubtator(tmp_path: Path) -> None:
     mentions = (Mention(0, 6, "CHEMICAL"), Mention(28, 48, "DISEASE"))
     assert text[28:48] == "β-rash or heart rash"
     content = DOCUMENT.replace("26\t46", "28\t48")
-    assert pubtator(tmp_path, content) == [Document("77", text, mentions)]
+    assert pubtator(tmp_path, content) == [PubTatorDocument("77", text, mentions)]
     assert pubtator(tmp_path, "\n" + content + "\n\n" + content.replace("77", "78")) == [
-        Document("77", text, mentions),
-        Document("78", text, mentions),
+        PubTatorDocument("77", text, mentions),
+        PubTatorDocument("78", text, mentions),
     ]
     assert pubtator(tmp_path, "") == []
 
@@ -192,9 +195,9 @@ def test_a_document_of_pubtator(tmp_path: Path) -> None:
 def test_texts_of_pubtator_hold_their_mentions(tmp_path: Path) -> None:
     content = DOCUMENT.replace("26\t46", "28\t48")
     write(tmp_path, {f"CDR_{part}Set.PubTator.txt": content for part in ("Training", "Development", "Test")})
-    [text] = load(located(tmp_path, "bc5cdr-pubtator"))["dev"]
-    assert isinstance(text, Text)
-    assert text.document == "77"
+    [text] = load_records(located(tmp_path, "bc5cdr-pubtator"))["dev"]
+    assert isinstance(text, LabelledText)
+    assert text.document_id == "77"
     assert text.label == frozenset({"0-6 CHEMICAL", "28-48 DISEASE"})
 
 
@@ -232,22 +235,26 @@ SPECIES = {
 
 def test_species_are_tagged_in_sentences_of_ours(tmp_path: Path) -> None:
     found = located(write(tmp_path, SPECIES), "s800")
-    parts = load(found)
+    parts = load_records(found)
     assert tags(parts["train"]) == [
         "A/O β/O mouse/B-Species ./O",
         "It/O ate/O two/O B/B-Species ./I-Species zorba/I-Species cells/O ./O",
     ]
     assert tags(parts["dev"]) == ["Nothing/O lives/O here/O ./O"]
     assert "bioshards' own" in found.notes[0]
-    assert not found.own_split
+    assert not found.own_splits
 
 
 def test_species_without_the_lists(tmp_path: Path) -> None:
     files = {f"abstracts/z{n}.txt": f"Text {n}." for n in range(20)}
     names = "".join(f"z{n}\tPMID:{900 + n}\n" for n in range(20))
     found = located(write(tmp_path, {**files, "pubmedid.tsv": names, "S800.tsv": ""}), "s800")
-    assert {part: len(records) for part, records in load(found).items()} == {"train": 14, "dev": 2, "test": 4}
-    assert found.own_split == {"train", "dev", "test"}
+    assert {part: len(records) for part, records in load_records(found).items()} == {
+        "train": 14,
+        "dev": 2,
+        "test": 4,
+    }
+    assert found.own_splits == {"train", "dev", "test"}
     assert len(found.notes) == 2
 
 
@@ -266,12 +273,12 @@ def test_species_that_are_wrong_are_refused(
     tmp_path: Path, name: str, content: str, line: int, why: str
 ) -> None:
     found = located(write(tmp_path, {**SPECIES, name: content}), "s800")
-    refused(lambda: load(found), tmp_path / name, line, why)
+    refused(lambda: load_records(found), tmp_path / name, line, why)
 
 
 def test_bare_tags_of_species_get_their_type(tmp_path: Path) -> None:
     write(tmp_path, {f"NERdata/s800/{part}.tsv": "a\tB\nmouse\tI\n" for part in ("train", "devel", "test")})
-    assert tags(load(located(tmp_path, "s800"))["dev"]) == ["a/B-Species mouse/I-Species"]
+    assert tags(load_records(located(tmp_path, "s800"))["dev"]) == ["a/B-Species mouse/I-Species"]
 
 
 TEXT = st.text("ab. Z,β\n", max_size=40)
@@ -282,7 +289,7 @@ def test_every_mention_apart_from_the_others_is_tagged_as_it_stands(text: str, d
     words = [match.span() for match in re.finditer(r"\w+", text)]
     chosen = data.draw(st.lists(st.sampled_from(words), unique=True) if words else st.just([]))
     mentions = [Mention(start, end, "X") for start, end in chosen]
-    found = tagged(Document("1", text, (*mentions, Mention(0, len(text), "Y"))), "X")
+    found = tag_document(PubTatorDocument("1", text, (*mentions, Mention(0, len(text), "Y"))), "X")
     assert "".join(word for one in found for word in one.words) == "".join(text.split())
     assert sum(tag == "B-X" for one in found for tag in one.tags) == len(mentions)
     assert sum(tag == "I-X" for one in found for tag in one.tags) == 0
@@ -298,7 +305,7 @@ def test_overlaps_and_parts_of_words() -> None:
         Mention(14, 15, "X"),
         Mention(0, 1, "Y"),
     )
-    [found] = tagged(Document("1", "A bcd efg hij klm.", mentions), "X")
+    [found] = tag_document(PubTatorDocument("1", "A bcd efg hij klm.", mentions), "X")
     assert found.words == ("A", "bcd", "efg", "hij", "klm", ".")
     assert found.tags == ("O", "B-X", "I-X", "O", "B-X", "O")
 
@@ -306,7 +313,7 @@ def test_overlaps_and_parts_of_words() -> None:
 def test_a_set_of_empty_files_is_refused(tmp_path: Path) -> None:
     write(tmp_path, {f"BC2GM-IOB/{part}.tsv": "" for part in ("train", "devel", "test")})
     refused(
-        lambda: load(located(tmp_path, "bc2gm")),
+        lambda: load_records(located(tmp_path, "bc2gm")),
         tmp_path / "BC2GM-IOB/train.tsv",
         None,
         "holds nothing for train",

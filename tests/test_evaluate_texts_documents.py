@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from bioshards.evaluate.datasets import BenchmarkFileError
 from bioshards.evaluate.readers import hoc, pubmedqa
-from bioshards.evaluate.readers.biosses import DEV, TEST, TRAIN
-from bioshards.evaluate.readers.splits import deal
-from bioshards.evaluate.records import Text
+from bioshards.evaluate.readers.biosses import DEV_IDS, TEST_IDS, TRAIN_IDS
+from bioshards.evaluate.readers.splits import assign_splits
+from bioshards.evaluate.records import LabelledText
 from tests.evaluation_files import archive, located, parts, put
 
 # Hallmarks of Cancer
@@ -31,7 +31,7 @@ LABELS = (
 
 def test_an_abstract_has_the_hallmarks_of_its_sentences(tmp_path: Path) -> None:
     text, labels = put(tmp_path, "text/11.txt", SENTENCES), put(tmp_path, "labels/11.txt", LABELS)
-    assert hoc.abstract(text, labels) == Text(
+    assert hoc.read_abstract(text, labels) == LabelledText(
         "11",
         "Cells did not die . They moved . Nothing else . We think so .",
         frozenset(
@@ -41,7 +41,7 @@ def test_an_abstract_has_the_hallmarks_of_its_sentences(tmp_path: Path) -> None:
                 "activating invasion and metastasis",
             }
         ),
-        document="11",
+        document_id="11",
     )
 
 
@@ -55,7 +55,7 @@ def test_abstracts_are_dealt_by_their_pmids_or_by_lists(tmp_path: Path) -> None:
     write_abstracts(tmp_path, 600)
     found = parts(tmp_path, "hoc")
     assert {part: len(its) for part, its in found.items()} == {"train": 43, "dev": 186, "test": 371}
-    assert located(tmp_path, "hoc").own_split == {"train", "dev", "test"}
+    assert located(tmp_path, "hoc").own_splits == {"train", "dev", "test"}
     write_abstracts(tmp_path / "listed", 5)
     for part, pmids in {"train": "103.txt,100.txt,104.txt", "dev": "102.txt\n", "test": "101"}.items():
         put(tmp_path / "listed", f"data_generation/indexing/HoC/{part}_pmid.tsv", pmids)
@@ -101,11 +101,11 @@ def test_a_text_without_labels_is_refused(tmp_path: Path) -> None:
 def test_a_name_is_dealt_the_same_whatever_the_order(names: set[str], dev: int, draws: random.Random) -> None:
     shuffled = sorted(names)
     draws.shuffle(shuffled)
-    dealt = deal(shuffled, {"dev": dev, "test": 3}, ())
+    dealt = assign_splits(shuffled, {"dev": dev, "test": 3}, ())
     sizes = Counter(dealt.values())
     assert sizes["dev"] == min(dev, len(names))
     assert sizes["test"] == min(3, len(names) - sizes["dev"])
-    assert dealt == deal(sorted(names), {"dev": dev, "test": 3}, ())
+    assert dealt == assign_splits(sorted(names), {"dev": dev, "test": 3}, ())
     assert list(dealt) == shuffled
 
 
@@ -120,7 +120,7 @@ def test_a_name_is_dealt_the_same_whatever_the_order(names: set[str], dev: int, 
 def test_lists_that_do_not_fit_are_refused(tmp_path: Path, train: str, dev: str, why: str) -> None:
     lists = [put(tmp_path, "dev_id.tsv", dev), put(tmp_path, "train_id.tsv", train)]
     with pytest.raises(BenchmarkFileError) as error:
-        deal(["a", "b"], {"dev": 1}, lists)
+        assign_splits(["a", "b"], {"dev": 1}, lists)
     assert why in str(error.value)
 
 
@@ -169,8 +169,8 @@ def test_pairs_have_the_mean_score_and_the_parts_of_blue(tmp_path: Path) -> None
     found = parts(tmp_path / "table", "biosses")
     assert found == parts(tmp_path / "documents", "biosses")
     assert [len(found[part]) for part in ("train", "dev", "test")] == [64, 16, 20]
-    assert found["test"][0] == Text("59", "First 59.", fmean([4, 2, 2, 3, 4]), pair="Second 59.")
-    assert sorted({*TRAIN, *DEV, *TEST}) == [*range(1, 101)]
+    assert found["test"][0] == LabelledText("59", "First 59.", fmean([4, 2, 2, 3, 4]), text_pair="Second 59.")
+    assert sorted({*TRAIN_IDS, *DEV_IDS, *TEST_IDS}) == [*range(1, 101)]
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def asked(answer: str) -> dict[str, Any]:
 
 
 def pubmed_questions(folder: Path, answers: dict[str, str], gold: dict[str, str] | None = None) -> None:
-    test = pubmedqa.split(answers)[2]
+    test = pubmedqa.split_ids(answers)[2]
     questions = {pmid: asked(answer) for pmid, answer in answers.items()}
     put(folder, "pubmedqa/data/ori_pqal.json", json.dumps(questions))
     truth = gold if gold is not None else {pmid: answers[pmid] for pmid in test}
@@ -255,7 +255,9 @@ def test_a_question_has_its_abstract_without_the_conclusion(tmp_path: Path) -> N
     found = parts(tmp_path, "pubmedqa")
     assert [len(found[part]) for part in ("train", "dev", "test")] == [450, 50, 500]
     first = found["dev"][0]
-    assert first == Text(first.id, "Does it?", ANSWERS[first.id], "We looked. It moved.", document=first.id)
+    assert first == LabelledText(
+        first.id, "Does it?", ANSWERS[first.id], "We looked. It moved.", document_id=first.id
+    )
 
 
 @settings(max_examples=20, deadline=None)
@@ -265,7 +267,7 @@ def test_a_split_keeps_everyone_once_and_the_mixture(first: int, second: int) ->
     one, other = sorted((first, second))
     answers = ["yes"] * one + ["no"] * (other - one) + ["maybe"] * (1000 - other)
     asked_of = {str(number): answer for number, answer in enumerate(answers)}
-    train, dev, test = pubmedqa.split(asked_of)
+    train, dev, test = pubmedqa.split_ids(asked_of)
     assert sorted([*train, *dev, *test], key=int) == list(asked_of)
     assert abs(len(test) - 500) <= 3
     assert 49 <= len(dev) <= 53

@@ -10,7 +10,7 @@ import pytest
 
 from bioshards.evaluate.datasets import BenchmarkFileError
 from bioshards.evaluate.readers import squad
-from bioshards.evaluate.records import Answer, Question, Text
+from bioshards.evaluate.records import Answer, LabelledText, Question
 from tests.evaluation_files import located, parts, put
 
 QA = "electramed/QA/BioASQ"
@@ -49,8 +49,8 @@ def test_answers_are_where_they_are_said_to_be_or_nowhere(tmp_path: Path) -> Non
     answers = (Answer("Cells", 12), *(Answer(text, -1) for text in ("move", "rest.", "cells", "Cells")))
     assert parts(tmp_path, "squad") == {
         "dev": [
-            Question("q1", "What moves?", context, answers, group="q1"),
-            Question("q2", "?", "No.", (), group="q2"),
+            Question("q1", "What moves?", context, answers, group_id="q1"),
+            Question("q2", "?", "No.", (), group_id="q2"),
         ]
     }
 
@@ -66,7 +66,7 @@ def test_several_passages_of_a_question_are_a_group(tmp_path: Path) -> None:
     passages = (("It.", question("58:1")), ("That.", question("58:2")), ("This.", question("59:1")))
     put(tmp_path, "bio_electra/bioasq/dev.json", squad_json(*passages))
     test = parts(tmp_path, "factoid-8b")["test"]
-    assert [one.group for one in test if isinstance(one, Question)] == ["58", "58", "59"]
+    assert [one.group_id for one in test if isinstance(one, Question)] == ["58", "58", "59"]
 
 
 def test_factoids_accept_the_golden_answers_of_all_batches(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_factoids_accept_the_golden_answers_of_all_batches(tmp_path: Path) -> No
     put(tmp_path, f"{QA}/7B3_golden.json", batch(golden("b", "factoid", ["two"])))
     put(tmp_path, f"{QA}/BioASQ-train-factoid-7b.json", squad_json(("It is.", question("c_004", ("is", 3)))))
     found = parts(tmp_path, "factoid-7b")
-    assert found["train"] == [Question("c_004", "What moves?", "It is.", (Answer("is", 3),), group="c")]
+    assert found["train"] == [Question("c_004", "What moves?", "It is.", (Answer("is", 3),), group_id="c")]
     of = {"document": "12 7"}
     assert found["test"] == [
         Question("a_000", "What moves?", "It.", (), "a", ("one", "1"), "1", **of),
@@ -103,7 +103,7 @@ def test_without_golden_answers_there_is_no_test(tmp_path: Path) -> None:
         f"{QA}/BioASQ-train-factoid-7b-full-annotated.json",
         squad_json(("It is.", question("c_004"))),
     )
-    assert located(tmp_path, "factoid-7b").parts == ("train",)
+    assert located(tmp_path, "factoid-7b").splits == ("train",)
     assert list(parts(tmp_path, "factoid-7b")) == ["train"]
 
 
@@ -119,12 +119,12 @@ def test_yes_or_no_is_asked_of_all_snippets(tmp_path: Path) -> None:
     found = parts(tmp_path, "bioasq-yesno")
     assert [len(found[part]) for part in ("train", "dev", "test")] == [25, 75, 2]
     assert found["test"] == [
-        Text("t1", "What of t1?", "no", pair="", document="12 7"),
-        Text("t2", "What of t2?", "yes", pair="It.", document="12 7"),
+        LabelledText("t1", "What of t1?", "no", text_pair="", document_id="12 7"),
+        LabelledText("t2", "What of t2?", "yes", text_pair="It.", document_id="12 7"),
     ]
     (first,) = [one for one in (*found["train"], *found["dev"]) if one.id == "q0"]
-    assert first == Text("q0", "What of q0?", "yes", pair="It is. It\nis.", document="12 7")
-    assert located(tmp_path, "bioasq-yesno").own_split == {"train", "dev"}
+    assert first == LabelledText("q0", "What of q0?", "yes", text_pair="It is. It\nis.", document_id="12 7")
+    assert located(tmp_path, "bioasq-yesno").own_splits == {"train", "dev"}
     put(tmp_path, "indexing/BioASQ/train_id.tsv", ",".join(f"q{number}" for number in range(2, 100)))
     put(tmp_path, "indexing/BioASQ/dev_id.tsv", "q1,q0")
     assert [one.id for one in parts(tmp_path, "bioasq-yesno")["dev"]] == ["q1", "q0"]
@@ -182,6 +182,6 @@ def test_errors_of_squad_name_the_place(tmp_path: Path, name: str) -> None:
     content, why = WRONG[name]
     path = put(tmp_path, "squad.json", content)
     with pytest.raises(BenchmarkFileError) as error:
-        squad.questions(path)
+        squad.read_questions(path)
     assert str(error.value).startswith(path)
     assert why in str(error.value)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from bioshards.evaluate.datasets import load, locate
-from bioshards.evaluate.records import Question, Relation, Text
-from bioshards.evaluate.sets.texts import TEXTS
+from bioshards.evaluate.datasets import load_records, locate_benchmark
+from bioshards.evaluate.records import LabelledText, Question, Relation
+from bioshards.evaluate.sets.texts import TEXT_BENCHMARKS
 from tests.conftest import DATA, needs_data
 from tests.evaluation_files import BY_NAME, parts
 
@@ -43,27 +43,27 @@ EXPECTED = {
 """Examples of what is there."""
 
 
-@pytest.mark.parametrize("name", [one.name for one in TEXTS])
+@pytest.mark.parametrize("name", [one.name for one in TEXT_BENCHMARKS])
 def test_everything_that_is_published_is_found(name: str) -> None:
-    found = locate(str(BENCHMARKS), BY_NAME[name])
+    found = locate_benchmark(str(BENCHMARKS), BY_NAME[name])
     if name not in EXPECTED:
         assert found is None
         return
     assert found is not None
-    records = load(found)
+    records = load_records(found)
     for part, number in EXPECTED[name].items():
-        assert sum(len(records[one]) for one in found.parts if one in part.split("+")) == number
-    counted = {part: found.set.count(records[part]) for part in found.parts}
+        assert sum(len(records[one]) for one in found.splits if one in part.split("+")) == number
+    counted = {part: found.benchmark.count_records(records[part]) for part in found.splits}
     compared = 0
-    for unit, by_part in found.set.counts.items():
+    for unit, by_part in found.benchmark.published_counts.items():
         for part, number in by_part.items():
             named = [one for one in counted if one in part.split("+")]
-            exact = len(named) > 1 or not found.own_split.intersection(named)
+            exact = len(named) > 1 or not found.own_splits.intersection(named)
             if len(named) == len(part.split("+")) and exact:
                 assert (unit, part, sum(counted[one].get(unit, 0) for one in named)) == (unit, part, number)
                 compared += 1
     assert compared
-    for part in found.parts:
+    for part in found.splits:
         ids = [record.id for record in records[part]]
         assert len(set(ids)) == len(ids)
 
@@ -88,14 +88,14 @@ def test_tables_by_splitting_lines(name: str, part: str, file: str, column: int,
         (re.sub(r'^"(.*)"$', lambda quoted: quoted[1].replace('""', '"'), row[column]), row[-1])
         for row in rows
     ]
-    found = [(one.text, one.label) for one in parts(BENCHMARKS, name)[part] if isinstance(one, Text)]
+    found = [(one.text, one.label) for one in parts(BENCHMARKS, name)[part] if isinstance(one, LabelledText)]
     assert found == plain
 
 
 def test_lim_and_kang_hide_a_chemical_and_a_gene() -> None:
     """Both once in each text, but for 45 of which one is within the other's words."""
     sets = parts(BENCHMARKS, "chemprot-lim-kang").values()
-    texts = [one.text for its in sets for one in its if isinstance(one, Text)]
+    texts = [one.text for its in sets for one in its if isinstance(one, LabelledText)]
     counts = Counter((text.count("BC6ENTC"), text.count("BC6ENTG")) for text in texts)
     assert counts == {(1, 1): 41233, (0, 1): 43, (1, 0): 2}
 
@@ -135,7 +135,7 @@ def test_ddi_by_regular_expressions() -> None:
     assert {one.id for one in found} == wanted.keys()
     for one in found:
         stem, text, both, label = wanted[one.id]
-        assert (one.document, one.text, one.label) == (stem, text, label)
+        assert (one.document_id, one.text, one.label) == (stem, text, label)
         assert [(mention.start, mention.end) for mention in (one.first, one.second)] == [
             drug[:2] for drug in both
         ]
@@ -144,7 +144,7 @@ def test_ddi_by_regular_expressions() -> None:
 
 
 def test_hallmarks_by_searching_names() -> None:
-    found = [one for its in parts(BENCHMARKS, "hoc").values() for one in its if isinstance(one, Text)]
+    found = [one for its in parts(BENCHMARKS, "hoc").values() for one in its if isinstance(one, LabelledText)]
     hallmarks = {one.id: one.label for one in found if isinstance(one.label, frozenset)}
     names = frozenset[str]().union(*hallmarks.values())
     assert (len(hallmarks), len(names)) == (1852, 10)
@@ -162,12 +162,14 @@ def test_pubmedqa_is_split_as_its_authors_did() -> None:
     """In the order of the authors' own file of the test answers: only the same draws give it."""
     found = parts(BENCHMARKS, "pubmedqa")
     truth = asked("pubmedqa/data/test_ground_truth.json")
-    assert [(one.id, one.label) for one in found["test"] if isinstance(one, Text)] == list(truth.items())
+    assert [(one.id, one.label) for one in found["test"] if isinstance(one, LabelledText)] == list(
+        truth.items()
+    )
     questions = asked("pubmedqa/data/ori_pqal.json")
     for one in (one for its in found.values() for one in its):
-        assert isinstance(one, Text)
-        assert questions[one.id]["LONG_ANSWER"] not in f"{one.text} {one.pair}"
-    assert Counter(one.label for one in found["dev"] if isinstance(one, Text)) == {
+        assert isinstance(one, LabelledText)
+        assert questions[one.id]["LONG_ANSWER"] not in f"{one.text} {one.text_pair}"
+    assert Counter(one.label for one in found["dev"] if isinstance(one, LabelledText)) == {
         "yes": 27,
         "no": 17,
         "maybe": 6,
@@ -180,12 +182,12 @@ def test_factoids_have_the_golden_answers() -> None:
     for batch in "12345":
         for one in asked(f"electramed/QA/BioASQ/7B{batch}_golden.json")["questions"]:
             if one["type"] == "factoid":
-                its = [each for each in found if isinstance(each, Question) and each.group == one["id"]]
+                its = [each for each in found if isinstance(each, Question) and each.group_id == one["id"]]
                 assert its
-                assert {(each.accepted, each.batch) for each in its} == {
+                assert {(each.accepted_answers, each.test_batch) for each in its} == {
                     (tuple(one["exact_answer"][0]), batch)
                 }
-                assert {each.document for each in its} == {
+                assert {each.document_id for each in its} == {
                     " ".join(re.findall(r"\d+$", " ".join(one["documents"]).replace(" ", "\n"), re.MULTILINE))
                 }
                 seen |= {each.id for each in its}
@@ -206,14 +208,14 @@ def test_candidates_by_counting_changes() -> None:
     rows = [line.split("\t") for line in lines("bio_electra/reranker/test.tsv")[1:]]
     changes = sum(one[1] != other[1] for one, other in pairwise(rows))
     found = parts(BENCHMARKS, "reranker")["test"]
-    assert [(one.label, one.text, one.pair) for one in found if isinstance(one, Text)] == [
+    assert [(one.label, one.text, one.text_pair) for one in found if isinstance(one, LabelledText)] == [
         tuple(row) for row in rows
     ]
-    assert len({one.group for one in found if isinstance(one, Text)}) == changes + 1 == 100
+    assert len({one.group_id for one in found if isinstance(one, LabelledText)}) == changes + 1 == 100
 
 
 def test_biosses_by_its_own_means() -> None:
     means = {row.split("\t")[0]: float(row.split("\t")[4]) for row in lines("biosses/biosses.tsv")[1:]}
     for one in (one for its in parts(BENCHMARKS, "biosses").values() for one in its):
-        assert isinstance(one, Text)
+        assert isinstance(one, LabelledText)
         assert one.label == pytest.approx(means[one.id], abs=0.005)

@@ -46,7 +46,7 @@ def test_a_pair_has_its_drugs_in_the_order_of_the_text() -> None:
         pair("s.p2", 0, 2, 'ddi="true"'),
     )
     aspirin, warfarin, vitamin = (Mention(*span, "DRUG") for span in ((0, 7), (9, 17), (22, 36)))
-    assert list(ddi.relations("set/Aspirin_ddi.xml", xml.encode())) == [
+    assert list(ddi.parse_relations("set/Aspirin_ddi.xml", xml.encode())) == [
         Relation("s.p0", SENTENCE, warfarin, vitamin, "DDI-advise", "Aspirin_ddi"),
         Relation("s.p1", SENTENCE, aspirin, warfarin, "DDI-false", "Aspirin_ddi"),
         Relation("s.p2", SENTENCE, aspirin, vitamin, "DDI-false", "Aspirin_ddi"),  # true, but of no type
@@ -76,7 +76,7 @@ def test_archive_and_folders_are_the_same(tmp_path: Path) -> None:
     assert {part: {one.id for one in its} for part, its in found.items()} == {
         part: {one.id for one in its} for part, its in parts(unpacked, "ddi").items()
     }
-    assert located(zipped, "ddi").own_split == {"train", "dev"}
+    assert located(zipped, "ddi").own_splits == {"train", "dev"}
     assert "SHA-256" in " ".join(located(zipped, "ddi").notes)
 
 
@@ -89,7 +89,7 @@ def test_lists_say_who_is_in_dev(tmp_path: Path) -> None:
     found = parts(tmp_path, "ddi")
     assert {one.id for one in found["dev"]} == {"p0", "p1"}
     assert len(found["train"]) == 98
-    assert not located(tmp_path, "ddi").own_split
+    assert not located(tmp_path, "ddi").own_splits
     put(tmp_path, "blurb/indexing/DDI/dev_files.tsv", f"{names[0]}\nTrain/DrugBank/Nothing_ddi.xml\n")
     with pytest.raises(BenchmarkFileError, match="line 2: 'Nothing_ddi' is not in the set's files"):
         parts(tmp_path, "ddi")
@@ -127,7 +127,7 @@ def test_xml_in_other_encodings_is_refused(encoding: str) -> None:
         encoding
     )
     with pytest.raises(BenchmarkFileError):
-        list(ddi.relations("a.xml", xml))
+        list(ddi.parse_relations("a.xml", xml))
 
 
 def test_an_id_given_twice_is_refused(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_every_gold_pair_of_a_sentence_is_found_whatever_its_order(tmp_path: Pat
         put(tmp_path, "entities", "".join(rows)),
         put(tmp_path, "relations", "5\tCPR:6\tY \tX\tArg1:gene1\tArg2:chem0\n"),
     ]
-    found = chemprot.relations(*paths)
+    found = chemprot.read_relations(*paths)
     assert len(found) == 6
     assert all(one.first.start < one.second.start for one in found)
     assert {(one.id, one.text[one.first.start : one.first.end]) for one in found if one.label == "CPR:6"} == {

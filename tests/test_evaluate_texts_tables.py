@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from bioshards.evaluate.datasets import BenchmarkFileError
 from bioshards.evaluate.readers import tables
-from bioshards.evaluate.readers.tables import Table
-from bioshards.evaluate.records import Text
+from bioshards.evaluate.readers.tables import TableColumns
+from bioshards.evaluate.records import LabelledText
 from tests.evaluation_files import parts, put
 
 BLUE = "electramed/RE/chemprot/dev.csv"
 LIM_KANG = "bio_electra/chemprot/train.tsv"
-SENTENCE = Table(text="sentence", labels={"a": "a", "b": "b"})
+SENTENCE = TableColumns(text="sentence", label_names={"a": "a", "b": "b"})
 
 
 def test_blue_has_ids_that_begin_with_the_pmid_and_may_repeat(tmp_path: Path) -> None:
@@ -32,9 +32,9 @@ def test_blue_has_ids_that_begin_with_the_pmid_and_may_repeat(tmp_path: Path) ->
     )
     dev = parts(tmp_path, "chemprot-blue")["dev"]
     assert dev == [
-        Text("7.T1.T2", 'The "old" @CHEMICAL$ acts on @GENE$.', "CPR:3", document="7"),
-        Text("7.T1.T3", "No @CHEM-GENE$ here.", "false", document="7"),
-        Text("7.T1.T3#2", "No @CHEM-GENE$ here.", "CPR:4", document="7"),
+        LabelledText("7.T1.T2", 'The "old" @CHEMICAL$ acts on @GENE$.', "CPR:3", document_id="7"),
+        LabelledText("7.T1.T3", "No @CHEM-GENE$ here.", "false", document_id="7"),
+        LabelledText("7.T1.T3#2", "No @CHEM-GENE$ here.", "CPR:4", document_id="7"),
     ]
 
 
@@ -42,11 +42,11 @@ def test_ddi_of_blue_names_the_text_and_has_marks_of_inches(tmp_path: Path) -> N
     row = 'DDI-MedLine.d28.s7.p0\tA 5" tube of @DRUG$ and @DRUG$ "as is"\tDDI-int\r\n'
     put(tmp_path, "electramed/RE/ddi-2013/test.csv", "index\tsentence\tlabel\r\n" + row)
     (found,) = parts(tmp_path, "ddi-blue")["test"]
-    assert found == Text(
+    assert found == LabelledText(
         "DDI-MedLine.d28.s7.p0",
         'A 5" tube of @DRUG$ and @DRUG$ "as is"',
         "DDI-int",
-        document="DDI-MedLine.d28",
+        document_id="DDI-MedLine.d28",
     )
 
 
@@ -57,8 +57,8 @@ def test_rows_without_ids_are_called_by_their_lines(tmp_path: Path) -> None:
         "sentence\tlabel\r\nBC6ENTC meets BC6ENTG.\tFalse\r\n\r\nBC6OTHER, too.\tCPR:9\r\n",
     )
     assert parts(tmp_path, "chemprot-lim-kang")["train"] == [
-        Text("2", "BC6ENTC meets BC6ENTG.", "False"),
-        Text("4", "BC6OTHER, too.", "CPR:9"),
+        LabelledText("2", "BC6ENTC meets BC6ENTG.", "False"),
+        LabelledText("4", "BC6OTHER, too.", "CPR:9"),
     ]
 
 
@@ -71,8 +71,8 @@ def test_gad_cuts_dev_from_a_train_without_header_and_never_reads_dev(tmp_path: 
         put(here, f"{folder}/dev.tsv", b"\xff never read")
         found = parts(here, "gad")
         assert {part: len(its) for part, its in found.items()} == {"train": 4261, "dev": 535, "test": 1}
-        assert found["dev"][0] == Text("4262", "@GENE$ 4261 and @DISEASE$", "1")
-        assert found["test"] == [Text("2", "What @GENE$ does.", "1")]
+        assert found["dev"][0] == LabelledText("4262", "@GENE$ 4261 and @DISEASE$", "1")
+        assert found["test"] == [LabelledText("2", "What @GENE$ does.", "1")]
 
 
 def test_yes_and_no_are_called_so_and_there_is_no_dev(tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_yes_and_no_are_called_so_and_there_is_no_dev(tmp_path: Path) -> None:
     put(tmp_path, "bio_electra/yesno/dev.tsv", f"{header}0\tDid it?\tit did not.\n")
     found = parts(tmp_path, "yesno-ideal")
     assert found == {
-        "train": [Text("2", "Does it?", "yes", pair="it does.")],
-        "test": [Text("2", "Did it? ", "no", pair="it did not.")],
+        "train": [LabelledText("2", "Does it?", "yes", text_pair="it does.")],
+        "test": [LabelledText("2", "Did it? ", "no", text_pair="it did not.")],
     }
 
 
@@ -92,16 +92,16 @@ def test_candidates_are_grouped_by_consecutive_equal_questions(tmp_path: Path) -
     table = "\n".join(["label\tquestion\tanswer_candidate", *rows])
     put(tmp_path, "bio_electra/reranker/test.tsv", table)
     found = parts(tmp_path, "reranker")["test"]
-    assert [one.group for one in found if isinstance(one, Text)] == ["1", "1", "2", "3", "3"]
-    assert found[1] == Text("3", "What?", "1", pair="That", group="1")
+    assert [one.group_id for one in found if isinstance(one, LabelledText)] == ["1", "1", "2", "3", "3"]
+    assert found[1] == LabelledText("3", "What?", "1", text_pair="That", group_id="1")
 
 
 def test_scibert_has_a_json_a_line(tmp_path: Path) -> None:
     line = '{"text": "<< It >> blocks [[ that ]].", "label": "INHIBITOR", "metadata": []}'
     put(tmp_path, "scibert/text_classification/chemprot/test.txt", f"{line}\r\n\n{line}")
     assert parts(tmp_path, "chemprot-scibert")["test"] == [
-        Text("1", "<< It >> blocks [[ that ]].", "INHIBITOR"),
-        Text("3", "<< It >> blocks [[ that ]].", "INHIBITOR"),
+        LabelledText("1", "<< It >> blocks [[ that ]].", "INHIBITOR"),
+        LabelledText("3", "<< It >> blocks [[ that ]].", "INHIBITOR"),
     ]
 
 
@@ -116,7 +116,7 @@ def test_what_the_csv_module_writes_is_read(
     written = io.StringIO()
     csv.writer(written, "excel-tab").writerows([("sentence", "label"), *rows])
     path = put(tmp_path_factory.mktemp("table"), "table.tsv", written.getvalue())
-    assert [(one.text, one.label) for one in tables.texts(path, SENTENCE)] == rows
+    assert [(one.text, one.label) for one in tables.read_texts(path, SENTENCE)] == rows
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_what_the_csv_module_writes_is_read(
 def test_errors_name_the_line(tmp_path: Path, content: str | bytes, where: str, why: str) -> None:
     path = put(tmp_path, "table.tsv", content)
     with pytest.raises(BenchmarkFileError) as error:
-        tables.texts(path, SENTENCE)
+        tables.read_texts(path, SENTENCE)
     assert f"{path}, {where}: " in str(error.value)
     assert why in str(error.value)
 

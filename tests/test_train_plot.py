@@ -239,10 +239,10 @@ def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
     folder = run(tmp_path / "one", both(1))
     script = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from bioshards.train.plot import NoCurves, plot\n"
+        "from bioshards.train.plot import NoLogsError, plot\n"
         "assert 'torch' not in sys.modules\n"
         "try: plot(sys.argv[1:], sys.argv[1] + '/curves')\n"
-        "except NoCurves as error: print(error)"
+        "except NoLogsError as error: print(error)"
     )
     command = [sys.executable, "-c", script, folder]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)

@@ -7,33 +7,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bioshards.evaluate.datasets import Part
+from bioshards.evaluate.datasets import Split
 
-from .judging import MOSTLY, Contamination, Judged
-from .ngrams import WORDS
+from .judging import MOSTLY_COVERED_SHARE, ContaminationResult, ExampleMatch
+from .ngrams import NGRAM_SIZE
 
-HEAD: Final = (
+TABLE_HEADER: Final = (
     "set",
     "part",
     "examples",
     "in corpus",
     "by PMID",
     "PMIDs",
-    f"by {WORDS}-grams",
-    f">= {MOSTLY:.0%} of it",
+    f"by {NGRAM_SIZE}-grams",
+    f">= {MOSTLY_COVERED_SHARE:.0%} of it",
     "mean share",
     "too short",
 )
-LEGEND: Final = (
+TABLE_LEGEND: Final = (
     "in corpus: examples found either way. by PMID: the corpus has a document with an example's PMID; "
-    f"PMIDs: how many of a part's it has. by {WORDS}-grams: at least one {WORDS}-gram of the example is in "
-    f"the corpus, and at least {MOSTLY:.0%} of them; mean share: of an example's {WORDS}-grams, those in the "
-    f"corpus. too short: examples without {WORDS} words in a row, of which {WORDS}-grams cannot tell."
+    f"PMIDs: how many of a part's it has. by {NGRAM_SIZE}-grams: at least one {NGRAM_SIZE}-gram of the example is in "
+    f"the corpus, and at least {MOSTLY_COVERED_SHARE:.0%} of them; mean share: of an example's {NGRAM_SIZE}-grams, those in the "
+    f"corpus. too short: examples without {NGRAM_SIZE} words in a row, of which {NGRAM_SIZE}-grams cannot tell."
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class SplitSummary:
     """A part of a set.
 
     Attributes:
@@ -44,80 +44,85 @@ class Account:
         too_short: examples without 13 words in a row, of which 13-grams cannot tell.
     """
 
-    set: str
-    part: Part
+    benchmark: str
+    split: Split
     examples: int
-    found: int
+    matched: int
     by_pmid: int
     pmids: int
-    pmids_found: int
+    pmids_matched: int
     by_ngrams: int
-    mostly: int
-    share: float
+    mostly_covered: int
+    mean_coverage: float
     too_short: int
 
-    def cells(self) -> list[str]:
+    def to_cells(self) -> list[str]:
         """A row of a table with the columns :data:`HEAD`; a dash where there is no way to tell."""
-        examples, told = f"{self.examples:,}", self.examples > self.too_short
-        by_pmid = [f"{self.by_pmid:,}", f"{self.pmids_found:,} of {self.pmids:,}"]
-        by_ngrams = [f"{self.by_ngrams:,}", f"{self.mostly:,}", f"{100 * self.share:.1f} %"]
+        examples, has_ngrams = f"{self.examples:,}", self.examples > self.too_short
+        by_pmid = [f"{self.by_pmid:,}", f"{self.pmids_matched:,} of {self.pmids:,}"]
+        by_ngrams = [f"{self.by_ngrams:,}", f"{self.mostly_covered:,}", f"{100 * self.mean_coverage:.1f} %"]
         return [
-            self.set,
-            self.part,
+            self.benchmark,
+            self.split,
             examples,
-            f"{self.found:,}",
+            f"{self.matched:,}",
             *(by_pmid if self.pmids else "--"),
-            *(by_ngrams if told else "---"),
+            *(by_ngrams if has_ngrams else "---"),
             f"{self.too_short:,}",
         ]
 
 
-def accounts(judged: Sequence[Judged]) -> list[Account]:
+def summarise_splits(example_matches: Sequence[ExampleMatch]) -> list[SplitSummary]:
     """Each part of each set, in their order."""
-    parts = itertools.groupby(judged, key=lambda one: (one.example.set, one.example.part))
-    return [_account(*of, list(examples)) for of, examples in parts]
+    groups = itertools.groupby(
+        example_matches, key=lambda match: (match.example.benchmark, match.example.split)
+    )
+    return [_summarise_split(*key, list(group)) for key, group in groups]
 
 
-def _account(name: str, part: Part, judged: list[Judged]) -> Account:
-    told = [one.share for one in judged if one.ngrams]
-    return Account(
-        name,
-        part,
-        examples=len(judged),
-        found=sum(1 for one in judged if one.pmids or one.covered),
-        by_pmid=sum(1 for one in judged if one.pmids),
-        pmids=len({pmid for one in judged for pmid in one.example.pmids}),
-        pmids_found=len({pmid for one in judged for pmid in one.pmids}),
-        by_ngrams=sum(1 for one in judged if one.covered),
-        mostly=sum(1 for one in judged if one.mostly),
-        share=sum(told) / max(1, len(told)),
-        too_short=len(judged) - len(told),
+def _summarise_split(benchmark: str, split: Split, example_matches: list[ExampleMatch]) -> SplitSummary:
+    coverages = [match.coverage for match in example_matches if match.num_ngrams]
+    return SplitSummary(
+        benchmark,
+        split,
+        examples=len(example_matches),
+        matched=sum(1 for match in example_matches if match.matched_pmids or match.num_covered),
+        by_pmid=sum(1 for match in example_matches if match.matched_pmids),
+        pmids=len({pmid for match in example_matches for pmid in match.example.pmids}),
+        pmids_matched=len({pmid for match in example_matches for pmid in match.matched_pmids}),
+        by_ngrams=sum(1 for match in example_matches if match.num_covered),
+        mostly_covered=sum(1 for match in example_matches if match.is_mostly_covered),
+        mean_coverage=sum(coverages) / max(1, len(coverages)),
+        too_short=len(example_matches) - len(coverages),
     )
 
 
-def corpus(found: Contamination) -> str:
+def describe_corpora(result: ContaminationResult) -> str:
     """What was looked at, in words."""
-    documents = sum(corpus.documents for corpus in found.corpora)
-    return f"{documents:,} documents, {found.bytes / 1e6:,.1f} MB of text"
+    num_documents = sum(corpus.documents for corpus in result.corpora)
+    return f"{num_documents:,} documents, {result.text_bytes / 1e6:,.1f} MB of text"
 
 
-def to_exclude(found: Contamination) -> str:
+def describe_exclusions(result: ContaminationResult) -> str:
     """What is to be left out, in words."""
-    out = [holder for holder in found.holders if holder.excluded]
-    by_pmid = sum(1 for holder in out if holder.by_pmid)
-    mostly = sum(1 for holder in out if holder.mostly and not holder.by_pmid)
-    others, stay = len(out) - by_pmid - mostly, len(found.holders) - len(out)
+    excluded = [match for match in result.document_matches if match.should_exclude]
+    num_by_pmid = sum(1 for match in excluded if match.has_pmid)
+    num_mostly_covered = sum(1 for match in excluded if match.has_most_of_example and not match.has_pmid)
+    num_others, num_kept = (
+        len(excluded) - num_by_pmid - num_mostly_covered,
+        len(result.document_matches) - len(excluded),
+    )
     return (
-        f"{len(out):,} documents to leave out for {', '.join(found.parts)}: {by_pmid:,} have an example's "
-        f"PMID, {mostly:,} others hold {MOSTLY:.0%} of an example, {others:,} others share "
-        f"{found.least} or more of their {WORDS}-grams; {stay:,} share fewer and stay"
+        f"{len(excluded):,} documents to leave out for {', '.join(result.splits)}: {num_by_pmid:,} have an example's "
+        f"PMID, {num_mostly_covered:,} others hold {MOSTLY_COVERED_SHARE:.0%} of an example, {num_others:,} others share "
+        f"{result.min_shared_ngrams} or more of their {NGRAM_SIZE}-grams; {num_kept:,} share fewer and stay"
     )
 
 
-def notes(found: Contamination) -> list[str]:
+def collect_notes(result: ContaminationResult) -> list[str]:
     """What else to know: of files that are not the published ones, and of sets that are not there."""
-    of_sets = found.benchmarks.notes.items()
-    lines = [f"{name}: {note}" for name, of_set in of_sets for note in of_set]
-    if found.benchmarks.absent:
-        lines.append(f"not there, and so not looked for: {', '.join(found.benchmarks.absent)}")
+    notes_by_benchmark = result.benchmark_examples.notes.items()
+    lines = [f"{name}: {note}" for name, benchmark_notes in notes_by_benchmark for note in benchmark_notes]
+    if result.benchmark_examples.missing:
+        lines.append(f"not there, and so not looked for: {', '.join(result.benchmark_examples.missing)}")
     return lines

@@ -14,25 +14,25 @@ import numpy as np
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.files import LocalFiles
-from bioshards.evaluate.datasets import DataSet, Part
+from bioshards.evaluate.datasets import Benchmark, Split
 
 from . import examples, report
-from .corpus import Corpus, Wanted, look, opened
-from .examples import Benchmarks
-from .judging import LEAST, Contamination, Hits, judge
-from .ngrams import Index
+from .corpus import Corpus, MatchQuery, open_corpus, scan_shards
+from .examples import BenchmarkExamples
+from .judging import DEFAULT_MIN_SHARED_NGRAMS, ContaminationResult, MatchTable, match_examples
+from .ngrams import NgramIndex
 
 
-def contamination(
-    data: str,
-    corpus: Sequence[str],
-    out: str,
+def check_contamination(
+    benchmarks_dir: str,
+    corpus_dirs: Sequence[str],
+    output: str,
     *,
-    sets: Iterable[DataSet],
+    known_benchmarks: Iterable[Benchmark],
     workers: int,
-    parts: Collection[Part],
-    least: int = LEAST,
-    say: Callable[[str], None],
+    splits: Collection[Split],
+    min_shared_ngrams: int = DEFAULT_MIN_SHARED_NGRAMS,
+    progress: Callable[[str], None],
 ) -> str:
     """Look for the sets of a folder in finished folders of documents, and write what was found.
 
@@ -52,39 +52,41 @@ def contamination(
         ValueError: ``least`` is below 1.
         OSError: ``out`` cannot be written.
     """
-    if least < 1:
+    if min_shared_ngrams < 1:
         raise InvalidValueError(
-            f"{least} shared 13-grams are no bound for leaving documents out: give 1 or more"
+            f"{min_shared_ngrams} shared 13-grams are no bound for leaving documents out: give 1 or more"
         )
-    corpora = [opened(folder) for folder in corpus]
-    os.makedirs(out, exist_ok=True)
-    benchmarks = examples.read(data, sets, say)
-    found = find(benchmarks, corpora, parts, least, workers, say)
-    report.write(LocalFiles(), out, found)
-    return report.summary(found, out)
+    corpora = [open_corpus(folder) for folder in corpus_dirs]
+    os.makedirs(output, exist_ok=True)
+    benchmark_examples = examples.read_benchmarks(benchmarks_dir, known_benchmarks, progress)
+    result = find_matches(benchmark_examples, corpora, splits, min_shared_ngrams, workers, progress)
+    report.write_report(LocalFiles(), output, result)
+    return report.format_summary(result, output)
 
 
-def find(
-    benchmarks: Benchmarks,
+def find_matches(
+    benchmark_examples: BenchmarkExamples,
     corpora: list[Corpus],
-    parts: Collection[Part],
-    least: int,
+    splits: Collection[Split],
+    min_shared_ngrams: int,
     workers: int,
-    say: Callable[[str], None],
-) -> Contamination:
+    progress: Callable[[str], None],
+) -> ContaminationResult:
     """Look for the examples in the corpora; the arguments are those of :func:`contamination`."""
-    say(f"taking the 13-grams of {len(benchmarks.texts):,} texts")
-    index = Index(benchmarks.texts)
-    asked = np.zeros(len(index), bool)
-    for example in benchmarks.examples:
-        if example.part in parts:
-            for text in example.texts:
-                asked[index.of(text)] = True
-    pmids = frozenset(pmid for example in benchmarks.examples for pmid in example.pmids)
-    hits = Hits(len(index))
-    shards = sum(len(corpus.shards) for corpus in corpora)
-    looked = look(corpora, Wanted(index, asked, pmids), workers)
-    for number, shard in enumerate(looked, 1):
-        hits.add(shard)
-        say(f"looked at {number:,} of {shards:,} shards, {hits.bytes / 1e6:,.0f} MB of text")
-    return judge(benchmarks, corpora, index, hits, parts, least)
+    progress(f"taking the 13-grams of {len(benchmark_examples.texts):,} texts")
+    index = NgramIndex(benchmark_examples.texts)
+    is_requested = np.zeros(len(index), bool)
+    for example in benchmark_examples.examples:
+        if example.split in splits:
+            for text in example.text_ids:
+                is_requested[index.ngram_ids(text)] = True
+    pmids = frozenset(pmid for example in benchmark_examples.examples for pmid in example.pmids)
+    match_table = MatchTable(len(index))
+    num_shards = sum(len(corpus.shards) for corpus in corpora)
+    shard_hits = scan_shards(corpora, MatchQuery(index, is_requested, pmids), workers)
+    for num_scanned, hits_of_shard in enumerate(shard_hits, 1):
+        match_table.add_shard(hits_of_shard)
+        progress(
+            f"looked at {num_scanned:,} of {num_shards:,} shards, {match_table.text_bytes / 1e6:,.0f} MB of text"
+        )
+    return match_examples(benchmark_examples, corpora, index, match_table, splits, min_shared_ngrams)

@@ -33,7 +33,7 @@ from bioshards.corpus.manifest import (
     read_manifest,
 )
 
-from .ngrams import Index, Places, ngrams
+from .ngrams import NgramIndex, Positions, hash_ngrams
 
 _PIPELINES: Final = ("pubmed_to_shards", "pmc_to_shards")
 _COLUMNS: Final = ("id", "pmid", "pmcid", "sentences")
@@ -62,7 +62,7 @@ class Corpus:
     shards: tuple[Shard, ...]
 
 
-class Document(NamedTuple):
+class CorpusDocument(NamedTuple):
     """A document of the corpus."""
 
     id: str
@@ -70,7 +70,7 @@ class Document(NamedTuple):
     pmcid: str | None
 
 
-class Found(NamedTuple):
+class ShardHits(NamedTuple):
     """What a shard holds.
 
     Attributes:
@@ -80,15 +80,15 @@ class Found(NamedTuple):
         holders, held: pairs of a document's place among them and such an n-gram, once each.
     """
 
-    bytes: int
-    ngrams: Places
-    documents: list[Document]
-    holders: Places
-    held: Places
+    text_bytes: int
+    ngrams: Positions
+    documents: list[CorpusDocument]
+    hit_documents: Positions
+    hit_ngrams: Positions
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MatchQuery:
     """What is looked for.
 
     Attributes:
@@ -96,32 +96,32 @@ class Wanted:
         pmids: of which it is asked too.
     """
 
-    index: Index
-    asked: np.ndarray[Any, np.dtype[np.bool_]]
+    index: NgramIndex
+    is_requested: np.ndarray[Any, np.dtype[np.bool_]]
     pmids: frozenset[int]
 
 
-def opened(folder: str) -> Corpus:
+def open_corpus(folder: str) -> Corpus:
     """A finished folder of documents, by its manifest.
 
     Raises:
         CorpusError: it is none.
     """
-    give = f"Give --corpus the --output of beam run {' or '.join(_PIPELINES)}"
+    hint = f"Give --corpus the --output of beam run {' or '.join(_PIPELINES)}"
     try:
         manifest = read_manifest(LocalFiles(), folder)
     except MissingManifest as error:
         raise CorpusError(str(error)) from error
     except ManifestError as error:
-        raise CorpusError(f"{error}. {give}") from error
+        raise CorpusError(f"{error}. {hint}") from error
     if not isinstance(manifest, DocumentsManifest):
-        raise CorpusError(f"{folder} holds no documents, it was made by {manifest.pipeline}. {give}")
+        raise CorpusError(f"{folder} holds no documents, it was made by {manifest.pipeline}. {hint}")
     outputs = manifest.outputs
     digest = shards.digest(one.sha256 for one in outputs)
     return Corpus(folder, manifest.pipeline, sum(one.rows for one in outputs), digest, outputs)
 
 
-def look(corpora: Sequence[Corpus], wanted: Wanted, workers: int) -> Iterator[Found]:
+def scan_shards(corpora: Sequence[Corpus], query: MatchQuery, workers: int) -> Iterator[ShardHits]:
     """What each shard holds, in their order, in as many processes as ``workers``.
 
     Raises:
@@ -129,11 +129,11 @@ def look(corpora: Sequence[Corpus], wanted: Wanted, workers: int) -> Iterator[Fo
     """
     tasks = [(corpus.folder, shard) for corpus in corpora for shard in corpus.shards]
     if workers < 2:
-        yield from (_shard(wanted, *task) for task in tasks)
+        yield from (_scan_shard(query, *task) for task in tasks)
         return
-    pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(wanted,))
+    pool = ProcessPoolExecutor(workers, initializer=_init_worker, initargs=(query,))
     try:
-        yield from pool.map(_shard_of_worker, tasks)
+        yield from pool.map(_scan_shard_in_worker, tasks)
     except BrokenProcessPool as error:
         raise CorpusError(
             "a worker process was ended from outside, probably for its memory: give a lower --workers"
@@ -142,33 +142,33 @@ def look(corpora: Sequence[Corpus], wanted: Wanted, workers: int) -> Iterator[Fo
         pool.shutdown(cancel_futures=True)
 
 
-_wanted: Wanted
+_worker_query: MatchQuery
 
 
-def _begin(wanted: Wanted) -> None:
+def _init_worker(query: MatchQuery) -> None:
     """Keep what is looked for in a worker: forked ones share it.  Ctrl-C is for the first process."""
-    global _wanted
-    _wanted = wanted
+    global _worker_query
+    _worker_query = query
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
+def _exit_with_parent(parent_pid: int) -> None:
     """End this process when its parent has been killed, which could not tell it to."""
-    while os.getppid() == parent:
+    while os.getppid() == parent_pid:
         time.sleep(0.5)
     os._exit(1)
 
 
-def _shard_of_worker(task: tuple[str, Shard]) -> Found:
-    return _shard(_wanted, *task)
+def _scan_shard_in_worker(task: tuple[str, Shard]) -> ShardHits:
+    return _scan_shard(_worker_query, *task)
 
 
-def _shard(wanted: Wanted, folder: str, shard: Shard) -> Found:
+def _scan_shard(query: MatchQuery, folder: str, shard: Shard) -> ShardHits:
     path = f"{folder}/{shard.file}"
     try:
-        _check(path, shard.bytes)
-        return _found(wanted, shards.read_some(LocalFiles(), folder, [shard], _COLUMNS))
+        _check_shard(path, shard.bytes)
+        return _find_hits(query, shards.read_some(LocalFiles(), folder, [shard], _COLUMNS))
     except (OSError, pa.ArrowInvalid) as error:
         raise CorpusError(
             f"{path} cannot be read ({error}). Delete it and run the beam run that made it once more, "
@@ -176,7 +176,7 @@ def _shard(wanted: Wanted, folder: str, shard: Shard) -> Found:
         ) from error
 
 
-def _check(path: str, size: int) -> None:
+def _check_shard(path: str, size: int) -> None:
     if os.path.getsize(path) != size:
         raise OSError(f"it has {os.path.getsize(path):,} bytes, and its manifest lists {size:,}")
     with shards.opened(LocalFiles(), path) as file:
@@ -189,54 +189,56 @@ def _check(path: str, size: int) -> None:
             )
 
 
-def _found(wanted: Wanted, batches: Iterator[pa.RecordBatch]) -> Found:
-    size, documents = 0, list[Document]()
-    ngrams, holders, held = ([np.zeros(0, np.int64)] for _ in range(3))
-    pmids = pa.array(wanted.pmids, pa.int32())
+def _find_hits(query: MatchQuery, batches: Iterator[pa.RecordBatch]) -> ShardHits:
+    total_bytes, documents = 0, list[CorpusDocument]()
+    ngram_arrays, hit_documents, hit_ngrams = ([np.zeros(0, np.int64)] for _ in range(3))
+    pmids = pa.array(query.pmids, pa.int32())
     for batch in batches:
-        text_bytes, rows, numbers = _in_batch(wanted.index, batch)
-        size += text_bytes
-        ngrams.append(np.unique(numbers))
-        asked = wanted.asked[numbers]
-        rows, numbers = rows[asked], numbers[asked]
-        by_pmid = np.flatnonzero(pc.is_in(batch["pmid"], value_set=pmids).to_numpy(zero_copy_only=False))
-        kept = np.union1d(rows, by_pmid)
-        holders.append(np.searchsorted(kept, rows) + len(documents))
-        held.append(numbers)
-        columns = batch.select(["id", "pmid", "pmcid"]).take(pa.array(kept)).columns
-        documents += map(Document, *(column.to_pylist() for column in columns))
-    all_of = (np.concatenate(arrays) for arrays in (holders, held))
-    return Found(size, np.unique(np.concatenate(ngrams)), documents, *all_of)
+        text_bytes, rows, ngram_ids = _find_in_batch(query.index, batch)
+        total_bytes += text_bytes
+        ngram_arrays.append(np.unique(ngram_ids))
+        is_requested = query.is_requested[ngram_ids]
+        rows, ngram_ids = rows[is_requested], ngram_ids[is_requested]
+        pmid_rows = np.flatnonzero(pc.is_in(batch["pmid"], value_set=pmids).to_numpy(zero_copy_only=False))
+        matched_rows = np.union1d(rows, pmid_rows)
+        hit_documents.append(np.searchsorted(matched_rows, rows) + len(documents))
+        hit_ngrams.append(ngram_ids)
+        columns = batch.select(["id", "pmid", "pmcid"]).take(pa.array(matched_rows)).columns
+        documents += map(CorpusDocument, *(column.to_pylist() for column in columns))
+    hit_arrays = (np.concatenate(arrays) for arrays in (hit_documents, hit_ngrams))
+    return ShardHits(total_bytes, np.unique(np.concatenate(ngram_arrays)), documents, *hit_arrays)
 
 
-def _in_batch(index: Index, batch: pa.RecordBatch) -> tuple[int, Places, Places]:
+def _find_in_batch(index: NgramIndex, batch: pa.RecordBatch) -> tuple[int, Positions, Positions]:
     """Bytes of text; and pairs of a row and the number of an n-gram that it holds, once each."""
     sentences = batch["sentences"]
-    first = _offsets(sentences)
+    first_sentences = _value_offsets(sentences)
     text = sentences.values
-    data, cuts = text.buffers()[2] or pa.py_buffer(b""), _offsets(text)
-    begins = cuts[first]
+    data, sentence_offsets = text.buffers()[2] or pa.py_buffer(b""), _value_offsets(text)
+    row_starts = sentence_offsets[first_sentences]
     pairs = [np.zeros(0, np.int64)]
-    for start, end in _blocks(begins):
-        begin = begins[start]
-        block = data.slice(begin, begins[end] - begin).to_pybytes()
-        words, hashes = ngrams(block, cuts[first[start] : first[end]] - begin)
-        at, numbers = index.find(words, hashes)
-        ends = begins[start + 1 : end + 1] - begin
-        row = np.searchsorted(ends, words.starts[at], "right")
-        within = words.ngram_ends()[at] <= ends[row]
-        pairs.append((row[within] + start) * len(index) + numbers[within])
-    rows, held = np.divmod(np.unique(np.concatenate(pairs)), max(1, len(index)))
-    return int(begins[-1] - begins[0]), rows, held
+    for start, end in _iter_blocks(row_starts):
+        block_start = row_starts[start]
+        block = data.slice(block_start, row_starts[end] - block_start).to_pybytes()
+        words, hashes = hash_ngrams(
+            block, sentence_offsets[first_sentences[start] : first_sentences[end]] - block_start
+        )
+        first_words, found_ids = index.find_ngrams(words, hashes)
+        row_ends = row_starts[start + 1 : end + 1] - block_start
+        row_indices = np.searchsorted(row_ends, words.starts[first_words], "right")
+        is_within_row = words.find_ngram_ends()[first_words] <= row_ends[row_indices]
+        pairs.append((row_indices[is_within_row] + start) * len(index) + found_ids[is_within_row])
+    rows, ngram_ids = np.divmod(np.unique(np.concatenate(pairs)), max(1, len(index)))
+    return int(row_starts[-1] - row_starts[0]), rows, ngram_ids
 
 
-def _offsets(array: pa.Array) -> Places:
+def _value_offsets(array: pa.Array) -> Positions:
     """Where the values of a column of strings or lists begin, and the last ends."""
     offsets = np.frombuffer(array.buffers()[1], np.int32)
     return offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
 
 
-def _blocks(begins: Places) -> Iterator[tuple[int, int]]:
+def _iter_blocks(row_starts: Positions) -> Iterator[tuple[int, int]]:
     """Rows from and to, of about :data:`_BLOCK_BYTES` each."""
-    last = np.flatnonzero(np.diff((begins[1:] - begins[0]) // _BLOCK_BYTES)) + 1
-    return itertools.pairwise([0, *last.tolist(), len(begins) - 1])
+    block_ends = np.flatnonzero(np.diff((row_starts[1:] - row_starts[0]) // _BLOCK_BYTES)) + 1
+    return itertools.pairwise([0, *block_ends.tolist(), len(row_starts) - 1])

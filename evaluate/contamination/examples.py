@@ -7,17 +7,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from bioshards.evaluate.datasets import BenchmarkNotFoundError, DataSet, Part, load, locate
-from bioshards.evaluate.records import Record, texts_of
+from bioshards.evaluate.datasets import (
+    Benchmark,
+    BenchmarkNotFoundError,
+    Split,
+    load_records,
+    locate_benchmark,
+)
+from bioshards.evaluate.records import Record, record_texts
 
-_DUMMY: Final = re.compile(r"@[A-Za-z]+(?:-[A-Za-z]+)*\$|BC6(?:ENT[CG]|OTHER)")
+_ENTITY_PLACEHOLDER: Final = re.compile(r"@[A-Za-z]+(?:-[A-Za-z]+)*\$|BC6(?:ENT[CG]|OTHER)")
 """What stands for an entity in sets that hide them: @GENE$, @CHEM-GENE$ (BLUE, BioBERT); BC6ENTC, BC6ENTG
 and BC6OTHER (Bio-ELECTRA's ChemProt).  No article has it: a text ends before it, and another one begins."""
 _PMID: Final = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class BenchmarkExample:
     """A record of a set, as far as it matters here.
 
     Attributes:
@@ -26,16 +32,16 @@ class Example:
         texts: the numbers of its texts (Benchmarks.texts), each as often as it stands in it.
     """
 
-    set: str
-    part: Part
+    benchmark: str
+    split: Split
     id: str
-    document: str
+    document_id: str
     pmids: tuple[int, ...]
-    texts: tuple[int, ...]
+    text_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmarks:
+class BenchmarkExamples:
     """The examples of all sets that are there, by set, part and as they stand in it.
 
     Attributes:
@@ -44,13 +50,15 @@ class Benchmarks:
         absent: the names of sets of which nothing is there.
     """
 
-    examples: list[Example]
+    examples: list[BenchmarkExample]
     texts: list[str]
     notes: dict[str, tuple[str, ...]]
-    absent: list[str]
+    missing: list[str]
 
 
-def read(data: str, sets: Iterable[DataSet], say: Callable[[str], None]) -> Benchmarks:
+def read_benchmarks(
+    benchmarks_dir: str, known_benchmarks: Iterable[Benchmark], progress: Callable[[str], None]
+) -> BenchmarkExamples:
     """Read all sets in a folder.
 
     Raises:
@@ -58,35 +66,44 @@ def read(data: str, sets: Iterable[DataSet], say: Callable[[str], None]) -> Benc
         BenchmarkNotFoundError: none of the sets is in it.
         BenchmarkFileError: a file is not what it must be.
     """
-    found = Benchmarks([], [], {}, [])
-    numbers: dict[str, int] = {}
-    for dataset in sets:
-        located = locate(data, dataset)
-        if located is None:
-            found.absent.append(dataset.name)
+    result = BenchmarkExamples([], [], {}, [])
+    id_by_text: dict[str, int] = {}
+    for benchmark in known_benchmarks:
+        benchmark_files = locate_benchmark(benchmarks_dir, benchmark)
+        if benchmark_files is None:
+            result.missing.append(benchmark.name)
             continue
-        say(f"reading {dataset.name}")
-        if located.notes:
-            found.notes[dataset.name] = located.notes
-        for part, records in load(located).items():
+        progress(f"reading {benchmark.name}")
+        if benchmark_files.notes:
+            result.notes[benchmark.name] = benchmark_files.notes
+        for split, records in load_records(benchmark_files).items():
             for record in records:
-                texts = tuple(numbers.setdefault(text, len(numbers)) for text in _texts(record))
-                pmids = _pmids(record.document) if dataset.pmids else ()
-                example = Example(dataset.name, part, record.id, record.document, pmids, texts)
-                found.examples.append(example)
-    if not found.examples:
-        names = ", ".join(found.absent)
+                text_ids = tuple(
+                    id_by_text.setdefault(text, len(id_by_text)) for text in _split_texts(record)
+                )
+                pmids = _parse_pmids(record.document_id) if benchmark.has_pmids else ()
+                example = BenchmarkExample(
+                    benchmark.name, split, record.id, record.document_id, pmids, text_ids
+                )
+                result.examples.append(example)
+    if not result.examples:
+        names = ", ".join(result.missing)
         raise BenchmarkNotFoundError(
-            f"{data} holds none of the sets {names}: give --data the folder of the benchmarks"
+            f"{benchmarks_dir} holds none of the sets {names}: give --data the folder of the benchmarks"
         )
-    found.texts.extend(numbers)
-    return found
+    result.texts.extend(id_by_text)
+    return result
 
 
-def _texts(record: Record) -> list[str]:
-    return [text for whole in texts_of(record) for text in _DUMMY.split(whole) if text.strip()]
+def _split_texts(record: Record) -> list[str]:
+    return [
+        text
+        for full_text in record_texts(record)
+        for text in _ENTITY_PLACEHOLDER.split(full_text)
+        if text.strip()
+    ]
 
 
-def _pmids(document: str) -> tuple[int, ...]:
+def _parse_pmids(document_id: str) -> tuple[int, ...]:
     """The PMIDs of a document's name, which may be several (what is put together of two abstracts)."""
-    return tuple(int(one) for one in document.split() if _PMID.fullmatch(one))
+    return tuple(int(word) for word in document_id.split() if _PMID.fullmatch(word))

@@ -16,23 +16,23 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from bioshards.evaluate.datasets import PARTS, Part
+from bioshards.evaluate.datasets import SPLITS, Split
 
-from .corpus import Corpus, Document, Found
-from .examples import Benchmarks, Example
-from .ngrams import Index, Places
+from .corpus import Corpus, CorpusDocument, ShardHits
+from .examples import BenchmarkExample, BenchmarkExamples
+from .ngrams import NgramIndex, Positions
 
-Marks = npt.NDArray[np.bool_]
+BoolArray = npt.NDArray[np.bool_]
 
-LEAST: Final = 13
+DEFAULT_MIN_SHARED_NGRAMS: Final = 13
 """Shared 13-grams from which on a document is to be left out: as many as 25 words in a row have."""
-MOSTLY: Final = 0.8
+MOSTLY_COVERED_SHARE: Final = 0.8
 """The share of its 13-grams from which on an example is mostly in a document, or in the corpus.  Of sentences
 of benchmarks and 4,391 real abstracts and articles, the same ones share all, others 0.6 at most."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ExampleMatch:
     """What was found of an example.
 
     Attributes:
@@ -43,26 +43,26 @@ class Judged:
         shared: distinct 13-grams that this document shares with it.
     """
 
-    example: Example
-    pmids: tuple[int, ...]
-    ngrams: int
-    covered: int
-    document: str
-    shared: int
+    example: BenchmarkExample
+    matched_pmids: tuple[int, ...]
+    num_ngrams: int
+    num_covered: int
+    closest_document: str
+    num_shared: int
 
     @property
-    def share(self) -> float:
+    def coverage(self) -> float:
         """Of its 13-grams, those that are in the corpus; 0 where it has none."""
-        return self.covered / max(1, self.ngrams)
+        return self.num_covered / max(1, self.num_ngrams)
 
     @property
-    def mostly(self) -> bool:
+    def is_mostly_covered(self) -> bool:
         """Whether most of it is in the corpus, by 13-grams."""
-        return self.share >= MOSTLY
+        return self.coverage >= MOSTLY_COVERED_SHARE
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class DocumentMatch:
     """A document of the corpus that holds examples of the parts asked for.
 
     Attributes:
@@ -73,16 +73,16 @@ class Holder:
         excluded: whether it is to be left out.
     """
 
-    document: Document
-    by_pmid: bool
-    shared: int
-    mostly: bool
-    sets: tuple[str, ...]
-    excluded: bool
+    document: CorpusDocument
+    has_pmid: bool
+    num_shared: int
+    has_most_of_example: bool
+    benchmarks: tuple[str, ...]
+    should_exclude: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Contamination:
+class ContaminationResult:
     """All that was found.
 
     Attributes:
@@ -92,16 +92,16 @@ class Contamination:
         holders: by id.
     """
 
-    benchmarks: Benchmarks
+    benchmark_examples: BenchmarkExamples
     corpora: list[Corpus]
-    parts: tuple[Part, ...]
-    least: int
-    bytes: int
-    judged: list[Judged]
-    holders: list[Holder]
+    splits: tuple[Split, ...]
+    min_shared_ngrams: int
+    text_bytes: int
+    example_matches: list[ExampleMatch]
+    document_matches: list[DocumentMatch]
 
 
-class Hits:
+class MatchTable:
     """What all shards hold, added up.
 
     Attributes:
@@ -109,95 +109,118 @@ class Hits:
         there: by n-gram, whether it is in the corpus.
     """
 
-    def __init__(self, ngrams: int) -> None:
-        self.bytes = 0
-        self.there = np.zeros(ngrams, bool)
-        self._documents: dict[str, tuple[int, Document]] = {}
+    def __init__(self, num_ngrams: int) -> None:
+        self.text_bytes = 0
+        self.is_in_corpus = np.zeros(num_ngrams, bool)
+        self._documents: dict[str, tuple[int, CorpusDocument]] = {}
         self._pairs = [np.zeros((2, 0), np.int64)]
 
-    def add(self, shard: Found) -> None:
+    def add_shard(self, shard_hits: ShardHits) -> None:
         """Add one more shard's; a document that two corpora have is one."""
-        self.bytes += shard.bytes
-        self.there[shard.ngrams] = True
-        known = self._documents
-        rows = [known.setdefault(one.id, (len(known), one))[0] for one in shard.documents]
-        self._pairs.append(np.stack([np.array(rows, np.int64)[shard.holders], shard.held]))
+        self.text_bytes += shard_hits.text_bytes
+        self.is_in_corpus[shard_hits.ngrams] = True
+        documents_by_id = self._documents
+        rows = [
+            documents_by_id.setdefault(document.id, (len(documents_by_id), document))[0]
+            for document in shard_hits.documents
+        ]
+        self._pairs.append(
+            np.stack([np.array(rows, np.int64)[shard_hits.hit_documents], shard_hits.hit_ngrams])
+        )
 
-    def documents(self) -> tuple[list[Document], Places, Places]:
+    def sort_documents(self) -> tuple[list[CorpusDocument], Positions, Positions]:
         """The documents by id; and pairs of one's place and an n-gram that it holds, by n-gram."""
-        documents = [document for _, document in self._documents.values()]
-        order = sorted(range(len(documents)), key=lambda row: documents[row].id)
-        place = np.argsort(np.array(order, np.int64))
-        rows, held = np.concatenate(self._pairs, axis=1)
-        pairs = np.unique(held * len(documents) + place[rows])
-        held, rows = np.divmod(pairs, max(1, len(documents)))
-        return [documents[row] for row in order], rows, held
+        unsorted = [document for _, document in self._documents.values()]
+        order = sorted(range(len(unsorted)), key=lambda row: unsorted[row].id)
+        sorted_rows = np.argsort(np.array(order, np.int64))
+        rows, ngram_ids = np.concatenate(self._pairs, axis=1)
+        pairs = np.unique(ngram_ids * len(unsorted) + sorted_rows[rows])
+        ngram_ids, rows = np.divmod(pairs, max(1, len(unsorted)))
+        return [unsorted[row] for row in order], rows, ngram_ids
 
 
-class _Holders:
+class _DocumentMatcher:
     """The documents, and which examples each of them holds."""
 
-    def __init__(self, index: Index, hits: Hits) -> None:
-        self.documents, self._rows, held = hits.documents()
+    def __init__(self, index: NgramIndex, match_table: MatchTable) -> None:
+        self.documents, self._rows, ngram_ids = match_table.sort_documents()
         self._index = index
-        self._begin = np.searchsorted(held, np.arange(len(index) + 1))
-        self._named: defaultdict[int | None, set[str]] = defaultdict(set)
-        self._sharing: defaultdict[str, Marks] = defaultdict(self._no_marks)
-        self._mostly = self._no_marks()
+        self._pair_starts = np.searchsorted(ngram_ids, np.arange(len(index) + 1))
+        self._benchmarks_by_pmid: defaultdict[int | None, set[str]] = defaultdict(set)
+        self._sharing_by_benchmark: defaultdict[str, BoolArray] = defaultdict(self._make_marks)
+        self._has_most = self._make_marks()
 
-    def _no_marks(self) -> Marks:
+    def _make_marks(self) -> BoolArray:
         return np.zeros(len(self.documents), bool)
 
-    def add_by_pmid(self, example: Example) -> None:
+    def add_by_pmid(self, example: BenchmarkExample) -> None:
         """Mark who has a PMID of an example."""
         for pmid in example.pmids:
-            self._named[pmid].add(example.set)
+            self._benchmarks_by_pmid[pmid].add(example.benchmark)
 
-    def add_by_ngrams(self, example: Example) -> tuple[str, int]:
+    def add_by_ngrams(self, example: BenchmarkExample) -> tuple[str, int]:
         """Mark who shares 13-grams with an example, which some do; returns who shares most, and how many."""
-        ngrams = np.unique(np.concatenate([self._index.of(text) for text in example.texts]))
-        holding = [self._rows[self._begin[one] : self._begin[one + 1]] for one in ngrams.tolist()]
-        rows, shared = np.unique(np.concatenate(holding), return_counts=True)
-        self._sharing[example.set][rows] = True
-        self._mostly[rows[shared >= MOSTLY * len(ngrams)]] = True
-        return self.documents[rows[shared.argmax()]].id, int(shared.max())
+        ngrams = np.unique(np.concatenate([self._index.ngram_ids(text) for text in example.text_ids]))
+        rows_by_ngram = [
+            self._rows[self._pair_starts[ngram] : self._pair_starts[ngram + 1]] for ngram in ngrams.tolist()
+        ]
+        rows, shared_counts = np.unique(np.concatenate(rows_by_ngram), return_counts=True)
+        self._sharing_by_benchmark[example.benchmark][rows] = True
+        self._has_most[rows[shared_counts >= MOSTLY_COVERED_SHARE * len(ngrams)]] = True
+        return self.documents[rows[shared_counts.argmax()]].id, int(shared_counts.max())
 
-    def judged(self, least: int) -> Iterator[Holder]:
+    def make_matches(self, min_shared_ngrams: int) -> Iterator[DocumentMatch]:
         """Those that hold something of the examples added."""
-        for row, shared in enumerate(np.bincount(self._rows, minlength=len(self.documents)).tolist()):
-            document, mostly = self.documents[row], bool(self._mostly[row])
-            sets = {name for name, marks in self._sharing.items() if marks[row]}
-            by_pmid = document.pmid in self._named
-            if by_pmid:
-                sets |= self._named[document.pmid]
-            if sets:
-                excluded = by_pmid or mostly or shared >= least
-                yield Holder(document, by_pmid, shared, mostly, tuple(sorted(sets)), excluded)
+        for row, num_shared in enumerate(np.bincount(self._rows, minlength=len(self.documents)).tolist()):
+            document, has_most = self.documents[row], bool(self._has_most[row])
+            benchmarks = {
+                benchmark for benchmark, is_sharing in self._sharing_by_benchmark.items() if is_sharing[row]
+            }
+            has_pmid = document.pmid in self._benchmarks_by_pmid
+            if has_pmid:
+                benchmarks |= self._benchmarks_by_pmid[document.pmid]
+            if benchmarks:
+                should_exclude = has_pmid or has_most or num_shared >= min_shared_ngrams
+                yield DocumentMatch(
+                    document, has_pmid, num_shared, has_most, tuple(sorted(benchmarks)), should_exclude
+                )
 
 
-def judge(
-    benchmarks: Benchmarks,
+def match_examples(
+    benchmark_examples: BenchmarkExamples,
     corpora: list[Corpus],
-    index: Index,
-    hits: Hits,
-    parts: Collection[Part],
-    least: int,
-) -> Contamination:
+    index: NgramIndex,
+    match_table: MatchTable,
+    splits: Collection[Split],
+    min_shared_ngrams: int,
+) -> ContaminationResult:
     """Judge each example, and each document that holds some of the parts asked for."""
-    holders = _Holders(index, hits)
-    there = {document.pmid for document in holders.documents}
-    ngrams_of = np.diff(index.offsets).tolist()
-    covered_of = np.diff(np.concatenate([[0], hits.there[index.ids].cumsum()])[index.offsets]).tolist()
-    judged = []
-    for example in benchmarks.examples:
-        pmids = tuple(pmid for pmid in example.pmids if pmid in there)
-        ngrams, covered = (sum(of[text] for text in example.texts) for of in (ngrams_of, covered_of))
+    matcher = _DocumentMatcher(index, match_table)
+    corpus_pmids = {document.pmid for document in matcher.documents}
+    ngram_counts = np.diff(index.offsets).tolist()
+    covered_counts = np.diff(
+        np.concatenate([[0], match_table.is_in_corpus[index.ids].cumsum()])[index.offsets]
+    ).tolist()
+    example_matches = []
+    for example in benchmark_examples.examples:
+        matched_pmids = tuple(pmid for pmid in example.pmids if pmid in corpus_pmids)
+        num_ngrams, num_covered = (
+            sum(counts[text] for text in example.text_ids) for counts in (ngram_counts, covered_counts)
+        )
         closest = "", 0
-        if example.part in parts:
-            holders.add_by_pmid(example)
-            if covered:
-                closest = holders.add_by_ngrams(example)
-        judged.append(Judged(example, pmids, ngrams, covered, *closest))
-    asked = tuple(part for part in PARTS if part in parts)
-    holding = list(holders.judged(least))
-    return Contamination(benchmarks, corpora, asked, least, hits.bytes, judged, holding)
+        if example.split in splits:
+            matcher.add_by_pmid(example)
+            if num_covered:
+                closest = matcher.add_by_ngrams(example)
+        example_matches.append(ExampleMatch(example, matched_pmids, num_ngrams, num_covered, *closest))
+    requested_splits = tuple(split for split in SPLITS if split in splits)
+    document_matches = list(matcher.make_matches(min_shared_ngrams))
+    return ContaminationResult(
+        benchmark_examples,
+        corpora,
+        requested_splits,
+        min_shared_ngrams,
+        match_table.text_bytes,
+        example_matches,
+        document_matches,
+    )

@@ -8,66 +8,75 @@ from typing import Final
 from bioshards.corpus import page
 
 from . import accounts as words
-from .accounts import HEAD, LEGEND, Account
-from .judging import Contamination
-from .ngrams import WORDS
+from .accounts import TABLE_HEADER, TABLE_LEGEND, SplitSummary
+from .judging import ContaminationResult
+from .ngrams import NGRAM_SIZE
 
-_SHOWN: Final = 100
+_MAX_DOCUMENTS: Final = 100
 """Documents on the page; documents.tsv has all."""
 
 
-def of(found: Contamination, accounts: list[Account]) -> str:
+def render_page(result: ContaminationResult, summaries: list[SplitSummary]) -> str:
     """The page, with the parts asked for first."""
     title = "Benchmarks in the pretraining text"
-    others = [account for account in accounts if account.part not in found.parts]
+    other_summaries = [summary for summary in summaries if summary.split not in result.splits]
     folders = ", ".join(
-        f"{one.folder} ({one.pipeline}, {one.documents:,} documents)" for one in found.corpora
+        f"{corpus.folder} ({corpus.pipeline}, {corpus.documents:,} documents)" for corpus in result.corpora
     )
     return page.document(
         title,
         [
             f"<h1>{title}</h1>",
-            _paragraph(f"{words.to_exclude(found)}."),
-            _paragraph(f"Looked at: {words.corpus(found)}; {folders}.", "note"),
-            f"<h2>Examples of {', '.join(found.parts)}</h2>",
-            _accounts(account for account in accounts if account.part in found.parts),
-            _paragraph(LEGEND, "note"),
-            *(_paragraph(f"{note}.", "note") for note in words.notes(found)),
+            _render_paragraph(f"{words.describe_exclusions(result)}."),
+            _render_paragraph(f"Looked at: {words.describe_corpora(result)}; {folders}.", "note"),
+            f"<h2>Examples of {', '.join(result.splits)}</h2>",
+            _render_summaries(summary for summary in summaries if summary.split in result.splits),
+            _render_paragraph(TABLE_LEGEND, "note"),
+            *(_render_paragraph(f"{note}.", "note") for note in words.collect_notes(result)),
             "<h2>Documents that hold them</h2>",
-            _documents(found),
-            *(["<h2>Examples of other parts</h2>", _accounts(others)] if others else []),
+            _render_documents(result),
+            *(
+                ["<h2>Examples of other parts</h2>", _render_summaries(other_summaries)]
+                if other_summaries
+                else []
+            ),
         ],
     )
 
 
-def _paragraph(text: str, kind: str = "") -> str:
-    return f"<p{f' class={kind}' if kind else ''}>{page.text(text)}</p>"
+def _render_paragraph(text: str, css_class: str = "") -> str:
+    return f"<p{f' class={css_class}' if css_class else ''}>{page.text(text)}</p>"
 
 
-def _accounts(accounts: Iterable[Account]) -> str:
+def _render_summaries(summaries: Iterable[SplitSummary]) -> str:
     return page.table(
-        list(map(page.text, HEAD)), [list(map(page.text, one.cells())) for one in accounts], left=(1,)
+        list(map(page.text, TABLE_HEADER)),
+        [list(map(page.text, summary.to_cells())) for summary in summaries],
+        left=(1,),
     )
 
 
-def _documents(found: Contamination) -> str:
-    order = sorted(found.holders, key=lambda one: (not one.excluded, -one.shared, one.document.id))
-    most = order[:_SHOWN]
-    if not most:
-        return _paragraph("None.")
+def _render_documents(result: ContaminationResult) -> str:
+    sorted_matches = sorted(
+        result.document_matches,
+        key=lambda match: (not match.should_exclude, -match.num_shared, match.document.id),
+    )
+    shown_matches = sorted_matches[:_MAX_DOCUMENTS]
+    if not shown_matches:
+        return _render_paragraph("None.")
     cells = [
         (
-            one.document.id,
-            one.document.pmid or "",
-            "yes" if one.by_pmid else "no",
-            f"{one.shared:,}",
-            "left out" if one.excluded else "stays",
-            ", ".join(one.sets),
+            match.document.id,
+            match.document.pmid or "",
+            "yes" if match.has_pmid else "no",
+            f"{match.num_shared:,}",
+            "left out" if match.should_exclude else "stays",
+            ", ".join(match.benchmarks),
         )
-        for one in most
+        for match in shown_matches
     ]
-    head = ("document", "PMID", "by PMID", f"shared {WORDS}-grams", "", "sets")
-    note = f"{len(most):,} of {len(found.holders):,}; all are in documents.tsv."
-    return page.table(head, [list(map(page.text, row)) for row in cells], left=(5,)) + _paragraph(
+    header = ("document", "PMID", "by PMID", f"shared {NGRAM_SIZE}-grams", "", "sets")
+    note = f"{len(shown_matches):,} of {len(result.document_matches):,}; all are in documents.tsv."
+    return page.table(header, [list(map(page.text, row)) for row in cells], left=(5,)) + _render_paragraph(
         note, "note"
     )

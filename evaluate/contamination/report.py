@@ -13,83 +13,102 @@ from bioshards.corpus.files import LocalFiles
 
 from . import accounts as words
 from . import page
-from .accounts import HEAD, Account
-from .judging import MOSTLY, Contamination
-from .ngrams import WORDS
+from .accounts import TABLE_HEADER, SplitSummary
+from .judging import MOSTLY_COVERED_SHARE, ContaminationResult
+from .ngrams import NGRAM_SIZE
 
-EXCLUDE: Final = "exclude-ids.txt"
+EXCLUDE_IDS_FILE: Final = "exclude-ids.txt"
 _FORMAT: Final = 1
 
 
-def write(files: LocalFiles, out: str, found: Contamination) -> None:
+def write_report(storage: LocalFiles, output: str, result: ContaminationResult) -> None:
     """Write all files, each of which appears whole; report.json last."""
-    accounts = words.accounts(found.judged)
-    _write_lines(files, f"{out}/{EXCLUDE}", _exclude(found))
-    _write_lines(files, f"{out}/documents.tsv", _documents(found))
-    _write_lines(files, f"{out}/examples.tsv", _examples(found))
-    _write_lines(files, f"{out}/report.html", [page.of(found, accounts)])
-    files.write_json(f"{out}/report.json", _plain(found, accounts))
+    summaries = words.summarise_splits(result.example_matches)
+    _write_lines(storage, f"{output}/{EXCLUDE_IDS_FILE}", _format_exclusions(result))
+    _write_lines(storage, f"{output}/documents.tsv", _format_documents(result))
+    _write_lines(storage, f"{output}/examples.tsv", _format_examples(result))
+    _write_lines(storage, f"{output}/report.html", [page.render_page(result, summaries)])
+    storage.write_json(f"{output}/report.json", _to_json(result, summaries))
 
 
-def summary(found: Contamination, out: str) -> str:
+def format_summary(result: ContaminationResult, output: str) -> str:
     """What to tell of it: the parts asked for, and what to leave out."""
-    rows = [HEAD, *(one.cells() for one in words.accounts(found.judged) if one.part in found.parts)]
+    rows = [
+        TABLE_HEADER,
+        *(
+            split_summary.to_cells()
+            for split_summary in words.summarise_splits(result.example_matches)
+            if split_summary.split in result.splits
+        ),
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
         cells = enumerate(zip(row, widths, strict=True))
-        lines.append("  ".join(cell.ljust(n) if at < 2 else cell.rjust(n) for at, (cell, n) in cells))
-    lines += ["", *words.notes(found)]
-    lines += [f"looked at {words.corpus(found)}", words.to_exclude(found)]
-    lines += [f"leave them out: beam run ... --exclude-ids {out}/{EXCLUDE}"]
-    lines += [f"report: {out}/report.html"]
+        lines.append(
+            "  ".join(cell.ljust(width) if index < 2 else cell.rjust(width) for index, (cell, width) in cells)
+        )
+    lines += ["", *words.collect_notes(result)]
+    lines += [f"looked at {words.describe_corpora(result)}", words.describe_exclusions(result)]
+    lines += [f"leave them out: beam run ... --exclude-ids {output}/{EXCLUDE_IDS_FILE}"]
+    lines += [f"report: {output}/report.html"]
     return "\n".join(lines)
 
 
-def _write_lines(files: LocalFiles, path: str, lines: Iterable[str]) -> None:
-    with files.write(path) as file:
+def _write_lines(storage: LocalFiles, path: str, lines: Iterable[str]) -> None:
+    with storage.write(path) as file:
         for line in lines:
             file.write(line.encode("utf-8", "backslashreplace") + b"\n")
 
 
-def _exclude(found: Contamination) -> Iterator[str]:
-    yield f"# {words.to_exclude(found)}"
-    yield from (holder.document.id for holder in found.holders if holder.excluded)
+def _format_exclusions(result: ContaminationResult) -> Iterator[str]:
+    yield f"# {words.describe_exclusions(result)}"
+    yield from (match.document.id for match in result.document_matches if match.should_exclude)
 
 
-def _documents(found: Contamination) -> Iterator[str]:
-    yield f"id\tpmid\tpmcid\tby PMID\tshared {WORDS}-grams\t{MOSTLY:.0%} of an example\tleave out\tsets"
-    for one in found.holders:
-        facts = (_yes(one.by_pmid), str(one.shared), _yes(one.mostly), _yes(one.excluded))
-        ids = (one.document.id, str(one.document.pmid or ""), one.document.pmcid or "")
-        yield "\t".join((*ids, *facts, " ".join(one.sets)))
+def _format_documents(result: ContaminationResult) -> Iterator[str]:
+    yield f"id\tpmid\tpmcid\tby PMID\tshared {NGRAM_SIZE}-grams\t{MOSTLY_COVERED_SHARE:.0%} of an example\tleave out\tsets"
+    for match in result.document_matches:
+        flags = (
+            _yes_or_no(match.has_pmid),
+            str(match.num_shared),
+            _yes_or_no(match.has_most_of_example),
+            _yes_or_no(match.should_exclude),
+        )
+        ids = (match.document.id, str(match.document.pmid or ""), match.document.pmcid or "")
+        yield "\t".join((*ids, *flags, " ".join(match.benchmarks)))
 
 
-def _examples(found: Contamination) -> Iterator[str]:
+def _format_examples(result: ContaminationResult) -> Iterator[str]:
     """The examples of the parts asked for that are in the corpus."""
-    counts = (f"{WORDS}-grams", "in corpus", "closest document", f"shared {WORDS}-grams")
-    yield "\t".join(("set", "part", "id", "document", "PMIDs in corpus", *counts))
-    for one in found.judged:
-        example = one.example
-        if example.part in found.parts and (one.pmids or one.covered):
-            ids = (" ".join(text.split()) for text in (example.id, example.document))
-            pmids = " ".join(map(str, one.pmids))
-            counts = (str(one.ngrams), str(one.covered), one.document, str(one.shared))
-            yield "\t".join((example.set, example.part, *ids, pmids, *counts))
+    columns = (f"{NGRAM_SIZE}-grams", "in corpus", "closest document", f"shared {NGRAM_SIZE}-grams")
+    yield "\t".join(("set", "part", "id", "document", "PMIDs in corpus", *columns))
+    for match in result.example_matches:
+        example = match.example
+        if example.split in result.splits and (match.matched_pmids or match.num_covered):
+            ids = (" ".join(text.split()) for text in (example.id, example.document_id))
+            pmids = " ".join(map(str, match.matched_pmids))
+            columns = (
+                str(match.num_ngrams),
+                str(match.num_covered),
+                match.closest_document,
+                str(match.num_shared),
+            )
+            yield "\t".join((example.benchmark, example.split, *ids, pmids, *columns))
 
 
-def _yes(value: bool) -> str:
+def _yes_or_no(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def _plain(found: Contamination, accounts: list[Account]) -> dict[str, Any]:
-    out = [holder for holder in found.holders if holder.excluded]
+def _to_json(result: ContaminationResult, summaries: list[SplitSummary]) -> dict[str, Any]:
+    excluded = [match for match in result.document_matches if match.should_exclude]
     return {
         "format": _FORMAT,
-        "words": WORDS,
-        "parts": list(found.parts),
-        "least": found.least,
-        "mostly": MOSTLY,
+        "words": NGRAM_SIZE,
+        "parts": list(result.splits),
+        "least": result.min_shared_ngrams,
+        "mostly": MOSTLY_COVERED_SHARE,
         "corpora": [
             {
                 "folder": corpus.folder,
@@ -97,15 +116,15 @@ def _plain(found: Contamination, accounts: list[Account]) -> dict[str, Any]:
                 "documents": corpus.documents,
                 "shards_sha256": corpus.sha256,
             }
-            for corpus in found.corpora
+            for corpus in result.corpora
         ],
-        "text_bytes": found.bytes,
-        "sets": [asdict(account) for account in accounts],
-        "notes": words.notes(found),
-        "absent": found.benchmarks.absent,
+        "text_bytes": result.text_bytes,
+        "sets": [asdict(split_summary) for split_summary in summaries],
+        "notes": words.collect_notes(result),
+        "absent": result.benchmark_examples.missing,
         "documents": {
-            "sharing": len(found.holders),
-            "excluded": len(out),
-            "excluded_by_pmid": sum(1 for holder in out if holder.by_pmid),
+            "sharing": len(result.document_matches),
+            "excluded": len(excluded),
+            "excluded_by_pmid": sum(1 for match in excluded if match.has_pmid),
         },
     }

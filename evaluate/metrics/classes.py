@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from bioshards.corpus.errors import InvalidValueError
 
 from . import counts
-from .metric import Metric, Numbers, aligned, ratio
+from .metric import Metric, Numbers, align, ratio
 
 
 def micro_f1(labels: Sequence[str], negative: str | None) -> Metric:
@@ -20,14 +20,16 @@ def micro_f1(labels: Sequence[str], negative: str | None) -> Metric:
         raise InvalidValueError(f"the negative class {negative!r} is none of {', '.join(labels)}")
     classes = [label for label in labels if label != negative]
 
-    def units(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
-        return counts.single(classes, _known(labels, gold, predicted))
+    def compute_stats(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
+        return counts.count_single_labels(classes, _align_known_labels(labels, gold, predicted))
 
-    def figures(sums: Numbers) -> Mapping[str, Numbers]:
-        return {**counts.micro(sums), "macro F1": counts.macro(sums)["F1"]}
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        return {**counts.micro_average(totals), "macro F1": counts.macro_average(totals)["F1"]}
 
-    left_out = f" without {negative}" if negative is not None else ""
-    return Metric(f"micro F1{left_out}", "F1", counts.statistics(classes), units, figures)
+    name_suffix = f" without {negative}" if negative is not None else ""
+    return Metric(
+        f"micro F1{name_suffix}", "F1", counts.stat_names(classes), compute_stats, scores_from_totals
+    )
 
 
 def positive_f1(positive: str) -> Metric:
@@ -37,25 +39,27 @@ def positive_f1(positive: str) -> Metric:
     dmis-lab/biobert biocodes/re_eval.py, SciCrunch/bio_electra).
     """
 
-    def units(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
-        return counts.single([positive], aligned(gold, predicted))
+    def compute_stats(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
+        return counts.count_single_labels([positive], align(gold, predicted))
 
-    return Metric(f"F1 of {positive}", "F1", counts.statistics([positive]), units, counts.micro)
+    return Metric(
+        f"F1 of {positive}", "F1", counts.stat_names([positive]), compute_stats, counts.micro_average
+    )
 
 
 def accuracy(labels: Sequence[str]) -> Metric:
     """The share of right answers, and macro F1, which PubMedQA's authors report too (arXiv:1909.06146)."""
 
-    def units(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
-        return counts.single(labels, _known(labels, gold, predicted))
+    def compute_stats(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
+        return counts.count_single_labels(labels, _align_known_labels(labels, gold, predicted))
 
-    def figures(sums: Numbers) -> Mapping[str, Numbers]:
-        return {"accuracy": _accuracy(sums), "macro F1": counts.macro(sums)["F1"]}
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        return {"accuracy": _accuracy_from_totals(totals), "macro F1": counts.macro_average(totals)["F1"]}
 
-    return Metric("accuracy", "accuracy", counts.statistics(labels), units, figures)
+    return Metric("accuracy", "accuracy", counts.stat_names(labels), compute_stats, scores_from_totals)
 
 
-def yes_no() -> Metric:
+def yes_no_f1() -> Metric:
     """Precision, recall and F1 of ``yes`` and of ``no``, their macro F1, and accuracy.
 
     Bio-ELECTRA reports each answer for itself (``YesnoF1Scorer`` of its finetune/classification/
@@ -65,30 +69,34 @@ def yes_no() -> Metric:
     """
     answers = ("yes", "no")
 
-    def units(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
-        return counts.single(answers, _known(answers, gold, predicted))
+    def compute_stats(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
+        return counts.count_single_labels(answers, _align_known_labels(answers, gold, predicted))
 
-    def figures(sums: Numbers) -> Mapping[str, Numbers]:
-        each = counts.by_class(sums)
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        class_scores = counts.scores_by_class(totals)
         return {
             **{
-                f"{answer} {name}": figure[..., place]
-                for place, answer in enumerate(answers)
-                for name, figure in each.items()
+                f"{answer} {name}": values[..., index]
+                for index, answer in enumerate(answers)
+                for name, values in class_scores.items()
             },
-            "macro F1": each["F1"].mean(axis=-1),
-            "accuracy": _accuracy(sums),
+            "macro F1": class_scores["F1"].mean(axis=-1),
+            "accuracy": _accuracy_from_totals(totals),
         }
 
-    return Metric("F1 of yes and of no", "macro F1", counts.statistics(answers), units, figures)
+    return Metric(
+        "F1 of yes and of no", "macro F1", counts.stat_names(answers), compute_stats, scores_from_totals
+    )
 
 
-def _accuracy(sums: Numbers) -> Numbers:
-    return ratio(sums[..., 0::3].sum(axis=-1), sums[..., 2::3].sum(axis=-1))
+def _accuracy_from_totals(totals: Numbers) -> Numbers:
+    return ratio(totals[..., 0::3].sum(axis=-1), totals[..., 2::3].sum(axis=-1))
 
 
-def _known(labels: Sequence[str], gold: Sequence[str], predicted: Sequence[str]) -> list[tuple[str, str]]:
+def _align_known_labels(
+    labels: Sequence[str], gold: Sequence[str], predicted: Sequence[str]
+) -> list[tuple[str, str]]:
     unknown = sorted({*gold, *predicted}.difference(labels))
     if unknown:
         raise InvalidValueError(f"{unknown[0]!r} is none of the classes {', '.join(labels)}")
-    return aligned(gold, predicted)
+    return align(gold, predicted)

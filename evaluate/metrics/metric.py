@@ -36,25 +36,25 @@ class Metric:
     """
 
     name: str
-    main: str
-    statistics: tuple[str, ...]
-    units: Callable[[Sequence[Any], Sequence[Any]], Numbers]
-    figures: Callable[[Numbers], Mapping[str, Numbers]]
+    main_score: str
+    stat_names: tuple[str, ...]
+    compute_stats: Callable[[Sequence[Any], Sequence[Any]], Numbers]
+    scores_from_totals: Callable[[Numbers], Mapping[str, Numbers]]
 
-    def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, float]:
+    def compute_scores(self, gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, float]:
         """All figures of a prediction.
 
         Raises:
             ValueError: not as many are predicted as there are.
         """
-        return self.of(self.units(gold, predicted))
+        return self.scores_from_stats(self.compute_stats(gold, predicted))
 
-    def of(self, units: Numbers) -> dict[str, float]:
+    def scores_from_stats(self, stats: Numbers) -> dict[str, float]:
         """All figures of examples."""
-        return {name: float(figure) for name, figure in self.figures(units.sum(axis=0)).items()}
+        return {name: float(value) for name, value in self.scores_from_totals(stats.sum(axis=0)).items()}
 
 
-def aligned(gold: Sequence[Gold], predicted: Sequence[Predicted]) -> list[tuple[Gold, Predicted]]:
+def align(gold: Sequence[Gold], predicted: Sequence[Predicted]) -> list[tuple[Gold, Predicted]]:
     """What is right and what was predicted, side by side.
 
     Raises:
@@ -65,17 +65,19 @@ def aligned(gold: Sequence[Gold], predicted: Sequence[Predicted]) -> list[tuple[
     return list(zip(gold, predicted, strict=True))
 
 
-def table(rows: Iterable[Sequence[float]], statistics: Sequence[str]) -> Numbers:
+def make_stats_array(rows: Iterable[Sequence[float]], stat_names: Sequence[str]) -> Numbers:
     """Rows of statistics as an array, [N, K] for no rows too."""
-    return numpy.array(list(rows), dtype=numpy.float64).reshape(-1, len(statistics))
+    return numpy.array(list(rows), dtype=numpy.float64).reshape(-1, len(stat_names))
 
 
-def ratio(part: Numbers, whole: Numbers) -> Numbers:
+def ratio(numerator: Numbers, denominator: Numbers) -> Numbers:
     """``part / whole``, and 0 where there is no whole."""
-    return numpy.divide(part, whole, out=numpy.zeros_like(part, dtype=numpy.float64), where=whole != 0)
+    return numpy.divide(
+        numerator, denominator, out=numpy.zeros_like(numerator, dtype=numpy.float64), where=denominator != 0
+    )
 
 
-def f1(correct: Numbers, predicted: Numbers, gold: Numbers) -> Mapping[str, Numbers]:
+def precision_recall_f1(correct: Numbers, predicted: Numbers, gold: Numbers) -> Mapping[str, Numbers]:
     """Precision, recall and F1."""
     return {
         "precision": ratio(correct, predicted),

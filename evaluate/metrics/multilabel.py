@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from bioshards.corpus.errors import InvalidValueError
 
-from .metric import Metric, Numbers, aligned, f1, ratio, table
+from .metric import Metric, Numbers, align, make_stats_array, precision_recall_f1, ratio
 
 
 def multilabel_f1(labels: Collection[str]) -> Metric:
@@ -18,32 +18,32 @@ def multilabel_f1(labels: Collection[str]) -> Metric:
     BLUE divides by the number of gold labels, and its test set has no abstract without: here those are
     left out of the three example-based figures.  Where nothing is predicted, precision is 0.
     """
-    known = frozenset(labels)
-    statistics = ("correct", "predicted", "gold", "with labels", "precisions", "recalls")
+    known_labels = frozenset(labels)
+    stat_names = ("correct", "predicted", "gold", "with labels", "precisions", "recalls")
 
-    def units(gold: Sequence[frozenset[str]], predicted: Sequence[frozenset[str]]) -> Numbers:
-        pairs = aligned(gold, predicted)
-        unknown = sorted(frozenset().union(*gold, *predicted) - known)
+    def compute_stats(gold: Sequence[frozenset[str]], predicted: Sequence[frozenset[str]]) -> Numbers:
+        pairs = align(gold, predicted)
+        unknown = sorted(frozenset().union(*gold, *predicted) - known_labels)
         if unknown:
             raise InvalidValueError(f"{unknown[0]!r} is none of the labels {', '.join(labels)}")
-        return table((_example(*pair) for pair in pairs), statistics)
+        return make_stats_array((_count_example(*pair) for pair in pairs), stat_names)
 
-    def figures(sums: Numbers) -> Mapping[str, Numbers]:
-        precision = ratio(sums[..., 4], sums[..., 3])
-        recall = ratio(sums[..., 5], sums[..., 3])
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        precision = ratio(totals[..., 4], totals[..., 3])
+        recall = ratio(totals[..., 5], totals[..., 3])
         return {
-            **f1(sums[..., 0], sums[..., 1], sums[..., 2]),
+            **precision_recall_f1(totals[..., 0], totals[..., 1], totals[..., 2]),
             "example precision": precision,
             "example recall": recall,
             "example F1": ratio(2 * precision * recall, precision + recall),
         }
 
-    return Metric("micro F1 by abstract", "F1", statistics, units, figures)
+    return Metric("micro F1 by abstract", "F1", stat_names, compute_stats, scores_from_totals)
 
 
-def _example(gold: frozenset[str], predicted: frozenset[str]) -> tuple[float, ...]:
+def _count_example(gold: frozenset[str], predicted: frozenset[str]) -> tuple[float, ...]:
     correct = len(gold & predicted)
-    whole = (correct, len(predicted), len(gold))
+    label_counts = (correct, len(predicted), len(gold))
     if not gold:
-        return (*whole, 0, 0, 0)
-    return (*whole, 1, correct / len(predicted) if predicted else 0, correct / len(gold))
+        return (*label_counts, 0, 0, 0)
+    return (*label_counts, 1, correct / len(predicted) if predicted else 0, correct / len(gold))

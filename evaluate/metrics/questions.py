@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from .metric import Metric, Numbers, aligned, ratio, table
+from .metric import Metric, Numbers, align, make_stats_array, ratio
 
 FACTOID_ANSWERS: Final = 5
 """How many answers BioASQ takes to a factoid question (since its third challenge)."""
@@ -17,39 +17,46 @@ _ARTICLES: Final = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION: Final = str.maketrans("", "", string.punctuation)
 
 
-def squad() -> Metric:
+def squad_f1() -> Metric:
     """Exact match and F1 of SQuAD v1.1 (its evaluate-v1.1.py), a mean over questions with a passage.
 
     Gold are the texts that annotators marked, of which the best match counts; predicted is one text.  An
     unanswered question has the text "".  Where annotators marked none, nothing is right.
     """
-    statistics = ("exact match", "F1", "questions")
+    stat_names = ("exact match", "F1", "questions")
 
-    def units(gold: Sequence[Collection[str]], predicted: Sequence[str]) -> Numbers:
-        return table((_matches(*pair) for pair in aligned(gold, predicted)), statistics)
+    def compute_stats(gold: Sequence[Collection[str]], predicted: Sequence[str]) -> Numbers:
+        return make_stats_array((_compare_answers(*pair) for pair in align(gold, predicted)), stat_names)
 
-    def figures(sums: Numbers) -> Mapping[str, Numbers]:
-        return {"exact match": ratio(sums[..., 0], sums[..., 2]), "F1": ratio(sums[..., 1], sums[..., 2])}
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        return {
+            "exact match": ratio(totals[..., 0], totals[..., 2]),
+            "F1": ratio(totals[..., 1], totals[..., 2]),
+        }
 
-    return Metric("SQuAD v1.1", "F1", statistics, units, figures)
+    return Metric("SQuAD v1.1", "F1", stat_names, compute_stats, scores_from_totals)
 
 
-def normalised(text: str) -> str:
+def normalise_answer(text: str) -> str:
     """A text in lower case without ASCII punctuation, articles and superfluous blanks (SQuAD v1.1)."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
 
 
-def _matches(gold: Collection[str], predicted: str) -> tuple[float, float, int]:
-    guess = normalised(predicted)
-    answers = [normalised(answer) for answer in gold]
-    return float(guess in answers), max((_overlap(answer, guess) for answer in answers), default=0), 1
+def _compare_answers(gold: Collection[str], predicted: str) -> tuple[float, float, int]:
+    normalised_guess = normalise_answer(predicted)
+    answers = [normalise_answer(answer) for answer in gold]
+    return (
+        float(normalised_guess in answers),
+        max((_word_overlap_f1(answer, normalised_guess) for answer in answers), default=0),
+        1,
+    )
 
 
-def _overlap(gold: str, predicted: str) -> float:
+def _word_overlap_f1(gold: str, predicted: str) -> float:
     """F1 of the words of two texts; 0 where they share none, and so of two empty ones too."""
-    right, guessed = Counter(gold.split()), Counter(predicted.split())
-    common = (right & guessed).total()
-    return 2 * common / (right.total() + guessed.total()) if common else 0
+    gold_words, predicted_words = Counter(gold.split()), Counter(predicted.split())
+    common = (gold_words & predicted_words).total()
+    return 2 * common / (gold_words.total() + predicted_words.total()) if common else 0
 
 
 def bioasq_factoid() -> Metric:
@@ -60,21 +67,24 @@ def bioasq_factoid() -> Metric:
     both are lower-cased and have to be equal, nothing else is normalised; strict is the first answer,
     lenient any.
     """
-    statistics = ("strict", "lenient", "reciprocal rank", "questions")
+    stat_names = ("strict", "lenient", "reciprocal rank", "questions")
 
-    def units(gold: Sequence[Collection[str]], predicted: Sequence[Sequence[str]]) -> Numbers:
-        return table((_factoid(*pair) for pair in aligned(gold, predicted)), statistics)
+    def compute_stats(gold: Sequence[Collection[str]], predicted: Sequence[Sequence[str]]) -> Numbers:
+        return make_stats_array((_rank_answer(*pair) for pair in align(gold, predicted)), stat_names)
 
-    def figures(sums: Numbers) -> Mapping[str, Numbers]:
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
         return {
-            name: ratio(sums[..., place], sums[..., 3]) for place, name in enumerate(("SACC", "LACC", "MRR"))
+            name: ratio(totals[..., index], totals[..., 3])
+            for index, name in enumerate(("SACC", "LACC", "MRR"))
         }
 
-    return Metric("BioASQ factoid", "MRR", statistics, units, figures)
+    return Metric("BioASQ factoid", "MRR", stat_names, compute_stats, scores_from_totals)
 
 
-def _factoid(accepted: Collection[str], answers: Sequence[str]) -> tuple[float, ...]:
-    right = {spelling.lower() for spelling in accepted}
-    hits = (rank for rank, answer in enumerate(answers[:FACTOID_ANSWERS], 1) if answer.lower() in right)
-    rank = next(hits, None)
+def _rank_answer(accepted: Collection[str], answers: Sequence[str]) -> tuple[float, ...]:
+    accepted_lower = {spelling.lower() for spelling in accepted}
+    ranks = (
+        rank for rank, answer in enumerate(answers[:FACTOID_ANSWERS], 1) if answer.lower() in accepted_lower
+    )
+    rank = next(ranks, None)
     return (float(rank == 1), float(rank is not None), 1 / rank if rank else 0.0, 1)

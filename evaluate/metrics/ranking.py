@@ -8,10 +8,10 @@ from itertools import groupby
 
 from bioshards.corpus.errors import InvalidValueError
 
-from .metric import Metric, Numbers, aligned, ratio, table
+from .metric import Metric, Numbers, align, make_stats_array, ratio
 
 
-def ranking() -> Metric:
+def mean_reciprocal_rank() -> Metric:
     """Mean reciprocal rank of the first relevant candidate; a question without any counts as 0.
 
     Gold is for each candidate its question and whether it is relevant, predicted is its score; a row of
@@ -19,22 +19,22 @@ def ranking() -> Metric:
     candidates one after the other with the same question are its candidates, and among equal scores the
     first stands first.
     """
-    statistics = ("reciprocal rank", "questions")
+    stat_names = ("reciprocal rank", "questions")
 
-    def units(gold: Sequence[tuple[str, bool]], predicted: Sequence[float]) -> Numbers:
-        candidates = aligned(gold, predicted)
+    def compute_stats(gold: Sequence[tuple[str, bool]], predicted: Sequence[float]) -> Numbers:
+        candidates = align(gold, predicted)
         if any(math.isnan(score) for score in predicted):
             raise InvalidValueError("a score is not a number: has the training diverged?")
         questions = groupby(candidates, key=lambda candidate: candidate[0][0])
-        return table(((_reciprocal(list(group)), 1) for _, group in questions), statistics)
+        return make_stats_array(((_reciprocal_rank(list(group)), 1) for _, group in questions), stat_names)
 
-    return Metric("mean reciprocal rank", "MRR", statistics, units, _figures)
-
-
-def _figures(sums: Numbers) -> Mapping[str, Numbers]:
-    return {"MRR": ratio(sums[..., 0], sums[..., 1])}
+    return Metric("mean reciprocal rank", "MRR", stat_names, compute_stats, _scores_from_totals)
 
 
-def _reciprocal(candidates: list[tuple[tuple[str, bool], float]]) -> float:
+def _scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+    return {"MRR": ratio(totals[..., 0], totals[..., 1])}
+
+
+def _reciprocal_rank(candidates: list[tuple[tuple[str, bool], float]]) -> float:
     ranked = sorted(candidates, key=lambda candidate: -candidate[1])
     return next((1 / rank for rank, ((_, relevant), _) in enumerate(ranked, 1) if relevant), 0)

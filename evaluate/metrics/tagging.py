@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.evaluate.tags import spans, strict_spans
+from bioshards.evaluate.tags import extract_spans, extract_strict_spans
 
 from . import counts
-from .metric import Metric, Numbers, aligned, f1, table
+from .metric import Metric, Numbers, align, make_stats_array, precision_recall_f1
 
 Tags = Sequence[str]
 
@@ -19,28 +19,30 @@ def entity_f1() -> Metric:
     Gold and predicted are BIO tags, one a word of the *whole* sentence: what a model did not read it has
     to have tagged ``O``.  The score is by conlleval's rule, ``strict F1`` by that of IOB2 (tags.py).
     """
-    names = ("correct", "predicted", "gold")
-    statistics = (*names, *(f"strict {name}" for name in names))
+    count_names = ("correct", "predicted", "gold")
+    stat_names = (*count_names, *(f"strict {name}" for name in count_names))
 
-    def units(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
-        return table((_entities(*tags) for tags in sentences(gold, predicted)), statistics)
+    def compute_stats(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
+        return make_stats_array(
+            (_count_entities(*tags) for tags in align_sentences(gold, predicted)), stat_names
+        )
 
-    def figures(sums: Numbers) -> Mapping[str, Numbers]:
-        strict = f1(sums[..., 3], sums[..., 4], sums[..., 5])
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        strict = precision_recall_f1(totals[..., 3], totals[..., 4], totals[..., 5])
         return {
-            **f1(sums[..., 0], sums[..., 1], sums[..., 2]),
-            **{f"strict {name}": figure for name, figure in strict.items()},
+            **precision_recall_f1(totals[..., 0], totals[..., 1], totals[..., 2]),
+            **{f"strict {name}": values for name, values in strict.items()},
         }
 
-    return Metric("entity F1 (conlleval)", "F1", statistics, units, figures)
+    return Metric("entity F1 (conlleval)", "F1", stat_names, compute_stats, scores_from_totals)
 
 
-def _entities(gold: Tags, predicted: Tags) -> tuple[int, ...]:
-    found = []
-    for rule in (spans, strict_spans):
-        right, guessed = set(rule(gold)), set(rule(predicted))
-        found += [len(right & guessed), len(guessed), len(right)]
-    return tuple(found)
+def _count_entities(gold: Tags, predicted: Tags) -> tuple[int, ...]:
+    stats = []
+    for extract in (extract_spans, extract_strict_spans):
+        gold_spans, predicted_spans = set(extract(gold)), set(extract(predicted))
+        stats += [len(gold_spans & predicted_spans), len(predicted_spans), len(gold_spans)]
+    return tuple(stats)
 
 
 def word_f1(types: Sequence[str]) -> Metric:
@@ -52,33 +54,39 @@ def word_f1(types: Sequence[str]) -> Metric:
     """
     classes = (*types, "O")
 
-    def units(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
-        return counts.counts(classes, [_words(*tags) for tags in sentences(gold, predicted)])
+    def compute_stats(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
+        return counts.count_labels(
+            classes, [_compare_words(*tags) for tags in align_sentences(gold, predicted)]
+        )
 
-    def figures(sums: Numbers) -> Mapping[str, Numbers]:
-        each = counts.by_class(sums)["F1"]
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        class_f1 = counts.scores_by_class(totals)["F1"]
         return {
-            **counts.macro(sums[..., : 3 * len(types)]),
-            **{f"{name} F1": each[..., place] for place, name in enumerate(types)},
-            "F1 with O": each.mean(axis=-1),
+            **counts.macro_average(totals[..., : 3 * len(types)]),
+            **{f"{name} F1": class_f1[..., index] for index, name in enumerate(types)},
+            "F1 with O": class_f1.mean(axis=-1),
         }
 
-    return Metric("word F1 (macro)", "F1", counts.statistics(classes), units, figures)
+    return Metric("word F1 (macro)", "F1", counts.stat_names(classes), compute_stats, scores_from_totals)
 
 
-def _words(gold: Tags, predicted: Tags) -> tuple[list[str], list[str], list[str]]:
-    right, guessed = ([tag.partition("-")[2] or tag for tag in tags] for tags in (gold, predicted))
-    return counts.same(right, guessed), guessed, right
+def _compare_words(gold: Tags, predicted: Tags) -> tuple[list[str], list[str], list[str]]:
+    gold_classes, predicted_classes = (
+        [tag.partition("-")[2] or tag for tag in tags] for tags in (gold, predicted)
+    )
+    return counts.matching_labels(gold_classes, predicted_classes), predicted_classes, gold_classes
 
 
-def sentences(gold: Sequence[Tags], predicted: Sequence[Tags]) -> list[tuple[Tags, Tags]]:
+def align_sentences(gold: Sequence[Tags], predicted: Sequence[Tags]) -> list[tuple[Tags, Tags]]:
     """Gold and predicted tags of each sentence, side by side.
 
     Raises:
         ValueError: not as many sentences, or words of one, are tagged as there are.
     """
-    pairs = aligned(gold, predicted)
-    for place, (right, guessed) in enumerate(pairs):
-        if len(right) != len(guessed):
-            raise InvalidValueError(f"sentence {place} has {len(right)} words, but {len(guessed)} are tagged")
+    pairs = align(gold, predicted)
+    for index, (gold_tags, predicted_tags) in enumerate(pairs):
+        if len(gold_tags) != len(predicted_tags):
+            raise InvalidValueError(
+                f"sentence {index} has {len(gold_tags)} words, but {len(predicted_tags)} are tagged"
+            )
     return pairs

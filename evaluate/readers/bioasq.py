@@ -12,96 +12,114 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bioshards.evaluate.datasets import BenchmarkFileError, Files, Part, Parts
-from bioshards.evaluate.records import Question, Record, Text
+from bioshards.evaluate.datasets import BenchmarkFileError, PathsByName, RecordsBySplit, Split
+from bioshards.evaluate.records import LabelledText, Question, Record
 
 from . import json_values
-from .json_values import Value
-from .lines import only
-from .parts import unique
-from .splits import deal
-from .squad import questions
+from .json_values import JsonValue
+from .lines import get_only_path
+from .parts import check_unique_ids
+from .splits import assign_splits
+from .squad import read_questions
 
 ANSWERS: Final = ("yes", "no")
 DEV_QUESTIONS: Final = 75
 
-_BATCH = re.compile(r"7b-(\d)\.json$")
+_BATCH_NAME = re.compile(r"7b-(\d)\.json$")
 
 
-def yes_no(files: Files) -> Parts:
+def read_yes_no(files: PathsByName) -> RecordsBySplit:
     """BLURB's set: ``train`` (the training file), of which ``dev`` is a part, and the batches of ``test``."""
-    parts: dict[Part, list[Text]] = {}
+    records_by_split: dict[Split, list[LabelledText]] = {}
     if "train" in files:
-        pool = {text.id: text for text in _yes_no(files["train"])}
-        parts = {"train": [], "dev": []}
-        for name, part in deal(pool, {"dev": DEV_QUESTIONS}, files.get("lists", ())).items():
-            parts[part].append(pool[name])
+        texts_by_id = {text.id: text for text in _read_yes_no_files(files["train"])}
+        records_by_split = {"train": [], "dev": []}
+        for question_id, split in assign_splits(
+            texts_by_id, {"dev": DEV_QUESTIONS}, files.get("lists", ())
+        ).items():
+            records_by_split[split].append(texts_by_id[question_id])
     if "test" in files:
-        parts["test"] = _yes_no(files["test"])
-    return parts
+        records_by_split["test"] = _read_yes_no_files(files["test"])
+    return records_by_split
 
 
-def _yes_no(paths: Sequence[str]) -> list[Text]:
-    return unique(paths[0], (_text(one) for path in paths for one in _asked(path, "yesno")))
+def _read_yes_no_files(paths: Sequence[str]) -> list[LabelledText]:
+    return check_unique_ids(
+        paths[0], (_make_text(question) for path in paths for question in _iter_questions(path, "yesno"))
+    )
 
 
-def _asked(path: str, kind: str) -> Iterator[Value]:
-    for question in json_values.read(path)["questions"].items():
-        if question["type"].text() == kind:
+def _iter_questions(path: str, question_type: str) -> Iterator[JsonValue]:
+    for question in json_values.read_json(path)["questions"].items():
+        if question["type"].as_text() == question_type:
             yield question
 
 
-def _text(question: Value) -> Text:
+def _make_text(question: JsonValue) -> LabelledText:
     """A question with all of its snippets, joined by a blank, as BLURB has it."""
-    answer = question["exact_answer"].one_of(ANSWERS)
-    snippets = " ".join(snippet["text"].text() for snippet in question["snippets"].items())
-    name = question["id"].text()
-    return Text(name, question["body"].text(), answer, pair=snippets, document=_pmids(question))
+    answer = question["exact_answer"].as_one_of(ANSWERS)
+    snippets = " ".join(snippet["text"].as_text() for snippet in question["snippets"].items())
+    question_id = question["id"].as_text()
+    return LabelledText(
+        question_id,
+        question["body"].as_text(),
+        answer,
+        text_pair=snippets,
+        document_id=_format_pmids(question),
+    )
 
 
-def _pmids(question: Value) -> str:
+def _format_pmids(question: JsonValue) -> str:
     """The PMIDs of the abstracts that answer a question, which their addresses end with."""
-    return " ".join(address.text().rpartition("/")[2] for address in question["documents"].items())
+    return " ".join(address.as_text().rpartition("/")[2] for address in question["documents"].items())
 
 
-def factoid(files: Files) -> Parts:
+def read_factoid(files: PathsByName) -> RecordsBySplit:
     """ELECTRAMed's set: questions with an abstract each in SQuAD's JSON, ids ``question_number``.
 
-    The answers of the five batches of ``test`` are in the ``golden`` files, those of ``train`` in its own.
+    The answers of the five batches of ``test`` are in the ``golden_by_id`` files, those of ``train`` in its own.
     """
-    parts: dict[Part, Sequence[Record]] = {}
+    records_by_split: dict[Split, Sequence[Record]] = {}
     if "train" in files:
-        parts["train"] = questions(only(files, "train"), _question_id)
+        records_by_split["train"] = read_questions(get_only_path(files, "train"), _strip_passage_number)
     if "test" in files and "golden" in files:
-        golden = {one["id"].text(): one for path in files["golden"] for one in _asked(path, "factoid")}
-        parts["test"] = [one for path in files["test"] for one in _batch(path, golden)]
-    return parts
+        golden_by_id = {
+            question["id"].as_text(): question
+            for path in files["golden"]
+            for question in _iter_questions(path, "factoid")
+        }
+        records_by_split["test"] = [
+            question for path in files["test"] for question in _read_batch(path, golden_by_id)
+        ]
+    return records_by_split
 
 
-def _question_id(name: str) -> str:
+def _strip_passage_number(name: str) -> str:
     return name.rpartition("_")[0]
 
 
-def _batch(path: str, golden: dict[str, Value]) -> Iterator[Question]:
-    number = _BATCH.search(os.path.basename(path))
-    for one in questions(path, _question_id):
-        if one.group not in golden:
+def _read_batch(path: str, golden_by_id: dict[str, JsonValue]) -> Iterator[Question]:
+    batch_match = _BATCH_NAME.search(os.path.basename(path))
+    for question in read_questions(path, _strip_passage_number):
+        if question.group_id not in golden_by_id:
             raise BenchmarkFileError(
-                path, None, f"the golden files have no factoid question {one.group!r} (id {one.id!r})"
+                path,
+                None,
+                f"the golden files have no factoid question {question.group_id!r} (id {question.id!r})",
             )
-        answer = golden[one.group]
+        answer = golden_by_id[question.group_id]
         yield dataclasses.replace(
-            one,
-            accepted=tuple(_spellings(answer["exact_answer"])),
-            batch=number[1] if number else "",
-            document=_pmids(answer),
+            question,
+            accepted_answers=tuple(_iter_spellings(answer["exact_answer"])),
+            test_batch=batch_match[1] if batch_match else "",
+            document_id=_format_pmids(answer),
         )
 
 
-def _spellings(answer: Value) -> Iterator[str]:
+def _iter_spellings(answer: JsonValue) -> Iterator[str]:
     """The spellings of an answer: ``[["one", "another"]]``, in some years without the inner list."""
-    for one in answer.items():
-        if isinstance(one.value, list):
-            yield from (spelling.text() for spelling in one.items())
+    for item in answer.items():
+        if isinstance(item.value, list):
+            yield from (spelling.as_text() for spelling in item.items())
         else:
-            yield one.text()
+            yield item.as_text()

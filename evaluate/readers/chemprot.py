@@ -15,17 +15,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from bioshards.corpus import sentences
-from bioshards.evaluate.datasets import PARTS, BenchmarkFileError, Files, Parts
+from bioshards.evaluate.datasets import SPLITS, BenchmarkFileError, PathsByName, RecordsBySplit
 from bioshards.evaluate.records import Mention, Relation
 
-from .lines import only
-from .parts import unique
-from .tables import rows
+from .lines import get_only_path
+from .parts import check_unique_ids
+from .tables import read_rows
 
 NEGATIVE: Final = "false"
 GROUPS: Final = ("CPR:3", "CPR:4", "CPR:5", "CPR:6", "CPR:9")
 
-_TYPES: Final = {"CHEMICAL": "CHEMICAL", "GENE": "GENE", "GENE-Y": "GENE", "GENE-N": "GENE"}
+_ENTITY_TYPES: Final = {"CHEMICAL": "CHEMICAL", "GENE": "GENE", "GENE-Y": "GENE", "GENE-N": "GENE"}
 
 
 class _Entity(NamedTuple):
@@ -33,16 +33,21 @@ class _Entity(NamedTuple):
     mention: Mention
 
 
-def read(files: Files) -> Parts:
+def read_chemprot(files: PathsByName) -> RecordsBySplit:
     """Each part from its ``abstracts``, ``entities`` and ``relations``: ``train abstracts`` ..."""
     return {
-        part: relations(*(only(files, f"{part} {kind}") for kind in ("abstracts", "entities", "relations")))
-        for part in PARTS
-        if all(f"{part} {kind}" in files for kind in ("abstracts", "entities", "relations"))
+        split: read_relations(
+            *(
+                get_only_path(files, f"{split} {file_type}")
+                for file_type in ("abstracts", "entities", "relations")
+            )
+        )
+        for split in SPLITS
+        if all(f"{split} {file_type}" in files for file_type in ("abstracts", "entities", "relations"))
     }
 
 
-def relations(abstracts: str, entities: str, relations: str) -> list[Relation]:
+def read_relations(abstracts_path: str, entities_path: str, relations_path: str) -> list[Relation]:
     """The pairs of a part.
 
     Args:
@@ -54,28 +59,35 @@ def relations(abstracts: str, entities: str, relations: str) -> list[Relation]:
         BenchmarkFileError: not such files, or a mention is not within its abstract.
     """
     texts: dict[str, str] = {}
-    for line, (pmid, title, abstract) in _rows(abstracts, ("PMID", "title", "abstract")):
+    for line, (pmid, title, abstract) in _read_columns(abstracts_path, ("PMID", "title", "abstract")):
         if pmid in texts:
-            raise BenchmarkFileError(abstracts, line, f"the abstract {pmid} is given twice")
+            raise BenchmarkFileError(abstracts_path, line, f"the abstract {pmid} is given twice")
         texts[pmid] = f"{title}\t{abstract}"
-    found = _entities(entities, texts)
-    groups = _groups(relations, found)
-    return unique(
-        abstracts, (pair for pmid, text in texts.items() for pair in _pairs(pmid, text, found[pmid], groups))
+    entities_by_pmid = _read_entities(entities_path, texts)
+    group_by_pair = _read_groups(relations_path, entities_by_pmid)
+    return check_unique_ids(
+        abstracts_path,
+        (
+            pair
+            for pmid, text in texts.items()
+            for pair in _make_pairs(pmid, text, entities_by_pmid[pmid], group_by_pair)
+        ),
     )
 
 
-def _rows(path: str, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    return rows(path, columns, header=False, quoting=csv.QUOTE_NONE)
+def _read_columns(path: str, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    return read_rows(path, columns, has_header=False, quoting=csv.QUOTE_NONE)
 
 
-def _entities(path: str, texts: Mapping[str, str]) -> dict[str, dict[str, Mention]]:
-    found: dict[str, dict[str, Mention]] = defaultdict(dict)
-    for line, (pmid, name, kind, start, end, _) in _rows(
+def _read_entities(path: str, texts: Mapping[str, str]) -> dict[str, dict[str, Mention]]:
+    entities_by_pmid: dict[str, dict[str, Mention]] = defaultdict(dict)
+    for line, (pmid, entity_id, entity_type, start, end, _) in _read_columns(
         path, ("PMID", "id", "type", "start", "end", "text")
     ):
-        if kind not in _TYPES:
-            raise BenchmarkFileError(path, line, f"the type {kind!r} is none of {', '.join(_TYPES)}")
+        if entity_type not in _ENTITY_TYPES:
+            raise BenchmarkFileError(
+                path, line, f"the type {entity_type!r} is none of {', '.join(_ENTITY_TYPES)}"
+            )
         if pmid not in texts:
             raise BenchmarkFileError(path, line, f"there is no abstract {pmid}")
         if not (start.isdecimal() and end.isdecimal() and int(start) < int(end) <= len(texts[pmid])):
@@ -83,39 +95,42 @@ def _entities(path: str, texts: Mapping[str, str]) -> dict[str, dict[str, Mentio
             raise BenchmarkFileError(
                 path, line, f"{start} to {end} is not within abstract {pmid} of {size} characters"
             )
-        if name in found[pmid]:
-            raise BenchmarkFileError(path, line, f"{name} is given twice in abstract {pmid}")
-        found[pmid][name] = Mention(int(start), int(end), _TYPES[kind])
-    return found
+        if entity_id in entities_by_pmid[pmid]:
+            raise BenchmarkFileError(path, line, f"{entity_id} is given twice in abstract {pmid}")
+        entities_by_pmid[pmid][entity_id] = Mention(int(start), int(end), _ENTITY_TYPES[entity_type])
+    return entities_by_pmid
 
 
-def _groups(
+def _read_groups(
     path: str, entities: Mapping[str, Mapping[str, Mention]]
 ) -> dict[tuple[str, frozenset[str]], str]:
     """The group of each related pair, by PMID and the ids of the two."""
     columns = ("PMID", "group", "evaluated", "type", "Arg1", "Arg2")
-    found = {}
-    for line, (pmid, group, _, _, *arguments) in _rows(path, columns):
-        names = [argument.partition(":")[2] for argument in arguments]
-        if unknown := [name for name in names if name not in entities.get(pmid, ())]:
+    group_by_pair = {}
+    for line, (pmid, group, _, _, *arguments) in _read_columns(path, columns):
+        entity_ids = [argument.partition(":")[2] for argument in arguments]
+        if unknown := [entity_id for entity_id in entity_ids if entity_id not in entities.get(pmid, ())]:
             raise BenchmarkFileError(path, line, f"abstract {pmid} has no entity {unknown[0]!r}")
-        found[pmid, frozenset(names)] = group
-    return found
+        group_by_pair[pmid, frozenset(entity_ids)] = group
+    return group_by_pair
 
 
-def _pairs(
-    pmid: str, text: str, entities: Mapping[str, Mention], groups: Mapping[tuple[str, frozenset[str]], str]
+def _make_pairs(
+    pmid: str,
+    text: str,
+    entities: Mapping[str, Mention],
+    group_by_pair: Mapping[tuple[str, frozenset[str]], str],
 ) -> Iterator[Relation]:
-    for start, end in _sentences(text):
-        within = [
-            _Entity(name, Mention(one.start - start, one.end - start, one.type))
-            for name, one in entities.items()
-            if start <= one.start and one.end <= end
+    for start, end in _find_sentence_spans(text):
+        sentence_entities = [
+            _Entity(entity_id, Mention(mention.start - start, mention.end - start, mention.type))
+            for entity_id, mention in entities.items()
+            if start <= mention.start and mention.end <= end
         ]
-        for chemical in within:
-            for gene in within:
+        for chemical in sentence_entities:
+            for gene in sentence_entities:
                 if (chemical.mention.type, gene.mention.type) == ("CHEMICAL", "GENE"):
-                    group = groups.get((pmid, frozenset((chemical.id, gene.id))), NEGATIVE)
+                    group = group_by_pair.get((pmid, frozenset((chemical.id, gene.id))), NEGATIVE)
                     first, second = sorted(
                         (chemical, gene), key=lambda entity: (entity.mention.start, entity.mention.end)
                     )
@@ -125,13 +140,13 @@ def _pairs(
                         first=first.mention,
                         second=second.mention,
                         label=group if group in GROUPS else NEGATIVE,
-                        document=pmid,
+                        document_id=pmid,
                     )
 
 
-def _sentences(text: str) -> Iterator[tuple[int, int]]:
+def _find_sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     """Where the sentences of title and abstract are; the tab between the two is in none."""
-    title = text.index("\t")
-    yield from sentences.spans(text[:title])
-    for start, end in sentences.spans(text[title + 1 :]):
-        yield start + title + 1, end + title + 1
+    title_end = text.index("\t")
+    yield from sentences.spans(text[:title_end])
+    for start, end in sentences.spans(text[title_end + 1 :]):
+        yield start + title_end + 1, end + title_end + 1

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from bioshards.evaluate.datasets import BenchmarkFileError, Files, Part, Parts
-from bioshards.evaluate.records import Record, Text
+from bioshards.evaluate.datasets import BenchmarkFileError, PathsByName, RecordsBySplit, Split
+from bioshards.evaluate.records import LabelledText, Record
 
-from .lines import contents
-from .splits import deal
+from .lines import read_text
+from .splits import assign_splits
 
 HALLMARKS: Final = (
     "activating invasion and metastasis",
@@ -28,41 +28,43 @@ HALLMARKS: Final = (
     "sustaining proliferative signaling",
     "tumor promoting inflammation",
 )
-SIZES: Final[dict[Part, int]] = {"dev": 186, "test": 371}
-_NONE: Final = ("", "null")
+SPLIT_SIZES: Final[dict[Split, int]] = {"dev": 186, "test": 371}
+_NO_LABEL: Final = ("", "null")
 
 
-def read(files: Files) -> Parts:
+def read_hoc(files: PathsByName) -> RecordsBySplit:
     """All parts from the files of ``text`` and ``labels``, and ``lists`` of which abstract is in which."""
     texts, labels = ({os.path.basename(path): path for path in files[name]} for name in ("text", "labels"))
-    if alone := sorted(texts.keys() ^ labels.keys()):
-        path = texts.get(alone[0]) or labels[alone[0]]
+    if unpaired := sorted(texts.keys() ^ labels.keys()):
+        path = texts.get(unpaired[0]) or labels[unpaired[0]]
         raise BenchmarkFileError(path, None, "of text and labels, only one has it")
-    abstracts = {name.removesuffix(".txt"): abstract(texts[name], labels[name]) for name in texts}
-    parts: dict[Part, list[Record]] = {"train": [], "dev": [], "test": []}
-    for pmid, part in deal(abstracts, SIZES, files.get("lists", ())).items():
-        parts[part].append(abstracts[pmid])
-    return parts
+    abstracts = {name.removesuffix(".txt"): read_abstract(texts[name], labels[name]) for name in texts}
+    records_by_split: dict[Split, list[Record]] = {"train": [], "dev": [], "test": []}
+    for pmid, split in assign_splits(abstracts, SPLIT_SIZES, files.get("lists", ())).items():
+        records_by_split[split].append(abstracts[pmid])
+    return records_by_split
 
 
-def abstract(text_path: str, labels_path: str) -> Text:
+def read_abstract(text_path: str, labels_path: str) -> LabelledText:
     """An abstract, its sentences joined by a blank, and its hallmarks.
 
     Raises:
         BenchmarkFileError: there are more or fewer labels than sentences, or one is no hallmark.
     """
-    sentences = [line.strip() for line in contents(text_path).split("\n") if line.strip()]
-    by_sentence = contents(labels_path).split("<")[1:]
-    if len(by_sentence) != len(sentences):
-        why = f"labels of {len(by_sentence)} sentences, and {text_path} has {len(sentences)}"
-        raise BenchmarkFileError(labels_path, 1, why)
+    sentences = [line.strip() for line in read_text(text_path).split("\n") if line.strip()]
+    sentence_labels = read_text(labels_path).split("<")[1:]
+    if len(sentence_labels) != len(sentences):
+        reason = f"labels of {len(sentence_labels)} sentences, and {text_path} has {len(sentences)}"
+        raise BenchmarkFileError(labels_path, 1, reason)
     names = {
-        label.partition("--")[0].strip().lower() for labels in by_sentence for label in labels.split("AND")
+        label.partition("--")[0].strip().lower()
+        for labels in sentence_labels
+        for label in labels.split("AND")
     }
-    hallmarks = names.difference(_NONE)
+    hallmarks = names.difference(_NO_LABEL)
     if unknown := sorted(hallmarks.difference(HALLMARKS)):
         raise BenchmarkFileError(
             labels_path, 1, f"{unknown[0]!r} is none of the hallmarks {', '.join(HALLMARKS)}"
         )
     pmid = os.path.basename(text_path).removesuffix(".txt")
-    return Text(pmid, " ".join(sentences), frozenset(hallmarks), document=pmid)
+    return LabelledText(pmid, " ".join(sentences), frozenset(hallmarks), document_id=pmid)

@@ -13,17 +13,17 @@ from dataclasses import replace
 from typing import Final
 
 from bioshards.evaluate.datasets import BenchmarkFileError
-from bioshards.evaluate.records import Sentence
+from bioshards.evaluate.records import TaggedSentence
 
-from .lines import lines, shown
+from .lines import quote_excerpt, read_lines
 
 _TAG: Final = re.compile(r"O|[BI](-\S+)?")
-_DOCUMENT: Final = re.compile(r"-DOCSTART-|###MEDLINE:")
+_DOCUMENT_MARK: Final = re.compile(r"-DOCSTART-|###MEDLINE:")
 """What begins a document: CoNLL's mark, and GENIA's (JNLPBA)."""
 _NUMBER: Final = re.compile(r"\d+")
 
 
-def sentences(path: str, type: str | None = None) -> list[Sentence]:
+def read_sentences(path: str, entity_type: str | None = None) -> list[TaggedSentence]:
     """The sentences of a file.
 
     Args:
@@ -33,69 +33,77 @@ def sentences(path: str, type: str | None = None) -> list[Sentence]:
     Raises:
         BenchmarkFileError: the file cannot be read, or a line has no tag, or one that is none of IOB's.
     """
-    return parse(path, lines(path), type)
+    return parse_sentences(path, read_lines(path), entity_type)
 
 
-def parse(path: str, rows: Iterable[tuple[int, str]], type: str | None = None) -> list[Sentence]:
+def parse_sentences(
+    path: str, rows: Iterable[tuple[int, str]], entity_type: str | None = None
+) -> list[TaggedSentence]:
     """The sentences of some lines of a file; a sentence's id is the number of its first line.
 
     Raises:
         BenchmarkFileError: as of :func:`sentences`.
     """
-    found: list[Sentence] = []
-    document, first = "", 0
+    parsed: list[TaggedSentence] = []
+    document_id, first_line = "", 0
     words: list[str] = []
     tags: list[str] = []
-    read: dict[str, str] = {}  # by what the file says, the tag: there are few, and millions of lines
-    for number, row in [*rows, (0, "")]:
-        mark = _DOCUMENT.match(row)
-        if mark or not row or row.isspace():
+    tag_cache: dict[str, str] = {}  # by what the file says, the tag: there are few, and millions of lines
+    for line_number, row in [*rows, (0, "")]:
+        document_mark = _DOCUMENT_MARK.match(row)
+        if document_mark or not row or row.isspace():
             if words:
-                found.append(Sentence(str(first), tuple(words), tuple(tags), document))
+                parsed.append(TaggedSentence(str(first_line), tuple(words), tuple(tags), document_id))
                 words, tags = [], []
-            if mark:
-                named = _NUMBER.search(row, mark.end())
-                document = named.group() if named else ""
+            if document_mark:
+                number_match = _NUMBER.search(row, document_mark.end())
+                document_id = number_match.group() if number_match else ""
             continue
-        first = first if words else number
+        first_line = first_line if words else line_number
         columns = row.split("\t" if "\t" in row else " ")
-        word, said = columns[0], columns[-1]
+        word, raw_tag = columns[0], columns[-1]
         if len(columns) < 2 or not word.strip():
-            raise BenchmarkFileError(path, number, f"a word and its tag should stand there, not {shown(row)}")
-        if said not in read:
-            read[said] = _tag(path, number, said, type)
+            raise BenchmarkFileError(
+                path, line_number, f"a word and its tag should stand there, not {quote_excerpt(row)}"
+            )
+        if raw_tag not in tag_cache:
+            tag_cache[raw_tag] = _parse_tag(path, line_number, raw_tag, entity_type)
         words.append(word)
-        tags.append(read[said])
-    return found
+        tags.append(tag_cache[raw_tag])
+    return parsed
 
 
-def _tag(path: str, number: int, said: str, type: str | None) -> str:
-    if not _TAG.fullmatch(said):
-        raise BenchmarkFileError(path, number, f"a tag is O, B-Type or I-Type, not {shown(said)}")
-    if type is not None and said != "O":
-        return f"{said[0]}-{type}"
-    if said in ("B", "I"):
-        raise BenchmarkFileError(path, number, f"its tag {said} does not say of which type the mention is")
-    return said
+def _parse_tag(path: str, line_number: int, raw_tag: str, entity_type: str | None) -> str:
+    if not _TAG.fullmatch(raw_tag):
+        raise BenchmarkFileError(
+            path, line_number, f"a tag is O, B-Type or I-Type, not {quote_excerpt(raw_tag)}"
+        )
+    if entity_type is not None and raw_tag != "O":
+        return f"{raw_tag[0]}-{entity_type}"
+    if raw_tag in ("B", "I"):
+        raise BenchmarkFileError(
+            path, line_number, f"its tag {raw_tag} does not say of which type the mention is"
+        )
+    return raw_tag
 
 
-def begins(tags: Sequence[str]) -> list[bool]:
+def find_mention_starts(tags: Sequence[str]) -> list[bool]:
     """Which words begin a mention, as conlleval reads tags: so does ``I-X`` after what is no ``X``."""
     return [
-        tag[0] == "B" or (tag[0] == "I" and before[1:] != tag[1:])
-        for before, tag in zip(["O", *tags], tags, strict=False)
+        tag[0] == "B" or (tag[0] == "I" and previous[1:] != tag[1:])
+        for previous, tag in zip(["O", *tags], tags, strict=False)
     ]
 
 
-def as_iob2(found: Iterable[Sentence]) -> list[Sentence]:
+def convert_to_iob2(tagged_sentences: Iterable[TaggedSentence]) -> list[TaggedSentence]:
     """The same mentions with ``B-`` where each begins, whatever the file's scheme puts there."""
     return [
         replace(
             sentence,
             tags=tuple(
-                f"B{tag[1:]}" if begin else tag
-                for tag, begin in zip(sentence.tags, begins(sentence.tags), strict=True)
+                f"B{tag[1:]}" if is_start else tag
+                for tag, is_start in zip(sentence.tags, find_mention_starts(sentence.tags), strict=True)
             ),
         )
-        for sentence in found
+        for sentence in tagged_sentences
     ]

@@ -10,40 +10,52 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from bioshards.evaluate.datasets import PARTS, Files, Parts
-from bioshards.evaluate.records import Sentence
+from bioshards.evaluate.datasets import SPLITS, PathsByName, RecordsBySplit
+from bioshards.evaluate.records import TaggedSentence
 
 from . import iob
-from .lines import lines, only
+from .lines import get_only_path, read_lines
 
-CUT: Final = 465_497
+TRAIN_LINES: Final = 465_497
 """How many lines of Genia4ERtask2.iob2 are train's; the others are dev's."""
-_LONG: Final = 40
+_MIN_SHARED_CHARACTERS: Final = 40
 """From how many characters on, blanks apart, a sentence tells an abstract; headings stand in many."""
 
 
-def original(files: Files, type: str | None = None) -> Parts:
-    """The shared task's files: ``training``, of which train and dev are made, and ``test``."""
-    training = only(files, "training")
-    rows = lines(training)
+def read_original(files: PathsByName, entity_type: str | None = None) -> RecordsBySplit:
+    """The shared task's files: ``training_path``, of which train and dev are made, and ``test``."""
+    training_path = get_only_path(files, "training")
+    numbered_lines = read_lines(training_path)
     return {
-        "train": list(iob.parse(training, rows[:CUT], type)),
-        "dev": list(iob.parse(training, rows[CUT:], type)),
-        "test": list(iob.sentences(only(files, "test"), type)),
+        "train": list(iob.parse_sentences(training_path, numbered_lines[:TRAIN_LINES], entity_type)),
+        "dev": list(iob.parse_sentences(training_path, numbered_lines[TRAIN_LINES:], entity_type)),
+        "test": list(iob.read_sentences(get_only_path(files, "test"), entity_type)),
     }
 
 
-def rebuilt(files: Files, type: str | None = None) -> Parts:
+def read_rebuilt(files: PathsByName, entity_type: str | None = None) -> RecordsBySplit:
     """The files ``train``, of which the abstracts of dev are left out, ``dev`` and ``test``."""
-    parts = {part: iob.sentences(only(files, part), type) for part in files}
-    if "train" in parts and "dev" in parts:
-        parts["train"] = without(parts["train"], parts["dev"])
-    return {part: [*parts[part]] for part in PARTS if part in parts}
+    sentences_by_split = {
+        split: iob.read_sentences(get_only_path(files, split), entity_type) for split in files
+    }
+    if "train" in sentences_by_split and "dev" in sentences_by_split:
+        sentences_by_split["train"] = exclude_shared_documents(
+            sentences_by_split["train"], sentences_by_split["dev"]
+        )
+    return {split: [*sentences_by_split[split]] for split in SPLITS if split in sentences_by_split}
 
 
-def without(sentences: Iterable[Sentence], held_out: Iterable[Sentence]) -> list[Sentence]:
+def exclude_shared_documents(
+    sentences: Iterable[TaggedSentence], excluded_sentences: Iterable[TaggedSentence]
+) -> list[TaggedSentence]:
     """The sentences of all documents but those that share a long sentence with what is held out."""
     sentences = list(sentences)
-    known = {text for sentence in held_out if len(text := "".join(sentence.words)) >= _LONG}
-    shared = {sentence.document for sentence in sentences if "".join(sentence.words) in known}
-    return [sentence for sentence in sentences if sentence.document not in shared]
+    excluded_texts = {
+        text
+        for sentence in excluded_sentences
+        if len(text := "".join(sentence.words)) >= _MIN_SHARED_CHARACTERS
+    }
+    shared_documents = {
+        sentence.document_id for sentence in sentences if "".join(sentence.words) in excluded_texts
+    }
+    return [sentence for sentence in sentences if sentence.document_id not in shared_documents]

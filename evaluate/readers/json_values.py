@@ -10,11 +10,11 @@ from typing import Any
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.evaluate.datasets import BenchmarkFileError
 
-from .lines import contents
+from .lines import read_text
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class JsonValue:
     """A value in a JSON file.
 
     Attributes:
@@ -24,94 +24,94 @@ class Value:
 
     path: str
     value: Any
-    where: str = ""
+    location: str = ""
     line: int | None = None
 
-    def wrong(self, why: str) -> BenchmarkFileError:
+    def make_error(self, reason: str) -> BenchmarkFileError:
         """The error that something about this value is wrong."""
-        return BenchmarkFileError(self.path, self.line, f"{self.where or 'its JSON'} {why}")
+        return BenchmarkFileError(self.path, self.line, f"{self.location or 'its JSON'} {reason}")
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         if not isinstance(self.value, str):
-            raise self.wrong(f"should be a text, but is {_kind(self.value)}")
+            raise self.make_error(f"should be a text, but is {_describe_type(self.value)}")
         return self.value
 
-    def one_of(self, labels: Collection[str]) -> str:
+    def as_one_of(self, labels: Collection[str]) -> str:
         """A text that is one of these."""
-        if self.text() not in labels:
-            raise self.wrong(f"should be one of {', '.join(labels)}, but is {self.value!r}")
-        return self.text()
+        if self.as_text() not in labels:
+            raise self.make_error(f"should be one of {', '.join(labels)}, but is {self.value!r}")
+        return self.as_text()
 
-    def number(self) -> int:
+    def as_int(self) -> int:
         if not isinstance(self.value, int) or isinstance(self.value, bool):
-            raise self.wrong(f"should be a whole number, but is {_kind(self.value)}")
+            raise self.make_error(f"should be a whole number, but is {_describe_type(self.value)}")
         return self.value
 
-    def items(self) -> Iterator[Value]:
+    def items(self) -> Iterator[JsonValue]:
         """The values of a list."""
         if not isinstance(self.value, list):
-            raise self.wrong(f"should be a list, but is {_kind(self.value)}")
+            raise self.make_error(f"should be a list, but is {_describe_type(self.value)}")
         for index, value in enumerate(self.value):
-            yield Value(self.path, value, f"{self.where}[{index}]", self.line)
+            yield JsonValue(self.path, value, f"{self.location}[{index}]", self.line)
 
-    def members(self) -> dict[str, Value]:
+    def members(self) -> dict[str, JsonValue]:
         """The values of an object."""
         if not isinstance(self.value, dict):
-            raise self.wrong(f"should be an object, but is {_kind(self.value)}")
-        dot = "." if self.where else ""
+            raise self.make_error(f"should be an object, but is {_describe_type(self.value)}")
+        separator = "." if self.location else ""
         return {
-            key: Value(self.path, value, f"{self.where}{dot}{key}", self.line)
+            key: JsonValue(self.path, value, f"{self.location}{separator}{key}", self.line)
             for key, value in self.value.items()
         }
 
-    def __getitem__(self, key: str) -> Value:
+    def __getitem__(self, key: str) -> JsonValue:
         members = self.members()
         if key not in members:
-            raise self.wrong(f"has no {key!r}")
+            raise self.make_error(f"has no {key!r}")
         return members[key]
 
     def __contains__(self, key: str) -> bool:
         return key in self.members()
 
 
-def read(path: str) -> Value:
+def read_json(path: str) -> JsonValue:
     """A file of JSON.
 
     Raises:
         BenchmarkFileError: it is none.
     """
-    return Value(path, _loads(path, contents(path), 1))
+    return JsonValue(path, _parse_json(path, read_text(path), 1))
 
 
-def lines(path: str) -> Iterator[Value]:
+def read_json_lines(path: str) -> Iterator[JsonValue]:
     """The values of a file with one a line; empty lines are passed over.
 
     Raises:
         BenchmarkFileError: at a line that is none.
     """
-    for number, line in enumerate(contents(path).split("\n"), 1):
+    for line_number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():
-            yield Value(path, _loads(path, line, number), line=number)
+            yield JsonValue(path, _parse_json(path, line, line_number), line=line_number)
 
 
-def _loads(path: str, text: str, first: int) -> Any:
+def _parse_json(path: str, text: str, first_line: int) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        return json.loads(text, object_pairs_hook=_check_unique_keys)
     except json.JSONDecodeError as error:
-        line = first + error.lineno - 1
+        line = first_line + error.lineno - 1
         raise BenchmarkFileError(path, line, f"it is not JSON: {error.msg}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:
         raise BenchmarkFileError(path, None, f"its JSON is not used: {error}") from error
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _check_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
         keys = [key for key, _ in pairs]
         raise InvalidValueError(f"an object has {next(key for key in keys if keys.count(key) > 1)!r} twice")
-    return found
+    return members
 
 
-def _kind(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "a text", type(None): "null"}
     return names.get(type(value), repr(value))

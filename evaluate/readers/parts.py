@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from bioshards.evaluate.datasets import PARTS, BenchmarkFileError, Files, Parts
+from bioshards.evaluate.datasets import SPLITS, BenchmarkFileError, PathsByName, RecordsBySplit
 from bioshards.evaluate.records import Record
 
-from .lines import only
+from .lines import get_only_path
 
-_Record = TypeVar("_Record", bound=Record)
+_RecordT = TypeVar("_RecordT", bound=Record)
 
 
-def by_part(read: Callable[[str], Sequence[Record]]) -> Callable[[Files], Parts]:
+def read_each_split(read: Callable[[str], Sequence[Record]]) -> Callable[[PathsByName], RecordsBySplit]:
     """Reads a layout of a file for each part, called after it."""
-    return lambda files: {part: read(only(files, part)) for part in PARTS if part in files}
+    return lambda files: {split: read(get_only_path(files, split)) for split in SPLITS if split in files}
 
 
-def unique(path: str, records: Iterable[_Record]) -> list[_Record]:
+def check_unique_ids(path: str, records: Iterable[_RecordT]) -> list[_RecordT]:
     """The records, all with ids of their own.
 
     Raises:
         BenchmarkFileError: two have the same.
     """
-    found: dict[str, _Record] = {}
+    record_by_id: dict[str, _RecordT] = {}
     for record in records:
-        if record.id in found:
+        if record.id in record_by_id:
             raise BenchmarkFileError(path, None, f"the id {record.id!r} is given twice")
-        found[record.id] = record
-    return [*found.values()]
+        record_by_id[record.id] = record
+    return [*record_by_id.values()]

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from bioshards.evaluate.datasets import BenchmarkFileError, Files, Parts
-from bioshards.evaluate.records import Record, Sentence
+from bioshards.evaluate.datasets import BenchmarkFileError, PathsByName, RecordsBySplit
+from bioshards.evaluate.records import Record, TaggedSentence
 
-from .lines import contents, lines, only, shown
+from .lines import get_only_path, quote_excerpt, read_lines, read_text
 
 ELEMENTS: Final = {"participants": "PAR", "interventions": "INT", "outcomes": "OUT"}
 """Names of the folders in the order in which they are looked at, and BLURB's names in its tags."""
@@ -26,79 +26,87 @@ Annotations = Mapping[str, Mapping[str, str]]
 """By element and PMID, the path of a file with a number a token."""
 
 
-def original(files: Files) -> Parts:
-    """The parts from ``tokens``, ``train ELEMENT`` and ``gold ELEMENT``, for each of :data:`ELEMENTS`.
+def read_original(files: PathsByName) -> RecordsBySplit:
+    """The parts from ``token_paths``, ``train ELEMENT`` and ``gold ELEMENT``, for each of :data:`ELEMENTS`.
 
-    ``dev`` is SciBERT's file, which says what dev is, as for BLURB.  Without it every fifth abstract
+    ``dev_pmids`` is SciBERT's file, which says what dev is, as for BLURB.  Without it every fifth abstract
     that is not gold is: as many (960 of 4802), but not the same.
 
     Raises:
         BenchmarkFileError: a file has not as many numbers as there are tokens, or an abstract has no tokens.
     """
-    tokens = _by_pmid(files.get("tokens", ()))
-    gold = {element: _by_pmid(files.get(f"gold {element}", ())) for element in ELEMENTS}
-    crowd = {element: _by_pmid(files.get(f"train {element}", ())) for element in ELEMENTS}
-    test = sorted(set().union(*gold.values()), key=int)
-    others = sorted(set().union(*crowd.values()) - set(test), key=int)
-    dev = _pmids(only(files, "dev")) if "dev" in files else set(others[4::5])
+    token_paths = _index_by_pmid(files.get("tokens", ()))
+    gold_paths = {element: _index_by_pmid(files.get(f"gold {element}", ())) for element in ELEMENTS}
+    crowd_paths = {element: _index_by_pmid(files.get(f"train {element}", ())) for element in ELEMENTS}
+    test_pmids = sorted(set().union(*gold_paths.values()), key=int)
+    other_pmids = sorted(set().union(*crowd_paths.values()) - set(test_pmids), key=int)
+    dev_pmids = _read_pmids(get_only_path(files, "dev")) if "dev" in files else set(other_pmids[4::5])
     return {
-        "train": _read(tokens, crowd, (pmid for pmid in others if pmid not in dev)),
-        "dev": _read(tokens, crowd, (pmid for pmid in others if pmid in dev)),
-        "test": _read(tokens, gold, test),
+        "train": _read_abstracts(
+            token_paths, crowd_paths, (pmid for pmid in other_pmids if pmid not in dev_pmids)
+        ),
+        "dev": _read_abstracts(token_paths, crowd_paths, (pmid for pmid in other_pmids if pmid in dev_pmids)),
+        "test": _read_abstracts(token_paths, gold_paths, test_pmids),
     }
 
 
-def _by_pmid(paths: Iterable[str]) -> dict[str, str]:
+def _index_by_pmid(paths: Iterable[str]) -> dict[str, str]:
     """Paths by what stands before the first dot of their names: ``10070173.AGGREGATED.ann``."""
-    found = {os.path.basename(path).split(".")[0]: path for path in paths}
-    for pmid, path in found.items():
+    path_by_pmid = {os.path.basename(path).split(".")[0]: path for path in paths}
+    for pmid, path in path_by_pmid.items():
         if not (pmid.isascii() and pmid.isdecimal()):
             raise BenchmarkFileError(path, None, "its name should begin with a PMID and a dot")
-    return found
+    return path_by_pmid
 
 
-def _pmids(path: str) -> set[str]:
+def _read_pmids(path: str) -> set[str]:
     """The abstracts of a file of SciBERT's."""
-    found = {mark.group(1) for _, row in lines(path) if (mark := _PMID.match(row))}
-    if not found:
+    pmids = {mark.group(1) for _, row in read_lines(path) if (mark := _PMID.match(row))}
+    if not pmids:
         raise BenchmarkFileError(
             path, None, "it names no abstract: a line for each should be -DOCSTART- (PMID)"
         )
-    return found
+    return pmids
 
 
-def _read(tokens: Mapping[str, str], annotations: Annotations, pmids: Iterable[str]) -> list[Record]:
-    return [sentence for pmid in pmids for sentence in _abstract(tokens, annotations, pmid)]
+def _read_abstracts(
+    token_paths: Mapping[str, str], annotations: Annotations, pmids: Iterable[str]
+) -> list[Record]:
+    return [sentence for pmid in pmids for sentence in _read_abstract(token_paths, annotations, pmid)]
 
 
-def _abstract(tokens: Mapping[str, str], annotations: Annotations, pmid: str) -> Iterator[Sentence]:
-    marked = {element: paths[pmid] for element, paths in annotations.items() if pmid in paths}
-    if pmid not in tokens:
-        raise BenchmarkFileError(next(iter(marked.values())), None, f"there is no {pmid}.tokens for it")
-    words = contents(tokens[pmid]).split()
+def _read_abstract(
+    token_paths: Mapping[str, str], annotations: Annotations, pmid: str
+) -> Iterator[TaggedSentence]:
+    path_by_element = {element: paths[pmid] for element, paths in annotations.items() if pmid in paths}
+    if pmid not in token_paths:
+        raise BenchmarkFileError(
+            next(iter(path_by_element.values())), None, f"there is no {pmid}.tokens for it"
+        )
+    words = read_text(token_paths[pmid]).split()
     tags = ["O"] * len(words)
-    for element, path in marked.items():
-        for place, number in enumerate(_numbers(path, len(words))):
-            if number:
-                tags[place] = f"I-{ELEMENTS[element]}"
-    return _sentences(pmid, words, tags)
+    for element, path in path_by_element.items():
+        for index, label in enumerate(_read_labels(path, len(words))):
+            if label:
+                tags[index] = f"I-{ELEMENTS[element]}"
+    return _split_sentences(pmid, words, tags)
 
 
-def _numbers(path: str, words: int) -> list[int]:
-    found = contents(path).split()
-    if len(found) != words:
-        raise BenchmarkFileError(path, None, f"it has {len(found)} numbers for {words} tokens")
-    for number in found:
-        if not (number.isascii() and number.isdecimal()):
+def _read_labels(path: str, num_words: int) -> list[int]:
+    labels = read_text(path).split()
+    if len(labels) != num_words:
+        raise BenchmarkFileError(path, None, f"it has {len(labels)} numbers for {num_words} tokens")
+    for label in labels:
+        if not (label.isascii() and label.isdecimal()):
             raise BenchmarkFileError(
-                path, None, f"it should hold a number for each token, not {shown(number)}"
+                path, None, f"it should hold a number for each token, not {quote_excerpt(label)}"
             )
-    return [int(number) for number in found]
+    return [int(label) for label in labels]
 
 
-def _sentences(pmid: str, words: Sequence[str], tags: Sequence[str]) -> Iterator[Sentence]:
-    begin = 0
-    for end in [*(place + 1 for place, word in enumerate(words) if word == "."), len(words)]:
-        if end > begin:
-            yield Sentence(f"{pmid}.{begin}", tuple(words[begin:end]), tuple(tags[begin:end]), pmid)
-        begin = end
+def _split_sentences(pmid: str, words: Sequence[str], tags: Sequence[str]) -> Iterator[TaggedSentence]:
+    start = 0
+    for end in [*(index + 1 for index, word in enumerate(words) if word == "."), len(words)]:
+        if end > start:
+            yield TaggedSentence(f"{pmid}.{start}", tuple(words[start:end]), tuple(tags[start:end]), pmid)
+        start = end

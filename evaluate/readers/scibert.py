@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from bioshards.evaluate.records import Text
+from bioshards.evaluate.records import LabelledText
 
-from .json_values import lines
+from .json_values import read_json_lines
 
-CHEMPROT: Final = (
+CHEMPROT_LABELS: Final = (
     "ACTIVATOR",
     "AGONIST",
     "AGONIST-ACTIVATOR",
@@ -31,12 +31,13 @@ CHEMPROT: Final = (
 """The 13 relations of its ChemProt, which has no unrelated pairs."""
 
 
-def texts(path: str, labels: Collection[str]) -> list[Text]:
+def read_texts(path: str, labels: Collection[str]) -> list[LabelledText]:
     """The sentences of a file; their ids are its lines.
 
     Raises:
         BenchmarkFileError: no such file, or a label is none of these.
     """
     return [
-        Text(str(value.line), value["text"].text(), value["label"].one_of(labels)) for value in lines(path)
+        LabelledText(str(value.line), value["text"].as_text(), value["label"].as_one_of(labels))
+        for value in read_json_lines(path)
     ]

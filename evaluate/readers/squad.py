@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from bioshards.evaluate.records import Answer, Question
 
 from . import json_values
-from .parts import unique
+from .parts import check_unique_ids
 
 
-def questions(path: str, group: Callable[[str], str] = lambda name: name) -> list[Question]:
+def read_questions(path: str, group_id_of: Callable[[str], str] = lambda name: name) -> list[Question]:
     """The questions of a file, each with one passage.
 
     Args:
@@ -19,26 +19,26 @@ def questions(path: str, group: Callable[[str], str] = lambda name: name) -> lis
     Raises:
         BenchmarkFileError: no such file.
     """
-    return unique(path, _questions(json_values.read(path), group))
+    return check_unique_ids(path, _iter_questions(json_values.read_json(path), group_id_of))
 
 
-def _questions(file: json_values.Value, group: Callable[[str], str]) -> Iterator[Question]:
+def _iter_questions(file: json_values.JsonValue, group_id_of: Callable[[str], str]) -> Iterator[Question]:
     for article in file["data"].items():
         for paragraph in article["paragraphs"].items():
-            context = paragraph["context"].text()
-            for asked in paragraph["qas"].items():
-                answers = asked["answers"].items() if "answers" in asked else ()
-                name = asked["id"].text()
+            context = paragraph["context"].as_text()
+            for question in paragraph["qas"].items():
+                answers = question["answers"].items() if "answers" in question else ()
+                passage_id = question["id"].as_text()
                 yield Question(
-                    id=name,
-                    question=asked["question"].text(),
+                    id=passage_id,
+                    question=question["question"].as_text(),
                     context=context,
-                    answers=tuple(_answer(answer, context) for answer in answers),
-                    group=group(name),
+                    answers=tuple(_make_answer(answer, context) for answer in answers),
+                    group_id=group_id_of(passage_id),
                 )
 
 
-def _answer(answer: json_values.Value, context: str) -> Answer:
+def _make_answer(answer: json_values.JsonValue, context: str) -> Answer:
     """An answer; one that does not stand at its ``answer_start`` counts as not in the context."""
-    text, start = answer["text"].text(), answer["answer_start"].number()
+    text, start = answer["text"].as_text(), answer["answer_start"].as_int()
     return Answer(text, start if start >= 0 and context.startswith(text, start) else -1)

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bioshards.evaluate.datasets import PARTS, BenchmarkFileError, Files, Parts
-from bioshards.evaluate.records import Mention, Record, Text
+from bioshards.evaluate.datasets import SPLITS, BenchmarkFileError, PathsByName, RecordsBySplit
+from bioshards.evaluate.records import LabelledText, Mention, Record
 
-from .lines import lines, only, shown
+from .lines import get_only_path, quote_excerpt, read_lines
 
-_TEXT: Final = re.compile(r"(\d+)\|([ta])\|(.*)")
+_TEXT_LINE: Final = re.compile(r"(\d+)\|([ta])\|(.*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class PubTatorDocument:
     """A text with its mentions, in the order of the file; a PubTator text is title, blank, abstract."""
 
     pmid: str
@@ -28,7 +28,7 @@ class Document:
     mentions: tuple[Mention, ...]
 
 
-def pubtator(path: str) -> list[Document]:
+def read_pubtator(path: str) -> list[PubTatorDocument]:
     """The documents of a file of ``PMID|t|title``, ``PMID|a|abstract``, and mentions in columns.
 
     A mention of several concepts ("visual or auditory toxicity") is one line, and one mention.  Lines of
@@ -38,19 +38,19 @@ def pubtator(path: str) -> list[Document]:
         BenchmarkFileError: a line is none of these, is of another document, or its offsets are not the
             mention's.
     """
-    found: list[Document] = []
+    parsed: list[PubTatorDocument] = []
     block: list[tuple[int, str]] = []
-    for number, row in [*lines(path), (0, "")]:
+    for line_number, row in [*read_lines(path), (0, "")]:
         if row.strip():
-            block.append((number, row))
+            block.append((line_number, row))
         elif block:
-            found.append(_document(path, block))
+            parsed.append(_parse_document(path, block))
             block = []
-    return found
+    return parsed
 
 
-def _document(path: str, block: Sequence[tuple[int, str]]) -> Document:
-    title, abstract = (_TEXT.fullmatch(row) for _, row in [*block, (0, "")][:2])
+def _parse_document(path: str, block: Sequence[tuple[int, str]]) -> PubTatorDocument:
+    title, abstract = (_TEXT_LINE.fullmatch(row) for _, row in [*block, (0, "")][:2])
     if not title or not abstract or title[2] + abstract[2] != "ta":
         raise BenchmarkFileError(
             path, block[0][0], "a document should begin with PMID|t|title, PMID|a|abstract"
@@ -61,44 +61,59 @@ def _document(path: str, block: Sequence[tuple[int, str]]) -> Document:
         )
     pmid, text = title[1], f"{title[3]} {abstract[3]}"
     mentions = []
-    for number, row in block[2:]:
-        owner, *columns = row.split("\t")
+    for line_number, row in block[2:]:
+        line_pmid, *columns = row.split("\t")
         if len(columns) < 3:
             raise BenchmarkFileError(
-                path, number, f"a mention or relation should stand there, not {shown(row)}"
+                path, line_number, f"a mention or relation should stand there, not {quote_excerpt(row)}"
             )
-        if owner != pmid:
-            raise BenchmarkFileError(path, number, f"it is of {shown(owner)}, among the lines of {pmid}")
+        if line_pmid != pmid:
+            raise BenchmarkFileError(
+                path, line_number, f"it is of {quote_excerpt(line_pmid)}, among the lines of {pmid}"
+            )
         if len(columns) > 3:
-            mentions.append(mention(path, number, text, columns))
-    return Document(pmid, text, tuple(mentions))
+            mentions.append(parse_mention(path, line_number, text, columns))
+    return PubTatorDocument(pmid, text, tuple(mentions))
 
 
-def mention(path: str, number: int, text: str, columns: Sequence[str]) -> Mention:
+def parse_mention(path: str, line_number: int, text: str, columns: Sequence[str]) -> Mention:
     """A mention from the columns start, end, words and type of a line.
 
     Raises:
         BenchmarkFileError: the text has other words there.
     """
-    start, end, said, type = columns[:4]
+    start, end, expected_text, entity_type = columns[:4]
     if not (start + end).isdecimal() or not start or not end:
         raise BenchmarkFileError(
-            path, number, f"offsets should be numbers, not {shown(start)} and {shown(end)}"
+            path,
+            line_number,
+            f"offsets should be numbers, not {quote_excerpt(start)} and {quote_excerpt(end)}",
         )
-    there = text[int(start) : int(end)]
-    if there != said or not said:
-        raise BenchmarkFileError(path, number, f"from {start} to {end} is {shown(there)}, not {shown(said)}")
-    return Mention(int(start), int(end), type.upper())
+    actual_text = text[int(start) : int(end)]
+    if actual_text != expected_text or not expected_text:
+        raise BenchmarkFileError(
+            path,
+            line_number,
+            f"from {start} to {end} is {quote_excerpt(actual_text)}, not {quote_excerpt(expected_text)}",
+        )
+    return Mention(int(start), int(end), entity_type.upper())
 
 
-def documents(files: Files) -> Parts:
+def read_documents(files: PathsByName) -> RecordsBySplit:
     """The PubTator files ``train``, ``dev`` and ``test`` as a text a document.
 
     Its label are its mentions, each as ``start-end TYPE``: no task has it, but so they can be counted.
     """
-    return {part: [_text(one) for one in pubtator(only(files, part))] for part in PARTS if part in files}
+    return {
+        split: [_make_text(document) for document in read_pubtator(get_only_path(files, split))]
+        for split in SPLITS
+        if split in files
+    }
 
 
-def _text(document: Document) -> Record:
-    label = frozenset(f"{one.start}-{one.end} {one.type}" for one in document.mentions)
-    return Text(document.pmid, document.text, label, document=document.pmid)
+def _make_text(document: PubTatorDocument) -> Record:
+    label = frozenset(
+        f"{entity_mention.start}-{entity_mention.end} {entity_mention.type}"
+        for entity_mention in document.mentions
+    )
+    return LabelledText(document.pmid, document.text, label, document_id=document.pmid)

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bioshards.evaluate.datasets import BenchmarkFileError
-from bioshards.evaluate.records import Text
+from bioshards.evaluate.records import LabelledText
 
-from .lines import contents
+from .lines import read_text
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableColumns:
     """Which column of a table holds what.
 
     Attributes:
@@ -32,40 +32,40 @@ class Table:
     """
 
     text: str
-    labels: Mapping[str, str]
+    label_names: Mapping[str, str]
     label: str = "label"
     pair: str = ""
     id: str = ""
-    document: Callable[[str], str] = lambda name: ""
-    header: bool = True
+    document_id_of: Callable[[str], str] = lambda name: ""
+    has_header: bool = True
 
 
-def texts(path: str, table: Table) -> list[Text]:
+def read_texts(path: str, table_columns: TableColumns) -> list[LabelledText]:
     """The rows of a table.  A second one with the same id (a pair of BLUE's with two labels) gets ``id#2``.
 
     Raises:
         BenchmarkFileError: not such a table.
     """
-    columns = [*filter(None, (table.text, table.label, table.pair, table.id))]
-    found = []
-    seen: Counter[str] = Counter()
-    for line, fields in rows(path, columns, table.header):
+    columns = [*filter(None, (table_columns.text, table_columns.label, table_columns.pair, table_columns.id))]
+    labelled_texts = []
+    id_counts: Counter[str] = Counter()
+    for line, fields in read_rows(path, columns, table_columns.has_header):
         row = dict(zip(columns, fields, strict=True))
-        name = row.get(table.id, str(line))
-        seen[name] += 1
-        found.append(
-            Text(
-                id=name if seen[name] == 1 else f"{name}#{seen[name]}",
-                text=row[table.text],
-                label=label(path, line, row[table.label], table.labels),
-                pair=row.get(table.pair),
-                document=table.document(name),
+        row_id = row.get(table_columns.id, str(line))
+        id_counts[row_id] += 1
+        labelled_texts.append(
+            LabelledText(
+                id=row_id if id_counts[row_id] == 1 else f"{row_id}#{id_counts[row_id]}",
+                text=row[table_columns.text],
+                label=map_label(path, line, row[table_columns.label], table_columns.label_names),
+                text_pair=row.get(table_columns.pair),
+                document_id=table_columns.document_id_of(row_id),
             )
         )
-    return found
+    return labelled_texts
 
 
-def ranked(path: str) -> list[Text]:
+def read_ranked_answers(path: str) -> list[LabelledText]:
     """Bio-ELECTRA's answers to rank: ``label``, ``question``, ``answer_candidate``.
 
     A question is what stands in consecutive rows with the same text, as its authors count them.
@@ -73,18 +73,20 @@ def ranked(path: str) -> list[Text]:
     Raises:
         BenchmarkFileError: not such a table.
     """
-    found = []
-    group, before = 0, None
-    for line, (gold, question, answer) in rows(path, ("label", "question", "answer_candidate")):
-        group += question != before
-        before = question
-        gold = label(path, line, gold, {"0": "0", "1": "1"})
-        found.append(Text(str(line), question, gold, pair=answer, group=str(group)))
-    return found
+    ranked_texts = []
+    group_number, previous_question = 0, None
+    for line, (gold, question, answer) in read_rows(path, ("label", "question", "answer_candidate")):
+        group_number += question != previous_question
+        previous_question = question
+        gold = map_label(path, line, gold, {"0": "0", "1": "1"})
+        ranked_texts.append(
+            LabelledText(str(line), question, gold, text_pair=answer, group_id=str(group_number))
+        )
+    return ranked_texts
 
 
-def rows(
-    path: str, columns: Sequence[str], header: bool = True, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
+def read_rows(
+    path: str, columns: Sequence[str], has_header: bool = True, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
 ) -> Iterator[tuple[int, list[str]]]:
     """The fields of these columns of each row, and its line; empty lines are passed over.
 
@@ -96,32 +98,34 @@ def rows(
         BenchmarkFileError: a column is missing, a row has more or fewer fields than columns, or a quotation
             mark is not closed.
     """
-    reader = csv.reader(io.StringIO(contents(path), newline=""), "excel-tab", quoting=quoting, strict=True)
-    names = [*columns]
-    places: Sequence[int] = range(len(columns))
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), "excel-tab", quoting=quoting, strict=True)
+    header_names = [*columns]
+    indices: Sequence[int] = range(len(columns))
     try:
-        if header:
-            names = next(reader, [])
-            if missing := [name for name in columns if name not in names]:
-                why = f"its columns should be {', '.join(columns)}; it names {names}, without {missing}"
-                raise BenchmarkFileError(path, 1, why)
-            places = [names.index(name) for name in columns]
+        if has_header:
+            header_names = next(reader, [])
+            if missing := [name for name in columns if name not in header_names]:
+                reason = (
+                    f"its columns should be {', '.join(columns)}; it names {header_names}, without {missing}"
+                )
+                raise BenchmarkFileError(path, 1, reason)
+            indices = [header_names.index(name) for name in columns]
         for row in reader:
-            if len(row) not in (0, len(names)):
-                why = f"{len(row)} fields where {len(names)} should be: {', '.join(names)}"
-                raise BenchmarkFileError(path, reader.line_num, why)
+            if len(row) not in (0, len(header_names)):
+                reason = f"{len(row)} fields where {len(header_names)} should be: {', '.join(header_names)}"
+                raise BenchmarkFileError(path, reader.line_num, reason)
             if row:
-                yield reader.line_num, [row[place] for place in places]
+                yield reader.line_num, [row[index] for index in indices]
     except csv.Error as error:
         raise BenchmarkFileError(path, reader.line_num, f"it cannot be read as a table: {error}") from error
 
 
-def label(path: str, line: int | None, found: str, labels: Mapping[str, str]) -> str:
+def map_label(path: str, line: int | None, raw_label: str, label_names: Mapping[str, str]) -> str:
     """What a label is called.
 
     Raises:
         BenchmarkFileError: it is none of the set's.
     """
-    if found not in labels:
-        raise BenchmarkFileError(path, line, f"the label {found!r} is none of {', '.join(labels)}")
-    return labels[found]
+    if raw_label not in label_names:
+        raise BenchmarkFileError(path, line, f"the label {raw_label!r} is none of {', '.join(label_names)}")
+    return label_names[raw_label]

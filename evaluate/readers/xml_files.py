@@ -16,7 +16,7 @@ _PARSER: Final = etree.XMLParser(
 )
 
 
-def tree(path: str, data: bytes) -> etree._Element:
+def parse_xml(path: str, data: bytes) -> etree._Element:
     """The root of a file in UTF-8.
 
     Raises:
@@ -33,13 +33,13 @@ def tree(path: str, data: bytes) -> etree._Element:
         raise BenchmarkFileError(path, error.lineno, f"it is not well-formed XML: {error.msg}") from error
 
 
-def wrong(path: str, element: etree._Element, why: str) -> BenchmarkFileError:
+def make_element_error(path: str, element: etree._Element, reason: str) -> BenchmarkFileError:
     """The error that something about an element is wrong."""
     line: Any = element.sourceline
-    return BenchmarkFileError(path, line, why)
+    return BenchmarkFileError(path, line, reason)
 
 
-def archived(path: str) -> Iterator[tuple[str, bytes]]:
+def iter_archive(path: str) -> Iterator[tuple[str, bytes]]:
     """Name and content of each XML file in a zip archive, which is read in memory.
 
     Raises:

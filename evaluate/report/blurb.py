@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-TYPES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+TASKS_BY_TYPE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "NER": ("bc5-chem", "bc5-disease", "ncbi-disease", "bc2gm", "jnlpba"),
         "PICO": ("ebm-pico",),
@@ -22,11 +22,11 @@ TYPES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 """Tasks by type, both in the paper's order."""
-TASKS: Final = tuple(task for tasks in TYPES.values() for task in tasks)
+BLURB_TASKS: Final = tuple(task for tasks in TASKS_BY_TYPE.values() for task in tasks)
 
 
 @dataclass(frozen=True, slots=True)
-class Blurb:
+class BlurbScore:
     """What scores give of BLURB.
 
     Attributes:
@@ -37,20 +37,29 @@ class Blurb:
             It is no BLURB score, and compares only with the same average over the same sets.
     """
 
-    types: Mapping[str, float | None]
+    type_means: Mapping[str, float | None]
     score: float | None
-    missing: tuple[str, ...]
-    partial: float | None
+    missing_tasks: tuple[str, ...]
+    partial_mean: float | None
 
 
-def blurb(scores: Mapping[str, float]) -> Blurb:
+def compute_blurb(scores: Mapping[str, float]) -> BlurbScore:
     """BLURB of scores by task; tasks that are not BLURB's are left out of it."""
-    there = {name: [scores[task] for task in tasks if task in scores] for name, tasks in TYPES.items()}
-    whole = {name: _mean(there[name]) if len(there[name]) == len(TYPES[name]) else None for name in TYPES}
-    missing = tuple(task for task in TASKS if task not in scores)
-    partial = _mean([mean for of in there.values() if (mean := _mean(of)) is not None])
-    return Blurb(whole, None if missing else partial, missing, partial)
+    scores_by_type = {
+        name: [scores[task] for task in tasks if task in scores] for name, tasks in TASKS_BY_TYPE.items()
+    }
+    type_means = {
+        name: _mean_or_none(scores_by_type[name])
+        if len(scores_by_type[name]) == len(TASKS_BY_TYPE[name])
+        else None
+        for name in TASKS_BY_TYPE
+    }
+    missing_tasks = tuple(task for task in BLURB_TASKS if task not in scores)
+    partial_mean = _mean_or_none(
+        [mean for type_scores in scores_by_type.values() if (mean := _mean_or_none(type_scores)) is not None]
+    )
+    return BlurbScore(type_means, None if missing_tasks else partial_mean, missing_tasks, partial_mean)
 
 
-def _mean(values: list[float]) -> float | None:
+def _mean_or_none(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None

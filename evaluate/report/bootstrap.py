@@ -22,12 +22,12 @@ from bioshards.corpus.errors import InvalidValueError
 from bioshards.evaluate.metrics.metric import Metric, Numbers
 
 RESAMPLES: Final = 1000
-LEVEL: Final = 0.95
+CONFIDENCE_LEVEL: Final = 0.95
 
-_BLOCK: Final = 1 << 21
+_BLOCK_SIZE: Final = 1 << 21
 """How many numbers of a matrix of resamples are in memory at once (16 MiB)."""
 
-_ROUNDING: Final = 1e-12
+_TOLERANCE: Final = 1e-12
 """Differences this close are equal."""
 
 
@@ -41,22 +41,22 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PairedDifference:
     """By how much the first model's mean score is higher, the interval of that, and a two-sided p-value."""
 
     score: float
     low: float
     high: float
-    p: float
+    p_value: float
 
 
-def interval(
+def bootstrap_interval(
     metric: Metric,
-    units: Sequence[Numbers],
+    stats: Sequence[Numbers],
     *,
-    figure: str | None = None,
+    score_name: str | None = None,
     resamples: int = RESAMPLES,
-    level: float = LEVEL,
+    level: float = CONFIDENCE_LEVEL,
     seed: int = 0,
 ) -> Interval:
     """The percentile interval of a model's score.
@@ -70,21 +70,23 @@ def interval(
     Raises:
         ValueError: there are no examples, or not the same number for all seeds.
     """
-    score = _means(metric, figure, _sums(units))
-    low, high = _bounds(_means(metric, figure, _resampled(units, resamples, seed)), level)
+    score = _mean_scores(metric, score_name, _sum_by_seed(stats))
+    low, high = _percentile_bounds(
+        _mean_scores(metric, score_name, _resample_totals(stats, resamples, seed)), level
+    )
     return Interval(float(score), low, high)
 
 
-def paired(
+def paired_bootstrap(
     metric: Metric,
     first: Sequence[Numbers],
     second: Sequence[Numbers],
     *,
-    figure: str | None = None,
+    score_name: str | None = None,
     resamples: int = RESAMPLES,
-    level: float = LEVEL,
+    level: float = CONFIDENCE_LEVEL,
     seed: int = 0,
-) -> Difference:
+) -> PairedDifference:
     """Two models on the same examples in the same order, each of one seed or more.
 
     The p-value is that of Berg-Kirkpatrick, Burkett and Klein (EMNLP 2012), made two-sided: how often a
@@ -96,57 +98,59 @@ def paired(
     Raises:
         ValueError: there are no examples, or not the same number for all seeds of both.
     """
-    units = [*first, *second]
+    stats = [*first, *second]
 
-    def difference(sums: Numbers) -> Numbers:
-        one, other = sums[..., : len(first), :], sums[..., len(first) :, :]
-        return _means(metric, figure, one) - _means(metric, figure, other)
+    def compare_means(totals: Numbers) -> Numbers:
+        first_totals, second_totals = totals[..., : len(first), :], totals[..., len(first) :, :]
+        return _mean_scores(metric, score_name, first_totals) - _mean_scores(
+            metric, score_name, second_totals
+        )
 
-    found = float(difference(_sums(units)))
-    drawn = difference(_resampled(units, resamples, seed))
-    further = numpy.abs(drawn - found) >= abs(found) - _ROUNDING
-    low, high = _bounds(drawn, level)
-    return Difference(found, low, high, float((1 + further.sum()) / (1 + resamples)))
+    observed = float(compare_means(_sum_by_seed(stats)))
+    resampled = compare_means(_resample_totals(stats, resamples, seed))
+    is_further = numpy.abs(resampled - observed) >= abs(observed) - _TOLERANCE
+    low, high = _percentile_bounds(resampled, level)
+    return PairedDifference(observed, low, high, float((1 + is_further.sum()) / (1 + resamples)))
 
 
-def _sums(units: Sequence[Numbers]) -> Numbers:
+def _sum_by_seed(stats: Sequence[Numbers]) -> Numbers:
     """The statistics of each seed, [S, K]."""
-    return numpy.stack([one.sum(axis=0) for one in units])
+    return numpy.stack([seed_stats.sum(axis=0) for seed_stats in stats])
 
 
-def _resampled(units: Sequence[Numbers], resamples: int, seed: int) -> Numbers:
+def _resample_totals(stats: Sequence[Numbers], resamples: int, seed: int) -> Numbers:
     """The statistics of each seed in each resample, [R, S, K]."""
-    examples = len(units[0])
-    if not examples or any(len(one) != examples for one in units):
-        sizes = ", ".join(str(len(one)) for one in units)
+    num_examples = len(stats[0])
+    if not num_examples or any(len(seed_stats) != num_examples for seed_stats in stats):
+        sizes = ", ".join(str(len(seed_stats)) for seed_stats in stats)
         raise InvalidValueError(
             f"the same examples are needed for all seeds and models, at least one: there are {sizes}"
         )
-    side_by_side = numpy.concatenate(units, axis=1)
-    random = numpy.random.default_rng(seed)
-    at_once = max(1, _BLOCK // examples)
-    sums = [
-        _times_drawn(random, min(at_once, resamples - done), examples) @ side_by_side
-        for done in range(0, resamples, at_once)
+    side_by_side = numpy.concatenate(stats, axis=1)
+    rng = numpy.random.default_rng(seed)
+    block_resamples = max(1, _BLOCK_SIZE // num_examples)
+    totals = [
+        _draw_counts(rng, min(block_resamples, resamples - start), num_examples) @ side_by_side
+        for start in range(0, resamples, block_resamples)
     ]
-    drawn: Numbers = numpy.concatenate(sums).reshape(resamples, len(units), -1)
-    return drawn
+    resampled: Numbers = numpy.concatenate(totals).reshape(resamples, len(stats), -1)
+    return resampled
 
 
-def _times_drawn(random: numpy.random.Generator, resamples: int, examples: int) -> Numbers:
+def _draw_counts(rng: numpy.random.Generator, resamples: int, num_examples: int) -> Numbers:
     """How often each resample has each example, [R, M]: a row is multinomial, faster drawn than by name."""
-    drawn = random.integers(examples, size=(resamples, examples))
-    drawn += examples * numpy.arange(resamples)[:, None]
-    times = numpy.bincount(drawn.ravel(), minlength=resamples * examples)
-    return times.reshape(resamples, examples).astype(numpy.float64)
+    indices = rng.integers(num_examples, size=(resamples, num_examples))
+    indices += num_examples * numpy.arange(resamples)[:, None]
+    counts = numpy.bincount(indices.ravel(), minlength=resamples * num_examples)
+    return counts.reshape(resamples, num_examples).astype(numpy.float64)
 
 
-def _means(metric: Metric, figure: str | None, sums: Numbers) -> Numbers:
+def _mean_scores(metric: Metric, score_name: str | None, totals: Numbers) -> Numbers:
     """The mean of a figure over seeds, from sums [..., S, K] to [...]."""
-    scores = metric.figures(sums)[figure or metric.main]
+    scores = metric.scores_from_totals(totals)[score_name or metric.main_score]
     return numpy.asarray(scores.mean(axis=-1))
 
 
-def _bounds(drawn: Numbers, level: float) -> tuple[float, float]:
-    low, high = numpy.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+def _percentile_bounds(resampled: Numbers, level: float) -> tuple[float, float]:
+    low, high = numpy.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

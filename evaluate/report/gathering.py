@@ -15,211 +15,244 @@ from bioshards.evaluate.metrics.metric import Metric, Numbers
 from bioshards.evaluate.results import Result, ResultError
 
 from . import bootstrap
-from .blurb import TYPES, blurb
-from .published import TABLES, TITLES, Published
-from .seeds import Seeds, examples, group
+from .blurb import TASKS_BY_TYPE, compute_blurb
+from .published import PUBLISHED_TABLES, TASK_TITLES, PublishedTable
+from .seeds import SeedResults, group_by_model, test_set_key
 
 FORMAT: Final = 1
-_SUITES: Final = ("blurb", "bio-electra", "electramed", "bioalbert")
+_SUITE_ORDER: Final = ("blurb", "bio-electra", "electramed", "bioalbert")
 """The papers', in the order of a report; others follow by name."""
-_ROUNDING: Final = 1e-6
+_TOLERANCE: Final = 1e-6
 
-MetricOf = Callable[[Result], Metric]
-DefaultsOf = Callable[[Result], Mapping[str, Any]]
+MetricLookup = Callable[[Result], Metric]
+SettingsLookup = Callable[[Result], Mapping[str, Any]]
 
 
-def gather(results: Mapping[str, Result], metric_of: MetricOf, defaults_of: DefaultsOf) -> dict[str, Any]:
+def build_report(
+    results: Mapping[str, Result], find_metric: MetricLookup, find_defaults: SettingsLookup
+) -> dict[str, Any]:
     """Everything that results say, beside what papers print.
 
     Args:
         results: by path (results.find); other models are compared with the first one's.
-        metric_of: from a result to its measure, of which it has the name only.
-        defaults_of: from a result to the settings that its suite has for its task.
+        find_metric: from a result to its measure, of which it has the name only.
+        find_defaults: from a result to the settings that its suite has for its task.
 
     Raises:
         ResultError: results do not fit each other, or a score is not what its units give.
     """
-    grouped = group(results)
-    suites: dict[str, dict[str, list[Seeds]]] = {}
-    for (suite, task), found in grouped.items():
-        suites.setdefault(suite, {})[task] = found
-    known = [suite for suite in _SUITES if suite in suites]
+    grouped = group_by_model(results)
+    suites: dict[str, dict[str, list[SeedResults]]] = {}
+    for (suite, task), seed_results in grouped.items():
+        suites.setdefault(suite, {})[task] = seed_results
+    known_suites = [suite for suite in _SUITE_ORDER if suite in suites]
     return {
         "format": FORMAT,
         "scores": "per cent",
         "deviation": "numpy.std over seeds, ddof 0",
-        "interval": {"level": bootstrap.LEVEL, "resamples": bootstrap.RESAMPLES},
-        "models": _models(results),
+        "interval": {"level": bootstrap.CONFIDENCE_LEVEL, "resamples": bootstrap.RESAMPLES},
+        "models": _describe_models(results),
         "suites": [
-            _suite(suite, suites[suite], metric_of, defaults_of)
-            for suite in [*known, *sorted(set(suites).difference(known))]
+            _build_suite(suite, suites[suite], find_metric, find_defaults)
+            for suite in [*known_suites, *sorted(set(suites).difference(known_suites))]
         ],
     }
 
 
-def _models(results: Mapping[str, Result]) -> list[dict[str, Any]]:
+def _describe_models(results: Mapping[str, Result]) -> list[dict[str, Any]]:
     """The models in the order of the results, and by which versions and on what they were fine-tuned."""
     models: dict[str, dict[str, Any]] = {}
     for result in results.values():
-        one = models.setdefault(result["model"]["name"], {**result["model"], "versions": {}, "devices": []})
-        one["devices"] = sorted({*one["devices"], result["device"]})
-        for name, version in result["versions"].items():
-            one["versions"][name] = sorted({*one["versions"].get(name, []), version})
+        model = models.setdefault(result["model"]["name"], {**result["model"], "versions": {}, "devices": []})
+        model["devices"] = sorted({*model["devices"], result["device"]})
+        for name, version in result["library_versions"].items():
+            model["versions"][name] = sorted({*model["versions"].get(name, []), version})
     return list(models.values())
 
 
-def _suite(
-    suite: str, tasks: Mapping[str, list[Seeds]], metric_of: MetricOf, defaults_of: DefaultsOf
+def _build_suite(
+    suite: str,
+    tasks: Mapping[str, list[SeedResults]],
+    find_metric: MetricLookup,
+    find_defaults: SettingsLookup,
 ) -> dict[str, Any]:
-    tables = [table for table in TABLES if table.suite == suite]
-    printed = [task for table in tables for task in table.tasks]
+    tables = [table for table in PUBLISHED_TABLES if table.suite == suite]
+    published_tasks = [task for table in tables for task in table.tasks]
     order = [
-        *(task for task in dict.fromkeys(printed) if task in tasks),
-        *sorted(set(tasks) - set(printed)),
+        *(task for task in dict.fromkeys(published_tasks) if task in tasks),
+        *sorted(set(tasks) - set(published_tasks)),
     ]
-    found = {task: _task(tasks[task], metric_of, defaults_of) for task in order}
+    task_reports = {task: _build_task(tasks[task], find_metric, find_defaults) for task in order}
     return {
         "suite": suite,
         "title": tables[0].title if tables else suite,
-        "tasks": found,
-        "blurb": _blurb(found, tables[0]) if suite == "blurb" else None,
-        "published": [_published(table) for table in tables],
+        "tasks": task_reports,
+        "blurb": _build_blurb(task_reports, tables[0]) if suite == "blurb" else None,
+        "published": [_describe_published(table) for table in tables],
     }
 
 
-def _task(models: Sequence[Seeds], metric_of: MetricOf, defaults_of: DefaultsOf) -> dict[str, Any]:
-    first, *others = models
+def _build_task(
+    models: Sequence[SeedResults], find_metric: MetricLookup, find_defaults: SettingsLookup
+) -> dict[str, Any]:
+    baseline, *other_models = models
     return {
-        "title": TITLES.get(first.first["task"], first.first["task"]),
-        "models": {one.label: _scores(one, metric_of, defaults_of(one.first)) for one in models},
-        "comparisons": [_comparison(first, other, metric_of) for other in others],
+        "title": TASK_TITLES.get(baseline.first_result["task"], baseline.first_result["task"]),
+        "models": {
+            model.label: _build_scores(model, find_metric, find_defaults(model.first_result))
+            for model in models
+        },
+        "comparisons": [_compare_models(baseline, other_model, find_metric) for other_model in other_models],
     }
 
 
-def _scores(seeds: Seeds, metric_of: MetricOf, defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _build_scores(
+    seed_results: SeedResults, find_metric: MetricLookup, defaults: Mapping[str, Any]
+) -> dict[str, Any]:
     """What a model's seeds say of a task."""
-    result = seeds.first
-    test, main = seeds.figures("test"), result["main"]
-    interval = bootstrap.interval(metric_of(result), [_units(one) for one in seeds.results], figure=main)
-    if abs(100 * interval.score - test[main]["mean"]) > _ROUNDING:
+    result = seed_results.first_result
+    test, main_score = seed_results.summarise_scores("test"), result["main_score"]
+    interval = bootstrap.bootstrap_interval(
+        find_metric(result),
+        [_resampling_stats(seed_result) for seed_result in seed_results.results],
+        score_name=main_score,
+    )
+    if abs(100 * interval.score - test[main_score]["mean"]) > _TOLERANCE:
         raise ResultError(
-            f"the {main} of {seeds.label} on {result['task']} ({result['suite']}) is "
-            f"{test[main]['mean']:.2f} in its results, but their units give {100 * interval.score:.2f}: they "
+            f"the {main_score} of {seed_results.label} on {result['task']} ({result['suite']}) is "
+            f"{test[main_score]['mean']:.2f} in its results, but their units give {100 * interval.score:.2f}: they "
             "were changed, or counted by another version. Run those seeds again"
         )
     settings = result["settings"]
     return {
         "metric": result["metric"],
-        "main": main,
-        "seeds": seeds.seeds,
-        "score": {**test[main], "low": 100 * interval.low, "high": 100 * interval.high},
+        "main": main_score,
+        "seeds": seed_results.seeds,
+        "score": {**test[main_score], "low": 100 * interval.low, "high": 100 * interval.high},
         "test": test,
-        "dev": seeds.figures("dev"),
-        "sampled": result["sampled"],
-        "verified": result["data"]["verified"],
+        "dev": seed_results.summarise_scores("dev"),
+        "sample_sizes": result["sample_sizes"],
+        "verified": result["provenance"]["verified"],
         "legacy": result["legacy"],
-        "notes": result["data"]["notes"],
+        "notes": result["provenance"]["notes"],
         "settings": settings,
         "changed": {
             name: {"value": value, "default": defaults.get(name)}
             for name, value in settings.items()
             if name not in defaults or defaults[name] != value
         },
-        "best_epochs": [one["best_epoch"] for one in seeds.results],
-        "seconds": sum(one["seconds"] for one in seeds.results),
+        "best_epochs": [seed_result["selected_epoch"] for seed_result in seed_results.results],
+        "seconds": sum(seed_result["seconds"] for seed_result in seed_results.results),
     }
 
 
-def _units(result: Result) -> Numbers:
+def _resampling_stats(result: Result) -> Numbers:
     """What is drawn again in a resample: documents, where the files name them, else examples."""
-    of_examples = numpy.array(result["units"]["test"], dtype=numpy.float64).T
-    documents = result["units"].get("documents")
+    example_stats = numpy.array(result["per_example_stats"]["test"], dtype=numpy.float64).T
+    documents = result["per_example_stats"].get("documents")
     if not documents:
-        return of_examples
-    of_documents = numpy.zeros((max(documents) + 1, of_examples.shape[1]))
-    numpy.add.at(of_documents, documents, of_examples)
-    return of_documents
+        return example_stats
+    document_stats = numpy.zeros((max(documents) + 1, example_stats.shape[1]))
+    numpy.add.at(document_stats, documents, example_stats)
+    return document_stats
 
 
-def _comparison(first: Seeds, second: Seeds, metric_of: MetricOf) -> dict[str, Any]:
+def _compare_models(first: SeedResults, second: SeedResults, find_metric: MetricLookup) -> dict[str, Any]:
     """By how much the second model is better than the first on the same examples, of seeds that both have."""
-    one, other = first.first, second.first
-    shared = [seed for seed in first.seeds if seed in second.seeds]
-    compared: dict[str, Any] = {"first": first.label, "second": second.label, "seeds": shared}
-    compared["left_out"] = sorted(set(first.seeds) ^ set(second.seeds))
-    why_not = (
+    first_result, second_result = first.first_result, second.first_result
+    shared_seeds = [seed for seed in first.seeds if seed in second.seeds]
+    comparison: dict[str, Any] = {"first": first.label, "second": second.label, "seeds": shared_seeds}
+    comparison["left_out"] = sorted(set(first.seeds) ^ set(second.seeds))
+    skip_reason = (
         "not measured alike"
-        if any(one[name] != other[name] for name in ("metric", "main", "legacy"))
+        if any(first_result[name] != second_result[name] for name in ("metric", "main_score", "legacy"))
         else "not the same test examples"
-        if examples(one) != examples(other)
+        if test_set_key(first_result) != test_set_key(second_result)
         else None
-        if shared
+        if shared_seeds
         else "no seed in common"
     )
-    if why_not:
-        return {**compared, "why_not": why_not}
-    units = [[_units(result) for result in of.results if result["seed"] in shared] for of in (second, first)]
-    found = bootstrap.paired(metric_of(one), *units, figure=one["main"])
+    if skip_reason:
+        return {**comparison, "why_not": skip_reason}
+    stats = [
+        [_resampling_stats(result) for result in seed_results.results if result["seed"] in shared_seeds]
+        for seed_results in (second, first)
+    ]
+    difference = bootstrap.paired_bootstrap(
+        find_metric(first_result), *stats, score_name=first_result["main_score"]
+    )
     return {
-        **compared,
-        "difference": 100 * found.score,
-        "low": 100 * found.low,
-        "high": 100 * found.high,
-        "p": found.p,
+        **comparison,
+        "difference": 100 * difference.score,
+        "low": 100 * difference.low,
+        "high": 100 * difference.high,
+        "p": difference.p_value,
     }
 
 
-def _blurb(tasks: Mapping[str, Any], published: Published) -> dict[str, Any]:
+def _build_blurb(tasks: Mapping[str, Any], published: PublishedTable) -> dict[str, Any]:
     """The BLURB score of each model, and what stands in for it where sets are missing.
 
     That is the same average over the sets that all models here have, published ones included.
     """
-    ours: dict[str, dict[str, float]] = {}
-    for task, found in tasks.items():
-        for label, scores in found["models"].items():
-            ours.setdefault(label, {})[task] = scores["score"]["mean"]
-    theirs = {
+    our_scores: dict[str, dict[str, float]] = {}
+    for task, task_report in tasks.items():
+        for label, scores in task_report["models"].items():
+            our_scores.setdefault(label, {})[task] = scores["score"]["mean"]
+    published_scores = {
         model: {task: scores[model].mean for (task, _), scores in published.scores.items()}
         for model in published.models
     }
-    sets = [task for tasks in TYPES.values() for task in tasks if all(task in one for one in ours.values())]
+    shared_tasks = [
+        task
+        for tasks in TASKS_BY_TYPE.values()
+        for task in tasks
+        if all(task in model_scores for model_scores in our_scores.values())
+    ]
     return {
         "models": {
-            label: {"types": dict(of.types), "score": of.score, "missing": list(of.missing)}
-            for label, scores in ours.items()
-            for of in [blurb(scores)]
+            label: {
+                "types": dict(blurb_score.type_means),
+                "score": blurb_score.score,
+                "missing": list(blurb_score.missing_tasks),
+            }
+            for label, scores in our_scores.items()
+            for blurb_score in [compute_blurb(scores)]
         },
-        "published": {model: {"types": dict(blurb(scores).types)} for model, scores in theirs.items()},
+        "published": {
+            model: {"types": dict(compute_blurb(scores).type_means)}
+            for model, scores in published_scores.items()
+        },
         "in_common": {
-            "tasks": sets,
+            "tasks": shared_tasks,
             "models": {
-                name: blurb({task: scores[task] for task in sets}).partial
-                for name, scores in (ours | theirs).items()
+                name: compute_blurb({task: scores[task] for task in shared_tasks}).partial_mean
+                for name, scores in (our_scores | published_scores).items()
             },
         },
     }
 
 
-def _published(table: Published) -> dict[str, Any]:
+def _describe_published(table: PublishedTable) -> dict[str, Any]:
     """A paper's table; notes are where they belong: at it, its models, its rows or its scores."""
     return {
         "title": table.title,
         "source": table.source,
-        "runs": table.runs,
-        "notes": table.notes_on(),
-        "models": {model: table.notes_on(model=model) for model in table.models},
-        "charted": list(table.charted),
-        "blurb": dict(zip(table.models, table.blurb, strict=True)) if table.blurb else None,
+        "runs": table.runs_note,
+        "notes": table.notes_for(),
+        "models": {model: table.notes_for(model=model) for model in table.models},
+        "charted": list(table.charted_models),
+        "blurb": dict(zip(table.models, table.blurb_scores, strict=True)) if table.blurb_scores else None,
         "rows": [
             {
                 "task": task,
-                "figure": figure,
-                "notes": table.notes_on(task=task),
+                "figure": score_name,
+                "notes": table.notes_for(task=task),
                 "scores": {
-                    model: {"mean": score.mean, "sd": score.sd, "notes": table.notes_on(model, task)}
+                    model: {"mean": score.mean, "sd": score.sd, "notes": table.notes_for(model, task)}
                     for model, score in scores.items()
                 },
             }
-            for (task, figure), scores in table.scores.items()
+            for (task, score_name), scores in table.scores.items()
         ],
     }

@@ -9,46 +9,54 @@ from typing import Any, Final
 
 from bioshards.corpus.page import visible
 
-from .cells import Cell, Table
-from .tables import how_to_read, models, tables
+from .cells import Cell, ReportTable
+from .tables import build_models_table, build_suite_tables, format_legend
 
-_SPECIAL: Final = re.compile(r"[\\`*_|~$]|](?=[(\[:])")
+_SPECIAL_CHARACTERS: Final = re.compile(r"[\\`*_|~$]|](?=[(\[:])")
 """What would be mark-up within a line."""
 
 
-def markdown(report: Mapping[str, Any]) -> str:
+def render_markdown(report: Mapping[str, Any]) -> str:
     """The Markdown of a report (gathering.gather)."""
-    parts = ["# Evaluation", how_to_read(report), _table(models(report), 2)]
+    parts = ["# Evaluation", format_legend(report), _render_table(build_models_table(report), 2)]
     for suite in report["suites"]:
-        first, *others = tables(suite)
-        parts += [_table(first, 2), *(_table(table, 3) for table in others)]
+        score_table, *other_tables = build_suite_tables(suite)
+        parts += [_render_table(score_table, 2), *(_render_table(table, 3) for table in other_tables)]
     return "\n\n".join(parts) + "\n"
 
 
-def _table(table: Table, level: int) -> str:
-    sides = ("---" if at in {0, *table.left} else "--:" for at in range(len(table.head)))
-    rows = [_row(map(_cell, table.head)), _row(sides), *(_row(map(_cell, row)) for row in table.rows)]
-    parts = [*map(_text, table.before), "\n".join(rows), "\n".join(_note(*note) for note in table.notes)]
+def _render_table(table: ReportTable, level: int) -> str:
+    alignments = ("---" if index in {0, *table.left_aligned} else "--:" for index in range(len(table.header)))
+    rows = [
+        _render_row(map(_render_cell, table.header)),
+        _render_row(alignments),
+        *(_render_row(map(_render_cell, row)) for row in table.rows),
+    ]
+    parts = [
+        *map(_escape_text, table.intro),
+        "\n".join(rows),
+        "\n".join(_render_footnote(*footnote) for footnote in table.footnotes),
+    ]
     body = "\n\n".join(filter(None, parts))
-    if table.folded:
+    if table.is_collapsed:
         return f"<details><summary>{html.escape(visible(table.title, ' '))}</summary>\n\n{body}\n\n</details>"
-    return f"{'#' * level} {_text(table.title)}\n\n{body}"
+    return f"{'#' * level} {_escape_text(table.title)}\n\n{body}"
 
 
-def _row(cells: Iterable[str]) -> str:
+def _render_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(cell: Cell) -> str:
+def _render_cell(cell: Cell) -> str:
     marks = f" <sup>{cell.marks}</sup>" if cell.marks else ""
-    below = f"<br>{_text(cell.below)}" if cell.below else ""
-    return f"{_text(cell.text)}{marks}{below}"
+    below = f"<br>{_escape_text(cell.below)}" if cell.below else ""
+    return f"{_escape_text(cell.text)}{marks}{below}"
 
 
-def _note(mark: str, text: str) -> str:
-    return f"- <sup>{mark}</sup> {_text(text)}" if mark else f"- {_text(text)}"
+def _render_footnote(mark: str, text: str) -> str:
+    return f"- <sup>{mark}</sup> {_escape_text(text)}" if mark else f"- {_escape_text(text)}"
 
 
-def _text(text: str) -> str:
+def _escape_text(text: str) -> str:
     """Text that is no mark-up, in one line."""
-    return html.escape(_SPECIAL.sub(r"\\\g<0>", visible(text, keep=" ")), quote=False)
+    return html.escape(_SPECIAL_CHARACTERS.sub(r"\\\g<0>", visible(text, keep=" ")), quote=False)

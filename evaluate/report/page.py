@@ -8,77 +8,91 @@ from typing import Any
 from bioshards.corpus import page as html
 from bioshards.corpus.page import text
 
-from .cells import Cell, Table, labels, symbols, title
-from .chart import Bar, Model, chart
-from .tables import how_to_read, models, tables
+from .cells import Cell, ReportTable, get_footnote_symbols, get_task_title, list_model_labels
+from .chart import ModelBars, ScoreBar, draw_chart
+from .tables import build_models_table, build_suite_tables, format_legend
 
 
-def page(report: Mapping[str, Any]) -> str:
+def render_page(report: Mapping[str, Any]) -> str:
     """The page of a report (gathering.gather)."""
-    name = f"Evaluation of {', '.join(one['name'] for one in report['models'])}"
-    parts = [f"<h1>{text(name)}</h1>", f"<p>{text(how_to_read(report))}</p>", _table(models(report))]
+    page_title = f"Evaluation of {', '.join(model['name'] for model in report['models'])}"
+    parts = [
+        f"<h1>{text(page_title)}</h1>",
+        f"<p>{text(format_legend(report))}</p>",
+        _render_table(build_models_table(report)),
+    ]
     for suite in report["suites"]:
-        first, *others = tables(suite)
-        parts += [_table(first), _chart(suite), *map(_table, others)]
-    return html.document(text(name), parts)
+        score_table, *other_tables = build_suite_tables(suite)
+        parts += [_render_table(score_table), _render_chart(suite), *map(_render_table, other_tables)]
+    return html.document(text(page_title), parts)
 
 
-def _table(table: Table) -> str:
-    rows = [list(map(_cell, row)) for row in table.rows]
+def _render_table(table: ReportTable) -> str:
+    rows = [list(map(_render_cell, row)) for row in table.rows]
     body = "".join(
         [
-            *(f"<p>{text(said)}</p>" for said in table.before),
-            html.table(list(map(_cell, table.head)), rows, table.left),
-            *(f'<p class="note">{_marks(mark)} {text(said)}</p>' for mark, said in table.notes),
+            *(f"<p>{text(paragraph)}</p>" for paragraph in table.intro),
+            html.table(list(map(_render_cell, table.header)), rows, table.left_aligned),
+            *(
+                f'<p class="note">{_render_marks(mark)} {text(paragraph)}</p>'
+                for mark, paragraph in table.footnotes
+            ),
         ]
     )
-    if table.folded:
+    if table.is_collapsed:
         return f"<details><summary>{text(table.title)}</summary>{body}</details>"
     return f"<h2>{text(table.title)}</h2>{body}"
 
 
-def _cell(cell: Cell) -> str:
-    shown = text(cell.text)
-    if cell.ours:
-        shown = f'<span class="ours">{shown}</span>'
+def _render_cell(cell: Cell) -> str:
+    content = text(cell.text)
+    if cell.is_ours:
+        content = f'<span class="ours">{content}</span>'
     below = f'<br><span class="note">{text(cell.below)}</span>' if cell.below else ""
-    return f"{shown}{_marks(cell.marks)}{below}"
+    return f"{content}{_render_marks(cell.marks)}{below}"
 
 
-def _marks(marks: str) -> str:
+def _render_marks(marks: str) -> str:
     return f"<sup>{text(marks)}</sup>" if marks else ""
 
 
-def _chart(suite: Mapping[str, Any]) -> str:
+def _render_chart(suite: Mapping[str, Any]) -> str:
     """Our scores and the best known published ones, of tasks that we have."""
     tasks = list(suite["tasks"])
-    shown = [Model(label, [_ours(suite["tasks"][task], label) for task in tasks]) for label in labels(suite)]
+    chart_models = [
+        ModelBars(label, [_make_our_bar(suite["tasks"][task], label) for task in tasks])
+        for label in list_model_labels(suite)
+    ]
     if suite["published"]:
         table = suite["published"][0]
         for model in table["charted"]:
-            bars = [_theirs(suite["tasks"][task], task, table, model) for task in tasks]
-            shown.append(Model(model, bars, published=True))
+            bars = [_make_published_bar(suite["tasks"][task], task, table, model) for task in tasks]
+            chart_models.append(ModelBars(model, bars, is_published=True))
     caption = (
         "The score of each task; lines are the bootstrap intervals of ours, and hollow bars are published. "
         "Marks are those of the table above; its footnotes hold here too."
     )
-    svg = chart(f"Scores of {suite['title']}", list(map(title, tasks)), shown)
+    svg = draw_chart(f"Scores of {suite['title']}", list(map(get_task_title, tasks)), chart_models)
     return f"<figure>{svg}<figcaption>{text(caption)}</figcaption></figure>"
 
 
-def _ours(task: Mapping[str, Any], label: str) -> Bar | None:
+def _make_our_bar(task: Mapping[str, Any], label: str) -> ScoreBar | None:
     scores = task["models"].get(label)
     if scores is None:
         return None
-    of = scores["score"]
-    return Bar(of["mean"], f"{of['mean']:.2f}{symbols(scores)}", of["low"], of["high"])
+    score = scores["score"]
+    return ScoreBar(
+        score["mean"], f"{score['mean']:.2f}{get_footnote_symbols(scores)}", score["low"], score["high"]
+    )
 
 
-def _theirs(found: Mapping[str, Any], task: str, table: Mapping[str, Any], model: str) -> Bar | None:
+def _make_published_bar(
+    task_report: Mapping[str, Any], task: str, table: Mapping[str, Any], model: str
+) -> ScoreBar | None:
     """A model's published score, by the figure that is ours."""
-    main = {scores["main"] for scores in found["models"].values()}
+    main_scores = {scores["main"] for scores in task_report["models"].values()}
     for row in table["rows"]:
-        if row["task"] == task and row["figure"] in main and model in row["scores"]:
+        if row["task"] == task and row["figure"] in main_scores and model in row["scores"]:
             score = row["scores"][model]["mean"]
-            return Bar(score, f"{score:.2f}")
+            return ScoreBar(score, f"{score:.2f}")
     return None

@@ -14,11 +14,11 @@ from types import MappingProxyType
 from typing import Final
 
 from . import published_notes
-from .published_notes import Note
+from .published_notes import PublishedNote
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class PublishedScore:
     """A printed score, in per cent."""
 
     mean: float
@@ -26,7 +26,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedTable:
     """A table of a paper, or several that are one in all but the page.
 
     Attributes:
@@ -43,52 +43,54 @@ class Published:
     suite: str
     title: str
     source: str
-    runs: str
+    runs_note: str
     models: tuple[str, ...]
-    charted: tuple[str, ...]
-    scores: Mapping[tuple[str, str], Mapping[str, Score]]
-    notes: tuple[Note, ...] = ()
-    blurb: tuple[float, ...] = ()
+    charted_models: tuple[str, ...]
+    scores: Mapping[tuple[str, str], Mapping[str, PublishedScore]]
+    notes: tuple[PublishedNote, ...] = ()
+    blurb_scores: tuple[float, ...] = ()
 
     @property
     def tasks(self) -> tuple[str, ...]:
         """The tasks of the rows."""
         return tuple(dict.fromkeys(task for task, _ in self.scores))
 
-    def notes_on(self, model: str | None = None, task: str | None = None) -> list[str]:
+    def notes_for(self, model: str | None = None, task: str | None = None) -> list[str]:
         """The notes on the table, on a model's column, on a task's rows, or on the cells of both."""
-        return [note.text for note in self.notes if note.on(model, task)]
+        return [note.text for note in self.notes if note.applies_to(model, task)]
 
 
-_CELL: Final = re.compile(r"(-|[\d.]+)(?:[ ]\(([\d.]+)\))?(?:\s+|$)")
+_CELL_PATTERN: Final = re.compile(r"(-|[\d.]+)(?:[ ]\(([\d.]+)\))?(?:\s+|$)")
 
 
-def _rows(models: tuple[str, ...], printed: str) -> dict[tuple[str, str], dict[str, Score]]:
+def _parse_rows(models: tuple[str, ...], text: str) -> dict[tuple[str, str], dict[str, PublishedScore]]:
     """Rows of a task, a figure (``_`` for a blank) and a cell a model: ``81.16 (0.50)``, ``-`` for none."""
     rows = {}
-    for line in printed.strip().splitlines():
-        task, figure, cells = line.split(maxsplit=2)
-        found = zip(models, _CELL.findall(cells), strict=True)
-        rows[task, figure.replace("_", " ")] = {
-            model: Score(float(mean), float(sd) if sd else None) for model, (mean, sd) in found if mean != "-"
+    for line in text.strip().splitlines():
+        task, score_name, cells = line.split(maxsplit=2)
+        cells_by_model = zip(models, _CELL_PATTERN.findall(cells), strict=True)
+        rows[task, score_name.replace("_", " ")] = {
+            model: PublishedScore(float(mean), float(sd) if sd else None)
+            for model, (mean, sd) in cells_by_model
+            if mean != "-"
         }
     return rows
 
 
-_GU: Final = "Gu et al. 2020, arXiv 2007.15779"
+_GU_SOURCE: Final = "Gu et al. 2020, arXiv 2007.15779"
 _GU_RUNS: Final = "means of 5 runs (BIOSSES, PubMedQA, BioASQ: 10); deviations are not printed"
 _BLURB_MODELS: Final = (
     *("BERT uncased", "BERT cased", "RoBERTa", "BioBERT", "SciBERT uncased", "SciBERT cased"),
     *("ClinicalBERT", "BlueBERT", "PubMedBERT", "PubMedBERT + PMC", "PubMedBERT + PMC, longer"),
 )
-BLURB: Final = Published(
+BLURB_TABLE: Final = PublishedTable(
     "blurb",
     "BLURB",
-    f"{_GU}, tables 6 and 10",
+    f"{_GU_SOURCE}, tables 6 and 10",
     _GU_RUNS,
     _BLURB_MODELS,
     ("BERT uncased", "BioBERT", "SciBERT uncased", "PubMedBERT"),
-    _rows(
+    _parse_rows(
         _BLURB_MODELS,
         """
         bc5-chem     F1       89.25 89.99 89.43 92.85 92.49 92.51 90.80 91.19 93.33 93.36 93.34
@@ -106,22 +108,22 @@ BLURB: Final = Published(
         bioasq-yesno accuracy 70.36 74.44 75.20 84.14 78.86 74.22 68.50 68.71 87.56 83.43 87.20
         """,
     ),
-    published_notes.BLURB,
-    blurb=(76.11, 75.86, 76.46, 80.34, 78.86, 78.14, 77.29, 76.27, 81.16, 81.01, 81.50),
+    published_notes.BLURB_NOTES,
+    blurb_scores=(76.11, 75.86, 76.46, 80.34, 78.86, 78.14, 77.29, 76.27, 81.16, 81.01, 81.50),
 )
-_PRETRAINED: Final = (
+_PRETRAINING_MODELS: Final = (
     *("BERT's vocabulary, word pieces", "BERT's vocabulary, whole words", "Word pieces"),
     *("From BERT, PubMed's vocabulary", "Half the time", "Adversarial"),
 )
-PRETRAINING: Final = Published(
+PRETRAINING_TABLE: Final = PublishedTable(
     "blurb",
     "PubMedBERT pretrained otherwise",
-    f"{_GU}, tables 7, 9 and 11",
+    f"{_GU_SOURCE}, tables 7, 9 and 11",
     _GU_RUNS,
-    _PRETRAINED,
+    _PRETRAINING_MODELS,
     (),
-    _rows(
-        _PRETRAINED,
+    _parse_rows(
+        _PRETRAINING_MODELS,
         """
         bc5-chem     F1       93.20 93.31 92.96 93.41 93.05 93.17
         bc5-disease  F1       85.00 85.28 84.72 85.43 85.02 85.48
@@ -138,21 +140,21 @@ PRETRAINING: Final = Published(
         bioasq-yesno accuracy 73.69 76.41 78.51 79.00 79.43 82.71
         """,
     ),
-    blurb=(79.16, 79.96, 79.62, 80.03, 80.23, 80.77),
+    blurb_scores=(79.16, 79.96, 79.62, 80.03, 80.23, 80.77),
 )
-_FINE_TUNED: Final = (
+_FINE_TUNING_MODELS: Final = (
     *("BiLSTM", "BIOUL", "IO", "Dummies, mentions", "Original, [CLS]", "Original, mentions"),
     *("Markers, [CLS]", "Markers, mentions", "Markers, entity start"),
 )
-FINE_TUNING: Final = Published(
+FINE_TUNING_TABLE: Final = PublishedTable(
     "blurb",
     "PubMedBERT fine-tuned otherwise",
-    f"{_GU}, tables 12, 13 and 14",
+    f"{_GU_SOURCE}, tables 12, 13 and 14",
     _GU_RUNS,
-    _FINE_TUNED,
+    _FINE_TUNING_MODELS,
     (),
-    _rows(
-        _FINE_TUNED,
+    _parse_rows(
+        _FINE_TUNING_MODELS,
         """
         bc5-chem     F1 93.12 93.37 93.11 - - - - - -
         bc5-disease  F1 85.64 85.59 85.63 - - - - - -
@@ -167,14 +169,14 @@ FINE_TUNING: Final = Published(
 _OZYURT_MODELS: Final = (
     *("ELECTRA-Small++", "Bio-ELECTRA", "Bio-ELECTRA++", "Bio-ELECTRA++ optimised", "BERT-Base cased"),
 )
-BIO_ELECTRA: Final = Published(
+BIO_ELECTRA_TABLE: Final = PublishedTable(
     "bio-electra",
     "Bio-ELECTRA's tasks",
     "Ozyurt 2020 (Scholarly Document Processing, sdp-1.12), tables 2 to 7",
     "means of 10 runs (numpy.std in brackets, ddof 0)",
     _OZYURT_MODELS,
     ("ELECTRA-Small++", "Bio-ELECTRA", "Bio-ELECTRA++", "BERT-Base cased"),
-    _rows(
+    _parse_rows(
         _OZYURT_MODELS,
         """
         factoid-8b   exact_match   57.78 (0.64) 57.51 (0.88)  57.93 (0.66) - 59.98 (0.66)
@@ -207,10 +209,10 @@ BIO_ELECTRA: Final = Published(
         chemprot-lim-kang F1        59.41 (0.88) 60.86 (2.22) 64.22 (1.40) 72.33 (0.71) 69.80 (1.36)
         """,
     ),
-    published_notes.BIO_ELECTRA,
+    published_notes.BIO_ELECTRA_NOTES,
 )
 
-_BATCHES: Final = (
+_ELECTRAMED_BATCHES: Final = (
     (39, 44.62, 51.28, 47.95),
     (25, 46.40, 62.40, 53.16),
     (29, 37.93, 58.62, 46.62),
@@ -220,24 +222,24 @@ _BATCHES: Final = (
 """Of each test batch of BioASQ 7b: factoid questions (table 4), ELECTRAMed's SACC, LACC and MRR (table 9)."""
 
 
-def _factoid() -> dict[tuple[str, str], dict[str, Score]]:
+def _average_factoid_batches() -> dict[tuple[str, str], dict[str, PublishedScore]]:
     """ELECTRAMed's scores of all batches: a question weighs the same in any."""
-    questions, *figures = zip(*_BATCHES, strict=True)
-    means = [sum(map(operator.mul, questions, figure)) / sum(questions) for figure in figures]
+    questions, *score_columns = zip(*_ELECTRAMED_BATCHES, strict=True)
+    means = [sum(map(operator.mul, questions, column)) / sum(questions) for column in score_columns]
     return {
-        ("factoid-7b", name): {"ELECTRAMed": Score(round(mean, 2), None)}
+        ("factoid-7b", name): {"ELECTRAMed": PublishedScore(round(mean, 2), None)}
         for name, mean in zip(("SACC", "LACC", "MRR"), means, strict=True)
     }
 
 
-ELECTRAMED: Final = Published(
+ELECTRAMED_TABLE: Final = PublishedTable(
     "electramed",
     "ELECTRAMed's tasks",
     "Miolo et al. 2021, arXiv 2104.09585, tables 7 to 9",
     "means of 5 runs; deviations are not printed",
     ("ELECTRAMed",),
     ("ELECTRAMed",),
-    _rows(
+    _parse_rows(
         ("ELECTRAMed",),
         """
         ncbi-disease  precision 85.87
@@ -257,22 +259,22 @@ ELECTRAMED: Final = Published(
         ddi-blue      F1        79.13
         """,
     )
-    | _factoid(),
-    published_notes.ELECTRAMED,
+    | _average_factoid_batches(),
+    published_notes.ELECTRAMED_NOTES,
 )
 
 _NASEEM_MODELS: Final = (
     *("BioBERT 1.0 PubMed", "BioBERT 1.0 PMC", "BioBERT 1.0 PubMed + PMC", "BioBERT 1.1 PubMed"),
-    *published_notes.BIOALBERTS,
+    *published_notes.BIOALBERT_MODELS,
 )
-BIOALBERT: Final = Published(
+BIOALBERT_TABLE: Final = PublishedTable(
     "bioalbert",
     "BioALBERT's tasks",
     "Naseem et al. 2020, arXiv 2009.09223, table V",
     "of how many runs is not said",
     _NASEEM_MODELS,
     ("BioBERT 1.1 PubMed",),
-    _rows(
+    _parse_rows(
         _NASEEM_MODELS,
         """
         ncbi-disease precision 86.76 86.16 89.04 88.22 97.45 96.84 97.18 97.38
@@ -301,10 +303,10 @@ BIOALBERT: Final = Published(
         s800         F1        73.08 73.09 75.31 74.06 98.76 98.49 99.02 98.72
         """,
     ),
-    published_notes.BIOALBERT,
+    published_notes.BIOALBERT_NOTES,
 )
 
-TITLES: Final[Mapping[str, str]] = MappingProxyType(
+TASK_TITLES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "bc5-chem": "BC5-chem",
         "bc5-disease": "BC5-disease",
@@ -337,5 +339,12 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """What reports call a task."""
-TABLES: Final = (BLURB, PRETRAINING, FINE_TUNING, BIO_ELECTRA, ELECTRAMED, BIOALBERT)
+PUBLISHED_TABLES: Final = (
+    BLURB_TABLE,
+    PRETRAINING_TABLE,
+    FINE_TUNING_TABLE,
+    BIO_ELECTRA_TABLE,
+    ELECTRAMED_TABLE,
+    BIOALBERT_TABLE,
+)
 """Of a suite with several the first is of models, the others are of variants of one."""

@@ -5,103 +5,132 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .blurb import TYPES
+from .blurb import TASKS_BY_TYPE
 from .cells import (
-    NOTHING,
-    SYMBOLS,
+    FOOTNOTE_SYMBOLS,
+    NO_SCORE,
     Cell,
-    Notes,
-    Table,
-    each,
-    heads,
-    interval,
-    labels,
-    mean,
-    printed,
-    row_head,
-    symbols,
-    title,
+    Footnotes,
+    ReportTable,
+    format_interval,
+    format_mean,
+    get_footnote_symbols,
+    get_task_title,
+    iter_scores,
+    list_model_labels,
+    make_model_headers,
+    make_published_cells,
+    make_row_header,
 )
 
 
-def scores_table(suite: Mapping[str, Any], published: Mapping[str, Any]) -> Table:
+def build_score_table(suite: Mapping[str, Any], published: Mapping[str, Any]) -> ReportTable:
     """Our scores beside a paper's: its rows in its order, and below those that only we have."""
-    ours, notes = labels(suite), Notes()
-    head = [
+    our_labels, footnotes = list_model_labels(suite), Footnotes()
+    header = [
         Cell("Task"),
         Cell("Figure"),
-        *(Cell(label, ours=True) for label in ours),
-        *heads(published, notes),
+        *(Cell(label, is_ours=True) for label in our_labels),
+        *make_model_headers(published, footnotes),
     ]
     rows = []
-    for row in [*published["rows"], *_further(suite, published)]:
+    for row in [*published["rows"], *_iter_extra_rows(suite, published)]:
         models = suite["tasks"].get(row["task"], {"models": {}})["models"]
-        cells = row_head(row, notes)
-        cells += [_our(models.get(label), row["figure"], notes) for label in ours]
-        rows.append([*cells, *printed(row, published["models"], notes)])
+        cells = make_row_header(row, footnotes)
+        cells += [_make_our_cell(models.get(label), row["figure"], footnotes) for label in our_labels]
+        rows.append([*cells, *make_published_cells(row, published["models"], footnotes)])
     if suite["blurb"]:
-        rows += _blurb(suite, published, notes)
-    before = [f"Published scores: {published['source']}; {published['runs']}."] if published["models"] else []
-    without = dict.fromkeys(
-        title(row["task"]) for row in published["rows"] if row["task"] not in suite["tasks"]
+        rows += _make_blurb_rows(suite, published, footnotes)
+    intro = [f"Published scores: {published['source']}; {published['runs']}."] if published["models"] else []
+    missing_titles = dict.fromkeys(
+        get_task_title(row["task"]) for row in published["rows"] if row["task"] not in suite["tasks"]
     )
-    if without and not suite["blurb"]:
-        before.append(f"Without results here: {', '.join(without)}.")
-    all_notes = [*(("", note) for note in published["notes"]), *notes.all()]
-    return Table(suite["title"], head, rows, (1,), before, all_notes)
+    if missing_titles and not suite["blurb"]:
+        intro.append(f"Without results here: {', '.join(missing_titles)}.")
+    all_footnotes = [*(("", note) for note in published["notes"]), *footnotes.entries()]
+    return ReportTable(suite["title"], header, rows, (1,), intro, all_footnotes)
 
 
-def _further(suite: Mapping[str, Any], published: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _iter_extra_rows(suite: Mapping[str, Any], published: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Rows for scores that the paper does not have."""
-    known = {(row["task"], row["figure"]) for row in published["rows"]}
-    ours = dict.fromkeys((task, scores["main"]) for task, _, scores in each(suite))
-    for task, figure in ours:
-        if (task, figure) not in known:
-            yield {"task": task, "figure": figure, "scores": {}, "notes": []}
+    known_rows = {(row["task"], row["figure"]) for row in published["rows"]}
+    our_rows = dict.fromkeys((task, scores["main"]) for task, _, scores in iter_scores(suite))
+    for task, score_name in our_rows:
+        if (task, score_name) not in known_rows:
+            yield {"task": task, "figure": score_name, "scores": {}, "notes": []}
 
 
-def _our(scores: Mapping[str, Any] | None, figure: str, notes: Notes) -> Cell:
-    if scores is None or figure not in scores["test"]:
-        return Cell(NOTHING, ours=True)
-    marks = notes.marks(symbols(scores), scores["notes"])
-    of, seeds = scores["test"][figure], len(scores["seeds"])
-    if figure != scores["main"]:
-        return Cell(mean(of, seeds), marks, ours=True)
-    return Cell(f"{mean(of, seeds)} n={seeds}", marks, interval(scores["score"]), ours=True)
+def _make_our_cell(scores: Mapping[str, Any] | None, score_name: str, footnotes: Footnotes) -> Cell:
+    if scores is None or score_name not in scores["test"]:
+        return Cell(NO_SCORE, is_ours=True)
+    marks = footnotes.add(get_footnote_symbols(scores), scores["notes"])
+    score, num_seeds = scores["test"][score_name], len(scores["seeds"])
+    if score_name != scores["main"]:
+        return Cell(format_mean(score, num_seeds), marks, is_ours=True)
+    return Cell(
+        f"{format_mean(score, num_seeds)} n={num_seeds}",
+        marks,
+        format_interval(scores["score"]),
+        is_ours=True,
+    )
 
 
-def _blurb(suite: Mapping[str, Any], published: Mapping[str, Any], notes: Notes) -> Iterator[list[Cell]]:
+def _make_blurb_rows(
+    suite: Mapping[str, Any], published: Mapping[str, Any], footnotes: Footnotes
+) -> Iterator[list[Cell]]:
     """Means by type of task, the BLURB score, and what can be compared where it is missing."""
-    found = suite["blurb"]
-    ours, theirs = labels(suite), published["models"]
+    blurb_report = suite["blurb"]
+    our_labels, published_models = list_model_labels(suite), published["models"]
 
-    def marks(label: str, tasks: Sequence[str], texts: Sequence[str] = ()) -> str:
-        of = [scores for task, name, scores in each(suite) if name == label and task in tasks]
-        return notes.marks("".join(one for one in SYMBOLS if any(one in symbols(s) for s in of)), texts)
-
-    for name, tasks in TYPES.items():
-        row = [Cell(f"{name}, mean of {len(tasks)}" if len(tasks) > 1 else name), Cell("")]
-        for label in ours:
-            mean = found["models"][label]["types"][name]
-            row.append(_whole(mean, marks(label, tasks) if mean is not None else ""))
-        yield row + [Cell(f"{found['published'][model]['types'][name]:.2f}") for model in theirs]
-    row = [Cell("BLURB score"), Cell("")]
-    for label in ours:
-        of = found["models"][label]
-        missing = [f"No BLURB score without {', '.join(map(title, of['missing']))}."] if of["missing"] else []
-        row.append(_whole(of["score"], marks(label, list(suite["tasks"]) if not missing else [], missing)))
-    yield row + [Cell(f"{published['blurb'][model]:.2f}") for model in theirs]
-    sets = found["in_common"]["tasks"]
-    if sets and any(one["missing"] for one in found["models"].values()):
-        said = [
-            "Not the BLURB score: the same average of types over the sets alone that all models here have, "
-            f"{', '.join(map(title, sets))}."
+    def add_marks(label: str, tasks: Sequence[str], texts: Sequence[str] = ()) -> str:
+        marked_scores = [
+            scores
+            for task, model_label, scores in iter_scores(suite)
+            if model_label == label and task in tasks
         ]
-        means = found["in_common"]["models"]
-        row = [Cell(f"Average over {len(sets)} of 13 sets", notes.marks("", said)), Cell("")]
-        row += [_whole(means[label], marks(label, sets)) for label in ours]
-        yield row + [Cell(f"{means[model]:.2f}") for model in theirs]
+        return footnotes.add(
+            "".join(
+                symbol
+                for symbol in FOOTNOTE_SYMBOLS
+                if any(symbol in get_footnote_symbols(task_scores) for task_scores in marked_scores)
+            ),
+            texts,
+        )
+
+    for type_name, tasks in TASKS_BY_TYPE.items():
+        row = [Cell(f"{type_name}, mean of {len(tasks)}" if len(tasks) > 1 else type_name), Cell("")]
+        for label in our_labels:
+            type_mean = blurb_report["models"][label]["types"][type_name]
+            row.append(_make_blurb_cell(type_mean, add_marks(label, tasks) if type_mean is not None else ""))
+        yield row + [
+            Cell(f"{blurb_report['published'][model]['types'][type_name]:.2f}") for model in published_models
+        ]
+    row = [Cell("BLURB score"), Cell("")]
+    for label in our_labels:
+        model_report = blurb_report["models"][label]
+        missing_notes = (
+            [f"No BLURB score without {', '.join(map(get_task_title, model_report['missing']))}."]
+            if model_report["missing"]
+            else []
+        )
+        row.append(
+            _make_blurb_cell(
+                model_report["score"],
+                add_marks(label, list(suite["tasks"]) if not missing_notes else [], missing_notes),
+            )
+        )
+    yield row + [Cell(f"{published['blurb'][model]:.2f}") for model in published_models]
+    shared_tasks = blurb_report["in_common"]["tasks"]
+    if shared_tasks and any(model_entry["missing"] for model_entry in blurb_report["models"].values()):
+        explanation = [
+            "Not the BLURB score: the same average of types over the sets alone that all models here have, "
+            f"{', '.join(map(get_task_title, shared_tasks))}."
+        ]
+        means = blurb_report["in_common"]["models"]
+        row = [Cell(f"Average over {len(shared_tasks)} of 13 sets", footnotes.add("", explanation)), Cell("")]
+        row += [_make_blurb_cell(means[label], add_marks(label, shared_tasks)) for label in our_labels]
+        yield row + [Cell(f"{means[model]:.2f}") for model in published_models]
 
 
-def _whole(mean: float | None, marks: str) -> Cell:
-    return Cell(NOTHING if mean is None else f"{mean:.2f}", marks, ours=True)
+def _make_blurb_cell(value: float | None, marks: str) -> Cell:
+    return Cell(NO_SCORE if value is None else f"{value:.2f}", marks, is_ours=True)

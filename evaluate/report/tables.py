@@ -6,28 +6,28 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from .cells import (
-    NOTHING,
-    SYMBOLS,
+    FOOTNOTE_SYMBOLS,
+    NO_SCORE,
     Cell,
-    Notes,
-    Table,
-    each,
-    heads,
-    interval,
-    labels,
-    mean,
-    printed,
-    row_head,
-    symbols,
-    title,
+    Footnotes,
+    ReportTable,
+    format_interval,
+    format_mean,
+    get_footnote_symbols,
+    get_task_title,
+    iter_scores,
+    list_model_labels,
+    make_model_headers,
+    make_published_cells,
+    make_row_header,
 )
-from .scores import scores_table
+from .scores import build_score_table
 
-_UNPUBLISHED: Final[Mapping[str, Any]] = {"models": {}, "rows": [], "notes": [], "blurb": None}
+_NO_PUBLISHED_TABLE: Final[Mapping[str, Any]] = {"models": {}, "rows": [], "notes": [], "blurb": None}
 """In place of a paper's table, for a suite that is none's."""
 
 
-def how_to_read(report: Mapping[str, Any]) -> str:
+def format_legend(report: Mapping[str, Any]) -> str:
     """What the numbers of all tables are."""
     return (
         "Scores are in per cent. Of our models they are means over n seeds, with the standard deviation in "
@@ -37,94 +37,114 @@ def how_to_read(report: Mapping[str, Any]) -> str:
     )
 
 
-def models(report: Mapping[str, Any]) -> Table:
+def build_models_table(report: Mapping[str, Any]) -> ReportTable:
     """The models of a report."""
     rows = [
         [
-            Cell(one["name"], ours=True),
-            Cell(one["type"]),
-            Cell(f"{one['parameters']:,}"),
-            Cell(one["sha256"][:12]),
-            Cell("; ".join(f"{name} {', '.join(of)}" for name, of in one["versions"].items())),
-            Cell(", ".join(one["devices"])),
+            Cell(model["name"], is_ours=True),
+            Cell(model["type"]),
+            Cell(f"{model['parameters']:,}"),
+            Cell(model["sha256"][:12]),
+            Cell("; ".join(f"{name} {', '.join(versions)}" for name, versions in model["versions"].items())),
+            Cell(", ".join(model["devices"])),
         ]
-        for one in report["models"]
+        for model in report["models"]
     ]
-    head = ["Model", "Type", "Parameters", "SHA-256 of weights", "Fine-tuned with", "On"]
-    return Table("Models", list(map(Cell, head)), rows, left=(1, 3, 4, 5))
+    header = ["Model", "Type", "Parameters", "SHA-256 of weights", "Fine-tuned with", "On"]
+    return ReportTable("Models", list(map(Cell, header)), rows, left_aligned=(1, 3, 4, 5))
 
 
-def tables(suite: Mapping[str, Any]) -> Iterator[Table]:
+def build_suite_tables(suite: Mapping[str, Any]) -> Iterator[ReportTable]:
     """The tables of a suite: scores beside published ones, comparisons, and what is behind the scores."""
-    published, *variants = suite["published"] or [_UNPUBLISHED]
-    yield scores_table(suite, published)
-    if any(found["comparisons"] for found in suite["tasks"].values()):
-        yield _comparisons(suite)
-    if any(scores["changed"] for _, _, scores in each(suite)):
-        yield _settings(suite)
-    yield _runs(suite)
-    yield _figures(suite)
+    published, *variants = suite["published"] or [_NO_PUBLISHED_TABLE]
+    yield build_score_table(suite, published)
+    if any(task_report["comparisons"] for task_report in suite["tasks"].values()):
+        yield _build_comparison_table(suite)
+    if any(scores["changed"] for _, _, scores in iter_scores(suite)):
+        yield _build_settings_table(suite)
+    yield _build_runs_table(suite)
+    yield _build_all_scores_table(suite)
     for table in variants:
-        yield _variants(table)
+        yield _build_variant_table(table)
 
 
-def _comparisons(suite: Mapping[str, Any]) -> Table:
+def _build_comparison_table(suite: Mapping[str, Any]) -> ReportTable:
     """Each other model beside the first."""
-    notes, rows = Notes(), []
-    for task, found in suite["tasks"].items():
-        for one in found["comparisons"]:
-            both = "".join(symbols(found["models"][one[name]]) for name in ("first", "second"))
-            marks = notes.marks("".join(symbol for symbol in SYMBOLS if symbol in both), [])
-            names = [Cell(one[name], ours=True) for name in ("second", "first")]
-            rows.append([Cell(title(task), marks), *names, *map(Cell, _difference(one))])
-    count = sum("p" in one for found in suite["tasks"].values() for one in found["comparisons"])
-    said = (
+    footnotes, rows = Footnotes(), []
+    for task, task_report in suite["tasks"].items():
+        for comparison in task_report["comparisons"]:
+            both_symbols = "".join(
+                get_footnote_symbols(task_report["models"][comparison[name]]) for name in ("first", "second")
+            )
+            marks = footnotes.add(
+                "".join(symbol for symbol in FOOTNOTE_SYMBOLS if symbol in both_symbols), []
+            )
+            names = [Cell(comparison[name], is_ours=True) for name in ("second", "first")]
+            rows.append(
+                [Cell(get_task_title(task), marks), *names, *map(Cell, _make_difference_cells(comparison))]
+            )
+    num_tests = sum(
+        "p" in comparison
+        for task_report in suite["tasks"].values()
+        for comparison in task_report["comparisons"]
+    )
+    explanation = (
         "By paired bootstrap on the same test examples, of means over the seeds that both models have; p is "
-        f"two-sided and of one comparison alone: of {count}, chance makes about {0.05 * count:.1f} smaller "
+        f"two-sided and of one comparison alone: of {num_tests}, chance makes about {0.05 * num_tests:.1f} smaller "
         "than 0.05."
     )
-    head = ["Task", "Model", "Compared with", "Difference", "Interval", "p", "Seeds"]
-    return Table("Models compared", list(map(Cell, head)), rows, (1, 2, 6), notes=[("", said), *notes.all()])
+    header = ["Task", "Model", "Compared with", "Difference", "Interval", "p", "Seeds"]
+    return ReportTable(
+        "Models compared",
+        list(map(Cell, header)),
+        rows,
+        (1, 2, 6),
+        footnotes=[("", explanation), *footnotes.entries()],
+    )
 
 
-def _difference(one: Mapping[str, Any]) -> list[str]:
-    if "why_not" in one:
-        return [NOTHING, NOTHING, NOTHING, one["why_not"]]
-    seeds = ", ".join(map(str, one["seeds"]))
-    if one["left_out"]:
-        seeds += f" (only one has {', '.join(map(str, one['left_out']))})"
-    return [f"{one['difference']:+.2f}", interval(one), f"{one['p']:.3f}", seeds]
+def _make_difference_cells(comparison: Mapping[str, Any]) -> list[str]:
+    if "why_not" in comparison:
+        return [NO_SCORE, NO_SCORE, NO_SCORE, comparison["why_not"]]
+    seeds = ", ".join(map(str, comparison["seeds"]))
+    if comparison["left_out"]:
+        seeds += f" (only one has {', '.join(map(str, comparison['left_out']))})"
+    return [f"{comparison['difference']:+.2f}", format_interval(comparison), f"{comparison['p']:.3f}", seeds]
 
 
-def _settings(suite: Mapping[str, Any]) -> Table:
+def _build_settings_table(suite: Mapping[str, Any]) -> ReportTable:
     tasks: dict[tuple[str, str, str, str], list[str]] = {}
-    for task, label, scores in each(suite):
+    for task, label, scores in iter_scores(suite):
         for name, of in scores["changed"].items():
-            key = (label, name, _told(of["value"]), _told(of["default"]))
-            tasks.setdefault(key, []).append(title(task))
-    rows = [[Cell(key[0], ours=True), *map(Cell, key[1:]), Cell(", ".join(of))] for key, of in tasks.items()]
-    head = ["Model", "Setting", "Here", "Suite's own", "Tasks"]
-    return Table("Settings that are not the suite's", list(map(Cell, head)), rows, (1, 4))
+            key = (label, name, _format_value(of["value"]), _format_value(of["default"]))
+            tasks.setdefault(key, []).append(get_task_title(task))
+    rows = [
+        [Cell(key[0], is_ours=True), *map(Cell, key[1:]), Cell(", ".join(of))] for key, of in tasks.items()
+    ]
+    header = ["Model", "Setting", "Here", "Suite's own", "Tasks"]
+    return ReportTable("Settings that are not the suite's", list(map(Cell, header)), rows, (1, 4))
 
 
-def _told(value: object) -> str:
-    return NOTHING if value is None else str(value)
+def _format_value(value: object) -> str:
+    return NO_SCORE if value is None else str(value)
 
 
-def _runs(suite: Mapping[str, Any]) -> Table:
+def _build_runs_table(suite: Mapping[str, Any]) -> ReportTable:
     rows = []
-    for task, label, scores in each(suite):
-        sample = ", ".join(f"{part} {number:,}" for part, number in (scores["sampled"] or {}).items())
+    for task, label, scores in iter_scores(suite):
+        sample_text = ", ".join(
+            f"{split} {num_examples:,}" for split, num_examples in (scores["sampled"] or {}).items()
+        )
         cells = [
             scores["metric"] + (f"; legacy: {', '.join(scores['legacy'])}" if scores["legacy"] else ""),
-            sample or "all",
+            sample_text or "all",
             "yes" if scores["verified"] else "no",
             ", ".join(map(str, scores["seeds"])),
             ", ".join(map(str, scores["best_epochs"])),
-            _time(scores["seconds"]),
+            _format_duration(scores["seconds"]),
         ]
-        rows.append([Cell(title(task)), Cell(label, ours=True), *map(Cell, cells)])
-    head = [
+        rows.append([Cell(get_task_title(task)), Cell(label, is_ours=True), *map(Cell, cells)])
+    header = [
         "Task",
         "Model",
         "Measure",
@@ -134,42 +154,50 @@ def _runs(suite: Mapping[str, Any]) -> Table:
         "Best epochs",
         "Time",
     ]
-    return Table("Runs", list(map(Cell, head)), rows, (1, 2, 3, 4, 5, 6), folded=True)
+    return ReportTable("Runs", list(map(Cell, header)), rows, (1, 2, 3, 4, 5, 6), is_collapsed=True)
 
 
-def _time(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+def _format_duration(seconds: float) -> str:
+    minutes, remaining_seconds = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{remaining_seconds:02}"
 
 
-def _figures(suite: Mapping[str, Any]) -> Table:
+def _build_all_scores_table(suite: Mapping[str, Any]) -> ReportTable:
     """Every figure of every measure, on test and dev."""
-    ours, notes, rows = labels(suite), Notes(), []
-    for task, found in suite["tasks"].items():
-        for figure in dict.fromkeys(name for scores in found["models"].values() for name in scores["test"]):
+    our_labels, footnotes, rows = list_model_labels(suite), Footnotes(), []
+    for task, task_report in suite["tasks"].items():
+        for score_name in dict.fromkeys(
+            name for scores in task_report["models"].values() for name in scores["test"]
+        ):
             cells: list[Cell] = []
-            for label in ours:
-                cells += _test_and_dev(found["models"].get(label), figure, notes)
-            rows.append([Cell(title(task)), Cell(figure), *cells])
-    head = [Cell(f"{label}, {part}", ours=True) for label in ours for part in ("test", "dev")]
-    head = [Cell("Task"), Cell("Figure"), *head]
-    return Table("All figures", head, rows, (1,), notes=notes.all(), folded=True)
+            for label in our_labels:
+                cells += _make_split_cells(task_report["models"].get(label), score_name, footnotes)
+            rows.append([Cell(get_task_title(task)), Cell(score_name), *cells])
+    header = [Cell(f"{label}, {split}", is_ours=True) for label in our_labels for split in ("test", "dev")]
+    header = [Cell("Task"), Cell("Figure"), *header]
+    return ReportTable("All figures", header, rows, (1,), footnotes=footnotes.entries(), is_collapsed=True)
 
 
-def _test_and_dev(scores: Mapping[str, Any] | None, figure: str, notes: Notes) -> list[Cell]:
+def _make_split_cells(scores: Mapping[str, Any] | None, score_name: str, footnotes: Footnotes) -> list[Cell]:
     if scores is None:
-        return [Cell(NOTHING, ours=True)] * 2
-    marks = notes.marks(symbols(scores), [])
-    of = [scores[part].get(figure) for part in ("test", "dev")]
-    return [Cell(mean(one, len(scores["seeds"])) if one else NOTHING, marks, ours=True) for one in of]
+        return [Cell(NO_SCORE, is_ours=True)] * 2
+    marks = footnotes.add(get_footnote_symbols(scores), [])
+    split_scores = [scores[split].get(score_name) for split in ("test", "dev")]
+    return [
+        Cell(format_mean(score, len(scores["seeds"])) if score else NO_SCORE, marks, is_ours=True)
+        for score in split_scores
+    ]
 
 
-def _variants(published: Mapping[str, Any]) -> Table:
-    notes = Notes()
-    head = [Cell("Task"), Cell("Figure"), *heads(published, notes)]
-    rows = [[*row_head(row, notes), *printed(row, published["models"], notes)] for row in published["rows"]]
+def _build_variant_table(published: Mapping[str, Any]) -> ReportTable:
+    footnotes = Footnotes()
+    header = [Cell("Task"), Cell("Figure"), *make_model_headers(published, footnotes)]
+    rows = [
+        [*make_row_header(row, footnotes), *make_published_cells(row, published["models"], footnotes)]
+        for row in published["rows"]
+    ]
     if published["blurb"]:
         scores = (Cell(f"{score:.2f}") for score in published["blurb"].values())
         rows.append([Cell("BLURB score"), Cell(""), *scores])
-    before = [f"{published['source']}; {published['runs']}."]
-    return Table(published["title"], head, rows, (1,), before, notes.all(), folded=True)
+    intro = [f"{published['source']}; {published['runs']}."]
+    return ReportTable(published["title"], header, rows, (1,), intro, footnotes.entries(), is_collapsed=True)

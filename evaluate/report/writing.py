@@ -11,48 +11,52 @@ from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.files import LocalFiles
 from bioshards.evaluate import results
 
-from .gathering import DefaultsOf, MetricOf, gather
-from .markdown import markdown
-from .page import page
+from .gathering import MetricLookup, SettingsLookup, build_report
+from .markdown import render_markdown
+from .page import render_page
 
 
-def _plain(report: Mapping[str, Any]) -> str:
+def _format_json(report: Mapping[str, Any]) -> str:
     return json.dumps(report, indent=1, ensure_ascii=False) + "\n"
 
 
-WRITERS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
-    ".html": page,
-    ".md": markdown,
-    ".json": _plain,
+FORMATTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    ".html": render_page,
+    ".md": render_markdown,
+    ".json": _format_json,
 }
 """What a report is written as, by how its file's name ends."""
 
 
-def write(
-    files: LocalFiles, sources: Sequence[str], out: str, metric_of: MetricOf, defaults_of: DefaultsOf
+def write_report(
+    storage: LocalFiles,
+    sources: Sequence[str],
+    output: str,
+    find_metric: MetricLookup,
+    find_defaults: SettingsLookup,
 ) -> str:
     """Make a report of results; returns what to tell.
 
     Args:
         sources: result files, and folders of them.
         out: the report, ``.html``, ``.md`` or ``.json``; what is there is replaced.
-        metric_of, defaults_of: see gathering.gather.
+        find_metric, find_defaults: see gathering.gather.
 
     Raises:
         ValueError: ``out`` ends otherwise.
         FileNotFoundError, ResultError: see results.find and report.gather.
     """
-    ending = os.path.splitext(out)[1].lower()
-    if ending not in WRITERS:
-        raise InvalidValueError(f"--out {out}: a report is .html, .md or .json")
-    found = results.find(files, sources)
-    report = gather(found, metric_of, defaults_of)
-    with files.write(out) as file:
-        file.write(WRITERS[ending](report).encode("utf-8", "backslashreplace"))
-    suites = ", ".join(_said(suite) for suite in report["suites"])
-    return f"{len(found)} results: {suites}\nreport: {out}"
+    suffix = os.path.splitext(output)[1].lower()
+    if suffix not in FORMATTERS:
+        raise InvalidValueError(f"--out {output}: a report is .html, .md or .json")
+    result_by_path = results.find_results(storage, sources)
+    report = build_report(result_by_path, find_metric, find_defaults)
+    with storage.write(output) as file:
+        file.write(FORMATTERS[suffix](report).encode("utf-8", "backslashreplace"))
+    suites = ", ".join(_describe_suite(suite) for suite in report["suites"])
+    return f"{len(result_by_path)} results: {suites}\nreport: {output}"
 
 
-def _said(suite: Mapping[str, Any]) -> str:
-    count = len(suite["tasks"])
-    return f"{count} {'task' if count == 1 else 'tasks'} of {suite['suite']}"
+def _describe_suite(suite: Mapping[str, Any]) -> str:
+    num_tasks = len(suite["tasks"])
+    return f"{num_tasks} {'task' if num_tasks == 1 else 'tasks'} of {suite['suite']}"

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from bioshards.evaluate.datasets import DataSet
+from bioshards.evaluate.datasets import Benchmark
 
-from .tagging import TAGGING
-from .texts import TEXTS
+from .tagging import NER_BENCHMARKS
+from .texts import TEXT_BENCHMARKS
 
-SETS: Final[Mapping[str, DataSet]] = MappingProxyType({one.name: one for one in (*TAGGING, *TEXTS)})
+BENCHMARKS: Final[Mapping[str, Benchmark]] = MappingProxyType(
+    {benchmark.name: benchmark for benchmark in (*NER_BENCHMARKS, *TEXT_BENCHMARKS)}
+)

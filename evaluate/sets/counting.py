@@ -5,56 +5,65 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from bioshards.evaluate.records import Question, Record, Relation, Text
+from bioshards.evaluate.records import LabelledText, Question, Record, Relation
 
-Count = Callable[[Sequence[Record]], Mapping[str, int]]
+CountFunction = Callable[[Sequence[Record]], Mapping[str, int]]
 
 
-def examples(unit: str, positive: str = "", negatives: Sequence[str] = ()) -> Count:
-    """Counts examples as ``unit``, each label, and as ``positive`` all whose label is no negative one."""
+def count_examples(unit: str, positive_unit: str = "", negative_labels: Sequence[str] = ()) -> CountFunction:
+    """Counts examples as ``unit``, each label, and as ``positive_unit`` all whose label is no negative one."""
 
     def count(records: Sequence[Record]) -> Mapping[str, int]:
         labels = Counter(
-            one.label for one in records if isinstance(one, Text | Relation) and isinstance(one.label, str)
+            record.label
+            for record in records
+            if isinstance(record, LabelledText | Relation) and isinstance(record.label, str)
         )
-        found = {unit: len(records), **labels}
-        if positive:
-            found[positive] = sum(number for label, number in labels.items() if label not in negatives)
-        return found
+        counts = {unit: len(records), **labels}
+        if positive_unit:
+            counts[positive_unit] = sum(
+                label_count for label, label_count in labels.items() if label not in negative_labels
+            )
+        return counts
 
     return count
 
 
-def abstracts(records: Sequence[Record]) -> Mapping[str, int]:
+def count_abstracts(records: Sequence[Record]) -> Mapping[str, int]:
     """Abstracts, and those that have a label."""
     return {
         "abstracts": len(records),
-        "with a hallmark": sum(isinstance(one, Text) and bool(one.label) for one in records),
+        "with a hallmark": sum(isinstance(record, LabelledText) and bool(record.label) for record in records),
     }
 
 
-def candidates(records: Sequence[Record]) -> Mapping[str, int]:
+def count_candidates(records: Sequence[Record]) -> Mapping[str, int]:
     """Answers to rank, the questions that they are answers to, and the right ones among them."""
-    texts = [one for one in records if isinstance(one, Text)]
+    texts = [text for text in records if isinstance(text, LabelledText)]
     return {
         "candidates": len(texts),
-        "questions": len({one.group for one in texts}),
-        "right candidates": sum(one.label == "1" for one in texts),
+        "questions": len({text.group_id for text in texts}),
+        "right candidates": sum(text.label == "1" for text in texts),
     }
 
 
-def questions(records: Sequence[Record]) -> Mapping[str, int]:
+def count_questions(records: Sequence[Record]) -> Mapping[str, int]:
     """Questions with a passage (pairs), and different questions; of batches, each batch's, too."""
-    asked = [one for one in records if isinstance(one, Question)]
-    found = {"pairs": len(asked), "questions": len({one.question for one in asked})}
-    for batch in sorted({one.batch for one in asked} - {""}):
-        its = [one for one in asked if one.batch == batch]
-        found[f"pairs of batch {batch}"] = len(its)
-        found[f"questions of batch {batch}"] = len({one.question for one in its})
-    return found
+    question_records = [question for question in records if isinstance(question, Question)]
+    counts = {
+        "pairs": len(question_records),
+        "questions": len({question.question for question in question_records}),
+    }
+    for batch in sorted({question.test_batch for question in question_records} - {""}):
+        batch_questions = [question for question in question_records if question.test_batch == batch]
+        counts[f"pairs of batch {batch}"] = len(batch_questions)
+        counts[f"questions of batch {batch}"] = len({question.question for question in batch_questions})
+    return counts
 
 
-def by_parts(train: int | None = None, dev: int | None = None, test: int | None = None) -> dict[str, int]:
+def counts_by_split(
+    train: int | None = None, dev: int | None = None, test: int | None = None
+) -> dict[str, int]:
     """Numbers of the parts that have one."""
-    numbers = {"train": train, "dev": dev, "test": test}
-    return {part: number for part, number in numbers.items() if number is not None}
+    counts = {"train": train, "dev": dev, "test": test}
+    return {split: split_count for split, split_count in counts.items() if split_count is not None}

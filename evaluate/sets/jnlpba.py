@@ -9,88 +9,95 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from bioshards.evaluate.datasets import DataSet, Known, Layout
+from bioshards.evaluate.datasets import Benchmark, FileLayout, KnownDiscrepancy
 from bioshards.evaluate.readers import iob, jnlpba
 
 from . import tagged
 
-_CRICHTON: Final = tagged.files("**/JNLPBA/{}.tsv", dev="devel")
-_ELECTRAMED: Final = tagged.files("**/NER/JNLPBA/{}.txt")
-_REBUILT: Final = "**/JNLPBA/train_rebuilt_from_standoff.tsv"
-_TRAIN_WITHOUT_DEV: Final = {**tagged.EACH, "train": ("train", "dev")}
+_CRICHTON_PATTERNS: Final = tagged.split_patterns("**/JNLPBA/{}.tsv", dev_name="devel")
+_ELECTRAMED_PATTERNS: Final = tagged.split_patterns("**/NER/JNLPBA/{}.txt")
+_REBUILT_PATTERN: Final = "**/JNLPBA/train_rebuilt_from_standoff.tsv"
+_TRAIN_WITHOUT_DEV: Final = {**tagged.ONE_FILE_PER_SPLIT, "train": ("train", "dev")}
 
-_NOTE: Final = (
+_REBUILT_NOTE: Final = (
     "train is rebuilt from GENIA's standoff files, not the shared task's: of its 1997 abstracts the 200 "
     "of dev are left out, and ten of the others are also in test (99 of its 3,856 sentences)"
 )
-_WHY: Final = (
+_REBUILT_REASON: Final = (
     "the rebuilt train has 1797 of 1800 abstracts, and not all of their sentences; of dev's abstracts, "
     "which the file has too, it lacks 49 of 4551 mentions, nearly all of them in sentences that it lacks"
 )
-_MENTIONS: Final = 46316
+_REBUILT_MENTIONS: Final = 46316
 """In the rebuilt train."""
 _LICENCE: Final = "GENIA Project License for Annotated Corpora"
 
 
-def _merged() -> tuple[Layout, ...]:
+def _make_merged_layouts() -> tuple[FileLayout, ...]:
     """Crichton's files, the shared task's, and Crichton's with a rebuilt train."""
-    read = partial(iob.sentences, type="Entity")
-    original = {"training": "**/Genia4ERtask2.iob2", "test": "**/Genia4EReval2.iob2"}
+    read = partial(iob.read_sentences, entity_type="Entity")
+    original_patterns = {"training": "**/Genia4ERtask2.iob2", "test": "**/Genia4EReval2.iob2"}
     return (
-        Layout(_CRICHTON, tagged.EACH, tagged.reading(read)),
-        Layout(
-            original,
+        FileLayout(_CRICHTON_PATTERNS, tagged.ONE_FILE_PER_SPLIT, tagged.make_split_reader(read)),
+        FileLayout(
+            original_patterns,
             {"train": ("training",), "dev": ("training",), "test": ("test",)},
-            partial(jnlpba.original, type="Entity"),
+            partial(jnlpba.read_original, entity_type="Entity"),
         ),
-        Layout(
-            {**_CRICHTON, "train": _REBUILT},
+        FileLayout(
+            {**_CRICHTON_PATTERNS, "train": _REBUILT_PATTERN},
             _TRAIN_WITHOUT_DEV,
-            partial(jnlpba.rebuilt, type="Entity"),
-            note=_NOTE,
-            known=(Known("mentions", "train", _MENTIONS, _WHY),),
+            partial(jnlpba.read_rebuilt, entity_type="Entity"),
+            note=_REBUILT_NOTE,
+            known_discrepancies=(KnownDiscrepancy("mentions", "train", _REBUILT_MENTIONS, _REBUILT_REASON),),
         ),
     )
 
 
-def _typed() -> tuple[Layout, ...]:
+def _make_typed_layouts() -> tuple[FileLayout, ...]:
     """ELECTRAMed's files, and these with a rebuilt train."""
     return (
-        Layout(_ELECTRAMED, tagged.EACH, tagged.reading(iob.sentences)),
-        Layout(
-            {**_ELECTRAMED, "train": _REBUILT},
+        FileLayout(
+            _ELECTRAMED_PATTERNS, tagged.ONE_FILE_PER_SPLIT, tagged.make_split_reader(iob.read_sentences)
+        ),
+        FileLayout(
+            {**_ELECTRAMED_PATTERNS, "train": _REBUILT_PATTERN},
             _TRAIN_WITHOUT_DEV,
-            jnlpba.rebuilt,
-            note=_NOTE,
-            known=(
-                Known("sentences", "train", 16616, _WHY),
-                Known("mentions", "train+dev+test", _MENTIONS + 4551 + 8662, _WHY),
+            jnlpba.read_rebuilt,
+            note=_REBUILT_NOTE,
+            known_discrepancies=(
+                KnownDiscrepancy("sentences", "train", 16616, _REBUILT_REASON),
+                KnownDiscrepancy(
+                    "mentions", "train+dev+test", _REBUILT_MENTIONS + 4551 + 8662, _REBUILT_REASON
+                ),
             ),
         ),
     )
 
 
-JNLPBA: Final = (
-    DataSet(
+JNLPBA_BENCHMARKS: Final = (
+    Benchmark(
         name="jnlpba",
         title="JNLPBA, its types merged",
-        layouts=_merged(),
-        counts={"mentions": tagged.three(46750, 4551, 8662)},
-        count=tagged.sizes,
-        source=tagged.BLURB,
+        layouts=_make_merged_layouts(),
+        published_counts={"mentions": tagged.split_counts(46750, 4551, 8662)},
+        count_records=tagged.count_tagged_sentences,
+        counts_source=tagged.BLURB_TABLE_SOURCE,
         licence=_LICENCE,
-        where="http://www.nactem.ac.uk/GENIA/current/Shared-tasks/JNLPBA/, "
+        download_from="http://www.nactem.ac.uk/GENIA/current/Shared-tasks/JNLPBA/, "
         "Train/Genia4ERtraining.tar.gz and "
-        f"Evaluation/Genia4ERtest.tar.gz unpacked, or {tagged.CRICHTON.format('JNLPBA')}",
+        f"Evaluation/Genia4ERtest.tar.gz unpacked, or {tagged.CRICHTON_DOWNLOAD.format('JNLPBA')}",
     ),
-    DataSet(
+    Benchmark(
         name="jnlpba-typed",
         title="JNLPBA, five types",
-        layouts=_typed(),
-        counts={"sentences": tagged.three(16845, 1743, 3869), "mentions": {"train+dev+test": 59963}},
-        count=tagged.sizes,
-        source=tagged.ELECTRAMED,
+        layouts=_make_typed_layouts(),
+        published_counts={
+            "sentences": tagged.split_counts(16845, 1743, 3869),
+            "mentions": {"train+dev+test": 59963},
+        },
+        count_records=tagged.count_tagged_sentences,
+        counts_source=tagged.ELECTRAMED_TABLE_SOURCE,
         licence=_LICENCE,
-        where=tagged.ELECTRAMED_FILES.format("JNLPBA"),
+        download_from=tagged.ELECTRAMED_NER_DOWNLOAD.format("JNLPBA"),
     ),
 )

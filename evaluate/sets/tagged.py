@@ -6,47 +6,47 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from bioshards.evaluate.datasets import PARTS, Files, Part, Parts
-from bioshards.evaluate.readers.lines import only
-from bioshards.evaluate.records import Record, Sentence
+from bioshards.evaluate.datasets import SPLITS, PathsByName, RecordsBySplit, Split
+from bioshards.evaluate.readers.lines import get_only_path
+from bioshards.evaluate.records import Record, TaggedSentence
 
-CRICHTON: Final = "https://github.com/cambridgeltl/MTL-Bioinformatics-2016, data/{}"
-BLURB: Final = "BLURB (Gu et al. 2021, table 3)"
-ELECTRAMED: Final = "ELECTRAMed (Miolo et al. 2021, table 2)"
-ELECTRAMED_FILES: Final = "https://github.com/gmpoli/electramed, NER/{}"
+CRICHTON_DOWNLOAD: Final = "https://github.com/cambridgeltl/MTL-Bioinformatics-2016, data/{}"
+BLURB_TABLE_SOURCE: Final = "BLURB (Gu et al. 2021, table 3)"
+ELECTRAMED_TABLE_SOURCE: Final = "ELECTRAMed (Miolo et al. 2021, table 2)"
+ELECTRAMED_NER_DOWNLOAD: Final = "https://github.com/gmpoli/electramed, NER/{}"
 
-EACH: Final[Mapping[Part, tuple[str, ...]]] = {part: (part,) for part in PARTS}
+ONE_FILE_PER_SPLIT: Final[Mapping[Split, tuple[str, ...]]] = {part: (part,) for part in SPLITS}
 """Every part is one file of the same name."""
 
 
-def files(pattern: str, dev: str = "dev") -> dict[str, str]:
+def split_patterns(pattern: str, dev_name: str = "dev") -> dict[str, str]:
     """The patterns of three files, of which the development part's is called ``dev`` or ``devel``."""
-    return {"train": pattern.format("train"), "dev": pattern.format(dev), "test": pattern.format("test")}
+    return {"train": pattern.format("train"), "dev": pattern.format(dev_name), "test": pattern.format("test")}
 
 
-def three(train: int, dev: int, test: int) -> dict[str, int]:
+def split_counts(train: int, dev: int, test: int) -> dict[str, int]:
     """Counts by part."""
     return {"train": train, "dev": dev, "test": test}
 
 
-def reading(read: Callable[[str], Sequence[Record]]) -> Callable[[Files], Parts]:
+def make_split_reader(read: Callable[[str], Sequence[Record]]) -> Callable[[PathsByName], RecordsBySplit]:
     """What reads the files ``train``, ``dev`` and ``test``, each with ``read``."""
 
-    def parts(paths: Files) -> Parts:
-        return {part: list(read(only(paths, part))) for part in PARTS if part in paths}
+    def read_splits(paths: PathsByName) -> RecordsBySplit:
+        return {split: list(read(get_only_path(paths, split))) for split in SPLITS if split in paths}
 
-    return parts
+    return read_splits
 
 
-def sizes(records: Sequence[Record]) -> dict[str, int]:
+def count_tagged_sentences(records: Sequence[Record]) -> dict[str, int]:
     """What can be counted in tagged sentences: mentions are tags ``B-``, as the papers count them;
     documents only where the files name them."""
-    sentences = [record for record in records if isinstance(record, Sentence)]
-    tags = Counter(tag[0] for sentence in sentences for tag in sentence.tags)
-    found = {
+    sentences = [record for record in records if isinstance(record, TaggedSentence)]
+    tag_counts = Counter(tag[0] for sentence in sentences for tag in sentence.tags)
+    counts = {
         "sentences": len(sentences),
-        "mentions": tags["B"],
-        "labelled words": tags["B"] + tags["I"],
+        "mentions": tag_counts["B"],
+        "labelled words": tag_counts["B"] + tag_counts["I"],
     }
-    documents = {sentence.document for sentence in sentences} - {""}
-    return {**found, "documents": len(documents)} if documents else found
+    document_ids = {sentence.document_id for sentence in sentences} - {""}
+    return {**counts, "documents": len(document_ids)} if document_ids else counts

@@ -10,190 +10,222 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from bioshards.evaluate.datasets import DataSet, Known, Layout, Without
+from bioshards.evaluate.datasets import Benchmark, FileLayout, KnownDiscrepancy, MissingSplitPolicy
 from bioshards.evaluate.readers import iob, pico, species, standoff
-from bioshards.evaluate.records import Record, Sentence, Text
+from bioshards.evaluate.records import LabelledText, Record, TaggedSentence
 
 from . import tagged
-from .jnlpba import JNLPBA
+from .jnlpba import JNLPBA_BENCHMARKS
 
-_BIO_ELECTRA: Final = "Bio-ELECTRA (Ozyurt 2020, table 1)"
-_ANTHONY: Final = Known(
+_BIO_ELECTRA_TABLE_SOURCE: Final = "Bio-ELECTRA (Ozyurt 2020, table 1)"
+_ST_ANTHONY_DISCREPANCY: Final = KnownDiscrepancy(
     "mentions",
     "dev",
     4246,
     'in dev the collection ends a sentence after "St.", and so counts each of two "St. Anthony\'s fire" '
     "twice; the corpus's own file has 4244 (bc5cdr-pubtator)",
-    same=True,
+    is_same_data=True,
 )
 
 
-def _crichton(
+def _make_crichton_benchmark(
     name: str,
     title: str,
     mentions: Mapping[str, int],
-    source: str = tagged.BLURB,
-    known: tuple[Known, ...] = (),
+    source: str = tagged.BLURB_TABLE_SOURCE,
+    known_discrepancies: tuple[KnownDiscrepancy, ...] = (),
     licence: str = "CC BY 4.0 (the collection's)",
     folder: str | None = None,
-) -> DataSet:
+) -> Benchmark:
     """A set of the collection of Crichton et al. (2017), each of one type of entity."""
     folder = folder or f"{title}-IOB"
-    files = tagged.files(f"**/{folder}/{{}}.tsv", dev="devel")
-    return DataSet(
+    patterns = tagged.split_patterns(f"**/{folder}/{{}}.tsv", dev_name="devel")
+    return Benchmark(
         name=name,
         title=title,
-        layouts=(Layout(files, tagged.EACH, tagged.reading(iob.sentences), known=known),),
-        counts={"mentions": mentions},
-        count=tagged.sizes,
-        source=source,
+        layouts=(
+            FileLayout(
+                patterns,
+                tagged.ONE_FILE_PER_SPLIT,
+                tagged.make_split_reader(iob.read_sentences),
+                known_discrepancies=known_discrepancies,
+            ),
+        ),
+        published_counts={"mentions": mentions},
+        count_records=tagged.count_tagged_sentences,
+        counts_source=source,
         licence=licence,
-        where=tagged.CRICHTON.format(folder),
+        download_from=tagged.CRICHTON_DOWNLOAD.format(folder),
     )
 
 
-def _one_type(path: str) -> list[Sentence]:
+def _read_single_type(path: str) -> list[TaggedSentence]:
     """ELECTRAMed's BC5CDR, in which a mention of one word is ``I-``, and of more begins with ``B-``."""
-    return iob.as_iob2(iob.sentences(path))
+    return iob.convert_to_iob2(iob.read_sentences(path))
 
 
-def _pico() -> tuple[Layout, ...]:
+def _make_pico_layouts() -> tuple[FileLayout, ...]:
     """EBM-NLP's own files, and SciBERT's."""
-    spans = "**/ebm_nlp_2_00/annotations/aggregated/starting_spans/{}/{}/*.ann"
-    files = {"tokens": "**/ebm_nlp_2_00/documents/*.tokens", "dev": "**/pico/ebmnlp/dev.txt"}
+    span_pattern = "**/ebm_nlp_2_00/annotations/aggregated/starting_spans/{}/{}/*.ann"
+    patterns = {"tokens": "**/ebm_nlp_2_00/documents/*.tokens", "dev": "**/pico/ebmnlp/dev.txt"}
     for element in pico.ELEMENTS:
-        files[f"train {element}"] = spans.format(element, "train")
-        files[f"gold {element}"] = spans.format(element, "test/gold")
-    crowd = ("tokens", *(f"train {element}" for element in pico.ELEMENTS))
-    gold = ("tokens", *(f"gold {element}" for element in pico.ELEMENTS))
-    split = Without(
+        patterns[f"train {element}"] = span_pattern.format(element, "train")
+        patterns[f"gold {element}"] = span_pattern.format(element, "test/gold")
+    crowd_files = ("tokens", *(f"train {element}" for element in pico.ELEMENTS))
+    gold_files = ("tokens", *(f"gold {element}" for element in pico.ELEMENTS))
+    missing_dev_policy = MissingSplitPolicy(
         "SciBERT's pico/ebmnlp/dev.txt, which says what dev is, is absent: every fifth abstract is dev",
         ("train", "dev"),
     )
-    why = (
+    reason = (
         "SciBERT's labels are made otherwise: where two spans overlap the larger loses the words "
         "(BLURB, section 2.3.2); why dev has more nonetheless is not known"
     )
     return (
-        Layout(files, {"train": crowd, "dev": crowd, "test": gold}, pico.original, {"dev": split}),
-        Layout(
-            tagged.files("**/pico/ebmnlp/{}.txt"),
-            tagged.EACH,
-            tagged.reading(iob.sentences),
+        FileLayout(
+            patterns,
+            {"train": crowd_files, "dev": crowd_files, "test": gold_files},
+            pico.read_original,
+            {"dev": missing_dev_policy},
+        ),
+        FileLayout(
+            tagged.split_patterns("**/pico/ebmnlp/{}.txt"),
+            tagged.ONE_FILE_PER_SPLIT,
+            tagged.make_split_reader(iob.read_sentences),
             note="the labels are SciBERT's, and scores not comparable with BLURB's",
-            known=(
-                Known("labelled words", "dev", 87913, why),
-                Known("labelled words", "test", 11908, why),
+            known_discrepancies=(
+                KnownDiscrepancy("labelled words", "dev", 87913, reason),
+                KnownDiscrepancy("labelled words", "test", 11908, reason),
             ),
         ),
     )
 
 
-def _species() -> tuple[Layout, ...]:
+def _make_species_layouts() -> tuple[FileLayout, ...]:
     """BioBERT's files, and the corpus's own."""
-    corpus = {"mentions": "**/S800.tsv", "pmids": "**/pubmedid.tsv", "texts": "**/abstracts/*.txt"}
-    split = Without(
+    corpus_patterns = {"mentions": "**/S800.tsv", "pmids": "**/pubmedid.tsv", "texts": "**/abstracts/*.txt"}
+    missing_lists_policy = MissingSplitPolicy(
         "the lists of spyysalo/s800, s800/split/*.txt, are absent: the split is our own",
-        tuple(tagged.EACH),
+        tuple(tagged.ONE_FILE_PER_SPLIT),
     )
     return (
-        Layout(
-            tagged.files("**/s800/{}.tsv", dev="devel"),
-            tagged.EACH,
-            tagged.reading(partial(iob.sentences, type="Species")),
+        FileLayout(
+            tagged.split_patterns("**/s800/{}.tsv", dev_name="devel"),
+            tagged.ONE_FILE_PER_SPLIT,
+            tagged.make_split_reader(partial(iob.read_sentences, entity_type="Species")),
         ),
-        Layout(
-            {**corpus, **tagged.files("**/s800/split/{}.txt", dev="devel")},
-            dict.fromkeys(tagged.EACH, tuple(corpus)),
-            species.species,
-            dict.fromkeys(tagged.EACH, split),
+        FileLayout(
+            {**corpus_patterns, **tagged.split_patterns("**/s800/split/{}.txt", dev_name="devel")},
+            dict.fromkeys(tagged.ONE_FILE_PER_SPLIT, tuple(corpus_patterns)),
+            species.read_species,
+            dict.fromkeys(tagged.ONE_FILE_PER_SPLIT, missing_lists_policy),
             note="sentences and words are bioshards' own, for the corpus has none",
         ),
     )
 
 
-def _documents(records: Sequence[Record]) -> dict[str, int]:
+def _count_documents(records: Sequence[Record]) -> dict[str, int]:
     """What can be counted in the texts of BC5CDR."""
-    texts = [record for record in records if isinstance(record, Text)]
+    texts = [record for record in records if isinstance(record, LabelledText)]
     labels = [record.label for record in texts if isinstance(record.label, frozenset)]
-    types = Counter(mention.split()[1] for label in labels for mention in label)
-    return {"documents": len(texts), "chemicals": types["CHEMICAL"], "diseases": types["DISEASE"]}
+    type_counts = Counter(mention.split()[1] for label in labels for mention in label)
+    return {"documents": len(texts), "chemicals": type_counts["CHEMICAL"], "diseases": type_counts["DISEASE"]}
 
 
-TAGGING: Final[tuple[DataSet, ...]] = (
-    _crichton("bc5-chem", "BC5CDR-chem", tagged.three(5203, 5347, 5385)),
-    _crichton("bc5-disease", "BC5CDR-disease", tagged.three(4182, 4244, 4424), known=(_ANTHONY,)),
-    _crichton("ncbi-disease", "NCBI-disease", tagged.three(5134, 787, 960)),
-    _crichton("bc2gm", "BC2GM", tagged.three(15197, 3061, 6325)),
-    _crichton("linnaeus", "LINNAEUS", tagged.three(2119, 711, 1433), _BIO_ELECTRA, folder="linnaeus-IOB"),
-    _crichton(
+NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
+    _make_crichton_benchmark("bc5-chem", "BC5CDR-chem", tagged.split_counts(5203, 5347, 5385)),
+    _make_crichton_benchmark(
+        "bc5-disease",
+        "BC5CDR-disease",
+        tagged.split_counts(4182, 4244, 4424),
+        known_discrepancies=(_ST_ANTHONY_DISCREPANCY,),
+    ),
+    _make_crichton_benchmark("ncbi-disease", "NCBI-disease", tagged.split_counts(5134, 787, 960)),
+    _make_crichton_benchmark("bc2gm", "BC2GM", tagged.split_counts(15197, 3061, 6325)),
+    _make_crichton_benchmark(
+        "linnaeus",
+        "LINNAEUS",
+        tagged.split_counts(2119, 711, 1433),
+        _BIO_ELECTRA_TABLE_SOURCE,
+        folder="linnaeus-IOB",
+    ),
+    _make_crichton_benchmark(
         "bc4chemd",
         "BC4CHEMD",
-        tagged.three(29478, 29486, 25346),
-        _BIO_ELECTRA,
+        tagged.split_counts(29478, 29486, 25346),
+        _BIO_ELECTRA_TABLE_SOURCE,
         licence="not clear, says the collection; the corpus is BioCreative's",
     ),
-    *JNLPBA,
-    DataSet(
+    *JNLPBA_BENCHMARKS,
+    Benchmark(
         name="bc5cdr-merged",
         title="BC5CDR, chemicals and diseases as one type",
-        layouts=(Layout(tagged.files("**/NER/bc5cdr/{}.txt"), tagged.EACH, tagged.reading(_one_type)),),
-        counts={"sentences": tagged.three(3951, 3957, 4145)},
-        count=tagged.sizes,
-        source=tagged.ELECTRAMED,
+        layouts=(
+            FileLayout(
+                tagged.split_patterns("**/NER/bc5cdr/{}.txt"),
+                tagged.ONE_FILE_PER_SPLIT,
+                tagged.make_split_reader(_read_single_type),
+            ),
+        ),
+        published_counts={"sentences": tagged.split_counts(3951, 3957, 4145)},
+        count_records=tagged.count_tagged_sentences,
+        counts_source=tagged.ELECTRAMED_TABLE_SOURCE,
         licence="MIT (the repository's)",
-        where=tagged.ELECTRAMED_FILES.format("bc5cdr"),
+        download_from=tagged.ELECTRAMED_NER_DOWNLOAD.format("bc5cdr"),
     ),
-    DataSet(
+    Benchmark(
         name="ebm-pico",
         title="EBM PICO",
-        layouts=_pico(),
-        counts={
-            "labelled words": tagged.three(339167, 85321, 16364),
+        layouts=_make_pico_layouts(),
+        published_counts={
+            "labelled words": tagged.split_counts(339167, 85321, 16364),
             "documents": {"train+dev+test": 4993},
         },
-        count=tagged.sizes,
-        source=f"{tagged.BLURB}; documents: EBM-NLP's README",
+        count_records=tagged.count_tagged_sentences,
+        counts_source=f"{tagged.BLURB_TABLE_SOURCE}; documents: EBM-NLP's README",
         licence="not stated (EBM-NLP); Apache 2.0 (SciBERT's repository)",
-        where="https://github.com/bepnye/EBM-NLP, ebm_nlp_2_00.tar.gz unpacked; for the split, and for "
+        download_from="https://github.com/bepnye/EBM-NLP, ebm_nlp_2_00.tar.gz unpacked; for the split, and for "
         "labels of its own, https://github.com/allenai/scibert, data/pico/ebmnlp",
-        pmids=True,
+        has_pmids=True,
     ),
-    DataSet(
+    Benchmark(
         name="s800",
         title="Species-800",
-        layouts=_species(),
-        counts={"mentions": {"train+dev+test": 3708}, "documents": tagged.three(560, 80, 160)},
-        count=tagged.sizes,
-        source="BioALBERT (Naseem et al. 2020, table IV); documents: spyysalo/s800, split/",
+        layouts=_make_species_layouts(),
+        published_counts={
+            "mentions": {"train+dev+test": 3708},
+            "documents": tagged.split_counts(560, 80, 160),
+        },
+        count_records=tagged.count_tagged_sentences,
+        counts_source="BioALBERT (Naseem et al. 2020, table IV); documents: spyysalo/s800, split/",
         licence="not stated with BioBERT's files; the corpus is of https://species.jensenlab.org",
-        where="NERdata of https://github.com/dmis-lab/biobert, s800, or https://species.jensenlab.org, "
+        download_from="NERdata of https://github.com/dmis-lab/biobert, s800, or https://species.jensenlab.org, "
         "S800-1.0.tar.gz unpacked, with https://github.com/spyysalo/s800",
-        pmids=True,
+        has_pmids=True,
     ),
-    DataSet(
+    Benchmark(
         name="bc5cdr-pubtator",
         title="BC5CDR, the task's documents",
         layouts=(
-            Layout(
+            FileLayout(
                 {
                     "train": "**/CDR_TrainingSet.PubTator.txt",
                     "dev": "**/CDR_DevelopmentSet.PubTator.txt",
                     "test": "**/CDR_TestSet.PubTator.txt",
                 },
-                tagged.EACH,
-                standoff.documents,
+                tagged.ONE_FILE_PER_SPLIT,
+                standoff.read_documents,
             ),
         ),
-        counts={
-            "documents": tagged.three(500, 500, 500),
-            "chemicals": tagged.three(5203, 5347, 5385),
-            "diseases": tagged.three(4182, 4244, 4424),
+        published_counts={
+            "documents": tagged.split_counts(500, 500, 500),
+            "chemicals": tagged.split_counts(5203, 5347, 5385),
+            "diseases": tagged.split_counts(4182, 4244, 4424),
         },
-        count=_documents,
-        source=f"{tagged.BLURB}, and its section 2.3.1",
+        count_records=_count_documents,
+        counts_source=f"{tagged.BLURB_TABLE_SOURCE}, and its section 2.3.1",
         licence="BioCreative's: see the readme of CDR_Data.zip",
-        where="https://biocreative.bioinformatics.udel.edu/tasks/biocreative-v/track-3-cdr/ (CDR_Data.zip)",
-        pmids=True,
+        download_from="https://biocreative.bioinformatics.udel.edu/tasks/biocreative-v/track-3-cdr/ (CDR_Data.zip)",
+        has_pmids=True,
     ),
 )

@@ -4,68 +4,71 @@ from __future__ import annotations
 
 from typing import Final
 
-from bioshards.evaluate.datasets import PARTS, DataSet, Layout, Without
+from bioshards.evaluate.datasets import SPLITS, Benchmark, FileLayout, MissingSplitPolicy
 from bioshards.evaluate.readers import biosses, hoc
 
 from . import text_sources as sources
-from .counting import abstracts, by_parts, examples
-from .questions import QUESTIONS
-from .relations import RELATIONS
+from .counting import count_abstracts, count_examples, counts_by_split
+from .questions import QUESTION_BENCHMARKS
+from .relations import RELATION_BENCHMARKS
 
-BIOSSES: Final = DataSet(
+BIOSSES: Final = Benchmark(
     name="biosses",
     title="BIOSSES",
     layouts=(
-        Layout(
-            files={"table": "biosses/biosses.tsv"},
-            parts=dict.fromkeys(PARTS, ("table",)),
-            read=biosses.from_table,
+        FileLayout(
+            patterns={"table": "biosses/biosses.tsv"},
+            files_by_split=dict.fromkeys(SPLITS, ("table",)),
+            read=biosses.read_tsv,
         ),
-        Layout(
-            files={"pairs": "biosses/**/Annotation-Pairs.docx", "scores": "biosses/**/Annotator-Scores.docx"},
-            parts=dict.fromkeys(PARTS, ("pairs", "scores")),
-            read=biosses.from_documents,
+        FileLayout(
+            patterns={
+                "pairs": "biosses/**/Annotation-Pairs.docx",
+                "scores": "biosses/**/Annotator-Scores.docx",
+            },
+            files_by_split=dict.fromkeys(SPLITS, ("pairs", "scores")),
+            read=biosses.read_docx,
         ),
     ),
-    counts={"pairs": by_parts(64, 16, 20)},
-    count=examples("pairs"),
-    source=sources.BLURB,
+    published_counts={"pairs": counts_by_split(64, 16, 20)},
+    count_records=count_examples("pairs"),
+    counts_source=sources.BLURB_SOURCE,
     licence="GPL-3.0",
-    where="https://tabilab.cmpe.boun.edu.tr/BIOSSES/ (two .docx, in biosses/); BigBIO: biosses/biosses.tsv",
+    download_from="https://tabilab.cmpe.boun.edu.tr/BIOSSES/ (two .docx, in biosses/); BigBIO: biosses/biosses.tsv",
 )
 
-_LISTS: Final = "**/indexing/HoC/*_pmid.tsv"
-HOC: Final = DataSet(
+_HOC_LISTS: Final = "**/indexing/HoC/*_pmid.tsv"
+HOC: Final = Benchmark(
     name="hoc",
     title="HoC",
     layouts=(
-        Layout(
-            files={
+        FileLayout(
+            patterns={
                 "text": "hallmarks-of-cancer/text/*.txt",
                 "labels": "hallmarks-of-cancer/labels/*.txt",
-                "lists": _LISTS,
+                "lists": _HOC_LISTS,
             },
-            parts=dict.fromkeys(PARTS, ("text", "labels")),
-            read=hoc.read,
-            without={
-                "lists": Without(
-                    f"BLURB's lists of abstracts ({_LISTS}) are absent: those whose PMIDs' SHA-256 come "
-                    f"first are dev ({hoc.SIZES['dev']}) and test ({hoc.SIZES['test']}), so scores are not "
+            files_by_split=dict.fromkeys(SPLITS, ("text", "labels")),
+            read=hoc.read_hoc,
+            missing_split_policies={
+                "lists": MissingSplitPolicy(
+                    f"BLURB's lists of abstracts ({_HOC_LISTS}) are absent: those whose PMIDs' SHA-256 come "
+                    f"first are dev ({hoc.SPLIT_SIZES['dev']}) and test ({hoc.SPLIT_SIZES['test']}), so scores are not "
                     "comparable with published ones",
-                    PARTS,
+                    SPLITS,
                 )
             },
         ),
     ),
-    counts={
-        "abstracts": by_parts(1295, 186, 371),
+    published_counts={
+        "abstracts": counts_by_split(1295, 186, 371),
         "with a hallmark": {"train+dev+test": 1580},
     },
-    count=abstracts,
-    source=f"{sources.BLURB}; with a hallmark: Peng et al. 2019 (BLUE, arXiv 1906.05474)",
+    count_records=count_abstracts,
+    counts_source=f"{sources.BLURB_SOURCE}; with a hallmark: Peng et al. 2019 (BLUE, arXiv 1906.05474)",
     licence="GPL-3.0",
-    where="https://github.com/sb895/Hallmarks-of-Cancer, to be put into hallmarks-of-cancer/",
-    pmids=True,
+    download_from="https://github.com/sb895/Hallmarks-of-Cancer, to be put into hallmarks-of-cancer/",
+    has_pmids=True,
 )
 
-TEXTS: Final[tuple[DataSet, ...]] = (*RELATIONS, BIOSSES, HOC, *QUESTIONS)
+TEXT_BENCHMARKS: Final[tuple[Benchmark, ...]] = (*RELATION_BENCHMARKS, BIOSSES, HOC, *QUESTION_BENCHMARKS)

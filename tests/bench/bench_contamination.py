@@ -19,9 +19,9 @@ from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
 from bioshards.evaluate.contamination import corpus as contamination_corpus
 from bioshards.evaluate.contamination import examples as contamination_examples
-from bioshards.evaluate.contamination.corpus import Corpus, Wanted
-from bioshards.evaluate.contamination.ngrams import WORDS, Index
-from bioshards.evaluate.sets import SETS
+from bioshards.evaluate.contamination.corpus import Corpus, MatchQuery
+from bioshards.evaluate.contamination.ngrams import NGRAM_SIZE, NgramIndex
+from bioshards.evaluate.sets import BENCHMARKS
 from tests.bench.corpora import data, documents
 from tests.bench.jobs import ratios
 from tests.bench.timing import MB, Figure
@@ -36,13 +36,13 @@ Grams = set[tuple[str, ...]]
 def grams(text: str) -> Grams:
     """The 13-grams of a text."""
     words = _WORD.findall(text.lower())
-    return set(zip(*(words[at:] for at in range(WORDS)), strict=False))
+    return set(zip(*(words[at:] for at in range(NGRAM_SIZE)), strict=False))
 
 
-def ours(corpora: list[Corpus], wanted: Wanted) -> int:
+def ours(corpora: list[Corpus], wanted: MatchQuery) -> int:
     """How many of the n-grams are in the corpora."""
     there = np.zeros(len(wanted.index), bool)
-    for found in contamination_corpus.look(corpora, wanted, 1):
+    for found in contamination_corpus.scan_shards(corpora, wanted, 1):
         there[found.ngrams] = True
     return int(there.sum())
 
@@ -64,16 +64,18 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default: %(default)s)")
     options = parser.parse_args()
     corpora = [
-        contamination_corpus.opened(folder)
+        contamination_corpus.open_corpus(folder)
         for folder in documents(options.shards, Path("build/bench-text").resolve())
     ]
-    texts = contamination_examples.read(f"{data()}/benchmarks", SETS.values(), lambda line: None).texts
+    texts = contamination_examples.read_benchmarks(
+        f"{data()}/benchmarks", BENCHMARKS.values(), lambda line: None
+    ).texts
     started = time.process_time()
-    index = Index(texts)
+    index = NgramIndex(texts)
     indexing = time.process_time() - started
-    wanted = Wanted(index, np.ones(len(index), bool), frozenset())
+    wanted = MatchQuery(index, np.ones(len(index), bool), frozenset())
     known = set[tuple[str, ...]]().union(*map(grams, texts))
-    size = sum(found.bytes for found in contamination_corpus.look(corpora, wanted, 1))
+    size = sum(found.text_bytes for found in contamination_corpus.scan_shards(corpora, wanted, 1))
     seconds: dict[str, list[float]] = {"ours": [], "plain": []}
     for _ in range(options.repeats):
         found = {}
@@ -84,7 +86,7 @@ def main() -> None:
         if found["ours"] != found["plain"]:
             raise SystemExit(f"not the same 13-grams are found: {found}")
     speeds = {name: [size / MB / each for each in seconds[name]] for name in seconds}
-    print(f"{size / MB:.0f} MB of text, {len(index):,} {WORDS}-grams of {len(texts):,} texts.\n")
+    print(f"{size / MB:.0f} MB of text, {len(index):,} {NGRAM_SIZE}-grams of {len(texts):,} texts.\n")
     print(
         timing.table(
             [
