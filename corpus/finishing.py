@@ -20,6 +20,8 @@ from . import duplicates, excluded, lifecycle, shards
 from .ahead import ahead
 from .document import SCHEMA
 from .files import LocalFiles
+from .manifest import decode, encode
+from .shards import Shard
 from .staging import Staged, ordered
 from .workspace import Workspace
 
@@ -42,8 +44,8 @@ class Finished:
     """
 
     name: str
-    shards: list[dict[str, Any]]
-    dropped: list[dict[str, Any]]
+    shards: list[Shard]
+    dropped: list[Shard]
     funnel: dict[str, int]
     counts: dict[str, int]
     years: dict[str, int]
@@ -118,9 +120,9 @@ def finish(
     """
     verdicts = _verdicts(files, decided, index).sort_by("position")
     before = _standing(files, work, name)
-    asked = [lifecycle.fingerprint(verdicts), listed]
-    if before and before.get("asked") == asked:
-        return Finished(**before["finished"])
+    cache_key = [lifecycle.fingerprint(verdicts), listed]
+    if before and before.get("cache_key") == cache_key:
+        return decode(Finished, before["finished"])
     found = 0
     if listed:
         documents = shards.read_columns(files, work.staged(name, "arrow"), excluded.COLUMNS)
@@ -128,15 +130,15 @@ def finish(
         verdicts = verdicts.sort_by("position")
     digest = lifecycle.fingerprint(verdicts)
     if before and before["fingerprint"] == digest:
-        finished = Finished(**before["finished"])
+        finished = decode(Finished, before["finished"])
     else:
         # A run killed from here on leaves shards that are not those the report speaks of.
         for path in (work.report(name), work.pairs(name)):
             files.remove(path)
         finished = _Finisher(files, work, name, verdicts).run(keep_dropped, max_bytes)
     finished = dataclasses.replace(finished, listed=found)
-    said = {key: getattr(finished, key) for key in Finished.__slots__}
-    files.write_json(work.report(name), {"asked": asked, "fingerprint": digest, "finished": said})
+    report = {"cache_key": cache_key, "fingerprint": digest, "finished": encode(finished)}
+    files.write_json(work.report(name), report)
     return finished
 
 
@@ -207,18 +209,15 @@ class _Finisher:
         if self._pairs:
             with self._files.write(self._work.pairs(self._name)) as out:
                 out.write("".join(self._pairs).encode())
-        dropped = []
+        dropped: list[Shard] = []
         if keep_dropped:
-            dropped = shards.as_dicts(
-                shards.write(
-                    self._files, f"{folder}/dropped", self._name, self._dropped(), DROPPED_SCHEMA, max_bytes
-                )
+            written = shards.write(
+                self._files, f"{folder}/dropped", self._name, self._dropped(), DROPPED_SCHEMA, max_bytes
             )
-            for shard in dropped:
-                shard["file"] = f"dropped/{shard['file']}"
+            dropped = [dataclasses.replace(shard, file=f"dropped/{shard.file}") for shard in written]
         return Finished(
             name=self._name,
-            shards=shards.as_dicts(kept),
+            shards=kept,
             dropped=dropped,
             funnel=self._funnel(),
             counts=self._counts,

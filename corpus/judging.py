@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import collections
 import re
-from typing import Any, Final
+from typing import Final
 
 from .excluded import Excluded
+from .manifest import DocumentsManifest
 from .staging import Staged
 from .workspace import Workspace
 
@@ -78,10 +79,10 @@ def _short_baseline(staged: list[Staged]) -> list[str]:
 
 
 def problem_of(
-    work: Workspace, staged: list[Staged], manifest: dict[str, Any], max_rejected: float
+    work: Workspace, staged: list[Staged], manifest: DocumentsManifest, max_rejected: float
 ) -> str | None:
     """Why this output cannot be published; None where it can."""
-    counts, funnel = manifest["counts"], manifest["funnel"]
+    counts, funnel = manifest.counts, manifest.funnel
     missing = [source for source in staged if source.bad and not source.source.stamp]
     if missing:
         return (
@@ -89,9 +90,9 @@ def problem_of(
             "processed. Run the same command again to fetch what is missing, or select files without it"
         )
     not_fetched = sum(source.not_fetched for source in staged)
-    if not_fetched > max_rejected * (counts["records"] + not_fetched):
+    if not_fetched > max_rejected * (counts.records + not_fetched):
         return (
-            f"{not_fetched:,} articles of {counts['records'] + not_fetched:,} could not be fetched: more "
+            f"{not_fetched:,} articles of {counts.records + not_fetched:,} could not be fetched: more "
             f"than --max-rejected {max_rejected:g} allows. All others are processed. Run the same command "
             "again"
         )
@@ -102,15 +103,13 @@ def problem_of(
     )
     if len(bad) > max_rejected * len(staged):
         return f"{len(bad)} of {len(staged)} files cannot be used ({_named(bad)}), more than {mend}"
-    if counts["rejected"] > max_rejected * counts["records"]:
+    if counts.rejected > max_rejected * counts.records:
         reasons: collections.Counter[str] = collections.Counter()
         for source in staged:
             reasons.update(source.rejected)
         listed = ", ".join(f"{reason}: {count}" for reason, count in sorted(reasons.items()))
-        return (
-            f"{counts['rejected']} of {counts['records']} records were rejected ({listed}), more than {mend}"
-        )
-    if not counts["documents"]:
+        return f"{counts.rejected} of {counts.records} records were rejected ({listed}), more than {mend}"
+    if not counts.documents:
         listed = ", ".join(f"{what}: {count}" for what, count in funnel.items())
         return f"no document was kept ({listed}). Look at --input and at the options that drop records"
     return None

@@ -16,8 +16,8 @@ Only keys are looked at.  In memory are those of all articles, some 60 bytes eac
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from . import shards
 from .errors import UserError
 from .files import Checked, LocalFiles
+from .manifest import DocumentsManifest, ForeignManifestError, OverlapFile, read_manifest
 from .shards import Shard
 
 KEYS: Final = pa.schema(
@@ -40,14 +41,18 @@ KEYS: Final = pa.schema(
 OVERLAP: Final = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
-        pa.field("held_by", pa.string(), nullable=False),
+        pa.field("full_text_id", pa.string(), nullable=False),
         pa.field("matched_by", pa.string(), nullable=False),
     ]
 )
 """One row an abstract that PMC holds in full, in the order of the abstracts: its id, the id of the PMC
 document, and by what it was found: pmid, pmcid or doi."""
 
-FILE: Final = "in-full.arrow"
+_HASHED: Final = OVERLAP.set(1, pa.field("held_by", pa.string(), nullable=False))
+"""The schema that ``rows_sha256`` is made with.  Keep its names: the names of the shards of a pretraining
+set, and with them the order of its rows, depend on that hash."""
+
+FILE: Final = "overlap.arrow"
 """The file of :data:`OVERLAP` in a directory made by pmc_to_shards, an Arrow IPC stream."""
 
 ROWS: Final = 1_000_000
@@ -101,48 +106,69 @@ def of_pmc(keys: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch.filter(pc.starts_with(batch["id"], "pmc:"))
 
 
-def of_abstracts(files: LocalFiles, folder: str) -> list[dict[str, Any]]:
+def of_abstracts(files: LocalFiles, folder: str) -> Sequence[Shard]:
     """The shards of a finished PubMed directory, as its manifest lists them.
 
     Raises:
-        FileNotFoundError: the directory is not finished.
+        ManifestNotFoundError: the directory is not finished.
+        ManifestError: its manifest is damaged.
         OverlapInputError: it does not hold PubMed's abstracts.
     """
-    manifest = shards.manifest(files, folder)
-    pipeline = manifest.get("pipeline")
+    pipeline: str | None
+    try:
+        manifest = read_manifest(files, folder)
+        pipeline = manifest.pipeline
+    except ForeignManifestError as error:
+        pipeline = error.pipeline
     if pipeline != "pubmed_to_shards":
         raise OverlapInputError(
             f"{folder} does not hold PubMed's abstracts: by its manifest.json it was made by {pipeline}. "
             "Give the --output of beam run pubmed_to_shards."
         )
-    listed: list[dict[str, Any]] = manifest["outputs"]
-    return listed
+    assert isinstance(manifest, DocumentsManifest)
+    return manifest.outputs
 
 
 def identity(files: LocalFiles, folder: str) -> str:
     """A digest of the shards of a finished PubMed directory: another one once it has been updated.
 
     Raises:
-        FileNotFoundError, OverlapInputError: as :func:`of_abstracts`.
+        ManifestNotFoundError, ManifestError, OverlapInputError: as :func:`of_abstracts`.
     """
-    return shards.digest(shard["sha256"] for shard in of_abstracts(files, folder))
+    return shards.digest(shard.sha256 for shard in of_abstracts(files, folder))
 
 
-def write(files: LocalFiles, path: str, abstracts: str, batches: Iterable[pa.RecordBatch]) -> Shard:
+def write(
+    files: LocalFiles, path: str, folder: str, abstracts: str, batches: Iterable[pa.RecordBatch]
+) -> OverlapFile:
     """Write what :func:`find` has found.
 
     Args:
-        abstracts: the :func:`identity` of the PubMed directory in which it was found.
+        folder: the PubMed directory in which it was found.
+        abstracts: the :func:`identity` of that directory.
     """
     rows = 0
-    with files.write(path) as file:
-        checked = Checked(file)
+    with files.write(path) as file, open(os.devnull, "wb") as nowhere:
+        checked, hashed = Checked(file), Checked(nowhere)
         schema = OVERLAP.with_metadata({_ABSTRACTS_DIGEST: abstracts})
-        with pa.ipc.new_stream(pa.PythonFile(checked, "w"), schema) as stream:
+        hashed_schema = _HASHED.with_metadata({_ABSTRACTS_DIGEST: abstracts})
+        with (
+            pa.ipc.new_stream(pa.PythonFile(checked, "w"), schema) as stream,
+            pa.ipc.new_stream(pa.PythonFile(hashed, "w"), hashed_schema) as hashed_stream,
+        ):
             for batch in batches:
                 stream.write_batch(batch)
+                hashed_stream.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=hashed_schema))
                 rows += batch.num_rows
-    return Shard(os.path.basename(path), rows, checked.size, checked.sha256)
+    return OverlapFile(
+        file=os.path.basename(path),
+        rows=rows,
+        bytes=checked.size,
+        sha256=checked.sha256,
+        of=folder,
+        abstracts=abstracts,
+        rows_sha256=hashed.sha256,
+    )
 
 
 def read(files: LocalFiles, folder: str, abstracts: str) -> pa.Table:
@@ -152,10 +178,10 @@ def read(files: LocalFiles, folder: str, abstracts: str) -> pa.Table:
         abstracts: the PubMed directory that it is to be about.
 
     Raises:
-        FileNotFoundError: one of the directories is not finished.
+        ManifestNotFoundError: one of the directories is not finished.
         OverlapInputError: ``folder`` lists no abstracts, or those of other shards than ``abstracts`` has.
     """
-    shards.manifest(files, folder)
+    read_manifest(files, folder)
     path = f"{folder}/{FILE}"
     if not files.exists(path):
         raise OverlapInputError(
@@ -281,7 +307,7 @@ def _held(abstracts: pa.Table, ids: list[pa.Table], dois: list[pa.Table]) -> pa.
     matched_by = pc.if_else(pc.is_valid(by_pmid), "pmid", pc.if_else(pc.is_valid(by_pmcid), "pmcid", "doi"))
     rows = pa.table({"id": abstracts["id"], "rank": rank, "matched_by": matched_by})
     rows = rows.filter(pc.is_valid(rank))
-    return rows.set_column(1, "held_by", _id(rows["rank"])).cast(OVERLAP)
+    return rows.set_column(1, "full_text_id", _id(rows["rank"])).cast(OVERLAP)
 
 
 def _holding(keys: pa.ChunkedArray, articles: list[pa.Table], column: str) -> pa.ChunkedArray:

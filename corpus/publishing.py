@@ -7,18 +7,36 @@ inputs and rules, whatever the runner, the number of workers and the restarts.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from . import judging, overlap, shard_keys, shards
 from .ahead import ahead, for_each
+from .article_rules import LEFT_OUT
 from .excluded import Excluded
 from .files import Checked, LocalFiles
 from .finishing import Finished
+from .manifest import (
+    BadFile,
+    DocumentCounts,
+    DocumentsConfig,
+    DocumentsManifest,
+    DocumentsRun,
+    ExcludedIds,
+    InputFile,
+    OverlapFile,
+    RemovedText,
+    Retrieval,
+    decode,
+    listed_files,
+    sweep,
+    write_manifest,
+)
 from .rules import TextRules
 from .shards import Shard
 from .staging import Staged, ordered
@@ -58,8 +76,8 @@ def publish(
     staged: list[Staged],
     finished: list[Finished],
     max_rejected: float,
-    run: dict[str, Any],
-    in_full: Sequence[dict[str, Any]] = (),
+    run: DocumentsRun,
+    overlaps: Sequence[OverlapFile] = (),
     excluded: Excluded | None = None,
 ) -> Outcome:
     """Check the share of rejected input and, where it is small enough, write the manifest.
@@ -68,99 +86,102 @@ def publish(
         rules: those that ``config`` has as plain data.
         staged: all sources; ``finished``: what became of the good ones; in any order.
         max_rejected: the share of records, and of files, that may be rejected.
-        run: what is true of this run only: times, versions, the command; when inputs were fetched is added.
-        in_full: the file that lists the abstracts that the articles hold, if that was asked for.
+        run: facts about this run; the download times of the inputs are added.
+        overlaps: the file that lists the abstracts that the articles hold, if that was asked for.
         excluded: the list of ids that were to be left out, if there is one.
     """
     staged, copies = ordered(staged)
     good = [source for source in staged if not source.bad]
     by_name = {done.name: done for done in finished}
     in_order = [by_name[str(source.name)] for source in good]
-    manifest = {**_manifest(rules, config, staged, copies, in_order), "in_full": list(in_full)}
+    # NLM gives an article one PMID and one PMCID, so that an id is found in one source.
+    found = sum(done.listed for done in finished)
+    warnings = judging.warnings(config["pipeline"], staged, copies)
     if excluded:
-        # NLM gives an article one PMID and one PMCID, so that an id is found in one source.
-        found = sum(done.listed for done in finished)
-        manifest["excluded"] = {**asdict(excluded), "found": found}
-        manifest["warnings"] += judging.of_list(excluded, found)
-    _publish_rejected(files, work, staged)
-    totals = manifest["counts"]
-    problem = judging.problem_of(work, staged, manifest, max_rejected)
-    outcome = Outcome(
-        problem, totals["documents"], totals["sentences"], totals["rejected"], totals["records"]
+        warnings += judging.of_list(excluded, found)
+    manifest = dataclasses.replace(
+        _manifest(rules, decode(DocumentsConfig, config), staged, in_order, run),
+        overlap=tuple(overlaps),
+        excluded=ExcludedIds(excluded.ids, excluded.sha256, found) if excluded else None,
+        warnings=tuple(warnings),
     )
+    _publish_rejected(files, work, staged)
+    totals = manifest.counts
+    problem = judging.problem_of(work, staged, manifest, max_rejected)
+    outcome = Outcome(problem, totals.documents, totals.sentences, totals.rejected, totals.records)
     if problem is None:
-        outputs = manifest["outputs"]
-        shards.publish(files, work.output, [Shard(**shard) for shard in outputs])
-        if config["keep_dropped"]:
+        shards.publish(files, work.output, list(manifest.outputs))
+        if manifest.config.keep_dropped:
             dropped = [
-                Shard(**{**shard, "file": os.path.basename(shard["file"])}) for shard in manifest["dropped"]
+                dataclasses.replace(shard, file=os.path.basename(shard.file)) for shard in manifest.dropped
             ]
             shards.publish(files, f"{work.output}/dropped", dropped)
-        if config["dedup"] == "exact":
-            manifest["duplicates"] = shards.as_dicts([_publish_duplicates(files, work, in_order)])
+        if manifest.config.dedup == "exact":
+            duplicates = (_publish_duplicates(files, work, in_order),)
+            manifest = dataclasses.replace(manifest, duplicates=duplicates)
         _sweep(files, work, manifest, good)
-        files.write_json(work.manifest, {**manifest, "run": {**run, **_retrieved(good)}})
+        write_manifest(files, work.manifest, manifest)
     return outcome
 
 
 def _manifest(
     rules: TextRules,
-    config: dict[str, Any],
+    config: DocumentsConfig,
     staged: list[Staged],
-    copies: list[tuple[str, str]],
     finished: list[Finished],
-) -> dict[str, Any]:
+    run: DocumentsRun,
+) -> DocumentsManifest:
     good = [source for source in staged if not source.bad]
     funnel = _summed(done.funnel for done in finished)
     rejected = _summed(source.rejected for source in staged)
     records = sum(source.records for source in staged)
-    return {
-        "pipeline": config["pipeline"],
-        "notice": NOTICE + COPYRIGHT[config["pipeline"]],
-        "config": config,
-        "newest_file": _newest(good) if config["pipeline"] == "pubmed_to_shards" else None,
-        "inputs": [_input(source, done) for source, done in zip(good, finished, strict=True)],
-        "bad_files": [
-            {
-                "file": source.source.name,
-                "path": source.source.path,
-                "reason": source.bad[0],
-                "detail": source.bad[1],
-            }
-            for source in staged
-            if source.bad
-        ],
-        "outputs": [shard for done in finished for shard in done.shards],
-        "dropped": [shard for done in finished for shard in done.dropped],
-        "funnel": {
+    counts = _summed(done.counts for done in finished)
+    removed = {rule: _removed(rule, finished) for rule in rules.removals()}
+    return DocumentsManifest(
+        pipeline=config.pipeline,
+        notice=NOTICE + COPYRIGHT[config.pipeline],
+        config=config,
+        newest_file=_newest(good) if config.pipeline == "pubmed_to_shards" else None,
+        inputs=tuple(_input(source, done) for source, done in zip(good, finished, strict=True)),
+        bad_files=tuple(
+            BadFile(source.source.name, source.source.path, *source.bad) for source in staged if source.bad
+        ),
+        outputs=tuple(shard for done in finished for shard in done.shards),
+        dropped=tuple(shard for done in finished for shard in done.dropped),
+        duplicates=(),
+        overlap=(),
+        excluded=None,
+        funnel={
             "records": records,
             **{f"rejected: {reason}": count for reason, count in sorted(rejected.items())},
             **{f"dropped: {reason}": funnel[reason] for reason in rules.reasons if reason in funnel},
             "kept": funnel.get("kept", 0),
         },
-        "counts": {
-            "documents": 0,
-            "sentences": 0,
-            "words": 0,
-            "characters": 0,
-            **_summed(done.counts for done in finished),
-            "records": records,
-            "rejected": sum(rejected.values()),
-            "deletions": sum(source.deletions for source in staged),
+        counts=DocumentCounts(
+            documents=counts.get("documents", 0),
+            sentences=counts.get("sentences", 0),
+            words=counts.get("words", 0),
+            characters=counts.get("characters", 0),
+            records=records,
+            rejected=sum(rejected.values()),
+            deletions=sum(source.deletions for source in staged),
+        ),
+        cleaning={rule: text for rule, text in removed.items() if not rule.startswith(LEFT_OUT)},
+        dropped_parts={
+            rule.removeprefix(LEFT_OUT): text for rule, text in removed.items() if rule.startswith(LEFT_OUT)
         },
-        "cleaning": {
-            rule: {
-                what: sum(done.cleaning[rule][what] for done in finished if rule in done.cleaning)
-                for what in ("documents", "characters")
-            }
-            for rule in rules.removals()
-        },
-        "years": _summed(done.years for done in finished),
-        "languages": _summed(done.languages for done in finished),
-        "licences": _summed(done.licences for done in finished),
-        "article_types": _summed(done.article_types for done in finished),
-        "warnings": judging.warnings(config["pipeline"], staged, copies),
-    }
+        years=_summed(done.years for done in finished),
+        languages=_summed(done.languages for done in finished),
+        licences=_summed(done.licences for done in finished),
+        article_types=_summed(done.article_types for done in finished),
+        warnings=(),
+        run=dataclasses.replace(run, retrieved=_retrieved(good)),
+    )
+
+
+def _removed(rule: str, finished: list[Finished]) -> RemovedText:
+    of = [done.cleaning[rule] for done in finished if rule in done.cleaning]
+    return RemovedText(sum(text["documents"] for text in of), sum(text["characters"] for text in of))
 
 
 def _newest(good: list[Staged]) -> str | None:
@@ -169,30 +190,28 @@ def _newest(good: list[Staged]) -> str | None:
     return max(numbered).name if numbered else None
 
 
-def _input(source: Staged, done: Finished) -> dict[str, Any]:
-    return {
-        "file": source.source.name,
-        "path": source.source.path,
-        "files": source.source.files or 1,
-        "bytes": source.source.size,
-        "md5": source.md5,
-        "records": source.records,
-        "deletions": source.deletions,
-        "rejected": source.rejected,
-        "funnel": done.funnel,
-        "shards": [shard["file"] for shard in done.shards],
-    }
+def _input(source: Staged, done: Finished) -> InputFile:
+    return InputFile(
+        file=source.source.name,
+        path=source.source.path,
+        files=source.source.files or 1,
+        bytes=source.source.size,
+        md5=str(source.md5),
+        records=source.records,
+        deletions=source.deletions,
+        rejected=source.rejected,
+        funnel=done.funnel,
+        shards=tuple(shard.file for shard in done.shards),
+    )
 
 
-def _retrieved(good: list[Staged]) -> dict[str, Any]:
+def _retrieved(good: list[Staged]) -> Retrieval | None:
     """When the inputs that were fetched were fetched, UTC."""
     dates = {source.source.name: source.source.retrieved for source in good if source.source.retrieved}
-    if not dates:
-        return {}
-    return {"retrieved": {"first": min(dates.values()), "last": max(dates.values()), "files": dates}}
+    return Retrieval(min(dates.values()), max(dates.values()), dates) if dates else None
 
 
-def _summed(parts: Iterable[dict[str, int]]) -> dict[str, int]:
+def _summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: collections.Counter[str] = collections.Counter()
     for part in parts:
         total.update(part)
@@ -237,23 +256,23 @@ def _publish_duplicates(files: LocalFiles, work: Workspace, finished: list[Finis
     return Shard(DUPLICATES, rows, checked.size, checked.sha256)
 
 
-def _sweep(files: LocalFiles, work: Workspace, manifest: dict[str, Any], good: list[Staged]) -> None:
+def _sweep(files: LocalFiles, work: Workspace, manifest: DocumentsManifest, good: list[Staged]) -> None:
     """Remove what no source of this run has written: shards and staged files of replaced inputs."""
     names = {source.name for source in good}
-    parts = {f"{source.source.stamp}.json" for source in good if source.source.files}
-    surplus = [] if manifest["in_full"] else [f"{work.output}/{overlap.FILE}"]
-    wanted = {shard["file"] for shard in manifest["outputs"] + manifest["dropped"]}
-    for folder, prefix in ((work.output, ""), (f"{work.output}/dropped", "dropped/")):
-        for name in files.names(folder):
-            if name.startswith("data-") and name.endswith(".arrow") and prefix + name not in wanted:
-                surplus.append(f"{folder}/{name}")
-    if manifest["pipeline"] == "pmc_to_shards" and not manifest["in_full"]:
+    keep = {f"{work.output}/{listed.file}" for listed in listed_files(manifest)}
+    sweep(files, [work.output, f"{work.output}/dropped"], keep, _is_shard)
+    sweep(files, [work.output], keep, lambda name: name == overlap.FILE)
+    if manifest.pipeline == "pmc_to_shards" and not manifest.overlap:
         shard_keys.sweep(files, work, [])
-    for part in ("staged", "finished"):
-        for file in files.names(f"{work.folder}/{part}"):
-            made = _MADE_OF.match(file)
-            if made is None or made[1] not in names:
-                surplus.append(f"{work.folder}/{part}/{file}")
-    folder = f"{work.folder}/parts"
-    surplus += [f"{folder}/{name}" for name in files.names(folder) if name not in parts]
-    for_each(files, files.remove, surplus)
+
+    def replaced(name: str) -> bool:
+        made = _MADE_OF.match(name)
+        return made is None or made[1] not in names
+
+    sweep(files, [f"{work.folder}/staged", f"{work.folder}/finished"], (), replaced)
+    parts = {work.parts(source.source.stamp) for source in good if source.source.files}
+    sweep(files, [f"{work.folder}/parts"], parts)
+
+
+def _is_shard(name: str) -> bool:
+    return name.startswith("data-") and name.endswith(".arrow")

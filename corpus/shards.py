@@ -9,29 +9,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 
 from .document import SCHEMA, Document
-from .errors import InputNotFoundError
 from .files import Checked, LocalFiles
+from .manifest import DocumentsManifest, ManifestError, read_manifest
+from .manifest import Shard as Shard
 
 BATCH_ROWS: Final = 2048
 """Documents a record batch: 3-4 MB of abstracts, the unit that is in memory at a time."""
 BATCH_CHARACTERS: Final = 8_000_000
 """Characters a record batch, of longer documents: some 200 articles."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A finished shard, as a manifest lists it."""
-
-    file: str
-    rows: int
-    bytes: int
-    sha256: str
 
 
 def listed(lists: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
@@ -142,24 +132,21 @@ def digest(sha256s: Iterable[str]) -> str:
     return hashlib.sha256("".join(sha256s).encode()).hexdigest()
 
 
-def manifest(files: LocalFiles, folder: str) -> dict[str, Any]:
-    """The manifest of a finished directory.
+def documents_manifest(files: LocalFiles, folder: str) -> DocumentsManifest:
+    """Read the manifest of a finished directory of documents.
 
     Raises:
-        FileNotFoundError: the directory has none, so it is not (or not yet) finished; or it is on a store,
-            which these files do not reach.
+        ManifestNotFoundError: the directory is not finished.
+        ManifestError: it holds something else, or its manifest is damaged.
     """
-    if "://" in folder and not files.far:
-        raise InputNotFoundError(
-            f"{folder} is on a store, and this reads folders of this machine: beam copy {folder} FOLDER"
+    manifest = read_manifest(files, folder)
+    if not isinstance(manifest, DocumentsManifest):
+        raise ManifestError(
+            f"{folder} does not hold documents: by its manifest.json it was made by {manifest.pipeline}. "
+            "Give the --output of beam run pubmed_to_shards or pmc_to_shards",
+            f"{folder}/manifest.json",
         )
-    if not files.exists(f"{folder}/manifest.json"):
-        raise InputNotFoundError(
-            f"{folder} has no manifest.json: it is no finished output of bioshards. "
-            "Give the --output of a run that has ended, or run it again to its end."
-        )
-    found: dict[str, Any] = files.read_json(f"{folder}/manifest.json")
-    return found
+    return manifest
 
 
 def read(files: LocalFiles, folder: str, columns: Sequence[str] = SCHEMA.names) -> Iterator[pa.RecordBatch]:
@@ -169,17 +156,18 @@ def read(files: LocalFiles, folder: str, columns: Sequence[str] = SCHEMA.names) 
         columns: those to read, in the order of the schema; of local shards nothing else is read.
 
     Raises:
-        FileNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
+        ManifestNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
+        ManifestError: it holds something else, or its manifest is damaged.
     """
-    yield from read_some(files, folder, manifest(files, folder)["outputs"], columns)
+    yield from read_some(files, folder, documents_manifest(files, folder).outputs, columns)
 
 
 def read_some(
-    files: LocalFiles, folder: str, listed: Iterable[dict[str, Any]], columns: Sequence[str]
+    files: LocalFiles, folder: str, listed: Iterable[Shard], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """The record batches of some of a directory's shards, as its manifest lists them; only these columns."""
     for shard in listed:
-        yield from read_columns(files, f"{folder}/{shard['file']}", columns)
+        yield from read_columns(files, f"{folder}/{shard.file}", columns)
 
 
 def read_columns(files: LocalFiles, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -195,8 +183,3 @@ def read_columns(files: LocalFiles, path: str, columns: Sequence[str]) -> Iterat
 def opened(files: LocalFiles, path: str) -> Any:
     """An Arrow stream's file, mapped where it is local, so that only what is looked at is read."""
     return files.open(path) if "://" in path else pa.memory_map(path)
-
-
-def as_dicts(shards: list[Shard]) -> list[dict[str, Any]]:
-    """The shards as plain data, for a manifest."""
-    return [asdict(shard) for shard in shards]

@@ -7,11 +7,23 @@ The figures are plain data, the same for the same directory wherever and wheneve
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from . import pretraining, shards, stats_documents, stats_pretraining
+from . import stats_documents, stats_pretraining
 from .files import LocalFiles
+from .manifest import (
+    DocumentsManifest,
+    ForeignManifestError,
+    Manifest,
+    ManifestError,
+    ManifestNotFoundError,
+    PretrainingManifest,
+    VocabularyManifest,
+    WordsManifest,
+    encode,
+    read_manifest,
+)
 from .stats_shards import StatsError
 
 
@@ -26,27 +38,31 @@ def figures(files: LocalFiles, folder: str) -> dict[str, Any]:
         StatsError: it is of something else, or damaged.
     """
     try:
-        manifest = shards.manifest(files, folder)
-    except FileNotFoundError:
+        manifest: Manifest | None = read_manifest(files, folder)
+    except ManifestNotFoundError:
         raise
-    except (OSError, ValueError) as error:
-        raise StatsError(f"{folder}/manifest.json cannot be read: {error}") from error
-    pipeline = manifest.get("pipeline") if isinstance(manifest, dict) else None
-    if not isinstance(pipeline, str) or pipeline not in _KINDS:
+    except ForeignManifestError as error:
+        manifest, pipeline = None, error.pipeline
+    except ManifestError as error:
+        raise StatsError(str(error)) from error
+    if isinstance(manifest, DocumentsManifest):
+        kind, found = "documents", stats_documents.figures(files, folder, manifest)
+    elif isinstance(manifest, PretrainingManifest):
+        kind, found = "pretraining", stats_pretraining.figures(files, folder, manifest)
+    elif isinstance(manifest, WordsManifest):
+        kind, found = "words", _of_manifest(manifest)
+    elif isinstance(manifest, VocabularyManifest):
+        kind, found = "vocabulary", _of_manifest(manifest)
+    else:
+        if manifest is not None:
+            pipeline = manifest.pipeline
         made = f"was made by {pipeline}" if pipeline else "is not of bioshards"
-        *others, last = _KINDS
+        *others, last = _COUNTED
         raise StatsError(
             f"{folder} holds nothing that can be counted: by its manifest.json it {made}. Give an output of "
             f"{', '.join(others)} or {last}"
         )
-    kind, count = _KINDS[pipeline]
-    try:
-        return {"pipeline": pipeline, "kind": kind, **count(files, folder, manifest)}
-    except (LookupError, TypeError, AttributeError) as error:
-        raise StatsError(
-            f"{folder}/manifest.json is not as {pipeline} writes it ({type(error).__name__}: {error}). "
-            "Make the directory anew"
-        ) from error
+    return {"pipeline": manifest.pipeline, "kind": kind, **found}
 
 
 def as_json(figures: Mapping[str, Any]) -> str:
@@ -54,22 +70,17 @@ def as_json(figures: Mapping[str, Any]) -> str:
     return json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
 
 
-def _of_manifest(_files: LocalFiles, _folder: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _of_manifest(manifest: WordsManifest | VocabularyManifest) -> dict[str, Any]:
     """What a manifest says by itself: what was asked for, of which inputs, and what came of it."""
-    about = ("pipeline", "format", "tools", "inputs")
+    about = ("pipeline", "format", "library_versions", "inputs")
+    inputs = manifest.inputs if isinstance(manifest, WordsManifest) else manifest.config.inputs
     return {
-        "config": {key: value for key, value in manifest["config"].items() if key not in about},
-        "inputs": list(manifest.get("inputs") or manifest["config"]["inputs"]),
-        "counts": dict(manifest["counts"]),
-        "outputs": [{"file": output["file"], "bytes": output["bytes"]} for output in manifest["outputs"]],
+        "config": {key: value for key, value in encode(manifest.config).items() if key not in about},
+        "inputs": encode(inputs),
+        "counts": encode(manifest.counts),
+        "outputs": [{"file": output.file, "bytes": output.bytes} for output in manifest.outputs],
     }
 
 
-_KINDS: Final[dict[str, tuple[str, Callable[[LocalFiles, str, Mapping[str, Any]], dict[str, Any]]]]] = {
-    "pubmed_to_shards": ("documents", stats_documents.figures),
-    "pmc_to_shards": ("documents", stats_documents.figures),
-    "shards_to_words": ("words", _of_manifest),
-    "vocab": ("vocabulary", _of_manifest),
-    pretraining.PIPELINE: ("pretraining", stats_pretraining.figures),
-}
-"""By the pipeline that a manifest names: the kind of directory, and how it is counted."""
+_COUNTED: Final = ("pubmed_to_shards", "pmc_to_shards", "shards_to_words", "vocab", "shards_to_pretraining")
+"""The pipelines of the directories that can be counted."""

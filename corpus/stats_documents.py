@@ -6,13 +6,13 @@ Texts stay in Arrow from the first to the last: a gigabyte of them is counted in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .files import LocalFiles
+from .manifest import DocumentsManifest
 from .stats_distribution import count, distribution
 from .stats_shards import batches
 
@@ -20,7 +20,7 @@ UNKNOWN: Final = "unknown"
 """The year of a document that has none, as in manifests."""
 
 
-def figures(files: LocalFiles, folder: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def figures(files: LocalFiles, folder: str, manifest: DocumentsManifest) -> dict[str, Any]:
     """The figures as plain data.
 
     A word is what stands between blanks, as in the manifests: sentences have no other white space, if the
@@ -28,9 +28,8 @@ def figures(files: LocalFiles, folder: str, manifest: Mapping[str, Any]) -> dict
 
     Raises:
         StatsError: a shard cannot be read.
-        LookupError, TypeError: the manifest lacks something.
     """
-    listed = manifest["outputs"]
+    listed = manifest.outputs
     lengths: dict[str, Counter[int]] = {
         name: Counter() for name in ("sentences_per_document", "words_per_document", "words_per_sentence")
     }
@@ -55,7 +54,7 @@ def figures(files: LocalFiles, folder: str, manifest: Mapping[str, Any]) -> dict
     found = {name: distribution(counts) for name, counts in lengths.items()}
     return {
         "shards": len(listed),
-        "bytes": sum(shard["bytes"] for shard in listed),
+        "bytes": sum(shard.bytes for shard in listed),
         "documents": documents.total(),
         "sentences": found["sentences_per_document"]["sum"],
         "words": words.total(),
@@ -68,7 +67,7 @@ def figures(files: LocalFiles, folder: str, manifest: Mapping[str, Any]) -> dict
             }
             for source in sorted({source for source, _ in documents})
         },
-        "funnel": dict(manifest["funnel"]),
+        "funnel": dict(manifest.funnel),
     }
 
 

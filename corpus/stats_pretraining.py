@@ -6,46 +6,47 @@ The trainer's question is which share of a batch is padding, if every row is pad
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .files import LocalFiles
+from .manifest import PretrainingConfig, PretrainingManifest, SplitCounts, encode
 from .pretraining import LABELLED, SPLITS
+from .shards import Shard
 from .stats_distribution import count, distribution
 from .stats_shards import batches
 
 
-def figures(files: LocalFiles, folder: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def figures(files: LocalFiles, folder: str, manifest: PretrainingManifest) -> dict[str, Any]:
     """The figures as plain data.
 
     Raises:
         StatsError: a shard cannot be read.
-        LookupError, TypeError: the manifest lacks something.
     """
-    config, counts = manifest["config"], manifest["counts"]
+    config, counts = manifest.config, manifest.counts
     listed = {
-        split: [shard for shard in manifest["outputs"] if shard["file"].startswith(f"{split}/")]
-        for split in SPLITS
+        split: [shard for shard in manifest.outputs if shard.file.startswith(f"{split}/")] for split in SPLITS
     }
+    counts_of = {"train": counts.train, "validation": counts.validation}
     return {
-        "objective": config["objective"],
-        "length": config["length"],
-        "vocabulary": dict(config["vocabulary"]),
-        "inputs": list(manifest["inputs"]),
-        "documents": counts["documents"],
-        "dropped": dict(counts["dropped"]),
-        "rejected": dict(counts["rejected"]),
+        "objective": config.objective,
+        "length": config.length,
+        "vocabulary": encode(config.vocabulary),
+        "inputs": encode(manifest.inputs),
+        "documents": counts.documents,
+        "dropped": dict(counts.dropped),
+        "rejected": dict(counts.rejected),
         "splits": {
-            split: _split(files, folder, shards, config, counts[split])
+            split: _split(files, folder, shards, config, counts_of[split])
             for split, shards in listed.items()
-            if shards or counts.get(split, {}).get("documents")
+            if shards or counts_of[split].documents
         },
         "years": {
             source: {year: {"tokens": tokens} for year, tokens in sorted(years.items())}
-            for source, years in sorted(counts["years"].items())
+            for source, years in sorted(counts.years.items())
         },
     }
 
@@ -53,11 +54,11 @@ def figures(files: LocalFiles, folder: str, manifest: Mapping[str, Any]) -> dict
 def _split(
     files: LocalFiles,
     folder: str,
-    listed: Sequence[Mapping[str, Any]],
-    config: Mapping[str, Any],
-    counts: Mapping[str, Any],
+    listed: Sequence[Shard],
+    config: PretrainingConfig,
+    counts: SplitCounts,
 ) -> dict[str, Any]:
-    labelled = config["objective"] in LABELLED
+    labelled = config.objective in LABELLED
     lengths, documents_of_row, labels = Counter[int](), Counter[int](), Counter[int]()
     single = 0
     columns = ["input_ids", "split", *(["label"] if labelled else []), "spans"]
@@ -70,17 +71,17 @@ def _split(
     rows = lengths.total()
     row_lengths, documents_per_row = distribution(lengths), distribution(documents_of_row)
     tokens = row_lengths["sum"]
-    fill = _share(tokens, rows * config["length"])
-    in_rows = tokens - counts["special"] - counts["borrowed"]
+    fill = _share(tokens, rows * config.length)
+    in_rows = tokens - counts.special_tokens - counts.other_document_tokens
     return {
         "shards": len(listed),
-        "bytes": sum(shard["bytes"] for shard in listed),
-        "documents": counts["documents"],
+        "bytes": sum(shard.bytes for shard in listed),
+        "documents": counts.documents,
         "rows": rows,
         "tokens": tokens,
         "fill": fill,
         "padding": None if fill is None else 1 - fill,
-        "full_rows": _share(lengths[config["length"]], rows),
+        "full_rows": _share(lengths[config.length], rows),
         "single_segment": _share(single, rows),
         "labels": {
             str(label): {"rows": number, "share": _share(number, rows)}
@@ -88,12 +89,12 @@ def _split(
         },
         "row_lengths": row_lengths,
         "documents_per_row": documents_per_row,
-        "rows_per_document": _share(documents_per_row["sum"], counts["documents"]),
-        "read": counts["read"],
-        "special": counts["special"],
-        "borrowed": counts["borrowed"],
-        "lost": dict(sorted(counts["lost"].items())),
-        "unaccounted": counts["read"] - in_rows - sum(counts["lost"].values()),
+        "rows_per_document": _share(documents_per_row["sum"], counts.documents),
+        "input_tokens": counts.input_tokens,
+        "special_tokens": counts.special_tokens,
+        "other_document_tokens": counts.other_document_tokens,
+        "lost_tokens": dict(sorted(counts.lost_tokens.items())),
+        "unaccounted": counts.input_tokens - in_rows - sum(counts.lost_tokens.values()),
     }
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from . import shards
 from .errors import UserError
 from .files import LocalFiles
+from .shards import Shard
 
 
 class StatsError(UserError):
@@ -17,7 +17,7 @@ class StatsError(UserError):
 
 
 def batches(
-    files: LocalFiles, folder: str, listed: Iterable[Mapping[str, Any]], columns: Sequence[str]
+    files: LocalFiles, folder: str, listed: Iterable[Shard], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """The record batches of shards as a manifest lists them, one in memory at a time.
 
@@ -28,15 +28,15 @@ def batches(
         StatsError: a shard cannot be read, or has not the rows that the manifest lists.
     """
     for shard in listed:
-        path, rows = f"{folder}/{shard['file']}", 0
+        path, rows = f"{folder}/{shard.file}", 0
         try:
-            for batch in shards.read_some(files, folder, [dict(shard)], columns):
+            for batch in shards.read_some(files, folder, [shard], columns):
                 rows += batch.num_rows
                 yield batch
         except (OSError, pa.ArrowException) as error:
             raise damaged(path, f"cannot be read ({error})") from error
-        if rows != shard["rows"]:
-            raise damaged(path, f"has {rows:,} rows, and its manifest lists {shard['rows']:,}")
+        if rows != shard.rows:
+            raise damaged(path, f"has {rows:,} rows, and its manifest lists {shard.rows:,}")
 
 
 def damaged(path: str, what: str) -> StatsError:

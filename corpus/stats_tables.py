@@ -133,13 +133,13 @@ def _glance(splits: Mapping[str, Mapping[str, Any]], length: int) -> list[list[s
 def _text(splits: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
     every = list(splits.values())
     rows = {
-        "of the documents, in all passes": [one["read"] for one in every],
+        "of the documents, in all passes": [one["input_tokens"] for one in every],
         **{
-            f"lost: {reason}": [one["lost"].get(reason, 0) for one in every]
-            for reason in sorted({reason for one in every for reason in one["lost"]})
+            f"lost: {reason}": [one["lost_tokens"].get(reason, 0) for one in every]
+            for reason in sorted({reason for one in every for reason in one["lost_tokens"]})
         },
-        "in rows: special tokens": [one["special"] for one in every],
-        "in rows: borrowed of other documents": [one["borrowed"] for one in every],
+        "in rows: special tokens": [one["special_tokens"] for one in every],
+        "in rows: borrowed of other documents": [one["other_document_tokens"] for one in every],
         "in rows, all": [one["tokens"] for one in every],
         "not accounted for": [one["unaccounted"] for one in every],
     }

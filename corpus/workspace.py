@@ -14,10 +14,11 @@ from typing import Any, Final
 from .ahead import ahead
 from .errors import OutputMismatchError
 from .files import LocalFiles
+from .manifest import DocumentsManifest, config_of, find_manifest, is_complete
 from .pretraining import RECORDS, SPLITS
 from .sources import Source
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Raised whenever the same input and rules give other bytes than before, so that nothing made by
 an older version is taken for the new one's."""
 
@@ -116,8 +117,8 @@ def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
     before = None
     with contextlib.suppress(FileNotFoundError):
         before = files.read_json(work.config)
-    if before is None and files.exists(work.manifest):  # finished, and its work folder deleted
-        before = files.read_json(work.manifest).get("config")
+    if before is None:  # finished, and its work folder deleted
+        before = config_of(files, work.output)
     if before is not None:
         if before.get("pipeline") != config.get("pipeline"):
             raise OutputMismatchError(
@@ -172,19 +173,14 @@ def finished(
         abstracts: identity (overlap.py) of the directory whose abstracts are to be listed where held, if any.
         excluded: digest of the list (excluded.py) of ids that are to be left out, if any.
     """
-    if not files.exists(work.manifest):
+    manifest = find_manifest(files, work.output, DocumentsManifest)
+    if manifest is None or manifest.bad_files:
         return False
-    manifest = files.read_json(work.manifest)
-    sizes = {found.path: found.size for found in files.walk(work.output)}
-    if [listed["abstracts"] for listed in manifest["in_full"]] != ([abstracts] if abstracts else []):
+    if [listed.abstracts for listed in manifest.overlap] != ([abstracts] if abstracts else []):
         return False
-    if manifest.get("excluded", {}).get("sha256") != excluded:
+    if (manifest.excluded.sha256 if manifest.excluded else None) != excluded:
         return False
-    beside = manifest.get("duplicates", []) + manifest["in_full"]
-    for listed in manifest["outputs"] + manifest["dropped"] + beside:
-        if sizes.get(f"{work.output}/{listed['file']}") != listed["bytes"]:
-            return False
-    if manifest["bad_files"]:
+    if not is_complete(files, work.output, manifest):
         return False
     seen = [work.seen(source.path, source.stamp) for source in sources]
     there = set(files.names(f"{work.folder}/seen"))
@@ -192,7 +188,7 @@ def finished(
         return False
     md5s = [remembered["md5"] for remembered in ahead(files, files.read_json, seen)]
     now = {(source.name, md5) for source, md5 in zip(sources, md5s, strict=True)}
-    return now == {(item["file"], item["md5"]) for item in manifest["inputs"]}
+    return now == {(item.file, item.md5) for item in manifest.inputs}
 
 
 def clear(files: LocalFiles, work: Workspace) -> None:

@@ -88,7 +88,7 @@ def parser() -> Parser:
         "--drop-in",
         metavar="DIR",
         help="a finished output of pubmed_to_shards: its abstracts that the articles hold in full are listed "
-        "in DIR/in-full.arrow of this output, so that both can be used without reading an abstract twice",
+        "in DIR/overlap.arrow of this output, so that both can be used without reading an abstract twice",
     )
     add_connections(rules)
     add_text(parser)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import apache_beam as beam
 
@@ -15,6 +15,7 @@ from bioshards.corpus.download import pmc
 from bioshards.corpus.download.pmc import RangeReport
 from bioshards.corpus.files import Found, LocalFiles
 from bioshards.corpus.finishing import Finished
+from bioshards.corpus.manifest import OverlapFile, Shard
 from bioshards.corpus.staging import Staged
 from bioshards.corpus.workspace import Workspace
 
@@ -87,13 +88,13 @@ class TakeKeys(beam.PTransform):
             | "Take" >> beam.Map(self._take)
         )
 
-    def _shards(self, folder: str, finished: list[Done[Finished]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _shards(self, folder: str, finished: list[Done[Finished]]) -> Iterator[tuple[str, Shard]]:
         for shard in again(lambda: overlap.of_abstracts(self.files, folder)):
             yield folder, shard
         for shard in _written(finished):
             yield self.work.output, shard
 
-    def _take(self, of: tuple[str, dict[str, Any]]) -> Done[None]:
+    def _take(self, of: tuple[str, Shard]) -> Done[None]:
         def work(files: LocalFiles) -> None:
             shard_keys.take(files, self.work, *of)
 
@@ -109,7 +110,7 @@ class FindOverlap(beam.PTransform):
     drop_in: str | None
     taken: beam.PCollection[Done[None]]
 
-    def expand(self, finished: beam.PCollection[Done[Finished]]) -> beam.PCollection[Done[dict[str, Any]]]:
+    def expand(self, finished: beam.PCollection[Done[Finished]]) -> beam.PCollection[Done[OverlapFile]]:
         given = map(beam.pvalue.AsList, (finished, self.taken))
         return (
             finished.pipeline
@@ -119,25 +120,25 @@ class FindOverlap(beam.PTransform):
 
     def _find(
         self, folder: str, finished: list[Done[Finished]], taken: list[Done[None]]
-    ) -> Done[dict[str, Any]]:
+    ) -> Done[OverlapFile]:
         written = _written(finished)
 
-        def work(files: LocalFiles) -> dict[str, Any]:
+        def work(files: LocalFiles) -> OverlapFile:
             abstracts = overlap.of_abstracts(files, folder)
-            identity = shards.digest(shard["sha256"] for shard in abstracts)
+            identity = shards.digest(shard.sha256 for shard in abstracts)
             held = overlap.find(
                 overlap.of_pmc(shard_keys.read(files, self.work, self.work.output, written)),
                 lambda: shard_keys.read(files, self.work, folder, abstracts),
             )
-            found = overlap.write(files, f"{self.work.output}/{overlap.FILE}", identity, held)
+            found = overlap.write(files, f"{self.work.output}/{overlap.FILE}", folder, identity, held)
             shard_keys.sweep(files, self.work, [*written, *abstracts])
-            return {**dataclasses.asdict(found), "of": folder, "abstracts": identity}
+            return found
 
-        done = tell(measure("overlap", self.files, work, lambda found: {"in_full": found["rows"]}))
+        done = tell(measure("overlap", self.files, work, lambda found: {"abstracts": found.rows}))
         keys = (figures for one in taken for figures in one.figures)
         return Done(done.result, (*keys, *done.figures))
 
 
-def _written(finished: list[Done[Finished]]) -> list[dict[str, Any]]:
+def _written(finished: list[Done[Finished]]) -> list[Shard]:
     """The shards of all articles, as a manifest lists them."""
     return [shard for done in results(finished) for shard in done.shards]

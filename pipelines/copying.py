@@ -7,9 +7,8 @@ gs:// or s3://.  The copy is a finished directory like its original: no manifest
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -19,6 +18,16 @@ from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.exit_codes import OK
 from bioshards.corpus.files import Checked, LocalFiles
 from bioshards.corpus.live_line import LiveLine
+from bioshards.corpus.manifest import (
+    Listed,
+    ManifestError,
+    ManifestNotFoundError,
+    MirrorManifest,
+    OutputManifest,
+    encode,
+    listed_files,
+    read_manifest,
+)
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace
 from bioshards.vocab import inputs
@@ -77,7 +86,7 @@ def copy(files: LocalFiles, source: str, target: str) -> tuple[int, int]:
     """
     inputs.apart([source], target)
     manifest, original = _manifest(files, source)
-    listed = {**dict(_listed(manifest)), _MANIFEST: original}
+    listed = {**{one.file: one for one in listed_files(manifest)}, _MANIFEST: original}
     there = set(workspace.names(files, source))
     if missing := sorted(listed.keys() - there):
         if files.exists(f"{source}/{missing[0]}"):
@@ -87,10 +96,11 @@ def copy(files: LocalFiles, source: str, target: str) -> tuple[int, int]:
             )
         raise InputError(f"{source} has no {missing[0]}, which its manifest.json lists; make it again")
     work = Workspace(target)
+    config = encode(manifest.config)
     with output_at_fault(target, "TARGET"):
-        workspace.check(files, work, manifest["config"])
+        workspace.check(files, work, config)
         _not_of_a_run(files, work)
-    with begun(files, work, manifest["config"], "TARGET"):
+    with begun(files, work, config, "TARGET"):
         workspace.clear(files, work)
         before = set(workspace.names(files, target))
         surplus = filter(_OF_INPUTS.fullmatch, before - there)
@@ -117,7 +127,7 @@ def _all_but_manifest(
     files: LocalFiles,
     source: str,
     target: str,
-    listed: dict[str, Shard],
+    listed: Mapping[str, Listed],
     there: Collection[str],
     before: Collection[str],
 ) -> int:
@@ -142,32 +152,23 @@ def _all_but_manifest(
     return copied
 
 
-def _manifest(files: LocalFiles, source: str) -> tuple[dict[str, Any], Shard]:
+def _manifest(files: LocalFiles, source: str) -> tuple[OutputManifest, Shard]:
     """The manifest of a directory that can be copied; and the file itself, as any other that is listed."""
     path = f"{source}/{_MANIFEST}"
-    if not files.exists(path):
-        raise InputError(f"{source} is no finished directory: it has no manifest.json")
+    try:
+        manifest = read_manifest(files, source)
+    except ManifestNotFoundError as error:
+        raise InputError(f"{source} is no finished directory: it has no manifest.json") from error
+    except ManifestError as error:
+        raise InputError(str(error)) from error
+    if isinstance(manifest, MirrorManifest):
+        raise InputError(f"{path} lists no outputs: a mirror is not copied by this. Run beam run fetch there")
     with files.open(path) as file:
         data = file.read()
-    try:
-        manifest = json.loads(data)
-    except ValueError as error:
-        raise InputError(f"{path} is no JSON ({error}); make the directory again") from error
-    if not isinstance(manifest, dict) or "outputs" not in manifest or "config" not in manifest:
-        raise InputError(f"{path} lists no outputs: it is no manifest of a directory that can be copied")
     return manifest, Shard(_MANIFEST, 0, len(data), hashlib.sha256(data).hexdigest())
 
 
-def _listed(manifest: dict[str, Any]) -> Iterator[tuple[str, Shard]]:
-    """The files that a manifest lists with their SHA-256, by name."""
-    for entries in manifest.values():
-        for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, dict) and {"file", "bytes", "sha256"} <= entry.keys():
-                name = entry["file"]
-                yield name, Shard(name, entry.get("rows", 0), entry["bytes"], entry["sha256"])
-
-
-def _one(files: LocalFiles, source: str, target: str, name: str, listed: Shard | None, there: bool) -> bool:
+def _one(files: LocalFiles, source: str, target: str, name: str, listed: Listed | None, there: bool) -> bool:
     """Copy a file, unless it is there as it is listed; returns whether it was copied."""
     if listed and there and not inputs.damage(files, f"{target}/{name}", listed):
         return False

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bioshards.corpus.download import europepmc, pmc_bucket, pubmed
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.pmc_selection import DEFAULT_SETS, SETS
 from bioshards.corpus.licences import DEFAULT_LICENCES
+from bioshards.corpus.manifest import MirrorConfig, MirrorRun
 from bioshards.corpus.workspace import Workspace
 
 from .bucket import Bucket, add_connections, add_licences, add_servers
@@ -36,8 +37,8 @@ class Job:
     listed: dict[str, Listed]
     bucket: Bucket | None
     max_rejected: float
-    config: dict[str, Any]
-    run: dict[str, Any]
+    config: MirrorConfig
+    run: MirrorRun
 
     @property
     def something_to_do(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from bioshards.corpus import workspace
@@ -16,6 +15,7 @@ from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.lock import locked
+from bioshards.corpus.manifest import InventoryIdentity, MirrorConfig, MirrorRun, utc_now
 from bioshards.corpus.workspace import Workspace
 
 from . import bucket, estimates, fetch, plan
@@ -24,7 +24,7 @@ from .executing import execute, prepare
 from .fetch import Job
 from .fetching import REMOTE_LANES, Listed, look, mirror_folder
 from .options import Parser, UsageError
-from .starting import for_workers_elsewhere, output_at_fault, this_run, where
+from .starting import command_of, for_workers_elsewhere, output_at_fault, where
 
 _LISTED = {"pubmed": pubmed, "europepmc": europepmc}
 
@@ -119,7 +119,7 @@ def _job(
     articles = Articles(
         frozenset(options.licences), frozenset(options.sets), options.drop_retracted, options.versions
     )
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = utc_now()
     found = bucket.look(mirror, names["pmc"], articles, options, local) if "pmc" in names else None
     inventory = found.inventory if found else None
     return Job(
@@ -127,23 +127,23 @@ def _job(
         listed=listed,
         bucket=found,
         max_rejected=options.max_rejected,
-        config={
-            "inputs": list(options.input),
-            "servers": {
+        config=MirrorConfig(
+            inputs=tuple(options.input),
+            servers={
                 **{name: each.fetching.server.base for name, each in listed.items()},
                 **({"pmc": found.fetching.server.base} if found else {}),
             },
-            "licences": sorted(articles.licences),
-            "sets": sorted(articles.sets),
-            "drop_retracted": articles.drop_retracted,
-            "versions": articles.versions,
-            "inventory": {"date": inventory.date, "md5": inventory.md5} if inventory else None,
-        },
-        run={
-            **this_run("fetch", arguments),
-            "listed": now,
-            "notices": [notice for found in listed.values() for notice in found.notices],
-        },
+            licences=tuple(sorted(articles.licences)),
+            sets=tuple(sorted(articles.sets)),
+            drop_retracted=articles.drop_retracted,
+            versions=options.versions,
+            inventory=InventoryIdentity(inventory.date, inventory.md5) if inventory else None,
+        ),
+        run=MirrorRun(
+            command=command_of("fetch", arguments),
+            listed_at=now,
+            notices=tuple(notice for found in listed.values() for notice in found.notices),
+        ),
     )
 
 
@@ -162,7 +162,7 @@ def _report(job: Job, later: str) -> int:
         print(
             f"{found['selected']:,} articles selected: {outcome['articles_held']:,} were there, "
             f"{outcome['articles_fetched']:,} are fetched ({outcome['articles_bytes'] / 1e6:,.1f} MB), "
-            f"{found['bad']:,} could not be; {outcome['articles_removed']:,} are taken out"
+            f"{found['failed']:,} could not be; {outcome['articles_removed']:,} are taken out"
         )
         for reason, count in found["not_selected"].items():
             print(f"  {count:>12,}  not selected: {reason}")

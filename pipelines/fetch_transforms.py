@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.download.report import FetchedFile
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import Steps, encode, utc_now
 
 from .bucket import Bucket
 from .fetching import Fetching, arriving
@@ -57,7 +57,7 @@ class FetchFiles(beam.PTransform):
 def fetched(held: Held | BadFileError) -> Figures:
     """What fetching a file took, or trying to; ``bytes_in`` are the server's."""
     if isinstance(held, BadFileError):
-        return Figures("fetch", counts={"bad": 1})
+        return Figures("fetch", counts={"failed": 1})
     size, milliseconds = held.fetched, round(1000 * held.seconds) if held.fetched else 0
     return Figures("fetch", not size, size, size, milliseconds)
 
@@ -101,7 +101,7 @@ def _in_range(done: RangeReport) -> dict[str, int]:
     return {
         **{f"articles_{what}": getattr(done, what) for what in ("selected", "held", "fetched", "removed")},
         "articles_bytes": done.bytes,
-        "articles_bad": len(done.bad),
+        "articles_failed": len(done.bad),
         **{f"dropped_{_NO_NAME.sub('-', reason)}": count for reason, count in done.dropped.items()},
     }
 
@@ -132,11 +132,11 @@ class PublishMirror(beam.PTransform):
 
 
 def _in_outcome(outcome: dict[str, Any]) -> dict[str, int]:
-    return {"bad": int(bool(outcome["problem"]))}
+    return {"failed": int(bool(outcome["problem"]))}
 
 
 def _published(
-    files: LocalFiles, job: Job, fetched: list[FetchedFile], brought: list[RangeReport], steps: dict[str, Any]
+    files: LocalFiles, job: Job, fetched: list[FetchedFile], brought: list[RangeReport], steps: Steps
 ) -> dict[str, Any]:
     """Write the manifest; returns, and leaves for the driver, what became of it all."""
     held = [
@@ -144,15 +144,15 @@ def _published(
         for name, listed in job.listed.items()
         for remote, there in listed.held.items()
     ]
-    made = report.manifest(job.config, [*held, *fetched], brought)
-    run = {**job.run, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "steps": steps}
+    run = dataclasses.replace(job.run, finished=utc_now(), steps=steps)
+    made = report.manifest(job.config, [*held, *fetched], brought, run)
     outcome = {
-        "problem": report.publish(files, job.work.manifest, made, job.max_rejected, run),
+        "problem": report.publish(files, job.work.manifest, made, job.max_rejected),
         "held": len(held),
         "fetched": sum(1 for file in fetched if file.held and file.held.fetched),
-        "files": len(made["files"]),
+        "files": len(made.files),
         "bytes": sum(file.held.fetched for file in fetched if file.held),
-        "articles": made["articles"],
+        "articles": encode(made.articles),
         "articles_held": sum(done.held for done in brought),
         "articles_fetched": sum(done.fetched for done in brought),
         "articles_removed": sum(done.removed for done in brought),

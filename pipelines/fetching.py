@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from bioshards.corpus.download.pool import Pool
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.download.web import Connection, Patience, Server, UnreachableError
 from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.manifest import utc_now
 
 from .again import again
 from .options import UsageError
@@ -102,7 +102,7 @@ def look(
     """
     server = server_at(url or source.URL, options.contact, source.CONNECTIONS, source.PER_SECOND)
     with patient_with_a_person(server).connect() as connection:
-        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = utc_now()
         chosen, notices = _merged(source.listed(connection, server.base, name) for name in by_name)
         held = mirror.held(connection, chosen, look_only=options.dry_run)
     wanted = [remote for remote in chosen if remote not in held]

@@ -11,6 +11,7 @@ from bioshards.corpus import workspace
 from bioshards.corpus.errors import MissingExtraError
 from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import Manifest, read_manifest
 from bioshards.corpus.workspace import Workspace
 
 from .dataflow import Task
@@ -46,6 +47,7 @@ class Job(Protocol):
 
 
 J = TypeVar("J", bound=Job)
+M = TypeVar("M", bound=Manifest)
 
 
 def add_folders(parser: Parser) -> Any:
@@ -90,8 +92,9 @@ def run(
     finished: Callable[[J], bool],
     build: Callable[[beam.Pipeline, J], None],
     watcher: Callable[[J, TextIO], Watcher],
-    lines: Callable[[J, dict[str, Any]], Iterable[str]],
+    lines: Callable[[J, M], Iterable[str]],
     planned: Callable[[J], Plan],
+    kind: type[M],
     beside: Sequence[str] = (),
 ) -> int:
     """Do what the command line asks for; returns the exit code.
@@ -101,6 +104,7 @@ def run(
         finished: is there nothing to do?
         lines: what to say at the end, of the manifest.
         planned: what a dry run says.
+        kind: the type of the manifest.
         beside: what else is read before the run, on whichever store.
 
     Raises:
@@ -122,7 +126,7 @@ def run(
     with output_at_fault(job.work.output):
         workspace.check(files, job.work, job.config)
     config = job.config
-    task = Task(config["pipeline"], job.work.output, job.items, ("vocab",), config["tools"])
+    task = Task(config["pipeline"], job.work.output, job.items, ("vocab",), config["library_versions"])
     if options.dry_run:
         from . import estimates
 
@@ -144,10 +148,10 @@ def run(
             task,
             lambda terminal: watcher(job, terminal),
         )
-        return _report(job, lines, later)
+        return _report(job, lines, later, kind)
 
 
-def _report(job: J, lines: Callable[[J, dict[str, Any]], Iterable[str]], later: str) -> int:
+def _report(job: J, lines: Callable[[J, M], Iterable[str]], later: str, kind: type[M]) -> int:
     if later:
         print(later)
         return OK
@@ -156,5 +160,7 @@ def _report(job: J, lines: Callable[[J, dict[str, Any]], Iterable[str]], later: 
     if problem:
         print(f"beam: {problem}", file=sys.stderr)
         return NOT_PUBLISHED
-    print("\n".join([*lines(job, files.read_json(work.manifest)), f"{'report:':13} {work.manifest}"]))
+    manifest = read_manifest(files, work.output)
+    assert isinstance(manifest, kind)
+    print("\n".join([*lines(job, manifest), f"{'report:':13} {work.manifest}"]))
     return OK

@@ -8,6 +8,7 @@ from typing import Any
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.excluded import Excluded
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import DocumentsRun
 from bioshards.corpus.rules import TextRules
 from bioshards.corpus.sources import Source
 from bioshards.corpus.workspace import Workspace
@@ -39,4 +40,4 @@ class Job:
     max_shard_bytes: int
     max_rejected: float
     config: dict[str, Any]
-    run: dict[str, Any]
+    run: DocumentsRun

@@ -11,7 +11,14 @@ from typing import Any, Final
 
 from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.pretraining import SPLITS
+from bioshards.corpus.manifest import (
+    ManifestError,
+    PretrainingInput,
+    PretrainingManifest,
+    PretrainingRun,
+    VocabularyManifest,
+    read_manifest,
+)
 from bioshards.corpus.workspace import FORMAT, Workspace
 from bioshards.vocab import inputs
 from bioshards.vocab.encode import Encoder
@@ -26,7 +33,7 @@ from . import from_documents, plan_documents, shards_to_pretraining
 from .options import Parser, UsageError
 from .progress import ExampleProgress
 from .shards_to_pretraining import NAME, Job
-from .starting import absolute, this_run
+from .starting import absolute, command_of
 
 _MOST_MB: Final = 2000
 """The largest shard: Arrow's lists are addressed with 31 bits."""
@@ -47,6 +54,7 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
         watcher=ExampleProgress,
         lines=_lines,
         planned=plan_documents.of_examples,
+        kind=PretrainingManifest,
         beside=[options.vocab] if options.vocab else [],
     )
 
@@ -120,7 +128,13 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
         files=files,
         work=Workspace(output),
         inputs=[
-            {**documents.as_dict(), "held_in_full": sorted(lists.get(documents.folder, {}).values())}
+            PretrainingInput(
+                pipeline=documents.summary.pipeline,
+                shards_sha256=documents.summary.shards_sha256,
+                shards=documents.summary.shards,
+                documents=documents.summary.documents,
+                overlap=tuple(sorted(lists.get(documents.folder, {}).values())),
+            )
             for documents in found
         ],
         portions=list(portions.portions(found, options.seed, lists)),
@@ -131,18 +145,18 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
             "format": FORMAT,
             **wanted.as_dict(),
             "seed": options.seed,
-            "validation": options.validation,
+            "validation_fraction": options.validation,
             "shuffle": options.shuffle,
             "max_shard_mb": options.max_shard_mb,
             "tfrecord": options.tfrecord,
             "vocabulary": {"sha256": vocabulary, "size": encoder.size},
-            "tools": {"tokenizers": importlib.metadata.version("tokenizers")},
+            "library_versions": {"tokenizers": importlib.metadata.version("tokenizers")},
         },
-        run={
-            **this_run(NAME, arguments),
-            "inputs": [documents.folder for documents in found],
-            "vocabulary": absolute(options.vocab),
-        },
+        run=PretrainingRun(
+            command=command_of(NAME, arguments),
+            inputs=tuple(documents.folder for documents in found),
+            vocabulary=absolute(options.vocab),
+        ),
     )
 
 
@@ -162,15 +176,15 @@ def _vocabulary(files: LocalFiles, folder: str) -> tuple[Encoder, str]:
         digest = hashlib.sha256(file.read()).hexdigest()
     if files.exists(f"{folder}/manifest.json"):
         try:
-            outputs = files.read_json(f"{folder}/manifest.json")["outputs"]
-            listed = {one["file"]: one["sha256"] for one in outputs}
-        except TransientStorageError:
-            raise
-        except (LookupError, OSError, TypeError, ValueError) as error:
+            manifest = read_manifest(files, folder)
+        except ManifestError as error:
+            raise InputError(f"--vocab: {str(error).rstrip('.')}. Build the vocabulary again") from error
+        if not isinstance(manifest, VocabularyManifest):
             raise InputError(
-                f"--vocab {folder}: manifest.json is not as python -m bioshards.vocab build writes it "
-                f"({type(error).__name__}: {error}). Build the vocabulary again"
-            ) from error
+                f"--vocab {folder}: it is no vocabulary, it was made by {manifest.pipeline}. Give the --out "
+                "of a python -m bioshards.vocab build"
+            )
+        listed = {one.file: one.sha256 for one in manifest.outputs}
         if listed.get("tokenizer.json", digest) != digest:
             raise InputError(
                 f"--vocab {folder}: tokenizer.json is not the one that its manifest.json lists; one of "
@@ -195,19 +209,18 @@ def _buckets(options: Any, wanted: Recipe, found: Sequence[Documents], pieces: i
     return {"train": max(1, math.ceil(train)), "validation": max(1, math.ceil(validation))}
 
 
-def _lines(job: Job, manifest: dict[str, Any]) -> list[str]:
-    length, counts = job.making.recipe.length, manifest["counts"]
-    lines = [f"{counts['documents']:,} documents"]
-    for split in SPLITS:
-        of = counts[split]
-        if not of["rows"]:
+def _lines(job: Job, manifest: PretrainingManifest) -> list[str]:
+    length, counts = job.making.recipe.length, manifest.counts
+    lines = [f"{counts.documents:,} documents"]
+    for split, of in (("train", counts.train), ("validation", counts.validation)):
+        if not of.rows:
             continue
-        fill = of["tokens"] / (of["rows"] * length)
-        lost = "".join(f", {tokens:,} lost ({reason})" for reason, tokens in of["lost"].items())
+        fill = of.tokens / (of.rows * length)
+        lost = "".join(f", {tokens:,} lost ({reason})" for reason, tokens in of.lost_tokens.items())
         lines.append(
-            f"  {split + ':':11} {of['documents']:,} documents, {of['rows']:,} rows, {of['tokens']:,} tokens "
+            f"  {split + ':':11} {of.documents:,} documents, {of.rows:,} rows, {of.tokens:,} tokens "
             f"({fill:.0%} of {length} a row){lost}"
         )
-    dropped = {**counts["dropped"], **counts["rejected"]}
+    dropped = {**counts.dropped, **counts.rejected}
     lines += [f"  {reason + ':':11} {number:,} documents" for reason, number in dropped.items() if number]
     return [*lines, f"{'examples:':13} {job.work.output}"]

@@ -3,6 +3,7 @@ files."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import apache_beam as beam
 
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import PretrainingInput, PretrainingRun
 from bioshards.corpus.pretraining import SPLITS
 from bioshards.corpus.workspace import Workspace
 from bioshards.vocab.examples import making as steps
@@ -42,14 +44,14 @@ class MakeExamples(beam.PTransform):
 
 def _in_made(made: Made) -> dict[str, int]:
     return {
-        "bad": int(bool(made.bad)),
+        "failed": int(bool(made.bad)),
         "documents": made.documents,
         **{f"dropped_{reason}": count for reason, count in made.dropped.items()},
         **{f"rejected_{reason}": count for reason, count in made.rejected.items()},
         **{
             f"{split}_{what}": counts[what]
             for split, counts in made.splits.items()
-            for what in ("documents", "rows", "tokens", "lost")
+            for what in ("documents", "rows", "tokens", "lost_tokens")
         },
     }
 
@@ -92,8 +94,8 @@ class MergeDealt(beam.PTransform):
 
 def _in_merged(merged: Merged) -> dict[str, int]:
     folder = f"{merged.split}/"
-    shards = [one for one in merged.outputs if one["file"].startswith(folder)]
-    return {f"{merged.split}_rows": sum(shard["rows"] for shard in shards)}
+    shards = [one for one in merged.outputs if one.file.startswith(folder)]
+    return {f"{merged.split}_rows": sum(shard.rows for shard in shards)}
 
 
 @dataclass
@@ -103,8 +105,8 @@ class PublishExamples(beam.PTransform):
     files: LocalFiles
     work: Workspace
     config: dict[str, Any]
-    inputs: list[dict[str, Any]]
-    run: dict[str, Any]
+    inputs: list[PretrainingInput]
+    run: PretrainingRun
     max_rejected: float
     merged: beam.PCollection[Done[Merged]]
 
@@ -113,7 +115,7 @@ class PublishExamples(beam.PTransform):
         return made.pipeline | "Once" >> beam.Create([None]) | "Manifest" >> beam.Map(self._publish, *given)
 
     def _publish(self, _: None, made: list[Done[Made]], merged: list[Done[Merged]]) -> str | None:
-        run = {**self.run, "steps": summed(made, merged)}
+        run = dataclasses.replace(self.run, steps=summed(made, merged))
 
         def work(files: LocalFiles) -> str | None:
             problem = publishing.publish(
@@ -129,4 +131,8 @@ class PublishExamples(beam.PTransform):
             files.write_json(self.work.outcome, {"problem": problem})
             return problem
 
-        return tell(measure("publish", self.files, work, lambda problem: {"bad": int(bool(problem))})).result
+        return tell(measure("publish", self.files, work, _in_outcome)).result
+
+
+def _in_outcome(problem: str | None) -> dict[str, int]:
+    return {"failed": int(bool(problem))}

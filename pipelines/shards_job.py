@@ -15,7 +15,9 @@ from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.excluded import Excluded
 from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import DocumentsManifest, DocumentsRun, ManifestError
 from bioshards.corpus.rules import TextRules
+from bioshards.corpus.shards import documents_manifest
 from bioshards.corpus.workspace import FORMAT, Workspace
 
 from .dataflow import Task
@@ -23,7 +25,7 @@ from .executing import execute, prepare
 from .inputs import Inputs
 from .job import Job
 from .options import Parser, UsageError
-from .starting import absolute, begun, for_workers_elsewhere, output_at_fault, this_run, where
+from .starting import absolute, begun, command_of, for_workers_elsewhere, output_at_fault, where
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -74,7 +76,7 @@ def run(
         workspace.check(files, work, config)
     found = pipeline.find(files, options, work.output, given, local=not place.runner_given)
     job = _job(pipeline.NAME, options, arguments, files, work, found, rules, listed, config)
-    task = Task(pipeline.NAME, work.output, found.count, tools=config["tools"])
+    task = Task(pipeline.NAME, work.output, found.count, tools=config["library_versions"])
     if options.dry_run:
         from . import estimates, plan
 
@@ -114,7 +116,7 @@ def _abstracts(files: LocalFiles, drop_in: str) -> str:
     """The identity of the abstracts that are to be looked for in the articles."""
     try:
         return overlap.identity(files, drop_in.rstrip("/"))
-    except (FileNotFoundError, overlap.OverlapInputError) as error:
+    except (FileNotFoundError, ManifestError, overlap.OverlapInputError) as error:
         raise UsageError(f"--drop-in: {str(error).rstrip('.')}") from error
 
 
@@ -140,7 +142,7 @@ def _config(pipeline: str, options: Any, rules: TextRules) -> dict[str, Any]:
         "format": FORMAT,
         "preset": options.preset,
         "rules": rules.as_dict(),
-        "tools": splitters.tools(rules.splitter, rules.treebank),
+        "library_versions": splitters.tools(rules.splitter, rules.treebank),
         "keep_dropped": options.keep_dropped,
         "dedup": options.dedup,
         "max_shard_mb": options.max_shard_mb,
@@ -174,26 +176,27 @@ def _job(
         max_shard_bytes=options.max_shard_mb * 1_000_000,
         max_rejected=options.max_rejected,
         config=config,
-        run={
-            **this_run(pipeline, arguments),
-            **({"listed": found.listed, "notices": found.notices} if found.listed else {}),
-        },
+        run=DocumentsRun(
+            command=command_of(pipeline, arguments),
+            listed_at=found.listed or None,
+            notices=tuple(found.notices) if found.listed else (),
+        ),
     )
 
 
-def _in_full(manifest: dict[str, Any]) -> str:
+def _in_full(manifest: DocumentsManifest) -> str:
     """A line of each list of abstracts that the articles hold in full."""
     return "".join(
-        f"  {listed['rows']:>12,}  abstracts of {listed['of']} are here in full: {listed['file']}\n"
-        for listed in manifest["in_full"]
+        f"  {listed.rows:>12,}  abstracts of {listed.of} are here in full: {listed.file}\n"
+        for listed in manifest.overlap
     )
 
 
-def _left_out(manifest: dict[str, Any]) -> str:
+def _left_out(manifest: DocumentsManifest) -> str:
     """A line on the list of ids that were to be left out, if there is one."""
-    if not (listed := manifest.get("excluded")):
+    if not (listed := manifest.excluded):
         return ""
-    return f"  {listed['found']:>12,}  of {listed['ids']:,} ids to exclude dropped a document\n"
+    return f"  {listed.found:>12,}  of {listed.ids:,} ids to exclude dropped a document\n"
 
 
 def _report(job: Job, later: str) -> int:
@@ -204,15 +207,15 @@ def _report(job: Job, later: str) -> int:
     if outcome["problem"]:
         print(f"beam: {outcome['problem']}", file=sys.stderr)
         return NOT_PUBLISHED
-    manifest = job.files.read_json(job.work.manifest)
-    for warning in manifest["warnings"]:
+    manifest = documents_manifest(job.files, job.work.output)
+    for warning in manifest.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    funnel = "\n".join(f"  {count:>12,}  {what}" for what, count in manifest["funnel"].items())
+    funnel = "\n".join(f"  {count:>12,}  {what}" for what, count in manifest.funnel.items())
     print(
         f"{outcome['documents']:,} documents, {outcome['sentences']:,} sentences in "
-        f"{len(manifest['outputs'])} shards\n{funnel}\n{_left_out(manifest)}{_in_full(manifest)}"
+        f"{len(manifest.outputs)} shards\n{funnel}\n{_left_out(manifest)}{_in_full(manifest)}"
         f"shards:   {job.work.output}\nreport:   {job.work.manifest}"
     )
-    if outcome["rejected"] or manifest["bad_files"]:
+    if outcome["rejected"] or manifest.bad_files:
         print(f"rejected: {job.work.output}/rejected")
     return OK

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import PretrainingInput, PretrainingRun
 from bioshards.corpus.workspace import Workspace
 from bioshards.vocab.examples import recipes
 
@@ -37,12 +38,12 @@ class Job:
 
     files: LocalFiles
     work: Workspace
-    inputs: list[dict[str, Any]]
+    inputs: list[PretrainingInput]
     portions: list[Portion]
     making: Making
     max_rejected: float
     config: dict[str, Any]
-    run: dict[str, Any]
+    run: PretrainingRun
 
     @property
     def items(self) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import WordsRun
 from bioshards.corpus.workspace import Workspace
 
 from .from_documents import add_folders, of_extra
@@ -39,7 +40,7 @@ class Job:
     counting: Counting
     min_count: int
     config: dict[str, Any]
-    run: dict[str, Any]
+    run: WordsRun
 
     @property
     def items(self) -> int:
@@ -60,7 +61,7 @@ def build(root: beam.Pipeline, job: Job) -> None:
         | "CountShards" >> CountShards(job.files, job.work, job.counting)
     )
     merged = counted | "MergeBuckets" >> MergeBuckets(job.files, job.work, job.min_count)
-    inputs = [documents.as_dict() for documents in job.inputs]
+    inputs = [documents.summary for documents in job.inputs]
     counted | "Publish" >> PublishWords(job.files, job.work, job.config, inputs, job.run, merged)
 
 
@@ -81,7 +82,7 @@ def parser() -> Parser:
         type=share,
         metavar="SHARE",
         default=0.0,
-        help="share of documents whose words are counted apart, in held-out.tsv (default: none)",
+        help="share of documents whose words are counted apart, in validation-words.tsv (default: none)",
     )
     words.add_argument(
         "--seed",

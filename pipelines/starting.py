@@ -7,11 +7,9 @@ import difflib
 import logging
 import os
 import re
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from bioshards import __version__
 from bioshards.corpus import workspace
 from bioshards.corpus.errors import OutputMismatchError, TransientStorageError
 from bioshards.corpus.files import LocalFiles
@@ -191,13 +189,9 @@ def begun(
         yield
 
 
-def this_run(pipeline: str, arguments: Sequence[str]) -> dict[str, Any]:
-    """What a manifest says of the run that begins now."""
-    return {
-        "bioshards": __version__,
-        "command": ["beam", "run", pipeline, *without_secrets(arguments)],
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }
+def command_of(pipeline: str, arguments: Sequence[str]) -> tuple[str, ...]:
+    """The command line of a run, for its manifest."""
+    return ("beam", "run", pipeline, *without_secrets(arguments))
 
 
 _SECRET = re.compile(r"(--\w*(?:key|secret|token|password|connection_string)\w*)(=.*)?", re.IGNORECASE)

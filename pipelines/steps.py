@@ -7,12 +7,12 @@ Beam's metrics are the same figures, told to the runner as they come (:func:`tel
 
 ========================  ================================================================================
 STEP_items                files, ranges, buckets, shards or portions that came through
-STEP_stood                those of them that were done before, so that nothing was written for them
+STEP_skipped              those of them that were done before, so that nothing was written for them
 STEP_bytes_in             read from files, each time it is; what is mapped into memory is not counted
 STEP_bytes_out            written to files
-STEP_milliseconds         a distribution; the manifest has its sum, and the most as slowest_milliseconds
-STEP_bad                  items that could not be used
-STEP_...                  what is counted in items, those that stood too: records, kept, dropped_REASON ...
+STEP_milliseconds         a distribution; the manifest has its sum, and the most as max_item_ms
+STEP_failed               items that could not be used
+STEP_...                  what is counted in items, skipped ones too: records, kept, dropped_REASON ...
 ========================  ================================================================================
 """
 
@@ -37,7 +37,7 @@ from .again import again
 NAMESPACE: Final = "bioshards"
 """Of Beam's metrics."""
 
-_MOST: Final = "slowest_milliseconds"
+_MAX_ITEM_MS: Final = "max_item_ms"
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -62,7 +62,7 @@ class Figures:
         """All that is added up over the items."""
         return {
             "items": 1,
-            "stood": int(self.stood),
+            "skipped": int(self.stood),
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,
             **self.counts,
@@ -99,7 +99,7 @@ def measure(
         result = again(lambda: work(counted))
     milliseconds = round(1000 * (time.monotonic() - started))
     found = counts(result)
-    stood = not meter.written and not found.get("bad")
+    stood = not meter.written and not found.get("failed")
     return Done(result, (Figures(step, stood, meter.read, meter.written, milliseconds, found),))
 
 
@@ -134,8 +134,8 @@ def summed(*done: Iterable[Done[Any]]) -> dict[str, dict[str, int]]:
         total = totals.setdefault(figures.step, Counter())
         total.update(figures.counters())
         total["milliseconds"] += figures.milliseconds
-        total[_MOST] = max(total[_MOST], figures.milliseconds)
-    first = ("items", "stood", "bytes_in", "bytes_out", "milliseconds", _MOST)
+        total[_MAX_ITEM_MS] = max(total[_MAX_ITEM_MS], figures.milliseconds)
+    first = ("items", "skipped", "bytes_in", "bytes_out", "milliseconds", _MAX_ITEM_MS)
     return {
         step: {name: total[name] for name in (*first, *sorted(total.keys() - set(first)))}
         for step, total in totals.items()

@@ -6,7 +6,7 @@ staged shard and from there to the final shard inside one call each, never throu
 
 from __future__ import annotations
 
-import time
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.excluded import Excluded
 from bioshards.corpus.files import Found, LocalFiles
 from bioshards.corpus.finishing import Finished
+from bioshards.corpus.manifest import DocumentsRun, OverlapFile, utc_now
 from bioshards.corpus.publishing import Outcome
 from bioshards.corpus.rules import TextRules
 from bioshards.corpus.sources import Source
@@ -59,7 +60,7 @@ class StageFiles(beam.PTransform):
 
 def _in_staged(staged: Staged) -> dict[str, int]:
     return {
-        "bad": int(staged.bad is not None),
+        "failed": int(staged.bad is not None),
         "records": staged.records,
         "deletions": staged.deletions,
         **{f"rejected_{reason}": count for reason, count in staged.rejected.items()},
@@ -212,13 +213,13 @@ class Publish(beam.PTransform):
     config: dict[str, Any]
     max_rejected: float
     excluded: Excluded | None
-    run: dict[str, Any]
+    run: DocumentsRun
     decided: beam.PCollection[Done[str]]
     finished: beam.PCollection[Done[Finished]]
-    in_full: beam.PCollection[Done[dict[str, Any]]] | None = None
+    overlap: beam.PCollection[Done[OverlapFile]] | None = None
 
     def expand(self, staged: beam.PCollection[Done[Staged]]) -> beam.PCollection[Outcome]:
-        given = [staged, self.decided, self.finished, *([self.in_full] if self.in_full else [])]
+        given = [staged, self.decided, self.finished, *([self.overlap] if self.overlap else [])]
         manifest = beam.Map(self._publish, *map(beam.pvalue.AsList, given))
         return staged.pipeline | "Once" >> beam.Create([None]) | "Manifest" >> manifest
 
@@ -228,13 +229,10 @@ class Publish(beam.PTransform):
         staged: list[Done[Staged]],
         decided: list[Done[str]],
         finished: list[Done[Finished]],
-        in_full: Sequence[Done[dict[str, Any]]] = (),
+        overlap: Sequence[Done[OverlapFile]] = (),
     ) -> Outcome:
-        run = {
-            **self.run,
-            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "steps": summed(staged, decided, finished, in_full),
-        }
+        steps = summed(staged, decided, finished, overlap)
+        run = dataclasses.replace(self.run, finished=utc_now(), steps=steps)
 
         def work(files: LocalFiles) -> Outcome:
             outcome = publishing.publish(
@@ -246,7 +244,7 @@ class Publish(beam.PTransform):
                 results(finished),
                 self.max_rejected,
                 run,
-                results(in_full),
+                results(overlap),
                 self.excluded,
             )
             said = {name: getattr(outcome, name) for name in Outcome.__slots__}
@@ -257,4 +255,4 @@ class Publish(beam.PTransform):
 
 
 def _in_outcome(outcome: Outcome) -> dict[str, int]:
-    return {"records": outcome.records, "documents": outcome.documents, "bad": int(bool(outcome.problem))}
+    return {"records": outcome.records, "documents": outcome.documents, "failed": int(bool(outcome.problem))}

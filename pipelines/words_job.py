@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import ValidationWords, WordCounts, WordsManifest, WordsRun
 from bioshards.corpus.workspace import FORMAT, Workspace
 from bioshards.vocab import counting as steps
 from bioshards.vocab import inputs
@@ -16,7 +17,7 @@ from . import from_documents, plan_documents, shards_to_words
 from .options import Parser, UsageError
 from .progress import CountProgress
 from .shards_to_words import NAME, Job
-from .starting import absolute, this_run
+from .starting import absolute, command_of
 
 
 def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
@@ -31,6 +32,7 @@ def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[s
         watcher=CountProgress,
         lines=_lines,
         planned=plan_documents.of_words,
+        kind=WordsManifest,
     )
 
 
@@ -59,29 +61,30 @@ def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Seque
             "format": FORMAT,
             **counting.as_dict(),
             "min_count": options.min_count,
-            "tools": {
+            "library_versions": {
                 library: importlib.metadata.version(library)
                 for library in (["tokenizers"] if counting.kind == "bert" else [])
             },
         },
-        run={**this_run(NAME, arguments), "inputs": [documents.folder for documents in found]},
+        run=WordsRun(
+            command=command_of(NAME, arguments), inputs=tuple(documents.folder for documents in found)
+        ),
     )
 
 
-def _lines(job: Job, manifest: dict[str, Any]) -> list[str]:
-    counts = manifest["counts"]
+def _lines(job: Job, manifest: WordsManifest) -> list[str]:
+    counts = manifest.counts
     lines = [_counted(counts)]
-    if counts["pruned"]["distinct"]:
-        pruned, least = counts["pruned"], job.min_count
+    if counts.pruned.distinct:
+        pruned, least = counts.pruned, job.min_count
         lines.append(
-            f"  {pruned['distinct']:,} of the words are left out: below {least} times, "
-            f"{pruned['tokens']:,} tokens"
+            f"  {pruned.distinct:,} of the words are left out: below {least} times, {pruned.tokens:,} tokens"
         )
     if job.counting.hold_out:
-        lines.append(f"  held out: {_counted(counts['held_out'])}")
+        lines.append(f"  held out: {_counted(counts.validation)}")
     folder = job.work.output
-    return lines + [f"{one['file'] + ':':13} {folder}/{one['file']}" for one in manifest["outputs"]]
+    return lines + [f"{one.file + ':':13} {folder}/{one.file}" for one in manifest.outputs]
 
 
-def _counted(counts: dict[str, Any]) -> str:
-    return f"{counts['documents']:,} documents, {counts['tokens']:,} tokens of {counts['distinct']:,} words"
+def _counted(counts: WordCounts | ValidationWords) -> str:
+    return f"{counts.documents:,} documents, {counts.tokens:,} tokens of {counts.distinct:,} words"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
 
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import InputDocuments, WordsRun
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace
 from bioshards.vocab import counting as steps
@@ -38,8 +40,13 @@ class CountShards(beam.PTransform):
 
 
 def _in_counted(counted: CountedShard) -> dict[str, int]:
-    names = ("documents", "tokens", "held_out_documents", "held_out_tokens")
-    return {"bad": int(counted.bad is not None), **{name: getattr(counted, name) for name in names}}
+    return {
+        "failed": int(counted.bad is not None),
+        "documents": counted.documents,
+        "tokens": counted.tokens,
+        "validation_documents": counted.held_out_documents,
+        "validation_tokens": counted.held_out_tokens,
+    }
 
 
 @dataclass
@@ -70,7 +77,11 @@ class MergeBuckets(beam.PTransform):
 
 
 def _in_merged(merged: MergedBucket) -> dict[str, int]:
-    return {name: getattr(merged, name) for name in ("distinct", "held_out_distinct", "pruned_distinct")}
+    return {
+        "distinct": merged.distinct,
+        "validation_distinct": merged.held_out_distinct,
+        "pruned_distinct": merged.pruned_distinct,
+    }
 
 
 def _buckets(_: None, counted: list[Done[CountedShard]]) -> range:
@@ -84,8 +95,8 @@ class PublishWords(beam.PTransform):
     files: LocalFiles
     work: Workspace
     config: dict[str, Any]
-    inputs: list[dict[str, Any]]
-    run: dict[str, Any]
+    inputs: list[InputDocuments]
+    run: WordsRun
     merged: beam.PCollection[Done[MergedBucket]]
 
     def expand(self, counted: beam.PCollection[Done[CountedShard]]) -> beam.PCollection[str | None]:
@@ -97,7 +108,7 @@ class PublishWords(beam.PTransform):
     def _publish(
         self, _: None, counted: list[Done[CountedShard]], merged: list[Done[MergedBucket]]
     ) -> str | None:
-        run = {**self.run, "steps": summed(counted, merged)}
+        run = dataclasses.replace(self.run, steps=summed(counted, merged))
 
         def work(files: LocalFiles) -> str | None:
             problem = steps.publish(
@@ -106,4 +117,8 @@ class PublishWords(beam.PTransform):
             files.write_json(self.work.outcome, {"problem": problem})
             return problem
 
-        return tell(measure("publish", self.files, work, lambda problem: {"bad": int(bool(problem))})).result
+        return tell(measure("publish", self.files, work, _in_outcome)).result
+
+
+def _in_outcome(problem: str | None) -> dict[str, int]:
+    return {"failed": int(bool(problem))}

@@ -9,13 +9,14 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bioshards.pipelines import cli, pubmed_to_shards
+from tests import manifests
 from tests.forked import beam
 
 SAMPLE = Path(pubmed_to_shards.sample())
@@ -68,6 +69,22 @@ def no_options_parsed_again() -> None:
         self.__dict__.update(_flags=flags, _visible_options=argparse.Namespace(**own), _all_options=own)
 
     PipelineOptions.__init__ = known
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_manifest_is_valid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Validate all manifests that the tests have left, by whichever process, against the JSON Schema.
+
+    ``write_manifest`` itself refuses what ``read_manifest`` would refuse, in every process.  What is left to
+    see is that the schema accepts what that one reads.
+    """
+    yield
+    wrong = {
+        str(folder): found
+        for folder in manifests.written(tmp_path_factory.getbasetemp())
+        if (found := manifests.problems(manifest(folder)))
+    }
+    assert not wrong
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from tokenizers.pre_tokenizers import Sequence as Steps
 from bioshards.corpus import pretraining
 from bioshards.corpus.document import Document
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import OverlapFile, Shard
 from bioshards.corpus.workspace import Workspace
 from bioshards.vocab import inputs
 from bioshards.vocab.encode import Encoded, Encoder
@@ -98,11 +99,11 @@ def put(
     folder: Path,
     shards_of: Mapping[str, Sequence[Document]],
     pipeline: str = "pubmed_to_shards",
-    in_full: Sequence[Mapping[str, Any]] = (),
+    overlap: Sequence[OverlapFile] = (),
 ) -> inputs.Documents:
     """A finished directory with a shard for each name, the longest of two record batches."""
     half = (max(map(len, shards_of.values()), default=0) + 1) // 2
-    invented.put(folder, shards_of, pipeline, max(1, half), in_full)
+    invented.put(folder, shards_of, pipeline, max(1, half), overlap)
     (found,) = inputs.find(LocalFiles(), [str(folder)])
     return found
 
@@ -183,13 +184,13 @@ def made_of(out: Path, portion: Portion, how: Making, files: LocalFiles | None =
     return make(files or LocalFiles(), Workspace(str(out)), portion, how)
 
 
-def listed_rows(output: Path, listed: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def listed_rows(output: Path, listed: Iterable[Shard]) -> list[dict[str, Any]]:
     """The rows of the Arrow shards among what a manifest lists."""
     return [
         row
         for one in listed
-        if one["file"].endswith(".arrow")
-        for row in pa.ipc.open_stream(pa.memory_map(str(output / one["file"]))).read_all().to_pylist()
+        if one.file.endswith(".arrow")
+        for row in pa.ipc.open_stream(pa.memory_map(str(output / one.file))).read_all().to_pylist()
     ]
 
 
@@ -201,7 +202,7 @@ def files_in(output: Path) -> set[str]:
 def bytes_of(output: Path, made: Made) -> dict[str, bytes]:
     """What the files of a portion hold."""
     work = Workspace(str(output))
-    names = [f"{output}/{one['file']}" for one in made.outputs]
+    names = [f"{output}/{one.file}" for one in made.outputs]
     names += [work.dealt(name) for several in made.dealt.values() for name in several]
     return {name: Path(name).read_bytes() for name in names}
 

@@ -9,7 +9,9 @@ from typing import Any
 from bioshards.corpus import shards
 from bioshards.corpus.document import SCHEMA, Document
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.workspace import FORMAT
+from bioshards.corpus.manifest import OverlapFile
+from bioshards.corpus.shards import Shard
+from tests.manifests import put_documents
 
 
 def document(id_: str, sentences: Sequence[str], pmid: int | None = None, **more: Any) -> Document:
@@ -48,20 +50,13 @@ def put(
     shards_of: Mapping[str, Sequence[Document]],
     pipeline: str = "pubmed_to_shards",
     a_batch: int = 50,
-    in_full: Sequence[Mapping[str, Any]] = (),
+    overlap: Sequence[OverlapFile] = (),
 ) -> Path:
     """A finished directory with a shard for each name, of record batches of so many documents."""
-    files, outputs = LocalFiles(), []
+    files, outputs = LocalFiles(), list[Shard]()
     for name, documents in shards_of.items():
         starts = range(0, max(1, len(documents)), a_batch)
         batches = [shards.batch(list(documents[start : start + a_batch])) for start in starts]
         outputs += shards.write(files, str(folder), name, batches, SCHEMA, 1 << 30)
-    facts = {
-        "pipeline": pipeline,
-        "config": {"pipeline": pipeline, "format": FORMAT},
-        "outputs": shards.as_dicts(outputs),
-        "in_full": list(in_full),
-        "run": {},
-    }
-    files.write_json(str(folder / "manifest.json"), facts)
+    put_documents(folder, outputs, pipeline, overlap)
     return folder

@@ -152,10 +152,10 @@ def test_what_is_not_finished_is_not_copied(source: Path, tmp_path: Path, capsys
     assert "nowhere is no finished directory: it has no manifest.json" in capsys.readouterr().err
     (source / "manifest.json").write_text(json.dumps({"files": []}))
     assert copy(source, tmp_path / "copy") == 2
-    assert "lists no outputs" in capsys.readouterr().err
+    assert "is not of bioshards" in capsys.readouterr().err
     (source / "manifest.json").write_text("{")
     assert copy(source, tmp_path / "copy") == 2
-    assert "is no JSON" in capsys.readouterr().err
+    assert "manifest.json cannot be read" in capsys.readouterr().err
     assert not (tmp_path / "copy").exists()
 
 
@@ -163,7 +163,7 @@ def test_a_model_is_not_said_to_lack_files(source: Path, tmp_path: Path, capsys:
     listed = json.loads((source / "manifest.json").read_text())
     (source / "step-0000200/hf").mkdir(parents=True)
     (source / "step-0000200/hf/config.json").write_text("{}")
-    listed["outputs"].append({"file": "step-0000200/hf/config.json", "bytes": 2, "sha256": "0"})
+    listed["outputs"].append({"file": "step-0000200/hf/config.json", "rows": 0, "bytes": 2, "sha256": "0"})
     (source / "manifest.json").write_text(json.dumps(listed))
     assert copy(source, tmp_path / "copy") == 2
     assert "folders of its own (step-0000200/hf/config.json), as a model has" in capsys.readouterr().err

@@ -227,7 +227,7 @@ def test_what_is_no_file_of_counts_is_said(data: bytes) -> None:
 
 
 def test_of_shard_reads_a_finished_directory(reference: Path) -> None:
-    listed = shards.manifest(FILES, str(reference))["outputs"]
+    listed = shards.documents_manifest(FILES, str(reference)).outputs
     found: Counter[str] = Counter()
     for shard in listed:
         found += counts.of_shard(FILES, str(reference), shard, Counting()).words

@@ -104,7 +104,7 @@ def test_the_manifest_says_when_files_were_fetched_and_which_is_the_newest(
     assert "National Library of Medicine" in made["notice"]
     retrieved = made["run"]["retrieved"]
     assert set(retrieved["files"]) == {f"pubmed26n000{n}.xml.gz" for n in (1, 2, 3)}
-    for date in (made["run"]["listed"], retrieved["first"], retrieved["last"]):
+    for date in (made["run"]["listed_at"], retrieved["first"], retrieved["last"]):
         assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", date)
 
 

@@ -50,8 +50,8 @@ def abstracts(tmp_path: Path, run: Run) -> Path:
 
 
 def listed(output: Path) -> list[tuple[str, str, str]]:
-    table = pa.ipc.open_stream(pa.memory_map(str(output / "in-full.arrow"))).read_all()
-    return [(row["id"], row["held_by"], row["matched_by"]) for row in table.to_pylist()]
+    table = pa.ipc.open_stream(pa.memory_map(str(output / "overlap.arrow"))).read_all()
+    return [(row["id"], row["full_text_id"], row["matched_by"]) for row in table.to_pylist()]
 
 
 def keyed(*folders: Path, of: Path) -> bool:
@@ -79,10 +79,10 @@ def test_abstracts_are_found_by_pmid_pmcid_and_doi(
     articles = put(tmp_path / "in", ARTICLES)
     before = sums(abstracts)
     assert run_pmc("--input", articles, "--drop-in", abstracts, "--output", tmp_path / "out") == 0
-    assert f"3  abstracts of {abstracts} are here in full: in-full.arrow" in capsys.readouterr().out
+    assert f"3  abstracts of {abstracts} are here in full: overlap.arrow" in capsys.readouterr().out
     assert listed(tmp_path / "out") == HELD
-    [entry] = manifest(tmp_path / "out")["in_full"]
-    assert (entry["file"], entry["rows"], entry["of"]) == ("in-full.arrow", 3, str(abstracts))
+    [entry] = manifest(tmp_path / "out")["overlap"]
+    assert (entry["file"], entry["rows"], entry["of"]) == ("overlap.arrow", 3, str(abstracts))
     assert sums(abstracts) == before
 
     # Exported together, nothing is read twice.
@@ -117,12 +117,12 @@ def test_abstracts_that_were_updated_are_looked_for_anew(
     assert keyed(abstracts, tmp_path / "out", of=tmp_path / "out")
 
     # A lost list is made again; without the option it goes.
-    (tmp_path / "out/in-full.arrow").unlink()
+    (tmp_path / "out/overlap.arrow").unlink()
     assert run_pmc(*words) == 0
     assert len(listed(tmp_path / "out")) == 3
     assert run_pmc(*words[:2], *words[4:]) == 0
-    assert not (tmp_path / "out/in-full.arrow").exists()
-    assert manifest(tmp_path / "out")["in_full"] == []
+    assert not (tmp_path / "out/overlap.arrow").exists()
+    assert manifest(tmp_path / "out")["overlap"] == []
     assert keyed(of=tmp_path / "out")
     assert run_pmc(*words[:2], "--output", tmp_path / "fresh") == 0
     assert sums(tmp_path / "out") == sums(tmp_path / "fresh")

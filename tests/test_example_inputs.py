@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from bioshards.corpus import overlap
+from bioshards.corpus import overlap, shards
 from bioshards.corpus.document import Document
 from bioshards.corpus.files import LocalFiles
 from bioshards.vocab.encode import Encoder
@@ -58,10 +58,9 @@ def listing(
 ) -> Documents:
     """A directory of full text that lists these abstracts of another directory."""
     identity = overlap.identity(FILES, of.folder)
-    rows = [{"id": id_, "held_by": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in ids]
+    rows = [{"id": id_, "full_text_id": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in ids]
     batches = [pa.RecordBatch.from_pylist(rows, overlap.OVERLAP)]
-    listed = overlap.write(FILES, str(folder / overlap.FILE), identity, batches)
-    entry = {**asdict(listed), "of": of.folder, "abstracts": identity}  # as pmc_to_shards writes it
+    entry = overlap.write(FILES, str(folder / overlap.FILE), of.folder, identity, batches)
     documents = documents or [document(f"pmc:PMC9{len(ids)}.1", "w1 w2 w3")]
     return put(folder, {name: documents}, "pmc_to_shards", [entry])
 
@@ -70,8 +69,8 @@ def test_abstracts_held_in_full_are_left_out_and_counted(out: Path, tmp_path: Pa
     abstracts_ = put(tmp_path / "abstracts", {"a": abstracts(1, 30), "b": abstracts(30, 60)})
     full = listing(tmp_path / "full", ["pubmed:3", "pubmed:7", "pubmed:40", "pubmed:9999"], abstracts_)
     lists = held_in_full.lists(FILES, [abstracts_, full])
-    sha256 = hashlib.sha256((tmp_path / "full" / overlap.FILE).read_bytes()).hexdigest()
-    assert lists == {abstracts_.folder: {full.folder: sha256}}
+    (listed,) = shards.documents_manifest(FILES, full.folder).overlap
+    assert lists == {abstracts_.folder: {full.folder: listed.rows_sha256}}
     made = made_of(out, all_in_one(abstracts_, lists=lists[abstracts_.folder]), making(encoder))
     assert (made.documents, made.dropped["in-full"]) == (59, 3)
     found = {span["document"] for row in listed_rows(out, made.outputs) for span in row["spans"]}
@@ -109,7 +108,7 @@ def test_a_list_that_is_stale_is_refused(tmp_path: Path) -> None:
     before = put(tmp_path / "one", {"a": abstracts(1, 10)})
     full = listing(tmp_path / "full", ["pubmed:3"], before)
     updated = put(tmp_path / "one", {"a": abstracts(1, 11)})
-    said = r"full/in-full\.arrow lists abstracts of other shards than .*/one has"
+    said = r"full/overlap\.arrow lists abstracts of other shards than .*/one has"
     with pytest.raises(InputError, match=said):
         held_in_full.lists(FILES, [updated, full])
 

@@ -63,16 +63,16 @@ def portion(tmp_path: Path) -> Portion:
 
 def test_a_portion_is_a_shard_for_each_split(out: Path, portion: Portion, encoder: Encoder) -> None:
     made = made_of(out, portion, making(encoder))
-    assert [one["file"] for one in made.outputs] == [
+    assert [one.file for one in made.outputs] == [
         f"train/data-{portion.name}-00000.arrow",
         f"validation/data-{portion.name}-00000.arrow",
     ]
     for one in made.outputs:
-        data = (out / one["file"]).read_bytes()
-        assert (len(data), hashlib.sha256(data).hexdigest()) == (one["bytes"], one["sha256"])
-        assert len(listed_rows(out, [one])) == one["rows"]
+        data = (out / one.file).read_bytes()
+        assert (len(data), hashlib.sha256(data).hexdigest()) == (one.bytes, one.sha256)
+        assert len(listed_rows(out, [one])) == one.rows
     report = out / ".bioshards" / "made" / f"{portion.name}.json"
-    assert files_in(out) == {*(one["file"] for one in made.outputs), str(report.relative_to(out))}
+    assert files_in(out) == {*(one.file for one in made.outputs), str(report.relative_to(out))}
     said = json.loads(report.read_text())
     assert said["file"] == "data-a-00000.arrow and 1 more"
     assert (made.bad, made.dealt) == ([], {"train": [], "validation": []})
@@ -84,7 +84,7 @@ def test_a_document_is_held_out_as_where_words_are_counted(
     made = made_of(out, portion, making(encoder, validation=0.3, seed=4))
     counting = Counting(hold_out=0.3, seed=4)
     for split, held_out in (("train", False), ("validation", True)):
-        rows = listed_rows(out, [one for one in made.outputs if one["file"].startswith(split)])
+        rows = listed_rows(out, [one for one in made.outputs if one.file.startswith(split)])
         found = {span["document"] for row in rows for span in row["spans"]}
         assert found == {
             one.id for one in abstracts(1, 80) if counting.held_out(one.id, one.pmid) == held_out
@@ -121,10 +121,10 @@ def test_counts_are_those_of_the_documents(out: Path, tmp_path: Path, encoder: E
         "unknown": 2,
         "rows": 4,
         "tokens": 10 + 2 * 4,
-        "special": 2 * 4,
-        "borrowed": 0,
-        "lost": 0,
-        "read": 10,
+        "special_tokens": 2 * 4,
+        "other_document_tokens": 0,
+        "lost_tokens": 0,
+        "input_tokens": 10,
     }
     assert made.splits["validation"] == {}
 
@@ -145,25 +145,31 @@ def test_what_is_read_is_in_rows_or_lost(
 ) -> None:
     made = made_of(out, portion, making(encoder, recipe))
     for split, counts in made.splits.items():
-        of_split = [one for one in made.outputs if one["file"].startswith(split)]
+        of_split = [one for one in made.outputs if one.file.startswith(split)]
         rows = listed_rows(out, of_split)
         ids = Counter(number for row in rows for number in row["input_ids"])
-        assert counts["rows"] == len(rows) == sum(one["rows"] for one in of_split)
+        assert counts["rows"] == len(rows) == sum(one.rows for one in of_split)
         assert counts["tokens"] == ids.total()
-        assert counts["special"] == ids[encoder.special["[CLS]"]] + ids[encoder.special["[SEP]"]]
-        assert counts["read"] == counts["tokens"] - counts["special"] - counts["borrowed"] + counts["lost"]
+        assert counts["special_tokens"] == ids[encoder.special["[CLS]"]] + ids[encoder.special["[SEP]"]]
+        assert (
+            counts["input_tokens"]
+            == counts["tokens"]
+            - counts["special_tokens"]
+            - counts["other_document_tokens"]
+            + counts["lost_tokens"]
+        )
         tokens = {one.id: sum(len(s.split()) for s in one.sentences) for one in abstracts(1, 80)}
         passes = recipe.dupe_factor if split == "train" else 1
         found = {span["document"] for row in rows for span in row["spans"]}
-        assert counts["read"] == passes * sum(tokens[id_] for id_ in found)
+        assert counts["input_tokens"] == passes * sum(tokens[id_] for id_ in found)
 
 
 def test_a_shards_schema_says_what_its_rows_are(out: Path, portion: Portion, encoder: Encoder) -> None:
     made = made_of(out, portion, making(encoder, Recipe("bert", 32)))
     for one in made.outputs:
-        with pa.ipc.open_stream(out / one["file"]) as stream:
+        with pa.ipc.open_stream(out / one.file) as stream:
             columns, rows = stream.schema, stream.read_all()
-        split = one["file"].partition("/")[0]
+        split = one.file.partition("/")[0]
         assert columns.names == ["input_ids", "split", "label", "spans"]
         assert facts_of(columns) == {
             "objective": "bert",
@@ -172,7 +178,7 @@ def test_a_shards_schema_says_what_its_rows_are(out: Path, portion: Portion, enc
             "vocabulary_size": encoder.size,
             "special": encoder.special,
             "split": split,
-            "rows": one["rows"],
+            "rows": one.rows,
             "tokens": len(rows["input_ids"].combine_chunks().flatten()),
         }
 
@@ -190,7 +196,7 @@ def test_a_document_longer_than_any_is_rejected_and_the_others_are_not(
     portion = all_in_one(put(tmp_path / "in", {"a": documents}))
     made = made_of(out, portion, making(encoder, validation=0))
     assert (made.documents, made.dropped["no-tokens"], made.rejected) == (4, 1, {"too-long": 1})
-    assert made.splits["train"]["read"] == 1_002
+    assert made.splits["train"]["input_tokens"] == 1_002
     lines = (out / "rejected" / f"{portion.name}.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == [
         {
@@ -214,12 +220,12 @@ def test_a_shard_ends_where_it_is_large_enough(out: Path, portion: Portion, enco
     one = made_of(out / "one", portion, making(encoder, validation=0))
     several = made_of(out / "several", portion, making(encoder, validation=0, max_bytes=1))
     assert [len(made.outputs) for made in (one, several)] == [1, 4]
-    assert [listed["file"].rpartition("-")[2] for listed in several.outputs] == [
+    assert [listed.file.rpartition("-")[2] for listed in several.outputs] == [
         f"{n:05d}.arrow" for n in range(4)
     ]
     rows = [listed_rows(out / name, made.outputs) for name, made in (("one", one), ("several", several))]
     assert sorted(map(repr, rows[0])) == sorted(map(repr, rows[1]))
-    size = 2 * one.splits["train"]["read"]
+    size = 2 * one.splits["train"]["input_tokens"]
     for passes, shards in ((1, 1), (2, 2)):
         how = making(encoder, Recipe("bert", 16, dupe_factor=passes), validation=0, max_bytes=size + 1)
         assert len(made_of(out / str(passes), portion, how).outputs) == shards
@@ -351,7 +357,7 @@ def test_a_fault_between_two_shards_of_a_portion_is_made_good(
     """Shards that were whole by then are written again, under the same names."""
     how = making(encoder, max_bytes=1)
     fresh = made_of(out / "fresh", portion, how)
-    sizes = [one["bytes"] for one in fresh.outputs if one["file"].startswith("train")]
+    sizes = [one.bytes for one in fresh.outputs if one.file.startswith("train")]
     with pytest.raises(OSError, match="No space left"):
         made_of(out / "full", portion, how, Failing("/train/", sum(sizes[:2]) + 10))
     trained = [name for name in files_in(out / "full") if name.startswith("train")]
@@ -387,17 +393,17 @@ def test_a_written_shard_is_listed_as_it_is(out: Path, encoder: Encoder) -> None
     writer = Writer(tensorflow(encoder, Recipe("electra", 8)))
     keys = np.arange(4, dtype=np.uint64)
     listed = writer.write(FILES, str(out), "validation", "data-x", schema(), _batches(), keys)
-    assert [one["file"] for one in listed] == [
+    assert [one.file for one in listed] == [
         "validation/data-x.arrow",
         "validation_tfrecords/pretrain_data.tfrecord-x",
     ]
     for one in listed:
-        data = (out / one["file"]).read_bytes()
-        assert one["rows"] == 4
-        assert (one["bytes"], one["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+        data = (out / one.file).read_bytes()
+        assert one.rows == 4
+        assert (one.bytes, one.sha256) == (len(data), hashlib.sha256(data).hexdigest())
     assert stand(FILES, str(out), listed)
     assert stand(FILES, str(out), [])
-    (out / listed[1]["file"]).write_bytes(b"")
+    (out / listed[1].file).write_bytes(b"")
     assert not stand(FILES, str(out), listed)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from bioshards.corpus import workspace
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.pretraining import PIPELINE
+from bioshards.corpus.manifest import PretrainingInput, PretrainingRun, Shard, encode
 from bioshards.corpus.workspace import Workspace
 from bioshards.vocab.counts import Counting
 from bioshards.vocab.encode import Encoder
@@ -25,6 +26,7 @@ from bioshards.vocab.examples.recipes import Recipe
 from bioshards.vocab.examples.tensorflow import tensorflow
 from bioshards.vocab.examples.writing import Writer
 from tests.example_documents import abstracts, all_in_one, document, files_in, made_of, making, of_words, put
+from tests.manifests import of_pretraining
 
 FILES = LocalFiles()
 
@@ -44,15 +46,16 @@ def portion(tmp_path: Path) -> Portion:
     return all_in_one(put(tmp_path / "abstracts", {"a": abstracts(1, 50), "b": abstracts(50, 80)}))
 
 
-CONFIG = {"pipeline": PIPELINE, "objective": "electra"}
+INPUTS = [PretrainingInput("pubmed_to_shards", "0" * 64, 1, 1, ())]
+CONFIG: dict[str, Any] = encode(of_pretraining([]).config)
 
 
 def publish(
     out: Path, *made: Made, merged: tuple[Merged, ...] = (), max_rejected: float = 0.001, **config: Any
 ) -> str | None:
     work = Workspace(str(out))
-    inputs = [{"pipeline": "pubmed_to_shards", "documents": 1}]
-    return publishing.publish(FILES, work, CONFIG | config, inputs, made, merged, {"began": 1}, max_rejected)
+    run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere", started="then")
+    return publishing.publish(FILES, work, CONFIG | config, INPUTS, made, merged, run, max_rejected)
 
 
 def manifest(out: Path) -> dict[str, Any]:
@@ -72,21 +75,22 @@ def test_a_published_set_accounts_for_every_token_and_opens(
     made = [made_of(out, portion, how) for portion in several]
     assert publish(out, *made, objective=objective) is None
     found = manifest(out)
-    assert found["outputs"] == sorted(
-        (one for of in made for one in of.outputs), key=lambda one: str(one["file"])
-    )
+    outputs = sorted((one for of in made for one in of.outputs), key=lambda one: one.file)
+    assert found["outputs"] == encode(outputs)
     counts = found["counts"]
     assert (counts["documents"], counts["dropped"], counts["rejected"]) == (70, {"no-tokens": 1}, {})
     for split in ("train", "validation"):
         of = counts[split]
-        assert of["read"] == of["tokens"] - of["special"] - of["borrowed"] + sum(of["lost"].values())
-        assert set(of["lost"]) <= {publishing.LOST.get(objective)}
+        assert of["input_tokens"] == of["tokens"] - of["special_tokens"] - of["other_document_tokens"] + sum(
+            of["lost_tokens"].values()
+        )
+        assert set(of["lost_tokens"]) <= {publishing.LOST.get(objective)}
         assert of["documents"] == sum(one.splits[split]["documents"] for one in made)
     assert counts["train"]["documents"] + counts["validation"]["documents"] == 69
     years = counts["years"]["pubmed"]
     assert list(years) == ["2000", "2001", "2002"]
-    assert sum(years.values()) == counts["train"]["read"] + counts["validation"]["read"]
-    assert found["run"]["began"] == 1
+    assert sum(years.values()) == counts["train"]["input_tokens"] + counts["validation"]["input_tokens"]
+    assert found["run"]["started"] == "then"
     assert found["run"]["finished"]
     opened = datasets.load_from_disk(str(out))
     assert {name: len(of) for name, of in opened.items()} == {
@@ -114,9 +118,19 @@ def test_without_held_out_documents_there_is_one_split(out: Path, portion: Porti
     assert not (out / "validation").exists()
     assert manifest(out)["counts"]["validation"] == {
         **dict.fromkeys(
-            ["documents", "rows", "tokens", "special", "borrowed", "read", "unknown", "unlabelled"], 0
+            [
+                "documents",
+                "rows",
+                "tokens",
+                "special_tokens",
+                "other_document_tokens",
+                "input_tokens",
+                "unknown",
+                "unlabelled",
+            ],
+            0,
         ),
-        "lost": {},
+        "lost_tokens": {},
     }
     assert list(datasets.load_from_disk(str(out))) == ["train"]
 
@@ -143,16 +157,16 @@ def test_buckets_without_rows_open_too(out: Path, portion: Portion, encoder: Enc
 
 
 def plain_made(name: str = "0" * 16, **more: Any) -> Made:
-    counts = Counter(documents=8, rows=5, tokens=50, special=10, read=40)
-    outputs = [{"file": "train/data-x-00000.arrow", "rows": 5, "bytes": 1, "sha256": "ab"}]
+    counts = Counter(documents=8, rows=5, tokens=50, special_tokens=10, input_tokens=40)
+    outputs = [Shard("train/data-x-00000.arrow", 5, 1, "ab")]
     return Made(name, outputs, splits={"train": counts}, documents=1000, **more)
 
 
 def test_what_does_not_add_up_is_not_published(out: Path) -> None:
     """Of rows that were planned one is in no shard; of tokens that were read one is nowhere."""
     lacking, too_many = plain_made(), plain_made()
-    lacking.outputs[0]["rows"] = 4
-    too_many.splits["train"]["read"] = 41
+    lacking.outputs = [replace(lacking.outputs[0], rows=4)]
+    too_many.splits["train"]["input_tokens"] = 41
     for made, said in (
         (lacking, "4 of 5 rows are in shards"),
         (too_many, "40 of 41 tokens are accounted for"),
@@ -274,10 +288,8 @@ def test_tidy_removes_dealt_rows_and_does_so_twice(out: Path, portion: Portion, 
 
 # Is it finished?
 
-INPUTS = [{"pipeline": "pubmed_to_shards", "documents": 1}]
 
-
-def finished(out: Path, inputs: list[dict[str, Any]] | None = None) -> bool:
+def finished(out: Path, inputs: list[PretrainingInput] | None = None) -> bool:
     return publishing.finished(FILES, Workspace(str(out)), INPUTS if inputs is None else inputs)
 
 
@@ -291,10 +303,10 @@ def test_a_set_is_finished_while_its_inputs_and_its_files_are_the_same(
     assert finished(out)
     assert not finished(out, [])
     assert not finished(out, [*INPUTS, *INPUTS])
-    assert not finished(out, [{**INPUTS[0], "documents": 2}])
+    assert not finished(out, [replace(INPUTS[0], documents=2)])
     assert len(made.outputs) == 4
     for one in made.outputs:
-        path = out / one["file"]
+        path = out / one.file
         data = path.read_bytes()
         for other in (data[:-1], data + b"x"):
             path.write_bytes(other)

@@ -152,13 +152,13 @@ def test_a_source_is_the_documents_whatever_was_drawn_before() -> None:
 # Portions
 
 
-def directory(folder: str, *sizes: int, pipeline: str = "pubmed_to_shards") -> Documents:
+def directory(folder: str, *sizes: int) -> Documents:
     """A directory of shards of these sizes, which are nowhere."""
     listed = [
         Shard(f"data-{n}-00000.arrow", 5, size, hashlib.sha256(f"{folder} {n} {size}".encode()).hexdigest())
         for n, size in enumerate(sizes)
     ]
-    return Documents(folder, pipeline, tuple(listed))
+    return Documents(folder, "pubmed_to_shards", tuple(listed))
 
 
 def of(*several: Documents, seed: int = 0, **lists: dict[str, str]) -> list[Portion]:
@@ -399,7 +399,7 @@ def dealt_out(out: Path, several: Sequence[Portion], how: Making, split: str = "
     return [name for one in made for name in one.dealt[split]]
 
 
-def merged(out: Path, how: Making, names: Sequence[str], split: str = "train") -> list[dict[str, Any]]:
+def merged(out: Path, how: Making, names: Sequence[str], split: str = "train") -> list[Shard]:
     work = Workspace(str(out))
     buckets = range(how.buckets[split])
     return [one for n in buckets for one in publishing.merge(FILES, work, how, names, split, n).outputs]
@@ -414,11 +414,11 @@ def test_merged_buckets_hold_the_rows_that_shards_of_portions_would(tmp_path: Pa
         rows = listed_rows(tmp_path / "global", listed)
         work = Workspace(str(tmp_path / "shard"))
         made = [make(FILES, work, portion, making(encoder)) for portion in several]
-        of_portions = [one for portion in made for one in portion.outputs if one["file"].startswith(split)]
+        of_portions = [one for portion in made for one in portion.outputs if one.file.startswith(split)]
         expected = listed_rows(tmp_path / "shard", of_portions)
         assert sorted(map(repr, rows)) == sorted(map(repr, expected))
         assert rows != expected
-        assert [one["rows"] for one in listed] == [
+        assert [one.rows for one in listed] == [
             len(listed_rows(tmp_path / "global", [one])) for one in listed
         ]
 
@@ -426,18 +426,18 @@ def test_merged_buckets_hold_the_rows_that_shards_of_portions_would(tmp_path: Pa
 def test_merged_shards_are_named_by_bucket_and_say_what_they_hold(tmp_path: Path, encoder: Encoder) -> None:
     how = making(encoder, buckets={"train": 2, "validation": 1})
     listed = merged(tmp_path / "out", how, dealt_out(tmp_path / "out", inputs_of(tmp_path), how))
-    assert [one["file"] for one in listed] == [
+    assert [one.file for one in listed] == [
         "train/data-00000-of-00002.arrow",
         "train/data-00001-of-00002.arrow",
     ]
     for one in listed:
-        path = tmp_path / "out" / one["file"]
-        assert one["bytes"] == path.stat().st_size
-        assert one["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+        path = tmp_path / "out" / one.file
+        assert one.bytes == path.stat().st_size
+        assert one.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
         with pa.ipc.open_stream(path) as stream:
             facts = facts_of(stream.schema)
             rows = stream.read_all()
-        assert (facts["split"], facts["rows"]) == ("train", one["rows"])
+        assert (facts["split"], facts["rows"]) == ("train", one.rows)
         assert facts["tokens"] == len(rows["input_ids"].combine_chunks().flatten())
 
 
@@ -483,12 +483,12 @@ def test_a_bucket_whose_shard_is_gone_or_cut_short_is_made_again(
     names = dealt_out(out, inputs_of(tmp_path), how)
     first = merged(out, how, names)
     before = written(out)
-    damage(out / first[1]["file"])
+    damage(out / first[1].file)
     assert merged(out, how, names) == first
     now = written(out)
     assert now["data-00000-of-00002.arrow"] == before["data-00000-of-00002.arrow"]
-    data = (out / first[1]["file"]).read_bytes()
-    assert hashlib.sha256(data).hexdigest() == first[1]["sha256"]
+    data = (out / first[1].file).read_bytes()
+    assert hashlib.sha256(data).hexdigest() == first[1].sha256
 
 
 @pytest.mark.parametrize(("first", "then"), [(3, 2), (2, 3), (1, 5)])
@@ -509,7 +509,7 @@ def test_a_bucket_merged_of_another_number_of_them_is_merged_again(tmp_path: Pat
     for number in (3, 2):
         how = making(encoder, buckets={"train": number, "validation": 1})
         listed = merged(tmp_path / "out", how, dealt_out(tmp_path / "out", several, how))
-        assert [one["file"] for one in listed] == [
+        assert [one.file for one in listed] == [
             f"train/data-{n:05d}-of-{number:05d}.arrow" for n in range(number)
         ]
 
@@ -521,7 +521,7 @@ def test_a_bucket_without_rows_has_no_shard(tmp_path: Path, encoder: Encoder) ->
     names = dealt_out(tmp_path / "out", [portion], how)
     listed = merged(tmp_path / "out", how, names)
     assert 0 < len(listed) < 500
-    assert all(one["rows"] for one in listed)
+    assert all(one.rows for one in listed)
     assert len(files_in(tmp_path / "out" / "train")) == len(listed)
     assert merged(tmp_path / "out", how, names) == listed
 

@@ -20,6 +20,7 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import Shard, decode
 from bioshards.corpus.pretraining import NO_LABEL, RECORDS, SPLITS
 from bioshards.corpus.workspace import Workspace
 from bioshards.pipelines import cli
@@ -206,8 +207,8 @@ def test_a_written_file_has_the_records_of_all_batches(
         LocalFiles(), str(tmp_path), "train", "data-x", whole.schema, batches, keys
     )
     data, count = made_by.records(whole, keys)
-    assert (tmp_path / written[1]["file"]).read_bytes() == data
-    assert [one["rows"] for one in written] == [len(labels), count]
+    assert (tmp_path / written[1].file).read_bytes() == data
+    assert [one.rows for one in written] == [len(labels), count]
 
 
 # What they are made with
@@ -334,7 +335,7 @@ def test_albert_has_whole_words_by_the_rule_of_its_code(tmp_path: Path) -> None:
 # In a run's steps
 
 
-def made_files(out: Path, folder: Path, encoder: Encoder, recipe: Recipe, **how: Any) -> list[dict[str, Any]]:
+def made_files(out: Path, folder: Path, encoder: Encoder, recipe: Recipe, **how: Any) -> list[Shard]:
     """What is listed of two portions, merged where rows are dealt out."""
     work, files = Workspace(str(out)), LocalFiles()
     given_ = making(encoder, recipe, writer=Writer(tensorflow(encoder, recipe)), **how)
@@ -348,12 +349,12 @@ def made_files(out: Path, folder: Path, encoder: Encoder, recipe: Recipe, **how:
     return listed
 
 
-def all_records(out: Path, listed: Iterable[dict[str, Any]], split: str) -> list[Record]:
+def all_records(out: Path, listed: Iterable[Shard], split: str) -> list[Record]:
     return [
         record
         for one in listed
-        if one["file"].startswith(f"{RECORDS[split]}/")
-        for record in records((out / one["file"]).read_bytes())
+        if one.file.startswith(f"{RECORDS[split]}/")
+        for record in records((out / one.file).read_bytes())
     ]
 
 
@@ -364,21 +365,21 @@ def test_the_files_beside_a_shard_have_its_rows_in_its_order(
 ) -> None:
     recipe = Recipe(objective, LENGTH)
     listed = made_files(tmp_path, tmp_path, encoder, recipe, buckets=buckets)
-    arrows = [one for one in listed if one["file"].endswith(".arrow")]
-    others = {one["file"]: one for one in listed if not one["file"].endswith(".arrow")}
+    arrows = [one for one in listed if one.file.endswith(".arrow")]
+    others = {one.file: one for one in listed if not one.file.endswith(".arrow")}
     assert len(arrows) == len(others) == 4
     for one in arrows:
-        split, _, name = one["file"].removesuffix(".arrow").partition("/data-")
+        split, _, name = one.file.removesuffix(".arrow").partition("/data-")
         beside = others[f"{RECORDS[split]}/pretrain_data.tfrecord-{name}"]
         rows_ = [row for row in listed_rows(tmp_path, [one]) if row.get("label") != NO_LABEL]
-        found = records((tmp_path / beside["file"]).read_bytes())
-        assert beside["rows"] == len(found) == len(rows_)
+        found = records((tmp_path / beside.file).read_bytes())
+        assert beside.rows == len(found) == len(rows_)
         for record, row in zip(found, rows_, strict=True):
             ids = record["input_ids"] if objective == "electra" else list(restored(record))
             assert tuple(ids[: sum(record["input_mask"])]) == tuple(row["input_ids"])
             assert record.get("next_sentence_labels", [0]) == [row.get("label", 0)]
     if objective == "albert":
-        assert sum(one["rows"] for one in others.values()) < sum(one["rows"] for one in arrows)
+        assert sum(one.rows for one in others.values()) < sum(one.rows for one in arrows)
 
 
 @pytest.mark.parametrize("objective", PAIRS)
@@ -430,16 +431,16 @@ def test_the_command_writes_them_and_lists_them(
     options += ["--objective", objective, "--length", LENGTH, "--tfrecord"]
     options += ["--max-predictions", most] if most else []
     assert run(*options) == 0
-    listed = manifest(out)["outputs"]
+    listed = [decode(Shard, one) for one in manifest(out)["outputs"]]
     assert len(listed) == 4
     for one in listed:
-        data = (out / one["file"]).read_bytes()
-        assert (one["bytes"], one["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+        data = (out / one.file).read_bytes()
+        assert (one.bytes, one.sha256) == (len(data), hashlib.sha256(data).hexdigest())
     for split in SPLITS:
-        rows_ = listed_rows(out, [one for one in listed if one["file"].startswith(f"{split}/")])
+        rows_ = listed_rows(out, [one for one in listed if one.file.startswith(f"{split}/")])
         kept = [row for row in rows_ if row.get("label") != NO_LABEL]
         found = all_records(out, listed, split)
-        of_split = [one["rows"] for one in listed if one["file"].startswith(RECORDS[split])]
+        of_split = [one.rows for one in listed if one.file.startswith(RECORDS[split])]
         assert of_split == [len(found)] == [len(kept)]
         assert found
         assert {len(record["input_ids"]) for record in found} == {LENGTH}

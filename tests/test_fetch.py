@@ -270,7 +270,7 @@ def test_an_article_that_cannot_be_had_is_named_and_the_rest_is_there(
     assert not (tmp_path / "mirror/manifest.json").exists()
     assert articles(tmp_path) == {"PMC1200001.1", "PMC1200007.1", "PMC12900001.10"}
     assert fetch("pmc:", more=("--max-rejected", 0.5)) == 0
-    assert report(tmp_path)["articles"]["bad"] == 1
+    assert report(tmp_path)["articles"]["failed"] == 1
     servers.mend()
     assert fetch("pmc:") == 0
     assert "PMC1200002.1" in articles(tmp_path)

@@ -24,7 +24,9 @@ from bioshards.corpus import __main__ as command
 from bioshards.corpus import overlap, shards
 from bioshards.corpus.document import SCHEMA, Document
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import OverlapFile
 from bioshards.corpus.overlap import KEYS, OVERLAP, OverlapInputError
+from tests.manifests import put_documents
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
@@ -134,10 +136,10 @@ def test_of_articles_that_claim_one_abstract_the_lowest_is_named_by_number_and_t
     for keys in [(7, None, None), (None, "PMC3", None), (None, None, "10.1/a")]:
         for seed in range(20):
             shuffled = random.Random(seed).sample(ids, len(ids))
-            [(_, held_by, _)] = found(
+            [(_, full_text_id, _)] = found(
                 [(id_, *keys) for id_ in shuffled], [("pubmed:7", 7, "PMC3", "10.1/a")], 2
             )
-            assert held_by == "pmc:PMC9.2"
+            assert full_text_id == "pmc:PMC9.2"
 
 
 def test_rows_are_in_the_order_of_the_abstracts_each_once() -> None:
@@ -306,7 +308,7 @@ def finished(folder: Path, pipeline: str, rows: Sequence[Row], size: int = 3) ->
     batches = [shards.batch(made[at : at + size]) for at in range(0, len(made), size)]
     written = shards.write(FILES, str(folder), "a", batches, SCHEMA, 1)
     shards.publish(FILES, str(folder), written)
-    FILES.write_json(f"{folder}/manifest.json", {"pipeline": pipeline, "outputs": shards.as_dicts(written)})
+    put_documents(folder, written, pipeline)
     return str(folder)
 
 
@@ -328,13 +330,13 @@ def pair(tmp_path: Path) -> tuple[str, str]:
     return abstracts, full
 
 
-def drop_in(full: str, abstracts: str) -> shards.Shard:
+def drop_in(full: str, abstracts: str) -> OverlapFile:
     listed = overlap.of_abstracts(FILES, abstracts)
     rows = overlap.find(
         shards.read(FILES, full, KEYS.names),
         lambda: shards.read_some(FILES, abstracts, listed, KEYS.names),
     )
-    return overlap.write(FILES, f"{full}/{overlap.FILE}", overlap.identity(FILES, abstracts), rows)
+    return overlap.write(FILES, f"{full}/{overlap.FILE}", abstracts, overlap.identity(FILES, abstracts), rows)
 
 
 def test_a_list_is_written_and_read_again(pair: tuple[str, str]) -> None:
@@ -421,7 +423,7 @@ def test_export_refuses_a_directory_made_without_drop_in(pair: tuple[str, str]) 
     abstracts, full = pair
     Path(full, overlap.FILE).unlink()
     said = refused(abstracts, "--without", full)
-    assert f"{full} has no in-full.arrow: it was made without --drop-in" in said
+    assert f"{full} has no overlap.arrow: it was made without --drop-in" in said
     assert f"Run pmc_to_shards with --drop-in {abstracts}" in said
 
 
@@ -472,7 +474,7 @@ def test_local_shards_are_mapped_and_not_read_into_memory(tmp_path: Path) -> Non
             yield shards.batch([document(f"pubmed:{n}", n, None, None)._replace(title="x" * 1_000_000)])
 
     written = shards.write(FILES, str(tmp_path), "a", big(), SCHEMA, 1 << 30)
-    FILES.write_json(f"{tmp_path}/manifest.json", {"outputs": shards.as_dicts(written)})
+    put_documents(tmp_path, written)
     before = pa.total_allocated_bytes()
     batches = list(shards.read(FILES, str(tmp_path), ["id", "pmid"]))
     assert [batch["pmid"][0].as_py() for batch in batches] == list(range(10))

@@ -116,9 +116,9 @@ def test_how_citations_formulas_and_headings_are_written(made: Made, parts: Path
 
 def test_what_is_left_out_is_counted(tmp_path: Path, run_pmc: Run, parts: Path) -> None:
     assert run_pmc("--input", parts, "--output", tmp_path / "out", "--no-sections", "boilerplate") == 0
-    counted = manifest(tmp_path / "out")["cleaning"]
-    assert counted["left out: boilerplate"] == {"documents": 1, "characters": len("None are declared.")}
-    assert counted["left out: sub-article"] == {"documents": 1, "characters": len("A referee says so.")}
+    dropped = manifest(tmp_path / "out")["dropped_parts"]
+    assert dropped["boilerplate"] == {"documents": 1, "characters": len("None are declared.")}
+    assert dropped["sub-article"] == {"documents": 1, "characters": len("A referee says so.")}
 
 
 def test_of_articles_that_say_the_same_the_lowest_pmcid_stays(tmp_path: Path, run_pmc: Run) -> None:

@@ -44,7 +44,7 @@ def test_the_sample_gives_the_documents_its_authors_worked_out(full_text: Path) 
     assert facts["licences"] == {"CC-BY": 10, "CC-BY-SA": 2, "CC0": 1}
     assert facts["article_types"]["correction"] == 1
     assert sum(facts["years"].values()) == sum(facts["article_types"].values()) == 13
-    assert facts["in_full"] == facts["warnings"] == facts["bad_files"] == []
+    assert facts["overlap"] == facts["warnings"] == facts["bad_files"] == []
 
 
 def test_every_column_of_an_article(full_text: Path) -> None:

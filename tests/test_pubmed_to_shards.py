@@ -13,7 +13,9 @@ import datasets
 import pyarrow as pa
 import pytest
 
+from bioshards.corpus.manifest import DocumentsRun, encode
 from tests.conftest import SAMPLE, citation, documents, manifest, pubmed_set
+from tests.manifests import of_documents
 
 Run = Callable[..., int]
 
@@ -101,8 +103,8 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
         excluded=None,
         max_shard_bytes=10**8,
         max_rejected=0,
-        config={"pipeline": "pubmed_to_shards", "keep_dropped": False, "dedup": "none"},
-        run={},
+        config=encode(of_documents([]).config),
+        run=DocumentsRun(command=("test",)),
     )
     options = apache_beam.options.pipeline_options.PipelineOptions([], **local.options_for(1))
     root = apache_beam.Pipeline(runner=local.runner(options), options=options)

@@ -73,7 +73,7 @@ def test_the_pipeline_counts_the_same_words(built: Path, real_abstracts: Path, t
     kind = "white-space" if built.name == "bioalbert" else "bert"
     options = ["--words", kind, "--hold-out", "0.1", "--workers", "1", "--output", str(tmp_path / "words")]
     assert cli.main(["run", "shards_to_words", "--input", str(real_abstracts), *options]) == 0
-    for name in ("words.tsv", "held-out.tsv"):
+    for name in ("words.tsv", "validation-words.tsv"):
         assert (tmp_path / "words" / name).read_bytes() == (built / name).read_bytes()
 
 

@@ -215,7 +215,7 @@ def test_electramed_is_lower_case_ascii_treebank(tmp_path: Path, run: Run) -> No
     facts = manifest(tmp_path)
     assert facts["counts"]["words"] == sum(len(line.split()) for line in every)
     assert list(facts["cleaning"]) == ["ascii-only"]
-    assert facts["config"]["tools"].keys() == {"nltk"}
+    assert facts["config"]["library_versions"].keys() == {"nltk"}
 
 
 def test_bioalbert_has_no_line_below_20_characters(tmp_path: Path, run: Run) -> None:

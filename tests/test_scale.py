@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from bioshards.corpus import parts
 from bioshards.corpus.ahead import WIDTH, ahead, for_each
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.pretraining import PIPELINE
+from bioshards.corpus.manifest import PretrainingRun, encode
 from bioshards.corpus.sources import Part, Source
 from bioshards.corpus.workspace import Workspace
 from bioshards.pipelines import cli, pmc_to_shards
@@ -30,6 +30,7 @@ from bioshards.vocab.examples.made import Made
 from tests.bench import scale_graphs as graphs
 from tests.conftest import citation, pubmed_set
 from tests.counted import Calls, counted
+from tests.manifests import of_pretraining
 from tests.test_articles import article, write
 
 PROFILE = settings(derandomize=True, deadline=None, database=None, max_examples=25)
@@ -123,14 +124,14 @@ def test_the_leftovers_of_many_portions_are_removed_some_at_a_time(tmp_path: Pat
     for number in range(count):
         for path in (work.made(f"old{number}", "json"), work.dealt(f"train-{number}.arrow")):
             FILES.write_json(path, {})
-    splits = {split: dict.fromkeys(publishing._COUNTED, 0) for split in ("train", "validation")}
-    splits["train"].update(rows=1, tokens=5, read=5, documents=1)
+    splits = {"train": {"rows": 1, "tokens": 5, "input_tokens": 5, "documents": 1}, "validation": {}}
     listed = {"file": "train/data-new-00000.arrow", "rows": 1, "bytes": 2, "sha256": "0"}
     made = Made.read({"name": "new", "documents": 1, "splits": splits, "outputs": [listed]})
     FILES.write_json(work.made("new", "json"), {})
-    config = {"pipeline": PIPELINE, "objective": "electra"}
+    config = encode(of_pretraining([]).config)
+    run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere")
     with counted() as calls:
-        assert publishing.publish(FILES, work, config, [], [made], [], {}, 0) is None
+        assert publishing.publish(FILES, work, config, [], [made], [], run, 0) is None
     assert FILES.names(f"{work.folder}/made") == ["new.json"]
     assert FILES.names(f"{work.folder}/dealt") == []
     assert calls.counts["publish", "remove", True] == 2 * count

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from bioshards.corpus import overlap, shard_keys, shards
 from bioshards.corpus.document import SCHEMA, Document
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.overlap import KEYS
 from bioshards.corpus.workspace import Workspace
 from tests.test_overlap import ABSTRACTS, FULL, Row, document, finished
@@ -24,10 +24,10 @@ def work(tmp_path: Path) -> Workspace:
     return Workspace(str(tmp_path / "out"))
 
 
-def made(folder: Path, documents: list[Document], size: int = 3) -> list[dict[str, Any]]:
+def made(folder: Path, documents: list[Document], size: int = 3) -> list[Shard]:
     """Shards of these documents, as a manifest lists them."""
     batches = [shards.batch(documents[at : at + size]) for at in range(0, len(documents), size)]
-    return shards.as_dicts(shards.write(FILES, str(folder), "a", batches, SCHEMA, 1))
+    return shards.write(FILES, str(folder), "a", batches, SCHEMA, 1)
 
 
 def rows(batches: Iterator[pa.RecordBatch]) -> list[Row]:
@@ -47,7 +47,7 @@ def test_keys_are_taken_once_and_read_in_the_order_of_the_shards(tmp_path: Path,
     for shard in listed:
         shard_keys.take(FILES, work, folder, shard)
     before = written(work)
-    assert set(before) == {f"{shard['sha256']}.arrow" for shard in listed}
+    assert set(before) == {f"{shard.sha256}.arrow" for shard in listed}
     for shard in listed:
         shard_keys.take(FILES, work, folder, shard)
     assert rows(shard_keys.read(FILES, work, folder, listed)) == ABSTRACTS
@@ -62,7 +62,7 @@ def test_keys_are_taken_once_and_read_in_the_order_of_the_shards(tmp_path: Path,
 
 def test_what_is_not_there_is_taken_when_it_is_read(tmp_path: Path, work: Workspace) -> None:
     folder = finished(tmp_path / "full", "pmc_to_shards", FULL)
-    listed = shards.manifest(FILES, folder)["outputs"]
+    listed = shards.documents_manifest(FILES, folder).outputs
     assert rows(shard_keys.read(FILES, work, folder, listed)) == FULL
     assert len(written(work)) == 2
 
@@ -73,7 +73,7 @@ def test_shards_that_are_taken_are_not_read_again(tmp_path: Path, work: Workspac
     listed = overlap.of_abstracts(FILES, folder)
     for shard in listed:
         shard_keys.take(FILES, work, folder, shard)
-        Path(folder, shard["file"]).unlink()
+        Path(folder, shard.file).unlink()
     for _ in range(2):
         assert rows(shard_keys.read(FILES, work, folder, listed)) == ABSTRACTS
 
@@ -93,7 +93,7 @@ def test_other_shards_keys_are_swept(tmp_path: Path, work: Workspace) -> None:
     for shard in listed:
         shard_keys.take(FILES, work, folder, shard)
     shard_keys.sweep(FILES, work, listed[1:3])
-    assert set(written(work)) == {f"{shard['sha256']}.arrow" for shard in listed[1:3]}
+    assert set(written(work)) == {f"{shard.sha256}.arrow" for shard in listed[1:3]}
     shard_keys.sweep(FILES, work, [])
     assert not written(work)
 
@@ -101,9 +101,9 @@ def test_other_shards_keys_are_swept(tmp_path: Path, work: Workspace) -> None:
 def test_a_shard_that_breaks_off_leaves_no_keys(tmp_path: Path, work: Workspace) -> None:
     folder = finished(tmp_path / "abstracts", "pubmed_to_shards", ABSTRACTS)
     shard = overlap.of_abstracts(FILES, folder)[0]
-    path = Path(folder, shard["file"])
+    path = Path(folder, shard.file)
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises((OSError, pa.ArrowInvalid)):
         shard_keys.take(FILES, work, folder, shard)
-    assert not FILES.exists(work.keys(shard["sha256"]))
+    assert not FILES.exists(work.keys(shard.sha256))
     assert not list(Path(work.folder).rglob("*.arrow"))

@@ -22,6 +22,7 @@ from bioshards.corpus import shards
 from bioshards.corpus.document import SCHEMA, Document
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.shards import Shard
+from tests.manifests import put_documents
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
@@ -227,7 +228,7 @@ def test_a_source_that_fails_leaves_no_half_shard(tmp_path: Path) -> None:
 def published(folder: Path, count: int = 8) -> list[Shard]:
     written = shards.write(FILES, str(folder), "pubmed26n0001", batches(count), SCHEMA, 9_000)
     shards.publish(FILES, str(folder), written)
-    FILES.write_json(f"{folder}/manifest.json", {"outputs": shards.as_dicts(written)})
+    put_documents(folder, written)
     return written
 
 
@@ -275,7 +276,7 @@ def test_a_finished_folder_is_read_back_in_its_order(tmp_path: Path) -> None:
     written = published(tmp_path)
     back = list(shards.read(FILES, str(tmp_path)))
     assert [row for batch in back for row in batch.to_pylist()] == [as_row(document(n)) for n in range(80)]
-    FILES.write_json(f"{tmp_path}/manifest.json", {"outputs": shards.as_dicts(written[::-1])})
+    put_documents(tmp_path, written[::-1])
     rows = sum(batch.num_rows for batch in shards.read(FILES, str(tmp_path)))
     first = next(shards.read(FILES, str(tmp_path)))
     assert rows == 80
@@ -297,12 +298,6 @@ def test_a_folder_that_is_not_finished_is_refused_with_what_to_do(tmp_path: Path
     assert "run it again" in message
 
 
-def test_shards_are_plain_data_for_a_manifest() -> None:
-    assert shards.as_dicts([Shard("a.arrow", 1, 2, "ff")]) == [
-        {"file": "a.arrow", "rows": 1, "bytes": 2, "sha256": "ff"}
-    ]
-
-
 def test_a_folder_on_a_store_is_to_be_copied_first() -> None:
     with pytest.raises(FileNotFoundError, match=r"is on a store.*: beam copy gs://bucket/out FOLDER"):
-        shards.manifest(LocalFiles(), "gs://bucket/out")
+        shards.documents_manifest(LocalFiles(), "gs://bucket/out")

@@ -205,14 +205,16 @@ def test_every_token_is_in_a_row_or_counted_as_lost(
             "rows": len(rows),
             "unlabelled": sum(row.label == -100 for row in rows),
             "tokens": sum(len(row.ids) for row in rows),
-            "special": sum(token in (CLS, SEP) for row in rows for token in row.ids),
-            "borrowed": borrowed,
-            "read": read,
+            "special_tokens": sum(token in (CLS, SEP) for row in rows for token in row.ids),
+            "other_document_tokens": borrowed,
+            "input_tokens": read,
             "unknown": 0,
-            "lost": {reason[objective]: lost} if lost else {},
+            "lost_tokens": {reason[objective]: lost} if lost else {},
         }
         of = counts[split]
-        assert of["read"] == of["tokens"] - of["special"] - of["borrowed"] + sum(of["lost"].values())
+        assert of["input_tokens"] == of["tokens"] - of["special_tokens"] - of["other_document_tokens"] + sum(
+            of["lost_tokens"].values()
+        )
         assert lost == 0 or (objective != "plain" and "kept" not in kind)
         assert (borrowed > 0) == (objective == "bert" or "published" in kind) or split == "validation"
     assert seen == size_of.keys()
@@ -365,7 +367,7 @@ def test_where_nothing_is_held_out_there_is_no_validation_folder(
         assert datasets.load_from_disk(str(output)).keys() == {"train"}
         counts = manifest(output)["counts"]
         assert counts["train"]["documents"] == 102
-        assert counts["validation"].pop("lost") == {}
+        assert counts["validation"].pop("lost_tokens") == {}
         assert set(counts["validation"].values()) == {0}
         assert not sets.held_out(output)
         assert "validation" not in capsys.readouterr().out
@@ -455,7 +457,7 @@ def test_the_manifest_says_what_was_made_of_what(
 ) -> None:
     output = made("bert in three passes")
     facts = manifest(output)
-    assert facts["config"].pop("tools").keys() == {"tokenizers"}
+    assert facts["config"].pop("library_versions").keys() == {"tokenizers"}
     assert facts["config"].pop("vocabulary").keys() == {"sha256", "size"}
     assert facts["config"] == {
         "pipeline": "shards_to_pretraining",
@@ -485,7 +487,7 @@ def test_the_manifest_says_what_was_made_of_what(
             "shards_sha256": hashlib.sha256("".join(sha256s).encode()).hexdigest(),
             "shards": len(sha256s),
             "documents": documents,
-            "held_in_full": [],
+            "overlap": [],
         }
     found = {str(path.relative_to(output)) for path in output.rglob("*.arrow")}
     assert [item["file"] for item in facts["outputs"]] == sorted(found)
@@ -541,7 +543,7 @@ def test_a_large_portion_is_several_shards(corpus: Corpus, tmp_path: Path) -> No
     ]
     assert not documents[0] & documents[1]
     counts = manifest(tmp_path / "out")["counts"]
-    assert counts["train"]["read"] == counts["train"]["tokens"] - counts["train"]["special"]
+    assert counts["train"]["input_tokens"] == counts["train"]["tokens"] - counts["train"]["special_tokens"]
     assert counts["validation"]["documents"] * 3 < counts["train"]["documents"]
 
 
@@ -668,8 +670,10 @@ def test_a_preset_is_made_as_its_paper_says(
         of_split = {id_: size for id_, size in tokens.items() if (id_ in held) == (split == "validation")}
         of = counts[split]
         assert of["documents"] == len(of_split)
-        assert of["read"] == passes * sum(of_split.values())
-        assert of["read"] == of["tokens"] - of["special"] - of["borrowed"] + sum(of["lost"].values())
+        assert of["input_tokens"] == passes * sum(of_split.values())
+        assert of["input_tokens"] == of["tokens"] - of["special_tokens"] - of["other_document_tokens"] + sum(
+            of["lost_tokens"].values()
+        )
         for row in rows:
             assert row.ids[0] == library.token_to_id("[CLS]")
             assert row.ids[-1] == library.token_to_id("[SEP]")

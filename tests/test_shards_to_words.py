@@ -19,6 +19,7 @@ import pytest
 
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import WordsRun
 from bioshards.corpus.workspace import FORMAT
 from bioshards.pipelines import cli
 from bioshards.vocab import counting as steps
@@ -98,20 +99,20 @@ def test_the_counts_are_those_of_one_process(
     assert done.returncode == 0, done.stderr
     expected = counted(reference, full_text, kind=kind, hold_out=0.3, seed=5)
     assert (tmp_path / "words.tsv").read_bytes() == lines(expected.words)
-    assert (tmp_path / "held-out.tsv").read_bytes() == lines(expected.held_out)
+    assert (tmp_path / "validation-words.tsv").read_bytes() == lines(expected.held_out)
     found = manifest(tmp_path)["counts"]
     assert found == {
         "documents": expected.documents,
         "tokens": expected.words.total(),
         "distinct": len(expected.words),
         "pruned": {"distinct": 0, "tokens": 0},
-        "held_out": {
+        "validation": {
             "documents": expected.held_out_documents,
             "tokens": expected.held_out.total(),
             "distinct": len(expected.held_out),
         },
     }
-    assert found["documents"] > found["held_out"]["documents"] > 10
+    assert found["documents"] > found["validation"]["documents"] > 10
     assert f"{found['documents']} documents, {found['tokens']:,} tokens" in done.stdout
     assert "5/5 data-" in done.stderr
 
@@ -135,7 +136,7 @@ def test_words_are_counted_as_written(abstracts: Path, tmp_path: Path, run: Run)
         ".\t4\nmice\t3\n,\t2\nMice\t2\ngrew\t2\n"
         "-\t1\nAll\t1\nNaïve\t1\nall\t1\ncells\t1\nfed\t1\nin\t1\nnight\t1\nslept\t1\nwere\t1\nβ\t1\n"
     )
-    assert not (tmp_path / "out" / "held-out.tsv").exists()
+    assert not (tmp_path / "out" / "validation-words.tsv").exists()
 
 
 def test_words_between_white_space(abstracts: Path, tmp_path: Path, run: Run) -> None:
@@ -150,7 +151,7 @@ def test_rare_words_are_left_out_and_counted(abstracts: Path, tmp_path: Path, ru
     assert run("--input", abstracts, "--output", tmp_path / "out", *options) == 0
     expected = counted(abstracts, hold_out=0.5)
     assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(expected.words, 2)
-    assert (tmp_path / "out" / "held-out.tsv").read_bytes() == lines(expected.held_out)
+    assert (tmp_path / "out" / "validation-words.tsv").read_bytes() == lines(expected.held_out)
     facts = manifest(tmp_path / "out")
     rare = [word for word, times in expected.words.items() if times == 1]
     assert len(rare) > 2
@@ -168,13 +169,13 @@ def test_a_document_is_held_out_whatever_else_is_there(tmp_path: Path, run: Run)
     for name, options in (("all", ()), ("some", ()), ("all", ("--seed", 1)), ("all", ("--hold-out", 0.4))):
         output = tmp_path / "-".join(["out", name, *map(str, options)])
         assert run("--input", tmp_path / name, "--output", output, "--hold-out", 0.2, *options) == 0
-    held = words(tmp_path / "out-all", "held-out.tsv").keys()
+    held = words(tmp_path / "out-all", "validation-words.tsv").keys()
     assert 40 < len(held) < 80
     assert held.isdisjoint(words(tmp_path / "out-all"))
-    some = words(tmp_path / "out-some", "held-out.tsv").keys()
+    some = words(tmp_path / "out-some", "validation-words.tsv").keys()
     assert some == held & (some | words(tmp_path / "out-some").keys())
-    assert held != words(tmp_path / "out-all---seed-1", "held-out.tsv").keys()
-    assert held < words(tmp_path / "out-all---hold-out-0.4", "held-out.tsv").keys()
+    assert held != words(tmp_path / "out-all---seed-1", "validation-words.tsv").keys()
+    assert held < words(tmp_path / "out-all---hold-out-0.4", "validation-words.tsv").keys()
 
 
 def test_the_manifest_says_what_was_counted(abstracts: Path, tmp_path: Path, run: Run) -> None:
@@ -183,12 +184,12 @@ def test_the_manifest_says_what_was_counted(abstracts: Path, tmp_path: Path, run
     options = ("--hold-out", 0.1, "--min-count", 1)
     assert run("--input", abstracts, "--input", other, *options, "--output", output) == 0
     facts = manifest(output)
-    assert facts["config"].pop("tools").keys() == {"tokenizers"}
+    assert facts["config"].pop("library_versions").keys() == {"tokenizers"}
     assert facts["config"] == {
         "pipeline": "shards_to_words",
         "format": FORMAT,
         "kind": "bert",
-        "hold_out": 0.1,
+        "validation_fraction": 0.1,
         "seed": 0,
         "min_count": 1,
     }
@@ -199,7 +200,7 @@ def test_the_manifest_says_what_was_counted(abstracts: Path, tmp_path: Path, run
         "shards": 2,
         "documents": 4,
     }
-    assert [item["file"] for item in facts["outputs"]] == ["words.tsv", "held-out.tsv"]
+    assert [item["file"] for item in facts["outputs"]] == ["words.tsv", "validation-words.tsv"]
     for item in facts["outputs"]:
         data = (output / item["file"]).read_bytes()
         assert item["sha256"] == hashlib.sha256(data).hexdigest()
@@ -233,7 +234,7 @@ def test_a_lost_or_cut_list_is_made_again_as_is_all_without_the_work_folder(
     before = sums(tmp_path / "out")
     for with_work_folder in (True, False):
         (tmp_path / "out" / "words.tsv").unlink()
-        (tmp_path / "out" / "held-out.tsv").write_bytes(b"the\t1\n")
+        (tmp_path / "out" / "validation-words.tsv").write_bytes(b"the\t1\n")
         if not with_work_folder:
             shutil.rmtree(tmp_path / "out" / ".bioshards")
         assert run(*command) == 0
@@ -350,8 +351,14 @@ def test_no_word_passes_between_the_steps(abstracts: Path, tmp_path: Path) -> No
         inputs=inputs.find(files, [str(abstracts)]),
         counting=counting,
         min_count=1,
-        config={"pipeline": "shards_to_words", **counting.as_dict(), "min_count": 1},
-        run={},
+        config={
+            "pipeline": "shards_to_words",
+            "format": FORMAT,
+            **counting.as_dict(),
+            "min_count": 1,
+            "library_versions": {},
+        },
+        run=WordsRun(command=("test",), inputs=()),
     )
     options = PipelineOptions([], **local.options_for(1))
     root = apache_beam.Pipeline(runner=local.runner(options), options=options)
@@ -372,7 +379,7 @@ def test_no_word_passes_between_the_steps(abstracts: Path, tmp_path: Path) -> No
     assert metrics["count_items"] == 2
     assert metrics["count_tokens"] == facts["tokens"]
     assert metrics["merge_distinct"] == facts["distinct"]
-    assert metrics["count_held_out_documents"] == facts["held_out"]["documents"] > 0
+    assert metrics["count_validation_documents"] == facts["validation"]["documents"] > 0
 
 
 # What goes wrong
@@ -510,7 +517,7 @@ def test_an_output_in_an_input_or_of_something_else(
     [
         (("--min-count", 3), "min_count was 1, now 3"),
         (("--seed", 7), "seed was 0, now 7"),
-        (("--hold-out", 0.25), "hold_out was 0.5, now 0.25"),
+        (("--hold-out", 0.25), "validation_fraction was 0.5, now 0.25"),
         (("--words", "white-space"), "kind was 'bert', now 'white-space'"),
     ],
 )

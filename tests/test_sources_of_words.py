@@ -91,7 +91,7 @@ def test_a_shard_that_is_cut_changed_or_missing_is_named(mice: Path) -> None:
     assert read(mice).words == counted(mice).words
 
 
-@pytest.mark.parametrize("name", ["words.tsv", "held-out.tsv"])
+@pytest.mark.parametrize("name", ["words.tsv", "validation-words.tsv"])
 def test_a_file_of_words_that_is_not_what_its_manifest_lists_is_named(
     name: str, mice: Path, tmp_path: Path
 ) -> None:

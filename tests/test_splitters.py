@@ -122,7 +122,7 @@ def test_the_users_model_finds_the_sentences_where_it_is_installed(
     monkeypatch.syspath_prepend(str(tmp_path))
     assert splitter("scispacy")("One is. (Two.) 3.") == ["One", "is.", "(Two.)", "3."]
     assert run("--splitter", "scispacy", "--output", tmp_path / "out") == 0
-    used = manifest(tmp_path / "out")["config"]["tools"]
+    used = manifest(tmp_path / "out")["config"]["library_versions"]
     assert used["en_core_sci_sm"] == "0.5.4"
     assert set(used) == {"en_core_sci_sm", "spacy"}
 

@@ -21,35 +21,25 @@ from bioshards.corpus import __main__ as command
 from bioshards.corpus import shards, stats, stats_tables
 from bioshards.corpus.document import SCHEMA, Document
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import InputDocuments, InputWords, OutputFile, Shard, encode
 from bioshards.corpus.stats_shards import StatsError
 from tests.conftest import manifest
+from tests.manifests import of_documents, of_mirror, of_vocabulary, of_words, put_documents
 
 from . import invented
 
 FILES = LocalFiles()
 FUNNEL = {"records": 5, "dropped: no-abstract": 2, "kept": 3}
-COUNTED = {
-    "pipeline": "shards_to_words",
-    "config": {"pipeline": "shards_to_words", "format": 3, "kind": "bert", "hold_out": 0.5, "tools": {}},
-    "inputs": [{"pipeline": "pubmed_to_shards", "shards_sha256": "x", "shards": 1, "documents": 1234}],
-    "outputs": [{"file": "words.tsv", "rows": 2, "bytes": 4567, "sha256": "x"}],
-    "counts": {"documents": 600, "tokens": 70_000, "held_out": {"documents": 634}},
-    "run": {"started": "then"},
-}
-VOCABULARY = {
-    "pipeline": "vocab",
-    "config": {
-        "pipeline": "vocab",
-        "format": 1,
-        "recipe": {"algorithm": "bpe", "size": 30_522, "lower_case": True, "dummies": ["@GENE$", "@X$"]},
-        "min_count": None,
-        "inputs": [{"pipeline": "shards_to_words", "words_sha256": "x"}],
-        "tools": {"tokenizers": "1"},
-    },
-    "outputs": [{"file": "report.html", "bytes": 35_067, "sha256": "x"}],
-    "counts": {"pieces": 30_522, "alphabet": None},
-    "run": {},
-}
+COUNTED = encode(
+    of_words([Shard("words.tsv", 2, 4567, "x")], [InputDocuments("pubmed_to_shards", "x", 1, 1234)])
+)
+VOCABULARY = encode(
+    of_vocabulary(
+        [OutputFile("report.html", 35_067, "x")],
+        {"algorithm": "bpe", "size": 30_522, "lower_case": True, "dummies": ["@GENE$", "@X$"]},
+        [InputWords("shards_to_words", "x")],
+    )
+)
 
 
 def document(number: int, sentences: list[str], year: int | None = 2020, source: str = "pubmed") -> Document:
@@ -58,11 +48,11 @@ def document(number: int, sentences: list[str], year: int | None = 2020, source:
 
 def directory(folder: Path, *of_shards: list[list[Document]]) -> Path:
     """A finished directory of shards, each of some record batches."""
-    outputs = []
+    outputs: list[Shard] = []
     for at, batches in enumerate(of_shards):
         found = shards.write(FILES, str(folder), f"{at}", map(shards.batch, batches), SCHEMA, 1 << 20)
-        outputs += shards.as_dicts(found)
-    put(folder, {"pipeline": "pubmed_to_shards", "config": {}, "outputs": outputs, "funnel": FUNNEL})
+        outputs += found
+    put_documents(folder, outputs, funnel=FUNNEL)
     return folder
 
 
@@ -193,7 +183,11 @@ def test_words_and_a_vocabulary_say_what_their_manifest_says(tmp_path: Path) -> 
     assert (words["kind"], words["counts"]) == ("words", COUNTED["counts"])
     summary = stats_tables.as_text(words)
     assert summary.startswith("Counted words, made by shards_to_words\n")
-    for line in ("held out: documents     634", "documents of pubmed_to_shards  1,234", "words.tsv  4,567"):
+    for line in (
+        "validation: documents    634",
+        "documents of pubmed_to_shards  1,234",
+        "words.tsv  4,567",
+    ):
         assert f"{line}\n" in summary
     vocabulary = figures(put(tmp_path / "vocabulary", VOCABULARY))
     summary = stats_tables.as_text(vocabulary)
@@ -201,10 +195,18 @@ def test_words_and_a_vocabulary_say_what_their_manifest_says(tmp_path: Path) -> 
     assert re.search(r"^recipe: dummies +@GENE\$, @X\$$", summary, re.MULTILINE)
     assert re.search(r"^input +shards_to_words$", summary, re.MULTILINE)
     assert "alphabet" not in summary
-    assert "tools" not in vocabulary["config"]
+    assert "library_versions" not in vocabulary["config"]
 
 
 # Directories that cannot be counted
+
+
+def without(found: dict[str, Any], field: str) -> dict[str, Any]:
+    return {name: value for name, value in found.items() if name != field}
+
+
+DOCUMENTS: dict[str, Any] = encode(of_documents([], "pmc_to_shards"))
+MIRROR: dict[str, Any] = encode(of_mirror())
 
 
 def refused(folder: Path) -> str:
@@ -224,13 +226,14 @@ def test_an_unfinished_directory(small: Path, tmp_path: Path) -> None:
     [
         ([], "it is not of bioshards"),
         ({"name": "an app"}, "it is not of bioshards"),
-        ({"pipeline": ["vocab"]}, "it was made by ['vocab']"),
-        ({"pipeline": "fetch"}, "it was made by fetch. Give an output of pubmed_to_shards, pmc_to_shards"),
-        ({"pipeline": "vocab"}, "is not as vocab writes it (KeyError: 'config')"),
-        ({"pipeline": "vocab", "config": 3}, "is not as vocab writes it"),
-        ({"pipeline": "pmc_to_shards", "outputs": "?"}, "is not as pmc_to_shards writes it"),
-        ({"pipeline": "pmc_to_shards", "outputs": []}, "(KeyError: 'funnel')"),
-        ({"pipeline": "shards_to_pretraining", "config": {}, "counts": {}}, "(KeyError: 'outputs')"),
+        ({"pipeline": ["vocab"]}, "it is not of bioshards"),
+        ({"pipeline": "another"}, "it was made by another. Give an output of pubmed_to_shards"),
+        (MIRROR, "it was made by fetch. Give an output of pubmed_to_shards, pmc_to_shards"),
+        ({**VOCABULARY, "config": 3}, "is not as vocab writes it (config: expected an object, found 3)"),
+        ({**DOCUMENTS, "outputs": "?"}, "is not as pmc_to_shards writes it (outputs: expected a list"),
+        (without(DOCUMENTS, "funnel"), "is not as pmc_to_shards writes it (funnel: the field is missing)"),
+        (without(VOCABULARY, "schema_version"), "was made by another version of bioshards"),
+        ({**VOCABULARY, "schema_version": 2}, "schema_version 2, this is schema_version 1"),
     ],
 )
 def test_a_directory_of_something_else(tmp_path: Path, found: object, said: str) -> None:
@@ -314,14 +317,14 @@ def test_what_cannot_be_done_ends_with_2_and_says_why(
     assert "has no manifest.json" in capsys.readouterr().err
     assert call(small, "--json", small) == 2
     assert f"{small} cannot be written" in capsys.readouterr().err
-    assert call(put(tmp_path / "other", {"pipeline": "fetch"})) == 2
+    assert call(put(tmp_path / "other", MIRROR)) == 2
     assert "it was made by fetch" in capsys.readouterr().err
 
 
 def test_a_name_that_is_no_unicode_is_escaped(tmp_path: Path, call: Any) -> None:
     name = os.fsdecode(b"data-\xff.arrow")
     outputs = [{"file": name, "bytes": 1}]
-    folder = put(tmp_path / "words", COUNTED | {"outputs": outputs})
+    folder = put(tmp_path / "words", COUNTED | {"outputs": [{**outputs[0], "rows": 1, "sha256": ""}]})
     assert call(folder, "--json", tmp_path / "found.json") == 0
     assert json.loads((tmp_path / "found.json").read_bytes())["outputs"] == outputs
     assert call(folder, "--html", tmp_path / "found.html") == 0

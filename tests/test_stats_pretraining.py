@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,15 @@ from hypothesis import strategies as st
 
 from bioshards.corpus import pretraining, shards, stats, stats_page, stats_tables
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import (
+    PretrainingCounts,
+    PretrainingInput,
+    SplitCounts,
+    VocabularyIdentity,
+    encode,
+)
 from bioshards.corpus.stats_pretraining import documents_in
+from tests.manifests import EMPTY_SPLIT, of_pretraining
 
 FILES = LocalFiles()
 LENGTH = 8
@@ -38,7 +47,7 @@ def batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def pretraining_set(
-    folder: Path, splits: dict[str, list[list[Row]]], counts: dict[str, Any], objective: str = "bert"
+    folder: Path, splits: dict[str, list[list[Row]]], counts: dict[str, SplitCounts], objective: str = "bert"
 ) -> Path:
     """A finished pretraining set: of each split the rows by batch, a shard each batch."""
     labelled = objective in ("bert", "albert")
@@ -47,46 +56,29 @@ def pretraining_set(
     for split, batches in splits.items():
         for at, rows in enumerate(batches):
             made = shards.write(FILES, f"{folder}/{split}", f"{at:016x}", [batch(rows, schema)], schema, 1)
-            outputs += [one | {"file": f"{split}/{one['file']}"} for one in shards.as_dicts(made)]
-    config = {
-        "pipeline": "shards_to_pretraining",
-        "format": 3,
-        "objective": objective,
-        "length": LENGTH,
-        "vocabulary": {"sha256": "0123456789abcdef", "size": 100},
-    }
-    made_of = [{"pipeline": "pubmed_to_shards", "shards_sha256": "x", "shards": 1, "documents": 5}]
-    found = {
-        "pipeline": "shards_to_pretraining",
-        "config": config,
-        "inputs": made_of,
-        "outputs": outputs,
-        "counts": {
-            "documents": 5,
-            "dropped": {"no-tokens": 1},
-            "rejected": {"too-long": 0},
-            "years": {"pubmed": {"unknown": 4, "2019": 1200, "1987": 30}, "pmc": {}},
-            **counts,
-        },
-        "run": {"started": "then"},
-    }
+            outputs += [replace(one, file=f"{split}/{one.file}") for one in made]
+    found = of_pretraining(
+        outputs,
+        objective,
+        LENGTH,
+        VocabularyIdentity("0123456789abcdef", 100),
+        [PretrainingInput("pubmed_to_shards", "x", 1, 5, ())],
+        PretrainingCounts(
+            documents=5,
+            dropped={"no-tokens": 1},
+            rejected={"too-long": 0},
+            train=counts.get("train", EMPTY_SPLIT),
+            validation=counts.get("validation", EMPTY_SPLIT),
+            years={"pubmed": {"unknown": 4, "2019": 1200, "1987": 30}, "pmc": {}},
+        ),
+    )
     folder.mkdir(exist_ok=True)
-    (folder / "manifest.json").write_text(json.dumps(found))
+    (folder / "manifest.json").write_text(json.dumps(encode(found)))
     return folder
 
 
-def of_split(
-    documents: int, read: int = 0, special: int = 0, borrowed: int = 0, **lost: int
-) -> dict[str, Any]:
-    return {
-        "documents": documents,
-        "rows": 0,
-        "tokens": 0,
-        "read": read,
-        "special": special,
-        "borrowed": borrowed,
-        "lost": lost,
-    }
+def of_split(documents: int, read: int = 0, special: int = 0, borrowed: int = 0, **lost: int) -> SplitCounts:
+    return SplitCounts(lost, documents, 0, 0, special, borrowed, read, 0, 0)
 
 
 def lines_of(found: dict[str, Any]) -> list[str]:
@@ -127,10 +119,10 @@ def test_figures_by_hand(small: Path) -> None:
     assert [train["row_lengths"][key] for key in ("mean", "min", "median", "max")] == [7, 5, 8, 8]
     assert [train["documents_per_row"][key] for key in ("mean", "max")] == [5 / 3, 3]
     assert train["rows_per_document"] == 5 / 3
-    assert train["lost"] == {"idle": 2, "overflow": 2}
+    assert train["lost_tokens"] == {"idle": 2, "overflow": 2}
     assert train["unaccounted"] == 15 - (21 - 8 - 2) - 4 == 0
     validation = found["splits"]["validation"]
-    assert (validation["fill"], validation["single_segment"], validation["lost"]) == (0.5, 1.0, {})
+    assert (validation["fill"], validation["single_segment"], validation["lost_tokens"]) == (0.5, 1.0, {})
     assert validation["unaccounted"] == 0
 
 

@@ -105,7 +105,7 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = ran("pmc_to_shards", "--drop-in", abstracts, "--output", articles)
     assert said(articles) == found
     assert funnel(found) == manifest(articles)["funnel"]
-    assert found["overlap"]["in_full"] == manifest(articles)["in_full"][0]["rows"]
+    assert found["overlap"]["abstracts"] == manifest(articles)["overlap"][0]["rows"]
     assert found["keys"]["items"] == len(facts["outputs"]) + len(manifest(articles)["outputs"])
 
     both = ("--input", abstracts, "--input", articles)
@@ -114,7 +114,7 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     counts = manifest(tmp_path / "words")["counts"]
     assert found["count"]["documents"] == counts["documents"]
     assert found["count"]["tokens"] == counts["tokens"]
-    assert found["count"]["held_out_tokens"] == counts["held_out"]["tokens"] > 0
+    assert found["count"]["validation_tokens"] == counts["validation"]["tokens"] > 0
     assert found["merge"]["distinct"] == counts["distinct"]
     assert found["merge"]["pruned_distinct"] == counts["pruned"]["distinct"] > 0
     assert found["merge"]["items"] == 64
@@ -148,15 +148,15 @@ def test_a_run_that_is_continued(ran: Ran, tmp_path: Path) -> None:
     source(given / "pubmed26n0002.xml", 3, 4)
     second = ran("pubmed_to_shards", *words)
     assert said(out) == second
-    assert [second["stage"][name] for name in ("items", "stood")] == [2, 1]
-    assert [second["finish"][name] for name in ("items", "stood")] == [2, 0]  # 3 is superseded in the first
+    assert [second["stage"][name] for name in ("items", "skipped")] == [2, 1]
+    assert [second["finish"][name] for name in ("items", "skipped")] == [2, 0]  # 3 is superseded in the first
     assert funnel(second) == manifest(out)["funnel"]
     before = sums(out)
     (out / "manifest.json").unlink()
     third = ran("pubmed_to_shards", *words)
     assert said(out) == third
     for step in ("stage", "finish"):
-        assert third[step]["stood"] == third[step]["items"] == 2
+        assert third[step]["skipped"] == third[step]["items"] == 2
         assert third[step]["bytes_out"] == 0
     assert funnel(third) == funnel(second)
     assert sums(out) == before
@@ -168,7 +168,7 @@ def test_two_workers(ran: Ran, reference: Path, tmp_path: Path) -> None:
     found = ran("pubmed_to_shards", "--keep-dropped", "--output", out, workers=2)
     assert said(out) == found
     # Reports say how many seconds were taken, in more digits or fewer.
-    timed = {"milliseconds", "slowest_milliseconds", "bytes_in", "bytes_out"}
+    timed = {"milliseconds", "max_item_ms", "bytes_in", "bytes_out"}
     for step, figures in said(reference).items():
         assert {name: figures[name] for name in figures.keys() - timed} == {
             name: found[step][name] for name in found[step].keys() - timed
@@ -188,7 +188,7 @@ def test_what_is_fetched(ran: Ran, tmp_path: Path) -> None:
         pmc = ("--input", "pmc:", "--pmc-url", f"{server.url}bucket/", *mirror)
         server.fault("pubmed/baseline/pubmed26n0002.xml.gz", Missing(), times=None)
         found = ran("pubmed_to_shards", *nlm, "--output", tmp_path / "abstracts", code=3)
-        assert [found["fetch"][name] for name in ("items", "stood", "bad")] == [2, 0, 1]
+        assert [found["fetch"][name] for name in ("items", "skipped", "failed")] == [2, 0, 1]
         assert found["stage"]["items"] == 1
         server.mend()
         found = ran("fetch", *nlm)
@@ -228,7 +228,7 @@ def test_a_store_that_fails_for_a_moment_is_counted_once(tmp_path: Path) -> None
     done = measure("step", LocalFiles(), work, lambda result: {"sevens": result})
     assert done.result == 7
     [figures] = done.figures
-    assert figures.counters() == {"items": 1, "stood": 0, "bytes_in": 0, "bytes_out": 15, "sevens": 7}
+    assert figures.counters() == {"items": 1, "skipped": 0, "bytes_in": 0, "bytes_out": 15, "sevens": 7}
     tries.clear()
     monkey = [TransientStorageError("for good")] * 3
     with pytest.raises(WorkerError, match="for good"):
@@ -269,7 +269,7 @@ def test_bytes_are_counted_however_they_are_read_and_written(tmp_path: Path) -> 
 
 def test_stood_is_what_wrote_nothing_and_is_not_bad() -> None:
     [stood] = measure("step", LocalFiles(), lambda _: None, lambda _: {}).figures
-    [bad] = measure("step", LocalFiles(), lambda _: None, lambda _: {"bad": 1}).figures
+    [bad] = measure("step", LocalFiles(), lambda _: None, lambda _: {"failed": 1}).figures
     assert (stood.stood, bad.stood) == (True, False)
 
 
@@ -294,6 +294,6 @@ def test_sums_depend_on_no_order_and_travel(figures: list[Figures], chance: rand
     assert sum(step["items"] for step in total.values()) == len(figures)
     for step, found in total.items():
         times = [one.milliseconds for one in figures if one.step == step]
-        assert (found["milliseconds"], found["slowest_milliseconds"]) == (sum(times), max(times))
+        assert (found["milliseconds"], found["max_item_ms"]) == (sum(times), max(times))
     assert pickle.loads(pickle.dumps(done)) == done
     assert results(done) == [number for number in range(len(done)) if number % 3]

@@ -159,7 +159,7 @@ def test_words_are_counted_from_and_to_an_object_store(reference: Path, tmp_path
     facts = json.loads(OBJECTS["mem://bucket/out/manifest.json"])
     assert facts["run"]["inputs"] == ["mem://bucket/in"]
     assert {**facts, "run": {}} == {**manifest(tmp_path), "run": {}}
-    for name in ("words.tsv", "held-out.tsv"):
+    for name in ("words.tsv", "validation-words.tsv"):
         assert OBJECTS[f"mem://bucket/out/{name}"] == (tmp_path / name).read_bytes()
     assert not [path for path in OBJECTS if ".tmp-" in path]
     # A shard that an object store has lost is named, as a local one is.

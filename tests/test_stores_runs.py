@@ -30,6 +30,7 @@ from bioshards.corpus.download import web
 from bioshards.corpus.errors import OutputMismatchError, TransientStorageError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.lock import locked
+from bioshards.corpus.shards import documents_manifest
 from bioshards.corpus.workspace import Workspace
 from bioshards.pipelines import (
     again,
@@ -47,6 +48,7 @@ from bioshards.vocab.__main__ import main as vocab
 from bioshards.vocab.examples import held_in_full
 from tests.conftest import SAMPLE, pubmed_set, sums
 from tests.forked import beam, kill_when, started
+from tests.manifests import put_documents
 from tests.pmc_bucket import Article, arrange
 from tests.standin import StandIn
 from tests.standin import Unavailable as ServerBusy
@@ -229,7 +231,7 @@ def test_abstracts_on_a_store_that_articles_hold_in_full(
     found = get(f"{url}/holding", tmp_path / "got")
     held = overlap.read(LocalFiles(), str(found), str(tmp_path / "abstracts"))
     assert [tuple(row.values()) for row in held.to_pylist()] == HELD
-    for name in ("in-full.arrow", "state.json"):
+    for name in ("overlap.arrow", "state.json"):
         assert (found / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
 
 
@@ -408,25 +410,25 @@ def test_a_process_reads_a_list_of_what_is_held_in_full_once(
     """Thousands of portions ask for it, and it may have the ids of millions of abstracts."""
     way, folder = ways["gs"], tmp_path / "full"
     abstracts, full = f"{way.store.url}/listed", f"{way.store.url}/full"
-    listed = json.loads((reference / "manifest.json").read_text())["outputs"]
-    firsts = [first_id(reference / shard["file"]) for shard in listed]
+    listed = documents_manifest(FILES, str(reference)).outputs
+    firsts = [first_id(reference / shard.file) for shard in listed]
     assert len(firsts) > 1
-    rows = [{"id": id_, "held_by": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in firsts]
+    rows = [{"id": id_, "full_text_id": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in firsts]
     batches = [pa.RecordBatch.from_pylist([row], overlap.OVERLAP) for row in rows]
     identity = overlap.identity(FILES, str(reference))
-    sha256 = overlap.write(FILES, str(folder / overlap.FILE), identity, batches).sha256
-    FILES.write_json(str(folder / "manifest.json"), {})
+    listing = overlap.write(FILES, str(folder / overlap.FILE), str(reference), identity, batches)
+    put_documents(folder, [], "pmc_to_shards", [listing])
     put(reference, abstracts)
     put(folder, full)
     way.clear()
     for shard, id_ in zip(listed, firsts, strict=True):
-        assert held_in_full.ids(FILES, abstracts, [(full, sha256)], [shard]).to_pylist() == [id_]
+        assert held_in_full.ids(FILES, abstracts, [(full, listing.rows_sha256)], [shard]).to_pylist() == [id_]
     assert (
         len(
             [
                 path
                 for method, path in way.requests
-                if method == "GET" and "download" in path and "in-full" in path
+                if method == "GET" and "download" in path and "overlap" in path
             ]
         )
         == 1

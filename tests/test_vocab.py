@@ -24,6 +24,7 @@ from bioshards.vocab.encode import Encoder
 from bioshards.vocab.recipes import PRESETS
 from bioshards.vocab.words import Casing, Words
 from tests.conftest import manifest, sums
+from tests.manifests import put_documents
 
 SIZE = 900
 
@@ -53,7 +54,7 @@ def pieces(folder: Path) -> list[str]:
 
 def test_the_files_of_a_vocabulary(built: Path) -> None:
     names = {path.name for path in built.iterdir()} - {".bioshards"}
-    files = {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "words.tsv", "held-out.tsv"}
+    files = {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "words.tsv", "validation-words.tsv"}
     assert names == files | {"report.json", "report.html", "manifest.json"}
     listed = {output["file"]: output["bytes"] for output in manifest(built)["outputs"]}
     assert listed == {name: (built / name).stat().st_size for name in names - {"manifest.json"}}
@@ -80,12 +81,12 @@ def test_no_piece_is_unreachable_and_no_character_of_the_alphabet_unknown(built:
 def test_the_words_are_those_of_the_documents(built: Path, shards: list[str]) -> None:
     found = sources.look(LocalFiles(), shards)
     text = sources.read(LocalFiles(), found, counts.Counting(hold_out=0.1), None, lambda line: None)
-    for name, words in (("words.tsv", text.words), ("held-out.tsv", text.held_out)):
+    for name, words in (("words.tsv", text.words), ("validation-words.tsv", text.held_out)):
         with open(built / name, "rb") as file:
             assert counts.read(file) == words
     totals = manifest(built)["counts"]
     assert totals["words"] == text.words.total()
-    assert totals["held_out_words"] == text.held_out.total() > 0
+    assert totals["validation_words"] == text.held_out.total() > 0
 
 
 def test_the_encoder_reads_it(built: Path) -> None:
@@ -392,7 +393,6 @@ def documents(folder: Path, sentences: list[str]) -> Path:
     """A finished directory of one document."""
     from bioshards.corpus import shards
     from bioshards.corpus.document import SCHEMA, Document
-    from bioshards.corpus.workspace import FORMAT
 
     out = folder / "documents"
     files = LocalFiles()
@@ -416,8 +416,7 @@ def documents(folder: Path, sentences: list[str]) -> Path:
         **zero,
     )
     [shard] = shards.write(files, str(out), "x", [shards.batch([document])], SCHEMA, 1 << 20)
-    listed = {"pipeline": "pubmed_to_shards", "config": {"pipeline": "pubmed_to_shards", "format": FORMAT}}
-    files.write_json(f"{out}/manifest.json", {**listed, "outputs": shards.as_dicts([shard])})
+    put_documents(out, [shard])
     return out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,9 @@ import pyarrow as pa
 
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.pretraining import LABELLED, NO_LABEL, PIPELINE, schema
+from bioshards.corpus.manifest import VocabularyIdentity, write_manifest
+from bioshards.corpus.pretraining import LABELLED, NO_LABEL, schema
+from tests.manifests import of_pretraining
 
 SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
 
@@ -67,7 +70,7 @@ def put(
     Args:
         facts: what the schemas say otherwise than they should.
     """
-    files, outputs = LocalFiles(), []
+    files, outputs = LocalFiles(), list[shards.Shard]()
     for split, shards_of in (("train", train), ("validation", validation or {})):
         for name, blocks in shards_of.items():
             rows = [row for block in blocks for row in block]
@@ -84,8 +87,9 @@ def put(
             of = schema(vocabulary, objective in LABELLED, {**said, **(facts or {})})
             batches = [batch(block, of) for block in blocks]
             made = shards.write(files, str(folder / split), name, batches, of, 1 << 40)
-            outputs += [{**one, "file": f"{split}/{one['file']}"} for one in shards.as_dicts(made)]
-    files.write_json(str(folder / "manifest.json"), {"pipeline": PIPELINE, "outputs": outputs})
+            outputs += [replace(one, file=f"{split}/{one.file}") for one in made]
+    manifest = of_pretraining(outputs, objective, length, VocabularyIdentity("5" * 64, vocabulary))
+    write_manifest(files, str(folder / "manifest.json"), manifest)
     return folder
 
 

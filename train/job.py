@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.pretraining import LABELLED
-from bioshards.corpus.shards import manifest
 
 from . import checkpoint, runs, tokenizer
 from .loop import Every
@@ -19,7 +17,7 @@ from .models import InitialWeightsError
 from .pieces import Pieces
 from .processes import Processes
 from .recipes import Recipe
-from .shards import Shards, TrainingDataError
+from .shards import Shards, TrainingDataError, manifest_of
 from .steps import Division, division
 
 _SAVED: Final = 100
@@ -143,11 +141,7 @@ def _for_data(job: Job, shards: Shards) -> Recipe:
 
 def _vocabulary(job: Job) -> str:
     """The folder of the tokenizer: the one that is given, or where it was when the set was made."""
-    made: Any = manifest(LocalFiles(), job.data)
-    found = job.vocabulary or made.get("run", {}).get("vocabulary")
-    if not isinstance(found, str):
-        raise InvalidValueError(f"{job.data} does not say where its vocabulary was: give --vocab FOLDER")
-    return found
+    return job.vocabulary or manifest_of(job.data).run.vocabulary
 
 
 def _beginning(job: Job) -> Recipe:

@@ -8,11 +8,12 @@ and end is checked here, and what they say of a row where it is read (gather.py)
 from __future__ import annotations
 
 import os
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from bioshards.corpus.errors import InvalidValueError, UserError
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.pretraining import LABELLED, facts_of, schema
 
 AGAIN: Final = "Delete it and run the command that made the set once more, which makes it anew"
@@ -49,13 +50,13 @@ class File(NamedTuple):
     """int8."""
 
 
-def opened(path: str, listed: dict[str, Any]) -> tuple[File, Facts, list[tuple[int, ...]]]:
+def opened(path: str, listed: Shard) -> tuple[File, Facts, list[tuple[int, ...]]]:
     """A shard, what its schema says, and of each record batch how many rows and where its columns are."""
     try:
         size = os.stat(path).st_size
-        if size != listed["bytes"]:
+        if size != listed.bytes:
             raise TrainingDataError(
-                f"{path} has {size:,} bytes, and its manifest lists {listed['bytes']:,}. {AGAIN}."
+                f"{path} has {size:,} bytes, and its manifest lists {listed.bytes:,}. {AGAIN}."
             )
         with pa.memory_map(path) as file:  # the mapping outlives the file, of which a process may open 1,024
             mapped = file.read_buffer()
@@ -71,9 +72,9 @@ def opened(path: str, listed: dict[str, Any]) -> tuple[File, Facts, list[tuple[i
             f"{path} is no shard of a pretraining set, or is damaged: {error}. {AGAIN}."
         ) from error
     for what, rows in (("has", sum(block[0] for block in blocks)), ("says that it has", facts.rows)):
-        if rows != listed["rows"]:
+        if rows != listed.rows:
             raise TrainingDataError(
-                f"{path} {what} {rows:,} rows, and its manifest lists {listed['rows']:,}. {AGAIN}."
+                f"{path} {what} {rows:,} rows, and its manifest lists {listed.rows:,}. {AGAIN}."
             )
     whole = memoryview(mapped)[: mapped.size // 4 * 4]
     ids = whole.cast("H" if facts.vocabulary_size <= 1 << 16 else "I")

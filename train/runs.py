@@ -16,7 +16,6 @@ import fcntl
 import hashlib
 import os
 import platform
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -28,13 +27,21 @@ import transformers
 from bioshards import __version__
 from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.files import TEMPORARY, LocalFiles
+from bioshards.corpus.manifest import (
+    OutputFile,
+    TrainingInput,
+    TrainingManifest,
+    TrainingRun,
+    utc_now,
+    write_manifest,
+)
 
 from . import checkpoint
 from .log import SPEEDS
 
 ABOUT: Final = "run.json"
 MANIFEST: Final = "manifest.json"
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raised whenever the same recipe and data give another model than before."""
 
 
@@ -152,23 +159,23 @@ def finish(run: str, about: Mapping[str, Any], last: Mapping[str, Any], seconds:
             continue
         with open(found.path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        outputs.append({"file": os.path.relpath(found.path, run), "bytes": found.size, "sha256": digest})
-    identity = about["identity"]
-    files.write_json(
-        f"{run}/{MANIFEST}",
-        {
-            "pipeline": "train",
-            "config": {**identity["recipe"], "format": FORMAT},
-            "inputs": [
-                {"data": identity["data"], "vocabulary": identity["vocabulary"], "origin": identity["origin"]}
-            ],
-            "outputs": outputs,
-            "last": {name: value for name, value in last.items() if name not in SPEEDS},
-            "run": {**about["run"], "seconds": round(seconds, 1), "finished": now()},
-        },
+        outputs.append(OutputFile(os.path.relpath(found.path, run), found.size, digest))
+    identity, run_of = about["identity"], about["run"]
+    begun = LocalFiles().read_json(f"{run}/{ABOUT}")["begun"]
+    manifest = TrainingManifest(
+        config={**identity["recipe"], "format": FORMAT},
+        inputs=(TrainingInput(identity["data"], identity["vocabulary"], identity["origin"]),),
+        outputs=tuple(outputs),
+        last={name: value for name, value in last.items() if name not in SPEEDS},
+        run=TrainingRun(
+            command=tuple(run_of["command"]),
+            started=begun,
+            finished=utc_now(),
+            processes=run_of["processes"],
+            device=run_of["device"],
+            micro_batch=run_of["micro_batch"],
+            versions=run_of["versions"],
+            seconds=round(seconds, 1),
+        ),
     )
-
-
-def now() -> str:
-    """The time, in UTC."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    write_manifest(files, f"{run}/{MANIFEST}", manifest)

@@ -11,20 +11,28 @@ that is cut short while it is mapped ends the process (SIGBUS): nothing may writ
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import (
+    ManifestError,
+    ManifestNotFoundError,
+    PretrainingManifest,
+    Shard,
+    read_manifest,
+)
 from bioshards.corpus.pretraining import LABELLED, PIPELINE
+from bioshards.corpus.workspace import FORMAT
 
 from .mapped import AGAIN, Facts, File, TrainingDataError, opened
 
-__all__ = ["Places", "Shards", "TrainingDataError", "empty"]
+__all__ = ["Places", "Shards", "TrainingDataError", "empty", "manifest_of"]
 
 _READ: Final = 1 << 20
 
@@ -69,18 +77,18 @@ class Shards:
                 listed.
         """
         self._folder, self._listed = folder, _listed(folder, split)
-        if not sum(one["rows"] for one in self._listed):
+        if not sum(one.rows for one in self._listed):
             raise TrainingDataError(
                 f"{folder} has no rows for {split}. Make a set with some: --validation of "
                 f"beam run {PIPELINE} is the share of documents that is held out."
             )
-        digests = "".join(f"{one['file']} {one['sha256']}\n" for one in self._listed)
+        digests = "".join(f"{one.file} {one.sha256}\n" for one in self._listed)
         self.fingerprint = hashlib.sha256(digests.encode()).hexdigest()
         self.files: list[File] = []
         facts: list[Facts] = []
         found: list[tuple[int, ...]] = []
         for number, listed in enumerate(self._listed):
-            file, said, blocks = opened(os.path.join(folder, listed["file"]), listed)
+            file, said, blocks = opened(os.path.join(folder, listed.file), listed)
             self.files.append(file)
             facts.append(said)
             found += [(*block, number) for block in blocks]
@@ -128,7 +136,7 @@ class Shards:
         """
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             waiting = [
-                threads.submit(_check, os.path.join(self._folder, one["file"]), one["sha256"])
+                threads.submit(_check, os.path.join(self._folder, one.file), one.sha256)
                 for one in self._listed
             ]
             try:
@@ -145,44 +153,41 @@ def empty(folder: str, split: str) -> bool:
     Raises:
         TrainingDataError: it is no finished pretraining set.
     """
-    return not sum(one["rows"] for one in _listed(folder, split))
+    return not sum(one.rows for one in _listed(folder, split))
 
 
-def _listed(folder: str, split: str) -> list[dict[str, Any]]:
-    """The split's shards, as the manifest lists them."""
-    path = os.path.join(folder, "manifest.json")
+def manifest_of(folder: str) -> PretrainingManifest:
+    """The manifest of a finished pretraining set on this machine.
+
+    Raises:
+        TrainingDataError: it is none.
+    """
     if "://" in folder:
         raise TrainingDataError(
             f"{folder} is no folder of this machine, and shards are mapped: copy it here first."
         )
     try:
-        with open(path, encoding="utf-8") as file:
-            manifest = json.load(file)
-        pipeline = manifest["pipeline"]
-        if pipeline == PIPELINE:
-            return [
-                {
-                    "file": str(one["file"]),
-                    "rows": int(one["rows"]),
-                    "bytes": int(one["bytes"]),
-                    "sha256": str(one["sha256"]),
-                }
-                for one in manifest["outputs"]
-                if one["file"].startswith(f"{split}/")
-            ]
-    except (FileNotFoundError, NotADirectoryError) as error:
+        manifest = read_manifest(LocalFiles(), folder)
+    except ManifestNotFoundError as error:
         raise TrainingDataError(_unfinished(folder)) from error
-    except OSError as error:
-        raise TrainingDataError(f"{path} cannot be read: {error.strerror}.") from error
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except ManifestError as error:
+        raise TrainingDataError(f"{error}: run the command that made the set once more.") from error
+    if not isinstance(manifest, PretrainingManifest):
         raise TrainingDataError(
-            f"{path} is not as bioshards writes it ({type(error).__name__}: {error}). "
-            "Delete it and run the command that made the set once more."
-        ) from error
-    raise TrainingDataError(
-        f"{folder} is an output of {pipeline}, and what is trained on is one of {PIPELINE}: "
-        f"make a pretraining set of it (beam run {PIPELINE} --input {folder} ...) and give that."
-    )
+            f"{folder} is an output of {manifest.pipeline}, and what is trained on is one of {PIPELINE}: "
+            f"make a pretraining set of it (beam run {PIPELINE} --input {folder} ...) and give that."
+        )
+    if manifest.config.format != FORMAT:
+        raise TrainingDataError(
+            f"{folder} was made by another version of bioshards (format {manifest.config.format}, this is "
+            f"{FORMAT}). Make it anew: beam run {PIPELINE} with another --output."
+        )
+    return manifest
+
+
+def _listed(folder: str, split: str) -> list[Shard]:
+    """The split's shards, as the manifest lists them."""
+    return [one for one in manifest_of(folder).outputs if one.file.startswith(f"{split}/")]
 
 
 def _unfinished(folder: str) -> str:

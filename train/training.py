@@ -14,6 +14,7 @@ import transformers
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import utc_now
 
 from . import checkpoint, flops, models, processes, runs, shards, tokenizer
 from .batch import Batch, Counts
@@ -79,7 +80,7 @@ class _Run:
         trainer = self._trainer(resumed)
         state = self._state(trainer, resumed)
         if resumed is None and us.first:
-            LocalFiles().write_json(f"{job.out}/{runs.ABOUT}", {**self._about(state), "begun": runs.now()})
+            LocalFiles().write_json(f"{job.out}/{runs.ABOUT}", {**self._about(state), "begun": utc_now()})
         log = Log(job.out, state["done"]) if us.first else None
         loop = self._loop(trainer, state, log, stop)
         began = time.monotonic()
@@ -217,7 +218,7 @@ class _Run:
         tokenizer.copy(self.plan.vocabulary, hf, self.plan.recipe.positions)
         with open(f"{folder}/{STATE}", "wb") as file:
             torch.save({**trainer.state(), **state}, file)
-        said = {**self._about(state), "step": state["done"], "tokens": state["tokens"], "saved": runs.now()}
+        said = {**self._about(state), "step": state["done"], "tokens": state["tokens"], "saved": utc_now()}
         LocalFiles().write_json(f"{folder}/{runs.ABOUT}", said)
 
     def _told(self, loop: Loop, last: dict[str, Any]) -> str:

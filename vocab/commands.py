@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tokenizers import Tokenizer
 
@@ -14,6 +14,16 @@ from bioshards.corpus import workspace
 from bioshards.corpus.errors import InvalidValueError, OutputMismatchError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.lock import locked
+from bioshards.corpus.manifest import (
+    ForeignManifestError,
+    Manifest,
+    ManifestError,
+    ManifestNotFoundError,
+    VocabularyCounts,
+    VocabularyManifest,
+    encode,
+    read_manifest,
+)
 from bioshards.corpus.workspace import Workspace
 
 from . import build as building
@@ -101,52 +111,84 @@ def report(
         FileNotFoundError, InputError: there is no finished vocabulary, or what is to be beside it is not.
     """
     work = Workspace(os.path.abspath(folder))
-    if not files.exists(work.manifest) or files.read_json(work.manifest).get("pipeline") != "vocab":
-        raise InputError(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
+    manifest = _manifest(files, folder, work)
     others = _others(beside, benchmarks)
     if not publishing.finished(files, work, publishing.REPORTS):
         raise InputError(f"{folder} has lost files that its manifest.json lists: build it again")
-    manifest = files.read_json(work.manifest)
-    workspace.begin(files, work, manifest["config"])
+    config = encode(manifest.config)
+    workspace.begin(files, work, config)
     with locked(files, work):
         say("measuring")
         tokenizer = Tokenizer.from_file(f"{work.output}/tokenizer.json")
         measured = _Measured.of(
-            manifest["config"]["recipe"]["sentencepiece"],
+            bool(manifest.config.recipe["sentencepiece"]),
             _counts(files, f"{work.output}/{WORDS}"),
             _counts(files, f"{work.output}/{HELD_OUT}"),
         )
         before = files.read_json(f"{work.output}/report.json")["curve"]
         curve = before and before["points"]  # it takes the order of learning, which ids may not have
-        about = _about(manifest["config"], manifest["counts"])
+        about = _about(config, manifest.counts)
         new = measured.report(tokenizer, curve, others, about)
-        publishing.rewrite_report(files, work, new)
+        publishing.rewrite_report(files, work, manifest, new)
     return f"report:     {work.output}/report.html"
 
 
-def summary(totals: Mapping[str, Any]) -> str:
+def _manifest(files: LocalFiles, folder: str, work: Workspace) -> VocabularyManifest:
+    """The manifest of a finished vocabulary.
+
+    Raises:
+        InputError: it is none.
+    """
+    found: Manifest | None
+    try:
+        found = read_manifest(files, work.output)
+    except (ManifestNotFoundError, ForeignManifestError):
+        found = None
+    except ManifestError as error:
+        raise InputError(str(error)) from error
+    if not isinstance(found, VocabularyManifest):
+        raise InputError(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
+    if found.config.format != publishing.FORMAT:
+        raise InputError(
+            f"{folder} was made by another version of bioshards (format {found.config.format}, this is "
+            f"{publishing.FORMAT}). Build it again: python -m bioshards.vocab build with another --out"
+        )
+    return found
+
+
+def summary(totals: VocabularyCounts) -> str:
     """Some lines on what was made of what."""
-    words, distinct, least = totals["words"], totals["distinct_words"], totals["min_count"]
+    words, distinct, least = totals.words, totals.distinct_words, totals.min_count
     rare = f"; those that occur less than {least:,} times are left out, or may be" if least > 1 else ""
-    lines = [f"{totals['pieces']:,} pieces from {words:,} words, {distinct:,} distinct ones{rare}"]
-    if totals["alphabet"] is not None:
-        share, rarest = f"{100 * totals['alphabet_coverage']:.7g} %", totals["alphabet_rarest"]
+    lines = [f"{totals.pieces:,} pieces from {words:,} words, {distinct:,} distinct ones{rare}"]
+    if totals.alphabet is not None:
+        share, rarest = f"{100 * (totals.alphabet_coverage or 0):.7g} %", totals.alphabet_rarest or 0
         often = f" {rarest:,} times or more" if rarest > 1 else ""
         lines.append(
-            f"alphabet of {totals['alphabet']:,} characters, all those that occur{often}: {share} of the "
+            f"alphabet of {totals.alphabet:,} characters, all those that occur{often}: {share} of the "
             "words' characters"
         )
     return "\n".join(lines)
 
 
-def _about(config: Mapping[str, Any], totals: Mapping[str, Any]) -> dict[str, Any]:
+_IN_REPORT: Final = {
+    "held_out_words": "validation_words",
+    "hold_out": "validation_fraction",
+    "tools": "library_versions",
+}
+"""Names that report.json has for fields of the manifest, so that its bytes stay the same."""
+
+
+def _about(config: Mapping[str, Any], totals: VocabularyCounts) -> dict[str, Any]:
     """What the report says at its top of the vocabulary and its corpus."""
-    return {
+    about = {
         **config["recipe"],
-        **totals,
+        **encode(totals),
         **(config["counting"] or {}),
-        **{k: config[k] for k in ("inputs", "tools")},
+        **{k: config[k] for k in ("inputs", "library_versions")},
     }
+    names = {new: old for old, new in _IN_REPORT.items()}
+    return {names.get(name, name): value for name, value in about.items()}
 
 
 class _Others(NamedTuple):

@@ -7,6 +7,7 @@ named by its SHA-256: a shard that has not changed is not counted again.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,9 +18,22 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus import shards
-from bioshards.corpus.ahead import for_each
 from bioshards.corpus.files import Checked, LocalFiles
+from bioshards.corpus.manifest import (
+    InputDocuments,
+    PrunedWords,
+    ValidationWords,
+    WordCounts,
+    WordsConfig,
+    WordsManifest,
+    WordsRun,
+    decode,
+    find_manifest,
+    is_complete,
+    sweep,
+    utc_now,
+    write_manifest,
+)
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import Workspace
 
@@ -28,7 +42,7 @@ from .counts import Counting
 from .inputs import Documents
 
 WORDS: Final = "words.tsv"
-HELD_OUT: Final = "held-out.tsv"
+HELD_OUT: Final = "validation-words.tsv"
 _LINES: Final = 65536
 """Lines written at a time."""
 
@@ -73,7 +87,7 @@ def count(files: LocalFiles, work: Workspace, folder: str, shard: Shard, countin
     if damage := inputs.damage(files, path, shard):
         return CountedShard(shard.sha256, bad=f"{path}: {damage}")
     started = time.monotonic()
-    found = counts.of_shard(files, folder, asdict(shard), counting)
+    found = counts.of_shard(files, folder, shard, counting)
     counts.write(files, work.counts(shard.sha256, "arrow"), found)
     counted = CountedShard(
         name=shard.sha256,
@@ -110,50 +124,50 @@ def publish(
     files: LocalFiles,
     work: Workspace,
     config: dict[str, Any],
-    inputs: Sequence[dict[str, Any]],
+    inputs: Sequence[InputDocuments],
     counted: Sequence[CountedShard],
     merged: Sequence[MergedBucket],
-    run: dict[str, Any],
+    run: WordsRun,
 ) -> str | None:
     """Write the words of all buckets as one sorted list, those held out as another, and the manifest last.
 
     Args:
         config: what must be the same for the same words, with the fields of ``Counting`` and ``min_count``.
-        inputs: what is read, as plain data, wherever it lies.
-        run: what is true of this run only: when it began, versions, the command; its end is added.
+        inputs: what is read, wherever it lies.
+        run: facts about this run; its end is added.
 
     Returns:
         Why nothing is published; None where it is.
     """
     facts = _counts(counted, merged)
-    if problem := _problem(counted, facts, config["min_count"]):
+    wanted = decode(WordsConfig, config)
+    if problem := _problem(counted, facts, wanted.min_count):
         return problem
     buckets = sorted(bucket.number for bucket in merged)
     outputs = []
-    for name in (WORDS, HELD_OUT) if config["hold_out"] else (WORDS,):
+    for name in (WORDS, HELD_OUT) if wanted.validation_fraction else (WORDS,):
         paths = [work.merged(bucket, name) for bucket in buckets]
         outputs.append(_joined(files, paths, work.output, name))
-    _sweep(files, work, {shard.name for shard in counted})
-    manifest = {
-        "pipeline": config["pipeline"],
-        "config": config,
-        "inputs": inputs,
-        "outputs": shards.as_dicts(outputs),
-        "counts": facts,
-    }
-    ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    files.write_json(work.manifest, {**manifest, "run": {**run, "finished": ended}})
+    names = {shard.name for shard in counted}
+    sweep(files, [f"{work.folder}/counts"], (), lambda name: name.partition(".")[0] not in names)
+    manifest = WordsManifest(
+        config=wanted,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        counts=facts,
+        run=dataclasses.replace(run, finished=utc_now()),
+    )
+    write_manifest(files, work.manifest, manifest)
     return None
 
 
 def finished(files: LocalFiles, work: Workspace, inputs: Sequence[Documents]) -> bool:
     """Is the manifest there, of these very inputs, with everything that it lists in place?"""
-    if not files.exists(work.manifest):
-        return False
-    manifest = files.read_json(work.manifest)
-    sizes = {found.path: found.size for found in files.walk(work.output)}
-    return manifest["inputs"] == [documents.as_dict() for documents in inputs] and all(
-        sizes.get(f"{work.output}/{listed['file']}") == listed["bytes"] for listed in manifest["outputs"]
+    manifest = find_manifest(files, work.output, WordsManifest)
+    return (
+        manifest is not None
+        and list(manifest.inputs) == [documents.summary for documents in inputs]
+        and is_complete(files, work.output, manifest)
     )
 
 
@@ -180,24 +194,24 @@ def _positive(column: pa.ChunkedArray) -> int:
     return int(pc.sum(pc.greater(column, 0), min_count=0).as_py())
 
 
-def _counts(counted: Sequence[CountedShard], merged: Sequence[MergedBucket]) -> dict[str, Any]:
-    return {
-        "documents": sum(shard.documents for shard in counted),
-        "tokens": sum(shard.tokens for shard in counted),
-        "distinct": sum(bucket.distinct for bucket in merged),
-        "pruned": {
-            "distinct": sum(bucket.pruned_distinct for bucket in merged),
-            "tokens": sum(bucket.pruned_tokens for bucket in merged),
-        },
-        "held_out": {
-            "documents": sum(shard.held_out_documents for shard in counted),
-            "tokens": sum(shard.held_out_tokens for shard in counted),
-            "distinct": sum(bucket.held_out_distinct for bucket in merged),
-        },
-    }
+def _counts(counted: Sequence[CountedShard], merged: Sequence[MergedBucket]) -> WordCounts:
+    return WordCounts(
+        documents=sum(shard.documents for shard in counted),
+        tokens=sum(shard.tokens for shard in counted),
+        distinct=sum(bucket.distinct for bucket in merged),
+        pruned=PrunedWords(
+            distinct=sum(bucket.pruned_distinct for bucket in merged),
+            tokens=sum(bucket.pruned_tokens for bucket in merged),
+        ),
+        validation=ValidationWords(
+            documents=sum(shard.held_out_documents for shard in counted),
+            tokens=sum(shard.held_out_tokens for shard in counted),
+            distinct=sum(bucket.held_out_distinct for bucket in merged),
+        ),
+    )
 
 
-def _problem(counted: Sequence[CountedShard], facts: dict[str, Any], min_count: int) -> str | None:
+def _problem(counted: Sequence[CountedShard], facts: WordCounts, min_count: int) -> str | None:
     """Why these counts cannot be published; None where they can."""
     bad = sorted(shard.bad for shard in counted if shard.bad)
     if bad:
@@ -207,16 +221,9 @@ def _problem(counted: Sequence[CountedShard], facts: dict[str, Any], min_count: 
             "are counted. Delete them and run the command that made them once more, which makes them anew; "
             "then run this one again"
         )
-    if facts["distinct"] == facts["pruned"]["distinct"]:
+    if facts.distinct == facts.pruned.distinct:
         return (
-            f"no word is left: {facts['documents']:,} documents to train on have {facts['distinct']:,} "
+            f"no word is left: {facts.documents:,} documents to train on have {facts.distinct:,} "
             f"words, none of them {min_count} times. Look at --input, --hold-out and --min-count"
         )
     return None
-
-
-def _sweep(files: LocalFiles, work: Workspace, names: set[str]) -> None:
-    """Remove the counts of shards that are no longer there."""
-    folder = f"{work.folder}/counts"
-    gone = [file for file in files.names(folder) if file.partition(".")[0] not in names]
-    for_each(files, files.remove, [f"{folder}/{file}" for file in gone])

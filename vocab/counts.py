@@ -18,7 +18,7 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from bioshards.corpus import shards
 from bioshards.corpus.ahead import ahead
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.shards import Shard
 
 from .words import Split, Words
 
@@ -68,7 +69,7 @@ class Counting:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for a manifest."""
-        return asdict(self)
+        return {"kind": self.kind, "validation_fraction": self.hold_out, "seed": self.seed}
 
     def held_out(self, id_: str, pmid: int | None = None) -> bool:
         """Is the document of this id, and of this PMID if it has one, held out?"""
@@ -107,9 +108,9 @@ def count(batches: Iterable[pa.RecordBatch], counting: Counting) -> Counted:
     return Counted(words, held_out, *documents)
 
 
-def of_shard(files: LocalFiles, folder: str, shard: Mapping[str, Any], counting: Counting) -> Counted:
+def of_shard(files: LocalFiles, folder: str, shard: Shard, counting: Counting) -> Counted:
     """The words of one of a finished directory's shards, as its manifest lists it."""
-    return count(shards.read_some(files, folder, [dict(shard)], ["id", "pmid", "sentences"]), counting)
+    return count(shards.read_some(files, folder, [shard], ["id", "pmid", "sentences"]), counting)
 
 
 def recased(counts: Mapping[str, int], words: Split) -> Counter[str]:

@@ -9,11 +9,21 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from bioshards.corpus import shards
 from bioshards.corpus.errors import TransientStorageError, UserError
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import (
+    DocumentsManifest,
+    ForeignManifestError,
+    InputDocuments,
+    Listed,
+    Manifest,
+    ManifestError,
+    encode,
+    read_manifest,
+)
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import FORMAT
 
@@ -35,17 +45,23 @@ class Documents:
     """
 
     folder: str
-    pipeline: str
+    pipeline: Literal["pubmed_to_shards", "pmc_to_shards"]
     shards: tuple[Shard, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    @property
+    def summary(self) -> InputDocuments:
         """What it holds, wherever it lies, for a manifest."""
-        return {
-            "pipeline": self.pipeline,
-            "shards_sha256": shards.digest(shard.sha256 for shard in self.shards),
-            "shards": len(self.shards),
-            "documents": sum(shard.rows for shard in self.shards),
-        }
+        return InputDocuments(
+            pipeline=self.pipeline,
+            shards_sha256=shards.digest(shard.sha256 for shard in self.shards),
+            shards=len(self.shards),
+            documents=sum(shard.rows for shard in self.shards),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary as plain data, for a configuration."""
+        found: dict[str, Any] = encode(self.summary)
+        return found
 
 
 def find(files: LocalFiles, folders: Sequence[str], wanted: Sequence[str] = PIPELINES) -> list[Documents]:
@@ -68,10 +84,10 @@ def find(files: LocalFiles, folders: Sequence[str], wanted: Sequence[str] = PIPE
                     f"{shard.sha256[:12]}...), whose documents would be counted twice. Give one of them, once"
                 )
         folder_of |= {shard.sha256: documents.folder for shard in documents.shards}
-    return sorted(found, key=lambda documents: (documents.pipeline, documents.as_dict()["shards_sha256"]))
+    return sorted(found, key=lambda documents: (documents.pipeline, documents.summary.shards_sha256))
 
 
-def damage(files: LocalFiles, path: str, listed: Shard) -> str | None:
+def damage(files: LocalFiles, path: str, listed: Listed) -> str | None:
     """What is wrong with a file of a finished directory; None where it is as its manifest lists it."""
     digest, size = hashlib.sha256(), 0
     try:
@@ -111,38 +127,25 @@ def _place(folder: str) -> str:
 
 
 def _documents(files: LocalFiles, folder: str, wanted: Sequence[str]) -> Documents:
+    manifest: Manifest | None
+    pipeline: str | None
     try:
-        manifest = shards.manifest(files, folder)
-    except FileNotFoundError as error:
+        manifest = read_manifest(files, folder)
+        pipeline = manifest.pipeline
+    except ForeignManifestError as error:
+        manifest, pipeline = None, error.pipeline
+    except ManifestError as error:
         raise InputError(str(error).rstrip(".")) from error
-    except TransientStorageError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder}/manifest.json cannot be read: {error}") from error
-    pipeline = manifest.get("pipeline") if isinstance(manifest, dict) else None
-    if pipeline not in PIPELINES:
+    if not isinstance(manifest, DocumentsManifest):
         made = f"was made by {pipeline}" if pipeline else "is not of bioshards"
         *others, last = wanted
         raise InputError(
             f"{folder} does not hold documents: by its manifest.json it {made}. Give the --output of "
             f"beam run {', '.join(others)} or {last}"
         )
-    try:
-        made_in = manifest["config"]["format"]
-        outputs = tuple(Shard(**shard) for shard in manifest["outputs"])
-    except (LookupError, TypeError) as error:
-        raise incomplete(folder, error, pipeline) from error
-    if made_in != FORMAT:
+    if manifest.config.format != FORMAT:
         raise InputError(
-            f"{folder} was made by another version of bioshards (format {made_in}, this is {FORMAT}). "
-            f"Make it anew: beam run {pipeline} with another --output"
+            f"{folder} was made by another version of bioshards (format {manifest.config.format}, this is "
+            f"{FORMAT}). Make it anew: beam run {pipeline} with another --output"
         )
-    return Documents(folder, pipeline, outputs)
-
-
-def incomplete(folder: str, error: Exception, pipeline: str) -> InputError:
-    """What to say of a manifest that lacks what the pipeline writes into it."""
-    return InputError(
-        f"{folder}/manifest.json is not as {pipeline} writes it ({type(error).__name__}: {error}). "
-        f"Make it anew: beam run {pipeline} with another --output"
-    )
+    return Documents(folder, manifest.pipeline, manifest.outputs)

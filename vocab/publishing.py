@@ -6,16 +6,27 @@ recipe, as are all other files.
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import sentencepiece
 import tokenizers
 
-from bioshards import __version__
 from bioshards.corpus.files import Checked, LocalFiles
+from bioshards.corpus.manifest import (
+    OutputFile,
+    VocabularyConfig,
+    VocabularyCounts,
+    VocabularyManifest,
+    VocabularyRun,
+    decode,
+    find_manifest,
+    is_complete,
+    utc_now,
+    write_manifest,
+)
 from bioshards.corpus.workspace import Workspace
 
 from . import counts, hugging_face, report_page
@@ -27,7 +38,7 @@ from .recipes import Recipe
 from .sources import Source, Text
 
 REPORTS: Final = ("report.json", "report.html")
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raised whenever the same words and recipe give other files than before."""
 
 
@@ -42,7 +53,10 @@ def config(
         "counting": counting.as_dict() if any(isinstance(source, Documents) for source in sources) else None,
         "min_count": min_count,
         "inputs": [source.as_dict() for source in sources],
-        "tools": {"sentencepiece": sentencepiece.__version__, "tokenizers": tokenizers.__version__},
+        "library_versions": {
+            "sentencepiece": sentencepiece.__version__,
+            "tokenizers": tokenizers.__version__,
+        },
     }
 
 
@@ -52,15 +66,8 @@ def finished(files: LocalFiles, work: Workspace, rewritten: Collection[str] = ()
     Args:
         rewritten: files that a stopped run may have written anew, so that they need only be there.
     """
-    if not files.exists(work.manifest):
-        return False
-    sizes = {found.path: found.size for found in files.walk(work.output)}
-
-    def whole(output: Mapping[str, Any]) -> bool:
-        size = sizes.get(f"{work.output}/{output['file']}")
-        return size == output["bytes"] or (size is not None and output["file"] in rewritten)
-
-    return all(map(whole, files.read_json(work.manifest)["outputs"]))
+    manifest = find_manifest(files, work.output, VocabularyManifest)
+    return manifest is not None and is_complete(files, work.output, manifest, any_size=rewritten)
 
 
 def publish(
@@ -69,10 +76,10 @@ def publish(
     vocabulary: Vocabulary,
     recipe: Recipe,
     text: Text,
-    totals: Mapping[str, Any],
+    totals: VocabularyCounts,
     report: Mapping[str, Any],
     config: Mapping[str, Any],
-    run: Mapping[str, Any],
+    run: VocabularyRun,
 ) -> None:
     """Write everything, the manifest last."""
     settings = hugging_face.config(recipe.casing, recipe.sentencepiece)
@@ -85,53 +92,47 @@ def publish(
     if text.held_out:
         contents[HELD_OUT] = counts.as_lines(text.held_out)
     contents.update(_report(report))
-    manifest: dict[str, Any] = {
-        "pipeline": "vocab",
-        "config": config,
-        "outputs": [_write(files, work.output, name, data) for name, data in contents.items()],
-        "counts": totals,
-    }
-    files.write_json(work.manifest, {**manifest, "run": {**run, "finished": now()}})
+    manifest = VocabularyManifest(
+        config=decode(VocabularyConfig, config),
+        outputs=tuple(_write(files, work.output, name, data) for name, data in contents.items()),
+        counts=totals,
+        run=dataclasses.replace(run, finished=utc_now()),
+    )
+    write_manifest(files, work.manifest, manifest)
 
 
-def totals(vocabulary: Vocabulary, text: Text) -> dict[str, Any]:
+def totals(vocabulary: Vocabulary, text: Text) -> VocabularyCounts:
     """What the vocabulary was made of, in numbers."""
     letters = vocabulary.alphabet
-    return {
-        "pieces": vocabulary.tokenizer.get_vocab_size(),
-        "words": text.words.total(),
-        "distinct_words": len(text.words),
-        "min_count": text.min_count,
-        "held_out_words": text.held_out.total(),
-        "trained_words": vocabulary.tokens,
-        "distinct_trained_words": vocabulary.distinct,
-        "alphabet": len(letters.characters) if letters else None,
-        "alphabet_rarest": letters.rarest if letters else None,
-        "alphabet_coverage": round(letters.coverage, 7) if letters else None,
-    }
+    return VocabularyCounts(
+        pieces=vocabulary.tokenizer.get_vocab_size(),
+        words=text.words.total(),
+        distinct_words=len(text.words),
+        min_count=text.min_count,
+        validation_words=text.held_out.total(),
+        trained_words=vocabulary.tokens,
+        distinct_trained_words=vocabulary.distinct,
+        alphabet=len(letters.characters) if letters else None,
+        alphabet_rarest=letters.rarest if letters else None,
+        alphabet_coverage=round(letters.coverage, 7) if letters else None,
+    )
 
 
-def rewrite_report(files: LocalFiles, work: Workspace, report: Mapping[str, Any]) -> None:
+def rewrite_report(
+    files: LocalFiles, work: Workspace, manifest: VocabularyManifest, report: Mapping[str, Any]
+) -> None:
     """Put another report in the place of the one that is there; stopped half-way, it can be done again."""
-    manifest = files.read_json(work.manifest)
     new = {name: _write(files, work.output, name, data) for name, data in _report(report).items()}
-    manifest["outputs"] = [new.get(output["file"], output) for output in manifest["outputs"]]
-    files.write_json(work.manifest, manifest)
+    outputs = tuple(new.get(output.file, output) for output in manifest.outputs)
+    write_manifest(files, work.manifest, dataclasses.replace(manifest, outputs=outputs))
 
 
-def run_of(command: Sequence[str], sources: Sequence[Source]) -> dict[str, Any]:
+def run_of(command: Sequence[str], sources: Sequence[Source]) -> VocabularyRun:
     """What is true of this run only."""
-    return {
-        "bioshards": __version__,
-        "command": ["python", "-m", "bioshards.vocab", *command],
-        "inputs": [source.folder for source in sources],
-        "started": now(),
-    }
-
-
-def now() -> str:
-    """The time, in UTC."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return VocabularyRun(
+        command=("python", "-m", "bioshards.vocab", *command),
+        inputs=tuple(source.folder for source in sources),
+    )
 
 
 def _report(report: Mapping[str, Any]) -> dict[str, Iterable[bytes]]:
@@ -140,9 +141,9 @@ def _report(report: Mapping[str, Any]) -> dict[str, Iterable[bytes]]:
     return dict(zip(REPORTS, ([text.encode()], [page.encode()]), strict=True))
 
 
-def _write(files: LocalFiles, folder: str, name: str, data: Iterable[bytes]) -> dict[str, Any]:
+def _write(files: LocalFiles, folder: str, name: str, data: Iterable[bytes]) -> OutputFile:
     with files.write(f"{folder}/{name}") as file:
         checked = Checked(file)
         for part in data:
             checked.write(part)
-    return {"file": name, "bytes": checked.size, "sha256": checked.sha256}
+    return OutputFile(name, checked.size, checked.sha256)

@@ -5,12 +5,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import (
+    InputWords,
+    ManifestError,
+    WordsManifest,
+    encode,
+    parse_manifest,
+)
 from bioshards.corpus.shards import Shard
+from bioshards.corpus.workspace import FORMAT
 
 from . import counts, inputs
 from .counting import HELD_OUT, WORDS
@@ -44,7 +51,8 @@ class CountedWords(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         """What it holds, wherever it lies, for a manifest."""
-        return {"pipeline": _COUNTED_BY, "words_sha256": self.digest}
+        found: dict[str, Any] = encode(InputWords("shards_to_words", self.digest))
+        return found
 
 
 class Text(NamedTuple):
@@ -127,7 +135,7 @@ def read(
                     f"{source.folder}/{shard.file} cannot be used: {damage}. Delete it and run the beam run "
                     f"{source.pipeline} that made it once more, which makes it anew"
                 )
-            documents = counts.of_shard(files, source.folder, asdict(shard), counting)
+            documents = counts.of_shard(files, source.folder, shard, counting)
             words.update(documents.words)
             held_out.update(documents.held_out)
     words, bound = _pruned(words, min_count)
@@ -146,19 +154,28 @@ def _counted(files: LocalFiles, folder: str) -> CountedWords | None:
     if not isinstance(manifest, dict) or manifest.get("pipeline") != _COUNTED_BY:
         return None
     try:
-        config, outputs = manifest["config"], [Shard(**output) for output in manifest["outputs"]]
-        found = CountedWords(
-            folder,
-            kind=counts.KINDS[counts.KINDS.index(config["kind"])],
-            min_count=int(config["min_count"]),
-            counted=tuple(str(documents["shards_sha256"]) for documents in manifest["inputs"]),
-            files={output.file: output for output in outputs},
-            digest=shards.digest(output.sha256 for output in outputs),
+        words = parse_manifest(manifest, folder)
+    except ManifestError as error:
+        raise InputError(str(error)) from error
+    assert isinstance(words, WordsManifest)
+    if words.config.format != FORMAT:
+        raise InputError(
+            f"{folder} was made by another version of bioshards (format {words.config.format}, this is "
+            f"{FORMAT}). Make it anew: beam run {_COUNTED_BY} with another --output"
         )
-    except (LookupError, TypeError, ValueError) as error:
-        raise inputs.incomplete(folder, error, _COUNTED_BY) from error
+    found = CountedWords(
+        folder,
+        kind=words.config.kind,
+        min_count=words.config.min_count,
+        counted=tuple(documents.shards_sha256 for documents in words.inputs),
+        files={output.file: output for output in words.outputs},
+        digest=shards.digest(output.sha256 for output in words.outputs),
+    )
     if WORDS not in found.files:
-        raise inputs.incomplete(folder, LookupError(f"no {WORDS} among its outputs"), _COUNTED_BY)
+        raise InputError(
+            f"{folder}/manifest.json is not as {_COUNTED_BY} writes it (outputs: no {WORDS} among them). "
+            f"Make it anew: beam run {_COUNTED_BY} with another --output"
+        )
     return found
 
 
@@ -170,10 +187,7 @@ def _see_that_no_text_counts_twice(sources: Sequence[Source]) -> None:
     """
     folder_of: dict[str, str] = {}
     for source in sources:
-        if isinstance(source, CountedWords):
-            digests = set(source.counted)
-        else:
-            digests = {source.as_dict()["shards_sha256"]}
+        digests = set(source.counted if isinstance(source, CountedWords) else [source.summary.shards_sha256])
         for digest in digests & folder_of.keys():
             raise InputError(
                 f"{folder_of[digest]} and {source.folder} are of the same documents (shards_sha256 "

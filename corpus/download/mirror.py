@@ -15,13 +15,14 @@ import hashlib
 import re
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from bioshards.corpus import checksums
 from bioshards.corpus.ahead import ahead
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.files import Found, LocalFiles
+from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.partial import Partial
 
 from .remote import Remote
@@ -99,7 +100,7 @@ class Mirror:
                 if published is None or published != record["md5"]:
                     continue
                 if not look_only:
-                    self.files.write_json(self._record_path(remote), {**record, "checked": _now()})
+                    self.files.write_json(self._record_path(remote), {**record, "checked": utc_now()})
             held[remote] = Held(
                 there, record["md5"], record["published"], record["retrieved"], seconds=record["seconds"]
             )
@@ -166,7 +167,7 @@ class Mirror:
         expected = md5 or (record["md5"] if record and _listed_as_before(record, remote) else None)
         if expected is None or self._md5(found.path) != expected:
             return None
-        return self._remember(remote, Held(found, expected, md5 is not None, _now()))
+        return self._remember(remote, Held(found, expected, md5 is not None, utc_now()))
 
     def _download(self, connection: Connection, remote: Remote, md5: str | None) -> Held:
         path = self.path(remote)
@@ -195,7 +196,9 @@ class Mirror:
             [found] = self.files.find(path)
             seconds = round(time.monotonic() - began, 3)
             # Recorded while the part is ours: who waits for it then knows that the file is there.
-            return self._remember(remote, Held(found, found_md5, md5 is not None, _now(), fetched, seconds))
+            return self._remember(
+                remote, Held(found, found_md5, md5 is not None, utc_now(), fetched, seconds)
+            )
 
     def _record_path(self, remote: Remote) -> str:
         folder, _, name = self.path(remote).rpartition("/")
@@ -227,7 +230,7 @@ class Mirror:
             "stamp": held.found.stamp,
             "listed": remote.listed,
             "retrieved": held.retrieved,
-            "checked": _now(),
+            "checked": utc_now(),
             "seconds": held.seconds,
         }
         self.files.write_json(self._record_path(remote), record)
@@ -264,7 +267,3 @@ def _fed(check: Check, part: Partial) -> Check:
         part.restart()
         return Check(check.root)
     return check
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

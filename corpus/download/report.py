@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import (
+    FailedArticle,
+    MirrorArticles,
+    MirrorConfig,
+    MirrorFile,
+    MirrorManifest,
+    MirrorRun,
+    MissingFile,
+    write_manifest,
+)
 
 from .mirror import Held
 from .pmc import RangeReport
@@ -34,26 +44,28 @@ class FetchedFile:
 
 
 def manifest(
-    config: dict[str, Any], files: Iterable[FetchedFile], ranges: Iterable[RangeReport]
-) -> dict[str, Any]:
-    """The manifest but for its part ``run``; ``config`` is what was asked for."""
+    config: MirrorConfig, files: Iterable[FetchedFile], ranges: Iterable[RangeReport], run: MirrorRun
+) -> MirrorManifest:
+    """Describe what a run has fetched, and what it has not.
+
+    Args:
+        config: what was asked for.
+    """
     in_order = sorted(files, key=lambda file: file.remote.path)
-    return {
-        "pipeline": "fetch",
-        "notice": NOTICE,
-        "config": config,
-        "files": [_entry(file) for file in in_order if file.held],
-        "newest_file": _newest(in_order),
-        "not_fetched": [
-            {"file": file.remote.path, "url": file.remote.url, "problem": file.problem}
-            for file in in_order
-            if file.problem
-        ],
-        "articles": articles(ranges),
-    }
+    return MirrorManifest(
+        notice=NOTICE,
+        config=config,
+        files=tuple(_entry(file.remote, file.held) for file in in_order if file.held),
+        newest_file=_newest(in_order),
+        not_fetched=tuple(
+            MissingFile(file.remote.path, file.remote.url, file.problem) for file in in_order if file.problem
+        ),
+        articles=articles(ranges),
+        run=run,
+    )
 
 
-def articles(ranges: Iterable[RangeReport]) -> dict[str, Any] | None:
+def articles(ranges: Iterable[RangeReport]) -> MirrorArticles | None:
     """What became of PMC's articles; None where none were asked for."""
     in_order = sorted(ranges, key=lambda report: report.number)
     if not in_order:
@@ -61,59 +73,60 @@ def articles(ranges: Iterable[RangeReport]) -> dict[str, Any] | None:
     dropped: collections.Counter[str] = collections.Counter()
     for report in in_order:
         dropped.update(report.dropped)
-    bad = [asdict(one) for report in in_order for one in report.bad]
-    return {
-        "ranges": len(in_order),
-        "first_range": label(in_order[0].number),
-        "last_range": label(in_order[-1].number),
-        "selected": sum(report.selected for report in in_order),
-        "not_selected": dict(sorted(dropped.items())),
-        "bad": len(bad),
-        "bad_articles": bad[:_NAMED],
-    }
+    failed = [
+        FailedArticle(one.pmcid, one.version, one.reason, one.detail)
+        for report in in_order
+        for one in report.bad
+    ]
+    return MirrorArticles(
+        ranges=len(in_order),
+        first_range=label(in_order[0].number),
+        last_range=label(in_order[-1].number),
+        selected=sum(report.selected for report in in_order),
+        not_selected=dict(sorted(dropped.items())),
+        failed=len(failed),
+        failed_articles=tuple(failed[:_NAMED]),
+    )
 
 
-def problem(made: dict[str, Any], max_rejected: float) -> str | None:
+def problem(manifest: MirrorManifest, max_rejected: float) -> str | None:
     """Why what was fetched is not complete; None where it is."""
-    missing = made["not_fetched"]
+    missing = manifest.not_fetched
     if missing:
-        named = "; ".join(file["problem"] for file in missing[:5])
+        named = "; ".join(file.problem for file in missing[:5])
         more = f" (and {len(missing) - 5} more)" if len(missing) > 5 else ""
         return (
             f"{len(missing)} files could not be fetched ({named}{more}). All others are in the mirror; run "
             "the same command again to fetch what is missing"
         )
-    found = made["articles"]
-    if found and found["bad"] > max_rejected * (found["selected"] + found["bad"]):
-        named = "; ".join(article["detail"] for article in found["bad_articles"][:5])
+    found = manifest.articles
+    if found and found.failed > max_rejected * (found.selected + found.failed):
+        named = "; ".join(article.detail for article in found.failed_articles[:5])
         return (
-            f"{found['bad']} articles could not be fetched ({named}), more than --max-rejected "
+            f"{found.failed} articles could not be fetched ({named}), more than --max-rejected "
             f"{max_rejected:g} allows. All others are in the mirror; run the same command again, or allow "
             "a larger share"
         )
     return None
 
 
-def publish(
-    storage: LocalFiles, path: str, made: dict[str, Any], max_rejected: float, run: dict[str, Any]
-) -> str | None:
+def publish(storage: LocalFiles, path: str, manifest: MirrorManifest, max_rejected: float) -> str | None:
     """Write the manifest, unless something is missing: then say what."""
-    found = problem(made, max_rejected)
+    found = problem(manifest, max_rejected)
     if found is None:
-        storage.write_json(path, {**made, "run": run})
+        write_manifest(storage, path, manifest)
     return found
 
 
-def _entry(file: FetchedFile) -> dict[str, Any]:
-    assert file.held is not None
-    return {
-        "file": file.remote.path,
-        "url": file.remote.url,
-        "bytes": file.held.found.size,
-        "md5": file.held.md5,
-        "md5_published": file.held.published,
-        "retrieved": file.held.retrieved,
-    }
+def _entry(remote: Remote, held: Held) -> MirrorFile:
+    return MirrorFile(
+        file=remote.path,
+        url=remote.url,
+        bytes=held.found.size,
+        md5=held.md5,
+        md5_published=held.published,
+        retrieved=held.retrieved,
+    )
 
 
 def _newest(files: list[FetchedFile]) -> str | None:

@@ -25,6 +25,13 @@ from bioshards.corpus import shards
 from bioshards.corpus.document import SCHEMA
 from bioshards.corpus.errors import UserError
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import (
+    DocumentsManifest,
+    ManifestError,
+    ManifestNotFoundError,
+    Shard,
+    read_manifest,
+)
 
 from .ngrams import NgramIndex, Positions, hash_ngrams
 
@@ -52,7 +59,7 @@ class Corpus:
     pipeline: str
     documents: int
     sha256: str
-    shards: tuple[dict[str, Any], ...]
+    shards: tuple[Shard, ...]
 
 
 class CorpusDocument(NamedTuple):
@@ -102,19 +109,16 @@ def open_corpus(folder: str) -> Corpus:
     """
     hint = f"Give --corpus the --output of beam run {' or '.join(_PIPELINES)}"
     try:
-        manifest = shards.manifest(LocalFiles(), folder)
-        pipeline, outputs = manifest["pipeline"], tuple(manifest["outputs"])
-        if pipeline not in _PIPELINES:
-            raise CorpusError(f"{folder} holds no documents, it was made by {pipeline}. {hint}")
-        digest = shards.digest(shard["sha256"] for shard in outputs)
-        return Corpus(folder, pipeline, sum(shard["rows"] for shard in outputs), digest, outputs)
-    except FileNotFoundError as error:
+        manifest = read_manifest(LocalFiles(), folder)
+    except ManifestNotFoundError as error:
         raise CorpusError(str(error)) from error
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise CorpusError(
-            f"{folder}/manifest.json is not as bioshards writes it ({reason}). {hint}"
-        ) from error
+    except ManifestError as error:
+        raise CorpusError(f"{error}. {hint}") from error
+    if not isinstance(manifest, DocumentsManifest):
+        raise CorpusError(f"{folder} holds no documents, it was made by {manifest.pipeline}. {hint}")
+    outputs = manifest.outputs
+    digest = shards.digest(shard.sha256 for shard in outputs)
+    return Corpus(folder, manifest.pipeline, sum(shard.rows for shard in outputs), digest, outputs)
 
 
 def scan_shards(corpora: Sequence[Corpus], query: MatchQuery, workers: int) -> Iterator[ShardHits]:
@@ -156,14 +160,14 @@ def _exit_with_parent(parent_pid: int) -> None:
     os._exit(1)
 
 
-def _scan_shard_in_worker(task: tuple[str, dict[str, Any]]) -> ShardHits:
+def _scan_shard_in_worker(task: tuple[str, Shard]) -> ShardHits:
     return _scan_shard(_worker_query, *task)
 
 
-def _scan_shard(query: MatchQuery, folder: str, shard: dict[str, Any]) -> ShardHits:
-    path = f"{folder}/{shard['file']}"
+def _scan_shard(query: MatchQuery, folder: str, shard: Shard) -> ShardHits:
+    path = f"{folder}/{shard.file}"
     try:
-        _check_shard(path, shard["bytes"])
+        _check_shard(path, shard.bytes)
         return _find_hits(query, shards.read_some(LocalFiles(), folder, [shard], _COLUMNS))
     except (OSError, pa.ArrowInvalid) as error:
         raise CorpusError(

@@ -9,7 +9,6 @@ text 3.2 % of the chunks are new, and fewer would be further on.
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ import pyarrow as pa
 from bioshards.corpus import shards
 from bioshards.corpus.document import SCHEMA
 from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.workspace import FORMAT
+from tests.manifests import put_documents
 
 SEED: Final = 7
 CHANGED: Final = 40
@@ -70,12 +69,7 @@ def main() -> None:
         return
     found = batches(folders, round(float(size) * 1e6))
     written = shards.write(LocalFiles(), out, "enlarged", found, SCHEMA, SHARD)
-    manifest = {
-        "pipeline": "pubmed_to_shards",
-        "config": {"format": FORMAT},
-        "outputs": shards.as_dicts(written),
-    }
-    Path(out, "manifest.json").write_text(json.dumps(manifest))
+    put_documents(out, written)
 
 
 if __name__ == "__main__":

@@ -47,8 +47,8 @@ class ExampleJobs(Bench):
         run = self._run(name, anew, tries)
         counts = self.counts[name] = json.loads((output / "manifest.json").read_text())["counts"]
         for split in (counts["train"], counts["validation"]):
-            text = split["tokens"] - split["special"] - split["borrowed"]
-            if split["read"] != text + sum(split["lost"].values()):
+            text = split["tokens"] - split["special_tokens"] - split["other_document_tokens"]
+            if split["input_tokens"] != text + sum(split["lost_tokens"].values()):
                 raise SystemExit(f"{name}: tokens are neither in a row nor lost: {counts}")
         shutil.rmtree(output)
         return run

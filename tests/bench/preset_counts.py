@@ -90,10 +90,10 @@ def row(preset: str, kind: str, work: Path) -> str:
     passes = recipe.dupe_factor
     return (
         f"| {preset} ({recipe.length}) | {'articles' if kind == 'jats' else 'abstracts'} | {documents:,} "
-        f"| {words(folder) / documents:,.0f} | {counts['read'] / passes / documents:,.0f} | {rows:,} "
+        f"| {words(folder) / documents:,.0f} | {counts['input_tokens'] / passes / documents:,.0f} | {rows:,} "
         f"| {rows / passes / documents:.2f} | {tokens / rows:.0f} | {tokens / rows / recipe.length:.1%} "
-        f"| {counts['special'] / tokens:.1%} | {counts['borrowed'] / tokens:.1%} "
-        f"| {sum(counts['lost'].values()) / counts['read']:.1%} |"
+        f"| {counts['special_tokens'] / tokens:.1%} | {counts['other_document_tokens'] / tokens:.1%} "
+        f"| {sum(counts['lost_tokens'].values()) / counts['input_tokens']:.1%} |"
     )
 
 

@@ -26,6 +26,7 @@ from bioshards.corpus.download.pmc_selection import Articles
 from bioshards.corpus.download.remote import Remote
 from bioshards.corpus.download.web import Server
 from bioshards.corpus.files import Found, LocalFiles
+from bioshards.corpus.manifest import DocumentsRun, PretrainingInput, PretrainingRun, WordsRun, decode
 from bioshards.corpus.rules import Rules, TextRules
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.sources import Part, Source, source
@@ -82,7 +83,8 @@ def articles(ranges: int, sources: list[Source] | None = None) -> Build:
 
 def words(shards: int) -> Build:
     """``shards_to_words`` of so many shards."""
-    job = shards_to_words.Job(FILES, Workspace(f"{BUCKET}/words"), documents(shards), Counting(), 1, {}, {})
+    run = WordsRun(command=("bench",), inputs=())
+    job = shards_to_words.Job(FILES, Workspace(f"{BUCKET}/words"), documents(shards), Counting(), 1, {}, run)
     return lambda root: shards_to_words.build(root, job)
 
 
@@ -102,12 +104,12 @@ def examples(shards: int, vocabulary: Path) -> Build:
     job = shards_to_pretraining.Job(
         files=FILES,
         work=Workspace(f"{BUCKET}/examples"),
-        inputs=[{**one.as_dict(), "held_in_full": []} for one in found],
+        inputs=[decode(PretrainingInput, {**one.as_dict(), "overlap": []}) for one in found],
         portions=list(portions.portions(found, 0, {})),
         making=making,
         max_rejected=0.001,
         config={},
-        run={},
+        run=PretrainingRun(command=("bench",), inputs=(), vocabulary="vocabulary"),
     )
     return lambda root: shards_to_pretraining.build(root, job)
 
@@ -192,7 +194,7 @@ def _shards_job(sources: list[Source], rules: TextRules, wanted: list[Remote]) -
         max_shard_bytes=500_000_000,
         max_rejected=0.001,
         config=config,
-        run={},
+        run=DocumentsRun(command=("bench",)),
     )
 
 

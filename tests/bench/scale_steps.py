@@ -33,6 +33,7 @@ from bioshards.corpus.document import Document
 from bioshards.corpus.download import pmc, pmc_inventory
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.finishing import Finished
+from bioshards.corpus.manifest import DocumentsRun
 from bioshards.corpus.rules import Rules
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.staging import Staged
@@ -123,9 +124,11 @@ def manifest(work: Path, count: int) -> dict[str, Any]:
     shutil.rmtree(output.output, ignore_errors=True)
     staged, finished = list(map(_staged, range(count))), list(map(_finished, range(count)))
     with clock("publish"):
-        publishing.publish(FILES, output, Rules(), dict(CONFIG), staged, finished, 0.001, {})
+        publishing.publish(
+            FILES, output, Rules(), dict(CONFIG), staged, finished, 0.001, DocumentsRun(command=("bench",))
+        )
     with clock("read"):
-        shards.manifest(FILES, output.output)
+        shards.documents_manifest(FILES, output.output)
     with clock("find"):
         [found] = inputs.find(FILES, [output.output])
     with clock("portions"):
@@ -156,7 +159,7 @@ def _finished(number: int) -> Finished:
     listed = Shard(f"data-{name}-00000.arrow", 20_000, size, scale_graphs.digest(name))
     return Finished(
         name=name,
-        shards=shards.as_dicts([listed]),
+        shards=[listed],
         dropped=[],
         funnel={"kept": 20_000, "no-abstract": 9_000, "superseded": 900, "deleted": 100},
         counts={"documents": 20_000, "sentences": 180_000, "words": 4_000_000, "characters": 27_000_000},

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Final
 
 import pyarrow as pa
@@ -50,7 +49,7 @@ def check(files: LocalFiles, inputs: Sequence[Documents], encoder: Encoder, voca
 
 def _sentences(files: LocalFiles, documents: Documents) -> pa.Array | None:
     """Those of the first documents; None where there are none."""
-    listed = [asdict(shard) for shard in documents.shards if shard.rows]
+    listed = [shard for shard in documents.shards if shard.rows]
     try:
         batches = shards.read_some(files, documents.folder, listed, ["sentences"])
         found = [batch["sentences"].slice(0, _LOOKED_AT) for batch in itertools.islice(batches, 1)]

@@ -7,7 +7,6 @@ list is obeyed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +17,7 @@ from bioshards.corpus.shards import Shard
 from bioshards.vocab.inputs import Documents, InputError, damage
 
 Lists = dict[str, dict[str, str]]
-"""For a folder of abstracts, the folders of full text that list some of them, with their lists' SHA-256."""
+"""For a folder of abstracts, the folders of full text that list some of them, and ``rows_sha256``."""
 
 
 def lists(files: LocalFiles, inputs: Sequence[Documents]) -> Lists:
@@ -34,21 +33,21 @@ def lists(files: LocalFiles, inputs: Sequence[Documents]) -> Lists:
     }
     found: Lists = {folder: {} for folder in abstracts.values()}
     for documents in inputs:
-        listed = shards.manifest(files, documents.folder).get("in_full", []) if abstracts else []
+        listed = shards.documents_manifest(files, documents.folder).overlap if abstracts else ()
         for one in listed:
-            if one["abstracts"] not in abstracts:
+            if one.abstracts not in abstracts:
                 raise InputError(
                     f"{documents.folder}/{overlap.FILE} lists abstracts of other shards "
                     f"than {' and '.join(found)} has. If that has been updated since, run pmc_to_shards "
                     "again with the same --drop-in"
                 )
-            path, shard = f"{documents.folder}/{one['file']}", (one["file"], one["rows"], one["bytes"])
-            if wrong := damage(files, path, Shard(*shard, one["sha256"])):
+            path = f"{documents.folder}/{one.file}"
+            if wrong := damage(files, path, one):
                 raise InputError(
                     f"{path}: {wrong}. Delete it and run pmc_to_shards again with the same --drop-in, which "
                     "makes it anew"
                 )
-            found[abstracts[one["abstracts"]]][documents.folder] = one["sha256"]
+            found[abstracts[one.abstracts]][documents.folder] = one.rows_sha256
     return found
 
 
@@ -56,7 +55,7 @@ def ids(
     files: LocalFiles,
     folder: str,
     listed_by: Sequence[tuple[str, str]],
-    listed: Sequence[dict[str, Any]],
+    listed: Sequence[Shard],
 ) -> pa.Array:
     """The ids of abstracts in some shards of a folder that are held in full.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import Shard, decode
 
 
 @dataclass
@@ -24,7 +25,7 @@ class Made:
     """
 
     name: str
-    outputs: list[dict[str, Any]] = field(default_factory=list)
+    outputs: list[Shard] = field(default_factory=list)
     dealt: dict[str, list[str]] = field(default_factory=dict)
     splits: dict[str, Counter[str]] = field(default_factory=dict)
     years: dict[str, Counter[str]] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Made:
     def read(cls, report: dict[str, Any]) -> Made:
         """Of the plain data that it is in a portion's report."""
         made = cls(**report)
+        made.outputs = [decode(Shard, listed) for listed in report["outputs"]]
         made.splits = {split: Counter(counts) for split, counts in made.splits.items()}
         made.dropped, made.rejected = Counter(made.dropped), Counter(made.rejected)
         made.years = {source: Counter(years) for source, years in made.years.items()}

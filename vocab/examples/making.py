@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from bioshards.corpus import pretraining, shards
 from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.manifest import encode
 from bioshards.corpus.pretraining import SPLITS
 from bioshards.corpus.workspace import Workspace
 from bioshards.vocab import inputs
@@ -85,7 +86,7 @@ def make(files: LocalFiles, work: Workspace, portion: Portion, making: Making) -
     first, *others = (shard.file for shard in portion.shards)
     title = f"{first} and {len(others)} more" if others else first
     files.write_json(
-        report, {"file": title, "seconds": seconds, "buckets": making.buckets, "made": vars(made)}
+        report, {"file": title, "seconds": seconds, "buckets": making.buckets, "made": encode(made)}
     )
     return made
 
@@ -107,7 +108,7 @@ class _Maker:
     def made(self) -> Made:
         """Read all of it; returns what is made."""
         portion = self._portion
-        listed = [asdict(shard) for shard in portion.shards]
+        listed = portion.shards
         left_out = held_in_full.ids(self._files, portion.folder, portion.listed_by, listed)
         with ExitStack() as stack:
             rejects = Rejected(self._files, self._work.rejected(self._portion.name), stack)
@@ -122,7 +123,7 @@ class _Maker:
                         [self._hold_out.held_out(id_, pmid) for id_, pmid in names], pa.bool_()
                     )
                     for split, mask in zip(SPLITS, (pc.invert(held_out), held_out), strict=True):
-                        self._add(split, batch.filter(mask), shard["file"], rejects)
+                        self._add(split, batch.filter(mask), shard.file, rejects)
         for split in SPLITS:
             self._write(split)
         return self._made
@@ -168,11 +169,11 @@ class _Maker:
         counts = self._made.splits[split]
         counts["rows"] += len(plan)
         counts["tokens"] += plan.tokens
-        counts["special"] += plan.special
-        counts["borrowed"] += plan.borrowed
-        counts["lost"] += plan.lost
+        counts["special_tokens"] += plan.special
+        counts["other_document_tokens"] += plan.borrowed
+        counts["lost_tokens"] += plan.lost
         counts["unlabelled"] += plan.unlabelled
-        counts["read"] += block.tokens * passes
+        counts["input_tokens"] += block.tokens * passes
         schema = schema_of(making, split, len(plan), plan.tokens)
         order, keys = plan.sorted()
         if making.buckets:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from bioshards.corpus.files import Checked, LocalFiles
 from bioshards.corpus.pretraining import RECORDS
+from bioshards.corpus.shards import Shard
 
 from .plan import Keys
 from .tensorflow import Tensorflow
@@ -35,7 +35,7 @@ class Writer:
         schema: pa.Schema,
         batches: Iterator[pa.RecordBatch],
         keys: Keys,
-    ) -> list[dict[str, Any]]:
+    ) -> list[Shard]:
         """Write one shard of a split; returns its files as a manifest lists them.
 
         Args:
@@ -59,11 +59,9 @@ class Writer:
         return [arrow.listed(rows), *([records.listed(written)] if records else [])]
 
 
-def stand(files: LocalFiles, output: str, listed: Iterable[dict[str, Any]]) -> bool:
+def stand(files: LocalFiles, output: str, listed: Iterable[Shard]) -> bool:
     """Are the files that :meth:`Writer.write` has listed still there, with as many bytes?"""
-    return all(
-        [found.size for found in files.find(f"{output}/{one['file']}")] == [one["bytes"]] for one in listed
-    )
+    return all([found.size for found in files.find(f"{output}/{one.file}")] == [one.bytes] for one in listed)
 
 
 class _Listed:
@@ -73,5 +71,5 @@ class _Listed:
         self._path = path
         self.file = Checked(stack.enter_context(files.write(f"{output}/{path}")))
 
-    def listed(self, rows: int) -> dict[str, Any]:
-        return {"file": self._path, "rows": rows, "bytes": self.file.size, "sha256": self.file.sha256}
+    def listed(self, rows: int) -> Shard:
+        return Shard(self._path, rows, self.file.size, self.file.sha256)
