@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from . import shards
 from .errors import UserError
 from .files import Checked, LocalFiles
-from .manifest import DocumentsManifest, ForeignManifest, OverlapFile, read_manifest
+from .manifest import DocumentsManifest, ForeignManifestError, OverlapFile, read_manifest
 from .shards import Shard
 
 KEYS: Final = pa.schema(
@@ -110,7 +110,7 @@ def of_abstracts(files: LocalFiles, folder: str) -> Sequence[Shard]:
     """The shards of a finished PubMed directory, as its manifest lists them.
 
     Raises:
-        MissingManifest: the directory is not finished.
+        ManifestNotFoundError: the directory is not finished.
         ManifestError: its manifest is damaged.
         OverlapInputError: it does not hold PubMed's abstracts.
     """
@@ -118,7 +118,7 @@ def of_abstracts(files: LocalFiles, folder: str) -> Sequence[Shard]:
     try:
         manifest = read_manifest(files, folder)
         pipeline = manifest.pipeline
-    except ForeignManifest as error:
+    except ForeignManifestError as error:
         pipeline = error.pipeline
     if pipeline != "pubmed_to_shards":
         raise OverlapInputError(
@@ -133,7 +133,7 @@ def identity(files: LocalFiles, folder: str) -> str:
     """A digest of the shards of a finished PubMed directory: another one once it has been updated.
 
     Raises:
-        MissingManifest, ManifestError, OverlapInputError: as :func:`of_abstracts`.
+        ManifestNotFoundError, ManifestError, OverlapInputError: as :func:`of_abstracts`.
     """
     return shards.digest(shard.sha256 for shard in of_abstracts(files, folder))
 
@@ -178,7 +178,7 @@ def read(files: LocalFiles, folder: str, abstracts: str) -> pa.Table:
         abstracts: the PubMed directory that it is to be about.
 
     Raises:
-        MissingManifest: one of the directories is not finished.
+        ManifestNotFoundError: one of the directories is not finished.
         OverlapInputError: ``folder`` lists no abstracts, or those of other shards than ``abstracts`` has.
     """
     read_manifest(files, folder)

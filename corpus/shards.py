@@ -136,7 +136,7 @@ def documents_manifest(files: LocalFiles, folder: str) -> DocumentsManifest:
     """Read the manifest of a finished directory of documents.
 
     Raises:
-        MissingManifest: the directory is not finished.
+        ManifestNotFoundError: the directory is not finished.
         ManifestError: it holds something else, or its manifest is damaged.
     """
     manifest = read_manifest(files, folder)
@@ -156,7 +156,7 @@ def read(files: LocalFiles, folder: str, columns: Sequence[str] = SCHEMA.names) 
         columns: those to read, in the order of the schema; of local shards nothing else is read.
 
     Raises:
-        MissingManifest: the directory has no manifest, so it is not (or not yet) finished.
+        ManifestNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
         ManifestError: it holds something else, or its manifest is damaged.
     """
     yield from read_some(files, folder, documents_manifest(files, folder).outputs, columns)

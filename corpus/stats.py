@@ -14,10 +14,10 @@ from . import stats_documents, stats_pretraining
 from .files import LocalFiles
 from .manifest import (
     DocumentsManifest,
-    ForeignManifest,
+    ForeignManifestError,
     Manifest,
     ManifestError,
-    MissingManifest,
+    ManifestNotFoundError,
     PretrainingManifest,
     VocabularyManifest,
     WordsManifest,
@@ -39,9 +39,9 @@ def figures(files: LocalFiles, folder: str) -> dict[str, Any]:
     """
     try:
         manifest: Manifest | None = read_manifest(files, folder)
-    except MissingManifest:
+    except ManifestNotFoundError:
         raise
-    except ForeignManifest as error:
+    except ForeignManifestError as error:
         manifest, pipeline = None, error.pipeline
     except ManifestError as error:
         raise StatsError(str(error)) from error

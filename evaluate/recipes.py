@@ -243,7 +243,9 @@ SUITES: Final[Mapping[str, Mapping[str, FineTuneRecipe]]] = {
         "jnlpba-typed": _ELECTRAMED_RECIPE,
         "chemprot-blue": _ELECTRAMED_RECIPE,
         "ddi-blue": _ELECTRAMED_RECIPE,
-        "factoid-7b": replace(SQUAD_RECIPE, learning_rate=5e-6, epochs=3, select_epoch="best", squad_transfer="first"),
+        "factoid-7b": replace(
+            SQUAD_RECIPE, learning_rate=5e-6, epochs=3, select_epoch="best", squad_transfer="first"
+        ),
     },
     "bioalbert": dict.fromkeys(_NER_TASKS, _BIOALBERT_RECIPE),
     # Of none of these papers: SciBERT's ChemProt (allenai/scibert: 2e-5, batch 32, 4 epochs).

@@ -21,8 +21,8 @@ from bioshards.corpus.live_line import LiveLine
 from bioshards.corpus.manifest import (
     Listed,
     ManifestError,
+    ManifestNotFoundError,
     MirrorManifest,
-    MissingManifest,
     OutputManifest,
     encode,
     listed_files,
@@ -157,7 +157,7 @@ def _manifest(files: LocalFiles, source: str) -> tuple[OutputManifest, Shard]:
     path = f"{source}/{_MANIFEST}"
     try:
         manifest = read_manifest(files, source)
-    except MissingManifest as error:
+    except ManifestNotFoundError as error:
         raise InputError(f"{source} is no finished directory: it has no manifest.json") from error
     except ManifestError as error:
         raise InputError(str(error)) from error

@@ -121,7 +121,9 @@ def test_models_are_compared_with_the_first_on_the_seeds_that_both_have() -> Non
     second = [result("second", seed=seed, rows=drawn(10 + seed, 0.9)) for seed in (1, 2, 3)]
     (suite,) = report(*first, *second)["suites"]
     (compared,) = suite["tasks"]["bc5-chem"]["comparisons"]
-    units = [[numpy.array(one["per_example_stats"]["test"]).T for one in of] for of in (second[:2], first[1:])]
+    units = [
+        [numpy.array(one["per_example_stats"]["test"]).T for one in of] for of in (second[:2], first[1:])
+    ]
     expected = bootstrap.paired_bootstrap(METRICS[ENTITIES], *units)
     assert compared == {
         "first": "first",
@@ -141,7 +143,10 @@ def test_models_are_compared_with_the_first_on_the_seeds_that_both_have() -> Non
     ("other", "why_not"),
     [
         ({"seed": 5}, "no seed in common"),
-        ({"per_example_stats": {**result()["per_example_stats"], "ids": "others"}}, "not the same test examples"),
+        (
+            {"per_example_stats": {**result()["per_example_stats"], "ids": "others"}},
+            "not the same test examples",
+        ),
         ({"legacy": ["lower-case"]}, "not measured alike"),
     ],
 )

@@ -86,7 +86,10 @@ def test_two_models_of_one_name_are_refused() -> None:
             {"data": {"verified": False, "notes": [], "files": {}, "counts": {}}},
             "data.verified is True in one and",
         ),
-        ({"per_example_stats": {**result()["per_example_stats"], "ids": "others"}}, "the test set is ('of bc5-chem', 2) in one"),
+        (
+            {"per_example_stats": {**result()["per_example_stats"], "ids": "others"}},
+            "the test set is ('of bc5-chem', 2) in one",
+        ),
     ],
 )
 def test_seeds_that_were_run_otherwise_have_no_mean(changed: Any, said: str) -> None:

@@ -17,12 +17,12 @@ from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import (
     FieldError,
-    ForeignManifest,
+    ForeignManifestError,
     InputDocuments,
     InputWords,
     Manifest,
     ManifestError,
-    MissingManifest,
+    ManifestNotFoundError,
     OutputFile,
     OverlapFile,
     Shard,
@@ -146,7 +146,7 @@ def test_an_error_names_the_file_the_field_and_what_to_do(tmp_path: Path) -> Non
 
 
 def test_a_manifest_that_is_not_there_not_json_or_not_of_bioshards(tmp_path: Path) -> None:
-    with pytest.raises(MissingManifest, match=r"no manifest\.json.*run it again to its end"):
+    with pytest.raises(ManifestNotFoundError, match=r"no manifest\.json.*run it again to its end"):
         read_manifest(FILES, str(tmp_path))
     with pytest.raises(FileNotFoundError, match="beam copy"):
         read_manifest(FILES, "gs://bucket/out")
@@ -160,7 +160,7 @@ def test_a_manifest_that_is_not_there_not_json_or_not_of_bioshards(tmp_path: Pat
         ({"pipeline": "x"}, "x"),
     ):
         error = read(tmp_path, value)
-        assert isinstance(error, ForeignManifest)
+        assert isinstance(error, ForeignManifestError)
         assert error.pipeline == made
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import (
     ManifestError,
-    MissingManifest,
+    ManifestNotFoundError,
     PretrainingManifest,
     Shard,
     read_manifest,
@@ -168,7 +168,7 @@ def manifest_of(folder: str) -> PretrainingManifest:
         )
     try:
         manifest = read_manifest(LocalFiles(), folder)
-    except MissingManifest as error:
+    except ManifestNotFoundError as error:
         raise TrainingDataError(_unfinished(folder)) from error
     except ManifestError as error:
         raise TrainingDataError(f"{error}: run the command that made the set once more.") from error

@@ -15,10 +15,10 @@ from bioshards.corpus.errors import InvalidValueError, OutputMismatchError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.lock import locked
 from bioshards.corpus.manifest import (
-    ForeignManifest,
+    ForeignManifestError,
     Manifest,
     ManifestError,
-    MissingManifest,
+    ManifestNotFoundError,
     VocabularyCounts,
     VocabularyManifest,
     encode,
@@ -142,7 +142,7 @@ def _manifest(files: LocalFiles, folder: str, work: Workspace) -> VocabularyMani
     found: Manifest | None
     try:
         found = read_manifest(files, work.output)
-    except (MissingManifest, ForeignManifest):
+    except (ManifestNotFoundError, ForeignManifestError):
         found = None
     except ManifestError as error:
         raise InputError(str(error)) from error

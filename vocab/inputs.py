@@ -16,7 +16,7 @@ from bioshards.corpus.errors import TransientStorageError, UserError
 from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import (
     DocumentsManifest,
-    ForeignManifest,
+    ForeignManifestError,
     InputDocuments,
     Listed,
     Manifest,
@@ -132,7 +132,7 @@ def _documents(files: LocalFiles, folder: str, wanted: Sequence[str]) -> Documen
     try:
         manifest = read_manifest(files, folder)
         pipeline = manifest.pipeline
-    except ForeignManifest as error:
+    except ForeignManifestError as error:
         manifest, pipeline = None, error.pipeline
     except ManifestError as error:
         raise InputError(str(error).rstrip(".")) from error

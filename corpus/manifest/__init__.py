@@ -1,9 +1,9 @@
 """The manifest of a finished directory: its types, and the one place where it is written and read."""
 
 from .directory import (
-    ForeignManifest,
+    ForeignManifestError,
     ManifestError,
-    MissingManifest,
+    ManifestNotFoundError,
     config_of,
     find_manifest,
     is_complete,
@@ -79,7 +79,7 @@ __all__ = [
     "ExcludedIds",
     "FailedArticle",
     "FieldError",
-    "ForeignManifest",
+    "ForeignManifestError",
     "InputDocuments",
     "InputFile",
     "InputWords",
@@ -94,7 +94,7 @@ __all__ = [
     "MirrorManifest",
     "MirrorRun",
     "MissingFile",
-    "MissingManifest",
+    "ManifestNotFoundError",
     "OutputFile",
     "OutputManifest",
     "OverlapFile",

@@ -57,11 +57,11 @@ class ManifestError(UserError):
         self.path, self.field = path, field
 
 
-class MissingManifest(ManifestError, InputNotFoundError):
+class ManifestNotFoundError(ManifestError, InputNotFoundError):
     """The directory has no manifest: it is not finished."""
 
 
-class ForeignManifest(ManifestError):
+class ForeignManifestError(ManifestError):
     """The file was not written by bioshards.
 
     Attributes:
@@ -86,20 +86,20 @@ def read_manifest(storage: LocalFiles, folder: str) -> Manifest:
     """Read the manifest of a finished directory.
 
     Raises:
-        MissingManifest: there is none, so the directory is not (or not yet) finished; or it is on a store
+        ManifestNotFoundError: there is none, so the directory is not (or not yet) finished; or it is on a store
             that this storage cannot reach.
-        ForeignManifest: it was not written by bioshards.
+        ForeignManifestError: it was not written by bioshards.
         ManifestError: it cannot be read, is of another version of bioshards, or a field is wrong.
         TransientStorageError: the store does not answer.
     """
     path = f"{folder}/{NAME}"
     if "://" in folder and not storage.far:
-        raise MissingManifest(
+        raise ManifestNotFoundError(
             f"{folder} is on a store, and this reads folders of this machine: beam copy {folder} FOLDER",
             path,
         )
     if not storage.exists(path):
-        raise MissingManifest(
+        raise ManifestNotFoundError(
             f"{folder} has no {NAME}: it is no finished output of bioshards. "
             "Give the --output of a run that has ended, or run it again to its end.",
             path,
@@ -117,13 +117,13 @@ def parse_manifest(value: object, folder: str) -> Manifest:
     """Check the JSON value of the manifest of a directory.
 
     Raises:
-        ForeignManifest, ManifestError: as :func:`read_manifest`.
+        ForeignManifestError, ManifestError: as :func:`read_manifest`.
     """
     path = f"{folder}/{NAME}"
     pipeline = value.get("pipeline") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(pipeline, str) or pipeline not in KINDS:
         made = f"was made by {pipeline}" if isinstance(pipeline, str) else "is not of bioshards"
-        error = ForeignManifest(f"{folder} by its {NAME} {made}: give an output of bioshards", path)
+        error = ForeignManifestError(f"{folder} by its {NAME} {made}: give an output of bioshards", path)
         error.pipeline = pipeline if isinstance(pipeline, str) else None
         raise error
     version = value.get("schema_version")

@@ -28,7 +28,7 @@ from bioshards.corpus.files import LocalFiles
 from bioshards.corpus.manifest import (
     DocumentsManifest,
     ManifestError,
-    MissingManifest,
+    ManifestNotFoundError,
     Shard,
     read_manifest,
 )
@@ -110,15 +110,15 @@ def open_corpus(folder: str) -> Corpus:
     hint = f"Give --corpus the --output of beam run {' or '.join(_PIPELINES)}"
     try:
         manifest = read_manifest(LocalFiles(), folder)
-    except MissingManifest as error:
+    except ManifestNotFoundError as error:
         raise CorpusError(str(error)) from error
     except ManifestError as error:
         raise CorpusError(f"{error}. {hint}") from error
     if not isinstance(manifest, DocumentsManifest):
         raise CorpusError(f"{folder} holds no documents, it was made by {manifest.pipeline}. {hint}")
     outputs = manifest.outputs
-    digest = shards.digest(one.sha256 for one in outputs)
-    return Corpus(folder, manifest.pipeline, sum(one.rows for one in outputs), digest, outputs)
+    digest = shards.digest(shard.sha256 for shard in outputs)
+    return Corpus(folder, manifest.pipeline, sum(shard.rows for shard in outputs), digest, outputs)
 
 
 def scan_shards(corpora: Sequence[Corpus], query: MatchQuery, workers: int) -> Iterator[ShardHits]:
