@@ -86,8 +86,8 @@ def read_manifest(storage: LocalFiles, folder: str) -> Manifest:
     """Read the manifest of a finished directory.
 
     Raises:
-        ManifestNotFoundError: there is none, so the directory is not (or not yet) finished; or it is on a store
-            that this storage cannot reach.
+        ManifestNotFoundError: there is none, so the directory is not finished; or it is on a store that
+            this storage cannot reach.
         ForeignManifestError: it was not written by bioshards.
         ManifestError: it cannot be read, is of another version of bioshards, or a field is wrong.
         TransientStorageError: the store does not answer.
