@@ -21,83 +21,85 @@ import pyarrow.compute as pc
 
 from . import overlap, shards, stats, stats_page, stats_tables
 from .command import report_error
-from .files import LocalFiles
+from .files import LocalStorage
 from .stats_shards import StatsError
 
 
-def export(folder: str, out: TextIO, full_text: str | None = None) -> int:
+def export(folder: str, stream: TextIO, full_text_folder: str | None = None) -> int:
     """Write a directory as text (SYSTEMS.md section 1.0); returns the number of documents.
 
     One sentence a line, a blank line between documents: what the builders of BERT, ELECTRA and
     ALBERT read.
 
     Args:
-        full_text: a directory of PMC's articles; abstracts that it holds in full are left out.
+        full_text_folder: a directory of PMC's articles; abstracts that it holds in full are left out.
 
     Raises:
         FileNotFoundError: a directory is not finished.
-        overlap.OverlapInputError: ``full_text`` does not say which abstracts of ``folder`` it holds.
+        overlap.OverlapInputError: ``full_text_folder`` does not say which abstracts of ``folder`` it holds.
     """
-    files = LocalFiles()
-    batches = shards.read(files, folder)
-    if full_text is not None:
-        batches = overlap.without(batches, overlap.read(files, full_text, folder)["id"])
-    documents = 0
+    storage = LocalStorage()
+    batches = shards.read_directory(storage, folder)
+    if full_text_folder is not None:
+        batches = overlap.exclude_ids(batches, overlap.read(storage, full_text_folder, folder)["id"])
+    num_documents = 0
     for batch in batches:
         for sentences in batch["sentences"].to_pylist():
-            if documents:
-                out.write("\n")
-            out.write("\n".join(sentences))
-            out.write("\n")
-            documents += 1
-    return documents
+            if num_documents:
+                stream.write("\n")
+            stream.write("\n".join(sentences))
+            stream.write("\n")
+            num_documents += 1
+    return num_documents
 
 
-def find(folder: str, id_: str) -> dict[str, Any] | None:
+def find_document(folder: str, document_id: str) -> dict[str, Any] | None:
     """The document of this id, as plain data; None where the directory has none."""
-    for batch in shards.read(LocalFiles(), folder):
-        row = pc.index(batch["id"], pa.scalar(id_)).as_py()
+    for batch in shards.read_directory(LocalStorage(), folder):
+        row = pc.index(batch["id"], pa.scalar(document_id)).as_py()
         if row >= 0:
-            found: dict[str, Any] = batch.slice(row, 1).to_pylist()[0]
-            return found
+            document: dict[str, Any] = batch.slice(row, 1).to_pylist()[0]
+            return document
     return None
 
 
-def _lines(document: dict[str, Any]) -> Iterator[str]:
+def _format_document(document: dict[str, Any]) -> Iterator[str]:
     for name, value in document.items():
         if name not in ("sentences", "sections") and value is not None:
             yield f"{name:10} {value}"
     headings = {section["first_sentence"]: section["heading"] for section in document["sections"]}
-    for number, sentence in enumerate(document["sentences"]):
-        if number in headings:
-            yield f"  [{headings[number]}]"
-        yield f"  {number:3}  {sentence}"
+    for index, sentence in enumerate(document["sentences"]):
+        if index in headings:
+            yield f"  [{headings[index]}]"
+        yield f"  {index:3}  {sentence}"
 
 
-def count(folder: str, json_file: str | None, html_file: str | None) -> None:
+def write_stats(folder: str, json_path: str | None, html_path: str | None) -> None:
     """Write what a directory holds in numbers: into the files named, or a summary to standard output.
 
     Raises:
         FileNotFoundError: the directory is not finished.
         StatsError: it is of something else or damaged, or a file cannot be written.
     """
-    found = stats.figures(LocalFiles(), folder)
-    if json_file is not None:
-        _write(json_file, stats.as_json(found))
-    if html_file is not None:
-        _write(html_file, stats_page.page(found, os.path.basename(os.path.abspath(folder))))
-    if json_file is html_file is None:
-        _write("-", stats_tables.as_text(found))
+    result = stats.compute_stats(LocalStorage(), folder)
+    if json_path is not None:
+        _write_text(json_path, stats.to_json(result))
+    if html_path is not None:
+        _write_text(
+            html_path, stats_page.render_stats_page(result, os.path.basename(os.path.abspath(folder)))
+        )
+    if json_path is html_path is None:
+        _write_text("-", stats_tables.render_text(result))
 
 
-def _write(path: str, text: str) -> None:
+def _write_text(path: str, text: str) -> None:
     data = text.encode("utf-8", "backslashreplace")
     if path == "-":
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
     try:
-        with LocalFiles().write(path) as file:
+        with LocalStorage().write(path) as file:
             file.write(data)
     except OSError as error:
         raise StatsError(f"{path} cannot be written: {error.strerror}") from error
@@ -108,29 +110,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m bioshards.corpus", description="Look at a finished directory."
     )
-    commands = parser.add_subparsers(dest="command", required=True)
-    exporting = commands.add_parser("export", help="print it as text: one sentence a line")
-    exporting.add_argument("folder", metavar="DIR")
-    exporting.add_argument(
+    subparsers = parser.add_subparsers(dest="command", required=True)
+    export_parser = subparsers.add_parser("export", help="print it as text: one sentence a line")
+    export_parser.add_argument("folder", metavar="DIR")
+    export_parser.add_argument(
         "--without", metavar="FULL", help="leave out the abstracts that this directory of PMC's holds in full"
     )
-    showing = commands.add_parser("show", help="print one document")
-    showing.add_argument("folder", metavar="DIR")
-    showing.add_argument("--id", required=True, help="as in pubmed:12345678")
-    counting = commands.add_parser("stats", help="print what any finished directory holds, in numbers")
-    counting.add_argument("folder", metavar="DIR")
-    counting.add_argument("--json", metavar="FILE", help="write all figures; - is standard output")
-    counting.add_argument("--html", metavar="FILE", help="write a page with plots")
-    options = parser.parse_args()
+    show_parser = subparsers.add_parser("show", help="print one document")
+    show_parser.add_argument("folder", metavar="DIR")
+    show_parser.add_argument("--id", required=True, help="as in pubmed:12345678")
+    stats_parser = subparsers.add_parser("stats", help="print what any finished directory holds, in numbers")
+    stats_parser.add_argument("folder", metavar="DIR")
+    stats_parser.add_argument("--json", metavar="FILE", help="write all figures; - is standard output")
+    stats_parser.add_argument("--html", metavar="FILE", help="write a page with plots")
+    args = parser.parse_args()
     try:
-        if options.command == "stats":
-            count(options.folder, options.json, options.html)
+        if args.command == "stats":
+            write_stats(args.folder, args.json, args.html)
             return 0
-        if options.command == "export":
-            export(options.folder, sys.stdout, options.without)
+        if args.command == "export":
+            export(args.folder, sys.stdout, args.without)
             sys.stdout.flush()
             return 0
-        document = find(options.folder, options.id)
+        document = find_document(args.folder, args.id)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -139,9 +141,9 @@ def main() -> int:
         print(message, file=sys.stderr)
         return exit_code
     if document is None:
-        print(f"{options.folder} has no document {options.id}", file=sys.stderr)
+        print(f"{args.folder} has no document {args.id}", file=sys.stderr)
         return 1
-    print("\n".join(_lines(document)))
+    print("\n".join(_format_document(document)))
     return 0
 
 

@@ -11,39 +11,43 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from .files import LocalFiles
+from .files import LocalStorage
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-WIDTH: Final = 16
+MAX_CONCURRENT_CALLS: Final = 16
 """Calls under way at a time, and results that wait at most: what a store answers without a thought."""
 
 
-def ahead(files: LocalFiles, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """The results of ``work`` on files, in the order of the items, some :data:`WIDTH` of them made ahead.
+def prefetch_map(
+    storage: LocalStorage, function: Callable[[Item], Result], items: Iterable[Item]
+) -> Iterator[Result]:
+    """The results of ``function`` on files, in the order of the items, some :data:`WIDTH` of them made ahead.
 
     Raises:
-        Exception: what ``work`` has raised, when it is that item's turn; no other item is begun then.
+        Exception: what ``function`` has raised, when it is that item's turn; no other item is begun then.
     """
-    if not files.far:
-        yield from map(work, items)
+    if not storage.is_remote:
+        yield from map(function, items)
         return
-    waiting: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(WIDTH, "ahead") as threads:
+    pending: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(MAX_CONCURRENT_CALLS, "ahead") as executor:
         try:
             for item in items:
-                waiting.append(threads.submit(work, item))
-                if len(waiting) == WIDTH:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+                pending.append(executor.submit(function, item))
+                if len(pending) == MAX_CONCURRENT_CALLS:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
         finally:
-            for future in waiting:
+            for future in pending:
                 future.cancel()
 
 
-def for_each(files: LocalFiles, work: Callable[[Item], object], items: Iterable[Item]) -> None:
-    """Do ``work`` on files for every item, some :data:`WIDTH` at a time."""
-    for _ in ahead(files, work, items):
+def parallel_for_each(
+    storage: LocalStorage, function: Callable[[Item], object], items: Iterable[Item]
+) -> None:
+    """Do ``function`` on files for every item, some :data:`WIDTH` at a time."""
+    for _ in prefetch_map(storage, function, items):
         pass

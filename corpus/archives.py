@@ -16,24 +16,24 @@ from collections.abc import Callable, Iterator
 from typing import IO, BinaryIO, Final
 
 from .errors import BadFileError, BadRecordError
-from .tar import Tar
-from .xml_blocks import BLOCK_BYTES, Gunzip
+from .tar import TarReader
+from .xml_blocks import BLOCK_BYTES, BoundedGunzip
 
-ENDINGS: Final = (".tar.gz", ".tgz", ".tar", ".zip")
+ARCHIVE_EXTENSIONS: Final = (".tar.gz", ".tgz", ".tar", ".zip")
 """How the names of archives end."""
 MAX_MEMBER_BYTES: Final = 64 << 20
 """Largest member, unpacked: that of an article (article_file.py)."""
-MAX_RATIO: Final = 200
+MAX_COMPRESSION_RATIO: Final = 200
 """Most bytes unpacked of one packed.  XML packs to a fifth; a bomb to a thousandth and less."""
-BOMB_BYTES: Final = 64 << 20
+RATIO_EXEMPT_BYTES: Final = 64 << 20
 """What may be unpacked whatever the ratio."""
-MAX_NAME: Final = 4096
+MAX_NAME_LENGTH: Final = 4096
 """Longest name, in characters: Linux's PATH_MAX."""
 
-_ARTICLES: Final = (".xml", ".nxml", ".xml.gz", ".nxml.gz")
+_ARTICLE_EXTENSIONS: Final = (".xml", ".nxml", ".xml.gz", ".nxml.gz")
 
 
-class Member:
+class ArchiveMember:
     """A member whose name is an article file's: to be read until the next one is asked for.
 
     Attributes:
@@ -42,10 +42,10 @@ class Member:
             ``unsupported-compression`` or ``too-large``; then it reads as empty.
     """
 
-    def __init__(self, name: str, bad: BadRecordError | None, read: Callable[[int], bytes]) -> None:
-        self.name, self.bad = name, bad
+    def __init__(self, name: str, error: BadRecordError | None, read: Callable[[int], bytes]) -> None:
+        self.name, self.error = name, error
         self._read = read
-        self._fault: BadFileError | None = None
+        self._failure: BadFileError | None = None
 
     def read(self, size: int, /) -> bytes:
         """At most ``size`` bytes; none at the member's end.
@@ -53,22 +53,22 @@ class Member:
         Raises:
             BadFileError: the archive is damaged.  Asking for the next member then raises it again.
         """
-        if self._fault:
-            raise self._fault
+        if self._failure:
+            raise self._failure
         try:
             return self._read(size)
-        except BadFileError as fault:
-            self._fault = fault
+        except BadFileError as error:
+            self._failure = error
             raise
 
-    def finish(self) -> None:
+    def drain(self) -> None:
         """Read what is left, so that damage in it shows; then there is nothing more to read."""
         while self.read(BLOCK_BYTES):
             pass
-        self._read = _nothing
+        self._read = _read_nothing
 
 
-def members(file: BinaryIO, name: str) -> Iterator[Member]:
+def iter_members(file: BinaryIO, name: str) -> Iterator[ArchiveMember]:
     """Yield each article file in an archive, in order; other members are passed over.
 
     Args:
@@ -79,22 +79,22 @@ def members(file: BinaryIO, name: str) -> Iterator[Member]:
         BadFileError: ``not-an-archive``, ``truncated-archive``, ``corrupt-archive`` or ``bomb``, at the
             point where it shows; callers must drop what they have had from it so far.
     """
-    found = _zip_members(file) if name.lower().endswith(".zip") else _tar_members(file)
-    for member in found:
+    article_members = _iter_zip_members(file) if name.lower().endswith(".zip") else _iter_tar_members(file)
+    for member in article_members:
         yield member
-        member.finish()
+        member.drain()
 
 
-def _nothing(size: int) -> bytes:
+def _read_nothing(size: int) -> bytes:
     return b""
 
 
-def _is_article(name: str) -> bool:
+def _is_article_name(name: str) -> bool:
     """Is it an article file's name?  Hidden files are not (LocalFiles.walk leaves them out, too)."""
-    return name.lower().endswith(_ARTICLES) and not re.split(r"[/\\]", name)[-1].startswith(".")
+    return name.lower().endswith(_ARTICLE_EXTENSIONS) and not re.split(r"[/\\]", name)[-1].startswith(".")
 
 
-def _refusal(name: str, regular: bool, size: int) -> BadRecordError | None:
+def _check_member(name: str, is_regular: bool, size: int) -> BadRecordError | None:
     """Why an article file is not to be read, as far as tar and zip have it in common."""
     if (
         name.startswith("/")
@@ -102,10 +102,10 @@ def _refusal(name: str, regular: bool, size: int) -> BadRecordError | None:
         or "\\" in name
         or re.match("[A-Za-z]:", name)
         or not name.isprintable()
-        or len(name) > MAX_NAME
+        or len(name) > MAX_NAME_LENGTH
     ):
         return BadRecordError("hostile-name", f"no name of a file within an archive: {name[:200]!r}")
-    if not regular:
+    if not is_regular:
         return BadRecordError("not-a-file", f"{name[:200]!r} is a link, a device or not stored whole")
     if size > MAX_MEMBER_BYTES:
         return BadRecordError(
@@ -114,52 +114,57 @@ def _refusal(name: str, regular: bool, size: int) -> BadRecordError | None:
     return None
 
 
-class _Bomb:
+class _BombDetector:
     """Counts what is packed and what comes out of it."""
 
     def __init__(self) -> None:
-        self.packed = self._unpacked = 0
+        self.packed_bytes = self._unpacked_bytes = 0
 
-    def add(self, unpacked: int) -> None:
-        self._unpacked += unpacked
-        if self._unpacked > max(BOMB_BYTES, MAX_RATIO * self.packed):
-            raise BadFileError("bomb", f"{self.packed:,} bytes unpack to more than {self._unpacked:,}")
+    def add_unpacked(self, num_bytes: int) -> None:
+        self._unpacked_bytes += num_bytes
+        if self._unpacked_bytes > max(RATIO_EXEMPT_BYTES, MAX_COMPRESSION_RATIO * self.packed_bytes):
+            raise BadFileError(
+                "bomb", f"{self.packed_bytes:,} bytes unpack to more than {self._unpacked_bytes:,}"
+            )
 
 
 # tar
 
 
-def _tar_members(file: BinaryIO) -> Iterator[Member]:
-    tar = Tar(_Unpacked(file))
-    for entry in tar.entries():
-        if _is_article(entry.name):
-            bad = _refusal(entry.name, entry.regular, entry.size)
-            yield Member(entry.name, bad, _nothing if bad else tar.read)
+def _iter_tar_members(file: BinaryIO) -> Iterator[ArchiveMember]:
+    tar = TarReader(_DecompressedFile(file))
+    for entry in tar.iter_entries():
+        if _is_article_name(entry.name):
+            member_error = _check_member(entry.name, entry.is_regular, entry.size)
+            yield ArchiveMember(entry.name, member_error, _read_nothing if member_error else tar.read)
 
 
-class _Unpacked:
+class _DecompressedFile:
     """A file's bytes, gunzipped where the gzip magic is there."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._blocks = _blocks(file)
+        self._blocks = _iter_decompressed_blocks(file)
         self._block = b""
-        self._at = 0
+        self._position = 0
 
     def read(self, size: int, /) -> bytes:
-        while self._at == len(self._block):
+        while self._position == len(self._block):
             block = next(self._blocks, None)
             if block is None:
                 return b""
-            self._block, self._at = block, 0
-        piece = self._block[self._at : self._at + size]
-        self._at += len(piece)
-        return piece
+            self._block, self._position = block, 0
+        chunk = self._block[self._position : self._position + size]
+        self._position += len(chunk)
+        return chunk
 
 
-_GUNZIP_FAULTS: Final = {"truncated-gzip": "truncated-archive", "corrupt-gzip": "corrupt-archive"}
+_ARCHIVE_REASON_BY_GZIP_REASON: Final = {
+    "truncated-gzip": "truncated-archive",
+    "corrupt-gzip": "corrupt-archive",
+}
 
 
-def _blocks(file: BinaryIO) -> Iterator[bytes]:
+def _iter_decompressed_blocks(file: BinaryIO) -> Iterator[bytes]:
     block = file.read(BLOCK_BYTES)
     if len(block) == 1:
         block += file.read(BLOCK_BYTES)
@@ -168,23 +173,25 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
             yield block
             block = file.read(BLOCK_BYTES)
         return
-    gunzip, bomb = Gunzip(), _Bomb()
+    gunzip, bomb_detector = BoundedGunzip(), _BombDetector()
     try:
         while block:
-            bomb.packed += len(block)
-            for piece in gunzip.blocks(block):
-                bomb.add(len(piece))
-                yield piece
+            bomb_detector.packed_bytes += len(block)
+            for chunk in gunzip.decompress(block):
+                bomb_detector.add_unpacked(len(chunk))
+                yield chunk
             block = file.read(BLOCK_BYTES)
         gunzip.finish()
-    except BadFileError as bad:
-        raise BadFileError(_GUNZIP_FAULTS.get(bad.reason, bad.reason), bad.detail) from bad
+    except BadFileError as error:
+        raise BadFileError(
+            _ARCHIVE_REASON_BY_GZIP_REASON.get(error.reason, error.reason), error.detail
+        ) from error
 
 
 # zip
 
-_ENCRYPTED: Final = 0x1 | 0x40
-_ZIP_FAULTS: Final = (
+_ENCRYPTED_FLAGS: Final = 0x1 | 0x40
+_ZIP_ERRORS: Final = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
@@ -196,16 +203,16 @@ _ZIP_FAULTS: Final = (
 """What zipfile raises for damaged archives.  OSError is not among them: that is the disk's."""
 
 
-def _zip_members(file: BinaryIO) -> Iterator[Member]:
-    bomb = _Bomb()
-    bomb.packed = file.seek(0, 2)
+def _iter_zip_members(file: BinaryIO) -> Iterator[ArchiveMember]:
+    bomb_detector = _BombDetector()
+    bomb_detector.packed_bytes = file.seek(0, 2)
     file.seek(0)
-    begin = file.read(4)
-    if begin not in (b"PK\3\4", b"PK\5\6"):
-        raise BadFileError("not-an-archive", f"it does not begin as a zip archive does: {begin!r}")
+    magic = file.read(4)
+    if magic not in (b"PK\3\4", b"PK\5\6"):
+        raise BadFileError("not-an-archive", f"it does not begin as a zip archive does: {magic!r}")
     try:
         archive = zipfile.ZipFile(file)
-    except _ZIP_FAULTS as error:
+    except _ZIP_ERRORS as error:
         if isinstance(error.__context__, OSError):  # zipfile takes a failing disk for the file's end
             raise error.__context__ from None
         if str(error) == "File is not a zip file":  # it has no end
@@ -219,44 +226,48 @@ def _zip_members(file: BinaryIO) -> Iterator[Member]:
             raise BadFileError("corrupt-archive", "its directory is not that of its first member")
         for info in infos:
             name = info.orig_filename
-            if _is_article(name):
-                bad = _zip_refusal(info)
-                yield Member(name, bad, _nothing if bad else _Unzipped(archive, info, bomb).read)
+            if _is_article_name(name):
+                member_error = _check_zip_member(info)
+                yield ArchiveMember(
+                    name,
+                    member_error,
+                    _read_nothing if member_error else _ZipMemberReader(archive, info, bomb_detector).read,
+                )
 
 
-def _zip_refusal(info: zipfile.ZipInfo) -> BadRecordError | None:
-    kind = stat.S_IFMT(info.external_attr >> 16)
+def _check_zip_member(info: zipfile.ZipInfo) -> BadRecordError | None:
+    file_type = stat.S_IFMT(info.external_attr >> 16)
     name = info.orig_filename
-    if bad := _refusal(name, kind in (0, stat.S_IFREG), info.file_size):
-        return bad
-    if info.flag_bits & _ENCRYPTED:
+    if member_error := _check_member(name, file_type in (0, stat.S_IFREG), info.file_size):
+        return member_error
+    if info.flag_bits & _ENCRYPTED_FLAGS:
         return BadRecordError("encrypted", f"{name[:200]!r} is encrypted")
     # zipfile unpacks the other methods in pieces of any size.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        method = f"{name[:200]!r} is packed by method {info.compress_type}, not deflated"
-        return BadRecordError("unsupported-compression", method)
+        message = f"{name[:200]!r} is packed by method {info.compress_type}, not deflated"
+        return BadRecordError("unsupported-compression", message)
     return None
 
 
-class _Unzipped:
+class _ZipMemberReader:
     """A member of a zip archive, opened when it is first read."""
 
-    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, bomb: _Bomb) -> None:
-        self._archive, self._info, self._bomb = archive, info, bomb
+    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, bomb_detector: _BombDetector) -> None:
+        self._archive, self._info, self._bomb_detector = archive, info, bomb_detector
         self._file: IO[bytes] | None = None
-        self._left = info.file_size
+        self._bytes_left = info.file_size
 
     def read(self, size: int) -> bytes:
         try:
             if self._file is None:
                 self._file = self._archive.open(self._info)
-            piece = self._file.read(size)
-        except _ZIP_FAULTS as error:
+            chunk = self._file.read(size)
+        except _ZIP_ERRORS as error:
             raise BadFileError("corrupt-archive", f"{self._info.orig_filename[:200]!r}: {error}") from error
-        self._left -= len(piece)
-        if not piece and size and self._left:
+        self._bytes_left -= len(chunk)
+        if not chunk and size and self._bytes_left:
             raise BadFileError(
                 "corrupt-archive", f"{self._info.orig_filename[:200]!r} is shorter than it states"
             )
-        self._bomb.add(len(piece))
-        return piece
+        self._bomb_detector.add_unpacked(len(chunk))
+        return chunk

@@ -14,13 +14,13 @@ from typing import Final
 
 from . import xml_records
 from .errors import BadFileError
-from .xml_blocks import Readable, plain_xml
-from .xml_records import Root
+from .xml_blocks import ByteStream, decode_xml
+from .xml_records import RootElement
 
 MAX_ARTICLE_BYTES: Final = 64 << 20
 """Largest article.  Real ones have 0.2 MB on average; the few of tens of MB are tables and scanned text."""
 
-_HOLDERS: Final[Mapping[str, frozenset[str]]] = {
+_CHILDREN_BY_CONTAINER: Final[Mapping[str, frozenset[str]]] = {
     "pmc-articleset": frozenset({"article"}),
     "articles": frozenset({"article"}),
     "OAI-PMH": frozenset({"GetRecord", "ListRecords"}),
@@ -30,8 +30,8 @@ _HOLDERS: Final[Mapping[str, frozenset[str]]] = {
     "metadata": frozenset({"article"}),
 }
 """Elements that hold articles, or what holds them, with what they hold."""
-_ROOTS: Final = frozenset({"article", "pmc-articleset", "articles", "OAI-PMH"})
-_NOTICES: Final = frozenset(
+_ROOT_ELEMENTS: Final = frozenset({"article", "pmc-articleset", "articles", "OAI-PMH"})
+_SERVER_MESSAGES: Final = frozenset(
     {"error", "Reply", "responseDate", "request", "header", "about", "resumptionToken"}
 )
 """What servers put beside articles.  efetch answers for an article that it has not, with status 200:
@@ -44,7 +44,7 @@ https://www.openarchives.org/OAI/openarchivesprotocol.html.
 """
 
 
-def articles(file: Readable) -> Iterator[bytes]:
+def iter_articles(file: ByteStream) -> Iterator[bytes]:
     """Yield each article of an open ``.xml``, ``.nxml`` or ``.xml.gz``, in order.
 
     An article is its element's bytes in UTF-8, without XML declaration, DOCTYPE, comments and
@@ -58,69 +58,75 @@ def articles(file: Readable) -> Iterator[bytes]:
         BadFileError: what is wrong with the file as a whole, at the point where it shows; callers must
             drop what they have had from it so far.
     """
-    blocks = plain_xml(file)
-    root = xml_records.root(blocks)
-    name = _local(root.name)
-    if name not in _ROOTS:
-        raise BadFileError("wrong-root", f"its root is <{root.name}>, none of {sorted(_ROOTS)}")
+    blocks = decode_xml(file)
+    root = xml_records.read_root(blocks)
+    name = _local_name(root.name)
+    if name not in _ROOT_ELEMENTS:
+        raise BadFileError("wrong-root", f"its root is <{root.name}>, none of {sorted(_ROOT_ELEMENTS)}")
     if name == "article":
-        yield _alone(root, blocks)
+        yield _read_single_article(root, blocks)
     else:
-        yield from _held(root, blocks, {})
+        yield from _iter_nested_articles(root, blocks, {})
 
 
-def _alone(root: Root, blocks: Iterator[bytes]) -> bytes:
+def _read_single_article(root: RootElement, blocks: Iterator[bytes]) -> bytes:
     """The article that is a whole file: it ends where the file does, so its end is not searched for.
 
     (Two articles one after the other come as one, which no XML parser takes.)
     """
-    parts = [root.text]
-    size = len(root.text)
+    chunks = [root.buffer]
+    size = len(root.buffer)
     for block in blocks:
-        parts.append(block)
+        chunks.append(block)
         size += len(block)
         if size > MAX_ARTICLE_BYTES:
             raise BadFileError("record-too-long", f"its article is longer than {MAX_ARTICLE_BYTES:,} bytes")
-    text = b"".join(parts)
-    end = text.rfind(b">") + 1
-    close = rb"</" + re.escape(root.name.encode()) + rb"\s*+>"
-    closed = re.fullmatch(close, text[text.rfind(b"<", 0, end) : end]) or (root.empty and end == root.content)
-    if closed and not text[end:].strip():
-        return text[root.start : end]
-    if root.empty or re.search(close, text):
-        raise BadFileError("malformed-xml", f"content after the root's end: {text[-60:]!r}")
-    raise BadFileError("truncated-xml", f"ends before </{root.name}>: {text[-60:]!r}")
+    xml = b"".join(chunks)
+    end = xml.rfind(b">") + 1
+    end_tag_pattern = rb"</" + re.escape(root.name.encode()) + rb"\s*+>"
+    is_closed = re.fullmatch(end_tag_pattern, xml[xml.rfind(b"<", 0, end) : end]) or (
+        root.is_empty and end == root.content_start
+    )
+    if is_closed and not xml[end:].strip():
+        return xml[root.start : end]
+    if root.is_empty or re.search(end_tag_pattern, xml):
+        raise BadFileError("malformed-xml", f"content after the root's end: {xml[-60:]!r}")
+    raise BadFileError("truncated-xml", f"ends before </{root.name}>: {xml[-60:]!r}")
 
 
-def _held(root: Root, blocks: Iterator[bytes], outer: dict[bytes, bytes]) -> Iterator[bytes]:
-    """The articles in a holder; ``outer``: the namespaces declared outside it."""
-    namespaces = outer | _namespaces(root.attributes)
-    holds = _HOLDERS[_local(root.name)]
-    for tag, xml in xml_records.inside(root, blocks, MAX_ARTICLE_BYTES):
-        name = _local(tag)
-        if name in holds and name in _HOLDERS:
-            inner = iter((xml,))
-            yield from _held(xml_records.root(inner), inner, namespaces)
-        elif name not in _NOTICES:
-            yield _declaring(xml, namespaces) if namespaces else xml
+def _iter_nested_articles(
+    root: RootElement, blocks: Iterator[bytes], outer_namespaces: dict[bytes, bytes]
+) -> Iterator[bytes]:
+    """The articles in a holder; ``outer_namespaces``: the namespaces declared outside it."""
+    namespaces = outer_namespaces | _parse_namespaces(root.attributes)
+    child_names = _CHILDREN_BY_CONTAINER[_local_name(root.name)]
+    for element_name, xml in xml_records.iter_children(root, blocks, MAX_ARTICLE_BYTES):
+        name = _local_name(element_name)
+        if name in child_names and name in _CHILDREN_BY_CONTAINER:
+            inner_blocks = iter((xml,))
+            yield from _iter_nested_articles(xml_records.read_root(inner_blocks), inner_blocks, namespaces)
+        elif name not in _SERVER_MESSAGES:
+            yield _add_namespaces(xml, namespaces) if namespaces else xml
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-_NAMESPACE = re.compile(rb"""\s(xmlns(?::[^\s=]+)?)\s*+=\s*+("[^"]*"|'[^']*')|"[^"]*"|'[^']*'""")
+_NAMESPACE_DECLARATION = re.compile(rb"""\s(xmlns(?::[^\s=]+)?)\s*+=\s*+("[^"]*"|'[^']*')|"[^"]*"|'[^']*'""")
 
 
-def _namespaces(attributes: bytes) -> dict[bytes, bytes]:
+def _parse_namespaces(attributes: bytes) -> dict[bytes, bytes]:
     """A start tag's namespace declarations: attribute name to value, in its quotes."""
-    return {found[1]: found[2] for found in _NAMESPACE.finditer(attributes) if found[1]}
+    return {match[1]: match[2] for match in _NAMESPACE_DECLARATION.finditer(attributes) if match[1]}
 
 
-def _declaring(xml: bytes, namespaces: dict[bytes, bytes]) -> bytes:
+def _add_namespaces(xml: bytes, namespaces: dict[bytes, bytes]) -> bytes:
     """The element with these declarations, but for those that its start tag has its own of."""
-    tag = xml_records.START.match(xml)
-    assert tag is not None, "xml_records cuts elements by this pattern"
-    own = _namespaces(tag[2])
-    added = [b" " + name + b"=" + value for name, value in namespaces.items() if name not in own]
-    return b"".join([xml[: tag.end(1)], *added, xml[tag.end(1) :]])
+    start_tag = xml_records.START_TAG.match(xml)
+    assert start_tag is not None, "xml_records cuts elements by this pattern"
+    own_namespaces = _parse_namespaces(start_tag[2])
+    declarations = [
+        b" " + name + b"=" + value for name, value in namespaces.items() if name not in own_namespaces
+    ]
+    return b"".join([xml[: start_tag.end(1)], *declarations, xml[start_tag.end(1) :]])

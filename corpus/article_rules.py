@@ -6,20 +6,22 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from .errors import InvalidValueError
-from .jats_blocks import PARTS
+from .jats_blocks import ARTICLE_PARTS
 from .licences import DEFAULT_LICENCES, LICENCES
-from .rules import TextRules
+from .rules import TextConfig
 
-OPTIONAL_PARTS: Final = tuple(part for part in PARTS if part != "title")
-DEFAULT_PARTS: Final = tuple(
-    part for part in OPTIONAL_PARTS if part not in ("other-abstract", "translated-abstract", "sub-article")
+OPTIONAL_ARTICLE_PARTS: Final = tuple(part for part in ARTICLE_PARTS if part != "title")
+DEFAULT_ARTICLE_PARTS: Final = tuple(
+    part
+    for part in OPTIONAL_ARTICLE_PARTS
+    if part not in ("other-abstract", "translated-abstract", "sub-article")
 )
-LEFT_OUT: Final = "left out: "
+DROPPED_PART_PREFIX: Final = "left out: "
 """With a part's name: under which its characters are counted where it is left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class ArticleRules(TextRules):
+class PmcConfig(TextConfig):
     """Selection and shape of full-text documents.  The defaults keep every English article with a body that
     anybody may use, change and pass on: all of its text but the references.
 
@@ -36,36 +38,38 @@ class ArticleRules(TextRules):
 
     languages: tuple[str, ...] = ("eng",)
     licences: tuple[str, ...] = tuple(code for code in LICENCES if code in DEFAULT_LICENCES)
-    sections: tuple[str, ...] = DEFAULT_PARTS
+    parts: tuple[str, ...] = DEFAULT_ARTICLE_PARTS
     min_words: int = 0
     drop_article_types: tuple[str, ...] = ()
     keep_ocr: bool = False
-    keep_bodiless: bool = False
-    author_year: bool = True
-    formula: str = ""
+    keep_abstract_only: bool = False
+    author_year_citations: bool = True
+    formula_placeholder: str = ""
 
-    reasons: ClassVar[tuple[str, ...]] = (
+    drop_reasons: ClassVar[tuple[str, ...]] = (
         *("superseded", "licence", "language", "article-type", "retracted", "ocr", "no-body", "no-text"),
         *("short", "duplicate", "excluded"),
     )
     """Every reason for which an article is no document, in the order in which they are asked."""
-    newest_by_version: ClassVar[bool] = True
+    highest_version_wins: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        TextRules.__post_init__(self)
-        for name, given, known in (
+        TextConfig.__post_init__(self)
+        for name, values, allowed in (
             ("licences", self.licences, tuple(LICENCES)),
-            ("sections", self.sections, OPTIONAL_PARTS),
+            ("sections", self.parts, OPTIONAL_ARTICLE_PARTS),
         ):
-            if given != tuple(item for item in known if item in given):
+            if values != tuple(value for value in allowed if value in values):
                 raise InvalidValueError(
-                    f"{name} is {', '.join(given)}; it must be some of these, in this order: "
-                    f"{', '.join(known)}"
+                    f"{name} is {', '.join(values)}; it must be some of these, in this order: "
+                    f"{', '.join(allowed)}"
                 )
         if not self.licences:
             raise InvalidValueError("licences is empty, so that no article would be kept")
 
-    def removals(self) -> tuple[str, ...]:
+    def removal_names(self) -> tuple[str, ...]:
         """The names under which removed characters are counted, of all that is on."""
-        out = (f"{LEFT_OUT}{part}" for part in OPTIONAL_PARTS if part not in self.sections)
-        return (*TextRules.removals(self), *out)
+        dropped_parts = (
+            f"{DROPPED_PART_PREFIX}{part}" for part in OPTIONAL_ARTICLE_PARTS if part not in self.parts
+        )
+        return (*TextConfig.removal_names(self), *dropped_parts)

@@ -9,156 +9,176 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from .article_rules import LEFT_OUT, ArticleRules
+from .article_rules import DROPPED_PART_PREFIX, PmcConfig
 from .cleaning import Cleaner
 from .document import HEADING_SEPARATOR, Document
 from .errors import BadRecordError
-from .jats_blocks import Block
-from .jats_front import Front
-from .lines import Lines
-from .sentences import one_line, split_clean
-from .splitters import splitter
+from .jats_blocks import TextBlock
+from .jats_front import ArticleMetadata
+from .lines import LineFormatter
+from .sentences import collapse_whitespace, split_line
+from .splitters import load_splitter
 
-_BEYOND_PMCIDS = 1 << 40
+_NON_PMC_NUMBER_BIT = 1 << 40
 
 
-class ArticleShaper:
+class ArticleDocumentBuilder:
     """Shapes articles into documents by one set of rules; built once, used for every article.
 
     Raises:
         MissingExtraError: the rules need a library that is not installed.
     """
 
-    def __init__(self, rules: ArticleRules) -> None:
-        self._rules = rules
-        self._parts = frozenset(rules.sections)
-        self._types = frozenset(map(str.lower, rules.drop_article_types))
-        self._cleaner = Cleaner(rules.cleaning)
+    def __init__(self, config: PmcConfig) -> None:
+        self._config = config
+        self._parts = frozenset(config.parts)
+        self._dropped_types = frozenset(map(str.lower, config.drop_article_types))
+        self._cleaner = Cleaner(config.cleaning)
         # Blocks are of one line already, which the usual splitter would look for again.
-        self._split = split_clean if rules.splitter == "rules" else splitter(rules.splitter)
-        self._lines: Lines | None = None
-        if rules.lower_case or rules.ascii_only or rules.treebank or rules.min_line_characters:
-            self._lines = Lines(rules.lower_case, rules.ascii_only, rules.treebank, rules.min_line_characters)
+        self._split = split_line if config.splitter == "rules" else load_splitter(config.splitter)
+        self._line_formatter: LineFormatter | None = None
+        if config.lower_case or config.ascii_only or config.treebank or config.min_line_characters:
+            self._line_formatter = LineFormatter(
+                config.lower_case, config.ascii_only, config.treebank, config.min_line_characters
+            )
 
-    def reason(self, front: Front, has_body: bool) -> str | None:
+    def find_drop_reason(self, metadata: ArticleMetadata, has_body: bool) -> str | None:
         """Why an article is dropped for what it says of itself; None where it is not."""
-        rules = self._rules
-        if (front.licence or "unknown") not in rules.licences:
+        config = self._config
+        if (metadata.licence or "unknown") not in config.licences:
             return "licence"
-        if rules.languages and front.language not in rules.languages:
+        if config.languages and metadata.language not in config.languages:
             return "language"
-        if front.article_type in self._types:
+        if metadata.article_type in self._dropped_types:
             return "article-type"
-        if rules.drop_retracted and front.retracted:
+        if config.drop_retracted and metadata.retracted:
             return "retracted"
-        if front.ocr and not rules.keep_ocr:
+        if metadata.ocr and not config.keep_ocr:
             return "ocr"
-        if not has_body and not rules.keep_bodiless:
+        if not has_body and not config.keep_abstract_only:
             return "no-body"
         return None
 
-    def document(
-        self, front: Front, has_body: bool, blocks: list[Block], file: str, position: int
+    def build_document(
+        self, metadata: ArticleMetadata, has_body: bool, blocks: list[TextBlock], file: str, position: int
     ) -> tuple[str | None, Document]:
         """Shape an article into a document: (reason to drop it for its text or None, document)."""
-        removed: dict[str, int] = {}
-        title, blocks = self._title(blocks, removed)
+        removed_characters: dict[str, int] = {}
+        title, blocks = self._extract_title(blocks, removed_characters)
         sentences: list[str] = []
-        if self._rules.titles and title:
-            sentences += self._sentences(title, removed)
+        if self._config.titles and title:
+            sentences += self._split_and_format(title, removed_characters)
         sections: list[tuple[str, int]] = []
-        words = _words(title) if self._rules.titles else 0
-        standing = None
-        for heading, label, text in self._texts(blocks, removed):
-            words += _words(text)
-            found = self._sentences(text, removed)
-            if not found:
+        num_words = _count_words(title) if self._config.titles else 0
+        current_heading = None
+        for heading, label, text in self._iter_texts(blocks, removed_characters):
+            num_words += _count_words(text)
+            new_sentences = self._split_and_format(text, removed_characters)
+            if not new_sentences:
                 continue
-            if heading != standing:
-                standing = heading
+            if heading != current_heading:
+                current_heading = heading
                 sections.append((heading, len(sentences)))
-                if self._rules.section_labels:
-                    sentences += self._sentences(label, removed)
-                    words += _words(label)
-            sentences += found
-        id_, _ = identity(front)
-        shaped = Document(
-            id=id_,
+                if self._config.section_labels:
+                    sentences += self._split_and_format(label, removed_characters)
+                    num_words += _count_words(label)
+            sentences += new_sentences
+        document_id, _ = identify_article(metadata)
+        document = Document(
+            id=document_id,
             source="pmc",
-            pmid=front.pmid,
-            pmcid=front.pmcid,
-            doi=front.doi,
-            version=front.version,
-            year=front.year,
-            journal=front.journal,
-            article_type=front.article_type,
-            language=front.language,
-            licence=front.licence,
-            retracted=front.retracted,
-            flags=_flags(front, has_body),
+            pmid=metadata.pmid,
+            pmcid=metadata.pmcid,
+            doi=metadata.doi,
+            version=metadata.version,
+            year=metadata.year,
+            journal=metadata.journal,
+            article_type=metadata.article_type,
+            language=metadata.language,
+            licence=metadata.licence,
+            retracted=metadata.retracted,
+            flags=_list_flags(metadata, has_body),
             title=title,
             sentences=sentences,
             sections=sections,
             file=file,
             position=position,
-            words=sum(map(_words, sentences)) if self._lines else words,
-            characters=sum(map(len, sentences)),
-            cleaned=removed,
+            num_words=sum(map(_count_words, sentences)) if self._line_formatter else num_words,
+            num_characters=sum(map(len, sentences)),
+            removed_characters=removed_characters,
         )
         if not sections:
-            return "no-text", shaped
-        return "short" if words < self._rules.min_words else None, shaped
+            return "no-text", document
+        return "short" if num_words < self._config.min_words else None, document
 
-    def _title(self, blocks: list[Block], removed: dict[str, int]) -> tuple[str, list[Block]]:
+    def _extract_title(
+        self, blocks: list[TextBlock], removed_characters: dict[str, int]
+    ) -> tuple[str, list[TextBlock]]:
         """The cleaned title, and the other blocks."""
         if not blocks or blocks[0].part != "title":
             return "", blocks
-        return one_line(self._cleaner.title(blocks[0].text, removed)), blocks[1:]
+        return collapse_whitespace(self._cleaner.clean_title(blocks[0].text, removed_characters)), blocks[1:]
 
-    def _sentences(self, text: str, removed: dict[str, int]) -> list[str]:
-        found = self._split(text)
-        return self._lines(found, removed) if self._lines else found
+    def _split_and_format(self, text: str, removed_characters: dict[str, int]) -> list[str]:
+        sentences = self._split(text)
+        return self._line_formatter(sentences, removed_characters) if self._line_formatter else sentences
 
-    def _texts(self, blocks: list[Block], removed: dict[str, int]) -> Iterator[tuple[str, str, str]]:
+    def _iter_texts(
+        self, blocks: list[TextBlock], removed_characters: dict[str, int]
+    ) -> Iterator[tuple[str, str, str]]:
         """(heading path, last heading, text) of the blocks of the chosen parts, cleaned."""
-        abstract = [block for block in blocks if block.part == "abstract"]
-        if abstract and "abstract" in self._parts:
-            yield from self._abstract(abstract, removed)
-        paths: dict[tuple[str, ...], tuple[str, str]] = {}
-        cleaned: dict[str, str] = {}  # headings: most head many blocks, and are counted once
+        abstract_blocks = [block for block in blocks if block.part == "abstract"]
+        if abstract_blocks and "abstract" in self._parts:
+            yield from self._iter_abstract_texts(abstract_blocks, removed_characters)
+        heading_paths: dict[tuple[str, ...], tuple[str, str]] = {}
+        cleaned_headings: dict[str, str] = {}  # headings: most head many blocks, and are counted once
         for block in blocks:
             if block.part not in self._parts:
-                name = f"{LEFT_OUT}{block.part}"
-                removed[name] = removed.get(name, 0) + len(block.text)
+                removal_name = f"{DROPPED_PART_PREFIX}{block.part}"
+                removed_characters[removal_name] = removed_characters.get(removal_name, 0) + len(block.text)
             elif block.part != "abstract":
-                text = self._clean(block.text, removed)
+                text = self._clean_text(block.text, removed_characters)
                 if not text:
                     continue
-                path = paths.get(block.headings)
-                if path is None:
+                heading_path = heading_paths.get(block.headings)
+                if heading_path is None:
                     for heading in block.headings:
-                        if heading not in cleaned:
-                            cleaned[heading] = self._clean(heading, removed)
-                    headings = [cleaned[heading] for heading in block.headings if cleaned[heading]]
-                    path = HEADING_SEPARATOR.join(headings), headings[-1] if headings else ""
-                    paths[block.headings] = path
-                yield *path, text
+                        if heading not in cleaned_headings:
+                            cleaned_headings[heading] = self._clean_text(heading, removed_characters)
+                    headings = [
+                        cleaned_headings[heading] for heading in block.headings if cleaned_headings[heading]
+                    ]
+                    heading_path = HEADING_SEPARATOR.join(headings), headings[-1] if headings else ""
+                    heading_paths[block.headings] = heading_path
+                yield *heading_path, text
 
-    def _abstract(self, blocks: list[Block], removed: dict[str, int]) -> Iterator[tuple[str, str, str]]:
+    def _iter_abstract_texts(
+        self, blocks: list[TextBlock], removed_characters: dict[str, int]
+    ) -> Iterator[tuple[str, str, str]]:
         """The abstract as PubMed's are cleaned: its notices go, and labels that head nothing."""
-        labelled = [(HEADING_SEPARATOR.join(block.headings[1:]) or None, block.text) for block in blocks]
-        above = self._clean(blocks[0].headings[0], removed) if blocks[0].headings else ""
-        above = above or "Abstract"
-        for label, text in self._cleaner.abstract(labelled, removed):
-            if text := one_line(text):
-                label = one_line(label) if label else ""
-                yield f"{above}{HEADING_SEPARATOR}{label}" if label else above, label or above, text
+        sections = [(HEADING_SEPARATOR.join(block.headings[1:]) or None, block.text) for block in blocks]
+        parent_heading = (
+            self._clean_text(blocks[0].headings[0], removed_characters) if blocks[0].headings else ""
+        )
+        parent_heading = parent_heading or "Abstract"
+        for label, text in self._cleaner.clean_abstract(sections, removed_characters):
+            if text := collapse_whitespace(text):
+                label = collapse_whitespace(label) if label else ""
+                yield (
+                    f"{parent_heading}{HEADING_SEPARATOR}{label}" if label else parent_heading,
+                    label or parent_heading,
+                    text,
+                )
 
-    def _clean(self, text: str, removed: dict[str, int]) -> str:
-        return text if text.isascii() and "\x7f" not in text else one_line(self._cleaner.text(text, removed))
+    def _clean_text(self, text: str, removed_characters: dict[str, int]) -> str:
+        return (
+            text
+            if text.isascii() and "\x7f" not in text
+            else collapse_whitespace(self._cleaner.clean_text(text, removed_characters))
+        )
 
 
-def identity(front: Front) -> tuple[str, int]:
+def identify_article(metadata: ArticleMetadata) -> tuple[str, int]:
     """An article's id, and the number that is the same for all its versions.
 
     The id is ``pmc:PMC123456.1``; of articles that PMC does not have, ``doi:10.5555/1`` or ``pmid:123``.
@@ -167,23 +187,23 @@ def identity(front: Front) -> tuple[str, int]:
     Raises:
         BadRecordError: it has none of the three.
     """
-    if front.pmcid:
-        return f"pmc:{front.pmcid}.{front.version}", int(front.pmcid[3:])
-    if front.doi:
-        name = f"doi:{front.doi.lower()}"
-    elif front.pmid:
-        name = f"pmid:{front.pmid}"
+    if metadata.pmcid:
+        return f"pmc:{metadata.pmcid}.{metadata.version}", int(metadata.pmcid[3:])
+    if metadata.doi:
+        document_id = f"doi:{metadata.doi.lower()}"
+    elif metadata.pmid:
+        document_id = f"pmid:{metadata.pmid}"
     else:
         raise BadRecordError("no-id", "it has no PMCID, no DOI and no PMID")
-    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
-    return name, int.from_bytes(digest) >> 1 | _BEYOND_PMCIDS
+    digest = hashlib.blake2b(document_id.encode(), digest_size=8).digest()
+    return document_id, int.from_bytes(digest) >> 1 | _NON_PMC_NUMBER_BIT
 
 
-def _flags(front: Front, has_body: bool) -> list[str]:
-    known = (("manuscript", front.manuscript), ("ocr", front.ocr), ("no-body", not has_body))
-    return [*([front.notice] if front.notice else []), *(name for name, said in known if said)]
+def _list_flags(metadata: ArticleMetadata, has_body: bool) -> list[str]:
+    flags = (("manuscript", metadata.manuscript), ("ocr", metadata.ocr), ("no-body", not has_body))
+    return [*([metadata.notice] if metadata.notice else []), *(name for name, is_set in flags if is_set)]
 
 
-def _words(line: str) -> int:
+def _count_words(line: str) -> int:
     """Words of a text of one line."""
     return line.count(" ") + 1 if line else 0

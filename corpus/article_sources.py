@@ -13,25 +13,25 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .archives import ENDINGS as ARCHIVES
+from .archives import ARCHIVE_EXTENSIONS as ARCHIVES
 from .errors import InputNotFoundError
-from .files import Found, LocalFiles
-from .sources import Part, Source, files_of
+from .files import FileInfo, LocalStorage
+from .sources import SourceFile, SourcePart, list_input_files
 
-LIST: Final = ".parquet"
+ARTICLE_LIST_EXTENSION: Final = ".parquet"
 """How the list of a range in a mirror ends (download/pmc.py)."""
-LOOSE: Final = (".xml", ".nxml", ".xml.gz", ".nxml.gz")
-PER_GROUP: Final = 10_000
+ARTICLE_EXTENSIONS: Final = (".xml", ".nxml", ".xml.gz", ".nxml.gz")
+MEAN_FILES_PER_GROUP: Final = 10_000
 """Files without a PMC id in a group, at most, in the mean: as many as a range of ids has."""
 
-_RANGE: Final = 10_000
-_PACKAGE = re.compile(r"PMC\d+_PMC\d+\.xml(\.gz)?")
-_LISTED = re.compile(r"(.*/pmc/)selected/PMC\d{4,6}xxxx\.parquet", re.DOTALL)
-_PUBMED = re.compile(r"pubmed\d\dn\d{4,6}\.xml(\.gz)?")
+_PMCIDS_PER_RANGE: Final = 10_000
+_PACKAGE_NAME = re.compile(r"PMC\d+_PMC\d+\.xml(\.gz)?")
+_ARTICLE_LIST_PATH = re.compile(r"(.*/pmc/)selected/PMC\d{4,6}xxxx\.parquet", re.DOTALL)
+_PUBMED_FILE_NAME = re.compile(r"pubmed\d\dn\d{4,6}\.xml(\.gz)?")
 _PMCID = re.compile(r"PMC(\d{1,9})(?:\.(\d{1,4}))?(?![\d])")
 
 
-def discover(files: LocalFiles, inputs: Iterable[str]) -> list[Source]:
+def discover(storage: LocalStorage, inputs: Iterable[str]) -> list[SourceFile]:
     """All full text that the inputs (folders, globs, single files) name, once each, in order.
 
     A folder gives its articles (``.xml``, ``.nxml``, gzipped or not), packages and archives at any depth; a
@@ -40,81 +40,106 @@ def discover(files: LocalFiles, inputs: Iterable[str]) -> list[Source]:
     Raises:
         InputNotFoundError: an input names nothing.
     """
-    found: dict[str, Found] = {}
-    for given in inputs:
-        here = [item for item in files_of(files, given, (*LOOSE, *ARCHIVES, LIST)) if _is_text(item.path)]
-        if not here:
-            kind = "has no article, package or archive" if files.is_folder(given) else "names no full text"
+    info_by_path: dict[str, FileInfo] = {}
+    for input_path in inputs:
+        infos = [
+            info
+            for info in list_input_files(
+                storage, input_path, (*ARTICLE_EXTENSIONS, *ARCHIVES, ARTICLE_LIST_EXTENSION)
+            )
+            if _is_full_text(info.path)
+        ]
+        if not infos:
+            problem = (
+                "has no article, package or archive"
+                if storage.is_folder(input_path)
+                else "names no full text"
+            )
             raise InputNotFoundError(
-                f"--input {given} {kind}. Give a folder, a file or a quoted glob of articles (.xml, .nxml, "
+                f"--input {input_path} {problem}. Give a folder, a file or a quoted glob of articles (.xml, .nxml, "
                 ".xml.gz), archives of them (.tar.gz, .zip) or Europe PMC's packages (PMC1_PMC20000.xml.gz). "
                 "PubMed's files are read by pubmed_to_shards."
             )
-        found.update((item.path, item) for item in here)
-    mirrors = {match[1] for path in found if (match := _LISTED.fullmatch(path))}
-    loose = []
+        info_by_path.update((info.path, info) for info in infos)
+    mirror_prefixes = {match[1] for path in info_by_path if (match := _ARTICLE_LIST_PATH.fullmatch(path))}
+    article_files = []
     sources = []
-    for item in found.values():
-        name = _name(item.path)
-        if name.endswith((*ARCHIVES, LIST)) or _PACKAGE.fullmatch(name):
-            sources.append(source(item))
-        elif not any(item.path.startswith(f"{mirror}xml/") for mirror in mirrors):
-            loose.append(item)
-    return sorted([*sources, *_groups(loose)])
+    for info in info_by_path.values():
+        name = _base_name(info.path)
+        if name.endswith((*ARCHIVES, ARTICLE_LIST_EXTENSION)) or _PACKAGE_NAME.fullmatch(name):
+            sources.append(source_from_file(info))
+        elif not any(info.path.startswith(f"{prefix}xml/") for prefix in mirror_prefixes):
+            article_files.append(info)
+    return sorted([*sources, *_group_articles(article_files)])
 
 
-def source(found: Found, retrieved: str = "") -> Source:
+def source_from_file(info: FileInfo, retrieved_at: str = "") -> SourceFile:
     """A package, an archive or a list as a source."""
-    name = _name(found.path)
-    number = _PMCID.search(name)
-    return Source(0, int(number[1]) if number else 0, name, found.path, found.size, found.stamp, retrieved)
+    name = _base_name(info.path)
+    pmcid_match = _PMCID.search(name)
+    return SourceFile(
+        0, int(pmcid_match[1]) if pmcid_match else 0, name, info.path, info.size, info.stamp, retrieved_at
+    )
 
 
-def _is_text(path: str) -> bool:
+def _is_full_text(path: str) -> bool:
     """Is it what it looks like?  A folder may hold other Parquet files, and PubMed's XML."""
-    if path.endswith(LIST):
-        return _LISTED.fullmatch(path) is not None
-    return _PUBMED.fullmatch(_name(path)) is None
+    if path.endswith(ARTICLE_LIST_EXTENSION):
+        return _ARTICLE_LIST_PATH.fullmatch(path) is not None
+    return _PUBMED_FILE_NAME.fullmatch(_base_name(path)) is None
 
 
-def _name(path: str) -> str:
+def _base_name(path: str) -> str:
     return re.split(r"[/\\]", path)[-1]
 
 
-def _printable(path: str) -> str:
+def _to_printable(path: str) -> str:
     """The path with a question mark for what is no UTF-8, so that it can be written down."""
     return path.encode(errors="replace").decode()
 
 
-def _groups(loose: list[Found]) -> Iterator[Source]:
+def _group_articles(article_files: list[FileInfo]) -> Iterator[SourceFile]:
     """Files of single articles, gathered."""
-    groups: dict[tuple[int, str], list[tuple[tuple[int, int, str, str], Part]]] = collections.defaultdict(
-        list
+    groups: dict[tuple[int, str], list[tuple[tuple[int, int, str, str], SourcePart]]] = (
+        collections.defaultdict(list)
     )
-    unnamed = []
-    for item in loose:
-        short = "/".join(re.split(r"[/\\]", _printable(item.path))[-2:])
-        ids = _PMCID.findall(short)
-        if ids:
-            number, version = (int(digits or 0) for digits in ids[-1])
-            name = short if _PMCID.search(_name(short)) is None else _name(short)
-            group = number // _RANGE
-            part = Part(name, item.path, item.size, item.stamp)
-            groups[group, f"PMC{group:04d}xxxx"].append(((number, version, name, item.path), part))
+    files_without_pmcid = []
+    for info in article_files:
+        short_path = "/".join(re.split(r"[/\\]", _to_printable(info.path))[-2:])
+        pmcids = _PMCID.findall(short_path)
+        if pmcids:
+            number, version = (int(digits or 0) for digits in pmcids[-1])
+            name = short_path if _PMCID.search(_base_name(short_path)) is None else _base_name(short_path)
+            group_number = number // _PMCIDS_PER_RANGE
+            part = SourcePart(name, info.path, info.size, info.stamp)
+            groups[group_number, f"PMC{group_number:04d}xxxx"].append(
+                ((number, version, name, info.path), part)
+            )
         else:
-            unnamed.append((short, item))
-    count = 1
-    while len(unnamed) > PER_GROUP * count:
-        count *= 2
-    for short, item in unnamed:
-        digest = hashlib.md5(short.encode(), usedforsecurity=False).digest()
-        group = int.from_bytes(digest[:4]) % count
-        part = Part(short, item.path, item.size, item.stamp)
-        groups[0, f"articles-{group:03d}-of-{count:03d}"].append(((0, 0, short, item.path), part))
-    for (number, name), members in sorted(groups.items()):
-        parts = tuple(part for _, part in sorted(members))
-        stamps = "\n".join(f"{_printable(part.path)} {part.stamp}" for part in parts)
-        stamp = hashlib.md5(stamps.encode(), usedforsecurity=False).hexdigest()
+            files_without_pmcid.append((short_path, info))
+    num_groups = 1
+    while len(files_without_pmcid) > MEAN_FILES_PER_GROUP * num_groups:
+        num_groups *= 2
+    for short_path, info in files_without_pmcid:
+        digest = hashlib.md5(short_path.encode(), usedforsecurity=False).digest()
+        group_number = int.from_bytes(digest[:4]) % num_groups
+        part = SourcePart(short_path, info.path, info.size, info.stamp)
+        groups[0, f"articles-{group_number:03d}-of-{num_groups:03d}"].append(
+            ((0, 0, short_path, info.path), part)
+        )
+    for (number, name), group_members in sorted(groups.items()):
+        parts = tuple(part for _, part in sorted(group_members))
+        stamp_lines = "\n".join(f"{_to_printable(part.path)} {part.stamp}" for part in parts)
+        stamp = hashlib.md5(stamp_lines.encode(), usedforsecurity=False).hexdigest()
         size = sum(part.size for part in parts)
-        folder = re.split(r"[/\\][^/\\]*$", _printable(parts[0].path))[0]
-        yield Source(0, number * _RANGE, name, f"{folder}/{name}", size, stamp, parts=parts, files=len(parts))
+        folder = re.split(r"[/\\][^/\\]*$", _to_printable(parts[0].path))[0]
+        yield SourceFile(
+            0,
+            number * _PMCIDS_PER_RANGE,
+            name,
+            f"{folder}/{name}",
+            size,
+            stamp,
+            parts=parts,
+            num_files=len(parts),
+        )

@@ -11,40 +11,40 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from . import archives, article_file, checksums, jats_blocks, jats_front, jats_xml
-from .ahead import ahead
-from .article_rules import ArticleRules
-from .article_shaping import ArticleShaper, identity
-from .article_sources import LIST
+from .ahead import prefetch_map
+from .article_rules import PmcConfig
+from .article_shaping import ArticleDocumentBuilder, identify_article
+from .article_sources import ARTICLE_LIST_EXTENSION
 from .document import Document
 from .errors import BadFileError, BadRecordError
-from .files import LocalFiles
-from .jats_front import Front
-from .records import Key, Record
-from .sources import Source
+from .files import LocalStorage
+from .jats_front import ArticleMetadata
+from .records import SourceRecord, VersionKey
+from .sources import SourceFile
 
-_IN_MIRROR: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
+_MIRROR_FILE_NAME: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 """How download/pmc.py names an article in the mirror."""
-_SMALL: Final = 4_000_000
+_PREFETCH_BYTES: Final = 4_000_000
 """Bytes of a file that is read ahead of its turn; of a larger one these are read twice.  Articles have 0.2 MB
 on average."""
 
 
-class _File(NamedTuple):
+class _ArticleFile(NamedTuple):
     """One of many files, or why it is not to be read; ``listed`` is what PMC's metadata say of it."""
 
     name: str
     path: str = ""
-    listed: dict[str, Any] | None = None
-    bad: BadRecordError | None = None
+    list_row: dict[str, Any] | None = None
+    error: BadRecordError | None = None
 
 
-class _Article(NamedTuple):
+class _RawArticle(NamedTuple):
     """An article's bytes, or why it has none; ``listed`` is what PMC's metadata say of it."""
 
     file: str
     xml: bytes = b""
-    bad: BadRecordError | None = None
-    listed: dict[str, Any] | None = None
+    error: BadRecordError | None = None
+    list_row: dict[str, Any] | None = None
 
 
 class ArticleReader:
@@ -57,133 +57,141 @@ class ArticleReader:
         MissingExtraError: the rules need a library that is not installed.
     """
 
-    def __init__(self, rules: ArticleRules, keep_dropped: bool) -> None:
-        self._rules, self._keep_dropped = rules, keep_dropped
-        self._shaper = ArticleShaper(rules)
+    def __init__(self, config: PmcConfig, keep_dropped: bool) -> None:
+        self._config, self._keep_dropped = config, keep_dropped
+        self._document_builder = ArticleDocumentBuilder(config)
 
-    def records(self, files: LocalFiles, source: Source) -> Iterator[Record]:
+    def read_records(self, storage: LocalStorage, source: SourceFile) -> Iterator[SourceRecord]:
         """The source's articles, in order.
 
         Raises:
             BadFileError: a package or an archive as a whole cannot be used.
         """
-        for position, article in enumerate(_articles(files, source)):
-            if article.bad:
-                yield Record(position, article.file, article.xml, [], bad=article.bad)
+        for position, article in enumerate(_iter_raw_articles(storage, source)):
+            if article.error:
+                yield SourceRecord(position, article.file, article.xml, [], error=article.error)
                 continue
             try:
-                key, document = self._read(article, position)
-            except BadRecordError as bad:
-                yield Record(position, article.file, article.xml, [], bad=bad)
+                key, document = self._read_article(article, position)
+            except BadRecordError as error:
+                yield SourceRecord(position, article.file, article.xml, [], error=error)
             except RecursionError:
-                deep = BadRecordError("too-deep", "its elements are nested too deeply to be read")
-                yield Record(position, article.file, article.xml, [], bad=deep)
+                too_deep = BadRecordError("too-deep", "its elements are nested too deeply to be read")
+                yield SourceRecord(position, article.file, article.xml, [], error=too_deep)
             else:
-                yield Record(position, article.file, article.xml, [key], document)
+                yield SourceRecord(position, article.file, article.xml, [key], document)
 
-    def _read(self, article: _Article, position: int) -> tuple[Key, Document | None]:
-        tree = jats_xml.tree(article.xml, flat=self._rules.author_year)
+    def _read_article(self, article: _RawArticle, position: int) -> tuple[VersionKey, Document | None]:
+        tree = jats_xml.parse_article(article.xml, flatten=self._config.author_year_citations)
         if tree.tag != "article":
             raise BadRecordError("unexpected-element", f"<{tree.tag}> is no article")
-        front = jats_front.front(tree)
-        if article.listed:
-            front = _as_listed(front, article.listed)
+        metadata = jats_front.parse_metadata(tree)
+        if article.list_row:
+            metadata = _update_from_list_row(metadata, article.list_row)
         has_body = jats_blocks.has_body(tree)
-        _, number = identity(front)
-        drop = self._shaper.reason(front, has_body)
+        _, article_number = identify_article(metadata)
+        drop_reason = self._document_builder.find_drop_reason(metadata, has_body)
         document = None
-        if drop is None or self._keep_dropped:
-            blocks = jats_blocks.blocks(
-                tree, formula=self._rules.formula, author_year=self._rules.author_year
+        if drop_reason is None or self._keep_dropped:
+            blocks = jats_blocks.extract_blocks(
+                tree,
+                formula_placeholder=self._config.formula_placeholder,
+                author_year_citations=self._config.author_year_citations,
             )
-            unfit, document = self._shaper.document(front, has_body, blocks, article.file, position)
-            drop = drop or unfit
-        return Key(number, front.version, False, drop), document
+            text_drop_reason, document = self._document_builder.build_document(
+                metadata, has_body, blocks, article.file, position
+            )
+            drop_reason = drop_reason or text_drop_reason
+        return VersionKey(article_number, metadata.version, False, drop_reason), document
 
 
-def _as_listed(front: Front, listed: dict[str, Any]) -> Front:
+def _update_from_list_row(metadata: ArticleMetadata, list_row: dict[str, Any]) -> ArticleMetadata:
     """The front matter with what PMC's metadata know better: they are kept current, XML is not."""
-    return front._replace(
-        pmcid=f"PMC{listed['pmcid']}",
-        version=listed["version"],
-        pmid=listed["pmid"] or front.pmid,
-        doi=listed["doi"] or front.doi,
-        licence=listed["licence"] if listed["licence"] != "unknown" else front.licence,
-        retracted=front.retracted or bool(listed["retracted"]),
-        manuscript=front.manuscript or bool(listed["manuscript"]),
-        ocr=front.ocr or bool(listed["ocr"]),
+    return metadata._replace(
+        pmcid=f"PMC{list_row['pmcid']}",
+        version=list_row["version"],
+        pmid=list_row["pmid"] or metadata.pmid,
+        doi=list_row["doi"] or metadata.doi,
+        licence=list_row["licence"] if list_row["licence"] != "unknown" else metadata.licence,
+        retracted=metadata.retracted or bool(list_row["retracted"]),
+        manuscript=metadata.manuscript or bool(list_row["manuscript"]),
+        ocr=metadata.ocr or bool(list_row["ocr"]),
     )
 
 
-def _articles(files: LocalFiles, source: Source) -> Iterator[_Article]:
+def _iter_raw_articles(storage: LocalStorage, source: SourceFile) -> Iterator[_RawArticle]:
     if source.parts:
-        yield from _of_files(files, [_File(part.name, part.path) for part in source.parts])
-    elif source.path.endswith(LIST):
-        yield from _of_files(files, _listed(files, source))
-    elif source.name.endswith(archives.ENDINGS):
-        yield from _of_archive(files, source)
+        yield from _iter_articles_of_files(
+            storage, [_ArticleFile(part.name, part.path) for part in source.parts]
+        )
+    elif source.path.endswith(ARTICLE_LIST_EXTENSION):
+        yield from _iter_articles_of_files(storage, _read_article_list(storage, source))
+    elif source.name.endswith(archives.ARCHIVE_EXTENSIONS):
+        yield from _iter_articles_of_archive(storage, source)
     else:
-        with checksums.opened(files, source.path) as file:
-            for xml in article_file.articles(file):
-                yield _Article(source.name, xml)
+        with checksums.open_source(storage, source.path) as file:
+            for xml in article_file.iter_articles(file):
+                yield _RawArticle(source.name, xml)
 
 
-def _of_files(files: LocalFiles, those: list[_File]) -> Iterator[_Article]:
+def _iter_articles_of_files(storage: LocalStorage, entries: list[_ArticleFile]) -> Iterator[_RawArticle]:
     """The articles of many files; if one cannot be used, that is no other file's fault."""
 
-    def beginning(of: _File) -> bytes | BadFileError:
+    def read_first_bytes(entry: _ArticleFile) -> bytes | BadFileError:
         try:
-            with checksums.opened(files, of.path) as file:
-                return file.read(_SMALL)
-        except BadFileError as bad:
-            return bad
+            with checksums.open_source(storage, entry.path) as file:
+                return file.read(_PREFETCH_BYTES)
+        except BadFileError as error:
+            return error
 
-    good = (of for of in those if not of.bad)
-    beginnings = ahead(files, beginning, good)
-    for of in those:
-        if of.bad:
-            yield _Article(of.name, bad=of.bad)
+    readable_entries = (of for of in entries if not of.error)
+    prefetched = prefetch_map(storage, read_first_bytes, readable_entries)
+    for of in entries:
+        if of.error:
+            yield _RawArticle(of.name, error=of.error)
             continue
-        begun = next(beginnings)
+        first_bytes = next(prefetched)
         try:
-            if isinstance(begun, BadFileError):
-                raise begun
-            whole = len(begun) < _SMALL
-            with io.BytesIO(begun) if whole else checksums.opened(files, of.path) as file:
-                for xml in article_file.articles(file):
-                    yield _Article(of.name, xml, listed=of.listed)
+            if isinstance(first_bytes, BadFileError):
+                raise first_bytes
+            is_whole = len(first_bytes) < _PREFETCH_BYTES
+            with io.BytesIO(first_bytes) if is_whole else checksums.open_source(storage, of.path) as file:
+                for xml in article_file.iter_articles(file):
+                    yield _RawArticle(of.name, xml, list_row=of.list_row)
         except BadFileError as bad:
-            yield _Article(of.name, bad=BadRecordError(bad.reason, bad.detail))
+            yield _RawArticle(of.name, error=BadRecordError(bad.reason, bad.detail))
 
 
-def _listed(files: LocalFiles, source: Source) -> list[_File]:
+def _read_article_list(storage: LocalStorage, source: SourceFile) -> list[_ArticleFile]:
     """The files of the articles that a mirror's list of a range selects."""
     columns = ["pmcid", "version", "pmid", "doi", "licence", "retracted", "manuscript", "ocr", "file"]
-    with checksums.opened(files, source.path) as file:
+    with checksums.open_source(storage, source.path) as file:
         try:
             rows = pq.ParquetFile(file).read(columns).select(columns).to_pylist()
         except (pa.ArrowException, KeyError) as error:
             raise BadFileError("not-a-list", f"it is no list of a mirror's articles: {error}") from error
-    mirror, _, name = source.path.removesuffix(LIST).rpartition("/pmc/selected/")
+    mirror_folder, _, range_name = source.path.removesuffix(ARTICLE_LIST_EXTENSION).rpartition(
+        "/pmc/selected/"
+    )
     return [
-        _File(row["file"], f"{mirror}/pmc/xml/{name}/{row['file']}", row)
-        if _IN_MIRROR.fullmatch(row["file"])
-        else _File(source.name, bad=BadRecordError("hostile-name", f"it lists {row['file'][:200]!r}"))
+        _ArticleFile(row["file"], f"{mirror_folder}/pmc/xml/{range_name}/{row['file']}", row)
+        if _MIRROR_FILE_NAME.fullmatch(row["file"])
+        else _ArticleFile(
+            source.name, error=BadRecordError("hostile-name", f"it lists {row['file'][:200]!r}")
+        )
         for row in rows
     ]
 
 
-def _of_archive(files: LocalFiles, source: Source) -> Iterator[_Article]:
-    with checksums.opened(files, source.path) as file:
-        for member in archives.members(file, source.name):
+def _iter_articles_of_archive(storage: LocalStorage, source: SourceFile) -> Iterator[_RawArticle]:
+    with checksums.open_source(storage, source.path) as file:
+        for member in archives.iter_members(file, source.name):
             name = f"{source.name}/{member.name}"
-            if member.bad:
-                yield _Article(name, bad=member.bad)
+            if member.error:
+                yield _RawArticle(name, error=member.error)
                 continue
             try:
-                for xml in article_file.articles(member):
-                    yield _Article(name, xml)
-            except (
-                BadFileError
-            ) as bad:  # of this member; an archive that is damaged itself says so at the next
-                yield _Article(name, bad=BadRecordError(bad.reason, bad.detail))
+                for xml in article_file.iter_articles(member):
+                    yield _RawArticle(name, xml)
+            except BadFileError as member_error:  # a damaged archive raises at the next member
+                yield _RawArticle(name, error=BadRecordError(member_error.reason, member_error.detail))

@@ -15,7 +15,7 @@ from typing import Final
 
 # Copyright
 
-_NOTICE_LENGTH: Final = 800
+_MAX_NOTICE_LENGTH: Final = 800
 """Characters from the end in which a notice must begin; the longest real ones have half as many."""
 
 _YEAR = r"(?:19|20)\d\d"
@@ -41,7 +41,7 @@ _OPENING = rf"""\s*
 _OPENING_AT_START = re.compile(_OPENING, re.VERBOSE | re.DOTALL)
 _OPENING_WITHIN = re.compile(r"""[.?!"'”’)\]]""" + _OPENING, re.VERBOSE | re.DOTALL)
 
-_WORDS = """
+_NOTICE_WORD_LIST = """
     a access accordance adaptations al all allowed allows already an and any appropriate are article
     articles as at attribution author authors be been behalf by c changes cited claim commercial
     commercially commons company content copied copyright copyrighted creative credit credited de del der
@@ -56,56 +56,60 @@ _WORDS = """
     text the their this to trading transmitted und under unless unrestricted upon use used user version way
     where which whole will with without work works y z
 """
-_NOTICE_WORDS: Final = frozenset(_WORDS.split())
-_ADDRESS = re.compile(r"\S*(?:@|://|www\.)\S*")
+_NOTICE_WORDS: Final = frozenset(_NOTICE_WORD_LIST.split())
+_URL_OR_EMAIL = re.compile(r"\S*(?:@|://|www\.)\S*")
 _WORD = re.compile(r"[^\W\d_]+")
-_OTHER = re.compile(r"[A-Za-z]\d{4}|evidence|\btrial|registr", re.IGNORECASE)
+_NON_NOTICE_CONTENT = re.compile(r"[A-Za-z]\d{4}|evidence|\btrial|registr", re.IGNORECASE)
 """What stands behind some notices and is no part of them: trial numbers, levels of evidence."""
 
 
-def _copyright_start(text: str, end: int) -> int:
-    first = max(0, end - _NOTICE_LENGTH)
-    openings = [_OPENING_AT_START.match(text, 0, end)] if first == 0 else []
-    for opening in (*openings, *_OPENING_WITHIN.finditer(text, first, end)):
+def _find_copyright_start(text: str, end: int) -> int:
+    search_start = max(0, end - _MAX_NOTICE_LENGTH)
+    openings = [_OPENING_AT_START.match(text, 0, end)] if search_start == 0 else []
+    for opening in (*openings, *_OPENING_WITHIN.finditer(text, search_start, end)):
         if opening and _is_notice(text[opening.start(1) : end]):
             return opening.start(1)
     return end
 
 
 def _is_notice(text: str) -> bool:
-    words = _WORD.findall(_ADDRESS.sub(" ", text))
-    return not (any(word[0].islower() and word not in _NOTICE_WORDS for word in words) or _OTHER.search(text))
+    words = _WORD.findall(_URL_OR_EMAIL.sub(" ", text))
+    return not (
+        any(word[0].islower() and word not in _NOTICE_WORDS for word in words)
+        or _NON_NOTICE_CONTENT.search(text)
+    )
 
 
 # Notes
 
-_NOTE_LENGTH: Final = 120
-_AT = r"\s+AT\s+\d+\s+WORDS"
-_TRUNCATION = re.compile(
-    rf"(?:[(\[]\s*)?(?:(?<!\w)ABSTRACT\s+TRUNCATED(?:{_AT})?|(?<!\w)(?i:ABSTRACT\s+TRUNCATED{_AT})"
-    rf"|(?<=[(\[])\s*(?i:ABSTRACT\s+TRUNCATED|TRUNCATED{_AT}))\s*[)\]]?[\s.]*\Z"
+_MAX_NOTE_LENGTH: Final = 120
+_AT_NUMBER_OF_WORDS = r"\s+AT\s+\d+\s+WORDS"
+_TRUNCATION_NOTE = re.compile(
+    rf"(?:[(\[]\s*)?(?:(?<!\w)ABSTRACT\s+TRUNCATED(?:{_AT_NUMBER_OF_WORDS})?|(?<!\w)(?i:ABSTRACT\s+TRUNCATED{_AT_NUMBER_OF_WORDS})"
+    rf"|(?<=[(\[])\s*(?i:ABSTRACT\s+TRUNCATED|TRUNCATED{_AT_NUMBER_OF_WORDS}))\s*[)\]]?[\s.]*\Z"
 )
-_AUTHOR = r"author(?:['’`´]?s|s['’`´])?\s+transl\.?\s*"
-_BEFORE = r"(?=[\s.,:;?!()\[\]]|\Z)"
-_TRANSLATION = re.compile(
-    rf"(?<!\s)\s*(?:\(\s*{_AUTHOR}(?:\)|(?=\]))|\[\s*{_AUTHOR}\]){_BEFORE}", re.IGNORECASE
+_AUTHOR_TRANSLATED = r"author(?:['’`´]?s|s['’`´])?\s+transl\.?\s*"
+_NOTE_BOUNDARY = r"(?=[\s.,:;?!()\[\]]|\Z)"
+_TRANSLATION_NOTE = re.compile(
+    rf"(?<!\s)\s*(?:\(\s*{_AUTHOR_TRANSLATED}(?:\)|(?=\]))|\[\s*{_AUTHOR_TRANSLATED}\]){_NOTE_BOUNDARY}",
+    re.IGNORECASE,
 )
-_LAST_TRANSLATION = re.compile(rf"(?:{_TRANSLATION.pattern})[\s.]*\Z", re.IGNORECASE)
-_IN_PROCESS = re.compile(rf"(?<!\s)\s*\[\s*in[ -]process\s+citation\s*\]{_BEFORE}", re.IGNORECASE)
-_LAST_IN_PROCESS = re.compile(rf"{_IN_PROCESS.pattern}[\s.]*\Z", re.IGNORECASE)
+_TRANSLATION_NOTE_AT_END = re.compile(rf"(?:{_TRANSLATION_NOTE.pattern})[\s.]*\Z", re.IGNORECASE)
+_IN_PROCESS_NOTE = re.compile(rf"(?<!\s)\s*\[\s*in[ -]process\s+citation\s*\]{_NOTE_BOUNDARY}", re.IGNORECASE)
+_IN_PROCESS_NOTE_AT_END = re.compile(rf"{_IN_PROCESS_NOTE.pattern}[\s.]*\Z", re.IGNORECASE)
 
 
-def _starts(pattern: re.Pattern[str]) -> Callable[[str, int], int]:
+def _make_end_rule(pattern: re.Pattern[str]) -> Callable[[str, int], int]:
     """The rule that takes away, from the end of a text, what such a pattern finds there."""
 
-    def start(text: str, end: int) -> int:
-        found = pattern.search(text, max(0, end - _NOTE_LENGTH), end)
-        return found.start() if found else end
+    def find_start(text: str, end: int) -> int:
+        match = pattern.search(text, max(0, end - _MAX_NOTE_LENGTH), end)
+        return match.start() if match else end
 
-    return start
+    return find_start
 
 
-_END_WORDS: Final = frozenset(
+_NOTE_LAST_WORDS: Final = frozenset(
     {
         *("WORDS", "TRUNCATED", "B.V.", "GmbH.", "Inc.", "Ltd.", "Press.", "Sons.", "Stuttgart.", "York."),
         *("cited.", "Commons.", "commons.", "Licence.", "licence.", "License.", "license."),
@@ -114,7 +118,7 @@ _END_WORDS: Final = frozenset(
 )
 
 
-_IN_BRACKETS: Final = (
+_BRACKETED_NOTE_HINTS: Final = (
     *(
         "RUNCATED",
         "runcated",
@@ -147,25 +151,28 @@ def may_end_in_note(text: str) -> bool:
         or "opyright" in tail
         or "ublished" in tail
         or text[-1] == ":"
-        or ((text[-1] in ")]" or text[-2:] in (").", "].")) and any(hint in tail for hint in _IN_BRACKETS))
-        or text[text.rfind(" ") + 1 :] in _END_WORDS
+        or (
+            (text[-1] in ")]" or text[-2:] in (").", "]."))
+            and any(hint in tail for hint in _BRACKETED_NOTE_HINTS)
+        )
+        or text[text.rfind(" ") + 1 :] in _NOTE_LAST_WORDS
         or ("(" in tail and "(c) " in tail)
     )
 
 
 # Labels
 
-_SECTION = (
+_SECTION_NAME = (
     r"(?:BACKGROUND|INTRODUCTION|CONTEXT|RATIONALE|HYPOTHESIS|OBJECTIVES?|AIMS?|PURPOSE|GOALS?|DISCUSSION"
     r"|(?:STUDY )?DESIGN|SETTINGS?|PATIENTS?|PARTICIPANTS|SUBJECTS|MATERIALS?|METHODS?|METHODOLOGY"
     r"|INTERVENTIONS?|MEASUREMENTS?|(?:MAIN )?(?:OUTCOME MEASURES?|RESULTS?|FINDINGS)|CONCLUSIONS?"
     r"|INTERPRETATION)"
 )
-_LABEL = rf"(?<![\w-]){_SECTION}(?:(?: AND | & |/|, ){_SECTION}){{0,3}}\s*:"
-EMPTY_LABELS: Final = re.compile(rf"(?:{_LABEL}\s*)+(?={_LABEL})")
-_LAST_LABEL = re.compile(rf"{_LABEL}\s*\Z")
+_SECTION_LABEL = rf"(?<![\w-]){_SECTION_NAME}(?:(?: AND | & |/|, ){_SECTION_NAME}){{0,3}}\s*:"
+EMPTY_LABELS: Final = re.compile(rf"(?:{_SECTION_LABEL}\s*)+(?={_SECTION_LABEL})")
+_SECTION_LABEL_AT_END = re.compile(rf"{_SECTION_LABEL}\s*\Z")
 _COLON = re.compile(r"\s*:\s*")
-_NOTHING: Final = " \t\r\n.,:;*-–—…"
+_BLANKS_AND_PUNCTUATION: Final = " \t\r\n.,:;*-–—…"
 
 
 def begins_with_label(text: str) -> bool:
@@ -174,24 +181,24 @@ def begins_with_label(text: str) -> bool:
     return bool(colon) and head.isupper()
 
 
-def without_label(label: str, text: str) -> str:
+def strip_label(label: str, text: str) -> str:
     """A section's text without its label printed again; "" if there is nothing else in it."""
-    at = len(text) - len(text.lstrip(" \t\r\n"))
-    while text[at : at + 1] == label[:1] and text[at : at + len(label)].lower() == label.lower():
-        colon = _COLON.match(text, at + len(label))
+    start = len(text) - len(text.lstrip(" \t\r\n"))
+    while text[start : start + 1] == label[:1] and text[start : start + len(label)].lower() == label.lower():
+        colon = _COLON.match(text, start + len(label))
         if colon is None:
             break
-        at = colon.end()
-    rest = text[at:] if text[:at].strip() else text
-    return "" if rest.strip(_NOTHING).lower() in ("", label.lower()) else rest
+        start = colon.end()
+    rest = text[start:] if text[:start].strip() else text
+    return "" if rest.strip(_BLANKS_AND_PUNCTUATION).lower() in ("", label.lower()) else rest
 
 
 # Stubs
 
-STUB_LENGTH: Final = 120
-TITLE_STUB_LENGTH: Final = 30
+MAX_STUB_LENGTH: Final = 120
+MAX_TITLE_STUB_LENGTH: Final = 30
 """Characters below which an abstract, or a title, may be a stub."""
-_AROUND: Final = _NOTHING + "()[]"
+_STRIPPED_AROUND_STUB: Final = _BLANKS_AND_PUNCTUATION + "()[]"
 _STUBS: Final = frozenset(
     {
         *("", "n/a", "na", "none", "not applicable", "not available", "abstract not available"),
@@ -206,9 +213,9 @@ _TITLE_STUBS: Final = frozenset({"no title available", "not available", "title n
 
 def is_stub(abstract: str) -> bool:
     """Does a whole abstract say that there is none, nothing at all, or only what article it corrects?"""
-    if len(abstract) >= STUB_LENGTH:
+    if len(abstract) >= MAX_STUB_LENGTH:
         return False
-    return abstract.strip(_AROUND).lower() in _STUBS or bool(_ERRATUM.fullmatch(abstract))
+    return abstract.strip(_STRIPPED_AROUND_STUB).lower() in _STUBS or bool(_ERRATUM.fullmatch(abstract))
 
 
 # Titles
@@ -216,7 +223,7 @@ def is_stub(abstract: str) -> bool:
 _BRACKET = re.compile(r"[\[\]]")
 
 
-def _wrapped(text: str) -> tuple[str, str] | None:
+def _parse_bracketed_title(text: str) -> tuple[str, str] | None:
     """What is within the brackets around all of a text, and the stop behind them; None without such."""
     if not text.startswith("["):
         return None
@@ -224,39 +231,39 @@ def _wrapped(text: str) -> tuple[str, str] | None:
     for bracket in _BRACKET.finditer(text):
         depth += 1 if bracket[0] == "[" else -1
         if not depth:
-            stop = text[bracket.end() :].strip()
-            return (text[1 : bracket.start()].strip(), stop) if stop in ("", ".", "?", "!") else None
+            end_mark = text[bracket.end() :].strip()
+            return (text[1 : bracket.start()].strip(), end_mark) if end_mark in ("", ".", "?", "!") else None
     return None
 
 
-def _unwrapped(title: str) -> str:
+def _strip_title_brackets(title: str) -> str:
     """A translated title without NLM's brackets; "[3H]thymidine and [14C]uridine" has none of them."""
-    wrapped = _wrapped(title.strip())
+    bracketed = _parse_bracketed_title(title.strip())
     # A title that is wrapped twice is none that we understand.
-    if wrapped is None or _wrapped(wrapped[0]):
+    if bracketed is None or _parse_bracketed_title(bracketed[0]):
         return title
-    inner, stop = wrapped
-    return inner if inner.endswith((".", "?", "!", "…")) else inner + stop
+    inner, end_mark = bracketed
+    return inner if inner.endswith((".", "?", "!", "…")) else inner + end_mark
 
 
-def _without_stub(title: str) -> str:
-    return "" if title.strip(_AROUND).lower() in _TITLE_STUBS else title
+def _drop_title_stub(title: str) -> str:
+    return "" if title.strip(_STRIPPED_AROUND_STUB).lower() in _TITLE_STUBS else title
 
 
 TITLE_RULES: Final[dict[str, Callable[[str], str]]] = {
-    "in-process": lambda title: _IN_PROCESS.sub("", title),
-    "author-translation": lambda title: _TRANSLATION.sub("", title),
-    "translated-titles": _unwrapped,
-    "stubs": _without_stub,
+    "in-process": lambda title: _IN_PROCESS_NOTE.sub("", title),
+    "author-translation": lambda title: _TRANSLATION_NOTE.sub("", title),
+    "translated-titles": _strip_title_brackets,
+    "stubs": _drop_title_stub,
 }
 """What becomes of a title, by the name of the rule."""
 
 END_RULES: Final[dict[str, Callable[[str, int], int]]] = {
-    "in-process": _starts(_LAST_IN_PROCESS),
-    "author-translation": _starts(_LAST_TRANSLATION),
-    "truncation-notes": _starts(_TRUNCATION),
-    "copyright": _copyright_start,
-    "empty-labels": _starts(_LAST_LABEL),
+    "in-process": _make_end_rule(_IN_PROCESS_NOTE_AT_END),
+    "author-translation": _make_end_rule(_TRANSLATION_NOTE_AT_END),
+    "truncation-notes": _make_end_rule(_TRUNCATION_NOTE),
+    "copyright": _find_copyright_start,
+    "empty-labels": _make_end_rule(_SECTION_LABEL_AT_END),
 }
 """Where, at the end of ``text[:end]``, what a rule takes away begins; ``end`` where there is nothing.
 

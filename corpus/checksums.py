@@ -8,15 +8,15 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from .ahead import ahead
+from .ahead import prefetch_map
 from .errors import BadFileError, TransientStorageError
-from .files import LocalFiles
-from .parts import take_up
-from .sources import Part, Source
-from .workspace import Workspace
+from .files import LocalStorage
+from .parts import load_parts
+from .sources import SourceFile, SourcePart
+from .workspace import OutputDir
 
 
-def md5(files: LocalFiles, work: Workspace, source: Source) -> str:
+def compute_input_md5(storage: LocalStorage, output_dir: OutputDir, source: SourceFile) -> str:
     """The source's MD5 in hexadecimal; it is read for that only if it is new or has changed.
 
     Of a source of several files it is that of a list of their names and MD5s.
@@ -24,44 +24,44 @@ def md5(files: LocalFiles, work: Workspace, source: Source) -> str:
     Raises:
         BadFileError: it cannot be read, or its sidecar names another MD5.
     """
-    seen = work.seen(source.path, source.stamp)
-    if files.exists(seen):
-        return str(files.read_json(seen)["md5"])
-    if source.files:
-        found = _of_parts(files, take_up(files, work, source))
-        files.write_json(seen, {"md5": found, "path": source.path})
-        return found
-    with opened(files, source.path) as file:
-        found = of_file(file)
-    sidecar = f"{source.path}.md5"
-    if files.exists(sidecar):
-        with files.open(sidecar) as file:
+    cache_path = output_dir.input_digest_path(source.path, source.stamp)
+    if storage.exists(cache_path):
+        return str(storage.read_json(cache_path)["md5"])
+    if source.num_files:
+        digest = _digest_parts(storage, load_parts(storage, output_dir, source))
+        storage.write_json(cache_path, {"md5": digest, "path": source.path})
+        return digest
+    with open_source(storage, source.path) as file:
+        digest = md5_of_file(file)
+    sidecar_path = f"{source.path}.md5"
+    if storage.exists(sidecar_path):
+        with storage.open(sidecar_path) as file:
             expected = re.search(rb"\b[0-9a-fA-F]{32}\b", file.read(4096))
-        if expected and expected[0].decode().lower() != found:
+        if expected and expected[0].decode().lower() != digest:
             raise BadFileError(
                 "checksum",
-                f"its MD5 is {found}, its .md5 file says {expected[0].decode()}; download it again",
+                f"its MD5 is {digest}, its .md5 file says {expected[0].decode()}; download it again",
             )
-    files.write_json(seen, {"md5": found, "path": source.path})
-    return found
+    storage.write_json(cache_path, {"md5": digest, "path": source.path})
+    return digest
 
 
-def _of_parts(files: LocalFiles, source: Source) -> str:
-    def of(part: Part) -> str:
+def _digest_parts(storage: LocalStorage, source: SourceFile) -> str:
+    def digest_part(part: SourcePart) -> str:
         try:
-            with opened(files, part.path) as file:
-                return of_file(file)
+            with open_source(storage, part.path) as file:
+                return md5_of_file(file)
         except BadFileError:  # one that cannot be read is rejected when it is its turn
             return f"unreadable-{part.stamp}"
 
     digest = hashlib.md5(usedforsecurity=False)
-    for part, md5 in zip(source.parts, ahead(files, of, source.parts), strict=True):
-        digest.update(f"{part.name} {md5}\n".encode(errors="surrogateescape"))
+    for part, part_md5 in zip(source.parts, prefetch_map(storage, digest_part, source.parts), strict=True):
+        digest.update(f"{part.name} {part_md5}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 
 @contextlib.contextmanager
-def opened(files: LocalFiles, path: str) -> Iterator[BinaryIO]:
+def open_source(storage: LocalStorage, path: str) -> Iterator[BinaryIO]:
     """An open file.
 
     Raises:
@@ -69,24 +69,26 @@ def opened(files: LocalFiles, path: str) -> Iterator[BinaryIO]:
         TransientStorageError: not the file's fault.
     """
     try:
-        with files.open(path) as file:
+        with storage.open(path) as file:
             yield file
     except TransientStorageError:
         raise
     except OSError as error:
-        raise unreadable(error) from error
+        raise bad_file_from_os_error(error) from error
 
 
-def unchanged(files: LocalFiles, source: Source) -> bool:
+def is_unchanged(storage: LocalStorage, source: SourceFile) -> bool:
     """Is the source as it was when it was found?"""
 
-    def as_found(one: Source | Part) -> bool:
-        return [found.stamp for found in files.find(one.path)] == [one.stamp]
+    def has_same_stamp(item: SourceFile | SourcePart) -> bool:
+        return [info.stamp for info in storage.glob(item.path)] == [item.stamp]
 
-    return all(ahead(files, as_found, source.parts)) if source.parts else as_found(source)
+    return (
+        all(prefetch_map(storage, has_same_stamp, source.parts)) if source.parts else has_same_stamp(source)
+    )
 
 
-def of_file(file: BinaryIO) -> str:
+def md5_of_file(file: BinaryIO) -> str:
     """The MD5 of what is left of an open file, in hexadecimal."""
     digest = hashlib.md5(usedforsecurity=False)
     while block := file.read(1 << 20):
@@ -94,6 +96,6 @@ def of_file(file: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def unreadable(error: OSError) -> BadFileError:
+def bad_file_from_os_error(error: OSError) -> BadFileError:
     """What is said of a file that cannot be read."""
     return BadFileError("unreadable", f"cannot be read: {error.strerror or error}")

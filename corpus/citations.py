@@ -9,19 +9,19 @@ from typing import Final
 from . import checksums, medline
 from .document import Document
 from .errors import BadRecordError
-from .files import LocalFiles
-from .medline_file import records
-from .records import Key, Record
-from .rules import Rules
-from .shaping import Shaper
-from .sources import Source
-from .tags import all_balanced
+from .files import LocalStorage
+from .medline_file import iter_records
+from .records import SourceRecord, VersionKey
+from .rules import PubMedConfig
+from .shaping import CitationDocumentBuilder
+from .sources import SourceFile
+from .tags import have_balanced_tags
 
-_GROUP: Final = 32
+_TAG_CHECK_RECORDS: Final = 32
 """Records whose tags are counted at a time: few enough to stay in a core's cache until they are read."""
-_DELETIONS: Final = frozenset({"DeleteCitation", "DeleteDocument"})
-_BOOKS: Final = frozenset({"PubmedBookArticle", "BookDocument"})
-_CITATIONS: Final = frozenset({"PubmedArticle", "MedlineCitation"})
+_DELETION_ELEMENTS: Final = frozenset({"DeleteCitation", "DeleteDocument"})
+_BOOK_ELEMENTS: Final = frozenset({"PubmedBookArticle", "BookDocument"})
+_CITATION_ELEMENTS: Final = frozenset({"PubmedArticle", "MedlineCitation"})
 
 
 class CitationReader:
@@ -31,39 +31,39 @@ class CitationReader:
         MissingExtraError: the rules need a library that is not installed.
     """
 
-    def __init__(self, rules: Rules) -> None:
-        self._shaper = Shaper(rules)
+    def __init__(self, config: PubMedConfig) -> None:
+        self._document_builder = CitationDocumentBuilder(config)
 
-    def records(self, files: LocalFiles, source: Source) -> Iterator[Record]:
+    def read_records(self, storage: LocalStorage, source: SourceFile) -> Iterator[SourceRecord]:
         """The file's records, in order.
 
         Raises:
             BadFileError: the file as a whole cannot be used.
         """
-        with checksums.opened(files, source.path) as file:
-            numbered = enumerate(records(file))
-            while group := list(itertools.islice(numbered, _GROUP)):
-                balanced = all_balanced([xml for _, (_, xml) in group])
-                for position, (element, xml) in group:
+        with checksums.open_source(storage, source.path) as file:
+            numbered_records = enumerate(iter_records(file))
+            while batch := list(itertools.islice(numbered_records, _TAG_CHECK_RECORDS)):
+                is_balanced = have_balanced_tags([xml for _, (_, xml) in batch])
+                for position, (element, xml) in batch:
                     try:
-                        keys, document = self._read(source.name, position, element, xml, balanced)
-                    except BadRecordError as bad:
-                        yield Record(position, source.name, xml, [], bad=bad)
+                        keys, document = self._read_record(source.name, position, element, xml, is_balanced)
+                    except BadRecordError as error:
+                        yield SourceRecord(position, source.name, xml, [], error=error)
                     else:
-                        yield Record(position, source.name, xml, keys, document)
+                        yield SourceRecord(position, source.name, xml, keys, document)
 
-    def _read(
-        self, file: str, position: int, element: str, xml: bytes, balanced: bool
-    ) -> tuple[list[Key], Document | None]:
-        if element in _CITATIONS:
-            citation = medline.parse(xml, balanced)
-            drop, document = self._shaper.document(citation, file, position)
-            return [Key(citation.pmid, citation.version, False, drop)], document
-        if element in _DELETIONS:
-            return [Key(pmid, version, True, None) for pmid, version in medline.pmids(xml)], None
-        if element in _BOOKS:
-            found = medline.pmids(xml)
-            if not found:
+    def _read_record(
+        self, file: str, position: int, element: str, xml: bytes, is_balanced: bool
+    ) -> tuple[list[VersionKey], Document | None]:
+        if element in _CITATION_ELEMENTS:
+            citation = medline.parse_citation(xml, is_balanced)
+            drop_reason, document = self._document_builder.build_document(citation, file, position)
+            return [VersionKey(citation.pmid, citation.version, False, drop_reason)], document
+        if element in _DELETION_ELEMENTS:
+            return [VersionKey(pmid, version, True, None) for pmid, version in medline.parse_pmids(xml)], None
+        if element in _BOOK_ELEMENTS:
+            book_pmids = medline.parse_pmids(xml)
+            if not book_pmids:
                 raise BadRecordError("no-pmid", "a book record without a PMID")
-            return [Key(*found[0], False, "book")], None
+            return [VersionKey(*book_pmids[0], False, "book")], None
         raise BadRecordError("unexpected-element", f"<{element}> is none of PubMed's records")

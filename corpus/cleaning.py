@@ -23,83 +23,90 @@ from typing import Final
 from . import boilerplate
 from .errors import InvalidValueError
 
-Section = tuple[str | None, str]
+LabelledText = tuple[str | None, str]
 """A section's label, None without one, and its text."""
 
 
 # Characters
 
 
-def _around(match: re.Match[str]) -> tuple[str, str]:
+def _neighbours(match: re.Match[str]) -> tuple[str, str]:
     """The characters before and after a match, "" at an end of the text."""
     start, end = match.span()
     return match.string[max(0, start - 1) : start], match.string[end : end + 1]
 
 
-def _gap(match: re.Match[str]) -> str:
+def _replace_with_gap(match: re.Match[str]) -> str:
     """A blank where a lost character stood between two others, so that 5–10 does not become 510."""
-    before, after = _around(match)
+    before, after = _neighbours(match)
     return " " if before.strip() and after.strip() else ""
 
 
-def _control(match: re.Match[str]) -> str:
+def _replace_control(match: re.Match[str]) -> str:
     # Marks of direction and the like were never seen; the other controls stand for what was.
-    return _gap(match) if min(match[0]) < "\xa0" else ""
+    return _replace_with_gap(match) if min(match[0]) < "\xa0" else ""
 
 
-def _hyphen(match: re.Match[str]) -> str:
+def _replace_soft_hyphen(match: re.Match[str]) -> str:
     # Words are hyphenated between letters; beside a digit (IL-6, 10-20) a real hyphen was meant.
-    before, after = _around(match)
-    real = before.isalnum() and after.isalnum() and (before.isdigit() or after.isdigit())
-    return "-" if real else ""
+    before, after = _neighbours(match)
+    is_real_hyphen = before.isalnum() and after.isalnum() and (before.isdigit() or after.isdigit())
+    return "-" if is_real_hyphen else ""
 
 
-_JOINED_SCRIPT = re.compile("[\u0590-\u1cff\ua800-\uabff]")
+_JOINING_SCRIPT = re.compile("[\u0590-\u1cff\ua800-\uabff]")
 
 
-def _invisible(match: re.Match[str]) -> str:
+def _replace_zero_width(match: re.Match[str]) -> str:
     # Joiners are spelling in Arabic and the scripts of India, and noise elsewhere.
-    joined = _JOINED_SCRIPT.match(_around(match)[0])
-    return "".join(character for character in match[0] if joined and character in "\u200c\u200d")
+    is_joining_script = _JOINING_SCRIPT.match(_neighbours(match)[0])
+    return "".join(character for character in match[0] if is_joining_script and character in "\u200c\u200d")
 
 
-_LETTERS: Final = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
+_LIGATURES: Final = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 
 
-def _letters(match: re.Match[str]) -> str:
-    return "".join(_LETTERS[ligature] for ligature in match[0])
+def _expand_ligatures(match: re.Match[str]) -> str:
+    return "".join(_LIGATURES[ligature] for ligature in match[0])
 
 
-_SPACES: Final = "spaces"
-_CHARACTERS: Final[dict[str, tuple[str, Callable[[re.Match[str]], str]]]] = {
+_SPACES_RULE: Final = "spaces"
+_CHARACTER_RULES: Final[dict[str, tuple[str, Callable[[re.Match[str]], str]]]] = {
     "controls": (
         "\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2061-\u2064\u2066-\u206f\ufff9-\ufffb\U000e0001-\U000e007f",
-        _control,
+        _replace_control,
     ),
     # Symbol fonts have their ± and α here: which it was is lost, that there was something is not.
-    "private-use": ("\ue000-\uf8ff\U000f0000-\U0010ffff", _gap),
-    "soft-hyphens": ("\xad", _hyphen),
-    _SPACES: ("\u180e\u200b-\u200d\u2060\ufeff", _invisible),  # of no width; the others are below
-    "ligatures": ("\ufb00-\ufb06", _letters),
+    "private-use": ("\ue000-\uf8ff\U000f0000-\U0010ffff", _replace_with_gap),
+    "soft-hyphens": ("\xad", _replace_soft_hyphen),
+    _SPACES_RULE: (
+        "\u180e\u200b-\u200d\u2060\ufeff",
+        _replace_zero_width,
+    ),  # of no width; the others are below
+    "ligatures": ("\ufb00-\ufb06", _expand_ligatures),
 }
 """The characters of each rule, and what becomes of a run of them."""
-_NFC: Final = "nfc"
-_BLANKS: Final = frozenset("\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | set(map(chr, range(0x2000, 0x200B)))
+_NFC_RULE: Final = "nfc"
+_WIDE_SPACES: Final = frozenset("\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | set(
+    map(chr, range(0x2000, 0x200B))
+)
 """Spaces of some width, which become blanks: a tenth of all abstracts has one."""
-_MARKS: Final = "\u0300-\u036f"
-_UNUSUAL = re.compile(f"[{''.join(of for of, _ in _CHARACTERS.values())}{''.join(_BLANKS)}{_MARKS}]")
-_ASCII: Final = bytes(range(0x7F))
+_COMBINING_MARKS: Final = "\u0300-\u036f"
+_UNUSUAL_CHARACTERS = re.compile(
+    f"[{''.join(of for of, _ in _CHARACTER_RULES.values())}{''.join(_WIDE_SPACES)}{_COMBINING_MARKS}]"
+)
+_ASCII_BYTES: Final = bytes(range(0x7F))
 
 
-def _foreign(text: str) -> str:
+def _extract_non_ascii(text: str) -> str:
     """The characters of a text that are not ASCII, or are U+007F: a few in most texts, quickly looked at."""
-    return text.encode().translate(None, _ASCII).decode()
+    return text.encode().translate(None, _ASCII_BYTES).decode()
 
 
 # Titles and abstracts
 
-NAMES: Final[tuple[str, ...]] = (
-    *(*_CHARACTERS, _NFC, "in-process", "author-translation", "translated-titles"),
+CLEANING_RULES: Final[tuple[str, ...]] = (
+    *(*_CHARACTER_RULES, _NFC_RULE, "in-process", "author-translation", "translated-titles"),
     *("truncation-notes", "copyright", "empty-labels", "stubs"),
 )
 """Every rule, in the order in which they are applied; those at an abstract's end until none finds more."""
@@ -116,151 +123,182 @@ class Cleaner:
         ValueError: a name that no rule has.
     """
 
-    def __init__(self, names: Iterable[str] = NAMES) -> None:
-        chosen = set(names)
-        for name in sorted(chosen.difference(NAMES)):
-            nearest = difflib.get_close_matches(name, NAMES, 1)
-            meant = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    def __init__(self, rule_names: Iterable[str] = CLEANING_RULES) -> None:
+        enabled = set(rule_names)
+        for name in sorted(enabled.difference(CLEANING_RULES)):
+            nearest = difflib.get_close_matches(name, CLEANING_RULES, 1)
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
             raise InvalidValueError(
-                f"there is no cleaning rule {name!r}{meant} (there are {', '.join(NAMES)})"
+                f"there is no cleaning rule {name!r}{hint} (there are {', '.join(CLEANING_RULES)})"
             )
-        self._characters = [
-            (name, re.compile(f"[{characters}]+"), new)
-            for name, (characters, new) in _CHARACTERS.items()
-            if name in chosen
+        self._character_rules = [
+            (name, re.compile(f"[{characters}]+"), replacement)
+            for name, (characters, replacement) in _CHARACTER_RULES.items()
+            if name in enabled
         ]
-        self._spaces, self._nfc = _SPACES in chosen, _NFC in chosen
-        self._titles = [rule for rule in boilerplate.TITLE_RULES.items() if rule[0] in chosen]
-        self._ends = [rule for rule in boilerplate.END_RULES.items() if rule[0] in chosen]
-        self._labels = "empty-labels" in chosen
-        self._stubs = "stubs" in chosen
+        self._replaces_spaces, self._composes_characters = _SPACES_RULE in enabled, _NFC_RULE in enabled
+        self._title_rules = [rule for rule in boilerplate.TITLE_RULES.items() if rule[0] in enabled]
+        self._end_rules = [rule for rule in boilerplate.END_RULES.items() if rule[0] in enabled]
+        self._removes_empty_labels = "empty-labels" in enabled
+        self._removes_stubs = "stubs" in enabled
 
-    def text(self, text: str, removed: dict[str, int]) -> str:
+    def clean_text(self, text: str, removed_characters: dict[str, int]) -> str:
         """A text through the rules of characters only."""
-        foreign = _foreign(text)
-        if not _UNUSUAL.search(foreign) and unicodedata.is_normalized("NFC", foreign):
+        non_ascii = _extract_non_ascii(text)
+        if not _UNUSUAL_CHARACTERS.search(non_ascii) and unicodedata.is_normalized("NFC", non_ascii):
             # With the ASCII between them gone, marks stand beside letters that are not theirs: any mark
             # that goes with an ASCII letter is unusual, others can only look less normal than they are.
             return text
-        if self._spaces and (blanks := _BLANKS.intersection(foreign)):
-            _count(removed, _SPACES, 0)
-            for blank in blanks:
-                text = text.replace(blank, " ")
-        for name, pattern, new in self._characters:
-            if pattern.search(foreign):
-                text = _counted(name, text, pattern.sub(new, text), removed)
-        return _counted(_NFC, text, unicodedata.normalize("NFC", text), removed) if self._nfc else text
+        if self._replaces_spaces and (wide_spaces := _WIDE_SPACES.intersection(non_ascii)):
+            _add_to_count(removed_characters, _SPACES_RULE, 0)
+            for space in wide_spaces:
+                text = text.replace(space, " ")
+        for rule_name, pattern, replacement in self._character_rules:
+            if pattern.search(non_ascii):
+                text = _count_change(rule_name, text, pattern.sub(replacement, text), removed_characters)
+        return (
+            _count_change(_NFC_RULE, text, unicodedata.normalize("NFC", text), removed_characters)
+            if self._composes_characters
+            else text
+        )
 
-    def title(self, text: str, removed: dict[str, int]) -> str:
+    def clean_title(self, text: str, removed_characters: dict[str, int]) -> str:
         """A title; "" where it only says that there is none."""
         if not text.isascii() or "\x7f" in text:
-            text = self.text(text, removed)
-        if "[" in text or len(text) < boilerplate.TITLE_STUB_LENGTH or "transl" in text:
-            for name, rule in self._titles:
-                text = _counted(name, text, rule(text), removed)
+            text = self.clean_text(text, removed_characters)
+        if "[" in text or len(text) < boilerplate.MAX_TITLE_STUB_LENGTH or "transl" in text:
+            for rule_name, rule in self._title_rules:
+                text = _count_change(rule_name, text, rule(text), removed_characters)
         return text
 
-    def abstract(self, sections: Sequence[Section], removed: dict[str, int]) -> list[Section]:
+    def clean_abstract(
+        self, sections: Sequence[LabelledText], removed_characters: dict[str, int]
+    ) -> list[LabelledText]:
         """An abstract's sections, (label, text); none where they only say that there is no abstract.
 
         Labels go through the rules of characters and are counted with the text; white space at the end
         goes with what is taken away there.
         """
         cleaned = list(sections)
-        labels = False
+        may_have_empty_label = False
         for index, (label, text) in enumerate(sections):
             if label is None:
                 if not text.isascii() or "\x7f" in text:
-                    text = self._section(cleaned, index, removed)
-                labels = labels or (text.find(":", 0, 60) > 0 and boilerplate.begins_with_label(text))
+                    text = self._clean_section(cleaned, index, removed_characters)
+                may_have_empty_label = may_have_empty_label or (
+                    text.find(":", 0, 60) > 0 and boilerplate.begins_with_label(text)
+                )
             else:
                 if not (text.isascii() and label.isascii()) or "\x7f" in text or "\x7f" in label:
-                    text = self._section(cleaned, index, removed)
-                labels = labels or len(text) < len(label) + 4 or text[0] <= "." or text[0] == label[:1]
-        if labels and self._labels:
-            cleaned = _without_empty_labels(cleaned, removed)
+                    text = self._clean_section(cleaned, index, removed_characters)
+                may_have_empty_label = (
+                    may_have_empty_label
+                    or len(text) < len(label) + 4
+                    or text[0] <= "."
+                    or text[0] == label[:1]
+                )
+        if may_have_empty_label and self._removes_empty_labels:
+            cleaned = _remove_empty_labels(cleaned, removed_characters)
         if cleaned and boilerplate.may_end_in_note(cleaned[-1][1]):
-            self._cut_end(cleaned, removed)
-        if self._stubs and cleaned and len(cleaned[-1][1]) < boilerplate.STUB_LENGTH:
-            return _unless_stub(cleaned, removed)
+            self._cut_notes(cleaned, removed_characters)
+        if self._removes_stubs and cleaned and len(cleaned[-1][1]) < boilerplate.MAX_STUB_LENGTH:
+            return _remove_stub(cleaned, removed_characters)
         return cleaned
 
-    def _section(self, sections: list[Section], index: int, removed: dict[str, int]) -> str:
+    def _clean_section(
+        self, sections: list[LabelledText], index: int, removed_characters: dict[str, int]
+    ) -> str:
         """Put a section through the rules of characters; its text."""
         label, text = sections[index]
-        cleaned = (None if label is None else self.text(label, removed), self.text(text, removed))
+        cleaned = (
+            None if label is None else self.clean_text(label, removed_characters),
+            self.clean_text(text, removed_characters),
+        )
         if cleaned != sections[index]:
             sections[index] = cleaned
         return cleaned[1]
 
-    def _cut_end(self, sections: list[Section], removed: dict[str, int]) -> None:
+    def _cut_notes(self, sections: list[LabelledText], removed_characters: dict[str, int]) -> None:
         """Take notes and notices from the end of the last section that is more than those."""
         for index in reversed(range(len(sections))):
             label, text = sections[index]
-            kept = text[: self._end(text, removed)]
-            if label is None and not kept:
+            kept_text = text[: self._find_text_end(text, removed_characters)]
+            if label is None and not kept_text:
                 del sections[index]
-            elif self._labels and label is not None and not boilerplate.without_label(label, kept):
-                _count(removed, "empty-labels", len(label) + len(kept))
+            elif (
+                self._removes_empty_labels
+                and label is not None
+                and not boilerplate.strip_label(label, kept_text)
+            ):
+                _add_to_count(removed_characters, "empty-labels", len(label) + len(kept_text))
                 del sections[index]
             else:
-                sections[index] = (label, kept)
-                if kept.strip():
+                sections[index] = (label, kept_text)
+                if kept_text.strip():
                     return
 
-    def _end(self, text: str, removed: dict[str, int]) -> int:
+    def _find_text_end(self, text: str, removed_characters: dict[str, int]) -> int:
         """Where a text ends without notes and notices.  It is not copied for each: there can be many."""
         end = len(text)
-        visible = _visible(text, end)
+        visible_end = _find_visible_end(text, end)
         while True:
-            starts = ((name, start(text, visible)) for name, start in self._ends)
-            note = next(((name, start) for name, start in starts if start < visible), None)
+            matches = (
+                (rule_name, find_start(text, visible_end)) for rule_name, find_start in self._end_rules
+            )
+            note = next(
+                ((rule_name, find_start) for rule_name, find_start in matches if find_start < visible_end),
+                None,
+            )
             if note is None:
                 return end
-            visible = _visible(text, note[1])
-            _count(removed, note[0], end - visible)
-            end = visible
+            visible_end = _find_visible_end(text, note[1])
+            _add_to_count(removed_characters, note[0], end - visible_end)
+            end = visible_end
 
 
-def _visible(text: str, end: int) -> int:
+def _find_visible_end(text: str, end: int) -> int:
     """Where ``text[:end]`` ends without the white space at its end."""
     while end and text[end - 1].isspace():
         end -= 1
     return end
 
 
-def _counted(name: str, before: str, after: str, removed: dict[str, int]) -> str:
+def _count_change(rule_name: str, before: str, after: str, removed_characters: dict[str, int]) -> str:
     """The text after a rule, which is counted if it has changed something."""
     if after == before:
         return before
-    _count(removed, name, len(before) - len(after))
+    _add_to_count(removed_characters, rule_name, len(before) - len(after))
     return after
 
 
-def _without_empty_labels(sections: list[Section], removed: dict[str, int]) -> list[Section]:
-    cleaned: list[Section] = []
+def _remove_empty_labels(
+    sections: list[LabelledText], removed_characters: dict[str, int]
+) -> list[LabelledText]:
+    cleaned: list[LabelledText] = []
     for label, text in sections:
         if label is None:
-            begun = boilerplate.begins_with_label(text)
-            cleaned.append((None, boilerplate.EMPTY_LABELS.sub("", text) if begun else text))
-        elif rest := boilerplate.without_label(label, text):
+            has_label = boilerplate.begins_with_label(text)
+            cleaned.append((None, boilerplate.EMPTY_LABELS.sub("", text) if has_label else text))
+        elif rest := boilerplate.strip_label(label, text):
             cleaned.append((label, rest))
     if cleaned != sections:
-        _count(removed, "empty-labels", _length(sections) - _length(cleaned))
+        _add_to_count(
+            removed_characters, "empty-labels", _count_characters(sections) - _count_characters(cleaned)
+        )
     return cleaned
 
 
-def _unless_stub(sections: list[Section], removed: dict[str, int]) -> list[Section]:
+def _remove_stub(sections: list[LabelledText], removed_characters: dict[str, int]) -> list[LabelledText]:
     texts = [text for _, text in sections if text.strip()]
     if len(texts) != 1 or not boilerplate.is_stub(texts[0]):
         return sections
-    _count(removed, "stubs", _length(sections))
+    _add_to_count(removed_characters, "stubs", _count_characters(sections))
     return []
 
 
-def _length(sections: list[Section]) -> int:
+def _count_characters(sections: list[LabelledText]) -> int:
     return sum(len(label or "") + len(text) for label, text in sections)
 
 
-def _count(removed: dict[str, int], name: str, characters: int) -> None:
-    removed[name] = removed.get(name, 0) + characters
+def _add_to_count(removed_characters: dict[str, int], rule_name: str, characters: int) -> None:
+    removed_characters[rule_name] = removed_characters.get(rule_name, 0) + characters

@@ -39,8 +39,8 @@ def report_error(error: Exception, out_of_memory: str = "give a machine with mor
     if _NO_SPACE in str(error):  # also as text, from a library
         return ErrorReport(DISK_FULL, FAILED)
     if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename else ""
-        return ErrorReport(f"{place}{error.strerror or error}", FAILED)
+        location = f"{error.filename}: " if error.filename else ""
+        return ErrorReport(f"{location}{error.strerror or error}", FAILED)
     if isinstance(error, MemoryError) or "out of memory" in str(error):
         return ErrorReport(f"memory ran out: {out_of_memory}", FAILED)
     hint = "BIOSHARDS_TRACEBACK=1 shows where it failed"

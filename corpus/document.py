@@ -8,7 +8,7 @@ import pyarrow as pa
 
 HEADING_SEPARATOR: Final = " > "
 
-SCHEMA: Final = pa.schema(
+DOCUMENT_SCHEMA: Final = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         pa.field("source", pa.string(), nullable=False),
@@ -77,6 +77,6 @@ class Document(NamedTuple):
     sections: list[tuple[str, int]]
     file: str
     position: int
-    words: int
-    characters: int
-    cleaned: dict[str, int]
+    num_words: int
+    num_characters: int
+    removed_characters: dict[str, int]

@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import lifecycle
-from .lifecycle import Read
+from .lifecycle import TableReader
 
-DIGESTS: Final = pa.schema(
+TEXT_DIGEST_SCHEMA: Final = pa.schema(
     [
         pa.field("key", pa.int64(), nullable=False),
         pa.field("id", pa.string(), nullable=False),
@@ -36,12 +36,12 @@ DIGESTS: Final = pa.schema(
 )
 """One row a document to compare, in the order of the file."""
 
-_REST: Final = bytes(set(range(128)) - set((string.ascii_lowercase + string.digits).encode()))
+_ASCII_TO_DELETE: Final = bytes(set(range(128)) - set((string.ascii_lowercase + string.digits).encode()))
 """ASCII without the small letters and the digits."""
-_NEITHER_LETTER_NOR_DIGIT: Final = re.compile(r"[\W_]+")
+_NON_ALPHANUMERIC: Final = re.compile(r"[\W_]+")
 
 
-def digest(title: str, abstract: Iterable[str]) -> bytes | None:
+def digest_text(title: str, abstract: Iterable[str]) -> bytes | None:
     """128 bits that are the same for texts of the same letters and digits.
 
     Case, spacing, punctuation, markup and ways to write a character (NFKC: a subscript 2 is a 2) make no
@@ -54,56 +54,62 @@ def digest(title: str, abstract: Iterable[str]) -> bytes | None:
     Returns:
         None where the abstract has no letter and no digit: such documents are not to be compared.
     """
-    text = _normalised(" ".join(abstract))
+    text = _normalise(" ".join(abstract))
     if not text:
         return None
-    return hashlib.blake2b(_normalised(title) + b"\n" + text, digest_size=16).digest()
+    return hashlib.blake2b(_normalise(title) + b"\n" + text, digest_size=16).digest()
 
 
-def decide(
-    sources: Sequence[Read],
+def find_duplicates(
+    readers: Sequence[TableReader],
     bucket: int,
-    buckets: int,
-    many: Callable[[Callable[[Read], pa.Table], Sequence[Read]], Iterable[pa.Table]] = map,
+    num_buckets: int,
+    map_fn: Callable[[Callable[[TableReader], pa.Table], Sequence[TableReader]], Iterable[pa.Table]] = map,
 ) -> Iterator[pa.RecordBatch]:
     """The verdicts on one bucket's documents: one batch of lifecycle.VERDICTS per source, in order.
 
     Args:
-        sources: how to read each source's :data:`DIGESTS`, only those of documents that live, so that a
+        readers: how to read each source's :data:`DIGESTS`, only those of documents that live, so that a
             number is there once; in the order in which the sources are applied.
-        bucket: the digests of this one of ``buckets`` equal ranges are decided.
-        many: as in lifecycle.decide.
+        bucket: the digests of this one of ``num_buckets`` equal ranges are decided.
+        map_fn: as in lifecycle.decide.
     """
-    lowest = pa.scalar(((bucket << 128) // buckets).to_bytes(16), DIGESTS.field("digest").type)
-    highest = pa.scalar((((bucket + 1) << 128) // buckets - 1).to_bytes(16), DIGESTS.field("digest").type)
+    lowest = pa.scalar(((bucket << 128) // num_buckets).to_bytes(16), TEXT_DIGEST_SCHEMA.field("digest").type)
+    highest = pa.scalar(
+        (((bucket + 1) << 128) // num_buckets - 1).to_bytes(16), TEXT_DIGEST_SCHEMA.field("digest").type
+    )
 
-    def within(read: Read) -> pa.Table:
-        found = read()
-        inside = pc.and_(pc.greater_equal(found["digest"], lowest), pc.less_equal(found["digest"], highest))
-        return found.filter(inside)
+    def read_bucket(reader: TableReader) -> pa.Table:
+        digests = reader()
+        is_in_bucket = pc.and_(
+            pc.greater_equal(digests["digest"], lowest), pc.less_equal(digests["digest"], highest)
+        )
+        return digests.filter(is_in_bucket)
 
-    if sources:
-        repeats = _repeats(lifecycle.with_source(many(within, sources)))
-        yield from lifecycle.by_source(repeats, len(sources))
+    if readers:
+        duplicates = _select_duplicates(lifecycle.concat_with_source(map_fn(read_bucket, readers)))
+        yield from lifecycle.split_by_source(duplicates, len(readers))
 
 
-def _normalised(text: str) -> bytes:
+def _normalise(text: str) -> bytes:
     if text.isascii():
-        return text.lower().encode().translate(None, _REST)
+        return text.lower().encode().translate(None, _ASCII_TO_DELETE)
     # Compatibility forms first, as some hide capitals (℃), and once more, as casefold takes letters apart.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    few = folded.encode().translate(None, _REST).decode()  # halves the time, as most that goes is ASCII
-    return _NEITHER_LETTER_NOR_DIGIT.sub("", few).encode()
+    reduced = (
+        folded.encode().translate(None, _ASCII_TO_DELETE).decode()
+    )  # halves the time, as most that goes is ASCII
+    return _NON_ALPHANUMERIC.sub("", reduced).encode()
 
 
-def _repeats(found: pa.Table) -> pa.Table:
+def _select_duplicates(table: pa.Table) -> pa.Table:
     """The documents that repeat one of a lower number, as lifecycle.by_source takes them."""
-    found = found.sort_by([("digest", "ascending"), ("key", "ascending")])
-    digests, ids = found["digest"].combine_chunks(), found["id"].combine_chunks()
-    repeats = pc.equal(digests.slice(0, max(0, len(digests) - 1)), digests.slice(1))
-    first = pa.concat_arrays([pa.array([True]), pc.invert(repeats)]).slice(0, len(digests))
-    originals = pc.fill_null_forward(pc.if_else(first, ids, None)).filter(pc.invert(first))
-    rows = found.filter(pc.invert(first)).select(["source", "position"])
-    reason = pa.scalar(lifecycle.VERDICT_REASONS.index("duplicate").as_py(), pa.int8())
+    table = table.sort_by([("digest", "ascending"), ("key", "ascending")])
+    digests, ids = table["digest"].combine_chunks(), table["id"].combine_chunks()
+    is_duplicate = pc.equal(digests.slice(0, max(0, len(digests) - 1)), digests.slice(1))
+    is_first = pa.concat_arrays([pa.array([True]), pc.invert(is_duplicate)]).slice(0, len(digests))
+    originals = pc.fill_null_forward(pc.if_else(is_first, ids, None)).filter(pc.invert(is_first))
+    rows = table.filter(pc.invert(is_first)).select(["source", "position"])
+    reason = pa.scalar(lifecycle.DECISION_REASONS.index("duplicate").as_py(), pa.int8())
     rows = rows.append_column("reason", pa.repeat(reason, rows.num_rows))
     return rows.append_column("duplicate_of", originals)

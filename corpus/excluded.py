@@ -23,25 +23,25 @@ import pyarrow.compute as pc
 
 from . import lifecycle, shards
 from .errors import UserError
-from .files import LocalFiles
+from .files import LocalStorage
 
-Ids: TypeAlias = pa.StringArray
+ExcludedIds: TypeAlias = pa.StringArray
 """The ids of a list, sorted, once each: as ``12345678``, ``PMC123456`` or ``doi:10.5555/1``."""
 
-COLUMNS: Final = ("id", "pmid", "pmcid", "origin", "drop")
+STAGED_COLUMNS: Final = ("id", "pmid", "pmcid", "origin", "drop")
 """What is looked at of staged documents."""
 
-_ID: Final = re.compile(
+_ID_PATTERN: Final = re.compile(
     r"(?:pubmed:|pmid:)?([1-9][0-9]{0,9})|(?:pmc:)?(PMC[1-9][0-9]{0,9})(?:\.[1-9][0-9]{0,3})?|(doi:10\.\S+)"
 )
-_ACCEPTED: Final = (
+_ACCEPTED_FORMATS: Final = (
     "a line is a PMID (12345678), a PMCID (PMC123456, PMC123456.1) or the id of a document in shards "
     "(pubmed:12345678, pmc:PMC123456.1, doi:10.5555/1), a comment after #, or blank"
 )
-_COMMENT: Final = re.compile(r"(?:^|\s)#.*", re.DOTALL)  # a DOI may have a # inside
-_LONGEST_LINE: Final = 1 << 16
+_COMMENT_PATTERN: Final = re.compile(r"(?:^|\s)#.*", re.DOTALL)  # a DOI may have a # inside
+_MAX_LINE_BYTES: Final = 1 << 16
 _SCHEMA: Final = pa.schema([pa.field("id", pa.string(), nullable=False)])
-_ROWS: Final = 100_000
+_CHUNK_ROWS: Final = 100_000
 
 
 class ExclusionListError(UserError):
@@ -49,7 +49,7 @@ class ExclusionListError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Excluded:
+class ExclusionList:
     """What a manifest says of a list.
 
     Attributes:
@@ -57,11 +57,11 @@ class Excluded:
         sha256: of their normal forms, sorted, a line each: the same for lists that say the same.
     """
 
-    ids: int
+    num_ids: int
     sha256: str
 
 
-def parse(file: BinaryIO, path: str) -> Ids:
+def parse(file: BinaryIO, path: str) -> ExcludedIds:
     """The ids of a list that a person or a program has written.
 
     Args:
@@ -70,78 +70,86 @@ def parse(file: BinaryIO, path: str) -> Ids:
     Raises:
         ExclusionListError: a line is no id.
     """
-    ids = _ids(file, path)
-    parts = []
-    while part := list(itertools.islice(ids, _ROWS)):
-        parts.append(pa.array(part, pa.string()))
-    in_order = pa.chunked_array(parts, pa.string()).combine_chunks().sort()
-    return pc.run_end_encode(in_order).values  # of millions, a quarter of the memory of unique()
+    ids = _iter_ids(file, path)
+    chunks = []
+    while chunk := list(itertools.islice(ids, _CHUNK_ROWS)):
+        chunks.append(pa.array(chunk, pa.string()))
+    sorted_ids = pa.chunked_array(chunks, pa.string()).combine_chunks().sort()
+    return pc.run_end_encode(sorted_ids).values  # of millions, a quarter of the memory of unique()
 
 
-def described(ids: Ids) -> Excluded:
+def summarise(ids: ExcludedIds) -> ExclusionList:
     """What a manifest says of the ids that :func:`parse` gives."""
     digest = hashlib.sha256()
-    for start in range(0, len(ids), _ROWS):
-        digest.update("".join(f"{id_}\n" for id_ in ids.slice(start, _ROWS).to_pylist()).encode())
-    return Excluded(len(ids), digest.hexdigest())
+    for start in range(0, len(ids), _CHUNK_ROWS):
+        digest.update("".join(f"{id_}\n" for id_ in ids.slice(start, _CHUNK_ROWS).to_pylist()).encode())
+    return ExclusionList(len(ids), digest.hexdigest())
 
 
-def write(files: LocalFiles, path: str, ids: Ids) -> None:
+def write(storage: LocalStorage, path: str, ids: ExcludedIds) -> None:
     """Write the ids where every worker can :func:`read` them."""
-    with files.write(path) as out, pa.ipc.new_stream(out, _SCHEMA) as stream:
+    with storage.write(path) as out, pa.ipc.new_stream(out, _SCHEMA) as stream:
         stream.write_table(pa.table([ids], schema=_SCHEMA))
 
 
-def read(files: LocalFiles, path: str) -> Ids:
+def read(storage: LocalStorage, path: str) -> ExcludedIds:
     """The ids that :func:`write` has written; of a local file they are mapped, not read into memory."""
-    with shards.opened(files, path) as file, pa.ipc.open_stream(file) as stream:
+    with shards.open_mapped(storage, path) as file, pa.ipc.open_stream(file) as stream:
         return stream.read_all()["id"].combine_chunks()
 
 
-def verdicts(documents: Iterable[pa.RecordBatch], decided: pa.Table, ids: Ids) -> tuple[pa.Table, int]:
+def extend_decisions(
+    documents: Iterable[pa.RecordBatch], decisions: pa.Table, ids: ExcludedIds
+) -> tuple[pa.Table, int]:
     """The verdicts on a source's documents with those on listed ones, and how many ids name one of these.
 
     Args:
         documents: the columns :data:`COLUMNS` of the staged documents.
-        decided: the verdicts so far, of lifecycle.VERDICTS; what they or the rules drop is not asked for.
+        decisions: the verdicts so far, of lifecycle.VERDICTS; what they or the rules drop is not asked for.
     """
-    rows = [_kept(batch, decided["position"].combine_chunks()) for batch in documents]
+    rows = [_select_kept(batch, decisions["position"].combine_chunks()) for batch in documents]
     if not rows:
-        return decided, 0
+        return decisions, 0
     kept = pa.concat_tables(rows).combine_chunks()
-    names = [kept[column].combine_chunks() for column in ("pmid", "pmcid", "id")]
-    here = ids.filter(pc.is_in(ids, value_set=pa.concat_arrays(names)))  # a large list is only gone through
-    listed = functools.reduce(pc.or_, (pc.is_in(column, value_set=here) for column in names))
-    return pa.concat_tables([decided, _verdicts(kept["position"].filter(listed))]), len(here)
+    id_columns = [kept[column].combine_chunks() for column in ("pmid", "pmcid", "id")]
+    matching_ids = ids.filter(
+        pc.is_in(ids, value_set=pa.concat_arrays(id_columns))
+    )  # a large list is only gone through
+    is_excluded = functools.reduce(
+        pc.or_, (pc.is_in(column, value_set=matching_ids) for column in id_columns)
+    )
+    return pa.concat_tables([decisions, _make_decisions(kept["position"].filter(is_excluded))]), len(
+        matching_ids
+    )
 
 
-def _ids(file: BinaryIO, path: str) -> Iterator[str]:
-    for number, line in enumerate(iter(functools.partial(file.readline, _LONGEST_LINE), b""), 1):
+def _iter_ids(file: BinaryIO, path: str) -> Iterator[str]:
+    for number, line in enumerate(iter(functools.partial(file.readline, _MAX_LINE_BYTES), b""), 1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
-            raise ExclusionListError(f"{path}, line {number} is no UTF-8 text: {_ACCEPTED}") from None
-        stripped = (_COMMENT.sub("", text) if "#" in text else text).strip()
+            raise ExclusionListError(f"{path}, line {number} is no UTF-8 text: {_ACCEPTED_FORMATS}") from None
+        stripped = (_COMMENT_PATTERN.sub("", text) if "#" in text else text).strip()
         if not stripped:
             continue
-        found = _ID.fullmatch(stripped)
-        if not found:
+        match = _ID_PATTERN.fullmatch(stripped)
+        if not match:
             shown = stripped if len(stripped) <= 60 else f"{stripped[:60]}..."
-            raise ExclusionListError(f"{path}, line {number}: {shown!r} is no id; {_ACCEPTED}")
-        yield found[1] or found[2] or found[3].lower()
+            raise ExclusionListError(f"{path}, line {number}: {shown!r} is no id; {_ACCEPTED_FORMATS}")
+        yield match[1] or match[2] or match[3].lower()
 
 
-def _kept(batch: pa.RecordBatch, dead: pa.Array) -> pa.Table:
+def _select_kept(batch: pa.RecordBatch, dropped_positions: pa.Array) -> pa.Table:
     """The ids of the documents that neither a verdict nor a rule drops."""
     position = pc.struct_field(batch["origin"], "position")
     columns = {"position": position, "pmid": batch["pmid"].cast(pa.string())}
     columns |= {name: batch[name] for name in ("pmcid", "id")}
-    dropped = pc.or_(pc.is_valid(batch["drop"]), pc.is_in(position, value_set=dead))
-    return pa.table(columns).filter(pc.invert(dropped))
+    is_dropped = pc.or_(pc.is_valid(batch["drop"]), pc.is_in(position, value_set=dropped_positions))
+    return pa.table(columns).filter(pc.invert(is_dropped))
 
 
-def _verdicts(positions: pa.ChunkedArray) -> pa.Table:
+def _make_decisions(positions: pa.ChunkedArray) -> pa.Table:
     rows = len(positions)
-    reason = pa.scalar(lifecycle.VERDICT_REASONS.index("excluded").as_py(), pa.int8())
-    reasons = pa.DictionaryArray.from_arrays(pa.repeat(reason, rows), lifecycle.VERDICT_REASONS)
-    return pa.table([positions, reasons, pa.nulls(rows, pa.string())], schema=lifecycle.VERDICTS)
+    reason = pa.scalar(lifecycle.DECISION_REASONS.index("excluded").as_py(), pa.int8())
+    reasons = pa.DictionaryArray.from_arrays(pa.repeat(reason, rows), lifecycle.DECISION_REASONS)
+    return pa.table([positions, reasons, pa.nulls(rows, pa.string())], schema=lifecycle.DECISION_SCHEMA)

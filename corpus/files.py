@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar, Final
 
 from . import partial
-from .partial import Partial
+from .partial import ResumableFile
 
-TEMPORARY: Final = ".tmp-"
+TEMPORARY_PREFIX: Final = ".tmp-"
 """Prefix of files being written; what a killed run leaves of them is swept by the next."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FileInfo:
     """A file that is there: ``stamp`` changes when it is written anew (size and time of change)."""
 
     path: str
@@ -32,22 +32,22 @@ class Found:
     stamp: str
 
 
-def _found(path: str) -> Found:
+def _get_info(path: str) -> FileInfo:
     try:
-        info = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:  # a link to nowhere: it is there, and reading it will say what is wrong
-        info = os.lstat(path)
-    return Found(path, info.st_size, f"{info.st_size}-{info.st_mtime_ns}")
+        status = os.lstat(path)
+    return FileInfo(path, status.st_size, f"{status.st_size}-{status.st_mtime_ns}")
 
 
-class LocalFiles:
+class LocalStorage:
     """Files on this machine.
 
     Attributes:
         far: is a call mostly waiting, so that several are better made at a time (ahead.py)?
     """
 
-    far: ClassVar[bool] = False
+    is_remote: ClassVar[bool] = False
 
     def open(self, path: str) -> BinaryIO:
         return open(path, "rb")
@@ -57,7 +57,7 @@ class LocalFiles:
         """A file that appears under ``path``, whole, when the block ends without an exception."""
         folder = os.path.dirname(path) or "."
         os.makedirs(folder, exist_ok=True)
-        temporary = os.path.join(folder, f"{TEMPORARY}{uuid.uuid4().hex}")
+        temporary = os.path.join(folder, f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
         try:
             with open(temporary, "wb") as file:
                 yield file
@@ -69,9 +69,9 @@ class LocalFiles:
                 os.remove(temporary)
             raise
 
-    def partial(self, path: str, version: str) -> contextlib.AbstractContextManager[Partial]:
+    def open_resumable(self, path: str, version: str) -> contextlib.AbstractContextManager[ResumableFile]:
         """A large file that is kept while it arrives; ``version`` tells versions of it apart."""
-        return partial.local(path, version)
+        return partial.open_local_resumable(path, version)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -81,7 +81,7 @@ class LocalFiles:
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)
 
-    def names(self, folder: str) -> list[str]:
+    def list_names(self, folder: str) -> list[str]:
         """Sorted names of the files in a folder; none where there is no folder."""
         try:
             with os.scandir(folder) as entries:
@@ -92,23 +92,23 @@ class LocalFiles:
     def is_folder(self, path: str) -> bool:
         return os.path.isdir(path)
 
-    def find(self, pattern: str) -> list[Found]:
+    def glob(self, pattern: str) -> list[FileInfo]:
         """The files that a path or a glob (``**`` for any depth) names, sorted by path."""
         paths = [pattern] if os.path.isfile(pattern) else glob.glob(pattern, recursive=True)
-        return [_found(path) for path in sorted(paths) if not os.path.isdir(path)]
+        return [_get_info(path) for path in sorted(paths) if not os.path.isdir(path)]
 
-    def walk(self, folder: str) -> list[Found]:
+    def walk(self, folder: str) -> list[FileInfo]:
         """The files in a folder at any depth, hidden ones left out, sorted by path."""
-        found = []
-        for root, folders, names in os.walk(folder):
+        infos = []
+        for root, folders, file_names in os.walk(folder):
             folders[:] = [name for name in folders if not name.startswith(".")]
-            found += [_found(os.path.join(root, name)) for name in names if not name.startswith(".")]
-        return sorted(found, key=lambda item: item.path)
+            infos += [_get_info(os.path.join(root, name)) for name in file_names if not name.startswith(".")]
+        return sorted(infos, key=lambda item: item.path)
 
-    def sweep(self, folder: str) -> None:
+    def remove_temporaries(self, folder: str) -> None:
         """Remove what a killed run was just writing in a folder."""
-        for name in self.names(folder):
-            if name.startswith(TEMPORARY):
+        for name in self.list_names(folder):
+            if name.startswith(TEMPORARY_PREFIX):
                 self.remove(f"{folder}/{name}")
 
     # What follows is made of the calls above, the same for every kind of storage.
@@ -124,7 +124,7 @@ class LocalFiles:
             file.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
 
-class Checked:
+class HashingWriter:
     """A file being written, with the SHA-256 and the size of what went into it."""
 
     def __init__(self, file: BinaryIO) -> None:

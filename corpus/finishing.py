@@ -17,22 +17,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import duplicates, excluded, lifecycle, shards
-from .ahead import ahead
-from .document import SCHEMA
-from .files import LocalFiles
+from .ahead import prefetch_map
+from .document import DOCUMENT_SCHEMA
+from .files import LocalStorage
 from .manifest import decode, encode
 from .shards import Shard
-from .staging import Staged, ordered
-from .workspace import Workspace
+from .staging import StageResult, order_stage_results
+from .workspace import OutputDir
 
-DROPPED_SCHEMA = SCHEMA.append(pa.field("reason", pa.string(), nullable=False)).append(
+DROPPED_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("reason", pa.string(), nullable=False)).append(
     pa.field("duplicate_of", pa.string())
 )
 """The documents kept aside by ``--keep-dropped``: the same columns, why, and what a duplicate repeats."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinalizeResult:
     """What became of a source.
 
     Attributes:
@@ -43,7 +43,7 @@ class Finished:
         listed: how many ids of a list (excluded.py) name a document that was dropped for it.
     """
 
-    name: str
+    output_name: str
     shards: list[Shard]
     dropped: list[Shard]
     funnel: dict[str, int]
@@ -53,16 +53,25 @@ class Finished:
     licences: dict[str, int]
     article_types: dict[str, int]
     cleaning: dict[str, dict[str, int]]
-    listed: int = 0
+    matched_exclusions: int = 0
 
 
-def good_names(staged: list[Staged]) -> list[str]:
+def usable_output_names(stage_results: list[StageResult]) -> list[str]:
     """The names of the sources that can be used, in the order they are applied."""
-    return [source.name for source in ordered(staged)[0] if source.name]
+    return [
+        stage_result.output_name
+        for stage_result in order_stage_results(stage_results)[0]
+        if stage_result.output_name
+    ]
 
 
-def decide(
-    files: LocalFiles, work: Workspace, staged: list[Staged], bucket: int, buckets: int, by_version: bool
+def write_version_decisions(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    stage_results: list[StageResult],
+    bucket: int,
+    num_buckets: int,
+    highest_version_wins: bool,
 ) -> str:
     """Write one bucket's verdicts, a batch per source in order, for :func:`finish` to pick from.
 
@@ -73,223 +82,260 @@ def decide(
         The file they are in.
     """
 
-    def keys(name: str) -> pa.Table:
-        return _staged_rows(files, work.staged(name, "keys")).select(lifecycle.KEYS.names)
+    def read_keys(output_name: str) -> pa.Table:
+        return _read_staged_table(storage, output_dir.staged_path(output_name, "keys")).select(
+            lifecycle.VERSION_KEY_SCHEMA.names
+        )
 
-    sources = [functools.partial(keys, name) for name in good_names(staged)]
-    many = functools.partial(ahead, files)
-    return _write_verdicts(
-        files, work.verdicts(bucket), lifecycle.decide(sources, bucket, buckets, by_version, many)
+    readers = [functools.partial(read_keys, name) for name in usable_output_names(stage_results)]
+    map_fn = functools.partial(prefetch_map, storage)
+    return _write_decisions(
+        storage,
+        output_dir.decisions_path(bucket),
+        lifecycle.resolve_versions(readers, bucket, num_buckets, highest_version_wins, map_fn),
     )
 
 
-def decide_duplicates(
-    files: LocalFiles, work: Workspace, staged: list[Staged], decided: list[str], bucket: int, buckets: int
+def write_duplicate_decisions(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    stage_results: list[StageResult],
+    decision_files: list[str],
+    bucket: int,
+    num_buckets: int,
 ) -> str:
     """Write one bucket's verdicts on documents that repeat another, as :func:`decide` writes its own.
 
     Args:
-        decided: the files of all verdicts of :func:`decide`; what these drop repeats nothing.
+        decision_files: the files of all verdicts of :func:`decide`; what these drop repeats nothing.
     """
 
-    def living(name: str, verdicts: pa.Table) -> pa.Table:
-        digests = _staged_rows(files, work.staged(name, "digests"))
-        return digests.filter(pc.invert(pc.is_in(digests["position"], value_set=verdicts["position"])))
+    def read_surviving_digests(output_name: str, decisions: pa.Table) -> pa.Table:
+        digests = _read_staged_table(storage, output_dir.staged_path(output_name, "digests"))
+        return digests.filter(pc.invert(pc.is_in(digests["position"], value_set=decisions["position"])))
 
-    verdicts = _all_verdicts(files, decided)
-    sources = [functools.partial(living, *of) for of in zip(good_names(staged), verdicts, strict=True)]
-    many = functools.partial(ahead, files)
-    return _write_verdicts(files, work.duplicates(bucket), duplicates.decide(sources, bucket, buckets, many))
+    decisions_by_source = _read_all_decisions(storage, decision_files)
+    readers = [
+        functools.partial(read_surviving_digests, *arguments)
+        for arguments in zip(usable_output_names(stage_results), decisions_by_source, strict=True)
+    ]
+    map_fn = functools.partial(prefetch_map, storage)
+    return _write_decisions(
+        storage,
+        output_dir.duplicate_decisions_path(bucket),
+        duplicates.find_duplicates(readers, bucket, num_buckets, map_fn),
+    )
 
 
-def finish(
-    files: LocalFiles,
-    work: Workspace,
-    name: str,
-    index: int,
-    decided: list[str],
+def finalize_source(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    output_name: str,
+    source_index: int,
+    decision_files: list[str],
     keep_dropped: bool,
     max_bytes: int,
-    listed: str | None,
-) -> Finished:
-    """Write the final shards of the ``index``-th good source, unless they stand already.
+    exclusion_digest: str | None,
+) -> FinalizeResult:
+    """Write the final shards of the ``source_index``-th good source, unless they stand already.
 
     Args:
-        decided: the files of all verdicts.
-        listed: digest of the list of ids in the work folder that are to be left out, if there is one.
+        decision_files: the files of all verdicts.
+        exclusion_digest: digest of the list of ids in the work folder that are to be left out, if there is one.
     """
-    verdicts = _verdicts(files, decided, index).sort_by("position")
-    before = _standing(files, work, name)
-    cache_key = [lifecycle.fingerprint(verdicts), listed]
-    if before and before.get("cache_key") == cache_key:
-        return decode(Finished, before["finished"])
-    found = 0
-    if listed:
-        documents = shards.read_columns(files, work.staged(name, "arrow"), excluded.COLUMNS)
-        verdicts, found = excluded.verdicts(documents, verdicts, excluded.read(files, work.excluded))
-        verdicts = verdicts.sort_by("position")
-    digest = lifecycle.fingerprint(verdicts)
-    if before and before["fingerprint"] == digest:
-        finished = decode(Finished, before["finished"])
+    decisions = _read_decisions(storage, decision_files, source_index).sort_by("position")
+    cached_report = _read_current_report(storage, output_dir, output_name)
+    cache_key = [lifecycle.digest_decisions(decisions), exclusion_digest]
+    if cached_report and cached_report.get("cache_key") == cache_key:
+        return decode(FinalizeResult, cached_report["finished"])
+    matched_exclusions = 0
+    if exclusion_digest:
+        documents = shards.read_file(
+            storage, output_dir.staged_path(output_name, "arrow"), excluded.STAGED_COLUMNS
+        )
+        decisions, matched_exclusions = excluded.extend_decisions(
+            documents, decisions, excluded.read(storage, output_dir.exclusion_list_path)
+        )
+        decisions = decisions.sort_by("position")
+    decisions_digest = lifecycle.digest_decisions(decisions)
+    if cached_report and cached_report["fingerprint"] == decisions_digest:
+        result = decode(FinalizeResult, cached_report["finished"])
     else:
         # A run killed from here on leaves shards that are not those the report speaks of.
-        for path in (work.report(name), work.pairs(name)):
-            files.remove(path)
-        finished = _Finisher(files, work, name, verdicts).run(keep_dropped, max_bytes)
-    finished = dataclasses.replace(finished, listed=found)
-    report = {"cache_key": cache_key, "fingerprint": digest, "finished": encode(finished)}
-    files.write_json(work.report(name), report)
-    return finished
+        for path in (output_dir.final_report_path(output_name), output_dir.duplicate_pairs_path(output_name)):
+            storage.remove(path)
+        result = _Finalizer(storage, output_dir, output_name, decisions).run(keep_dropped, max_bytes)
+    result = dataclasses.replace(result, matched_exclusions=matched_exclusions)
+    report = {"cache_key": cache_key, "fingerprint": decisions_digest, "finished": encode(result)}
+    storage.write_json(output_dir.final_report_path(output_name), report)
+    return result
 
 
-def _standing(files: LocalFiles, work: Workspace, name: str) -> dict[str, Any] | None:
+def _read_current_report(
+    storage: LocalStorage, output_dir: OutputDir, output_name: str
+) -> dict[str, Any] | None:
     """The report on a source whose final shards are all there; None where it has none."""
-    if not files.exists(work.report(name)):
+    if not storage.exists(output_dir.final_report_path(output_name)):
         return None
-    report: dict[str, Any] = files.read_json(work.report(name))
-    written = [*report["finished"]["shards"], *report["finished"]["dropped"]]
+    report: dict[str, Any] = storage.read_json(output_dir.final_report_path(output_name))
+    manifest_entries = [*report["finished"]["shards"], *report["finished"]["dropped"]]
     if all(
-        [found.size for found in files.find(f"{work.output}/{shard['file']}")] == [shard["bytes"]]
-        for shard in written
+        [info.size for info in storage.glob(f"{output_dir.path}/{shard['file']}")] == [shard["bytes"]]
+        for shard in manifest_entries
     ):
         return report
     return None
 
 
-def _staged_rows(files: LocalFiles, path: str) -> pa.Table:
-    with files.open(path) as file, pa.ipc.open_stream(file) as stream:
+def _read_staged_table(storage: LocalStorage, path: str) -> pa.Table:
+    with storage.open(path) as file, pa.ipc.open_stream(file) as stream:
         return stream.read_all()
 
 
-def _write_verdicts(files: LocalFiles, path: str, batches: Iterable[pa.RecordBatch]) -> str:
-    with files.write(path) as out, pa.ipc.new_file(out, lifecycle.VERDICTS) as verdicts:
+def _write_decisions(storage: LocalStorage, path: str, batches: Iterable[pa.RecordBatch]) -> str:
+    with storage.write(path) as out, pa.ipc.new_file(out, lifecycle.DECISION_SCHEMA) as writer:
         for batch in batches:
-            verdicts.write_batch(batch)
+            writer.write_batch(batch)
     return path
 
 
-def _verdicts(files: LocalFiles, decided: list[str], index: int) -> pa.Table:
-    """All verdicts on the ``index``-th good source."""
+def _read_decisions(storage: LocalStorage, decision_files: list[str], source_index: int) -> pa.Table:
+    """All verdicts on the ``source_index``-th good source."""
 
-    def some(path: str) -> pa.RecordBatch:
-        with files.open(path) as file, pa.ipc.open_file(file) as reader:
-            return reader.get_batch(index)
+    def read_batch(path: str) -> pa.RecordBatch:
+        with storage.open(path) as file, pa.ipc.open_file(file) as reader:
+            return reader.get_batch(source_index)
 
-    return pa.Table.from_batches(list(ahead(files, some, decided)), lifecycle.VERDICTS)
+    return pa.Table.from_batches(
+        list(prefetch_map(storage, read_batch, decision_files)), lifecycle.DECISION_SCHEMA
+    )
 
 
-def _all_verdicts(files: LocalFiles, decided: list[str]) -> list[pa.Table]:
+def _read_all_decisions(storage: LocalStorage, decision_files: list[str]) -> list[pa.Table]:
     """All verdicts on each good source; those of files on this machine are mapped."""
 
-    def some(path: str) -> list[pa.RecordBatch]:
-        with shards.opened(files, path) as file, pa.ipc.open_file(file) as reader:
+    def read_batches(path: str) -> list[pa.RecordBatch]:
+        with shards.open_mapped(storage, path) as file, pa.ipc.open_file(file) as reader:
             return [reader.get_batch(index) for index in range(reader.num_record_batches)]
 
-    of_sources = zip(*ahead(files, some, decided), strict=True)
-    return [pa.Table.from_batches(list(parts), lifecycle.VERDICTS) for parts in of_sources]
+    batches_by_source = zip(*prefetch_map(storage, read_batches, decision_files), strict=True)
+    return [pa.Table.from_batches(list(batches), lifecycle.DECISION_SCHEMA) for batches in batches_by_source]
 
 
-class _Finisher:
-    def __init__(self, files: LocalFiles, work: Workspace, name: str, verdicts: pa.Table) -> None:
-        self._files, self._work, self._name = files, work, name
-        self._positions = verdicts["position"].combine_chunks()
-        self._reasons = verdicts["reason"].cast(pa.string()).combine_chunks()
-        self._duplicate_of = verdicts["duplicate_of"].combine_chunks()
-        self._pairs: list[str] = []
+class _Finalizer:
+    def __init__(
+        self, storage: LocalStorage, output_dir: OutputDir, output_name: str, decisions: pa.Table
+    ) -> None:
+        self._storage, self._output_dir, self._output_name = storage, output_dir, output_name
+        self._decision_positions = decisions["position"].combine_chunks()
+        self._decision_reasons = decisions["reason"].cast(pa.string()).combine_chunks()
+        self._decision_duplicate_of = decisions["duplicate_of"].combine_chunks()
+        self._duplicate_pairs: list[str] = []
         self._counts = dict.fromkeys(("documents", "sentences", "words", "characters"), 0)
-        self._kinds: dict[str, collections.Counter[str]] = {
+        self._documents_by_column: dict[str, collections.Counter[str]] = {
             column: collections.Counter() for column in ("year", "language", "licence", "article_type")
         }
-        self._touched: collections.Counter[str] = collections.Counter()
-        self._removed: collections.Counter[str] = collections.Counter()
+        self._cleaned_documents: collections.Counter[str] = collections.Counter()
+        self._cleaned_characters: collections.Counter[str] = collections.Counter()
 
-    def run(self, keep_dropped: bool, max_bytes: int) -> Finished:
-        folder = self._work.output
-        kept = shards.write(self._files, folder, self._name, self._kept(), SCHEMA, max_bytes)
-        if self._pairs:
-            with self._files.write(self._work.pairs(self._name)) as out:
-                out.write("".join(self._pairs).encode())
+    def run(self, keep_dropped: bool, max_bytes: int) -> FinalizeResult:
+        folder = self._output_dir.path
+        kept = shards.write_shards(
+            self._storage, folder, self._output_name, self._iter_kept(), DOCUMENT_SCHEMA, max_bytes
+        )
+        if self._duplicate_pairs:
+            with self._storage.write(self._output_dir.duplicate_pairs_path(self._output_name)) as out:
+                out.write("".join(self._duplicate_pairs).encode())
         dropped: list[Shard] = []
         if keep_dropped:
-            written = shards.write(
-                self._files, f"{folder}/dropped", self._name, self._dropped(), DROPPED_SCHEMA, max_bytes
+            shards_written = shards.write_shards(
+                self._storage,
+                f"{folder}/dropped",
+                self._output_name,
+                self._iter_dropped(),
+                DROPPED_SCHEMA,
+                max_bytes,
             )
-            dropped = [dataclasses.replace(shard, file=f"dropped/{shard.file}") for shard in written]
-        return Finished(
-            name=self._name,
+            dropped = [dataclasses.replace(shard, file=f"dropped/{shard.file}") for shard in shards_written]
+        return FinalizeResult(
+            output_name=self._output_name,
             shards=kept,
             dropped=dropped,
-            funnel=self._funnel(),
+            funnel=self._count_funnel(),
             counts=self._counts,
-            years=dict(sorted(self._kinds["year"].items())),
-            languages=dict(sorted(self._kinds["language"].items())),
-            licences=dict(sorted(self._kinds["licence"].items())),
-            article_types=dict(sorted(self._kinds["article_type"].items())),
+            years=dict(sorted(self._documents_by_column["year"].items())),
+            languages=dict(sorted(self._documents_by_column["language"].items())),
+            licences=dict(sorted(self._documents_by_column["licence"].items())),
+            article_types=dict(sorted(self._documents_by_column["article_type"].items())),
             cleaning={
-                rule: {"documents": count, "characters": self._removed[rule]}
-                for rule, count in sorted(self._touched.items())
+                rule: {"documents": count, "characters": self._cleaned_characters[rule]}
+                for rule, count in sorted(self._cleaned_documents.items())
             },
         )
 
-    def _staged(self) -> Iterator[pa.RecordBatch]:
-        path = self._work.staged(self._name, "arrow")
-        with self._files.open(path) as file, pa.ipc.open_stream(file) as stream:
+    def _iter_staged(self) -> Iterator[pa.RecordBatch]:
+        path = self._output_dir.staged_path(self._output_name, "arrow")
+        with self._storage.open(path) as file, pa.ipc.open_stream(file) as stream:
             yield from stream
 
-    def _reason(self, batch: pa.RecordBatch, position: pa.Array) -> pa.Array:
+    def _find_drop_reasons(self, batch: pa.RecordBatch, position: pa.Array) -> pa.Array:
         """Why each row is dropped, null where it is not; a verdict comes before a rule's reason."""
-        return pc.coalesce(self._said(self._reasons, position), batch["drop"].cast(pa.string()))
+        return pc.coalesce(self._look_up(self._decision_reasons, position), batch["drop"].cast(pa.string()))
 
-    def _said(self, column: pa.Array, position: pa.Array) -> pa.Array:
+    def _look_up(self, column: pa.Array, position: pa.Array) -> pa.Array:
         """What the verdicts say of each position in a column of theirs, null where nothing."""
-        return column.take(pc.index_in(position, value_set=self._positions))
+        return column.take(pc.index_in(position, value_set=self._decision_positions))
 
-    def _kept(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._staged():
+    def _iter_kept(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._iter_staged():
             position = pc.struct_field(batch["origin"], "position")
-            reason = self._reason(batch, position)
+            reason = self._find_drop_reasons(batch, position)
             if reason.null_count < len(reason):
-                self._pair(batch["id"], self._said(self._duplicate_of, position))
+                self._add_duplicate_pairs(batch["id"], self._look_up(self._decision_duplicate_of, position))
                 batch = batch.filter(pc.is_null(reason))
             if not batch.num_rows:
                 continue
-            self._count(batch)
-            yield batch.select(SCHEMA.names).cast(SCHEMA)
+            self._count_batch(batch)
+            yield batch.select(DOCUMENT_SCHEMA.names).cast(DOCUMENT_SCHEMA)
 
-    def _pair(self, ids: pa.Array, duplicate_of: pa.Array) -> None:
-        repeating = ids.filter(pc.is_valid(duplicate_of)).to_pylist()
+    def _add_duplicate_pairs(self, ids: pa.Array, duplicate_of: pa.Array) -> None:
+        duplicate_ids = ids.filter(pc.is_valid(duplicate_of)).to_pylist()
         originals = duplicate_of.drop_null().to_pylist()
-        self._pairs += [f"{id_}\t{other}\n" for id_, other in zip(repeating, originals, strict=True)]
+        self._duplicate_pairs += [
+            f"{id_}\t{original}\n" for id_, original in zip(duplicate_ids, originals, strict=True)
+        ]
 
-    def _dropped(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._staged():
+    def _iter_dropped(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._iter_staged():
             position = pc.struct_field(batch["origin"], "position")
-            reason = self._reason(batch, position)
-            rows = batch.select(SCHEMA.names).add_column(len(SCHEMA), "reason", reason)
-            duplicate_of = self._said(self._duplicate_of, position)
-            rows = rows.add_column(len(SCHEMA) + 1, "duplicate_of", duplicate_of).filter(pc.is_valid(reason))
+            reason = self._find_drop_reasons(batch, position)
+            rows = batch.select(DOCUMENT_SCHEMA.names).add_column(len(DOCUMENT_SCHEMA), "reason", reason)
+            duplicate_of = self._look_up(self._decision_duplicate_of, position)
+            rows = rows.add_column(len(DOCUMENT_SCHEMA) + 1, "duplicate_of", duplicate_of).filter(
+                pc.is_valid(reason)
+            )
             if rows.num_rows:
                 yield rows.cast(DROPPED_SCHEMA)
 
-    def _count(self, batch: pa.RecordBatch) -> None:
+    def _count_batch(self, batch: pa.RecordBatch) -> None:
         self._counts["documents"] += batch.num_rows
         self._counts["sentences"] += pc.sum(pc.list_value_length(batch["sentences"])).as_py()
         self._counts["words"] += pc.sum(batch["words"]).as_py()
         self._counts["characters"] += pc.sum(batch["characters"]).as_py()
-        for column, counter in self._kinds.items():
+        for column, counter in self._documents_by_column.items():
             for item in batch[column].value_counts():
                 counter[str(item["values"].as_py() or "unknown")] += item["counts"].as_py()
         for item in pc.list_flatten(batch["cleaned"]).to_pylist():
-            self._touched[item["rule"]] += 1
-            self._removed[item["rule"]] += item["characters"]
+            self._cleaned_documents[item["rule"]] += 1
+            self._cleaned_characters[item["rule"]] += item["characters"]
 
-    def _funnel(self) -> dict[str, int]:
-        keys = _staged_rows(self._files, self._work.staged(self._name, "keys"))
+    def _count_funnel(self) -> dict[str, int]:
+        keys = _read_staged_table(self._storage, self._output_dir.staged_path(self._output_name, "keys"))
         records = keys.filter(pc.invert(keys["deletes"])).combine_chunks()
         batch = records.to_batches()[0] if records.num_rows else None
         if batch is None:
             return {}
-        reasons = pc.fill_null(self._reason(batch, batch["position"]), "kept")
+        reasons = pc.fill_null(self._find_drop_reasons(batch, batch["position"]), "kept")
         return {
             item["values"].as_py(): item["counts"].as_py()
             for item in sorted(reasons.value_counts(), key=lambda item: item["values"].as_py())

@@ -11,34 +11,38 @@ import io
 from collections.abc import Iterator
 
 from . import article_file, jats_blocks, jats_front, jats_xml
-from .article_rules import ArticleRules
-from .article_shaping import ArticleShaper, identity
+from .article_rules import PmcConfig
+from .article_shaping import ArticleDocumentBuilder, identify_article
 from .document import Document
 from .errors import BadRecordError
-from .jats_blocks import Block
+from .jats_blocks import TextBlock
 
 
-def document(xml: bytes, rules: ArticleRules | None = None) -> Document:
+def document(xml: bytes, config: PmcConfig | None = None) -> Document:
     """An article as a document, whether or not the rules would keep it.
 
     Args:
         xml: a file's bytes, with DOCTYPE and all; gzipped or not.
-        rules: those of ``beam run pmc_to_shards``'s defaults if None.
+        config: those of ``beam run pmc_to_shards``'s defaults if None.
 
     Raises:
         BadFileError, BadRecordError: it is not the well-formed XML of one article, or has no id.
     """
-    rules = rules or ArticleRules()
-    tree = jats_xml.tree(_article(xml), flat=rules.author_year)
-    front = jats_front.front(tree)
-    identity(front)
-    found = jats_blocks.blocks(tree, formula=rules.formula, author_year=rules.author_year)
-    return _shaper(rules).document(front, jats_blocks.has_body(tree), found, "", 0)[1]
+    config = config or PmcConfig()
+    tree = jats_xml.parse_article(_extract_article(xml), flatten=config.author_year_citations)
+    metadata = jats_front.parse_metadata(tree)
+    identify_article(metadata)
+    blocks = jats_blocks.extract_blocks(
+        tree,
+        formula_placeholder=config.formula_placeholder,
+        author_year_citations=config.author_year_citations,
+    )
+    return _document_builder(config).build_document(metadata, jats_blocks.has_body(tree), blocks, "", 0)[1]
 
 
 @functools.lru_cache(maxsize=4)
-def _shaper(rules: ArticleRules) -> ArticleShaper:
-    return ArticleShaper(rules)
+def _document_builder(config: PmcConfig) -> ArticleDocumentBuilder:
+    return ArticleDocumentBuilder(config)
 
 
 def paragraphs(xml: bytes) -> list[str]:
@@ -50,25 +54,29 @@ def paragraphs(xml: bytes) -> list[str]:
     Raises:
         BadFileError, BadRecordError: it is not the well-formed XML of one article.
     """
-    return list(_with_headings(jats_blocks.blocks(jats_xml.tree(_article(xml)), captions_in_place=True)))
+    return list(
+        _interleave_headings(
+            jats_blocks.extract_blocks(jats_xml.parse_article(_extract_article(xml)), captions_in_place=True)
+        )
+    )
 
 
-def _article(xml: bytes) -> bytes:
-    found = list(article_file.articles(io.BytesIO(xml)))
-    if len(found) != 1:
-        raise BadRecordError("not-one-article", f"there are {len(found)} articles in it")
-    return found[0]
+def _extract_article(xml: bytes) -> bytes:
+    articles = list(article_file.iter_articles(io.BytesIO(xml)))
+    if len(articles) != 1:
+        raise BadRecordError("not-one-article", f"there are {len(articles)} articles in it")
+    return articles[0]
 
 
-def _with_headings(blocks: list[Block]) -> Iterator[str]:
+def _interleave_headings(blocks: list[TextBlock]) -> Iterator[str]:
     """The blocks' texts, each heading before the first block that is under it."""
-    told = set()
+    seen_paths = set()
     for block in blocks:
         if block.part in ("other-abstract", "translated-abstract", "sub-article"):
             continue
         for depth in range(1, len(block.headings) + 1):
-            path = block.headings[:depth]
-            if path not in told:
-                told.add(path)
-                yield path[-1]
+            heading_path = block.headings[:depth]
+            if heading_path not in seen_paths:
+                seen_paths.add(heading_path)
+                yield heading_path[-1]
         yield block.text

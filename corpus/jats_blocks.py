@@ -12,11 +12,11 @@ from typing import Final
 from lxml import etree
 
 from . import jats_inline
-from .jats_inline import text_of
-from .jats_walk import Block as Block
-from .jats_walk import Walk
+from .jats_inline import extract_text
+from .jats_walk import SectionWalker
+from .jats_walk import TextBlock as TextBlock
 
-PARTS: Final = (
+ARTICLE_PARTS: Final = (
     *("title", "abstract", "summary", "other-abstract", "translated-abstract", "body", "caption", "footnote"),
     *("acknowledgements", "appendix", "glossary", "boilerplate", "sub-article"),
 )
@@ -24,9 +24,12 @@ PARTS: Final = (
 teases (graphical, table of contents, highlights); ``sub-article`` all of a review, a reply, a translation."""
 
 
-def blocks(
-    article: etree._Element, captions_in_place: bool = False, formula: str = "", author_year: bool = True
-) -> list[Block]:
+def extract_blocks(
+    article: etree._Element,
+    captions_in_place: bool = False,
+    formula_placeholder: str = "",
+    author_year_citations: bool = True,
+) -> list[TextBlock]:
     """All blocks of an article (jats_xml.py), in order.
 
     Args:
@@ -35,68 +38,73 @@ def blocks(
         formula: what stands for a displayed formula in its paragraph.
         author_year: do citations by name and year stay?
     """
-    if not author_year:
+    if not author_year_citations:
         jats_inline.mark_citations(article)
-    walk = Walk(captions_in_place, formula)
-    _article(walk, article)
-    return walk.blocks
+    walker = SectionWalker(captions_in_place, formula_placeholder)
+    _walk_article(walker, article)
+    return walker.blocks
 
 
-_SUMMARIES: Final = frozenset(
+_SUMMARY_TYPES: Final = frozenset(
     {
         *("summary", "synopsis", "author-summary", "executive-summary", "editor-summary", "editors-summary"),
         *("plain-language-summary", "plain-language", "lay-abstract", "lay-summary", "patient-summary"),
         *("longsummary", "short"),
     }
 )
-_ABSTRACTS: Final = frozenset({"", "abstract", "normal", "structured", "section"})
+_ABSTRACT_TYPES: Final = frozenset({"", "abstract", "normal", "structured", "section"})
 
 
-def _article(walk: Walk, article: etree._Element) -> None:
+def _walk_article(walker: SectionWalker, article: etree._Element) -> None:
     """Gather the blocks of an article or a sub-article."""
-    meta = article.find("front/article-meta")
-    if meta is None:
-        meta = article.find("front-stub")
-    if meta is not None:
-        _front(walk, meta)
+    metadata = article.find("front/article-meta")
+    if metadata is None:
+        metadata = article.find("front-stub")
+    if metadata is not None:
+        _walk_front_matter(walker, metadata)
     for name in ("body", "back"):
-        holder = article.find(name)
-        if holder is not None:
-            walk.inside(holder, "body", ())
-            walk.captions()
-    for notes in meta.iterfind("author-notes") if meta is not None else ():
-        walk.footnotes(notes, "footnote", ())
+        container = article.find(name)
+        if container is not None:
+            walker.walk_children(container, "body", ())
+            walker.add_pending_captions()
+    for notes in metadata.iterfind("author-notes") if metadata is not None else ():
+        walker.walk_footnotes(notes, "footnote", ())
     for group in article.iterfind("floats-group"):
-        walk.inside(group, "caption", ())
-    walk.captions()
+        walker.walk_children(group, "caption", ())
+    walker.add_pending_captions()
     for name in ("sub-article", "response"):
-        for other in article.iterfind(name):
-            _sub_article(walk, other)
+        for sub_article in article.iterfind(name):
+            _walk_sub_article(walker, sub_article)
 
 
-def _front(walk: Walk, meta: etree._Element) -> None:
-    if title := title_of(meta):
-        walk.add("title", (), title)
-    main = False
-    for abstract in meta.iterfind("abstract"):
-        kind = (abstract.get("abstract-type") or "").lower()
-        part = "summary" if kind in _SUMMARIES else "other-abstract"
-        if kind in _ABSTRACTS:
-            part, main = ("other-abstract" if main else "abstract"), True
-        walk.titled(
-            abstract, part, (), "Abstract" if part == "abstract" else kind.replace("-", " ").capitalize()
+def _walk_front_matter(walker: SectionWalker, metadata: etree._Element) -> None:
+    if title := extract_title(metadata):
+        walker.add_block("title", (), title)
+    has_main_abstract = False
+    for abstract in metadata.iterfind("abstract"):
+        abstract_type = (abstract.get("abstract-type") or "").lower()
+        part = "summary" if abstract_type in _SUMMARY_TYPES else "other-abstract"
+        if abstract_type in _ABSTRACT_TYPES:
+            part, has_main_abstract = ("other-abstract" if has_main_abstract else "abstract"), True
+        walker.walk_titled(
+            abstract,
+            part,
+            (),
+            "Abstract" if part == "abstract" else abstract_type.replace("-", " ").capitalize(),
         )
-    for abstract in meta.iterfind("trans-abstract"):
-        walk.titled(abstract, "translated-abstract", (), "Abstract")
+    for abstract in metadata.iterfind("trans-abstract"):
+        walker.walk_titled(abstract, "translated-abstract", (), "Abstract")
 
 
-def _sub_article(walk: Walk, article: etree._Element) -> None:
-    other = Walk(walk.plain, walk.formula)
-    _article(other, article)
-    meta = article.find("front-stub")
-    title = title_of(article.find("front/article-meta") if meta is None else meta)
-    above = (title,) if title else ()
-    walk.blocks += [Block("sub-article", above + block.headings, block.text) for block in other.blocks]
+def _walk_sub_article(walker: SectionWalker, article: etree._Element) -> None:
+    sub_walker = SectionWalker(walker.captions_in_place, walker.formula_placeholder)
+    _walk_article(sub_walker, article)
+    metadata = article.find("front-stub")
+    title = extract_title(article.find("front/article-meta") if metadata is None else metadata)
+    parent_headings = (title,) if title else ()
+    walker.blocks += [
+        TextBlock("sub-article", parent_headings + block.headings, block.text) for block in sub_walker.blocks
+    ]
 
 
 def has_body(article: etree._Element) -> bool:
@@ -105,10 +113,10 @@ def has_body(article: etree._Element) -> bool:
     return body is not None and len(body) > 0
 
 
-def title_of(meta: etree._Element | None) -> str:
+def extract_title(metadata: etree._Element | None) -> str:
     """The title, with its subtitle after a colon, of an ``article-meta`` or ``front-stub``."""
-    group = meta.find("title-group") if meta is not None else None
+    group = metadata.find("title-group") if metadata is not None else None
     if group is None:
         return ""
-    found = [text_of(part) for part in group.iterchildren("article-title", "subtitle")]
-    return ": ".join(text for text in found if text)
+    titles = [extract_text(part) for part in group.iterchildren("article-title", "subtitle")]
+    return ": ".join(text for text in titles if text)

@@ -11,7 +11,7 @@ import functools
 import re
 from typing import Final
 
-TYPES: Final = frozenset(
+BOILERPLATE_TYPES: Final = frozenset(
     {
         *("con", "conflict", "conflict-interest", "coi", "coi-statement", "competing-interests"),
         *("competing-interest-statement", "financial-disclosure", "disclosure", "disclosures"),
@@ -26,7 +26,7 @@ TYPES: Final = frozenset(
 """``sec-type``, ``fn-type`` and ``notes-type`` as in PMC's articles; conflict, con, financial-disclosure and
 supported-by are those of the JATS tag library, the others are journals' own."""
 
-_WHAT: Final = r"""
+_TITLE_PATTERN: Final = r"""
       author(?:s|ship)?\ (?:contributions?|roles?|statements?|disclosures?|declarations?|information)
       (?:\ statements?)?
     | authors?\ ?contributions?
@@ -66,25 +66,25 @@ _WHAT: Final = r"""
       \ (?:information|materials?|data|files?)(?:\ available)?
     | reporting\ summary | ethics,?\ consent(?:,|\ and)*\ permissions?
 """
-_TITLE = re.compile(rf"(?:{_WHAT})", re.VERBOSE)
-_LONGEST_TITLE: Final = 90
+_BOILERPLATE_TITLE = re.compile(rf"(?:{_TITLE_PATTERN})", re.VERBOSE)
+_MAX_TITLE_LENGTH: Final = 90
 _APOSTROPHES = re.compile("['’‘`´]")
-_ENDS = re.compile(r"^[\W\d_]+|[\W_]+$")
+_NON_LETTERS_AT_ENDS = re.compile(r"^[\W\d_]+|[\W_]+$")
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def is_boilerplate(title: str, kinds: tuple[str | None, ...] = ()) -> bool:
+def is_boilerplate(title: str, section_types: tuple[str | None, ...] = ()) -> bool:
     """Is a section or footnote of this title, or of one of these types, boilerplate?"""
-    for kind in kinds:
-        if kind and kind.lower() in TYPES:
+    for section_type in section_types:
+        if section_type and section_type.lower() in BOILERPLATE_TYPES:
             return True
-    if not title or len(title) > _LONGEST_TITLE:
+    if not title or len(title) > _MAX_TITLE_LENGTH:
         return False
-    plain = _ENDS.sub("", _APOSTROPHES.sub("", title.lower()))
-    return _TITLE.fullmatch(plain) is not None
+    normalised = _NON_LETTERS_AT_ENDS.sub("", _APOSTROPHES.sub("", title.lower()))
+    return _BOILERPLATE_TITLE.fullmatch(normalised) is not None
 
 
-def opens_as_boilerplate(text: str) -> bool:
+def starts_with_boilerplate_title(text: str) -> bool:
     """Does a footnote begin with such a title: "Conflict of interest: none declared."?"""
-    end = re.search(r"[:.]", text[:_LONGEST_TITLE])
+    end = re.search(r"[:.]", text[:_MAX_TITLE_LENGTH])
     return end is not None and is_boilerplate(text[: end.start()])

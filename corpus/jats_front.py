@@ -22,7 +22,7 @@ from .jats_xml import XLINK_HREF, XML_LANG
 _LICENSE_REF: Final = "{http://www.niso.org/schemas/ali/1.0/}license_ref"
 
 
-class Front(NamedTuple):
+class ArticleMetadata(NamedTuple):
     """What an article says of itself.  None where it says nothing, or nothing that makes sense.
 
     Attributes:
@@ -55,7 +55,7 @@ class Front(NamedTuple):
     ocr: bool
 
 
-NOTICES: Final = {
+NOTICE_TYPES: Final = {
     "correction": "correction",
     "erratum": "correction",
     "corrigendum": "correction",
@@ -69,65 +69,66 @@ NOTICES: Final = {
 (https://www.nlm.nih.gov/bsd/policy/errata.html)."""
 
 
-def front(article: etree._Element) -> Front:
+def parse_metadata(article: etree._Element) -> ArticleMetadata:
     """Read the front matter of an ``article`` element."""
-    matter = _child(article, "front")
-    parts = _parts(_child(matter, "article-meta"))
-    properties = _properties(parts)
+    front_element = _find_child(article, "front")
+    children = _group_children(_find_child(front_element, "article-meta"))
+    properties = _parse_properties(children)
     article_type = (article.get("article-type") or "").strip().lower() or None
-    notice = NOTICES.get((article_type or "").replace(" ", "-"))
-    ids = _ids(parts.get("article-id", []))
-    pmcid, version = _pmcid(ids)
-    return Front(
+    notice = NOTICE_TYPES.get((article_type or "").replace(" ", "-"))
+    ids = _group_ids(children.get("article-id", []))
+    pmcid, version = _parse_pmcid(ids)
+    return ArticleMetadata(
         pmcid=pmcid,
-        version=version or _article_version(parts),
-        pmid=_pmid(ids),
-        doi=_doi(ids),
-        year=_year(parts.get("pub-date", [])),
-        journal=_journal(_child(matter, "journal-meta")),
+        version=version or _parse_article_version(children),
+        pmid=_parse_pmid(ids),
+        doi=_parse_doi(ids),
+        year=_find_publication_year(children.get("pub-date", [])),
+        journal=_parse_journal(_find_child(front_element, "journal-meta")),
         article_type=article_type,
-        language=languages.marc((article.get(XML_LANG) or "").strip() or "en"),
-        licence=_licence(parts, properties),
-        retracted=notice is None and _retracted(parts),
+        language=languages.to_marc_code((article.get(XML_LANG) or "").strip() or "en"),
+        licence=_find_licence(children, properties),
+        retracted=notice is None and _is_retracted(children),
         notice=notice,
-        manuscript=_manuscript(ids, properties),
-        ocr=properties.get("pmc-prop-is-scanned-article") == "yes" or _ocr_body(_child(article, "body")),
+        manuscript=_is_manuscript(ids, properties),
+        ocr=properties.get("pmc-prop-is-scanned-article") == "yes"
+        or _has_ocr_body(_find_child(article, "body")),
     )
 
 
-_Parts = dict[str, list[etree._Element]]
+_ChildrenByName = dict[str, list[etree._Element]]
 
-_READ: Final = (
+_READ_ELEMENTS: Final = (
     *("article-id", "article-version", "article-version-alternatives", "title-group", "pub-date"),
     *("related-article", "permissions", "copyright-statement", "license", _LICENSE_REF),
     *("custom-meta-group", "custom-meta-wrap"),
 )
 
 
-def _parts(holder: etree._Element | None) -> _Parts:
+def _group_children(parent: etree._Element | None) -> _ChildrenByName:
     """The children of an element that are read, by name, in order."""
-    parts: _Parts = {}
-    for child in () if holder is None else holder.iterchildren(*_READ):
-        parts.setdefault(child.tag, []).append(child)
-    return parts
+    children: _ChildrenByName = {}
+    for child in () if parent is None else parent.iterchildren(*_READ_ELEMENTS):
+        children.setdefault(child.tag, []).append(child)
+    return children
 
 
-def _child(parent: etree._Element | None, name: str) -> etree._Element | None:
+def _find_child(parent: etree._Element | None, name: str) -> etree._Element | None:
     """Its first child of this name.  (``find`` is ten times slower, which counts here.)"""
     return None if parent is None else next(parent.iterchildren(name), None)
 
 
-def _text(element: etree._Element | None) -> str:
+def _leading_text(element: etree._Element | None) -> str:
     """The text before an element's first child: all of it where it has none."""
     return "" if element is None else (element.text or "").strip()
 
 
-def _line(element: etree._Element | None) -> str:
+def _one_line_text(element: etree._Element | None) -> str:
     """All text in an element, in one line."""
-    return "" if element is None else " ".join(_all_text(element).split())
+    return "" if element is None else " ".join(_text_content(element).split())
 
 
-def _all_text(element: etree._Element) -> str:
+def _text_content(element: etree._Element) -> str:
     return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
 
 
@@ -138,72 +139,72 @@ _DOI: Final = re.compile(
     r"(?:https?://(?:dx\.|www\.)?doi\.org/|doi:|info:doi/)?\s*(10\.[0-9]{4,9}(?:\.[0-9]+)*/[^\s<>]+)",
     re.IGNORECASE,
 )
-MAX_DOI: Final = 2000
+MAX_DOI_LENGTH: Final = 2000
 """Characters; DOIs have no limit of their own (https://www.doi.org/doi-handbook/HTML/)."""
 
 
-def _ids(elements: list[etree._Element]) -> dict[str, list[str]]:
+def _group_ids(elements: list[etree._Element]) -> dict[str, list[str]]:
     """The article's ids by ``pub-id-type``."""
     ids: dict[str, list[str]] = {}
     for element in elements:
-        ids.setdefault((element.get("pub-id-type") or "").lower(), []).append(_text(element))
+        ids.setdefault((element.get("pub-id-type") or "").lower(), []).append(_leading_text(element))
     return ids
 
 
-def _pmcid(ids: dict[str, list[str]]) -> tuple[str | None, int | None]:
+def _parse_pmcid(ids: dict[str, list[str]]) -> tuple[str | None, int | None]:
     """PMC's id and version.
 
     PMC writes ``pmcid`` (``PMC123``) and ``pmcid-ver`` (``PMC123.2``); until 2025 it was ``pmc`` (``123``),
     in OAI ``pmc-uid`` too.  ``pmcaid`` and ``pmcaiid`` are numbers of something else.
     """
-    found = [
+    matches = [
         match
-        for kind in ("pmcid-ver", "pmcid", "pmc", "pmc-uid")
-        for value in ids.get(kind, ())
+        for id_type in ("pmcid-ver", "pmcid", "pmc", "pmc-uid")
+        for value in ids.get(id_type, ())
         if (match := _PMCID.fullmatch(value)) and int(match[1]) < 2**31
     ]
-    if not found:
+    if not matches:
         return None, None
-    return f"PMC{found[0][1]}", next((int(match[2]) for match in found if match[2]), None)
+    return f"PMC{matches[0][1]}", next((int(match[2]) for match in matches if match[2]), None)
 
 
-def _article_version(parts: _Parts) -> int:
+def _parse_article_version(children: _ChildrenByName) -> int:
     """The version in ``article-version`` (JATS 1.2 and later) if that is a number, otherwise 1.
 
     Publishers' own versions ("1.1", "proof", "VoR") are none of PMC's.
     """
-    alternatives = chain.from_iterable(parts.get("article-version-alternatives", []))
-    for element in (*parts.get("article-version", []), *alternatives):
-        text = _text(element)
+    alternatives = chain.from_iterable(children.get("article-version-alternatives", []))
+    for element in (*children.get("article-version", []), *alternatives):
+        text = _leading_text(element)
         if element.get("article-version-type") == "number" and re.fullmatch("[1-9][0-9]{0,3}", text):
             return int(text)
     return 1
 
 
-def _pmid(ids: dict[str, list[str]]) -> int | None:
+def _parse_pmid(ids: dict[str, list[str]]) -> int | None:
     for value in ids.get("pmid", ()):
         if re.fullmatch("[1-9][0-9]{0,9}", value) and int(value) < 2**31:
             return int(value)
     return None
 
 
-def _doi(ids: dict[str, list[str]]) -> str | None:
+def _parse_doi(ids: dict[str, list[str]]) -> str | None:
     for value in ids.get("doi", ()):
-        match = _DOI.fullmatch(value) if len(value) <= MAX_DOI else None
+        match = _DOI.fullmatch(value) if len(value) <= MAX_DOI_LENGTH else None
         if match and match[1].isprintable():
             return match[1]
     return None
 
 
-def _manuscript(ids: dict[str, list[str]], properties: dict[str, str]) -> bool:
+def _is_manuscript(ids: dict[str, list[str]], properties: dict[str, str]) -> bool:
     """PMC says so in a property, Europe PMC in ``is-manuscript``; older files have only its id."""
-    said = properties.get("pmc-prop-manuscript") or properties.get("is-manuscript")
-    return said == "yes" if said else "manuscript" in ids
+    property_value = properties.get("pmc-prop-manuscript") or properties.get("is-manuscript")
+    return property_value == "yes" if property_value else "manuscript" in ids
 
 
 # Year
 
-_DATES: Final = (
+_DATE_TYPES: Final = (
     ("ppub", "print"),
     ("epub-ppub", "electronic-print", "print-electronic"),
     ("collection",),
@@ -220,39 +221,47 @@ Electronic-eCollection), the day of electronic publication where there is neithe
 (https://www.nlm.nih.gov/bsd/licensee/elements_article_source.html).  Dates of other kinds (``received``,
 ``nihms-submitted``, ``ecorrected``, ``update``) are not of publication.
 """
-_RANKS: Final = {kind: rank for rank, kinds in enumerate(_DATES) for kind in kinds}
+_RANK_BY_DATE_TYPE: Final = {kind: rank for rank, kinds in enumerate(_DATE_TYPES) for kind in kinds}
 _YEAR: Final = re.compile(r"(?<![0-9])(1[6-9][0-9]{2}|20[0-9]{2})(?![0-9])")
 
 
-def _year(dates: list[etree._Element]) -> int | None:
-    found = [(rank, year) for date in dates if (rank := _rank(date)) is not None and (year := _year_of(date))]
-    return min(found, key=lambda ranked: ranked[0])[1] if found else None
+def _find_publication_year(dates: list[etree._Element]) -> int | None:
+    ranked_years = [
+        (rank, year)
+        for date in dates
+        if (rank := _rank_date(date)) is not None and (year := _parse_year(date))
+    ]
+    return min(ranked_years, key=lambda ranked: ranked[0])[1] if ranked_years else None
 
 
-def _rank(date: etree._Element) -> int | None:
+def _rank_date(date: etree._Element) -> int | None:
     """NLM and JATS 1.0 have ``pub-type``; since then it is ``date-type`` and ``publication-format``."""
-    kind = date.get("pub-type") or date.get("date-type") or ""
-    if kind in ("pub", "publication", ""):
-        kind = date.get("publication-format") or kind
-    return _RANKS.get(kind.lower())
+    date_type = date.get("pub-type") or date.get("date-type") or ""
+    if date_type in ("pub", "publication", ""):
+        date_type = date.get("publication-format") or date_type
+    return _RANK_BY_DATE_TYPE.get(date_type.lower())
 
 
-def _year_of(date: etree._Element) -> int | None:
-    match = _YEAR.search(_text(_child(date, "year")) or date.get("iso-8601-date", ""))
-    match = match or _YEAR.search(_line(_child(date, "string-date")))
+def _parse_year(date: etree._Element) -> int | None:
+    match = _YEAR.search(_leading_text(_find_child(date, "year")) or date.get("iso-8601-date", ""))
+    match = match or _YEAR.search(_one_line_text(_find_child(date, "string-date")))
     return int(match[1]) if match else None
 
 
 # Journal, retraction, scanned pages
 
 
-def _journal(meta: etree._Element | None) -> str | None:
+def _parse_journal(journal_meta: etree._Element | None) -> str | None:
     """JATS and NLM 3.0 have a group around the title, NLM 2.x has none."""
-    group = _child(meta, "journal-title-group")
-    return _line(_child(group, "journal-title")) or _line(_child(meta, "journal-title")) or None
+    group = _find_child(journal_meta, "journal-title-group")
+    return (
+        _one_line_text(_find_child(group, "journal-title"))
+        or _one_line_text(_find_child(journal_meta, "journal-title"))
+        or None
+    )
 
 
-_RETRACTED_BY: Final = frozenset(
+_RETRACTION_LINK_TYPES: Final = frozenset(
     {"retraction-forward", "retraction-in", "retracted-in", "withdrawal-forward", "removal-forward"}
 )
 _RETRACTED_TITLE: Final = re.compile(
@@ -262,34 +271,36 @@ _RETRACTED_TITLE: Final = re.compile(
 )
 
 
-def _retracted(parts: _Parts) -> bool:
+def _is_retracted(children: _ChildrenByName) -> bool:
     """Does it point to its retraction (``retraction-forward``), or say it in its title?
 
     A title like that stands over a retraction's notice too; that points to the ``retracted-article``.
     """
-    kinds = {
-        (related.get("related-article-type") or "").lower() for related in parts.get("related-article", [])
+    link_types = {
+        (related.get("related-article-type") or "").lower() for related in children.get("related-article", [])
     }
-    if kinds & _RETRACTED_BY:
+    if link_types & _RETRACTION_LINK_TYPES:
         return True
-    if "retracted-article" in kinds:
+    if "retracted-article" in link_types:
         return False
-    titles = (_line(_child(group, "article-title")) for group in parts.get("title-group", []))
+    titles = (
+        _one_line_text(_find_child(group, "article-title")) for group in children.get("title-group", [])
+    )
     return any(_RETRACTED_TITLE.match(title) for title in titles)
 
 
-def _properties(parts: _Parts) -> dict[str, str]:
+def _parse_properties(children: _ChildrenByName) -> dict[str, str]:
     """The article's custom-meta, in lower case: PMC's own properties, and publishers'."""
     properties: dict[str, str] = {}
-    for group in (*parts.get("custom-meta-group", []), *parts.get("custom-meta-wrap", [])):
+    for group in (*children.get("custom-meta-group", []), *children.get("custom-meta-wrap", [])):
         for item in group.iterchildren("custom-meta"):
-            name = _text(_child(item, "meta-name")).lower()
+            name = _leading_text(_find_child(item, "meta-name")).lower()
             if name.startswith(("pmc-", "is-")):
-                properties.setdefault(name, _text(_child(item, "meta-value")).lower())
+                properties.setdefault(name, _leading_text(_find_child(item, "meta-value")).lower())
     return properties
 
 
-def _ocr_body(body: etree._Element | None) -> bool:
+def _has_ocr_body(body: etree._Element | None) -> bool:
     """PMC gives the text of scanned pages as ``<preformat preformat-type="pmc-ocr-text">``, page by page."""
     if body is None:
         return False
@@ -299,47 +310,49 @@ def _ocr_body(body: etree._Element | None) -> bool:
 # Licence
 
 
-def _licence(parts: _Parts, properties: dict[str, str]) -> str | None:
+def _find_licence(children: _ChildrenByName, properties: dict[str, str]) -> str | None:
     """All that is said of the licence, as one code.
 
     Said in ``ali:license_ref`` (PMC writes the licence's name into its content-type), in attributes of
-    ``license``, in its prose and the addresses in that, in PMC's ``pmc-license-ref``, and in the copyright
+    ``license_element``, in its prose and the addresses in that, in PMC's ``pmc-license-ref``, and in the copyright
     statement.  NLM 2.x has no ``permissions`` around them.
     """
-    said = {_of_name(properties.get("pmc-license-ref"))}
-    for holder in (parts, *map(_parts, parts.get("permissions", []))):
-        for statement in holder.get("copyright-statement", []):
-            said.add(licences.of_text(_all_text(statement)))
-        for reference in holder.get(_LICENSE_REF, []):
-            said |= _of_reference(reference)
-        for license in holder.get("license", []):
-            said |= _of_license(license)
-    return licences.strictest(code for code in said if code)
+    codes = {_licence_from_name(properties.get("pmc-license-ref"))}
+    for container in (children, *map(_group_children, children.get("permissions", []))):
+        for statement in container.get("copyright-statement", []):
+            codes.add(licences.licence_from_text(_text_content(statement)))
+        for reference in container.get(_LICENSE_REF, []):
+            codes |= _licences_from_reference(reference)
+        for license_element in container.get("license", []):
+            codes |= _licences_from_element(license_element)
+    return licences.combine_licences(code for code in codes if code)
 
 
-def _of_reference(reference: etree._Element) -> set[str | None]:
-    return {_of_address(reference.text), _of_name(reference.get("content-type"))}
+def _licences_from_reference(reference: etree._Element) -> set[str | None]:
+    return {_licence_from_url(reference.text), _licence_from_name(reference.get("content-type"))}
 
 
-def _of_license(license: etree._Element) -> set[str | None]:
-    """What is said in and of a ``license``.
+def _licences_from_element(license_element: etree._Element) -> set[str | None]:
+    """What is said in and of a ``license_element``.
 
     A link to CC0 says nothing alone, for it may be the data's; what is CC0 is decided by the words around it.
     """
-    links = {_of_address(link.get(XLINK_HREF)) for link in license.iter("ext-link", "uri")} - {"CC0"}
-    said = {
-        _of_address(license.get(XLINK_HREF)),
-        _of_name(license.get("license-type")),
-        licences.of_text(_all_text(license)),
+    link_codes = {
+        _licence_from_url(link.get(XLINK_HREF)) for link in license_element.iter("ext-link", "uri")
+    } - {"CC0"}
+    codes = {
+        _licence_from_url(license_element.get(XLINK_HREF)),
+        _licence_from_name(license_element.get("license-type")),
+        licences.licence_from_text(_text_content(license_element)),
     }
-    for reference in license.iterchildren(_LICENSE_REF):
-        said |= _of_reference(reference)
-    return said | links
+    for reference in license_element.iterchildren(_LICENSE_REF):
+        codes |= _licences_from_reference(reference)
+    return codes | link_codes
 
 
-def _of_address(url: str | None) -> str | None:
-    return licences.of_address(url.strip()) if url else None
+def _licence_from_url(url: str | None) -> str | None:
+    return licences.licence_from_url(url.strip()) if url else None
 
 
-def _of_name(name: str | None) -> str | None:
-    return licences.of_name(name) if name else None
+def _licence_from_name(name: str | None) -> str | None:
+    return licences.licence_from_name(name) if name else None

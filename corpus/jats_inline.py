@@ -13,45 +13,45 @@ from typing import Final
 from lxml import etree
 
 from . import jats_citations, mathml
-from .jats_citations import HOLE, MARK
-from .jats_xml import MATHML
-from .sentences import one_line
+from .jats_citations import CITATION_MARK, REMOVAL_MARK
+from .jats_xml import MATHML_NAMESPACE
+from .sentences import collapse_whitespace
 
-Pieces = list[str]
+TextPieces = list[str]
 
-_REFERENCE: Final = frozenset({"bibr", "ref"})
-_FOOTNOTE: Final = frozenset({"fn", "table-fn", "author-notes", "aff", "corresp"})
-_ELSEWHERE = re.compile("eq|fig|tab|sec", re.IGNORECASE)
+_CITATION_TYPES: Final = frozenset({"bibr", "ref"})
+_FOOTNOTE_TYPES: Final = frozenset({"fn", "table-fn", "author-notes", "aff", "corresp"})
+_NON_CITATION_ID = re.compile("eq|fig|tab|sec", re.IGNORECASE)
 """How the ids begin that a reference without a type names when it is to no reference."""
-_VANISHING: Final = "vanishing-xref"
-_LONGEST_FOOTNOTE: Final = 3  # characters of a footnote's number or symbol
-_LONGEST_NAME: Final = 20
-_COUNTED = re.compile(
+_REMOVED_XREF_TAG: Final = "vanishing-xref"
+_MAX_FOOTNOTE_MARK_LENGTH: Final = 3  # characters of a footnote's number or symbol
+_LOOKBACK_CHARACTERS: Final = 20
+_NUMBERED_ITEM_NAME = re.compile(
     r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*[(\[]?$",
     re.I,
 )
 
 
-def text_of(element: etree._Element) -> str:
+def extract_text(element: etree._Element) -> str:
     """The element's text in one line."""
-    pieces: Pieces = []
-    append(element, pieces)
-    return joined(pieces)
+    pieces: TextPieces = []
+    append_text(element, pieces)
+    return join_pieces(pieces)
 
 
-def joined(pieces: Pieces, introductions: bool = False) -> str:
+def join_pieces(pieces: TextPieces, keep_introductions: bool = False) -> str:
     """What :func:`append` has given, in one line, closed up where citations stood.
 
     Args:
-        introductions: as :func:`jats_citations.without` has it.
+        keep_introductions: as :func:`jats_citations.without` has it.
     """
     text = "".join(pieces)
-    if MARK in text or HOLE in text:
-        text = jats_citations.without(text, introductions)
-    return one_line(_unindented(text) if "\n" in text else text)
+    if CITATION_MARK in text or REMOVAL_MARK in text:
+        text = jats_citations.remove_marks(text, keep_introductions)
+    return collapse_whitespace(_remove_indentation(text) if "\n" in text else text)
 
 
-def _unindented(text: str) -> str:
+def _remove_indentation(text: str) -> str:
     """The text without the line breaks that can only indent the XML: inside of brackets, before a comma."""
     parts = [""]
     for line in filter(None, map(str.strip, text.split("\n"))):
@@ -59,127 +59,135 @@ def _unindented(text: str) -> str:
     return "".join(parts)
 
 
-def append(element: etree._Element, pieces: Pieces) -> None:
+def append_text(element: etree._Element, pieces: TextPieces) -> None:
     """Append the text inside an element, with a mark for each citation that is to vanish."""
     if element.text:
         pieces.append(element.text)
     for child in element:
-        append_one(child, pieces)
+        append_inline(child, pieces)
         if child.tail:
             pieces.append(child.tail)
 
 
-def append_one(element: etree._Element, pieces: Pieces) -> None:
+def append_inline(element: etree._Element, pieces: TextPieces) -> None:
     """Append the text of an inline element."""
-    special = _SPECIAL.get(element.tag)
-    if special:
-        special(element, pieces)
+    handler = _HANDLERS.get(element.tag)
+    if handler:
+        handler(element, pieces)
     else:
-        append(element, pieces)
+        append_text(element, pieces)
 
 
 def mark_citations(article: etree._Element) -> None:
     """Make all citations of an article's tree vanish from its text, those by name and year too."""
     for xref in article.iter("xref"):
-        if xref.get("ref-type") in _REFERENCE:
-            xref.tag = _VANISHING
+        if xref.get("ref-type") in _CITATION_TYPES:
+            xref.tag = _REMOVED_XREF_TAG
 
 
-def _vanishing(_: etree._Element, pieces: Pieces) -> None:
-    pieces.append(MARK)
+def _append_citation_mark(_: etree._Element, pieces: TextPieces) -> None:
+    pieces.append(CITATION_MARK)
 
 
-def _nothing(_: etree._Element, pieces: Pieces) -> None:
+def _skip(_: etree._Element, pieces: TextPieces) -> None:
     """No text: the element is left out, what follows it is not."""
 
 
-def _picture(_: etree._Element, pieces: Pieces) -> None:
+def _append_removal_mark(_: etree._Element, pieces: TextPieces) -> None:
     """A picture in the text leaves no blank before a comma."""
-    pieces.append(HOLE)
+    pieces.append(REMOVAL_MARK)
 
 
-def _link(link: etree._Element, pieces: Pieces) -> None:
+def _append_link(link: etree._Element, pieces: TextPieces) -> None:
     """A link: one without a text says nothing."""
-    inside: Pieces = []
-    append(link, inside)
-    pieces.append("".join(inside) or HOLE)
+    inner_pieces: TextPieces = []
+    append_text(link, inner_pieces)
+    pieces.append("".join(inner_pieces) or REMOVAL_MARK)
 
 
-def _blank(_: etree._Element, pieces: Pieces) -> None:
+def _append_blank(_: etree._Element, pieces: TextPieces) -> None:
     pieces.append(" ")
 
 
-def _xref(xref: etree._Element, pieces: Pieces) -> None:
-    kind = xref.get("ref-type")
-    inside: Pieces = []
-    append(xref, inside)
-    text = "".join(inside)
-    if kind in _REFERENCE or not kind:
-        if jats_citations.is_numeric(text.replace(MARK, "")):
-            if kind or not (
-                _ELSEWHERE.match(xref.get("rid", ""))
-                or (pieces and _COUNTED.search(pieces[-1][-_LONGEST_NAME:]))
+def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
+    ref_type = xref.get("ref-type")
+    inner_pieces: TextPieces = []
+    append_text(xref, inner_pieces)
+    text = "".join(inner_pieces)
+    if ref_type in _CITATION_TYPES or not ref_type:
+        if jats_citations.is_numeric_citation(text.replace(CITATION_MARK, "")):
+            if ref_type or not (
+                _NON_CITATION_ID.match(xref.get("rid", ""))
+                or (pieces and _NUMBERED_ITEM_NAME.search(pieces[-1][-_LOOKBACK_CHARACTERS:]))
             ):
-                text = MARK
-        elif kind:
-            text = jats_citations.without_number(text)
-    elif kind in _FOOTNOTE and len(text) <= _LONGEST_FOOTNOTE and not (pieces and pieces[-1][-1:].isspace()):
-        text = MARK
+                text = CITATION_MARK
+        elif ref_type:
+            text = jats_citations.mark_trailing_number(text)
+    elif (
+        ref_type in _FOOTNOTE_TYPES
+        and len(text) <= _MAX_FOOTNOTE_MARK_LENGTH
+        and not (pieces and pieces[-1][-1:].isspace())
+    ):
+        text = CITATION_MARK
     if text:
         pieces.append(text)
 
 
-def _superscript(element: etree._Element, pieces: Pieces) -> None:
-    inside: Pieces = []
-    append(element, inside)
-    text = "".join(inside)
-    isotope = text.isdigit() and (element.tail or "")[:1].isupper()
-    if not isotope:  # of <sup>14</sup>C the blank before is meant
-        _unindent(pieces)
+def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
+    inner_pieces: TextPieces = []
+    append_text(element, inner_pieces)
+    text = "".join(inner_pieces)
+    is_isotope = text.isdigit() and (element.tail or "")[:1].isupper()
+    if not is_isotope:  # of <sup>14</sup>C the blank before is meant
+        _strip_line_break(pieces)
     if text:
-        pieces.append(MARK if MARK in text and jats_citations.only_citations(text) else text)
+        pieces.append(
+            CITATION_MARK if CITATION_MARK in text and jats_citations.has_only_citations(text) else text
+        )
 
 
-def _subscript(element: etree._Element, pieces: Pieces) -> None:
-    _unindent(pieces)
-    append(element, pieces)
+def _append_subscript(element: etree._Element, pieces: TextPieces) -> None:
+    _strip_line_break(pieces)
+    append_text(element, pieces)
 
 
-def _unindent(pieces: Pieces) -> None:
+def _strip_line_break(pieces: TextPieces) -> None:
     """Take back a line break that only indents the XML: scripts stand at what comes before them."""
     if pieces and pieces[-1][-1:] in (" ", "\t"):
-        before = pieces[-1].rstrip()
-        if "\n" in pieces[-1][len(before) :]:
-            pieces[-1] = before
+        stripped = pieces[-1].rstrip()
+        if "\n" in pieces[-1][len(stripped) :]:
+            pieces[-1] = stripped
 
 
-def _formula(element: etree._Element, pieces: Pieces) -> None:
+def _append_formula(element: etree._Element, pieces: TextPieces) -> None:
     """A formula as MathML if it is there, else as what is left without LaTeX and graphics, if anything."""
-    math = element.find(f".//{MATHML}math")
+    math = element.find(f".//{MATHML_NAMESPACE}math")
     if math is None:
-        inside: Pieces = []
-        append(element, inside)
-        text = "".join(inside)
+        inner_pieces: TextPieces = []
+        append_text(element, inner_pieces)
+        text = "".join(inner_pieces)
     else:
-        text = mathml.text(math)
-    pieces.append(text if text.strip() else HOLE)
+        text = mathml.formula_to_text(math)
+    pieces.append(text if text.strip() else REMOVAL_MARK)
 
 
-def _math(element: etree._Element, pieces: Pieces) -> None:
-    pieces.append(mathml.text(element))
+def _append_math(element: etree._Element, pieces: TextPieces) -> None:
+    pieces.append(mathml.formula_to_text(element))
 
 
-_SPECIAL: Final[dict[object, Callable[[etree._Element, Pieces], None]]] = {
-    "xref": _xref,
-    _VANISHING: _vanishing,
-    "sup": _superscript,
-    "sub": _subscript,
-    "break": _blank,
-    **dict.fromkeys(("ext-link", "uri"), _link),
-    "inline-formula": _formula,
-    f"{MATHML}math": _math,
-    "math": _math,
-    **dict.fromkeys(("graphic", "inline-graphic", "media", "inline-media", "private-char"), _picture),
+_HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
+    "xref": _append_xref,
+    _REMOVED_XREF_TAG: _append_citation_mark,
+    "sup": _append_superscript,
+    "sub": _append_subscript,
+    "break": _append_blank,
+    **dict.fromkeys(("ext-link", "uri"), _append_link),
+    "inline-formula": _append_formula,
+    f"{MATHML_NAMESPACE}math": _append_math,
+    "math": _append_math,
+    **dict.fromkeys(
+        ("graphic", "inline-graphic", "media", "inline-media", "private-char"), _append_removal_mark
+    ),
     **dict.fromkeys(
         (
             *("tex-math", "object-id"),
@@ -188,7 +196,7 @@ _SPECIAL: Final[dict[object, Callable[[etree._Element, Pieces], None]]] = {
             *("ref-list", "related-article", "related-object", "alt-text", "long-desc", "processing-meta"),
             *("contrib-group", "permissions", "label-alternatives"),
         ),
-        _nothing,
+        _skip,
     ),
 }
 """Elements of which the text is not simply what is in them."""

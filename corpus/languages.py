@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_TABLE: Final = """
+_ISO_639_1_TO_MARC: Final = """
 aa:aar ab:abk ae:ave af:afr ak:aka am:amh an:arg ar:ara as:asm av:ava ay:aym az:aze ba:bak be:bel
 bg:bul bh:bih bi:bis bm:bam bn:ben bo:tib br:bre bs:bos ca:cat ce:che ch:cha co:cos cr:cre cs:cze
 cu:chu cv:chv cy:wel da:dan de:ger dv:div dz:dzo ee:ewe el:gre en:eng eo:epo es:spa et:est eu:baq
@@ -32,18 +32,18 @@ MARC's codes are ISO 639-2's; where that has two for a language (20 of these), M
 one: ``ger``, not ``deu``.  ``bh`` (Bihari) has since been withdrawn from ISO 639-1; ``sh`` (Serbo-Croatian),
 withdrawn earlier, never had a code of ISO 639-2 of its own, so it is not here.
 """
-_MARC: Final = dict(pair.split(":") for pair in _TABLE.split())
+_MARC_BY_ISO: Final = dict(pair.split(":") for pair in _ISO_639_1_TO_MARC.split())
 
-_LANGUAGE: Final = re.compile(r"([a-z]{2,3})(?:[-_].*)?", re.DOTALL)
+_LANGUAGE_TAG: Final = re.compile(r"([a-z]{2,3})(?:[-_].*)?", re.DOTALL)
 
 
-def marc(code: str) -> str:
+def to_marc_code(code: str) -> str:
     """MARC's code of a language: ``en``, ``EN`` and ``en-US`` are ``eng``.
 
     Codes of three letters stay, without what follows them; what is not known stays, in lower case.
     """
-    lower = code.strip().lower()
-    language = _LANGUAGE.fullmatch(lower)
-    if language is None:
-        return lower
-    return language[1] if len(language[1]) == 3 else _MARC.get(language[1], lower)
+    normalised = code.strip().lower()
+    match = _LANGUAGE_TAG.fullmatch(normalised)
+    if match is None:
+        return normalised
+    return match[1] if len(match[1]) == 3 else _MARC_BY_ISO.get(match[1], normalised)

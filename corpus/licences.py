@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
 
-UNKNOWN: Final = "unknown"
+UNKNOWN_LICENCE: Final = "unknown"
 """The licence of an article that has none, or one that we do not know."""
 
 LICENCES: Final = {
@@ -29,28 +29,30 @@ LICENCES: Final = {
     "CC-BY-NC-SA": "not for commercial use; adapted text under the same licence",
     "CC-BY-NC-ND": "not for commercial use; adapted text may not be passed on",
     "TDM": "authors' manuscripts: text mining and fair use only",
-    UNKNOWN: "no licence code, or one that is not known here: nothing is permitted that the law does not",
+    UNKNOWN_LICENCE: "no licence code, or one that is not known here: nothing is permitted that the law does not",
 }
 """What each licence permits."""
 
 DEFAULT_LICENCES: Final = frozenset({"CC0", "CC-BY", "CC-BY-SA"})
 """Licences that permit anybody to train on cleaned, split text and to pass it on, for any purpose."""
 
-MAX_TEXT: Final = 10_000
+MAX_STATEMENT_LENGTH: Final = 10_000
 """Characters: a licence statement is some sentences, so what is longer is something else."""
 
 
-def strictest(codes: Iterable[str]) -> str | None:
+def combine_licences(codes: Iterable[str]) -> str | None:
     """One code for several statements about the same article: all their restrictions; None without any."""
-    given = set(codes)
-    if len(given) < 2:
-        return next(iter(given), None)
-    if "TDM" in given:
+    distinct_codes = set(codes)
+    if len(distinct_codes) < 2:
+        return next(iter(distinct_codes), None)
+    if "TDM" in distinct_codes:
         return "TDM"
-    return _code({term for code in given - {"CC0"} for term in code.lower().split("-")[1:]})
+    return _code_from_terms(
+        {term for code in distinct_codes - {"CC0"} for term in code.lower().split("-")[1:]}
+    )
 
 
-def _code(terms: set[str]) -> str:
+def _code_from_terms(terms: set[str]) -> str:
     """Of some of by, nc, nd, sa.  Every licence since version 2 is BY too, and ND makes SA void."""
     restrictions = [
         term for term in ("nc", "nd", "sa") if term in terms and not (term == "sa" and "nd" in terms)
@@ -65,38 +67,38 @@ _DEED: Final = re.compile(
     r"creative-?commons?\s*\.\s*(?:org|net)\s*/+\s*(?:licen[cs]es?|publicdomain)\s*/+\s*(\S*)"
 )
 _DEED_NAME_ENDS: Final = re.compile(r"\d|deed|legalcode|igo|$")
-_FREE_DEED: Final = re.compile(r"(?:zero|mark|cc0|publicdomain)(?![a-z])")
+_CC0_DEED: Final = re.compile(r"(?:zero|mark|cc0|publicdomain)(?![a-z])")
 
 _SHORT_NAME: Final = re.compile(
     r"(?<![a-z])(?:cc[- (/]*(?:by|nc|nd|sa)|by(?=-(?:nc|nd|sa)))(?:[- /+,.&]*(?:by|nc|nd|sa))*(?![a-z])"
 )
-_CC0: Final = re.compile(r"(?<![a-z])cc[- ]?(?:0(?!\.?\d)|zero)")
+_CC0_SHORT_NAME: Final = re.compile(r"(?<![a-z])cc[- ]?(?:0(?!\.?\d)|zero)")
 
 
 @lru_cache(maxsize=1024)
-def of_address(url: str) -> str | None:
+def licence_from_url(url: str) -> str | None:
     """The licence at an address: Creative Commons' deed or legal code, or a page named ``...ccby...``."""
-    if len(url) > MAX_TEXT:
+    if len(url) > MAX_STATEMENT_LENGTH:
         return None
-    plain = _plain(unquote(url))
-    deed = _DEED.search(plain)
+    normalised = _normalise(unquote(url))
+    deed = _DEED.search(normalised)
     if deed is not None:
-        return _of_deed(deed[1])
-    named = _SHORT_NAME.search(plain)
-    if named is not None:
-        return _code(set(_TERM.findall(named[0])))
-    return "CC0" if _CC0.search(plain) else None
+        return _licence_from_deed(deed[1])
+    match = _SHORT_NAME.search(normalised)
+    if match is not None:
+        return _code_from_terms(set(_TERM.findall(match[0])))
+    return "CC0" if _CC0_SHORT_NAME.search(normalised) else None
 
 
-def _of_deed(path: str) -> str | None:
+def _licence_from_deed(path: str) -> str | None:
     """The licence of ``by-nc/4.0/deed.en``: what follows Creative Commons' ``licenses/``."""
-    if _FREE_DEED.match(path):
+    if _CC0_DEED.match(path):
         return "CC0"
     end = _DEED_NAME_ENDS.search(path)
     name = re.findall("[a-z]+", path[: end.start() if end else None])
     if not name or not all(map(_TERMS.fullmatch, name)):
         return None
-    return _code(
+    return _code_from_terms(
         {
             term
             for word in re.findall("[a-z]+", path)
@@ -109,25 +111,25 @@ def _of_deed(path: str) -> str | None:
 _NAME: Final = re.compile(
     r"(?:cc|creativecommons)((?:by|attribution|noncommercial|noderiv(?:ative)?s?|sharealike|nc|nd|sa)+)"
 )
-_LONG_TERMS: Final = {"attribution": "by", "noncommercial": "nc", "noderiv": "nd", "sharealike": "sa"}
-_FREE_NAME: Final = re.compile("(?:cc|creativecommons)(?:0|zero)|publicdomain(?:dedication|mark)?")
+_TERM_BY_LONG_NAME: Final = {"attribution": "by", "noncommercial": "nc", "noderiv": "nd", "sharealike": "sa"}
+_CC0_NAME: Final = re.compile("(?:cc|creativecommons)(?:0|zero)|publicdomain(?:dedication|mark)?")
 
 
 @lru_cache(maxsize=1024)
-def of_name(name: str) -> str | None:
+def licence_from_name(name: str) -> str | None:
     """The licence of a bare name: ``CC BY-NC 4.0``, ``ccbynclicense``, ``creativeCommonsBy``, ``TDM``."""
     letters = re.sub(r"\d\.\d|[^a-z0-9]|licen[cs]e|international|unported|igo", "", name[:100].lower())
     if letters == "tdm":
         return "TDM"
-    if _FREE_NAME.fullmatch(letters):
+    if _CC0_NAME.fullmatch(letters):
         return "CC0"
-    named = _NAME.fullmatch(letters)
-    if named is None:
+    match = _NAME.fullmatch(letters)
+    if match is None:
         return None
-    terms = named[1]
-    for long, short in _LONG_TERMS.items():
-        terms = terms.replace(long, short)
-    return _code(set(_TERM.findall(terms)))
+    terms = match[1]
+    for long_term, short_term in _TERM_BY_LONG_NAME.items():
+        terms = terms.replace(long_term, short_term)
+    return _code_from_terms(set(_TERM.findall(terms)))
 
 
 _LONG_NAME: Final = re.compile(
@@ -173,47 +175,47 @@ _LICENCE_WORD: Final = re.compile(r"creative|(?<![a-z])cc|public|free\sof|text\s
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+(?=[A-Z©(])")
 
 
-def of_text(text: str) -> str | None:
+def licence_from_text(text: str) -> str | None:
     """The licence that a statement in prose gives the article, by its name or its address."""
-    if len(text) > MAX_TEXT or not _LICENCE_WORD.search(text):
+    if len(text) > MAX_STATEMENT_LENGTH or not _LICENCE_WORD.search(text):
         return None
-    return _of_prose(text)
+    return _licence_from_prose(text)
 
 
 @lru_cache(maxsize=1024)
-def _of_prose(text: str) -> str | None:
+def _licence_from_prose(text: str) -> str | None:
     """Remembered, for publishers have few statements."""
-    sentences = [_plain(sentence) for sentence in _SENTENCE_END.split(text)]
-    whole = " ".join(sentences)
-    if _TEXT_MINING.search(whole):
+    sentences = [_normalise(sentence) for sentence in _SENTENCE_END.split(text)]
+    statement = " ".join(sentences)
+    if _TEXT_MINING.search(statement):
         return "TDM"
-    granted = [sentence for sentence in sentences if not _NOT_GRANTED.search(sentence)]
-    restrictions = {term for term, words in _RESTRICTIONS.items() if words.search(whole)}
-    if terms := _terms(" ".join(granted)):
-        return _code(terms | restrictions | _terms(whole))
-    if restrictions or _terms(whole):
+    granting_sentences = [sentence for sentence in sentences if not _NOT_GRANTED.search(sentence)]
+    restrictions = {term for term, pattern in _RESTRICTIONS.items() if pattern.search(statement)}
+    if terms := _find_terms(" ".join(granting_sentences)):
+        return _code_from_terms(terms | restrictions | _find_terms(statement))
+    if restrictions or _find_terms(statement):
         return None
-    return "CC0" if any(map(_is_freed, granted)) else None
+    return "CC0" if any(map(_is_public_domain, granting_sentences)) else None
 
 
-def _terms(text: str) -> set[str]:
+def _find_terms(text: str) -> set[str]:
     """by, nc, nd, sa: the terms of all Creative Commons licences that are named or linked in a text."""
     terms = {term for name in _SHORT_NAME.findall(text) for term in _TERM.findall(name)}
     for deed in _DEED.finditer(text):
-        terms |= set((_of_deed(deed[1]) or "").lower().split("-")[1:])
+        terms |= set((_licence_from_deed(deed[1]) or "").lower().split("-")[1:])
     return terms | {"by"} if _LONG_NAME.search(text) else terms
 
 
-def _is_freed(sentence: str) -> bool:
+def _is_public_domain(sentence: str) -> bool:
     """Does it say that the article is in the public domain?"""
     if _NOT_THE_ARTICLE.search(sentence):
         return False
-    if _CC0.search(sentence) or _PUBLIC_DOMAIN.search(sentence):
+    if _CC0_SHORT_NAME.search(sentence) or _PUBLIC_DOMAIN.search(sentence):
         return True
-    return any(_of_deed(deed[1]) == "CC0" for deed in _DEED.finditer(sentence))
+    return any(_licence_from_deed(deed[1]) == "CC0" for deed in _DEED.finditer(sentence))
 
 
-def _plain(text: str) -> str:
+def _normalise(text: str) -> str:
     """In lower case, with single blanks and one sort of hyphen, which nothing surrounds."""
     text = re.sub(r"[\u00ad\u200b-\u200d\ufeff]", "", text).lower()
     return re.sub(" ?[-_‐‑‒–—―−] ?", "-", " ".join(text.split()))

@@ -10,17 +10,17 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from .splitters import treebank_tokenizer
+from .splitters import load_treebank_tokenizer
 
 ASCII_ONLY: Final = "ascii-only"
 SHORT_LINES: Final = "short-lines"
 """The names under which removed characters are counted, beside those of the cleaning rules."""
 
-_FOREIGN = re.compile(r"[^\x00-\x7f]+")
+_NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 _POSSESSIVE = re.compile(r"\s's\b")
 
 
-class Lines:
+class LineFormatter:
     """Makes lines of sentences; built once, used for every record.
 
     Args:
@@ -32,30 +32,30 @@ class Lines:
 
     def __init__(self, lower_case: bool, ascii_only: bool, treebank: bool, min_characters: int) -> None:
         self._lower_case, self._ascii_only = lower_case, ascii_only
-        self._tokenize: Callable[[str], list[str]] | None = treebank_tokenizer() if treebank else None
+        self._tokenize: Callable[[str], list[str]] | None = load_treebank_tokenizer() if treebank else None
         self._min_characters = min_characters
 
-    def __call__(self, sentences: list[str], removed: dict[str, int]) -> list[str]:
+    def __call__(self, sentences: list[str], removed_characters: dict[str, int]) -> list[str]:
         """The lines of some sentences, fewer where one has nothing left or is too short.
 
-        ``removed`` gains the non-ASCII characters taken out, and the characters of the short lines.
+        ``removed_characters`` gains the non-ASCII characters taken out, and the characters of the short lines.
         """
         lines = []
         for sentence in sentences:
-            line = self._line(sentence, removed)
+            line = self._format_line(sentence, removed_characters)
             if line and len(line) < self._min_characters:
-                removed[SHORT_LINES] = removed.get(SHORT_LINES, 0) + len(line)
+                removed_characters[SHORT_LINES] = removed_characters.get(SHORT_LINES, 0) + len(line)
             elif line:
                 lines.append(line)
         return lines
 
-    def _line(self, line: str, removed: dict[str, int]) -> str:
+    def _format_line(self, line: str, removed_characters: dict[str, int]) -> str:
         if self._lower_case:
             line = line.lower()
         if self._ascii_only and not line.isascii():
-            foreign = sum(map(len, _FOREIGN.findall(line)))
-            removed[ASCII_ONLY] = removed.get(ASCII_ONLY, 0) + foreign
-            line = " ".join(_FOREIGN.sub(" ", line).split())
+            num_non_ascii = sum(map(len, _NON_ASCII.findall(line)))
+            removed_characters[ASCII_ONLY] = removed_characters.get(ASCII_ONLY, 0) + num_non_ascii
+            line = " ".join(_NON_ASCII.sub(" ", line).split())
         if self._tokenize:
             line = " ".join(_POSSESSIVE.sub("'s", " ".join(self._tokenize(line))).split())
         return line

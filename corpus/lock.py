@@ -17,99 +17,99 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from .errors import OutputMismatchError
-from .files import LocalFiles
-from .workspace import Workspace
+from .files import LocalStorage
+from .workspace import OutputDir
 
-RENEWED_SECONDS: Final = 30
-FRESH_SECONDS: Final = 120
+LEASE_RENEWAL_SECONDS: Final = 30
+LEASE_EXPIRY_SECONDS: Final = 120
 """How old a note may be and still speak of a run that goes on, as far as the machines' clocks agree."""
 
-LEAVING_SECONDS: Final = 5
+RELEASE_TIMEOUT_SECONDS: Final = 5
 """How long a run that ends waits for a store that may be silent to take its note away."""
 
-_held: set[str] = set()
+_leased_outputs: set[str] = set()
 """The outputs on stores that this process is writing now."""
 
 
 @contextlib.contextmanager
-def locked(files: LocalFiles, work: Workspace) -> Iterator[None]:
+def lock_output(storage: LocalStorage, output_dir: OutputDir) -> Iterator[None]:
     """Inside, this run alone writes the output.
 
     Raises:
         OutputMismatchError: another run is writing it.
     """
-    if "://" in work.output:
-        with _noted(files, work):
+    if "://" in output_dir.path:
+        with _hold_lease(storage, output_dir):
             yield
         return
-    os.makedirs(work.folder, exist_ok=True)
-    with open(f"{work.folder}/lock", "w") as lock:
+    os.makedirs(output_dir.work_folder, exist_ok=True)
+    with open(f"{output_dir.work_folder}/lock", "w") as lock_file:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise OutputMismatchError(
-                f"another run is writing {work.output}; wait for it or stop it"
+                f"another run is writing {output_dir.path}; wait for it or stop it"
             ) from error
         yield
 
 
 @contextlib.contextmanager
-def _noted(files: LocalFiles, work: Workspace) -> Iterator[None]:
+def _hold_lease(storage: LocalStorage, output_dir: OutputDir) -> Iterator[None]:
     """Inside, a note in the work folder says that this run goes on."""
-    _nobody_else(files, work)
-    ended = threading.Event()
+    _check_not_running(storage, output_dir)
+    stopped = threading.Event()
 
     def renew() -> None:
-        note = {"host": socket.gethostname(), "process": os.getpid(), "renewed": int(time.time())}
-        files.write_json(work.running, note)
+        lease = {"host": socket.gethostname(), "process": os.getpid(), "renewed": int(time.time())}
+        storage.write_json(output_dir.lock_path, lease)
 
-    def go_on() -> None:
-        while not ended.wait(RENEWED_SECONDS):
+    def renew_until_stopped() -> None:
+        while not stopped.wait(LEASE_RENEWAL_SECONDS):
             with contextlib.suppress(OSError):  # of a store that fails for a moment
                 renew()
         with contextlib.suppress(OSError):
-            files.remove(work.running)
+            storage.remove(output_dir.lock_path)
 
     renew()
-    _held.add(work.output)
-    renewing = threading.Thread(target=go_on, name="lock", daemon=True)
-    renewing.start()
+    _leased_outputs.add(output_dir.path)
+    renewal_thread = threading.Thread(target=renew_until_stopped, name="lock", daemon=True)
+    renewal_thread.start()
     try:
         yield
     finally:
-        _held.discard(work.output)
-        ended.set()
-        renewing.join(LEAVING_SECONDS)
+        _leased_outputs.discard(output_dir.path)
+        stopped.set()
+        renewal_thread.join(RELEASE_TIMEOUT_SECONDS)
 
 
-def _nobody_else(files: LocalFiles, work: Workspace) -> None:
+def _check_not_running(storage: LocalStorage, output_dir: OutputDir) -> None:
     """See that no fresh note is there but that of a process of this machine that has ended.
 
     Raises:
         OutputMismatchError: there is one.
     """
     try:
-        note = files.read_json(work.running)
+        lease = storage.read_json(output_dir.lock_path)
     except FileNotFoundError:
         return
-    age = int(time.time()) - note["renewed"]
-    if abs(age) >= FRESH_SECONDS or _ended(note, work.output):
+    age = int(time.time()) - lease["renewed"]
+    if abs(age) >= LEASE_EXPIRY_SECONDS or _is_stale(lease, output_dir.path):
         return
     raise OutputMismatchError(
-        f"another run is writing {work.output}: process {note['process']} of {note['host']} said so "
+        f"another run is writing {output_dir.path}: process {lease['process']} of {lease['host']} said so "
         f"{max(0, age)} seconds ago. Wait for it or stop it; if it was killed, run again in "
-        f"{FRESH_SECONDS - max(0, age)} seconds"
+        f"{LEASE_EXPIRY_SECONDS - max(0, age)} seconds"
     )
 
 
-def _ended(note: dict[str, Any], output: str) -> bool:
+def _is_stale(lease: dict[str, Any], output: str) -> bool:
     """Was it a run of this machine, which is there no more?"""
-    if note["host"] != socket.gethostname():
+    if lease["host"] != socket.gethostname():
         return False
-    if note["process"] == os.getpid():  # an earlier run of ours, or of the process that had our number
-        return output not in _held
+    if lease["process"] == os.getpid():  # an earlier run of ours, or of the process that had our number
+        return output not in _leased_outputs
     try:
-        os.kill(note["process"], 0)
+        os.kill(lease["process"], 0)
     except ProcessLookupError:
         return True
     except PermissionError:  # somebody else's

@@ -21,11 +21,11 @@ from lxml import etree
 from . import tags
 from .errors import BadRecordError
 
-RETRACTED_TYPE: Final = "Retracted Publication"
+RETRACTED_PUBLICATION_TYPE: Final = "Retracted Publication"
 """Publication type of a retracted article (D016441); D016440 marks the notice, which is not one."""
 
 
-class Section(NamedTuple):
+class AbstractSection(NamedTuple):
     """One ``AbstractText``: its label as printed (None without one, or for UNLABELLED) and text."""
 
     label: str | None
@@ -38,7 +38,7 @@ class Citation(NamedTuple):
     pmid: int
     version: int
     title: str
-    abstract: tuple[Section, ...]
+    abstract: tuple[AbstractSection, ...]
     year: int | None
     languages: tuple[str, ...]
     publication_types: tuple[str, ...]
@@ -51,37 +51,37 @@ class _UnusualLayoutError(Exception):
     """The record is not laid out as the fast reading expects; lxml must write it out anew."""
 
 
-def parse(record: bytes, balanced: bool = False) -> Citation:
+def parse_citation(record: bytes, is_balanced: bool = False) -> Citation:
     """Read a ``PubmedArticle`` or ``MedlineCitation``.
 
     Args:
-        balanced: is it known that its tags balance?
+        is_balanced: is it known that its tags balance?
 
     Raises:
         BadRecordError: not UTF-8, not well-formed, or without a PMID.
     """
-    text = _decoded(record)
-    if balanced or tags.balanced(text):
+    text = _decode(record)
+    if is_balanced or tags.has_balanced_tags(text):
         try:
-            return _citation(text)
+            return _parse_text(text)
         except _UnusualLayoutError:
             pass
-    text = etree.tostring(_tree(text), encoding="unicode")
+    text = etree.tostring(_parse_xml(text), encoding="unicode")
     try:
-        return _citation(text)
+        return _parse_text(text)
     except _UnusualLayoutError as unusual:
         raise BadRecordError("no-pmid", str(unusual)) from unusual
 
 
-def pmids(record: bytes) -> list[tuple[int, int]]:
+def parse_pmids(record: bytes) -> list[tuple[int, int]]:
     """(PMID, Version) of the record's own ``PMID`` children: a deletion has many, a book one."""
-    tree = _tree(_decoded(record))
-    holder = tree.find("BookDocument") if tree.tag == "PubmedBookArticle" else tree
-    found = [] if holder is None else holder.findall("PMID")
-    return [(_pmid(item.text or ""), _version(item.get("Version"))) for item in found]
+    tree = _parse_xml(_decode(record))
+    record_element = tree.find("BookDocument") if tree.tag == "PubmedBookArticle" else tree
+    pmid_elements = [] if record_element is None else record_element.findall("PMID")
+    return [(_parse_pmid(item.text or ""), _parse_version(item.get("Version"))) for item in pmid_elements]
 
 
-def _decoded(record: bytes) -> str:
+def _decode(record: bytes) -> str:
     try:
         return record.decode()
     except UnicodeDecodeError as error:
@@ -93,7 +93,7 @@ _PARSER = etree.XMLParser(
 )
 
 
-def _tree(text: str) -> etree._Element:
+def _parse_xml(text: str) -> etree._Element:
     try:
         return etree.fromstring(text, _PARSER)
     except etree.XMLSyntaxError as error:
@@ -108,21 +108,25 @@ def _tree(text: str) -> etree._Element:
 
 
 _ATTRIBUTES = r"""(?:\s+[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'))*?"""
-_START = _ATTRIBUTES + r"\s*"
+_START_TAG_ATTRIBUTES = _ATTRIBUTES + r"\s*"
 
 
-def _attribute(name: str) -> str:
+def _attribute_pattern(name: str) -> str:
     """A pattern for a start tag's attributes up to this one, its value as the next two groups."""
     return rf"""{_ATTRIBUTES}\s+{name}\s*=\s*(?:"([^"<]*)"|'([^'<]*)')"""
 
 
-_CITATION = re.compile(rf"<MedlineCitation{_START}>\s*<PMID({_START})>([^<]*)</PMID\s*>")
-_VERSION = re.compile(_attribute("Version"))
+_CITATION_START = re.compile(
+    rf"<MedlineCitation{_START_TAG_ATTRIBUTES}>\s*<PMID({_START_TAG_ATTRIBUTES})>([^<]*)</PMID\s*>"
+)
+_VERSION = re.compile(_attribute_pattern("Version"))
 _DATE = re.compile(r"<PubDate\s*>\s*(?:<Year\s*>\s*(\d{4})|<MedlineDate\s*>[^<]*?(\d{4}))")
 _LANGUAGE = re.compile(r"<Language\s*>([^<]*)</Language\s*>\s*")
-_TYPE = re.compile(rf"<PublicationType{_START}>([^<]*)</PublicationType\s*>")
-_ARTICLE_ID = re.compile(rf"<ArticleId{_attribute('IdType')}{_START}>([^<]*)</ArticleId\s*>")
-_LOCATION = re.compile(rf"<ELocationID({_START})>([^<]*)</ELocationID\s*>")
+_TYPE = re.compile(rf"<PublicationType{_START_TAG_ATTRIBUTES}>([^<]*)</PublicationType\s*>")
+_ARTICLE_ID = re.compile(
+    rf"<ArticleId{_attribute_pattern('IdType')}{_START_TAG_ATTRIBUTES}>([^<]*)</ArticleId\s*>"
+)
+_LOCATION = re.compile(rf"<ELocationID({_START_TAG_ATTRIBUTES})>([^<]*)</ELocationID\s*>")
 _DOI = re.compile(r"""\sEIdType\s*=\s*["']doi["']""")
 _INVALID = re.compile(r"""\sValidYN\s*=\s*["']N["']""")
 _RETRACTION_IN = re.compile(
@@ -131,49 +135,50 @@ _RETRACTION_IN = re.compile(
 _PMCID = re.compile(r"PMC\d+")
 
 
-def _citation(text: str) -> Citation:
+def _parse_text(text: str) -> Citation:
     """Read the record from left to right, in the DTD's order, each part of it at most once or twice.
 
     ``PubDate``, ``ArticleTitle``, ``Abstract``, ``Language`` and ``PublicationTypeList`` occur in a
     record once, as children of its ``Article`` (``PubDate``: of its ``JournalIssue``).
     """
-    number = _CITATION.search(text)
-    if number is None:
+    pmid_match = _CITATION_START.search(text)
+    if pmid_match is None:
         raise _UnusualLayoutError("no PMID as first child of MedlineCitation")
-    start = number.end()
-    dated = text.find("<PubDate", start)
-    date = _DATE.match(text, dated) if dated >= 0 else None
-    title, after_title = _title(text, start)
-    languages, after_languages = _languages(text, after_title)
-    abstract = _abstract(text, after_title, after_languages if languages else len(text))
-    types, after_types = _types(text, after_languages)
-    data_at = text.find("<PubmedData", after_types)
-    end = data_at if data_at >= 0 else len(text)
-    ids = _article_ids(text, data_at) if data_at >= 0 else {}
+    start = pmid_match.end()
+    date_start = text.find("<PubDate", start)
+    date_match = _DATE.match(text, date_start) if date_start >= 0 else None
+    title, after_title = _parse_title(text, start)
+    languages, after_languages = _parse_languages(text, after_title)
+    abstract = _parse_abstract(text, after_title, after_languages if languages else len(text))
+    publication_types, after_types = _parse_publication_types(text, after_languages)
+    data_start = text.find("<PubmedData", after_types)
+    end = data_start if data_start >= 0 else len(text)
+    ids = _parse_article_ids(text, data_start) if data_start >= 0 else {}
     pmcid = _PMCID.search(ids.get("pmc") or ids.get("pmcid") or "")
-    version = _VERSION.match(number[1]) if number[1] else None
+    version = _VERSION.match(pmid_match[1]) if pmid_match[1] else None
     return Citation(
-        pmid=_pmid(number[2]),
-        version=_version(version[1] or version[2] or "" if version else None),
+        pmid=_parse_pmid(pmid_match[2]),
+        version=_parse_version(version[1] or version[2] or "" if version else None),
         title=title,
         abstract=abstract,
-        year=int(date[1] or date[2]) if date else None,
+        year=int(date_match[1] or date_match[2]) if date_match else None,
         languages=languages,
-        publication_types=types,
-        retracted=RETRACTED_TYPE in types or _retraction_in(text, after_types, end),
+        publication_types=publication_types,
+        retracted=RETRACTED_PUBLICATION_TYPE in publication_types
+        or _has_retraction_link(text, after_types, end),
         pmcid=pmcid[0] if pmcid else None,
-        doi=ids.get("doi") or _located_doi(text, start, end),
+        doi=ids.get("doi") or _parse_elocation_doi(text, start, end),
     )
 
 
-def _pmid(digits: str) -> int:
+def _parse_pmid(digits: str) -> int:
     digits = digits.strip()
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 10 and 0 < int(digits) < 2**31):
         raise BadRecordError("bad-pmid", f"PMID {digits[:20]!r} is no number from 1 to 2,147,483,647")
     return int(digits)
 
 
-def _version(digits: str | None) -> int:
+def _parse_version(digits: str | None) -> int:
     if digits is None:
         return 1
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 4):
@@ -181,153 +186,158 @@ def _version(digits: str | None) -> int:
     return int(digits)
 
 
-def _close(text: str, name: str, start: int) -> tuple[int, int]:
+def _find_end_tag(text: str, name: str, start: int) -> tuple[int, int]:
     """Offsets of the end tag of an element that a record has but once.
 
     Raises:
         _UnusualLayoutError: there is none.
     """
-    at = text.find(f"</{name}>", start)
-    if at >= 0:
-        return at, at + len(name) + 3
-    spaced = re.search(rf"</{name}\s*>", text[start:])
-    if spaced is None:
+    position = text.find(f"</{name}>", start)
+    if position >= 0:
+        return position, position + len(name) + 3
+    match = re.search(rf"</{name}\s*>", text[start:])
+    if match is None:
         raise _UnusualLayoutError(f"no </{name}>")
-    return start + spaced.start(), start + spaced.end()
+    return start + match.start(), start + match.end()
 
 
-def _inside(text: str, name: str, start: int, end: int) -> tuple[int, int] | None:
+def _find_content(text: str, name: str, start: int, end: int) -> tuple[int, int] | None:
     """Offsets of what is in the next element of this name; None where there is none or it is empty."""
-    at = text.find(f"<{name}", start, end)
-    head = text.find(">", at) if at >= 0 else -1
-    if head < 0 or text[head - 1] == "/":
+    position = text.find(f"<{name}", start, end)
+    tag_end = text.find(">", position) if position >= 0 else -1
+    if tag_end < 0 or text[tag_end - 1] == "/":
         return None
-    close = text.find(f"</{name}", head)
-    if close < 0:
+    content_end = text.find(f"</{name}", tag_end)
+    if content_end < 0:
         raise _UnusualLayoutError(f"no </{name}>")
-    return head + 1, close
+    return tag_end + 1, content_end
 
 
-_TITLE = re.compile(rf"<ArticleTitle{_START}(?:/>|>([^<]*)</ArticleTitle\s*>)")
-_SEGMENT = re.compile(rf"\s*<AbstractText({_START})(?:/>|>([^<]*)</AbstractText\s*>)\s*")
-_ABSTRACT = re.compile(rf"<Abstract{_START}>")
+_TITLE = re.compile(rf"<ArticleTitle{_START_TAG_ATTRIBUTES}(?:/>|>([^<]*)</ArticleTitle\s*>)")
+_SEGMENT = re.compile(rf"\s*<AbstractText({_START_TAG_ATTRIBUTES})(?:/>|>([^<]*)</AbstractText\s*>)\s*")
+_ABSTRACT = re.compile(rf"<Abstract{_START_TAG_ATTRIBUTES}>")
 _COPYRIGHT = re.compile(r"\s*<CopyrightInformation>[^<]*</CopyrightInformation>\s*")
-_LABEL = re.compile(_attribute("Label"))
+_LABEL = re.compile(_attribute_pattern("Label"))
 _UNLABELLED: Final = "UNLABELLED"
 
 
-def _title(text: str, start: int) -> tuple[str, int]:
+def _parse_title(text: str, start: int) -> tuple[str, int]:
     """The title, and the offset after it."""
-    opened = text.find("<ArticleTitle", start)
-    if opened < 0:
+    title_start = text.find("<ArticleTitle", start)
+    if title_start < 0:
         return "", start
-    plain = _TITLE.match(text, opened)
-    if plain and not _forbidden(plain[0]):
-        return _unescaped(plain[1] or ""), plain.end()
-    closed = _close(text, "ArticleTitle", opened)[1]
-    return _text(_tree(text[opened:closed])), closed
+    match = _TITLE.match(text, title_start)
+    if match and not _has_forbidden_character(match[0]):
+        return _unescape(match[1] or ""), match.end()
+    title_end = _find_end_tag(text, "ArticleTitle", title_start)[1]
+    return _text_content(_parse_xml(text[title_start:title_end])), title_end
 
 
-_PERMITTED: Final = bytes(set(range(256)) - set(range(0x20)) | set(b"\t\n\r"))
+_XML_BYTES: Final = bytes(set(range(256)) - set(range(0x20)) | set(b"\t\n\r"))
 
 
-def _forbidden(text: str) -> bool:
+def _has_forbidden_character(text: str) -> bool:
     """Is there a control character in it that XML forbids?"""
-    return bool(text.encode().translate(None, _PERMITTED))
+    return bool(text.encode().translate(None, _XML_BYTES))
 
 
-def _languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
+def _parse_languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
     """The language codes, which follow the abstract and the authors, and the offset after them."""
-    at = text.find("<Language", start)
-    if at < 0:
+    position = text.find("<Language", start)
+    if position < 0:
         return (), start
     codes = []
-    while language := _LANGUAGE.match(text, at):
-        codes.append(_unescaped(language[1]).strip())
-        at = language.end()
-    return tuple(codes), at
+    while match := _LANGUAGE.match(text, position):
+        codes.append(_unescape(match[1]).strip())
+        position = match.end()
+    return tuple(codes), position
 
 
-def _types(text: str, start: int) -> tuple[tuple[str, ...], int]:
+def _parse_publication_types(text: str, start: int) -> tuple[tuple[str, ...], int]:
     """The publication types, which follow the languages, and the offset after them."""
-    inside = _inside(text, "PublicationTypeList", start, len(text))
-    if inside is None:
+    span = _find_content(text, "PublicationTypeList", start, len(text))
+    if span is None:
         return (), start
-    return tuple([_unescaped(name).strip() for name in _TYPE.findall(text, *inside)]), inside[1]
+    return tuple([_unescape(name).strip() for name in _TYPE.findall(text, *span)]), span[1]
 
 
-def _retraction_in(text: str, start: int, end: int) -> bool:
+def _has_retraction_link(text: str, start: int, end: int) -> bool:
     """Do its CommentsCorrections, between these offsets, name a retraction of the article?"""
     return text.find("RetractionIn", start, end) >= 0 and bool(_RETRACTION_IN.search(text, start, end))
 
 
-def _located_doi(text: str, start: int, end: int) -> str | None:
+def _parse_elocation_doi(text: str, start: int, end: int) -> str | None:
     """The DOI among the article's ELocationIDs, for records without PubmedData."""
-    at = text.find("<ELocationID", start, end)
-    for attributes, value in _LOCATION.findall(text, at, end) if at >= 0 else []:
+    position = text.find("<ELocationID", start, end)
+    for attributes, value in _LOCATION.findall(text, position, end) if position >= 0 else []:
         if _DOI.search(attributes) and not _INVALID.search(attributes) and value.strip():
-            return _unescaped(value).strip()
+            return _unescape(value).strip()
     return None
 
 
-def _abstract(text: str, start: int, end: int) -> tuple[Section, ...]:
+def _parse_abstract(text: str, start: int, end: int) -> tuple[AbstractSection, ...]:
     """The sections of the Abstract, which the DTD has between ``start`` and ``end``."""
-    opened = text.find("<Abstract>", start, end)
-    if opened >= 0:
-        at = opened + len("<Abstract>")
+    abstract_start = text.find("<Abstract>", start, end)
+    if abstract_start >= 0:
+        position = abstract_start + len("<Abstract>")
     else:
-        elsewhere = _ABSTRACT.search(text, start)
-        if elsewhere is None:
+        match = _ABSTRACT.search(text, start)
+        if match is None:
             return ()
-        opened, at = elsewhere.span()
-    end, after = _close(text, "Abstract", at)
+        abstract_start, position = match.span()
+    end, abstract_end = _find_end_tag(text, "Abstract", position)
     sections = []
-    while segment := _SEGMENT.match(text, at, end):
-        label = _LABEL.match(segment[1]) if segment[1] else None
-        value = _unescaped(label[1] or label[2] or "") if label else None
-        sections.append(_section(value, _unescaped(segment[2] or "")))
-        at = segment.end()
-    unusual = at != end and not _COPYRIGHT.fullmatch(text, at, end) and text[at:end].strip()
-    if unusual or _forbidden(text[opened:at]):
-        sections = _marked_up(text[opened:after])
+    while section_match := _SEGMENT.match(text, position, end):
+        label_match = _LABEL.match(section_match[1]) if section_match[1] else None
+        label_text = _unescape(label_match[1] or label_match[2] or "") if label_match else None
+        sections.append(_make_section(label_text, _unescape(section_match[2] or "")))
+        position = section_match.end()
+    has_markup = (
+        position != end and not _COPYRIGHT.fullmatch(text, position, end) and text[position:end].strip()
+    )
+    if has_markup or _has_forbidden_character(text[abstract_start:position]):
+        sections = _parse_marked_up_abstract(text[abstract_start:abstract_end])
     return tuple(sections)
 
 
-def _marked_up(abstract: str) -> list[Section]:
+def _parse_marked_up_abstract(abstract: str) -> list[AbstractSection]:
     """The sections of an Abstract in which something is not plain text."""
-    return [_section(part.get("Label"), _text(part)) for part in _tree(abstract).iterchildren("AbstractText")]
+    return [
+        _make_section(part.get("Label"), _text_content(part))
+        for part in _parse_xml(abstract).iterchildren("AbstractText")
+    ]
 
 
-def _text(element: etree._Element) -> str:
+def _text_content(element: etree._Element) -> str:
     """All text in an element, joined as written."""
     return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
 
 
-def _section(label: str | None, text: str) -> Section:
+def _make_section(label: str | None, text: str) -> AbstractSection:
     label = label.strip() if label else None
-    return Section(None if not label or label.upper() == _UNLABELLED else label, text)
+    return AbstractSection(None if not label or label.upper() == _UNLABELLED else label, text)
 
 
-def _article_ids(text: str, data: int) -> dict[str, str]:
+def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
     """The record's own ids by type, the first of each: never those of its references."""
-    references = text.find("<ReferenceList", data)
+    references = text.find("<ReferenceList", data_start)
     end = references if references >= 0 else len(text)
-    inside = _inside(text, "ArticleIdList", data, end)
-    if inside is None and references >= 0:
+    span = _find_content(text, "ArticleIdList", data_start, end)
+    if span is None and references >= 0:
         after = max(references, text.rfind("</ReferenceList"))
-        inside = _inside(text, "ArticleIdList", after, len(text))
+        span = _find_content(text, "ArticleIdList", after, len(text))
     ids: dict[str, str] = {}
-    for double, single, value in _ARTICLE_ID.findall(text, *inside) if inside else []:
+    for double, single, value in _ARTICLE_ID.findall(text, *span) if span else []:
         if value.strip():
-            ids.setdefault(double or single, _unescaped(value).strip())
+            ids.setdefault(double or single, _unescape(value).strip())
     return ids
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """Flat text with its entities resolved: XML's own only, so that others are errors."""
     if "&" not in text:
         return text
-    rest = text.replace("&lt;", "<").replace("&gt;", ">")
-    if rest.count("&") == rest.count("&amp;"):
-        return rest.replace("&amp;", "&")
-    return _tree(f"<x>{text}</x>").text or ""
+    resolved = text.replace("&lt;", "<").replace("&gt;", ">")
+    if resolved.count("&") == resolved.count("&amp;"):
+        return resolved.replace("&amp;", "&")
+    return _parse_xml(f"<x>{text}</x>").text or ""

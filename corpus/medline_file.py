@@ -10,15 +10,15 @@ from typing import Final
 
 from . import xml_records
 from .errors import BadFileError
-from .xml_blocks import Readable, plain_xml
+from .xml_blocks import ByteStream, decode_xml
 
 MAX_RECORD_BYTES: Final = 32 << 20
 """Largest record.  Real ones with thousands of references stay below 2 MB."""
 
-ROOTS: Final = frozenset(
+ROOT_ELEMENTS: Final = frozenset(
     {"PubmedArticleSet", "PubmedBookArticleSet", "MedlineCitationSet", "BookDocumentSet"}
 )
-RECORDS: Final = frozenset(
+RECORD_ELEMENTS: Final = frozenset(
     {
         "PubmedArticle",
         "MedlineCitation",
@@ -30,18 +30,18 @@ RECORDS: Final = frozenset(
 )
 
 
-def records(file: Readable) -> Iterator[tuple[str, bytes]]:
+def iter_records(file: ByteStream) -> Iterator[tuple[str, bytes]]:
     """Yield ``(element name, bytes)`` for each record of an open ``.xml`` or ``.xml.gz``, in order.
 
     Raises:
         BadFileError: what is wrong with the file as a whole, at the point where it shows; callers must
             drop what they have had from it so far.
     """
-    blocks = plain_xml(file)
-    root = xml_records.root(blocks)
-    if root.name in RECORDS:
-        yield from xml_records.itself(root, blocks, MAX_RECORD_BYTES)
-    elif root.name in ROOTS:
-        yield from xml_records.inside(root, blocks, MAX_RECORD_BYTES)
+    blocks = decode_xml(file)
+    root = xml_records.read_root(blocks)
+    if root.name in RECORD_ELEMENTS:
+        yield from xml_records.iter_root(root, blocks, MAX_RECORD_BYTES)
+    elif root.name in ROOT_ELEMENTS:
+        yield from xml_records.iter_children(root, blocks, MAX_RECORD_BYTES)
     else:
-        raise BadFileError("wrong-root", f"its root is <{root.name}>, not PubMed's {sorted(ROOTS)}")
+        raise BadFileError("wrong-root", f"its root is <{root.name}>, not PubMed's {sorted(ROOT_ELEMENTS)}")

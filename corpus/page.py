@@ -40,15 +40,15 @@ figure { margin: .75rem 0; }
 svg { max-width: 100%; height: auto; color: var(--text); font-size: 12px; }
 @media print { .scroll { overflow: visible; } h2 { break-after: avoid; } tr, figure { break-inside: avoid; } }
 """
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+_CONTENT_SECURITY_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 """Content-Security-Policy: the browser itself then runs no script and loads nothing."""
 
 
-def document(title: str, body: Iterable[str]) -> str:
+def render_html_page(title: str, body: Iterable[str]) -> str:
     """A whole page; ``title`` and ``body`` are HTML already."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_CONTENT_SECURITY_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(part for part in body if part)
@@ -56,24 +56,24 @@ def document(title: str, body: Iterable[str]) -> str:
     )
 
 
-def visible(text: str, keep: str = "") -> str:
+def spell_out_invisible(text: str, keep: str = "") -> str:
     """The text with what cannot be seen spelled out but for ``keep``, a first accent on a dotted circle."""
-    shown: list[str] = []
+    output: list[str] = []
     for character in text:
         category = unicodedata.category(character)
         if category[0] in "CZ" and character not in keep:
-            shown.append(f"U+{ord(character):04X}")
+            output.append(f"U+{ord(character):04X}")
         else:
-            shown.append("\u25cc" + character if category[0] == "M" and not shown else character)
-    return "".join(shown)
+            output.append("\u25cc" + character if category[0] == "M" and not output else character)
+    return "".join(output)
 
 
-def text(value: object) -> str:
+def escape_html(value: object) -> str:
     """Any text, for HTML; its blanks and line ends stay."""
-    return html.escape(visible(str(value), keep=" \n"))
+    return html.escape(spell_out_invisible(str(value), keep=" \n"))
 
 
-def percent(value: float) -> str:
+def format_percent(value: float) -> str:
     """A share in per cent: two significant digits at least, of what is left to 100 where that is less."""
     digits = 0
     if 0 < value < 1:
@@ -82,20 +82,23 @@ def percent(value: float) -> str:
     return f"{100 * value:.{digits}f}\u202f%"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Iterable[int] = ()) -> str:
+def render_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], left_aligned: Iterable[int] = ()
+) -> str:
     """A table of cells that are HTML already; the first column and ``left`` are set left."""
-    to_left = {0, *left}
+    left_columns = {0, *left_aligned}
     lines = ['<div class="scroll"><table>']
-    if head:
+    if header:
         cells = "".join(
-            f'<th scope="col"{" class=text" if at in to_left else ""}>{one}</th>'
-            for at, one in enumerate(head)
+            f'<th scope="col"{" class=text" if column in left_columns else ""}>{cell}</th>'
+            for column, cell in enumerate(header)
         )
         lines.append(f"<thead><tr>{cells}</tr></thead>")
     lines.append("<tbody>")
     for first, *rest in rows:
         cells = "".join(
-            f"<td{' class=text' if at in to_left else ''}>{one}</td>" for at, one in enumerate(rest, start=1)
+            f"<td{' class=text' if column in left_columns else ''}>{cell}</td>"
+            for column, cell in enumerate(rest, start=1)
         )
         lines.append(f'<tr><th scope="row">{first}</th>{cells}</tr>')
     return "\n".join([*lines, "</tbody></table></div>"])

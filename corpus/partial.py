@@ -8,18 +8,18 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO, Final, Protocol
 
-PART: Final = ".part-"
+PARTIAL_PREFIX: Final = ".part-"
 """Prefix of files that have not wholly arrived."""
 
 _BLOCK_BYTES: Final = 1 << 20
 
 
-class Partial(Protocol):
+class ResumableFile(Protocol):
     """A file on its way; ``size`` bytes of it are there."""
 
     size: int
 
-    def blocks(self) -> Iterator[bytes]:
+    def read_blocks(self) -> Iterator[bytes]:
         """What is there from before, from the beginning."""
 
     def write(self, data: bytes) -> None: ...
@@ -27,7 +27,7 @@ class Partial(Protocol):
     def restart(self) -> None:
         """Throw away what is there and begin anew."""
 
-    def keep(self) -> None:
+    def commit(self) -> None:
         """It is whole: bring it to disk and under its final name."""
 
     def discard(self) -> None:
@@ -35,7 +35,7 @@ class Partial(Protocol):
 
 
 @contextlib.contextmanager
-def local(path: str, version: str) -> Iterator[Partial]:
+def open_local_resumable(path: str, version: str) -> Iterator[ResumableFile]:
     """The part of a local file; ``version`` says which version of the file it is a part of.
 
     Parts of other versions are removed, but for those that another process is writing.  If another process is
@@ -43,43 +43,49 @@ def local(path: str, version: str) -> Iterator[Partial]:
     """
     folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
-    part = os.path.join(folder, f"{PART}{version}-{name}")
-    for other in os.listdir(folder):
-        if other.startswith(PART) and other.endswith(f"-{name}") and other != os.path.basename(part):
-            _remove_unused(os.path.join(folder, other))
-    with _locked(part) as file:
-        yield _LocalPartial(file, part, path)
+    partial_path = os.path.join(folder, f"{PARTIAL_PREFIX}{version}-{name}")
+    for sibling in os.listdir(folder):
+        if (
+            sibling.startswith(PARTIAL_PREFIX)
+            and sibling.endswith(f"-{name}")
+            and sibling != os.path.basename(partial_path)
+        ):
+            _remove_unused(os.path.join(folder, sibling))
+    with _open_locked(partial_path) as file:
+        yield _LocalResumableFile(file, partial_path, path)
 
 
-def _remove_unused(part: str) -> None:
-    with contextlib.suppress(FileNotFoundError, BlockingIOError), open(part, "rb") as file:
+def _remove_unused(partial_path: str) -> None:
+    with contextlib.suppress(FileNotFoundError, BlockingIOError), open(partial_path, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.remove(part)
+        os.remove(partial_path)
 
 
 @contextlib.contextmanager
-def _locked(part: str) -> Iterator[BinaryIO]:
+def _open_locked(partial_path: str) -> Iterator[BinaryIO]:
     while True:
-        with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b") as file:
+        with os.fdopen(os.open(partial_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            if _is_there(file, part):  # whoever had the lock may have given the file its final name meanwhile
+            if _is_same_file(
+                file, partial_path
+            ):  # whoever had the lock may have given the file its final name meanwhile
                 yield file
                 return
 
 
-def _is_there(file: BinaryIO, path: str) -> bool:
+def _is_same_file(file: BinaryIO, path: str) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except FileNotFoundError:
         return False
 
 
-class _LocalPartial:
-    def __init__(self, file: BinaryIO, part: str, path: str) -> None:
-        self._file, self._part, self._path = file, part, path
+class _LocalResumableFile:
+    def __init__(self, file: BinaryIO, partial_path: str, path: str) -> None:
+        self._file, self._partial_path, self._path = file, partial_path, path
         self.size = file.seek(0, os.SEEK_END)
 
-    def blocks(self) -> Iterator[bytes]:
+    def read_blocks(self) -> Iterator[bytes]:
         self._file.seek(0)
         while block := self._file.read(_BLOCK_BYTES):
             yield block
@@ -94,11 +100,11 @@ class _LocalPartial:
         self._file.truncate()
         self.size = 0
 
-    def keep(self) -> None:
+    def commit(self) -> None:
         self._file.flush()
         os.fsync(self._file.fileno())
-        os.replace(self._part, self._path)
+        os.replace(self._partial_path, self._path)
 
     def discard(self) -> None:
         with contextlib.suppress(FileNotFoundError):
-            os.remove(self._part)
+            os.remove(self._partial_path)

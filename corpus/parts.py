@@ -9,30 +9,37 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import astuple, replace
 
-from .ahead import for_each
-from .files import LocalFiles
-from .sources import Part, Source
-from .workspace import Workspace
+from .ahead import parallel_for_each
+from .files import LocalStorage
+from .sources import SourceFile, SourcePart
+from .workspace import OutputDir
 
 
-def left_out(sources: Iterable[Source]) -> list[Source]:
+def without_parts(sources: Iterable[SourceFile]) -> list[SourceFile]:
     """The sources without their parts."""
     return [replace(source, parts=()) for source in sources]
 
 
-def lay_aside(files: LocalFiles, work: Workspace, sources: Iterable[Source]) -> None:
+def save_part_lists(storage: LocalStorage, output_dir: OutputDir, sources: Iterable[SourceFile]) -> None:
     """Write the sources' parts to where :func:`take_up` finds them."""
 
-    def write(source: Source) -> None:
-        files.write_json(work.parts(source.stamp), [astuple(part) for part in source.parts])
+    def save_part_list(source: SourceFile) -> None:
+        storage.write_json(output_dir.part_list_path(source.stamp), [astuple(part) for part in source.parts])
 
-    there = set(files.names(f"{work.folder}/parts"))
-    many = [source for source in sources if source.parts]
-    for_each(files, write, [source for source in many if f"{source.stamp}.json" not in there])
+    existing = set(storage.list_names(f"{output_dir.work_folder}/parts"))
+    multi_file_sources = [source for source in sources if source.parts]
+    parallel_for_each(
+        storage,
+        save_part_list,
+        [source for source in multi_file_sources if f"{source.stamp}.json" not in existing],
+    )
 
 
-def take_up(files: LocalFiles, work: Workspace, source: Source) -> Source:
+def load_parts(storage: LocalStorage, output_dir: OutputDir, source: SourceFile) -> SourceFile:
     """The source with its parts."""
-    if not source.files or source.parts:
+    if not source.num_files or source.parts:
         return source
-    return replace(source, parts=tuple(Part(*part) for part in files.read_json(work.parts(source.stamp))))
+    return replace(
+        source,
+        parts=tuple(SourcePart(*part) for part in storage.read_json(output_dir.part_list_path(source.stamp))),
+    )

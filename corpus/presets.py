@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from .article_rules import ArticleRules
+from .article_rules import PmcConfig
 from .licences import LICENCES
-from .rules import Rules
+from .rules import PubMedConfig
 
-PRESETS: Final[dict[str, Rules]] = {
+PUBMED_PRESETS: Final[dict[str, PubMedConfig]] = {
     # Bio-ELECTRA (Ozyurt 2020, "Pre-training data"; README of its repository): 19.2 M abstracts with
     # PMID >= 10,000,000 as of March 2020, sentences from title and abstract.  Nothing is said of
     # languages, retractions, title-only records (taken as left out: it speaks of abstracts) and
     # labels of sections.
-    "bio-electra": Rules(min_pmid=10_000_000),
+    "bio-electra": PubMedConfig(min_pmid=10_000_000),
     # ELECTRAMed (Miolo et al. 2021) takes its text from BlueBERT's file pubmed_uncased_sentence_nltk: all
     # abstracts until September 2018, 28.7 M of them.  BlueBERT's README has the code: lower case, runs of
     # non-ASCII characters to a blank, NLTK's TreebankWordTokenizer, "x 's" to "x's"; nothing is cleaned
@@ -27,24 +27,24 @@ PRESETS: Final[dict[str, Rules]] = {
     # no borders between documents (BLUE_Benchmark, issue 7), ours do.  Open: titles (kept as text), labels
     # of sections (left out), and records without an abstract (left out, though 28.7 M is nearer to the
     # number of all citations of that date: --keep-title-only).
-    "electramed": Rules(cleaning=(), lower_case=True, ascii_only=True, treebank=True),
+    "electramed": PubMedConfig(cleaning=(), lower_case=True, ascii_only=True, treebank=True),
     # BioALBERT (Naseem et al. 2020, on preprocessing): no blank lines inside a document, lines of fewer
     # than 20 characters left out, a sentence a line; no other cleaning is named.  Lower case belongs to
     # its tokenizer (ALBERT's 30k-clean), and the cut at 512 words to the examples.  Open: dates,
     # splitter, titles (kept as text), labels of sections (left out).
-    "bioalbert": Rules(cleaning=(), min_line_characters=20),
+    "bioalbert": PubMedConfig(cleaning=(), min_line_characters=20),
     # PubMedBERT (Gu et al. 2020, on its pretraining corpus): abstracts of February 2020, those
     # below 128 words left out.  Titles are not mentioned; the code it builds on (NVIDIA's BERT for
     # TensorFlow) writes the abstract alone, so titles are no part of the text.
-    "pubmedbert": Rules(min_abstract_words=128, titles=False),
+    "pubmedbert": PubMedConfig(min_abstract_words=128, titles=False),
 }
 
-ARTICLE_PRESETS: Final[dict[str, ArticleRules]] = {
+PMC_PRESETS: Final[dict[str, PmcConfig]] = {
     # Bio-ELECTRA++ (Ozyurt 2020, "Pre-training data", second stage; README of its repository): all open
     # access full papers of PMC as of May 2020, 12.3 B words, sentences from all sections but the references.
     # Nothing is said of licences and languages (taken as all: "all open access full papers"), of abstracts,
     # captions, footnotes, acknowledgements and what we call boilerplate (kept, being no references), of
     # tables' cells and displayed formulas (out), and of how citations and sections' titles are written
     # (numbers out, titles out).
-    "bio-electra-pp": ArticleRules(languages=(), licences=tuple(LICENCES)),
+    "bio-electra-pp": PmcConfig(languages=(), licences=tuple(LICENCES)),
 }

@@ -15,18 +15,18 @@ import pyarrow as pa
 PIPELINE: Final = "shards_to_pretraining"
 SPLITS: Final = ("train", "validation")
 """The folders of a pretraining set, each a directory of shards; ``datasets`` opens both as a DatasetDict."""
-RECORDS: Final = {"train": "pretrain_tfrecords", "validation": "validation_tfrecords"}
+TFRECORD_FOLDERS: Final = {"train": "pretrain_tfrecords", "validation": "validation_tfrecords"}
 """The folders of the same rows for the original trainers; the first is where ELECTRA's looks for them
 (configure_pretraining.py of google-research/electra)."""
 BATCH_ROWS: Final = 2048
 """Rows a record batch: 1 MB at a length of 256, and a shard of 100 million rows is opened in a second."""
-LABELLED: Final = ("bert", "albert")
+LABELLED_OBJECTIVES: Final = ("bert", "albert")
 """The objectives whose rows have a label."""
 NO_LABEL: Final = -100
 """The label of a row that has no pair to judge; PyTorch's losses leave it out (``ignore_index``)."""
-_METADATA: Final = b"bioshards"
+_METADATA_KEY: Final = b"bioshards"
 
-SPAN: Final = pa.struct(
+SPAN_TYPE: Final = pa.struct(
     [
         pa.field("document", pa.string(), nullable=False),
         pa.field("start", pa.uint16(), nullable=False),
@@ -38,7 +38,7 @@ SPAN: Final = pa.struct(
 ``first_sentence`` to before ``end_sentence`` of the document of this id."""
 
 
-def schema(vocabulary_size: int, labelled: bool, facts: Mapping[str, Any]) -> pa.Schema:
+def make_schema(vocabulary_size: int, has_labels: bool, metadata: Mapping[str, Any]) -> pa.Schema:
     """The schema of a shard.
 
     ``input_ids``: [CLS], segment A, [SEP] and, where there is one, segment B, [SEP]; not padded.
@@ -50,26 +50,26 @@ def schema(vocabulary_size: int, labelled: bool, facts: Mapping[str, Any]) -> pa
     Args:
         vocabulary_size: ids are uint16 up to 65,536 entries, uint32 above.
         labelled: has the objective a label?
-        facts: what is true of all rows, for :func:`facts_of`: JSON.
+        metadata: what is true of all rows, for :func:`facts_of`: JSON.
     """
     ids = pa.uint16() if vocabulary_size <= 1 << 16 else pa.uint32()
     fields = [
         pa.field("input_ids", pa.list_(ids), nullable=False),
         pa.field("split", pa.uint16(), nullable=False),
-        *([pa.field("label", pa.int8(), nullable=False)] if labelled else []),
-        pa.field("spans", pa.list_(SPAN), nullable=False),
+        *([pa.field("label", pa.int8(), nullable=False)] if has_labels else []),
+        pa.field("spans", pa.list_(SPAN_TYPE), nullable=False),
     ]
-    return pa.schema(fields, {_METADATA: json.dumps(dict(facts), sort_keys=True).encode()})
+    return pa.schema(fields, {_METADATA_KEY: json.dumps(dict(metadata), sort_keys=True).encode()})
 
 
-def facts_of(schema: pa.Schema) -> dict[str, Any]:
+def metadata_from_schema(shard_schema: pa.Schema) -> dict[str, Any]:
     """What a shard's schema says of its rows.
 
     Raises:
         ValueError: it is no schema of a pretraining set.
     """
     try:
-        found: dict[str, Any] = json.loads(schema.metadata[_METADATA])
+        metadata: dict[str, Any] = json.loads(shard_schema.metadata[_METADATA_KEY])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError("its schema does not say what a pretraining set's says") from error
-    return found
+    return metadata

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from . import judging, overlap, shard_keys, shards
-from .ahead import ahead, for_each
-from .article_rules import LEFT_OUT
-from .excluded import Excluded
-from .files import Checked, LocalFiles
-from .finishing import Finished
+from .ahead import parallel_for_each, prefetch_map
+from .article_rules import DROPPED_PART_PREFIX
+from .excluded import ExclusionList
+from .files import HashingWriter, LocalStorage
+from .finishing import FinalizeResult
 from .manifest import (
     BadFile,
     DocumentCounts,
@@ -37,28 +37,28 @@ from .manifest import (
     sweep,
     write_manifest,
 )
-from .rules import TextRules
+from .rules import TextConfig
 from .shards import Shard
-from .staging import Staged, ordered
-from .workspace import Workspace
+from .staging import StageResult, order_stage_results
+from .workspace import OutputDir
 
 NOTICE: Final = (
     "Courtesy of the U.S. National Library of Medicine. NLM neither endorses this product nor "
     "guarantees its content; it does not reflect the most current data available from NLM. "
 )
-COPYRIGHT: Final = {
+COPYRIGHT_BY_PIPELINE: Final = {
     "pubmed_to_shards": "Abstracts may be their publishers' copyright.",
     "pmc_to_shards": "Each article is under the licence in its row.",
 }
 
-DUPLICATES: Final = "duplicates.tsv"
+DUPLICATES_FILE: Final = "duplicates.tsv"
 
-_MADE_OF = re.compile(r"(.+-[0-9a-f]{8})\.(?:arrow|keys|digests|json|rejected\.jsonl|tsv)$")
+_WORK_FILE_NAME = re.compile(r"(.+-[0-9a-f]{8})\.(?:arrow|keys|digests|json|rejected\.jsonl|tsv)$")
 """File names in the work folder: the source's name and an ending."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PublishResult:
     """How a run ended.  ``problem`` is None when the manifest is written, else says why it is not."""
 
     problem: str | None
@@ -68,93 +68,106 @@ class Outcome:
     records: int
 
 
-def publish(
-    files: LocalFiles,
-    work: Workspace,
-    rules: TextRules,
+def publish_output(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    document_config: TextConfig,
     config: dict[str, Any],
-    staged: list[Staged],
-    finished: list[Finished],
+    stage_results: list[StageResult],
+    finalize_results: list[FinalizeResult],
     max_rejected: float,
     run: DocumentsRun,
     overlaps: Sequence[OverlapFile] = (),
-    excluded: Excluded | None = None,
-) -> Outcome:
+    exclusion_list: ExclusionList | None = None,
+) -> PublishResult:
     """Check the share of rejected input and, where it is small enough, write the manifest.
 
     Args:
-        rules: those that ``config`` has as plain data.
-        staged: all sources; ``finished``: what became of the good ones; in any order.
+        document_config: those that ``config`` has as plain data.
+        stage_results: all sources; ``finalize_results``: what became of the good ones; in any order.
         max_rejected: the share of records, and of files, that may be rejected.
         run: facts about this run; the download times of the inputs are added.
         overlaps: the file that lists the abstracts that the articles hold, if that was asked for.
-        excluded: the list of ids that were to be left out, if there is one.
+        exclusion_list: the list of ids that were to be left out, if there is one.
     """
-    staged, copies = ordered(staged)
-    good = [source for source in staged if not source.bad]
-    by_name = {done.name: done for done in finished}
-    in_order = [by_name[str(source.name)] for source in good]
+    stage_results, copies = order_stage_results(stage_results)
+    usable_results = [stage_result for stage_result in stage_results if not stage_result.rejection]
+    results_by_name = {finalize_result.output_name: finalize_result for finalize_result in finalize_results}
+    ordered_results = [results_by_name[str(stage_result.output_name)] for stage_result in usable_results]
     # NLM gives an article one PMID and one PMCID, so that an id is found in one source.
-    found = sum(done.listed for done in finished)
-    warnings = judging.warnings(config["pipeline"], staged, copies)
-    if excluded:
-        warnings += judging.of_list(excluded, found)
+    matched = sum(finalize_result.matched_exclusions for finalize_result in finalize_results)
+    warnings = judging.collect_warnings(config["pipeline"], stage_results, copies)
+    if exclusion_list:
+        warnings += judging.collect_exclusion_warnings(exclusion_list, matched)
     manifest = dataclasses.replace(
-        _manifest(rules, decode(DocumentsConfig, config), staged, in_order, run),
+        _build_manifest(
+            document_config, decode(DocumentsConfig, config), stage_results, ordered_results, run
+        ),
         overlap=tuple(overlaps),
-        excluded=ExcludedIds(excluded.ids, excluded.sha256, found) if excluded else None,
+        excluded=ExcludedIds(exclusion_list.num_ids, exclusion_list.sha256, matched)
+        if exclusion_list
+        else None,
         warnings=tuple(warnings),
     )
-    _publish_rejected(files, work, staged)
-    totals = manifest.counts
-    problem = judging.problem_of(work, staged, manifest, max_rejected)
-    outcome = Outcome(problem, totals.documents, totals.sentences, totals.rejected, totals.records)
+    _publish_rejects(storage, output_dir, stage_results)
+    counts = manifest.counts
+    problem = judging.find_problem(output_dir, stage_results, manifest, max_rejected)
+    result = PublishResult(problem, counts.documents, counts.sentences, counts.rejected, counts.records)
     if problem is None:
-        shards.publish(files, work.output, list(manifest.outputs))
+        shards.write_dataset_info(storage, output_dir.path, list(manifest.outputs))
         if manifest.config.keep_dropped:
             dropped = [
                 dataclasses.replace(shard, file=os.path.basename(shard.file)) for shard in manifest.dropped
             ]
-            shards.publish(files, f"{work.output}/dropped", dropped)
+            shards.write_dataset_info(storage, f"{output_dir.path}/dropped", dropped)
         if manifest.config.dedup == "exact":
-            duplicates = (_publish_duplicates(files, work, in_order),)
+            duplicates = (_publish_duplicates(storage, output_dir, ordered_results),)
             manifest = dataclasses.replace(manifest, duplicates=duplicates)
-        _sweep(files, work, manifest, good)
-        write_manifest(files, work.manifest, manifest)
-    return outcome
+        _sweep(storage, output_dir, manifest, usable_results)
+        write_manifest(storage, output_dir.manifest_path, manifest)
+    return result
 
 
-def _manifest(
-    rules: TextRules,
+def _build_manifest(
+    document_config: TextConfig,
     config: DocumentsConfig,
-    staged: list[Staged],
-    finished: list[Finished],
+    stage_results: list[StageResult],
+    finalize_results: list[FinalizeResult],
     run: DocumentsRun,
 ) -> DocumentsManifest:
-    good = [source for source in staged if not source.bad]
-    funnel = _summed(done.funnel for done in finished)
-    rejected = _summed(source.rejected for source in staged)
-    records = sum(source.records for source in staged)
-    counts = _summed(done.counts for done in finished)
-    removed = {rule: _removed(rule, finished) for rule in rules.removals()}
+    usable_results = [stage_result for stage_result in stage_results if not stage_result.rejection]
+    funnel = _sum_counts(finalize_result.funnel for finalize_result in finalize_results)
+    rejected = _sum_counts(stage_result.rejected for stage_result in stage_results)
+    records = sum(stage_result.records for stage_result in stage_results)
+    counts = _sum_counts(finalize_result.counts for finalize_result in finalize_results)
+    removed = {rule: _sum_removed_text(rule, finalize_results) for rule in document_config.removal_names()}
     return DocumentsManifest(
         pipeline=config.pipeline,
-        notice=NOTICE + COPYRIGHT[config.pipeline],
+        notice=NOTICE + COPYRIGHT_BY_PIPELINE[config.pipeline],
         config=config,
-        newest_file=_newest(good) if config.pipeline == "pubmed_to_shards" else None,
-        inputs=tuple(_input(source, done) for source, done in zip(good, finished, strict=True)),
-        bad_files=tuple(
-            BadFile(source.source.name, source.source.path, *source.bad) for source in staged if source.bad
+        newest_file=_find_newest_file(usable_results) if config.pipeline == "pubmed_to_shards" else None,
+        inputs=tuple(
+            _make_input_entry(stage_result, finalize_result)
+            for stage_result, finalize_result in zip(usable_results, finalize_results, strict=True)
         ),
-        outputs=tuple(shard for done in finished for shard in done.shards),
-        dropped=tuple(shard for done in finished for shard in done.dropped),
+        bad_files=tuple(
+            BadFile(stage_result.source.name, stage_result.source.path, *stage_result.rejection)
+            for stage_result in stage_results
+            if stage_result.rejection
+        ),
+        outputs=tuple(shard for finalize_result in finalize_results for shard in finalize_result.shards),
+        dropped=tuple(shard for finalize_result in finalize_results for shard in finalize_result.dropped),
         duplicates=(),
         overlap=(),
         excluded=None,
         funnel={
             "records": records,
             **{f"rejected: {reason}": count for reason, count in sorted(rejected.items())},
-            **{f"dropped: {reason}": funnel[reason] for reason in rules.reasons if reason in funnel},
+            **{
+                f"dropped: {reason}": funnel[reason]
+                for reason in document_config.drop_reasons
+                if reason in funnel
+            },
             "kept": funnel.get("kept", 0),
         },
         counts=DocumentCounts(
@@ -164,114 +177,154 @@ def _manifest(
             characters=counts.get("characters", 0),
             records=records,
             rejected=sum(rejected.values()),
-            deletions=sum(source.deletions for source in staged),
+            deletions=sum(stage_result.deletions for stage_result in stage_results),
         ),
-        cleaning={rule: text for rule, text in removed.items() if not rule.startswith(LEFT_OUT)},
+        cleaning={rule: text for rule, text in removed.items() if not rule.startswith(DROPPED_PART_PREFIX)},
         dropped_parts={
-            rule.removeprefix(LEFT_OUT): text for rule, text in removed.items() if rule.startswith(LEFT_OUT)
+            rule.removeprefix(DROPPED_PART_PREFIX): text
+            for rule, text in removed.items()
+            if rule.startswith(DROPPED_PART_PREFIX)
         },
-        years=_summed(done.years for done in finished),
-        languages=_summed(done.languages for done in finished),
-        licences=_summed(done.licences for done in finished),
-        article_types=_summed(done.article_types for done in finished),
+        years=_sum_counts(finalize_result.years for finalize_result in finalize_results),
+        languages=_sum_counts(finalize_result.languages for finalize_result in finalize_results),
+        licences=_sum_counts(finalize_result.licences for finalize_result in finalize_results),
+        article_types=_sum_counts(finalize_result.article_types for finalize_result in finalize_results),
         warnings=(),
-        run=dataclasses.replace(run, retrieved=_retrieved(good)),
+        run=dataclasses.replace(run, retrieved=_collect_retrieval_times(usable_results)),
     )
 
 
-def _removed(rule: str, finished: list[Finished]) -> RemovedText:
-    of = [done.cleaning[rule] for done in finished if rule in done.cleaning]
-    return RemovedText(sum(text["documents"] for text in of), sum(text["characters"] for text in of))
+def _sum_removed_text(rule: str, finalize_results: list[FinalizeResult]) -> RemovedText:
+    removals = [
+        finalize_result.cleaning[rule]
+        for finalize_result in finalize_results
+        if rule in finalize_result.cleaning
+    ]
+    return RemovedText(
+        sum(text["documents"] for text in removals), sum(text["characters"] for text in removals)
+    )
 
 
-def _newest(good: list[Staged]) -> str | None:
+def _find_newest_file(usable_results: list[StageResult]) -> str | None:
     """The last of NLM's files, by its number."""
-    numbered = [source.source for source in good if source.source.ordered]
-    return max(numbered).name if numbered else None
+    ordered_sources = [
+        stage_result.source for stage_result in usable_results if stage_result.source.is_ordered
+    ]
+    return max(ordered_sources).name if ordered_sources else None
 
 
-def _input(source: Staged, done: Finished) -> InputFile:
+def _make_input_entry(stage_result: StageResult, finalize_result: FinalizeResult) -> InputFile:
     return InputFile(
-        file=source.source.name,
-        path=source.source.path,
-        files=source.source.files or 1,
-        bytes=source.source.size,
-        md5=str(source.md5),
-        records=source.records,
-        deletions=source.deletions,
-        rejected=source.rejected,
-        funnel=done.funnel,
-        shards=tuple(shard.file for shard in done.shards),
+        file=stage_result.source.name,
+        path=stage_result.source.path,
+        files=stage_result.source.num_files or 1,
+        bytes=stage_result.source.size,
+        md5=str(stage_result.md5),
+        records=stage_result.records,
+        deletions=stage_result.deletions,
+        rejected=stage_result.rejected,
+        funnel=finalize_result.funnel,
+        shards=tuple(shard.file for shard in finalize_result.shards),
     )
 
 
-def _retrieved(good: list[Staged]) -> Retrieval | None:
+def _collect_retrieval_times(usable_results: list[StageResult]) -> Retrieval | None:
     """When the inputs that were fetched were fetched, UTC."""
-    dates = {source.source.name: source.source.retrieved for source in good if source.source.retrieved}
+    dates = {
+        stage_result.source.name: stage_result.source.retrieved_at
+        for stage_result in usable_results
+        if stage_result.source.retrieved_at
+    }
     return Retrieval(min(dates.values()), max(dates.values()), dates) if dates else None
 
 
-def _summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _sum_counts(counters: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: collections.Counter[str] = collections.Counter()
-    for part in parts:
-        total.update(part)
+    for counter in counters:
+        total.update(counter)
     return dict(sorted(total.items()))
 
 
-def _publish_rejected(files: LocalFiles, work: Workspace, staged: list[Staged]) -> None:
-    folder = f"{work.output}/rejected"
-    wanted = {f"{source.name}.jsonl": source for source in staged if source.rejected}
-    for_each(files, files.remove, [f"{folder}/{name}" for name in files.names(folder) if name not in wanted])
+def _publish_rejects(storage: LocalStorage, output_dir: OutputDir, stage_results: list[StageResult]) -> None:
+    folder = f"{output_dir.path}/rejected"
+    results_by_file = {
+        f"{stage_result.output_name}.jsonl": stage_result
+        for stage_result in stage_results
+        if stage_result.rejected
+    }
+    parallel_for_each(
+        storage,
+        storage.remove,
+        [f"{folder}/{name}" for name in storage.list_names(folder) if name not in results_by_file],
+    )
 
     def copy(name: str) -> None:
-        path = work.staged(str(wanted[name].name), "rejected.jsonl")
-        with files.open(path) as old, files.write(f"{folder}/{name}") as new:
-            while block := old.read(1 << 20):
-                new.write(block)
+        path = output_dir.staged_path(str(results_by_file[name].output_name), "rejected.jsonl")
+        with storage.open(path) as source_file, storage.write(f"{folder}/{name}") as target_file:
+            while block := source_file.read(1 << 20):
+                target_file.write(block)
 
-    for_each(files, copy, wanted)
-    bad = [source for source in staged if source.bad]
-    if bad:
-        with files.write(f"{folder}/files.jsonl") as out:
-            for source in bad:
-                reason, detail = source.bad or ("", "")
-                entry = {"file": source.source.path, "position": None, "reason": reason, "detail": detail}
+    parallel_for_each(storage, copy, results_by_file)
+    bad_files = [stage_result for stage_result in stage_results if stage_result.rejection]
+    if bad_files:
+        with storage.write(f"{folder}/files.jsonl") as out:
+            for stage_result in bad_files:
+                reason, detail = stage_result.rejection or ("", "")
+                entry = {
+                    "file": stage_result.source.path,
+                    "position": None,
+                    "reason": reason,
+                    "detail": detail,
+                }
                 out.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
 
 
-def _publish_duplicates(files: LocalFiles, work: Workspace, finished: list[Finished]) -> Shard:
+def _publish_duplicates(
+    storage: LocalStorage, output_dir: OutputDir, finalize_results: list[FinalizeResult]
+) -> Shard:
     """Write each duplicate's id and the id it duplicates, in the order of sources and positions."""
 
-    def pairs(done: Finished) -> bytes:
-        with files.open(work.pairs(done.name)) as file:
+    def read_pairs(finalize_result: FinalizeResult) -> bytes:
+        with storage.open(output_dir.duplicate_pairs_path(finalize_result.output_name)) as file:
             return file.read()
 
-    repeating = [done for done in finished if "duplicate" in done.funnel]
-    rows = sum(done.funnel["duplicate"] for done in repeating)
-    with files.write(f"{work.output}/{DUPLICATES}") as out:
-        checked = Checked(out)
-        checked.write(b"id\tduplicate_of\n")
-        for lines in ahead(files, pairs, repeating):
-            checked.write(lines)
-    return Shard(DUPLICATES, rows, checked.size, checked.sha256)
+    results_with_duplicates = [done for done in finalize_results if "duplicate" in done.funnel]
+    rows = sum(done.funnel["duplicate"] for done in results_with_duplicates)
+    with storage.write(f"{output_dir.path}/{DUPLICATES_FILE}") as out:
+        writer = HashingWriter(out)
+        writer.write(b"id\tduplicate_of\n")
+        for lines in prefetch_map(storage, read_pairs, results_with_duplicates):
+            writer.write(lines)
+    return Shard(DUPLICATES_FILE, rows, writer.size, writer.sha256)
 
 
-def _sweep(files: LocalFiles, work: Workspace, manifest: DocumentsManifest, good: list[Staged]) -> None:
+def _sweep(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    manifest: DocumentsManifest,
+    usable_results: list[StageResult],
+) -> None:
     """Remove what no source of this run has written: shards and staged files of replaced inputs."""
-    names = {source.name for source in good}
-    keep = {f"{work.output}/{listed.file}" for listed in listed_files(manifest)}
-    sweep(files, [work.output, f"{work.output}/dropped"], keep, _is_shard)
-    sweep(files, [work.output], keep, lambda name: name == overlap.FILE)
+    output_names = {stage_result.output_name for stage_result in usable_results}
+    expected = {f"{output_dir.path}/{shard_entries.file}" for shard_entries in listed_files(manifest)}
+    sweep(storage, [output_dir.path, f"{output_dir.path}/dropped"], expected, _is_shard)
+    sweep(storage, [output_dir.path], expected, lambda name: name == overlap.FILE_NAME)
     if manifest.pipeline == "pmc_to_shards" and not manifest.overlap:
-        shard_keys.sweep(files, work, [])
+        shard_keys.sweep(storage, output_dir, [])
 
-    def replaced(name: str) -> bool:
-        made = _MADE_OF.match(name)
-        return made is None or made[1] not in names
+    def is_replaced(name: str) -> bool:
+        match = _WORK_FILE_NAME.match(name)
+        return match is None or match[1] not in output_names
 
-    sweep(files, [f"{work.folder}/staged", f"{work.folder}/finished"], (), replaced)
-    parts = {work.parts(source.source.stamp) for source in good if source.source.files}
-    sweep(files, [f"{work.folder}/parts"], parts)
+    sweep(
+        storage, [f"{output_dir.work_folder}/staged", f"{output_dir.work_folder}/finished"], (), is_replaced
+    )
+    part_lists = {
+        output_dir.part_list_path(stage_result.source.stamp)
+        for stage_result in usable_results
+        if stage_result.source.num_files
+    }
+    sweep(storage, [f"{output_dir.work_folder}/parts"], part_lists)
 
 
 def _is_shard(name: str) -> bool:

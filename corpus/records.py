@@ -7,20 +7,20 @@ from typing import NamedTuple, Protocol
 
 from .document import Document
 from .errors import BadRecordError
-from .files import LocalFiles
-from .sources import Source
+from .files import LocalStorage
+from .sources import SourceFile
 
 
-class Key(NamedTuple):
+class VersionKey(NamedTuple):
     """A row of lifecycle.KEYS without its position, and why the record is dropped, None where it is not."""
 
-    key: int
+    article_number: int
     version: int
-    deletes: bool
-    drop: str | None
+    is_deletion: bool
+    drop_reason: str | None
 
 
-class Record(NamedTuple):
+class SourceRecord(NamedTuple):
     """A record: its keys and its document, or why it is rejected.
 
     Attributes:
@@ -34,15 +34,15 @@ class Record(NamedTuple):
     position: int
     file: str
     raw: bytes
-    keys: list[Key]
+    keys: list[VersionKey]
     document: Document | None = None
-    bad: BadRecordError | None = None
+    error: BadRecordError | None = None
 
 
-class Reader(Protocol):
+class RecordReader(Protocol):
     """Reads sources by one set of rules."""
 
-    def records(self, files: LocalFiles, source: Source) -> Iterator[Record]:
+    def read_records(self, storage: LocalStorage, source: SourceFile) -> Iterator[SourceRecord]:
         """The records of a source, in order.
 
         Raises:

@@ -9,27 +9,27 @@ import json
 from typing import BinaryIO
 
 from .errors import BadRecordError
-from .files import LocalFiles
+from .files import LocalStorage
 
 
-class Rejects(contextlib.ExitStack):
+class RejectWriter(contextlib.ExitStack):
     """The rejected records of a file, as JSON lines; the file is there only if there are any."""
 
-    def __init__(self, files: LocalFiles, path: str) -> None:
+    def __init__(self, storage: LocalStorage, path: str) -> None:
         super().__init__()
-        self._files, self._path = files, path
-        self._out: BinaryIO | None = None
-        self.reasons: collections.Counter[str] = collections.Counter()
+        self._storage, self._path = storage, path
+        self._file: BinaryIO | None = None
+        self.reason_counts: collections.Counter[str] = collections.Counter()
 
-    def add(self, file: str, position: int, xml: bytes, bad: BadRecordError) -> None:
+    def add(self, file: str, position: int, xml: bytes, rejection: BadRecordError) -> None:
         """Keep a record: its raw bytes as text where they are UTF-8, else in base 64."""
-        entry: dict[str, object] = {"file": file, "position": position, "reason": bad.reason}
-        entry["detail"] = bad.detail
+        entry: dict[str, object] = {"file": file, "position": position, "reason": rejection.reason}
+        entry["detail"] = rejection.detail
         try:
             entry["raw"] = xml.decode()
         except UnicodeDecodeError:
             entry["raw_base64"] = base64.b64encode(xml).decode()
-        if self._out is None:
-            self._out = self.enter_context(self._files.write(self._path))
-        self._out.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
-        self.reasons[bad.reason] += 1
+        if self._file is None:
+            self._file = self.enter_context(self._storage.write(self._path))
+        self._file.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+        self.reason_counts[rejection.reason] += 1

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from . import splitters
-from .cleaning import NAMES
+from .cleaning import CLEANING_RULES
 from .errors import InvalidValueError
 from .lines import ASCII_ONLY, SHORT_LINES
 
 
 @dataclass(frozen=True, slots=True)
-class TextRules:
+class TextConfig:
     """What the rules of abstracts and of full text have in common.
 
     Attributes:
@@ -37,45 +37,45 @@ class TextRules:
     drop_retracted: bool = False
     titles: bool = True
     section_labels: bool = False
-    cleaning: tuple[str, ...] = NAMES
+    cleaning: tuple[str, ...] = CLEANING_RULES
     splitter: str = "rules"
     lower_case: bool = False
     ascii_only: bool = False
     treebank: bool = False
     min_line_characters: int = 0
 
-    reasons: ClassVar[tuple[str, ...]] = ()
-    newest_by_version: ClassVar[bool] = False
+    drop_reasons: ClassVar[tuple[str, ...]] = ()
+    highest_version_wins: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             if field.name.startswith("min_") and getattr(self, field.name) < 0:
                 raise InvalidValueError(f"{field.name} is {getattr(self, field.name)}; it cannot be below 0")
-        if self.cleaning != tuple(name for name in NAMES if name in self.cleaning):
+        if self.cleaning != tuple(name for name in CLEANING_RULES if name in self.cleaning):
             raise InvalidValueError(
                 f"cleaning is {', '.join(self.cleaning)}; it must be some of these, in this order: "
-                f"{', '.join(NAMES)}"
+                f"{', '.join(CLEANING_RULES)}"
             )
-        if self.splitter not in splitters.NAMES:
+        if self.splitter not in splitters.SPLITTER_NAMES:
             raise InvalidValueError(
-                f"splitter is {self.splitter}; it must be one of {', '.join(splitters.NAMES)}"
+                f"splitter is {self.splitter}; it must be one of {', '.join(splitters.SPLITTER_NAMES)}"
             )
 
-    def as_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for a manifest."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in dataclasses.asdict(self).items()
         }
 
-    def removals(self) -> tuple[str, ...]:
+    def removal_names(self) -> tuple[str, ...]:
         """The names under which removed characters are counted, of all that is on."""
-        lines = ((ASCII_ONLY, self.ascii_only), (SHORT_LINES, self.min_line_characters))
-        return (*self.cleaning, *(name for name, on in lines if on))
+        line_rules = ((ASCII_ONLY, self.ascii_only), (SHORT_LINES, self.min_line_characters))
+        return (*self.cleaning, *(name for name, is_enabled in line_rules if is_enabled))
 
 
 @dataclass(frozen=True, slots=True)
-class Rules(TextRules):
+class PubMedConfig(TextConfig):
     """Selection and shape of PubMed's documents.  The defaults keep every citation that has an abstract.
 
     Attributes:
@@ -92,7 +92,7 @@ class Rules(TextRules):
     drop_publication_types: tuple[str, ...] = ()
     keep_title_only: bool = False
 
-    reasons: ClassVar[tuple[str, ...]] = (
+    drop_reasons: ClassVar[tuple[str, ...]] = (
         *("deleted", "superseded", "book", "below-min-pmid", "language", "publication-type", "retracted"),
         *("no-text", "stub", "no-abstract", "short-abstract", "duplicate", "excluded"),
     )
@@ -102,11 +102,11 @@ class Rules(TextRules):
     counts as superseded whatever it says.  The last two are asked of documents that would be kept: does one
     repeat another, which is decided across files too (duplicates.py), and is it listed (excluded.py)?
     """
-    newest_by_version: ClassVar[bool] = False
+    highest_version_wins: ClassVar[bool] = False
     """A later file says more of a citation than a higher Version does (lifecycle.py)."""
 
     def __post_init__(self) -> None:
-        TextRules.__post_init__(self)
+        TextConfig.__post_init__(self)
         if self.keep_title_only and not self.titles:
             raise InvalidValueError("keep_title_only keeps titles as text, but titles are left out")
         if self.keep_title_only and self.min_abstract_words:

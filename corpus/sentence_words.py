@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-FAMILIES: Final[dict[str, str]] = {
+WORD_FAMILIES: Final[dict[str, str]] = {
     # A name follows.
     "title": "Dr Drs Mr Mrs Ms Prof Profs prof Sir St Mt Ft Hon Capt Lt Col Rev Messrs Mme Mlle",
     # A number or letter follows: of a figure, a volume, an accession, a chromosome, a UniGene cluster.
@@ -75,7 +75,7 @@ FAMILIES: Final[dict[str, str]] = {
 }
 """Words before a full stop, without it, by family: what the family means for the end of a sentence."""
 
-_OPENERS: Final = """
+_SENTENCE_OPENER_LIST: Final = """
     A An The This That These Those Each Every Both All Some Any Many Most Several Few Such Other Others
     Another No None Neither Either One Two Three Four Five Six Seven Eight Nine Ten Eleven Twelve Twenty
     First Second Third Firstly Secondly Thirdly Next Then Last Lastly Finally I We He She It They You Our
@@ -95,24 +95,24 @@ _OPENERS: Final = """
     Arrows Arrowheads Asterisks Bars Scale Error Note See Can Could May Might Must Should Would Do Does Did
     Is Are Was Were Has Have Had Having Let
 """
-OPENERS: Final = frozenset(_OPENERS.split())
+SENTENCE_OPENERS: Final = frozenset(_SENTENCE_OPENER_LIST.split())
 """Words that open sentences and are no names where they have a capital: the closed classes of English,
 and what abstracts and legends open with."""
 
-_FIGURES: Final = "Figure Figures Fig Figs Table Tables Scheme Section Box Appendix Supplementary Eq"
+_FIGURE_WORD_LIST: Final = "Figure Figures Fig Figs Table Tables Scheme Section Box Appendix Supplementary Eq"
 """What a text refers to: it opens sentences and stands in brackets (``cf. Table 2``)."""
 
-_COMMON: Final = """
+_COMMON_WORD_LIST: Final = """
     the of and in to a is was were for with by that from as at on are be this which or an not has have had
     it its their these than been between after both also may can but during did do does more no into all
     other while when who will only such most within using used one two we they there then however if so each
     through under over before among against because could would should being including due following per via
     about above below without where what how either neither nor yet and/or & et thank thanks Thank
 """
-COMMON: Final = frozenset(_COMMON.split())
+COMMON_WORDS: Final = frozenset(_COMMON_WORD_LIST.split())
 """Words in small letters within a sentence: before them, and after them, it goes on."""
 
-_BEFORE: Final = {
+_PATTERNS_BEFORE_STOP: Final = {
     "initials": r"(?:[A-Z][a-z]?\.?[-–]?){1,4}[.–-][A-Z][a-z]?",  # J.M  A.-K.H  J.-I
     "capital": r"[A-Z]",  # an initial, a vitamin, a panel, the genus of a species
     "letter": r"[a-z]",
@@ -133,7 +133,7 @@ _BEFORE: Final = {
 }
 """Kinds of words before a full stop that are in no family: the first pattern that is the whole word."""
 
-_AFTER: Final = {
+_PATTERNS_AFTER_STOP: Final = {
     "dots": r"[.…!?]+",
     "initials": r"[A-Z](?:\.[-–]?[A-Z])*\.(?:[-–][A-Z]\.?)?[,;]?",
     "capital": r"[A-Z]",
@@ -165,35 +165,37 @@ _AFTER: Final = {
 }
 """Kinds of words after a full stop that are in no table."""
 
-_OPENING: Final = "([{\"'“‘«"
-_FOREIGN: Final = re.compile(r"[^\W\d_a-zA-Zα-ω]")
-_LONGEST: Final = 40
+_OPENING_MARKS: Final = "([{\"'“‘«"
+_NON_ASCII_LETTER: Final = re.compile(r"[^\W\d_a-zA-Zα-ω]")
+_MAX_WORD_LENGTH: Final = 40
 """Characters of a word before a full stop that are looked at, its last."""
-REMEMBERED: Final = 1 << 16
+MAX_CACHED: Final = 1 << 16
 """Words whose kind is remembered, and kinds whose meaning is: more than a file has, at most 10 MB."""
 
 
-class Kinds(dict[str, str]):
+class WordClasses(dict[str, str]):
     """The kind of each word, worked out when it is first asked for."""
 
-    def __init__(self, table: dict[str, str], patterns: dict[str, str], opening: str = "") -> None:
-        self._table, self._names, self._opening = table, list(patterns), opening
+    def __init__(self, table: dict[str, str], patterns: dict[str, str], opening_marks: str = "") -> None:
+        self._table, self._class_names, self._opening_marks = table, list(patterns), opening_marks
         self._match = re.compile(
             "|".join(rf"({pattern})\Z" for pattern in patterns.values()), re.DOTALL
         ).match
 
     def __missing__(self, word: str) -> str:
-        if len(word) > _LONGEST:
-            return self[word[-_LONGEST:]]
-        if len(self) >= REMEMBERED:
+        if len(word) > _MAX_WORD_LENGTH:
+            return self[word[-_MAX_WORD_LENGTH:]]
+        if len(self) >= MAX_CACHED:
             self.clear()
-        bare = word if word.endswith((")", "]")) else word.lstrip(self._opening)
-        kind = self._table.get(bare)
-        if kind is None:
-            shape = self._match(bare if bare.isascii() else _FOREIGN.sub(_as_ascii, bare))
-            kind = self._names[shape.lastindex - 1] if shape and shape.lastindex else "other"
-        self[word] = kind
-        return kind
+        stripped = word if word.endswith((")", "]")) else word.lstrip(self._opening_marks)
+        word_class = self._table.get(stripped)
+        if word_class is None:
+            match = self._match(
+                stripped if stripped.isascii() else _NON_ASCII_LETTER.sub(_as_ascii, stripped)
+            )
+            word_class = self._class_names[match.lastindex - 1] if match and match.lastindex else "other"
+        self[word] = word_class
+        return word_class
 
 
 def _as_ascii(letter: re.Match[str]) -> str:
@@ -201,23 +203,25 @@ def _as_ascii(letter: re.Match[str]) -> str:
     return "A" if letter[0].isupper() else "a" if letter[0].islower() else letter[0]
 
 
-BEFORE: Final = Kinds(
-    {word: family for family, words in FAMILIES.items() for word in words.split()}, _BEFORE, _OPENING
+CLASS_BEFORE_STOP: Final = WordClasses(
+    {word: family for family, words in WORD_FAMILIES.items() for word in words.split()},
+    _PATTERNS_BEFORE_STOP,
+    _OPENING_MARKS,
 )
 """The kind of a word before a full stop (given without it, what opens before it does not matter)."""
 
-AFTER: Final = Kinds(
+CLASS_AFTER_STOP: Final = WordClasses(
     {
-        **{word + mark: f"Opener{mark}" for word in OPENERS for mark in ("", ",")},
-        **{word + mark: "common" for word in COMMON for mark in ("", ",")},
-        **dict.fromkeys(_FIGURES.split(), "Figure"),
+        **{word + mark: f"Opener{mark}" for word in SENTENCE_OPENERS for mark in ("", ",")},
+        **{word + mark: "common" for word in COMMON_WORDS for mark in ("", ",")},
+        **dict.fromkeys(_FIGURE_WORD_LIST.split(), "Figure"),
     },
-    _AFTER,
+    _PATTERNS_AFTER_STOP,
 )
 """The kind of a word after a full stop."""
 
 
-def kind_before_that(word: str) -> str:
+def class_of_second_word_before(word: str) -> str:
     """The kind of the word before the word before a full stop: what an initial or a number belongs to."""
     if not word:
         return "none"
@@ -227,16 +231,16 @@ def kind_before_that(word: str) -> str:
         return "Name" + word[-1] if word[0].isupper() else word[-1]
     if word in ("and", "&"):
         return "and"
-    if word in COMMON:
+    if word in COMMON_WORDS:
         return "common"
-    if word[0] in _OPENING:
+    if word[0] in _OPENING_MARKS:
         return "("
     if word.islower():
         return "small"
     return "Name" if word.istitle() and word.isalpha() else "other"
 
 
-def kind_beyond(word: str) -> str:
+def class_of_second_word_after(word: str) -> str:
     """The kind of the second word after a full stop."""
     if not word:
         return "none"

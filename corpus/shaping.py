@@ -9,61 +9,63 @@ from __future__ import annotations
 
 from .cleaning import Cleaner
 from .document import HEADING_SEPARATOR, Document
-from .lines import Lines
+from .lines import LineFormatter
 from .medline import Citation
-from .rules import Rules
-from .sentences import one_line
-from .splitters import splitter
+from .rules import PubMedConfig
+from .sentences import collapse_whitespace
+from .splitters import load_splitter
 
 
-class Shaper:
+class CitationDocumentBuilder:
     """Shapes citations into documents by one set of rules; built once, used for every record.
 
     Raises:
         MissingExtraError: the rules need a library that is not installed.
     """
 
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
-        self._cleaner = Cleaner(rules.cleaning)
-        self._split = splitter(rules.splitter)
-        self._lines: Lines | None = None
-        if rules.lower_case or rules.ascii_only or rules.treebank or rules.min_line_characters:
-            self._lines = Lines(rules.lower_case, rules.ascii_only, rules.treebank, rules.min_line_characters)
+    def __init__(self, config: PubMedConfig) -> None:
+        self._config = config
+        self._cleaner = Cleaner(config.cleaning)
+        self._split = load_splitter(config.splitter)
+        self._line_formatter: LineFormatter | None = None
+        if config.lower_case or config.ascii_only or config.treebank or config.min_line_characters:
+            self._line_formatter = LineFormatter(
+                config.lower_case, config.ascii_only, config.treebank, config.min_line_characters
+            )
 
-    def document(self, citation: Citation, file: str, position: int) -> tuple[str | None, Document]:
+    def build_document(self, citation: Citation, file: str, position: int) -> tuple[str | None, Document]:
         """Shape a citation into a document: (reason to drop it or None, document).
 
         The document is whole even where there is a reason, so that it can be kept aside.
         """
-        rules, split, lines = self._rules, self._split, self._lines
-        removed: dict[str, int] = {}
-        title = one_line(self._cleaner.title(citation.title, removed))
-        sentences = split(title) if rules.titles else []
-        words = _words(title) if rules.titles else 0
-        if lines:
-            sentences = lines(sentences, removed)
+        config, split, line_formatter = self._config, self._split, self._line_formatter
+        removed_characters: dict[str, int] = {}
+        title = collapse_whitespace(self._cleaner.clean_title(citation.title, removed_characters))
+        sentences = split(title) if config.titles else []
+        num_words = _count_words(title) if config.titles else 0
+        if line_formatter:
+            sentences = line_formatter(sentences, removed_characters)
         sections: list[tuple[str, int]] = []
         abstract_words = 0
-        for label, text in self._cleaner.abstract(citation.abstract, removed):
-            text = one_line(text)
+        for label, text in self._cleaner.clean_abstract(citation.abstract, removed_characters):
+            text = collapse_whitespace(text)
             if not text:
                 continue
-            abstract_words += _words(text)
+            abstract_words += _count_words(text)
             heading = "Abstract"
             if label is not None:
-                label = one_line(label)
+                label = collapse_whitespace(label)
                 heading = f"Abstract{HEADING_SEPARATOR}{label}"
-                if rules.section_labels:
+                if config.section_labels:
                     text = f"{label}: {text}"
-                    words += _words(label)
-            found = split(text)
-            if lines:
-                found = lines(found, removed)
-            if found:
+                    num_words += _count_words(label)
+            new_sentences = split(text)
+            if line_formatter:
+                new_sentences = line_formatter(new_sentences, removed_characters)
+            if new_sentences:
                 sections.append((heading, len(sentences)))
-                sentences += found
-        shaped = Document(
+                sentences += new_sentences
+        document = Document(
             id=f"pubmed:{citation.pmid}",
             source="pubmed",
             pmid=citation.pmid,
@@ -82,34 +84,36 @@ class Shaper:
             sections=sections,
             file=file,
             position=position,
-            words=sum(map(_words, sentences)) if lines else words + abstract_words,
-            characters=sum(map(len, sentences)),
-            cleaned=removed,
+            num_words=sum(map(_count_words, sentences)) if line_formatter else num_words + abstract_words,
+            num_characters=sum(map(len, sentences)),
+            removed_characters=removed_characters,
         )
-        return _reason(citation, rules, shaped, abstract_words), shaped
+        return find_drop_reason(citation, config, document, abstract_words), document
 
 
-def _words(line: str) -> int:
+def _count_words(line: str) -> int:
     """Words of a text of :func:`one_line`."""
     return line.count(" ") + 1 if line else 0
 
 
-def _reason(citation: Citation, rules: Rules, shaped: Document, abstract_words: int) -> str | None:
-    if citation.pmid < rules.min_pmid:
+def find_drop_reason(
+    citation: Citation, config: PubMedConfig, document: Document, abstract_words: int
+) -> str | None:
+    if citation.pmid < config.min_pmid:
         return "below-min-pmid"
-    if rules.languages and not set(rules.languages).intersection(citation.languages):
+    if config.languages and not set(config.languages).intersection(citation.languages):
         return "language"
-    if rules.drop_publication_types and set(rules.drop_publication_types).intersection(
+    if config.drop_publication_types and set(config.drop_publication_types).intersection(
         citation.publication_types
     ):
         return "publication-type"
-    if rules.drop_retracted and citation.retracted:
+    if config.drop_retracted and citation.retracted:
         return "retracted"
-    if not shaped.sections:
-        if not (shaped.sentences if rules.keep_title_only else shaped.title):
+    if not document.sections:
+        if not (document.sentences if config.keep_title_only else document.title):
             return "no-text"
-        if not rules.keep_title_only:
-            return "stub" if "stubs" in shaped.cleaned else "no-abstract"
-    if abstract_words < rules.min_abstract_words:
+        if not config.keep_title_only:
+            return "stub" if "stubs" in document.removed_characters else "no-abstract"
+    if abstract_words < config.min_abstract_words:
         return "short-abstract"
     return None

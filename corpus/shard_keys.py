@@ -14,44 +14,49 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import shards
-from .ahead import ahead
-from .files import LocalFiles
+from .ahead import prefetch_map
+from .files import LocalStorage
 from .manifest import sweep as sweep_files
-from .overlap import KEYS
+from .overlap import MATCH_KEY_SCHEMA
 from .shards import Shard
-from .workspace import Workspace
+from .workspace import OutputDir
 
 
-def take(files: LocalFiles, work: Workspace, folder: str, shard: Shard) -> None:
+def extract_keys(storage: LocalStorage, output_dir: OutputDir, folder: str, shard: Shard) -> None:
     """Write the keys of a directory's shard, as a manifest lists it, unless they are there already.
 
     An article that PMC has no text of is not among them: it holds no abstract in full.
     """
-    path = work.keys(shard.sha256)
-    if files.exists(path):
+    path = output_dir.shard_keys_path(shard.sha256)
+    if storage.exists(path):
         return
-    with files.write(path) as file, pa.ipc.new_stream(pa.PythonFile(file, "w"), KEYS) as stream:
-        for batch in shards.read_columns(files, f"{folder}/{shard.file}", [*KEYS.names, "flags"]):
-            abstract_only = pc.match_substring(pc.binary_join(batch["flags"], ","), "no-body")
-            keys = batch.filter(pc.and_not(pc.is_valid(batch["id"]), abstract_only)).select(KEYS.names)
-            stream.write_table(pa.Table.from_batches([keys]).cast(KEYS))
+    with storage.write(path) as file, pa.ipc.new_stream(pa.PythonFile(file, "w"), MATCH_KEY_SCHEMA) as stream:
+        for batch in shards.read_file(storage, f"{folder}/{shard.file}", [*MATCH_KEY_SCHEMA.names, "flags"]):
+            is_abstract_only = pc.match_substring(pc.binary_join(batch["flags"], ","), "no-body")
+            keys = batch.filter(pc.and_not(pc.is_valid(batch["id"]), is_abstract_only)).select(
+                MATCH_KEY_SCHEMA.names
+            )
+            stream.write_table(pa.Table.from_batches([keys]).cast(MATCH_KEY_SCHEMA))
 
 
-def read(
-    files: LocalFiles, work: Workspace, folder: str, listed: Sequence[Shard]
+def read_keys(
+    storage: LocalStorage, output_dir: OutputDir, folder: str, manifest_entries: Sequence[Shard]
 ) -> Iterator[pa.RecordBatch]:
     """The keys of a directory's shards, in order: batches of :data:`KEYS`.  What is not there is taken."""
 
-    def of(shard: Shard) -> list[pa.RecordBatch]:
-        take(files, work, folder, shard)
-        with shards.opened(files, work.keys(shard.sha256)) as file, pa.ipc.open_stream(file) as stream:
+    def read_shard(shard: Shard) -> list[pa.RecordBatch]:
+        extract_keys(storage, output_dir, folder, shard)
+        with (
+            shards.open_mapped(storage, output_dir.shard_keys_path(shard.sha256)) as file,
+            pa.ipc.open_stream(file) as stream,
+        ):
             return list(stream)
 
-    for batches in ahead(files, of, listed):
+    for batches in prefetch_map(storage, read_shard, manifest_entries):
         yield from batches
 
 
-def sweep(files: LocalFiles, work: Workspace, listed: Sequence[Shard]) -> None:
+def sweep(storage: LocalStorage, output_dir: OutputDir, manifest_entries: Sequence[Shard]) -> None:
     """Remove the keys of all other shards than these."""
-    wanted = {work.keys(shard.sha256) for shard in listed}
-    sweep_files(files, [f"{work.folder}/keys"], wanted)
+    expected = {output_dir.shard_keys_path(shard.sha256) for shard in manifest_entries}
+    sweep_files(storage, [f"{output_dir.work_folder}/keys"], expected)

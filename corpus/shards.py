@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from .document import SCHEMA, Document
-from .files import Checked, LocalFiles
+from .document import DOCUMENT_SCHEMA, Document
+from .files import HashingWriter, LocalStorage
 from .manifest import DocumentsManifest, ManifestError, read_manifest
 from .manifest import Shard as Shard
 
@@ -24,20 +24,20 @@ BATCH_CHARACTERS: Final = 8_000_000
 """Characters a record batch, of longer documents: some 200 articles."""
 
 
-def listed(lists: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
+def flatten_lists(rows: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
     """Offsets and flat values of a list column."""
     offsets = [0]
     flat: list[Any] = []
-    for values in lists:
+    for values in rows:
         flat += values
         offsets.append(len(flat))
     return pa.array(offsets, pa.int32()), flat
 
 
-def batch(documents: list[Document]) -> pa.RecordBatch:
+def record_batch_from_documents(documents: list[Document]) -> pa.RecordBatch:
     """The documents as one record batch of :data:`~.document.SCHEMA`."""
-    sentence_offsets, sentences = listed([document.sentences for document in documents])
-    section_offsets, sections = listed([document.sections for document in documents])
+    sentence_offsets, sentences = flatten_lists([document.sentences for document in documents])
+    section_offsets, sections = flatten_lists([document.sections for document in documents])
     columns = {
         "id": pa.array([document.id for document in documents], pa.string()),
         "source": pa.array([document.source for document in documents], pa.string()),
@@ -72,16 +72,18 @@ def batch(documents: list[Document]) -> pa.RecordBatch:
             names=["file", "position"],
         ),
     }
-    return pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+    return pa.RecordBatch.from_arrays(
+        [columns[name] for name in DOCUMENT_SCHEMA.names], schema=DOCUMENT_SCHEMA
+    )
 
 
-def _room(batch: pa.RecordBatch) -> int:
+def _max_stream_bytes(record_batch: pa.RecordBatch) -> int:
     """Bytes the batch takes in a stream, at most: its buffers, their padding and description."""
-    return int(batch.nbytes) + 10_000
+    return int(record_batch.nbytes) + 10_000
 
 
-def write(
-    files: LocalFiles,
+def write_shards(
+    storage: LocalStorage,
     folder: str,
     stem: str,
     batches: Iterable[pa.RecordBatch],
@@ -93,27 +95,29 @@ def write(
     A new shard begins where a batch would go over the bound; a single batch (a few MB) may.
     """
     shards: list[Shard] = []
-    source = iter(batches)
-    waiting = next(source, None)
-    while waiting is not None:
+    batch_iterator = iter(batches)
+    pending = next(batch_iterator, None)
+    while pending is not None:
         name = f"data-{stem}-{len(shards):05d}.arrow"
         rows = 0
-        with files.write(f"{folder}/{name}") as file:
-            checked = Checked(file)
-            with pa.ipc.new_stream(pa.PythonFile(checked, "w"), schema) as stream:
-                while waiting is not None and (not rows or checked.size + _room(waiting) <= max_bytes):
-                    stream.write_batch(waiting)
-                    rows += waiting.num_rows
-                    waiting = next(source, None)
-        shards.append(Shard(name, rows, checked.size, checked.sha256))
+        with storage.write(f"{folder}/{name}") as file:
+            writer = HashingWriter(file)
+            with pa.ipc.new_stream(pa.PythonFile(writer, "w"), schema) as stream:
+                while pending is not None and (
+                    not rows or writer.size + _max_stream_bytes(pending) <= max_bytes
+                ):
+                    stream.write_batch(pending)
+                    rows += pending.num_rows
+                    pending = next(batch_iterator, None)
+        shards.append(Shard(name, rows, writer.size, writer.sha256))
     return shards
 
 
-def publish(files: LocalFiles, folder: str, shards: list[Shard]) -> None:
+def write_dataset_info(storage: LocalStorage, folder: str, shards: list[Shard]) -> None:
     """Write what ``datasets.load_from_disk`` looks for beside the shards."""
-    fingerprint = digest(shard.sha256 for shard in shards)
-    files.write_json(f"{folder}/dataset_info.json", {})
-    files.write_json(
+    fingerprint = combine_digests(shard.sha256 for shard in shards)
+    storage.write_json(f"{folder}/dataset_info.json", {})
+    storage.write_json(
         f"{folder}/state.json",
         {
             "_data_files": [{"filename": shard.file} for shard in shards],
@@ -127,12 +131,12 @@ def publish(files: LocalFiles, folder: str, shards: list[Shard]) -> None:
     )
 
 
-def digest(sha256s: Iterable[str]) -> str:
+def combine_digests(sha256s: Iterable[str]) -> str:
     """A digest of shards by theirs, in order."""
     return hashlib.sha256("".join(sha256s).encode()).hexdigest()
 
 
-def documents_manifest(files: LocalFiles, folder: str) -> DocumentsManifest:
+def read_documents_manifest(files: LocalStorage, folder: str) -> DocumentsManifest:
     """Read the manifest of a finished directory of documents.
 
     Raises:
@@ -149,7 +153,9 @@ def documents_manifest(files: LocalFiles, folder: str) -> DocumentsManifest:
     return manifest
 
 
-def read(files: LocalFiles, folder: str, columns: Sequence[str] = SCHEMA.names) -> Iterator[pa.RecordBatch]:
+def read_directory(
+    storage: LocalStorage, folder: str, columns: Sequence[str] = DOCUMENT_SCHEMA.names
+) -> Iterator[pa.RecordBatch]:
     """All record batches of a finished directory, in its shards' order.
 
     Args:
@@ -159,27 +165,27 @@ def read(files: LocalFiles, folder: str, columns: Sequence[str] = SCHEMA.names) 
         ManifestNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
         ManifestError: it holds something else, or its manifest is damaged.
     """
-    yield from read_some(files, folder, documents_manifest(files, folder).outputs, columns)
+    yield from read_shards(storage, folder, read_documents_manifest(storage, folder).outputs, columns)
 
 
-def read_some(
-    files: LocalFiles, folder: str, listed: Iterable[Shard], columns: Sequence[str]
+def read_shards(
+    storage: LocalStorage, folder: str, manifest_entries: Iterable[Shard], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """The record batches of some of a directory's shards, as its manifest lists them; only these columns."""
-    for shard in listed:
-        yield from read_columns(files, f"{folder}/{shard.file}", columns)
+    for shard in manifest_entries:
+        yield from read_file(storage, f"{folder}/{shard.file}", columns)
 
 
-def read_columns(files: LocalFiles, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def read_file(storage: LocalStorage, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The record batches of one file; only these columns."""
-    with opened(files, path) as file:
-        has = pa.ipc.read_schema(file)  # an older version's may have fewer columns
+    with open_mapped(storage, path) as file:
+        schema = pa.ipc.read_schema(file)  # an older version's may have fewer columns
         file.seek(0)
-        options = pa.ipc.IpcReadOptions(included_fields=[has.get_field_index(name) for name in columns])
+        options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in columns])
         with pa.ipc.open_stream(file, options=options) as stream:
             yield from stream
 
 
-def opened(files: LocalFiles, path: str) -> Any:
+def open_mapped(storage: LocalStorage, path: str) -> Any:
     """An Arrow stream's file, mapped where it is local, so that only what is looked at is read."""
-    return files.open(path) if "://" in path else pa.memory_map(path)
+    return storage.open(path) if "://" in path else pa.memory_map(path)

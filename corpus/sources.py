@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from .errors import InputNotFoundError
-from .files import Found, LocalFiles
+from .files import FileInfo, LocalStorage
 
-_NUMBERED = re.compile(r"(\d\d)n(\d{4,6})(?!\d)")
-_SAMPLE = re.compile(r"medsamp20(\d\d)(?!\d)")
-_ENDINGS: Final = (".xml", ".xml.gz")
-_LAST: Final = 10**9
+_NUMBERED_NAME = re.compile(r"(\d\d)n(\d{4,6})(?!\d)")
+_SAMPLE_NAME = re.compile(r"medsamp20(\d\d)(?!\d)")
+_EXTENSIONS: Final = (".xml", ".xml.gz")
+UNORDERED_YEAR: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Part:
+class SourcePart:
     """One of the files that a source is made of; ``name`` tells people which."""
 
     name: str
@@ -32,7 +32,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Source:
+class SourceFile:
     """An input file.  Sources sort in the order in which they are applied.
 
     Attributes:
@@ -54,14 +54,14 @@ class Source:
     path: str
     size: int
     stamp: str
-    retrieved: str = ""
-    parts: tuple[Part, ...] = ()
-    files: int = 0
+    retrieved_at: str = ""
+    parts: tuple[SourcePart, ...] = ()
+    num_files: int = 0
 
     @property
-    def ordered(self) -> bool:
+    def is_ordered(self) -> bool:
         """Does the name say where the file belongs?"""
-        return self.year < _LAST
+        return self.year < UNORDERED_YEAR
 
     @property
     def stem(self) -> str:
@@ -70,21 +70,28 @@ class Source:
         return re.sub(r"[^A-Za-z0-9_.@-]+", "_", stem).lstrip(".") or "file"
 
 
-def source(found: Found, retrieved: str = "") -> Source:
+def source_from_file(file_info: FileInfo, retrieved_at: str = "") -> SourceFile:
     """A found file with its order key."""
-    name = re.split(r"[/\\]", found.path)[-1]
-    numbered = _NUMBERED.search(name)
-    sample = _SAMPLE.search(name)
-    if numbered:
-        key = int(numbered[1]), int(numbered[2])
-    elif sample:
-        key = int(sample[1]), 0
+    name = re.split(r"[/\\]", file_info.path)[-1]
+    number_match = _NUMBERED_NAME.search(name)
+    sample_match = _SAMPLE_NAME.search(name)
+    if number_match:
+        key = int(number_match[1]), int(number_match[2])
+    elif sample_match:
+        key = int(sample_match[1]), 0
     else:
-        key = _LAST, 0
-    return Source(*key, name=name, path=found.path, size=found.size, stamp=found.stamp, retrieved=retrieved)
+        key = UNORDERED_YEAR, 0
+    return SourceFile(
+        *key,
+        name=name,
+        path=file_info.path,
+        size=file_info.size,
+        stamp=file_info.stamp,
+        retrieved_at=retrieved_at,
+    )
 
 
-def discover(files: LocalFiles, inputs: Iterable[str]) -> list[Source]:
+def discover_sources(storage: LocalStorage, inputs: Iterable[str]) -> list[SourceFile]:
     """All files that the inputs (folders, globs, single files) name, once each, in order.
 
     A folder gives its ``*.xml`` and ``*.xml.gz`` at any depth, a glob or a path whatever it names.
@@ -92,32 +99,34 @@ def discover(files: LocalFiles, inputs: Iterable[str]) -> list[Source]:
     Raises:
         InputNotFoundError: an input names nothing.
     """
-    found: dict[str, Source] = {}
-    for given in inputs:
-        here = list(files_of(files, given, _ENDINGS))
-        if not here:
-            kind = "has no *.xml or *.xml.gz file" if files.is_folder(given) else "names no file"
+    sources_by_path: dict[str, SourceFile] = {}
+    for input_path in inputs:
+        matches = list(list_input_files(storage, input_path, _EXTENSIONS))
+        if not matches:
+            problem = "has no *.xml or *.xml.gz file" if storage.is_folder(input_path) else "names no file"
             raise InputNotFoundError(
-                f"--input {given} {kind}. Give a folder, a file or a quoted glob of PubMed XML "
+                f"--input {input_path} {problem}. Give a folder, a file or a quoted glob of PubMed XML "
                 "(pubmed26n0001.xml.gz ...)."
             )
-        for item in here:
-            found[item.path] = source(item)
-    return sorted(found.values())
+        for file_info in matches:
+            sources_by_path[file_info.path] = source_from_file(file_info)
+    return sorted(sources_by_path.values())
 
 
-def files_of(files: LocalFiles, given: str, endings: tuple[str, ...]) -> Iterator[Found]:
+def list_input_files(
+    storage: LocalStorage, input_path: str, extensions: tuple[str, ...]
+) -> Iterator[FileInfo]:
     """The files that an input names: a folder those with one of these endings, at any depth."""
-    if files.is_folder(given):
-        for item in files.walk(given):
-            if item.path.endswith(endings):
-                yield _absolute(item)
+    if storage.is_folder(input_path):
+        for file_info in storage.walk(input_path):
+            if file_info.path.endswith(extensions):
+                yield _make_absolute(file_info)
     else:
-        yield from map(_absolute, files.find(given))
+        yield from map(_make_absolute, storage.glob(input_path))
 
 
-def _absolute(found: Found) -> Found:
+def _make_absolute(file_info: FileInfo) -> FileInfo:
     """The same file by its one full path, so that two spellings of it are one input."""
-    if "://" in found.path:
-        return found
-    return Found(os.path.abspath(found.path), found.size, found.stamp)
+    if "://" in file_info.path:
+        return file_info
+    return FileInfo(os.path.abspath(file_info.path), file_info.size, file_info.stamp)

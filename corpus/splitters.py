@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from .errors import MissingExtraError
-from .sentences import split_clean
+from .sentences import split_line
 
 Splitter = Callable[[str], list[str]]
 """Sentences of a text in one line (no other white space than single blanks), in order.
@@ -22,28 +22,28 @@ Splitter = Callable[[str], list[str]]
 No word is changed, lost or moved: ``" ".join(split(text)) == text``.
 """
 
-NAMES: Final = ("rules", "scispacy", "none")
+SPLITTER_NAMES: Final = ("rules", "scispacy", "none")
 """The splitters: our rules, scispaCy's, and none: each paragraph stays one line."""
 
-MODEL: Final = "en_core_sci_sm"
+SCISPACY_MODEL: Final = "en_core_sci_sm"
 """scispaCy's smallest model: where a user has installed it, its parser finds the sentences."""
 
-LONGEST: Final = 50_000
+MAX_SCISPACY_LENGTH: Final = 50_000
 """Characters of the longest text for scispaCy: 3 s with pysbd, whose time grows with their square."""
 
 
-def splitter(name: str) -> Splitter:
+def load_splitter(name: str) -> Splitter:
     """The splitter of this name, one of :data:`NAMES`, loaded.
 
     Raises:
         MissingExtraError: its libraries are not installed.
     """
     if name == "scispacy":
-        return _scispacy()
-    return _paragraph if name == "none" else split_clean
+        return _load_scispacy()
+    return _keep_paragraph if name == "none" else split_line
 
 
-def treebank_tokenizer() -> Callable[[str], list[str]]:
+def load_treebank_tokenizer() -> Callable[[str], list[str]]:
     """NLTK's Penn Treebank tokenizer, a sentence in, tokens out.
 
     Raises:
@@ -52,12 +52,12 @@ def treebank_tokenizer() -> Callable[[str], list[str]]:
     try:
         from nltk.tokenize import TreebankWordTokenizer
     except ImportError as error:
-        raise _missing("--treebank (also of --preset electramed)", "treebank", error) from error
+        raise _missing_extra("--treebank (also of --preset electramed)", "treebank", error) from error
     tokenize: Callable[[str], list[str]] = TreebankWordTokenizer().tokenize
     return tokenize
 
 
-def tools(name: str, treebank: bool) -> dict[str, str]:
+def find_library_versions(name: str, treebank: bool) -> dict[str, str]:
     """The libraries behind a splitter and, if asked for, the tokenizer: their names and versions.
 
     Another version may give other text, so a manifest's configuration has them.  All are loaded, so
@@ -66,61 +66,65 @@ def tools(name: str, treebank: bool) -> dict[str, str]:
     Raises:
         MissingExtraError: one is not installed.
     """
-    splitter(name)
-    used: list[str] = []
+    load_splitter(name)
+    libraries: list[str] = []
     if name == "scispacy":
-        used += [MODEL, "spacy"] if _version(MODEL) else ["scispacy", "spacy", "pysbd"]
+        libraries += (
+            [SCISPACY_MODEL, "spacy"]
+            if _installed_version(SCISPACY_MODEL)
+            else ["scispacy", "spacy", "pysbd"]
+        )
     if treebank:
-        treebank_tokenizer()
-        used.append("nltk")
-    return {library: _version(library) or "unknown" for library in used}
+        load_treebank_tokenizer()
+        libraries.append("nltk")
+    return {library: _installed_version(library) or "unknown" for library in libraries}
 
 
-def _paragraph(text: str) -> list[str]:
+def _keep_paragraph(text: str) -> list[str]:
     return [text] if text else []
 
 
-def _version(library: str) -> str | None:
+def _installed_version(library: str) -> str | None:
     try:
         return importlib.metadata.version(library)
     except importlib.metadata.PackageNotFoundError:
         return None
 
 
-def _missing(option: str, extra: str, error: ImportError) -> MissingExtraError:
+def _missing_extra(option: str, extra: str, error: ImportError) -> MissingExtraError:
     return MissingExtraError(
         f"{option} needs a library that cannot be imported ({error}): pip install 'bioshards[{extra}]'"
     )
 
 
-def _scispacy() -> Splitter:
+def _load_scispacy() -> Splitter:
     """Sentences as scispaCy finds them; where it fails on a text, that text is one sentence."""
-    pipeline = _scispacy_pipeline()
+    pipeline = _load_scispacy_pipeline()
 
     def split(text: str) -> list[str]:
-        if len(text) > LONGEST:
+        if len(text) > MAX_SCISPACY_LENGTH:
             return [text]
         try:
             starts = [sentence.start_char for sentence in pipeline(text).sents]
         except (IndexError, re.error):  # pysbd makes patterns of pieces of text
             return [text]
         # A sentence is a slice of the text and ends at a blank, whatever was done to tokens.
-        cuts = [0, *[start for start in starts if start and text[start - 1] == " "], len(text) + 1]
-        return [text[start : end - 1] for start, end in itertools.pairwise(cuts)] if text else []
+        boundaries = [0, *[start for start in starts if start and text[start - 1] == " "], len(text) + 1]
+        return [text[start : end - 1] for start, end in itertools.pairwise(boundaries)] if text else []
 
     return split
 
 
-def _scispacy_pipeline() -> Any:
+def _load_scispacy_pipeline() -> Any:
     try:
         import spacy
 
-        if _version(MODEL):
-            return spacy.load(MODEL, exclude=["tagger", "attribute_ruler", "lemmatizer", "ner"])
+        if _installed_version(SCISPACY_MODEL):
+            return spacy.load(SCISPACY_MODEL, exclude=["tagger", "attribute_ruler", "lemmatizer", "ner"])
         import scispacy.custom_sentence_segmenter  # noqa: F401  (gives spaCy the component named below)
         from scispacy.custom_tokenizer import combined_rule_tokenizer
     except ImportError as error:
-        raise _missing("--splitter scispacy", "scispacy", error) from error
+        raise _missing_extra("--splitter scispacy", "scispacy", error) from error
     pipeline = spacy.blank("en")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of a pattern in scispaCy's tokenizer

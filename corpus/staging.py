@@ -18,31 +18,31 @@ from typing import Any, Final
 import pyarrow as pa
 
 from . import checksums, duplicates, shards
-from .article_rules import ArticleRules
+from .article_rules import PmcConfig
 from .articles import ArticleReader
 from .citations import CitationReader
-from .document import SCHEMA, Document
+from .document import DOCUMENT_SCHEMA, Document
 from .errors import BadFileError
-from .files import LocalFiles
-from .lifecycle import KEYS
-from .parts import take_up
-from .records import Reader, Record
-from .rejects import Rejects
-from .rules import Rules, TextRules
-from .sources import Source
-from .workspace import Workspace
+from .files import LocalStorage
+from .lifecycle import VERSION_KEY_SCHEMA
+from .parts import load_parts
+from .records import RecordReader, SourceRecord
+from .rejects import RejectWriter
+from .rules import PubMedConfig, TextConfig
+from .sources import SourceFile
+from .workspace import OutputDir
 
 STAGED_SCHEMA: Final = (
-    SCHEMA.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
+    DOCUMENT_SCHEMA.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
     .append(pa.field("words", pa.int32()))
     .append(pa.field("characters", pa.int32()))
     .append(pa.field("cleaned", pa.list_(pa.struct([("rule", pa.string()), ("characters", pa.int32())]))))
 )
-STAGED_KEYS: Final = KEYS.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
+STAGED_KEY_SCHEMA: Final = VERSION_KEY_SCHEMA.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StageResult:
     """What is known of a source once it is staged; the same for the same bytes and rules.
 
     Attributes:
@@ -55,52 +55,65 @@ class Staged:
         not_fetched: how many articles should be in it but could not be fetched.
     """
 
-    source: Source
-    name: str | None
+    source: SourceFile
+    output_name: str | None
     md5: str | None
     records: int = 0
     deletions: int = 0
-    keys: int = 0
+    num_keys: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
-    bad: tuple[str, str] | None = None
+    rejection: tuple[str, str] | None = None
     not_fetched: int = 0
 
 
-def stage(
-    files: LocalFiles, work: Workspace, source: Source, rules: TextRules, keep_dropped: bool, digests: bool
-) -> Staged:
+def stage_source(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    source: SourceFile,
+    document_config: TextConfig,
+    keep_dropped: bool,
+    should_digest: bool,
+) -> StageResult:
     """Stage a source unless that is done already; ``digests``: are duplicates to be looked for?"""
     try:
-        md5 = checksums.md5(files, work, source)
-        name = f"{source.stem}-{md5[:8]}"
-        report = work.staged(name, "json")
-        if files.exists(report):
-            found = files.read_json(report)
+        md5 = checksums.compute_input_md5(storage, output_dir, source)
+        output_name = f"{source.stem}-{md5[:8]}"
+        report_path = output_dir.staged_path(output_name, "json")
+        if storage.exists(report_path):
+            report = storage.read_json(report_path)
         else:
-            stager = _Stager(files, work, take_up(files, work, source), rules, keep_dropped, digests, name)
-            found = stager.run()
-            files.write_json(report, found)
-        return Staged(source, name, md5, **found["staged"])
-    except BadFileError as bad:
-        return Staged(source, None, None, bad=(bad.reason, bad.detail))
+            stager = _Stager(
+                storage,
+                output_dir,
+                load_parts(storage, output_dir, source),
+                document_config,
+                keep_dropped,
+                should_digest,
+                output_name,
+            )
+            report = stager.run()
+            storage.write_json(report_path, report)
+        return StageResult(source, output_name, md5, **report["staged"])
+    except BadFileError as rejection:
+        return StageResult(source, None, None, rejection=(rejection.reason, rejection.detail))
 
 
-def ordered(staged: list[Staged]) -> tuple[list[Staged], list[tuple[str, str]]]:
+def order_stage_results(stage_results: list[StageResult]) -> tuple[list[StageResult], list[tuple[str, str]]]:
     """The sources in the order they are applied, each once; and (path, path kept) of the copies.
 
     A copy is a file of the same name and bytes at another path.
     """
-    once: dict[str, Staged] = {}
+    unique: dict[str, StageResult] = {}
     copies = []
-    for source in sorted(staged, key=lambda item: item.source):
-        kept = once.setdefault(source.name or source.source.path, source)
-        if kept is not source:
-            copies.append((source.source.path, kept.source.path))
-    return list(once.values()), copies
+    for stage_result in sorted(stage_results, key=lambda item: item.source):
+        kept = unique.setdefault(stage_result.output_name or stage_result.source.path, stage_result)
+        if kept is not stage_result:
+            copies.append((stage_result.source.path, kept.source.path))
+    return list(unique.values()), copies
 
 
 @contextlib.contextmanager
-def _without_cycle_search() -> Iterator[None]:
+def _disable_gc() -> Iterator[None]:
     """No search for reference cycles: documents have none, and it costs a twentieth of the time."""
     if not gc.isenabled():
         yield
@@ -112,12 +125,12 @@ def _without_cycle_search() -> Iterator[None]:
         gc.enable()
 
 
-def reader(rules: TextRules, keep_dropped: bool) -> Reader:
+def make_reader(document_config: TextConfig, keep_dropped: bool) -> RecordReader:
     """What reads sources by these rules: citations or articles."""
-    if isinstance(rules, ArticleRules):
-        return ArticleReader(rules, keep_dropped)
-    assert isinstance(rules, Rules)
-    return CitationReader(rules)
+    if isinstance(document_config, PmcConfig):
+        return ArticleReader(document_config, keep_dropped)
+    assert isinstance(document_config, PubMedConfig)
+    return CitationReader(document_config)
 
 
 class _Stager:
@@ -125,114 +138,134 @@ class _Stager:
 
     def __init__(
         self,
-        files: LocalFiles,
-        work: Workspace,
-        source: Source,
-        rules: TextRules,
+        storage: LocalStorage,
+        output_dir: OutputDir,
+        source: SourceFile,
+        document_config: TextConfig,
         keep_dropped: bool,
-        digests: bool,
-        name: str,
+        should_digest: bool,
+        output_name: str,
     ) -> None:
-        self._files, self._work, self._source, self._name = files, work, source, name
-        self._reader, self._keep_dropped = reader(rules, keep_dropped), keep_dropped
+        self._storage, self._output_dir, self._source, self._output_name = (
+            storage,
+            output_dir,
+            source,
+            output_name,
+        )
+        self._reader, self._keep_dropped = make_reader(document_config, keep_dropped), keep_dropped
         self._keys: list[tuple[int, int, int, bool, str | None]] = []
-        self._digests: list[tuple[int, str, int, bytes]] | None = [] if digests else None
+        self._digests: list[tuple[int, str, int, bytes]] | None = [] if should_digest else None
         self._records = 0
 
     def run(self) -> dict[str, Any]:
         """Stage the file; what the report says of it."""
         started = time.monotonic()
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_without_cycle_search())
-            rejected = self._work.staged(self._name, "rejected.jsonl")
-            self._rejects = stack.enter_context(Rejects(self._files, rejected))
+            stack.enter_context(_disable_gc())
+            rejects_path = self._output_dir.staged_path(self._output_name, "rejected.jsonl")
+            self._rejects = stack.enter_context(RejectWriter(self._storage, rejects_path))
             self._write_documents()
-        if not checksums.unchanged(self._files, self._source):
+        if not checksums.is_unchanged(self._storage, self._source):
             raise BadFileError("changed", "it changed while it was read; run again when it is at rest")
-        self._write_rows("keys", self._keys, STAGED_KEYS)
+        self._write_rows("keys", self._keys, STAGED_KEY_SCHEMA)
         if self._digests is not None:
-            self._write_rows("digests", self._digests, duplicates.DIGESTS)
+            self._write_rows("digests", self._digests, duplicates.TEXT_DIGEST_SCHEMA)
         return {
             "staged": {
                 "records": self._records,
                 "deletions": sum(1 for key in self._keys if key[3]),
                 "keys": len(self._keys),
-                "rejected": dict(self._rejects.reasons),
+                "rejected": dict(self._rejects.reason_counts),
             },
             "seconds": round(time.monotonic() - started, 3),
         }
 
     def _write_documents(self) -> None:
         options = pa.ipc.IpcWriteOptions(compression="lz4")
-        path = self._work.staged(self._name, "arrow")
+        path = self._output_dir.staged_path(self._output_name, "arrow")
         with (
-            self._files.write(path) as out,
+            self._storage.write(path) as out,
             pa.ipc.new_stream(out, STAGED_SCHEMA, options=options) as stream,
         ):
-            for batch in self._batches():
+            for batch in self._iter_batches():
                 stream.write_batch(batch)
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _iter_batches(self) -> Iterator[pa.RecordBatch]:
         documents: list[Document] = []
-        drops: list[str | None] = []
+        drop_reasons: list[str | None] = []
         characters = 0
-        for record in self._reader.records(self._files, self._source):
-            self._take(record)
+        for record in self._reader.read_records(self._storage, self._source):
+            self._add_record(record)
             document = record.document
             if document is None:
                 continue
-            drop = record.keys[0].drop
-            if drop is None or self._keep_dropped:
+            drop_reason = record.keys[0].drop_reason
+            if drop_reason is None or self._keep_dropped:
                 documents.append(document)
-                drops.append(drop)
-                characters += document.characters
+                drop_reasons.append(drop_reason)
+                characters += document.num_characters
                 if len(documents) == shards.BATCH_ROWS or characters > shards.BATCH_CHARACTERS:
-                    yield _staged_batch(documents, drops)
-                    documents, drops, characters = [], [], 0
+                    yield _make_staged_batch(documents, drop_reasons)
+                    documents, drop_reasons, characters = [], [], 0
         if documents:
-            yield _staged_batch(documents, drops)
+            yield _make_staged_batch(documents, drop_reasons)
 
-    def _take(self, record: Record) -> None:
+    def _add_record(self, record: SourceRecord) -> None:
         """Note what is to be known of a record across sources, or that it is rejected."""
-        if record.bad:
+        if record.error:
             self._records += 1
-            self._rejects.add(record.file, record.position, record.raw, record.bad)
+            self._rejects.add(record.file, record.position, record.raw, record.error)
             return
-        if not (record.keys and record.keys[0].deletes):
+        if not (record.keys and record.keys[0].is_deletion):
             self._records += 1
         for key in record.keys:
-            self._keys.append((key.key, key.version, record.position, key.deletes, key.drop))
+            self._keys.append(
+                (key.article_number, key.version, record.position, key.is_deletion, key.drop_reason)
+            )
         document = record.document
-        if self._digests is not None and document and document.sections and record.keys[0].drop is None:
+        if (
+            self._digests is not None
+            and document
+            and document.sections
+            and record.keys[0].drop_reason is None
+        ):
             text = document.sentences[document.sections[0][1] :]
-            if digest := duplicates.digest(document.title, text):
-                self._digests.append((record.keys[0].key, document.id, record.position, digest))
+            if digest := duplicates.digest_text(document.title, text):
+                self._digests.append((record.keys[0].article_number, document.id, record.position, digest))
 
-    def _write_rows(self, ending: str, rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> None:
+    def _write_rows(self, suffix: str, rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> None:
         columns = list(zip(*rows, strict=True)) or [()] * len(schema)
         table = pa.table(
-            [pa.array(column, kind.type) for column, kind in zip(columns, schema, strict=True)], schema=schema
+            [
+                pa.array(column, schema_field.type)
+                for column, schema_field in zip(columns, schema, strict=True)
+            ],
+            schema=schema,
         )
-        path = self._work.staged(self._name, ending)
-        with self._files.write(path) as out, pa.ipc.new_stream(out, schema) as stream:
+        path = self._output_dir.staged_path(self._output_name, suffix)
+        with self._storage.write(path) as out, pa.ipc.new_stream(out, schema) as stream:
             stream.write_table(table)
 
 
-def _staged_batch(documents: list[Document], drops: list[str | None]) -> pa.RecordBatch:
-    offsets, cleaned = shards.listed([list(document.cleaned.items()) for document in documents])
-    extra = [
-        pa.array(drops, STAGED_SCHEMA.field("drop").type),
-        pa.array([document.words for document in documents], pa.int32()),
-        pa.array([document.characters for document in documents], pa.int32()),
+def _make_staged_batch(documents: list[Document], drop_reasons: list[str | None]) -> pa.RecordBatch:
+    offsets, removals = shards.flatten_lists(
+        [list(document.removed_characters.items()) for document in documents]
+    )
+    staged_columns = [
+        pa.array(drop_reasons, STAGED_SCHEMA.field("drop").type),
+        pa.array([document.num_words for document in documents], pa.int32()),
+        pa.array([document.num_characters for document in documents], pa.int32()),
         pa.ListArray.from_arrays(
             offsets,
             pa.StructArray.from_arrays(
                 [
-                    pa.array([rule for rule, _ in cleaned], pa.string()),
-                    pa.array([characters for _, characters in cleaned], pa.int32()),
+                    pa.array([rule for rule, _ in removals], pa.string()),
+                    pa.array([characters for _, characters in removals], pa.int32()),
                 ],
                 names=["rule", "characters"],
             ),
         ),
     ]
-    return pa.RecordBatch.from_arrays([*shards.batch(documents).columns, *extra], schema=STAGED_SCHEMA)
+    return pa.RecordBatch.from_arrays(
+        [*shards.record_batch_from_documents(documents).columns, *staged_columns], schema=STAGED_SCHEMA
+    )

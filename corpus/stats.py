@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from . import stats_documents, stats_pretraining
-from .files import LocalFiles
+from .files import LocalStorage
 from .manifest import (
     DocumentsManifest,
     ForeignManifestError,
@@ -27,7 +27,7 @@ from .manifest import (
 from .stats_shards import StatsError
 
 
-def figures(files: LocalFiles, folder: str) -> dict[str, Any]:
+def compute_stats(storage: LocalStorage, folder: str) -> dict[str, Any]:
     """All figures of a finished directory, as plain data.
 
     Beside ``pipeline``, which has made it, and ``kind``, one of ``documents``, ``pretraining``, ``words`` and
@@ -38,7 +38,7 @@ def figures(files: LocalFiles, folder: str) -> dict[str, Any]:
         StatsError: it is of something else, or damaged.
     """
     try:
-        manifest: Manifest | None = read_manifest(files, folder)
+        manifest: Manifest | None = read_manifest(storage, folder)
     except ManifestNotFoundError:
         raise
     except ForeignManifestError as error:
@@ -46,41 +46,47 @@ def figures(files: LocalFiles, folder: str) -> dict[str, Any]:
     except ManifestError as error:
         raise StatsError(str(error)) from error
     if isinstance(manifest, DocumentsManifest):
-        kind, found = "documents", stats_documents.figures(files, folder, manifest)
+        kind, stats = "documents", stats_documents.compute_document_stats(storage, folder, manifest)
     elif isinstance(manifest, PretrainingManifest):
-        kind, found = "pretraining", stats_pretraining.figures(files, folder, manifest)
+        kind, stats = "pretraining", stats_pretraining.compute_pretraining_stats(storage, folder, manifest)
     elif isinstance(manifest, WordsManifest):
-        kind, found = "words", _of_manifest(manifest)
+        kind, stats = "words", _compute_manifest_stats(manifest)
     elif isinstance(manifest, VocabularyManifest):
-        kind, found = "vocabulary", _of_manifest(manifest)
+        kind, stats = "vocabulary", _compute_manifest_stats(manifest)
     else:
         if manifest is not None:
             pipeline = manifest.pipeline
-        made = f"was made by {pipeline}" if pipeline else "is not of bioshards"
-        *others, last = _COUNTED
+        origin = f"was made by {pipeline}" if pipeline else "is not of bioshards"
+        *all_but_last, last = _SUPPORTED_PIPELINES
         raise StatsError(
-            f"{folder} holds nothing that can be counted: by its manifest.json it {made}. Give an output of "
-            f"{', '.join(others)} or {last}"
+            f"{folder} holds nothing that can be counted: by its manifest.json it {origin}. Give an output of "
+            f"{', '.join(all_but_last)} or {last}"
         )
-    return {"pipeline": manifest.pipeline, "kind": kind, **found}
+    return {"pipeline": manifest.pipeline, "kind": kind, **stats}
 
 
-def as_json(figures: Mapping[str, Any]) -> str:
+def to_json(stats: Mapping[str, Any]) -> str:
     """The figures as the text of a JSON file."""
-    return json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(stats, indent=1, ensure_ascii=False) + "\n"
 
 
-def _of_manifest(manifest: WordsManifest | VocabularyManifest) -> dict[str, Any]:
+def _compute_manifest_stats(manifest: WordsManifest | VocabularyManifest) -> dict[str, Any]:
     """What a manifest says by itself: what was asked for, of which inputs, and what came of it."""
-    about = ("pipeline", "format", "library_versions", "inputs")
+    excluded_keys = ("pipeline", "format", "library_versions", "inputs")
     inputs = manifest.inputs if isinstance(manifest, WordsManifest) else manifest.config.inputs
     return {
-        "config": {key: value for key, value in encode(manifest.config).items() if key not in about},
+        "config": {key: value for key, value in encode(manifest.config).items() if key not in excluded_keys},
         "inputs": encode(inputs),
         "counts": encode(manifest.counts),
         "outputs": [{"file": output.file, "bytes": output.bytes} for output in manifest.outputs],
     }
 
 
-_COUNTED: Final = ("pubmed_to_shards", "pmc_to_shards", "shards_to_words", "vocab", "shards_to_pretraining")
+_SUPPORTED_PIPELINES: Final = (
+    "pubmed_to_shards",
+    "pmc_to_shards",
+    "shards_to_words",
+    "vocab",
+    "shards_to_pretraining",
+)
 """The pipelines of the directories that can be counted."""

@@ -12,25 +12,27 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .files import LocalFiles
+from .files import LocalStorage
 from .manifest import PretrainingConfig, PretrainingManifest, SplitCounts, encode
-from .pretraining import LABELLED, SPLITS
+from .pretraining import LABELLED_OBJECTIVES, SPLITS
 from .shards import Shard
-from .stats_distribution import count, distribution
-from .stats_shards import batches
+from .stats_distribution import add_counts, summarise_distribution
+from .stats_shards import iter_batches
 
 
-def figures(files: LocalFiles, folder: str, manifest: PretrainingManifest) -> dict[str, Any]:
+def compute_pretraining_stats(
+    storage: LocalStorage, folder: str, manifest: PretrainingManifest
+) -> dict[str, Any]:
     """The figures as plain data.
 
     Raises:
         StatsError: a shard cannot be read.
     """
     config, counts = manifest.config, manifest.counts
-    listed = {
+    entries_by_split = {
         split: [shard for shard in manifest.outputs if shard.file.startswith(f"{split}/")] for split in SPLITS
     }
-    counts_of = {"train": counts.train, "validation": counts.validation}
+    counts_by_split = {"train": counts.train, "validation": counts.validation}
     return {
         "objective": config.objective,
         "length": config.length,
@@ -40,9 +42,9 @@ def figures(files: LocalFiles, folder: str, manifest: PretrainingManifest) -> di
         "dropped": dict(counts.dropped),
         "rejected": dict(counts.rejected),
         "splits": {
-            split: _split(files, folder, shards, config, counts_of[split])
-            for split, shards in listed.items()
-            if shards or counts_of[split].documents
+            split: _compute_split_stats(storage, folder, shards, config, counts_by_split[split])
+            for split, shards in entries_by_split.items()
+            if shards or counts_by_split[split].documents
         },
         "years": {
             source: {year: {"tokens": tokens} for year, tokens in sorted(years.items())}
@@ -51,63 +53,63 @@ def figures(files: LocalFiles, folder: str, manifest: PretrainingManifest) -> di
     }
 
 
-def _split(
-    files: LocalFiles,
+def _compute_split_stats(
+    storage: LocalStorage,
     folder: str,
-    listed: Sequence[Shard],
+    shard_entries: Sequence[Shard],
     config: PretrainingConfig,
     counts: SplitCounts,
 ) -> dict[str, Any]:
-    labelled = config.objective in LABELLED
-    lengths, documents_of_row, labels = Counter[int](), Counter[int](), Counter[int]()
-    single = 0
-    columns = ["input_ids", "split", *(["label"] if labelled else []), "spans"]
-    for batch in batches(files, folder, listed, columns):
-        count(lengths, pc.list_value_length(batch["input_ids"]))
-        count(documents_of_row, documents_in(batch["spans"]))
-        single += pc.sum(pc.equal(batch["split"], 0), min_count=0).as_py()
-        if labelled:
-            count(labels, batch["label"])
+    has_labels = config.objective in LABELLED_OBJECTIVES
+    lengths, document_counts, labels = Counter[int](), Counter[int](), Counter[int]()
+    single_segment_rows = 0
+    columns = ["input_ids", "split", *(["label"] if has_labels else []), "spans"]
+    for batch in iter_batches(storage, folder, shard_entries, columns):
+        add_counts(lengths, pc.list_value_length(batch["input_ids"]))
+        add_counts(document_counts, count_documents_per_row(batch["spans"]))
+        single_segment_rows += pc.sum(pc.equal(batch["split"], 0), min_count=0).as_py()
+        if has_labels:
+            add_counts(labels, batch["label"])
     rows = lengths.total()
-    row_lengths, documents_per_row = distribution(lengths), distribution(documents_of_row)
+    row_lengths, documents_per_row = summarise_distribution(lengths), summarise_distribution(document_counts)
     tokens = row_lengths["sum"]
-    fill = _share(tokens, rows * config.length)
-    in_rows = tokens - counts.special_tokens - counts.other_document_tokens
+    fill = _compute_ratio(tokens, rows * config.length)
+    document_tokens = tokens - counts.special_tokens - counts.other_document_tokens
     return {
-        "shards": len(listed),
-        "bytes": sum(shard.bytes for shard in listed),
+        "shards": len(shard_entries),
+        "bytes": sum(shard.bytes for shard in shard_entries),
         "documents": counts.documents,
         "rows": rows,
         "tokens": tokens,
         "fill": fill,
         "padding": None if fill is None else 1 - fill,
-        "full_rows": _share(lengths[config.length], rows),
-        "single_segment": _share(single, rows),
+        "full_rows": _compute_ratio(lengths[config.length], rows),
+        "single_segment": _compute_ratio(single_segment_rows, rows),
         "labels": {
-            str(label): {"rows": number, "share": _share(number, rows)}
-            for label, number in sorted(labels.items())
+            str(label): {"rows": label_rows, "share": _compute_ratio(label_rows, rows)}
+            for label, label_rows in sorted(labels.items())
         },
         "row_lengths": row_lengths,
         "documents_per_row": documents_per_row,
-        "rows_per_document": _share(documents_per_row["sum"], counts.documents),
+        "rows_per_document": _compute_ratio(documents_per_row["sum"], counts.documents),
         "input_tokens": counts.input_tokens,
         "special_tokens": counts.special_tokens,
         "other_document_tokens": counts.other_document_tokens,
         "lost_tokens": dict(sorted(counts.lost_tokens.items())),
-        "unaccounted": counts.input_tokens - in_rows - sum(counts.lost_tokens.values()),
+        "unaccounted": counts.input_tokens - document_tokens - sum(counts.lost_tokens.values()),
     }
 
 
-def documents_in(spans: pa.Array) -> pa.Array:
+def count_documents_per_row(spans: pa.Array) -> pa.Array:
     """How many different documents each row's text is of."""
-    parts = pa.table(
+    row_documents = pa.table(
         {"row": pc.list_parent_indices(spans), "document": pc.struct_field(spans.flatten(), "document")}
     )
-    pairs = parts.group_by(["row", "document"], use_threads=False).aggregate([])
-    found = pairs.group_by("row", use_threads=False).aggregate([("document", "count")])["document_count"]
-    without = pa.array([0] * (len(spans) - len(found)), pa.int64())
-    return pa.concat_arrays([*found.chunks, without])
+    pairs = row_documents.group_by(["row", "document"], use_threads=False).aggregate([])
+    counts = pairs.group_by("row", use_threads=False).aggregate([("document", "count")])["document_count"]
+    empty_rows = pa.array([0] * (len(spans) - len(counts)), pa.int64())
+    return pa.concat_arrays([*counts.chunks, empty_rows])
 
 
-def _share(part: int, whole: int) -> float | None:
+def _compute_ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None

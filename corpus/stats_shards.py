@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from . import shards
 from .errors import UserError
-from .files import LocalFiles
+from .files import LocalStorage
 from .shards import Shard
 
 
@@ -16,8 +16,8 @@ class StatsError(UserError):
     """There is nothing to be counted in this directory; the message says why and what to do."""
 
 
-def batches(
-    files: LocalFiles, folder: str, listed: Iterable[Shard], columns: Sequence[str]
+def iter_batches(
+    storage: LocalStorage, folder: str, shard_entries: Iterable[Shard], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """The record batches of shards as a manifest lists them, one in memory at a time.
 
@@ -27,20 +27,20 @@ def batches(
     Raises:
         StatsError: a shard cannot be read, or has not the rows that the manifest lists.
     """
-    for shard in listed:
+    for shard in shard_entries:
         path, rows = f"{folder}/{shard.file}", 0
         try:
-            for batch in shards.read_some(files, folder, [shard], columns):
+            for batch in shards.read_shards(storage, folder, [shard], columns):
                 rows += batch.num_rows
                 yield batch
         except (OSError, pa.ArrowException) as error:
-            raise damaged(path, f"cannot be read ({error})") from error
+            raise damage_error(path, f"cannot be read ({error})") from error
         if rows != shard.rows:
-            raise damaged(path, f"has {rows:,} rows, and its manifest lists {shard.rows:,}")
+            raise damage_error(path, f"has {rows:,} rows, and its manifest lists {shard.rows:,}")
 
 
-def damaged(path: str, what: str) -> StatsError:
+def damage_error(path: str, problem: str) -> StatsError:
     """What to say of a shard that is not as it was written."""
     return StatsError(
-        f"{path} {what}. Delete it and run the command that made it once more, which makes it anew"
+        f"{path} {problem}. Delete it and run the command that made it once more, which makes it anew"
     )

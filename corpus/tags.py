@@ -14,26 +14,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _SELF_CLOSED = re.compile(r"<[^<>]*/>")
-_BYTES: Final = {character: pa.scalar(ord(character), pa.uint8()) for character in "<>/"}
+_BYTE_SCALARS: Final = {character: pa.scalar(ord(character), pa.uint8()) for character in "<>/"}
 
 
-def balanced(record: str) -> bool:
+def has_balanced_tags(record: str) -> bool:
     """Do the tags of a record balance?"""
     unclosed = record.count("<") - 2 * record.count("</")
     return unclosed == 0 or unclosed == len(_SELF_CLOSED.findall(record))
 
 
-def all_balanced(records: Sequence[bytes]) -> bool:
+def have_balanced_tags(records: Sequence[bytes]) -> bool:
     """Do the tags of some records balance, taken together?  Less than half the time of asking each."""
     xml = b"".join(records)
     pairs = len(xml) - 1
     if pairs < 1:
         return False
     array = pa.Array.from_buffers(pa.uint8(), len(xml), [None, pa.py_buffer(xml)])
-    opening, slash = pc.equal(array, _BYTES["<"]), pc.equal(array, _BYTES["/"])
+    opening, slash = pc.equal(array, _BYTE_SCALARS["<"]), pc.equal(array, _BYTE_SCALARS["/"])
     closing = pc.and_(opening.slice(0, pairs), slash.slice(1)).true_count
     unclosed = opening.true_count - 2 * closing
     if unclosed == 0:
         return True
-    closed_itself = pc.and_(slash.slice(0, pairs), pc.equal(array, _BYTES[">"]).slice(1)).true_count
-    return bool(unclosed == closed_itself)
+    self_closed = pc.and_(slash.slice(0, pairs), pc.equal(array, _BYTE_SCALARS[">"]).slice(1)).true_count
+    return bool(unclosed == self_closed)

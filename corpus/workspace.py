@@ -11,205 +11,212 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .ahead import ahead
+from .ahead import prefetch_map
 from .errors import OutputMismatchError
-from .files import LocalFiles
+from .files import LocalStorage
 from .manifest import DocumentsManifest, config_of, find_manifest, is_complete
-from .pretraining import RECORDS, SPLITS
-from .sources import Source
+from .pretraining import SPLITS, TFRECORD_FOLDERS
+from .sources import SourceFile
 
 FORMAT: Final = 4
 """Raised whenever the same input and rules give other bytes than before, so that nothing made by
 an older version is taken for the new one's."""
 
-_PARTS: Final = ("", "dropped", "rejected", *SPLITS, *RECORDS.values())
+_OUTPUT_FOLDERS: Final = ("", "dropped", "rejected", *SPLITS, *TFRECORD_FOLDERS.values())
 """Folders of an output directory that runs write to and sweep, itself the first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class OutputDir:
     """Paths in an output directory.  ``name`` is a source's: its stem and the MD5's beginning."""
 
-    output: str
+    path: str
 
     @property
-    def folder(self) -> str:
-        return f"{self.output}/.bioshards"
+    def work_folder(self) -> str:
+        return f"{self.path}/.bioshards"
 
     @property
-    def manifest(self) -> str:
-        return f"{self.output}/manifest.json"
+    def manifest_path(self) -> str:
+        return f"{self.path}/manifest.json"
 
     @property
-    def config(self) -> str:
-        return f"{self.folder}/config.json"
+    def config_path(self) -> str:
+        return f"{self.work_folder}/config.json"
 
     @property
-    def outcome(self) -> str:
-        return f"{self.folder}/outcome.json"
+    def result_path(self) -> str:
+        return f"{self.work_folder}/outcome.json"
 
     @property
-    def running(self) -> str:
+    def lock_path(self) -> str:
         """Where a run says that it goes on, if the output is on an object store (lock.py)."""
-        return f"{self.folder}/running.json"
+        return f"{self.work_folder}/running.json"
 
     @property
-    def excluded(self) -> str:
+    def exclusion_list_path(self) -> str:
         """Where the ids that are to be left out are for every worker to read."""
-        return f"{self.folder}/excluded.arrow"
+        return f"{self.work_folder}/excluded.arrow"
 
-    def seen(self, path: str, stamp: str) -> str:
+    def input_digest_path(self, path: str, stamp: str) -> str:
         """Where the MD5 of an unchanged input is remembered."""
         digest = hashlib.md5(f"{path} {stamp}".encode(errors="surrogateescape"), usedforsecurity=False)
-        return f"{self.folder}/seen/{digest.hexdigest()}.json"
+        return f"{self.work_folder}/seen/{digest.hexdigest()}.json"
 
-    def parts(self, stamp: str) -> str:
+    def part_list_path(self, stamp: str) -> str:
         """Where the files of a source that is made of many are listed."""
-        return f"{self.folder}/parts/{stamp}.json"
+        return f"{self.work_folder}/parts/{stamp}.json"
 
-    def staged(self, name: str, ending: str) -> str:
-        return f"{self.folder}/staged/{name}.{ending}"
+    def staged_path(self, output_name: str, suffix: str) -> str:
+        return f"{self.work_folder}/staged/{output_name}.{suffix}"
 
-    def verdicts(self, bucket: int) -> str:
-        return f"{self.folder}/verdicts/{bucket:05d}.arrow"
+    def decisions_path(self, bucket: int) -> str:
+        return f"{self.work_folder}/verdicts/{bucket:05d}.arrow"
 
-    def duplicates(self, bucket: int) -> str:
-        return f"{self.folder}/verdicts/duplicates-{bucket:05d}.arrow"
+    def duplicate_decisions_path(self, bucket: int) -> str:
+        return f"{self.work_folder}/verdicts/duplicates-{bucket:05d}.arrow"
 
-    def report(self, name: str) -> str:
-        return f"{self.folder}/finished/{name}.json"
+    def final_report_path(self, output_name: str) -> str:
+        return f"{self.work_folder}/finished/{output_name}.json"
 
-    def pairs(self, name: str) -> str:
+    def duplicate_pairs_path(self, output_name: str) -> str:
         """Where a source's duplicates are listed, if it has any."""
-        return f"{self.folder}/finished/{name}.tsv"
+        return f"{self.work_folder}/finished/{output_name}.tsv"
 
-    def keys(self, sha256: str) -> str:
+    def shard_keys_path(self, sha256: str) -> str:
         """Where the keys of a shard's documents are (shard_keys.py)."""
-        return f"{self.folder}/keys/{sha256}.arrow"
+        return f"{self.work_folder}/keys/{sha256}.arrow"
 
-    def counts(self, name: str, ending: str) -> str:
-        """Where the words of a shard of documents are counted; ``name`` is the shard's SHA-256."""
-        return f"{self.folder}/counts/{name}.{ending}"
+    def word_counts_path(self, sha256: str, suffix: str) -> str:
+        """Where the words of a shard of documents are counted; ``sha256`` is the shard's SHA-256."""
+        return f"{self.work_folder}/counts/{sha256}.{suffix}"
 
-    def merged(self, bucket: int, file: str) -> str:
+    def merged_bucket_path(self, bucket: int, file: str) -> str:
         """Where a bucket's part of a published list of words is."""
-        return f"{self.folder}/merged/{bucket:05d}-{file}"
+        return f"{self.work_folder}/merged/{bucket:05d}-{file}"
 
-    def made(self, name: str, ending: str) -> str:
+    def build_report_path(self, name: str, suffix: str) -> str:
         """Where it is said what examples have been made of a portion of documents."""
-        return f"{self.folder}/made/{name}.{ending}"
+        return f"{self.work_folder}/made/{name}.{suffix}"
 
-    def dealt(self, file: str) -> str:
+    def shuffle_spill_path(self, file: str) -> str:
         """Where the rows of a portion wait for those of the others."""
-        return f"{self.folder}/dealt/{file}"
+        return f"{self.work_folder}/dealt/{file}"
 
-    def rejected(self, name: str) -> str:
+    def rejects_path(self, name: str) -> str:
         """Where it is said what could not be used of a portion, or of a source."""
-        return f"{self.output}/rejected/{name}.jsonl"
+        return f"{self.path}/rejected/{name}.jsonl"
 
 
-def check(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
+def check_config(storage: LocalStorage, output_dir: OutputDir, config: dict[str, Any]) -> None:
     """Make sure that the output directory is new, or begun with the same configuration.
 
     Raises:
         OutputMismatchError: it holds something else; the message says what and what to do.
     """
-    before = None
+    previous_config = None
     with contextlib.suppress(FileNotFoundError):
-        before = files.read_json(work.config)
-    if before is None:  # finished, and its work folder deleted
-        before = config_of(files, work.output)
-    if before is not None:
-        if before.get("pipeline") != config.get("pipeline"):
+        previous_config = storage.read_json(output_dir.config_path)
+    if previous_config is None:  # finished, and its work folder deleted
+        previous_config = config_of(storage, output_dir.path)
+    if previous_config is not None:
+        if previous_config.get("pipeline") != config.get("pipeline"):
             raise OutputMismatchError(
-                f"{work.output} was begun by {before.get('pipeline')}, and this is {config.get('pipeline')}. "
+                f"{output_dir.path} was begun by {previous_config.get('pipeline')}, and this is {config.get('pipeline')}. "
                 "Choose another folder."
             )
-        if before.get("format") != config.get("format"):
+        if previous_config.get("format") != config.get("format"):
             raise OutputMismatchError(
-                f"{work.output} was begun by another version of bioshards, whose output differs (format "
-                f"{before.get('format')}, this is {config.get('format')}). Choose another folder or delete "
+                f"{output_dir.path} was begun by another version of bioshards, whose output differs (format "
+                f"{previous_config.get('format')}, this is {config.get('format')}). Choose another folder or delete "
                 "that one."
             )
-        if before != config:
+        if previous_config != config:
             raise OutputMismatchError(
-                f"{work.output} was begun with another configuration: {_difference(before, config)}. "
+                f"{output_dir.path} was begun with another configuration: {_describe_changes(previous_config, config)}. "
                 "Choose another folder, give the same options, or delete that one."
             )
         return
-    if strangers := names(files, work.output):  # in a run's folders, where what is not its own is swept
+    if foreign_files := list_output_files(
+        storage, output_dir.path
+    ):  # in a run's folders, where what is not its own is swept
         raise OutputMismatchError(
-            f"{work.output} is not empty and was not begun by this version of bioshards (it holds "
-            f"{', '.join(strangers[:3])}{' ...' if len(strangers) > 3 else ''}). "
+            f"{output_dir.path} is not empty and was not begun by this version of bioshards (it holds "
+            f"{', '.join(foreign_files[:3])}{' ...' if len(foreign_files) > 3 else ''}). "
             "Choose another folder or empty that one."
         )
 
 
-def names(files: LocalFiles, output: str) -> list[str]:
+def list_output_files(storage: LocalStorage, output: str) -> list[str]:
     """The files of an output by their names in it; what lies in other folders there is somebody else's."""
     return [
-        f"{part}/{name}".lstrip("/")
-        for part in _PARTS
-        for name in files.names(f"{output}/{part}".rstrip("/"))
+        f"{folder}/{name}".lstrip("/")
+        for folder in _OUTPUT_FOLDERS
+        for name in storage.list_names(f"{output}/{folder}".rstrip("/"))
         if not name.startswith(".")
     ]
 
 
-def begin(files: LocalFiles, work: Workspace, config: dict[str, Any]) -> None:
+def mark_started(storage: LocalStorage, output_dir: OutputDir, config: dict[str, Any]) -> None:
     """Mark the output directory, once checked, as begun with this configuration."""
-    files.write_json(work.config, config)
+    storage.write_json(output_dir.config_path, config)
 
 
-def finished(
-    files: LocalFiles,
-    work: Workspace,
-    sources: list[Source],
-    abstracts: str | None = None,
-    excluded: str | None = None,
+def is_up_to_date(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    sources: list[SourceFile],
+    abstracts_digest: str | None = None,
+    exclusion_digest: str | None = None,
 ) -> bool:
     """Is the manifest there, of these very inputs, with everything it lists in place?
 
     Args:
-        abstracts: identity (overlap.py) of the directory whose abstracts are to be listed where held, if any.
-        excluded: digest of the list (excluded.py) of ids that are to be left out, if any.
+        abstracts_digest: identity (overlap.py) of the directory whose abstracts are to be listed where held, if any.
+        exclusion_digest: digest of the list (excluded.py) of ids that are to be left out, if any.
     """
-    manifest = find_manifest(files, work.output, DocumentsManifest)
+    manifest = find_manifest(storage, output_dir.path, DocumentsManifest)
     if manifest is None or manifest.bad_files:
         return False
-    if [listed.abstracts for listed in manifest.overlap] != ([abstracts] if abstracts else []):
+    if [entry.abstracts for entry in manifest.overlap] != ([abstracts_digest] if abstracts_digest else []):
         return False
-    if (manifest.excluded.sha256 if manifest.excluded else None) != excluded:
+    if (manifest.excluded.sha256 if manifest.excluded else None) != exclusion_digest:
         return False
-    if not is_complete(files, work.output, manifest):
+    if not is_complete(storage, output_dir.path, manifest):
         return False
-    seen = [work.seen(source.path, source.stamp) for source in sources]
-    there = set(files.names(f"{work.folder}/seen"))
-    if not all(path.rpartition("/")[2] in there for path in seen):
+    digest_paths = [output_dir.input_digest_path(source.path, source.stamp) for source in sources]
+    existing = set(storage.list_names(f"{output_dir.work_folder}/seen"))
+    if not all(path.rpartition("/")[2] in existing for path in digest_paths):
         return False
-    md5s = [remembered["md5"] for remembered in ahead(files, files.read_json, seen)]
-    now = {(source.name, md5) for source, md5 in zip(sources, md5s, strict=True)}
-    return now == {(item.file, item.md5) for item in manifest.inputs}
+    md5s = [record["md5"] for record in prefetch_map(storage, storage.read_json, digest_paths)]
+    current_inputs = {(source.name, md5) for source, md5 in zip(sources, md5s, strict=True)}
+    return current_inputs == {(item.file, item.md5) for item in manifest.inputs}
 
 
-def clear(files: LocalFiles, work: Workspace) -> None:
+def reset(storage: LocalStorage, output_dir: OutputDir) -> None:
     """Nothing to be opened while unfinished; nothing left of what a killed run was just writing."""
-    opened_by = ("state.json", "dataset_info.json", "dataset_dict.json")  # by which datasets finds shards
-    splits = [
-        f"{work.output}{part}/{name}"
-        for part in ("", *(f"/{split}" for split in SPLITS))
-        for name in opened_by
+    dataset_files = ("state.json", "dataset_info.json", "dataset_dict.json")  # by which datasets finds shards
+    dataset_paths = [
+        f"{output_dir.path}{subfolder}/{name}"
+        for subfolder in ("", *(f"/{split}" for split in SPLITS))
+        for name in dataset_files
     ]
-    for path in (work.manifest, work.outcome, work.excluded, *splits):
-        files.remove(path)
-    parts = [*(f"/{part}" if part else "" for part in _PARTS), "/.bioshards"]
-    steps = ("seen", "parts", "staged", "verdicts", "finished", "counts", "merged", "made", "dealt")
-    parts += [f"/.bioshards/{step}" for step in steps]
-    for folder in [f"{work.output}{part}" for part in parts]:
-        files.sweep(folder)
+    for path in (
+        output_dir.manifest_path,
+        output_dir.result_path,
+        output_dir.exclusion_list_path,
+        *dataset_paths,
+    ):
+        storage.remove(path)
+    folders = [*(f"/{subfolder}" if subfolder else "" for subfolder in _OUTPUT_FOLDERS), "/.bioshards"]
+    work_folders = ("seen", "parts", "staged", "verdicts", "finished", "counts", "merged", "made", "dealt")
+    folders += [f"/.bioshards/{step}" for step in work_folders]
+    for folder in [f"{output_dir.path}{subfolder}" for subfolder in folders]:
+        storage.remove_temporaries(folder)
 
 
-def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
-    flat_before, flat_now = _flat(before), _flat(now)
+def _describe_changes(before: dict[str, Any], now: dict[str, Any]) -> str:
+    flat_before, flat_now = _flatten(before), _flatten(now)
     return "; ".join(
         f"{name} was {flat_before.get(name)!r}, now {flat_now.get(name)!r}"
         for name in sorted(flat_before.keys() | flat_now.keys())
@@ -217,7 +224,7 @@ def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     )
 
 
-def _flat(config: dict[str, Any]) -> dict[str, Any]:
+def _flatten(config: dict[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in config.items():
         if isinstance(value, dict):

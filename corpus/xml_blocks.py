@@ -22,13 +22,13 @@ MAX_MARKUP_BYTES: Final = 32 << 20
 """Longest comment, instruction or CDATA section."""
 
 
-class Readable(Protocol):
+class ByteStream(Protocol):
     """What a file must do to be read."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
-def plain_xml(file: Readable) -> Iterator[bytes]:
+def decode_xml(file: ByteStream) -> Iterator[bytes]:
     """The file's XML in UTF-8 blocks, without comments and processing instructions, CDATA as text.
 
     Args:
@@ -37,82 +37,82 @@ def plain_xml(file: Readable) -> Iterator[bytes]:
     Raises:
         BadFileError: where it shows that the bytes are not what they should be.
     """
-    return _plain(_utf8(_unpacked(file)))
+    return _strip_markup(_transcode_to_utf8(_decompress(file)))
 
 
-def _unpacked(file: Readable) -> Iterator[bytes]:
+def _decompress(file: ByteStream) -> Iterator[bytes]:
     """The file's blocks, gunzipped where the gzip magic is there; several members may follow."""
     block = file.read(BLOCK_BYTES)
     if not block:
         raise BadFileError("empty-file", "the file has no bytes")
     if len(block) == 1:  # a reader may give less than it is asked for; the magic has two bytes
         block += file.read(BLOCK_BYTES)
-    gunzip = Gunzip() if block[:2] == b"\x1f\x8b" else None
-    total = 0
+    gunzip = BoundedGunzip() if block[:2] == b"\x1f\x8b" else None
+    total_bytes = 0
     while block:
-        for piece in gunzip.blocks(block) if gunzip else (block,):
-            total += len(piece)
-            if total > MAX_FILE_BYTES:
+        for chunk in gunzip.decompress(block) if gunzip else (block,):
+            total_bytes += len(chunk)
+            if total_bytes > MAX_FILE_BYTES:
                 raise BadFileError("too-large", f"more than {MAX_FILE_BYTES >> 30} GiB of XML")
-            yield piece
+            yield chunk
         block = file.read(BLOCK_BYTES)
     if gunzip:
         gunzip.finish()
 
 
-class Gunzip:
+class BoundedGunzip:
     """A bounded gunzip: no call gives more than a few blocks, however well the input packs."""
 
     def __init__(self) -> None:
-        self._inflate = zlib.decompressobj(wbits=31)
+        self._decompressor = zlib.decompressobj(wbits=31)
 
-    def blocks(self, data: bytes) -> Iterator[bytes]:
+    def decompress(self, data: bytes) -> Iterator[bytes]:
         while data:
-            if self._inflate.eof:
+            if self._decompressor.eof:
                 data = data.lstrip(b"\0")  # padding after a member is allowed, anything else begins one
                 if not data:
                     return
-                self._inflate = zlib.decompressobj(wbits=31)
+                self._decompressor = zlib.decompressobj(wbits=31)
             try:
-                piece = self._inflate.decompress(data, BLOCK_BYTES)
+                chunk = self._decompressor.decompress(data, BLOCK_BYTES)
             except zlib.error as error:
                 raise BadFileError("corrupt-gzip", f"gzip data is damaged: {error}") from error
-            data = self._inflate.unconsumed_tail or self._inflate.unused_data
-            if piece:
-                yield piece
+            data = self._decompressor.unconsumed_tail or self._decompressor.unused_data
+            if chunk:
+                yield chunk
 
     def finish(self) -> None:
-        if not self._inflate.eof:
+        if not self._decompressor.eof:
             raise BadFileError("truncated-gzip", "the gzip data ends before its end mark")
 
 
 _DECLARATION_BYTES: Final = 512
-_ENCODING = re.compile(rb"""^\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)["']""")
-_TEXT_ENCODING = re.compile(
+_DECLARED_ENCODING = re.compile(rb"""^\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)["']""")
+_ALLOWED_ENCODING = re.compile(
     r"utf-?(8|16|16le|16be|16-le|16-be)|(us-)?ascii|iso-?8859-\d+|latin-?1|windows-125\d"
 )
 
 
-def _utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def _transcode_to_utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The blocks in UTF-8, whatever the byte-order mark or the XML declaration says they are in."""
-    first = b""
-    while len(first) < _DECLARATION_BYTES and (block := next(blocks, b"")):
-        first += block
-    if first[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    head = b""
+    while len(head) < _DECLARATION_BYTES and (block := next(blocks, b"")):
+        head += block
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encoding = "utf-16"
     else:
-        first = first.removeprefix(codecs.BOM_UTF8)
-        declared = _ENCODING.match(first)
+        head = head.removeprefix(codecs.BOM_UTF8)
+        declared = _DECLARED_ENCODING.match(head)
         encoding = declared[1].decode("ascii").lower() if declared else "utf-8"
     if encoding in ("utf-8", "utf8", "us-ascii", "ascii"):
-        yield first
+        yield head
         yield from blocks
         return
-    if not _TEXT_ENCODING.fullmatch(encoding):
+    if not _ALLOWED_ENCODING.fullmatch(encoding):
         raise BadFileError("bad-encoding", f"it says it is in {encoding!r}, no encoding that is read here")
     try:
         decoder = codecs.getincrementaldecoder(encoding)()
-        yield decoder.decode(first).encode()
+        yield decoder.decode(head).encode()
         for block in blocks:
             yield decoder.decode(block).encode()
         yield decoder.decode(b"", final=True).encode()
@@ -120,70 +120,70 @@ def _utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
         raise BadFileError("bad-encoding", f"cannot be read as {encoding}: {error}") from error
 
 
-_MARKUP = re.compile(rb"<[!?]")
-_MARKUP = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_MARKUP_SECTION = re.compile(rb"<[!?]")
+_MARKUP_SECTION = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 
 
-def _text_of_markup(found: re.Match[bytes]) -> bytes:
-    cdata: bytes = found[1] or b""
+def _markup_to_text(match: re.Match[bytes]) -> bytes:
+    cdata: bytes = match[1] or b""
     return cdata.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")
 
 
-def _plain(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def _strip_markup(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The blocks without comments and processing instructions, and CDATA as escaped text.
 
     A DOCTYPE is left as it stands.  What is begun at the end of a block waits for the next.
     """
-    held = b""
+    pending = b""
     for block in blocks:
-        block, held = _split_markup(held + block if held else block)
-        if len(held) > MAX_MARKUP_BYTES:
+        block, pending = _split_markup(pending + block if pending else block)
+        if len(pending) > MAX_MARKUP_BYTES:
             break
         if block:
             yield block
-    if held:
-        raise BadFileError("truncated-xml", f"a comment or section is not closed: {held[:40]!r}")
+    if pending:
+        raise BadFileError("truncated-xml", f"a comment or section is not closed: {pending[:40]!r}")
 
 
 def _split_markup(block: bytes) -> tuple[bytes, bytes]:
     """The block without complete markup, and what follows the beginning of incomplete markup."""
     parts = []
-    at = scanned = 0
-    declaration = _opened(block, b"!", 0)
-    instruction = _opened(block, b"?", 0)
+    position = scanned = 0
+    declaration = _find_opening(block, b"!", 0)
+    instruction = _find_opening(block, b"?", 0)
     while (start := min(declaration, instruction)) < len(block):
-        whole = _MARKUP.match(block, start)
-        if whole:
-            parts += [block[at:start], _text_of_markup(whole)]
-            at = scanned = whole.end()
+        match = _MARKUP_SECTION.match(block, start)
+        if match:
+            parts += [block[position:start], _markup_to_text(match)]
+            position = scanned = match.end()
         elif block.startswith((b"<!-", b"<![", b"<?"), start):
-            return b"".join([*parts, block[at:start]]), block[start:]
+            return b"".join([*parts, block[position:start]]), block[start:]
         else:
             scanned = start + 2
         if declaration < scanned:
-            declaration = _opened(block, b"!", scanned)
+            declaration = _find_opening(block, b"!", scanned)
         if instruction < scanned:
-            instruction = _opened(block, b"?", scanned)
-    end = len(block) - _begun_markup(block)
-    return b"".join([*parts, block[at:end]]) if parts else block[:end], block[end:]
+            instruction = _find_opening(block, b"?", scanned)
+    end = len(block) - _count_trailing_opening_bytes(block)
+    return b"".join([*parts, block[position:end]]) if parts else block[:end], block[end:]
 
 
 _LESS_THAN: Final = ord("<")
 
 
-def _opened(block: bytes, mark: bytes, start: int) -> int:
+def _find_opening(block: bytes, second_byte: bytes, start: int) -> int:
     """Offset of the next ``<`` before this mark; the block's length where there is none.
 
     The mark is what is searched: it is rarer than ``<`` by far, and one byte is found fastest.
     """
-    at = block.find(mark, start + 1)
-    while at >= 0:
-        if block[at - 1] == _LESS_THAN:
-            return at - 1
-        at = block.find(mark, at + 1)
+    position = block.find(second_byte, start + 1)
+    while position >= 0:
+        if block[position - 1] == _LESS_THAN:
+            return position - 1
+        position = block.find(second_byte, position + 1)
     return len(block)
 
 
-def _begun_markup(block: bytes) -> int:
+def _count_trailing_opening_bytes(block: bytes) -> int:
     """How many bytes at the end may be the beginning of a comment, instruction or CDATA section."""
     return 2 if block.endswith(b"<!") else 1 if block.endswith(b"<") else 0

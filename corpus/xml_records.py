@@ -19,16 +19,16 @@ from typing import Final, NamedTuple
 from .errors import BadFileError
 
 _ATTRIBUTES = rb"""(?:\s++[^\s=<>"'/]++\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'))*+\s*+"""
-START: Final = re.compile(rb"<([A-Za-z_][\w.:-]*+)(" + _ATTRIBUTES + rb")(/?)>")
+START_TAG: Final = re.compile(rb"<([A-Za-z_][\w.:-]*+)(" + _ATTRIBUTES + rb")(/?)>")
 """A start tag: its name with its prefix, its attributes, and is it empty?"""
 
-_FIRST = re.compile(rb"\s*+" + START.pattern)
+_FIRST_TAG = re.compile(rb"\s*+" + START_TAG.pattern)
 _DOCTYPE = re.compile(rb"""<!DOCTYPE(?:[^\["'>]|"[^"]*"|'[^']*')*+([\[>])""")
 _PROLOG_BYTES: Final = 1 << 16
 _TAG_BYTES: Final = 1 << 16
 
 
-class Root(NamedTuple):
+class RootElement(NamedTuple):
     """A file's root element: its name and attributes as written, and what has been read so far.
 
     Attributes:
@@ -38,13 +38,13 @@ class Root(NamedTuple):
 
     name: str
     attributes: bytes
-    text: bytes
+    buffer: bytes
     start: int
-    content: int
-    empty: bool
+    content_start: int
+    is_empty: bool
 
 
-def root(blocks: Iterator[bytes]) -> Root:
+def read_root(blocks: Iterator[bytes]) -> RootElement:
     """Read up to the root's start tag; ``blocks`` are plain_xml's.
 
     Raises:
@@ -60,9 +60,9 @@ def root(blocks: Iterator[bytes]) -> Root:
                 "its DOCTYPE carries declarations of its own, which files of PubMed and PMC never do "
                 "and entity bombs need; it is not read",
             )
-        tag = _FIRST.match(head, doctype.end() if doctype else 0)
+        tag = _FIRST_TAG.match(head, doctype.end() if doctype else 0)
         if tag:
-            return Root(tag[1].decode(), tag[2], head, tag.start(1) - 1, tag.end(), bool(tag[3]))
+            return RootElement(tag[1].decode(), tag[2], head, tag.start(1) - 1, tag.end(), bool(tag[3]))
         if len(head) > _PROLOG_BYTES or head[:1] not in (b"<", b""):
             break
     if not head:
@@ -70,7 +70,7 @@ def root(blocks: Iterator[bytes]) -> Root:
     raise BadFileError("not-xml", f"it does not begin as XML does: {head[:60]!r}")
 
 
-def inside(root: Root, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str, bytes]]:
+def iter_children(root: RootElement, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str, bytes]]:
     """``(element name, bytes)`` of each child element of the root, in order.
 
     Args:
@@ -80,39 +80,41 @@ def inside(root: Root, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tupl
     Raises:
         BadFileError: at the point where it shows.
     """
-    text, start = root.text, root.content
-    if root.empty:
-        text, start = f"</{root.name}>".encode() + text[start:], 0
-    return _cut(text, start, _Rest(blocks, root.name), root.name, max_bytes)
+    buffer, start = root.buffer, root.content_start
+    if root.is_empty:
+        buffer, start = f"</{root.name}>".encode() + buffer[start:], 0
+    return _iter_elements(buffer, start, _BlockReader(blocks, root.name), root.name, max_bytes)
 
 
-def itself(root: Root, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str, bytes]]:
+def iter_root(root: RootElement, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str, bytes]]:
     """``(element name, bytes)`` of the root as the file's only record; otherwise like ``inside``."""
-    return _cut(root.text, root.start, _Rest(blocks, None), None, max_bytes)
+    return _iter_elements(root.buffer, root.start, _BlockReader(blocks, None), None, max_bytes)
 
 
 _TAG = re.compile(rb"\s*+<(/?)([A-Za-z_][\w.:-]*+)" + _ATTRIBUTES + rb"(/?)>")
-_TEXT = re.compile(rb"\s*+[^\s<]")
+_STRAY_TEXT = re.compile(rb"\s*+[^\s<]")
 
 
-class _Rest:
+class _BlockReader:
     """What of the file has not been read yet."""
 
-    def __init__(self, blocks: Iterator[bytes], root: str | None) -> None:
-        self._blocks, self._root = blocks, root
+    def __init__(self, blocks: Iterator[bytes], root_name: str | None) -> None:
+        self._blocks, self._root_name = blocks, root_name
 
-    def more(self, begun: bytes, size: int, most: int) -> bytes:
-        """The next block, for something begun of which there are ``size`` bytes, at most ``most``."""
-        if size > most:
-            raise BadFileError("record-too-long", f"no end in {most:,} bytes of what begins {begun[:60]!r}")
+    def read_block(self, beginning: bytes, size: int, max_bytes: int) -> bytes:
+        """The next block, for something begun of which there are ``size`` bytes, at most ``max_bytes``."""
+        if size > max_bytes:
+            raise BadFileError(
+                "record-too-long", f"no end in {max_bytes:,} bytes of what begins {beginning[:60]!r}"
+            )
         block = next(self._blocks, None)
         if block is None:
             raise BadFileError(
-                "truncated-xml", f"ends before </{self._root or 'the record'}>: {begun[:60]!r}"
+                "truncated-xml", f"ends before </{self._root_name or 'the record'}>: {beginning[:60]!r}"
             )
         return block
 
-    def nothing_more(self, buffer: bytes) -> None:
+    def expect_end(self, buffer: bytes) -> None:
         """Nothing but blanks is allowed from here on."""
         while True:
             if buffer.strip():
@@ -123,8 +125,8 @@ class _Rest:
             buffer = block
 
 
-def _cut(
-    buffer: bytes, position: int, rest: _Rest, root: str | None, max_bytes: int
+def _iter_elements(
+    buffer: bytes, position: int, reader: _BlockReader, root_name: str | None, max_bytes: int
 ) -> Iterator[tuple[str, bytes]]:
     """The elements from here to the root's end tag; without a root, the one element."""
     while True:
@@ -132,52 +134,57 @@ def _cut(
         if tag:
             name = tag[2].decode()
             if tag[1]:
-                if name != root:
+                if name != root_name:
                     raise BadFileError("malformed-xml", f"</{name}> closes nothing")
-                rest.nothing_more(buffer[tag.end() :])
+                reader.expect_end(buffer[tag.end() :])
                 return
             start = tag.start(2) - 1
-            position = tag.end() if tag[3] else _end(buffer, tag.end(), tag[2])
+            position = tag.end() if tag[3] else _find_end(buffer, tag.end(), tag[2])
             if not position:
-                buffer, position = _read_on(buffer[start:], tag[2], rest, max_bytes)
+                buffer, position = _read_whole_element(buffer[start:], tag[2], reader, max_bytes)
                 start = 0
             yield name, buffer[start:position]
-            if root is None:
-                rest.nothing_more(buffer[position:])
+            if root_name is None:
+                reader.expect_end(buffer[position:])
                 return
             continue
-        if text := _TEXT.match(buffer, position):
-            stray = buffer[text.end() - 1 : text.end() + 59]
+        if match := _STRAY_TEXT.match(buffer, position):
+            stray = buffer[match.end() - 1 : match.end() + 59]
             raise BadFileError("malformed-xml", f"text between two records: {stray!r}")
-        begun = buffer[position:].lstrip()
-        buffer, position = begun + rest.more(begun, len(begun), min(max_bytes, _TAG_BYTES)), 0
+        beginning = buffer[position:].lstrip()
+        buffer, position = (
+            beginning + reader.read_block(beginning, len(beginning), min(max_bytes, _TAG_BYTES)),
+            0,
+        )
 
 
-def _read_on(begun: bytes, name: bytes, rest: _Rest, max_bytes: int) -> tuple[bytes, int]:
+def _read_whole_element(
+    beginning: bytes, name: bytes, reader: _BlockReader, max_bytes: int
+) -> tuple[bytes, int]:
     """Read until the record that has begun is whole: what there is then, and the offset of its end."""
-    parts, size, tail, end = [begun], len(begun), begun, 0
+    chunks, total_bytes, tail, end = [beginning], len(beginning), beginning, 0
     while not end:
-        block = rest.more(begun, size, max_bytes)
-        parts.append(block)
-        size += len(block)
+        block = reader.read_block(beginning, total_bytes, max_bytes)
+        chunks.append(block)
+        total_bytes += len(block)
         tail = tail[tail.rfind(b"<") :] + block  # an end tag that has begun has no other after it
-        end = _end(tail, 0, name)
-    return b"".join(parts), size - len(tail) + end
+        end = _find_end(tail, 0, name)
+    return b"".join(chunks), total_bytes - len(tail) + end
 
 
-_CLOSE = re.compile(rb"\s*+>")
+_END_TAG_CLOSE = re.compile(rb"\s*+>")
 
 
-def _end(buffer: bytes, start: int, name: bytes) -> int:
+def _find_end(buffer: bytes, start: int, name: bytes) -> int:
     """Offset after the end tag of this name; 0 where the buffer does not hold it."""
-    close = b"</" + name
+    end_tag = b"</" + name
     # Most records are short, and CPython searches up to 30,000 bytes without building tables first.
-    at = buffer.find(close, start, start + 29_000)
-    if at < 0:
-        at = buffer.find(close, start)
-    while at >= 0:
-        end = _CLOSE.match(buffer, at + len(close))
+    position = buffer.find(end_tag, start, start + 29_000)
+    if position < 0:
+        position = buffer.find(end_tag, start)
+    while position >= 0:
+        end = _END_TAG_CLOSE.match(buffer, position + len(end_tag))
         if end:
             return end.end()
-        at = buffer.find(close, at + 1)
+        position = buffer.find(end_tag, position + 1)
     return 0

@@ -21,8 +21,8 @@ from typing import Any, get_args
 from bioshards.corpus.command import report_error
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.exit_codes import FAILED, INTERRUPTED, OK
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.live_line import LiveLine
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.live_line import ProgressLine
 
 try:
     import torch
@@ -46,7 +46,7 @@ except ImportError as error:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     args = _build_parser().parse_args(list(sys.argv[1:] if argv is None else argv))
-    progress = LiveLine()
+    progress = ProgressLine()
     previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         result: tuple[str, int] = args.work(args, progress)
@@ -59,13 +59,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         message, code = report_error(error, memory_hint)
     finally:
         signal.signal(signal.SIGTERM, previous_handler)
-    progress.end()
+    progress.clear()
     with contextlib.suppress(OSError):  # nobody reads it
         print(f"evaluate: {message}", file=sys.stderr)
     return code
 
 
-def _run_command(args: Any, progress: LiveLine) -> tuple[str, int]:
+def _run_command(args: Any, progress: ProgressLine) -> tuple[str, int]:
     summary = run_evaluation(
         _job_from_args(args, progress, tuple(range(args.first_seed, args.first_seed + args.seeds)))
     )
@@ -73,24 +73,24 @@ def _run_command(args: Any, progress: LiveLine) -> tuple[str, int]:
     return _format_run_summary(summary, args), FAILED if summary.failed or is_empty else OK
 
 
-def _search_command(args: Any, progress: LiveLine) -> tuple[str, int]:
+def _search_command(args: Any, progress: ProgressLine) -> tuple[str, int]:
     config = SearchConfig(load_grid(args.grid), args.method, args.trials, args.first_seed)
     lines, failures = search_hyperparameters(_job_from_args(args, progress, (args.first_seed,)), config)
     return "\n".join([*lines, *failures]), FAILED if failures else OK
 
 
-def _verify_command(args: Any, progress: LiveLine) -> tuple[str, int]:
+def _verify_command(args: Any, progress: ProgressLine) -> tuple[str, int]:
     checks = verify.verify_benchmarks(args.folder)
     return verify.format_table(checks), FAILED if verify.has_failures(checks) else OK
 
 
-def _report_command(args: Any, _progress: LiveLine) -> tuple[str, int]:
+def _report_command(args: Any, _progress: ProgressLine) -> tuple[str, int]:
     return writing.write_report(
-        LocalFiles(), args.results, args.out, tasks.find_metric, tasks.find_suite_settings
+        LocalStorage(), args.results, args.out, tasks.find_metric, tasks.find_suite_settings
     ), OK
 
 
-def _contamination_command(args: Any, progress: LiveLine) -> tuple[str, int]:
+def _contamination_command(args: Any, progress: ProgressLine) -> tuple[str, int]:
     summary = check_contamination(
         *(args.data, args.corpus, args.out),
         known_benchmarks=BENCHMARKS.values(),
@@ -102,9 +102,9 @@ def _contamination_command(args: Any, progress: LiveLine) -> tuple[str, int]:
     return summary, OK
 
 
-def _job_from_args(args: Any, progress: LiveLine, seeds: Sequence[int]) -> EvaluateJob:
+def _job_from_args(args: Any, progress: ProgressLine, seeds: Sequence[int]) -> EvaluateJob:
     overrides = options.from_toml(args.config, FineTuneRecipe) if args.config else {}
-    overrides |= options.given(args, FineTuneRecipe)
+    overrides |= options.from_args(args, FineTuneRecipe)
     checkpoint = encoder.inspect_checkpoint(args.model, args.name)
     return EvaluateJob(
         *(checkpoint, args.data, args.out or f"scores/{checkpoint.name}"),
@@ -137,8 +137,8 @@ def _select_device(name: str) -> torch.device:
     return device
 
 
-def _print_line(progress: LiveLine, line: str) -> None:
-    progress.end()
+def _print_line(progress: ProgressLine, line: str) -> None:
+    progress.clear()
     with contextlib.suppress(OSError):  # nobody reads it: what was done is done
         print(line, flush=True)
 
@@ -268,7 +268,7 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
         "--config", metavar="FILE.toml", help="lines of NAME = VALUE: the names below, with _ for -"
     )
     recipe_group = parser.add_argument_group("the recipe, instead of each task's own (recipes.py)")
-    options.add(recipe_group, FineTuneRecipe, defaults=False)
+    options.add_arguments(recipe_group, FineTuneRecipe, show_defaults=False)
 
 
 def _positive_int(text: str) -> int:

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from bioshards.corpus.errors import InvalidValueError, RunError
-from bioshards.train.gradients import Gradients
-from bioshards.train.optimisers import Adam, layer_scales
+from bioshards.train.gradients import FlatGradients
+from bioshards.train.optimisers import Adam, compute_layer_scales
 from bioshards.train.schedules import learning_rate
 
 from . import examples
@@ -188,20 +188,20 @@ class _ScheduledOptimizer:
         named_parameters = [
             (name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad
         ]
-        scales = layer_scales(
+        scales = compute_layer_scales(
             [name for name, _ in named_parameters], recipe.layer_decay, recipe.electra_layer_decay
         )
         if recipe.layer_decay < 1 and len(set(scales.values())) < 3:  # head, a layer, embeddings
             raise InvalidValueError(
                 "--layer-decay needs a model whose layers have the names that BERT's have"
             )
-        self._gradients = Gradients(named_parameters)
+        self._gradients = FlatGradients(named_parameters)
         self._adam = Adam(
             named_parameters,
             eps=recipe.epsilon,
             weight_decay=recipe.weight_decay,
             bias_correction=recipe.bias_correction,
-            scales=scales,
+            lr_scales=scales,
         )
         self._recipe = recipe
         self._warmup_steps = recipe.warmup_steps(total_steps)

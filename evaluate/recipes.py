@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.train.options import check_kind, flag
+from bioshards.train.options import check_type, option_from_field
 from bioshards.train.schedules import Schedule
 
 
@@ -66,10 +66,10 @@ class FineTuneRecipe:
 
     def __post_init__(self) -> None:
         for name, field_type in typing.get_type_hints(FineTuneRecipe).items():
-            check_kind(name, getattr(self, name), field_type)
+            check_type(name, getattr(self, name), field_type)
         for name in ("batch", "epochs", "stride"):
             if getattr(self, name) < 1:
-                raise InvalidValueError(f"{flag(name)} {getattr(self, name)} is below 1")
+                raise InvalidValueError(f"{option_from_field(name)} {getattr(self, name)} is below 1")
         if self.max_seq_length < 8:
             raise InvalidValueError(
                 f"--length {self.max_seq_length} is below 8: nothing but special tokens would fit"
@@ -81,7 +81,7 @@ class FineTuneRecipe:
         for name in ("learning_rate", "steps", "warmup", "epsilon", "weight_decay", "clip"):
             value = getattr(self, name)
             if value < 0 or not math.isfinite(value):
-                raise InvalidValueError(f"{flag(name)} {value} is below 0 or no number")
+                raise InvalidValueError(f"{option_from_field(name)} {value} is below 0 or no number")
         if self.train_on != "train" and self.select_epoch != "last":
             raise InvalidValueError(
                 "--learn-from train+dev leaves no dev to choose the best epoch by: add --keep last"

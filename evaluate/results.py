@@ -15,7 +15,7 @@ from typing import Any, Final, NotRequired, TypedDict
 import numpy
 
 from bioshards.corpus.errors import InputNotFoundError, UserError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 
 FORMAT: Final = 1
 """Of the files; another number is one that this version cannot read."""
@@ -105,7 +105,7 @@ def result_path(output: str, suite: str, task: str, seed: int) -> str:
     return os.path.join(output, suite, task, f"seed-{seed}.json")
 
 
-def write_result(storage: LocalFiles, path: str, result: Result) -> None:
+def write_result(storage: LocalStorage, path: str, result: Result) -> None:
     """Write a result, whole or not at all; a line of the file is a field.
 
     Raises:
@@ -117,7 +117,7 @@ def write_result(storage: LocalFiles, path: str, result: Result) -> None:
         file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8", "backslashreplace"))
 
 
-def read_result(storage: LocalFiles, path: str) -> Result:
+def read_result(storage: LocalStorage, path: str) -> Result:
     """A result.
 
     Raises:
@@ -132,7 +132,7 @@ def read_result(storage: LocalFiles, path: str) -> Result:
     return result
 
 
-def find_results(storage: LocalFiles, sources: Iterable[str]) -> dict[str, Result]:
+def find_results(storage: LocalStorage, sources: Iterable[str]) -> dict[str, Result]:
     """The results of files and folders by path; of a folder all ``seed-*.json`` at any depth.
 
     A file that is named twice is read once.

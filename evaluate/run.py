@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import torch
 
 from bioshards.corpus.errors import OutputMismatchError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 
 from . import results
 from .datasets import BenchmarkFileError, BenchmarkNotFoundError, Split
@@ -85,7 +85,7 @@ def run_evaluation(job: EvaluateJob) -> RunSummary:
 
 def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary) -> None:
     """All seeds of a task."""
-    storage = LocalFiles()
+    storage = LocalStorage()
     needed_splits: tuple[Split, ...] = (
         ("train", "dev", "test") if planned_task.recipe.select_epoch == "best" else ("train", "test")
     )

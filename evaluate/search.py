@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 
 from .datasets import BenchmarkFileError, BenchmarkNotFoundError
 from .finetune import NaNLossError
@@ -157,7 +157,7 @@ def _search_task(
 
 def _run_trial(folder: str, fine_tune_run: FineTuneRun, settings: JsonObject) -> JsonObject:
     """What a trial comes to; what is finished is read."""
-    storage = LocalFiles()
+    storage = LocalStorage()
     trial_identity = {**build_identity(fine_tune_run), "model": fine_tune_run.checkpoint.sha256}
     trial_hash = hashlib.sha256(json.dumps(trial_identity, sort_keys=True).encode()).hexdigest()[:12]
     path = f"{folder}/trial-{trial_hash}.json"
@@ -186,7 +186,7 @@ def _run_trial(folder: str, fine_tune_run: FineTuneRun, settings: JsonObject) ->
     return result
 
 
-def _read_trial(storage: LocalFiles, path: str) -> JsonObject:
+def _read_trial(storage: LocalStorage, path: str) -> JsonObject:
     """A finished trial.
 
     Raises:
@@ -254,6 +254,6 @@ def _write_best_settings(output: str, planned_task: PlannedTask, best: JsonObjec
     path = f"{output}/{planned_task.suite}/{planned_task.task.name}/best.toml"
     lines = [f"# {planned_task.name}: {_format_trial(best)}"]
     lines += [f"{name} = {json.dumps(value)}" for name, value in best["choice"].items()]
-    with LocalFiles().write(path) as file:
+    with LocalStorage().write(path) as file:
         file.write(("\n".join(lines) + "\n").encode())
     return path

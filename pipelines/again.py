@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from bioshards.corpus.errors import TransientStorageError
 
-PAUSES = (2.0, 10.0, 30.0)
+PAUSES_SECONDS = (2.0, 10.0, 30.0)
 """Seconds before each further try: four in all, as many as Dataflow allows a bundle.
 
 A store's client has tried for a while itself by then.
@@ -22,17 +22,17 @@ A store's client has tried for a while itself by then.
 Result = TypeVar("Result")
 
 
-def again(work: Callable[[], Result]) -> Result:
-    """What ``work`` returns, tried once more after each of :data:`PAUSES` if an object store fails.
+def retry(function: Callable[[], Result]) -> Result:
+    """What ``function`` returns, tried once more after each of :data:`PAUSES` if an object store fails.
 
     Raises:
         TransientStorageError: the last try's.
         Exception: any other error, at once.
     """
-    for pause in PAUSES:
+    for pause in PAUSES_SECONDS:
         try:
-            return work()
-        except TransientStorageError as failure:
-            logging.getLogger(__name__).warning("%s; trying again in %g seconds", failure, pause)
+            return function()
+        except TransientStorageError as error:
+            logging.getLogger(__name__).warning("%s; trying again in %g seconds", error, pause)
             time.sleep(pause)
-    return work()
+    return function()

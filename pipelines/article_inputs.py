@@ -9,45 +9,66 @@ from typing import Any
 from bioshards.corpus import article_sources
 from bioshards.corpus.download import europepmc, pmc
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.pmc_selection import DEFAULT_SETS, Articles
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.download.pmc_selection import DEFAULT_SETS, ArticleFilter
+from bioshards.corpus.files import LocalStorage
 
 from . import bucket
-from .article_options import rules_of
-from .fetching import look, mirror_folder
-from .inputs import Inputs, names_and_paths, rate
+from .article_options import config_from_args
+from .fetching import list_source, resolve_mirror_folder
+from .inputs import RunInputs, measure_download_rate, split_specs_and_paths
 
 
-def find(files: LocalFiles, options: Any, output: str, given: Sequence[str], local: bool) -> Inputs:
+def find_inputs(
+    storage: LocalStorage, args: Any, output: str, input_args: Sequence[str], is_local_run: bool
+) -> RunInputs:
     """Find what the inputs of ``pmc_to_shards`` name: look at folders, listings and the mirror.
 
     Raises:
         UsageError, InputNotFoundError, SourceSpecError, ListingError, EmptySelectionError, DownloadError:
             with a message for the person.
     """
-    by_name, paths = names_and_paths(given, "pmc", "europepmc")
-    bucket.check(by_name)
-    found = Inputs(article_sources.discover(files, paths) if paths else [])
-    if not by_name:
-        return found
-    mirror = Mirror(files, mirror_folder(options.mirror, output))
-    packages = [name for name in by_name if name.source == "europepmc"]
-    if packages:
-        listed = look(mirror, europepmc, options.europepmc_url, packages, options, local)
-        held = [article_sources.source(there.found, there.retrieved) for there in listed.held.values()]
-        arriving = {mirror.path(remote) for remote in listed.wanted}
-        here = {source.path: source for source in [*found.here, *held] if source.path not in arriving}
-        found = Inputs(
-            *(sorted(here.values()), listed.wanted, listed.fetching, listed.notices, listed.at),
-            rate(listed.held.values()),
+    specs, paths = split_specs_and_paths(input_args, "pmc", "europepmc")
+    bucket.check_specs(specs)
+    run_inputs = RunInputs(article_sources.discover(storage, paths) if paths else [])
+    if not specs:
+        return run_inputs
+    mirror = Mirror(storage, resolve_mirror_folder(args.mirror, output))
+    package_specs = [spec for spec in specs if spec.source == "europepmc"]
+    if package_specs:
+        listing = list_source(mirror, europepmc, args.europepmc_url, package_specs, args, is_local_run)
+        mirrored = [
+            article_sources.source_from_file(mirrored_file.info, mirrored_file.retrieved_at)
+            for mirrored_file in listing.mirrored.values()
+        ]
+        paths_to_fetch = {mirror.path(remote) for remote in listing.to_fetch}
+        sources_by_path = {
+            source.path: source
+            for source in [*run_inputs.available, *mirrored]
+            if source.path not in paths_to_fetch
+        }
+        run_inputs = RunInputs(
+            *(
+                sorted(sources_by_path.values()),
+                listing.to_fetch,
+                listing.download_plan,
+                listing.notices,
+                listing.listed_at,
+            ),
+            measure_download_rate(listing.mirrored.values()),
         )
-    ranges = [name for name in by_name if name.source == "pmc"]
-    if ranges:
-        rules = rules_of(options)
-        sets = DEFAULT_SETS | {"ocr"} if rules.keep_ocr else DEFAULT_SETS
-        articles = Articles(frozenset(rules.licences), sets, rules.drop_retracted)
-        asked = bucket.look(mirror, ranges, articles, options, local)
-        lists = {pmc.selected_path(mirror.folder, number) for number in asked.ranges}
-        here = {source.path: source for source in found.here if source.path not in lists}
-        found = dataclasses.replace(found, here=sorted(here.values()), bucket=asked)
-    return found
+    range_specs = [spec for spec in specs if spec.source == "pmc"]
+    if range_specs:
+        document_config = config_from_args(args)
+        sets = DEFAULT_SETS | {"ocr"} if document_config.keep_ocr else DEFAULT_SETS
+        article_filter = ArticleFilter(
+            frozenset(document_config.licences), sets, document_config.drop_retracted
+        )
+        article_plan = bucket.plan_articles(mirror, range_specs, article_filter, args, is_local_run)
+        list_paths = {pmc.selected_path(mirror.folder, number) for number in article_plan.ranges}
+        sources_by_path = {
+            source.path: source for source in run_inputs.available if source.path not in list_paths
+        }
+        run_inputs = dataclasses.replace(
+            run_inputs, available=sorted(sources_by_path.values()), article_plan=article_plan
+        )
+    return run_inputs

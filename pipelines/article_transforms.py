@@ -13,132 +13,148 @@ import apache_beam as beam
 from bioshards.corpus import article_sources, overlap, shard_keys, shards
 from bioshards.corpus.download import pmc
 from bioshards.corpus.download.pmc import RangeReport
-from bioshards.corpus.files import Found, LocalFiles
-from bioshards.corpus.finishing import Finished
+from bioshards.corpus.files import FileInfo, LocalStorage
+from bioshards.corpus.finishing import FinalizeResult
 from bioshards.corpus.manifest import OverlapFile, Shard
-from bioshards.corpus.staging import Staged
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.staging import StageResult
+from bioshards.corpus.workspace import OutputDir
 
-from .again import again
-from .bucket import Bucket
-from .fetch_transforms import brought
-from .steps import Done, measure, results, tell, wrap_worker_errors
+from .again import retry
+from .bucket import PmcArticlePlan
+from .fetch_transforms import fetch_ranges
+from .steps import StepResult, report_metrics, run_step, unwrap_results, wrap_worker_errors
 from .transforms import StageFiles
 
 T = TypeVar("T")
 
 
 @dataclass
-class BringAndStage(beam.PTransform):
+class FetchAndStageRanges(beam.PTransform):
     """Lanes of ranges of PMC ids in, :class:`Staged` out: a range's articles brought, then staged.
 
     A lane stages one range while it brings the next.
     """
 
-    bucket: Bucket
-    stage: StageFiles
+    article_plan: PmcArticlePlan
+    stage_files: StageFiles
 
-    def expand(self, lanes: beam.PCollection[list[int]]) -> beam.PCollection[Done[Staged | None]]:
-        return lanes | "OneLaneEach" >> beam.Reshuffle() | "BringAndStage" >> beam.FlatMap(self._lane)
+    def expand(self, slots: beam.PCollection[list[int]]) -> beam.PCollection[StepResult[StageResult | None]]:
+        return slots | "OneLaneEach" >> beam.Reshuffle() | "BringAndStage" >> beam.FlatMap(self._process_slot)
 
-    def _lane(self, numbers: list[int]) -> Iterator[Done[Staged | None]]:
+    def _process_slot(self, numbers: list[int]) -> Iterator[StepResult[StageResult | None]]:
         with wrap_worker_errors():
-            for done in _ahead(brought(self.bucket, numbers)):
-                staged, figures = None, done.figures
-                if found := self._list(done.result):
-                    one = self.stage.one(article_sources.source(found))
-                    staged = dataclasses.replace(one.result, not_fetched=len(done.result.bad))
-                    figures += one.figures
-                yield tell(Done(staged, figures))
+            for fetched in _prefetch_one(fetch_ranges(self.article_plan, numbers)):
+                staged, metrics = None, fetched.metrics
+                if list_file := self._find_list_file(fetched.result):
+                    stage_result = self.stage_files.stage_one(article_sources.source_from_file(list_file))
+                    staged = dataclasses.replace(
+                        stage_result.result, not_fetched=len(fetched.result.failures)
+                    )
+                    metrics += stage_result.metrics
+                yield report_metrics(StepResult(staged, metrics))
 
-    def _list(self, done: RangeReport) -> Found | None:
+    def _find_list_file(self, report: RangeReport) -> FileInfo | None:
         """The list of the range's articles; None where nothing of it is selected."""
-        mirror = self.bucket.fetching.mirror
-        if not done.selected and not done.bad:
+        mirror = self.article_plan.download_plan.mirror
+        if not report.selected and not report.failures:
             return None
-        return mirror.files.find(pmc.selected_path(mirror.folder, done.number))[0]
+        return mirror.storage.glob(pmc.selected_path(mirror.folder, report.range_number))[0]
 
 
-def _ahead(items: Iterator[T]) -> Iterator[T]:
+def _prefetch_one(items: Iterator[T]) -> Iterator[T]:
     """The items, each of them made while the one before it is used."""
-    with ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(next, items, None)
-        while (item := waiting.result()) is not None:
-            waiting = thread.submit(next, items, None)
+    with ThreadPoolExecutor(1) as executor:
+        future = executor.submit(next, items, None)
+        while (item := future.result()) is not None:
+            future = executor.submit(next, items, None)
             yield item
 
 
 @dataclass
-class TakeKeys(beam.PTransform):
+class ExtractKeys(beam.PTransform):
     """All :class:`Finished` in; out, if there is a folder to drop in, one for each shard of both.
 
     Their keys are in files then, which many workers have written and one can read.
     """
 
-    files: LocalFiles
-    work: Workspace
-    drop_in: str | None
+    storage: LocalStorage
+    output_dir: OutputDir
+    overlap_with: str | None
 
-    def expand(self, finished: beam.PCollection[Done[Finished]]) -> beam.PCollection[Done[None]]:
+    def expand(
+        self, finalized: beam.PCollection[StepResult[FinalizeResult]]
+    ) -> beam.PCollection[StepResult[None]]:
         return (
-            finished.pipeline
-            | "Once" >> beam.Create([self.drop_in] if self.drop_in else [])
-            | "Shards" >> beam.FlatMap(self._shards, beam.pvalue.AsList(finished))
+            finalized.pipeline
+            | "Once" >> beam.Create([self.overlap_with] if self.overlap_with else [])
+            | "Shards" >> beam.FlatMap(self._list_shards, beam.pvalue.AsList(finalized))
             | "OneShardEach" >> beam.Reshuffle()
-            | "Take" >> beam.Map(self._take)
+            | "Take" >> beam.Map(self._extract)
         )
 
-    def _shards(self, folder: str, finished: list[Done[Finished]]) -> Iterator[tuple[str, Shard]]:
-        for shard in again(lambda: overlap.of_abstracts(self.files, folder)):
+    def _list_shards(
+        self, folder: str, finalized: list[StepResult[FinalizeResult]]
+    ) -> Iterator[tuple[str, Shard]]:
+        for shard in retry(lambda: overlap.list_abstract_shards(self.storage, folder)):
             yield folder, shard
-        for shard in _written(finished):
-            yield self.work.output, shard
+        for shard in _final_shards(finalized):
+            yield self.output_dir.path, shard
 
-    def _take(self, of: tuple[str, Shard]) -> Done[None]:
-        def work(files: LocalFiles) -> None:
-            shard_keys.take(files, self.work, *of)
+    def _extract(self, folder_and_shard: tuple[str, Shard]) -> StepResult[None]:
+        def extract_shard_keys(storage: LocalStorage) -> None:
+            shard_keys.extract_keys(storage, self.output_dir, *folder_and_shard)
 
-        return tell(measure("keys", self.files, work, lambda _: {}))
+        return report_metrics(run_step("keys", self.storage, extract_shard_keys, lambda _: {}))
 
 
 @dataclass
 class FindOverlap(beam.PTransform):
     """All :class:`Finished` in; out, if there is a folder to drop in, the file that lists its abstracts."""
 
-    files: LocalFiles
-    work: Workspace
-    drop_in: str | None
-    taken: beam.PCollection[Done[None]]
+    storage: LocalStorage
+    output_dir: OutputDir
+    overlap_with: str | None
+    extracted: beam.PCollection[StepResult[None]]
 
-    def expand(self, finished: beam.PCollection[Done[Finished]]) -> beam.PCollection[Done[OverlapFile]]:
-        given = map(beam.pvalue.AsList, (finished, self.taken))
+    def expand(
+        self, finalized: beam.PCollection[StepResult[FinalizeResult]]
+    ) -> beam.PCollection[StepResult[OverlapFile]]:
+        side_inputs = map(beam.pvalue.AsList, (finalized, self.extracted))
         return (
-            finished.pipeline
-            | "Once" >> beam.Create([self.drop_in] if self.drop_in else [])
-            | "Find" >> beam.Map(self._find, *given)
+            finalized.pipeline
+            | "Once" >> beam.Create([self.overlap_with] if self.overlap_with else [])
+            | "Find" >> beam.Map(self._find, *side_inputs)
         )
 
     def _find(
-        self, folder: str, finished: list[Done[Finished]], taken: list[Done[None]]
-    ) -> Done[OverlapFile]:
-        written = _written(finished)
+        self, folder: str, finalized: list[StepResult[FinalizeResult]], extracted: list[StepResult[None]]
+    ) -> StepResult[OverlapFile]:
+        article_shards = _final_shards(finalized)
 
-        def work(files: LocalFiles) -> OverlapFile:
-            abstracts = overlap.of_abstracts(files, folder)
-            identity = shards.digest(shard.sha256 for shard in abstracts)
-            held = overlap.find(
-                overlap.of_pmc(shard_keys.read(files, self.work, self.work.output, written)),
-                lambda: shard_keys.read(files, self.work, folder, abstracts),
+        def find_overlap(storage: LocalStorage) -> OverlapFile:
+            abstracts = overlap.list_abstract_shards(storage, folder)
+            abstracts_digest = shards.combine_digests(shard.sha256 for shard in abstracts)
+            matches = overlap.find_overlap(
+                overlap.select_pmc_articles(
+                    shard_keys.read_keys(storage, self.output_dir, self.output_dir.path, article_shards)
+                ),
+                lambda: shard_keys.read_keys(storage, self.output_dir, folder, abstracts),
             )
-            found = overlap.write(files, f"{self.work.output}/{overlap.FILE}", folder, identity, held)
-            shard_keys.sweep(files, self.work, [*written, *abstracts])
-            return found
+            overlap_output = overlap.write(
+                storage, f"{self.output_dir.path}/{overlap.FILE_NAME}", folder, abstracts_digest, matches
+            )
+            shard_keys.sweep(storage, self.output_dir, [*article_shards, *abstracts])
+            return overlap_output
 
-        done = tell(measure("overlap", self.files, work, lambda found: {"abstracts": found.rows}))
-        keys = (figures for one in taken for figures in one.figures)
-        return Done(done.result, (*keys, *done.figures))
+        result = report_metrics(
+            run_step(
+                "overlap", self.storage, find_overlap, lambda overlap_file: {"abstracts": overlap_file.rows}
+            )
+        )
+        key_metrics = (metrics for key_result in extracted for metrics in key_result.metrics)
+        return StepResult(result.result, (*key_metrics, *result.metrics))
 
 
-def _written(finished: list[Done[Finished]]) -> list[Shard]:
+def _final_shards(finalized: list[StepResult[FinalizeResult]]) -> list[Shard]:
     """The shards of all articles, as a manifest lists them."""
-    return [shard for done in results(finished) for shard in done.shards]
+    return [shard for result in unwrap_results(finalized) for shard in result.shards]

@@ -14,77 +14,77 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from bioshards.corpus.errors import TransientStorageError
-from bioshards.corpus.files import TEMPORARY, Found
+from bioshards.corpus.files import TEMPORARY_PREFIX, FileInfo
 
-from .object_store import opened
+from .object_store import open_ranged
 
 
-class BeamStore:
+class BeamFileSystemStore:
     """What Beam's file systems do, all or nothing: an object has another name until it is whole."""
 
     def open(self, path: str) -> BinaryIO:
-        with _failures(path):
+        with _translate_errors(path):
             if not FileSystems.exists(path):
                 raise FileNotFoundError(f"{path} is not there")
             file = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
-        def fetch(start: int, count: int) -> bytes:
-            with _failures(path):
+        def read_range(start: int, count: int) -> bytes:
+            with _translate_errors(path):
                 file.seek(start)
                 return bytes(file.read(count))
 
-        def size() -> int:
-            with _failures(path):
+        def get_size() -> int:
+            with _translate_errors(path):
                 return int(file.seek(0, io.SEEK_END))
 
-        return opened(fetch, size)
+        return open_ranged(read_range, get_size)
 
     def put(self, path: str, file: BinaryIO, size: int) -> None:
-        temporary = f"{path.rpartition('/')[0]}/{TEMPORARY}{uuid.uuid4().hex}"
+        temporary_path = f"{path.rpartition('/')[0]}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
         file.seek(0)
-        with _failures(path):
-            with FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED) as whole:
-                shutil.copyfileobj(file, whole, 1 << 20)
-            FileSystems.rename([temporary], [path])
+        with _translate_errors(path):
+            with FileSystems.create(temporary_path, compression_type=CompressionTypes.UNCOMPRESSED) as target:
+                shutil.copyfileobj(file, target, 1 << 20)
+            FileSystems.rename([temporary_path], [path])
 
     def remove(self, path: str) -> None:
-        with _failures(path):
+        with _translate_errors(path):
             if FileSystems.exists(path):
                 FileSystems.delete([path])
 
-    def look(self, path: str) -> Found | None:
-        return next((found for found in self.below(path) if found.path == path), None)
+    def get_info(self, path: str) -> FileInfo | None:
+        return next((info for info in self.list_prefix(path) if info.path == path), None)
 
-    def below(self, prefix: str) -> Iterator[Found]:
-        with _failures(prefix):
-            [listed] = FileSystems.match([f"{glob.escape(prefix)}**"])
-            for data in listed.metadata_list:
-                stamp = f"{data.size_in_bytes}-{data.last_updated_in_seconds}"
-                yield Found(data.path, data.size_in_bytes, stamp)
+    def list_prefix(self, prefix: str) -> Iterator[FileInfo]:
+        with _translate_errors(prefix):
+            [match] = FileSystems.match([f"{glob.escape(prefix)}**"])
+            for metadata in match.metadata_list:
+                stamp = f"{metadata.size_in_bytes}-{metadata.last_updated_in_seconds}"
+                yield FileInfo(metadata.path, metadata.size_in_bytes, stamp)
 
-    def folder(self, folder: str) -> tuple[list[Found], list[str]]:
-        begin = folder if folder.endswith("/") else f"{folder}/"
-        files: list[Found] = []
+    def list_folder(self, folder: str) -> tuple[list[FileInfo], list[str]]:
+        prefix = folder if folder.endswith("/") else f"{folder}/"
+        files: list[FileInfo] = []
         folders: set[str] = set()
-        for found in self.below(begin):
-            first, deeper, _ = found.path.removeprefix(begin).partition("/")
+        for info in self.list_prefix(prefix):
+            name, deeper, _ = info.path.removeprefix(prefix).partition("/")
             if deeper:
-                folders.add(f"{begin}{first}/")
+                folders.add(f"{prefix}{name}/")
             else:
-                files.append(found)
+                files.append(info)
         return files, sorted(folders)
 
-    def sweep(self, folder: str) -> None:
-        begin = f"{folder.rstrip('/')}/{TEMPORARY}"
-        for left in list(self.below(begin)):
-            self.remove(left.path)
+    def remove_temporaries(self, folder: str) -> None:
+        prefix = f"{folder.rstrip('/')}/{TEMPORARY_PREFIX}"
+        for leftover in list(self.list_prefix(prefix)):
+            self.remove(leftover.path)
 
     def probe(self, path: str) -> None:
-        next(self.below(path), None)
+        next(self.list_prefix(path), None)
 
 
 @contextlib.contextmanager
-def _failures(path: str) -> Iterator[None]:
+def _translate_errors(path: str) -> Iterator[None]:
     """An error may be any library's: it is nobody's fault until more is known."""
     try:
         yield

@@ -11,86 +11,96 @@ from typing import Any
 from bioshards.corpus.download import pmc, pmc_bucket, pmc_inventory
 from bioshards.corpus.download.listing import EmptySelectionError
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.named import Named
+from bioshards.corpus.download.named import SourceSpec
 from bioshards.corpus.download.pmc_inventory import Inventory
-from bioshards.corpus.download.pmc_selection import Articles
-from bioshards.corpus.files import TEMPORARY, LocalFiles
+from bioshards.corpus.download.pmc_selection import ArticleFilter
+from bioshards.corpus.files import TEMPORARY_PREFIX, LocalStorage
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
-from .fetching import Fetching, fetching_by, patient_with_a_person, server_at
+from .fetching import DownloadPlan, make_download_plan, make_server, with_interactive_retry
 from .options import Parser, UsageError
-from .values import address, at_least, at_least_one_of
+from .values import int_at_least, nonempty_subset_of, server_url
 
-PER_SECOND = 1000.0
+REQUESTS_PER_SECOND = 1000.0
 """Requests to PMC's bucket at most; S3 serves several thousand a second."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class PmcArticlePlan:
     """PMC's articles that are asked for: in these ranges of 10,000 ids, those that ``articles`` selects.
 
     Attributes:
         inventory: the one that was read when the run began; None where the bucket was not asked.
     """
 
-    fetching: Fetching
+    download_plan: DownloadPlan
     ranges: list[int]
-    articles: Articles
+    article_filter: ArticleFilter
     inventory: Inventory | None = None
 
 
-def check(by_name: Iterable[Named]) -> None:
+def check_specs(specs: Iterable[SourceSpec]) -> None:
     """See that the names ask for what the bucket has, before anything is begun.
 
     Raises:
         UsageError: one selects by date.
     """
-    for name in by_name:
-        if name.source == "pmc" and name.selection.since:
+    for spec in specs:
+        if spec.source == "pmc" and spec.selection.since:
             raise UsageError(
-                f"--input {name.text}: pmc: has no need of since=, as what the mirror has is not read again"
+                f"--input {spec.text}: pmc: has no need of since=, as what the mirror has is not read again"
             )
 
 
-def look(mirror: Mirror, by_name: Sequence[Named], articles: Articles, options: Any, local: bool) -> Bucket:
+def plan_articles(
+    mirror: Mirror, specs: Sequence[SourceSpec], article_filter: ArticleFilter, args: Any, is_local_run: bool
+) -> PmcArticlePlan:
     """Bring PMC's inventory into the mirror, unless it is a dry run, and see which ranges are asked for.
 
     Raises:
         EmptySelectionError, ListingError, DownloadError: with a message for the person.
     """
-    url = options.pmc_url or pmc_bucket.URL
-    server = server_at(url, options.contact, options.connections, PER_SECOND)
+    url = args.pmc_url or pmc_bucket.URL
+    server = make_server(url, args.contact, args.connections, REQUESTS_PER_SECOND)
     inventory = None
-    if not options.dry_run:
-        _sweep(mirror.files, f"{mirror.folder}/pmc")
-        print(f"reading the newest inventory of {server.base} ...", file=sys.stderr)
-        with patient_with_a_person(server).connect() as connection:
-            inventory = pmc_inventory.update(mirror.files, mirror.folder, connection, server.base)
+    if not args.dry_run:
+        _sweep_mirror(mirror.storage, f"{mirror.folder}/pmc")
+        print(f"reading the newest inventory of {server.base_url} ...", file=sys.stderr)
+        with with_interactive_retry(server).connect() as connection:
+            inventory = pmc_inventory.update_inventory(
+                mirror.storage, mirror.folder, connection, server.base_url
+            )
     ranges = [
         number
-        for number in pmc.ranges(mirror.files, mirror.folder)
-        if any(name.selection.overlaps(*pmc_bucket.ids(number)) for name in by_name)
+        for number in pmc.list_ranges(mirror.storage, mirror.folder)
+        if any(spec.selection.overlaps(*pmc_bucket.range_ids(number)) for spec in specs)
     ]
     if inventory and not ranges:
-        asked = ", ".join(name.text for name in by_name)
-        first, last = (pmc_bucket.label(number) for number in (inventory.ranges[0], inventory.ranges[-1]))
-        raise EmptySelectionError(f"--input {asked} selects no article; there are {first} to {last}")
-    return Bucket(fetching_by(mirror, server, options.workers, local), ranges, articles, inventory)
+        spec_texts = ", ".join(spec.text for spec in specs)
+        first_label, last_label = (
+            pmc_bucket.range_label(number) for number in (inventory.ranges[0], inventory.ranges[-1])
+        )
+        raise EmptySelectionError(
+            f"--input {spec_texts} selects no article; there are {first_label} to {last_label}"
+        )
+    return PmcArticlePlan(
+        make_download_plan(mirror, server, args.workers, is_local_run), ranges, article_filter, inventory
+    )
 
 
-def _sweep(files: LocalFiles, folder: str) -> None:
+def _sweep_mirror(storage: LocalStorage, folder: str) -> None:
     """Remove what a killed run was just writing; of articles, each range's own is removed with it."""
-    for part in ("", "/inventory", "/metadata", "/selected", "/reports"):
-        for name in files.names(f"{folder}{part}"):
-            if name.startswith(TEMPORARY):
-                files.remove(f"{folder}{part}/{name}")
+    for subfolder in ("", "/inventory", "/metadata", "/selected", "/reports"):
+        for name in storage.list_names(f"{folder}{subfolder}"):
+            if name.startswith(TEMPORARY_PREFIX):
+                storage.remove(f"{folder}{subfolder}/{name}")
 
 
-def add_licences(group: argparse._ArgumentGroup, default: tuple[str, ...] | None) -> None:
+def add_licence_option(group: argparse._ArgumentGroup, default: tuple[str, ...] | None) -> None:
     """The option of which licences are used; ``default`` None where a preset may say so."""
     group.add_argument(
         "--licences",
-        type=at_least_one_of(tuple(LICENCES)),
+        type=nonempty_subset_of(tuple(LICENCES)),
         metavar="CODES",
         default=default,
         help=f"comma-separated, of {', '.join(LICENCES)}, or all (default: "
@@ -98,19 +108,19 @@ def add_licences(group: argparse._ArgumentGroup, default: tuple[str, ...] | None
     )
 
 
-def add_connections(group: argparse._ArgumentGroup) -> None:
+def add_connection_option(group: argparse._ArgumentGroup) -> None:
     """The option of how many connections to the bucket there are."""
     group.add_argument(
         "--connections",
-        type=at_least(1),
+        type=int_at_least(1),
         metavar="N",
         default=64,
         help="to PMC's bucket, of all workers together (default: %(default)s)",
     )
 
 
-def add_servers(parser: Parser, urls: dict[str, str]) -> None:
+def add_server_options(parser: Parser, urls: dict[str, str]) -> None:
     """The options of where sources are fetched from, if not from where they are."""
-    where = parser.add_argument_group("other servers with the same layouts")
-    for name, url in urls.items():
-        where.add_argument(f"--{name}-url", type=address, metavar="URL", help=f"default: {url}")
+    servers = parser.add_argument_group("other servers with the same layouts")
+    for source, url in urls.items():
+        servers.add_argument(f"--{source}-url", type=server_url, metavar="URL", help=f"default: {url}")

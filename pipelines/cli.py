@@ -30,39 +30,41 @@ pipelines:
 """ + "".join(f"  {name:21} {what}\n" for name, what in PIPELINES.items())
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if words in (["list"], ["--list"]):
-        print("\n".join(f"{name:21} {what}" for name, what in PIPELINES.items()))
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args in (["list"], ["--list"]):
+        print("\n".join(f"{name:21} {description}" for name, description in PIPELINES.items()))
         return OK
-    if not words or words[0] in ("-h", "--help", "help"):
+    if not args or args[0] in ("-h", "--help", "help"):
         print(USAGE, end="")
-        return OK if words else USAGE_ERROR
-    if words[0] == "copy":
+        return OK if args else USAGE_ERROR
+    if args[0] == "copy":
         from . import running
 
-        return running.main("copy", words[1:])
-    if words[0] not in ("run", "template"):
-        return _wrong(f"unknown command {words[0]!r}", words[0], ["run", "list", "template", "copy"])
-    if len(words) < 2 or words[1] in ("-h", "--help"):
+        return running.run_command("copy", args[1:])
+    if args[0] not in ("run", "template"):
+        return _print_usage_error(
+            f"unknown command {args[0]!r}", args[0], ["run", "list", "template", "copy"]
+        )
+    if len(args) < 2 or args[1] in ("-h", "--help"):
         print(USAGE, end="")
-        return OK if len(words) > 1 else USAGE_ERROR
-    if words[1] not in PIPELINES:
-        return _wrong(f"unknown pipeline {words[1]!r}", words[1], list(PIPELINES))
-    if words[0] == "template":
+        return OK if len(args) > 1 else USAGE_ERROR
+    if args[1] not in PIPELINES:
+        return _print_usage_error(f"unknown pipeline {args[1]!r}", args[1], list(PIPELINES))
+    if args[0] == "template":
         from . import template
 
-        return template.main(words[1], words[2:])
+        return template.run_template_command(args[1], args[2:])
     from . import running
 
-    return running.main(words[1], words[2:])
+    return running.run_command(args[1], args[2:])
 
 
-def _wrong(what: str, given: str, known: list[str]) -> int:
-    near = difflib.get_close_matches(given, known, 1, 0.4)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-    print(f"beam: {what}; {hint}", file=sys.stderr)
+def _print_usage_error(message: str, unknown: str, known: list[str]) -> int:
+    matches = difflib.get_close_matches(unknown, known, 1, 0.4)
+    hint = f"did you mean {matches[0]}?" if matches else f"there are: {', '.join(known)}"
+    print(f"beam: {message}; {hint}", file=sys.stderr)
     return USAGE_ERROR
 
 

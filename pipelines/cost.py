@@ -20,70 +20,81 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from bioshards.corpus.ahead import WIDTH
+from bioshards.corpus.ahead import MAX_CONCURRENT_CALLS
 
-from .object_store import BLOCK_BYTES
+from .object_store import MAX_READ_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
     """What one core does in a second, start-up taken off: items, and megabytes as they lie in storage."""
 
-    items: float
-    megabytes: float
+    items_per_second: float
+    megabytes_per_second: float
 
-    def seconds(self, size: float) -> float:
+    def estimate_core_seconds(self, size: float) -> float:
         """Seconds of one core, for so many bytes of input."""
-        return size / 1e6 / self.megabytes
+        return size / 1e6 / self.megabytes_per_second
 
 
-YARDSTICK: Final = 7_700
+REFERENCE_RECORDS_PER_SECOND: Final = 7_700
 """Records of PubMed a second that lxml's bare parse read, gunzip included, while the rates were measured: two
 cores of an AMD EPYC with no other work, November 2026 (tests/bench/FIGURES.md has all figures below).  On
 another day such a machine read 15,600, and did some of this twice as fast."""
-PUBMED: Final = Rate(items=5_490, megabytes=6.97)
+PUBMED_RATE: Final = Rate(items_per_second=5_490, megabytes_per_second=6.97)
 """Records of PubMed, .xml.gz: two files of 30,000."""
-ARTICLES: Final = Rate(items=125, megabytes=15.5)
+ARTICLE_RATE: Final = Rate(items_per_second=125, megabytes_per_second=15.5)
 """Articles, plain XML, 124 kB each."""
-PACKED: Final = Rate(items=125, megabytes=3.7)
+PACKED_ARTICLE_RATE: Final = Rate(items_per_second=125, megabytes_per_second=3.7)
 """The same in packages and archives, which are a quarter of their size."""
-FETCHED_MEGABYTES: Final = 17.6
+DOWNLOAD_MEGABYTES_PER_CORE_SECOND: Final = 17.6
 """A second of one core, verified as they are fetched (24 files, 153 MB: 8.67 s)."""
-OBJECT_SECONDS: Final = 0.0025
+OBJECT_DOWNLOAD_CORE_SECONDS: Final = 0.0025
 """Of one core, for an object of PMC's bucket."""
-WORDS: Final = Rate(items=398, megabytes=16.6)
+WORD_COUNT_RATE: Final = Rate(items_per_second=398, megabytes_per_second=16.6)
 """Articles of 41.6 kB whose words are counted, in document shards; of abstracts it is 27 MB."""
 
 
 @dataclass(frozen=True, slots=True)
-class Examples:
+class ObjectiveRate:
     """What one core does of an objective: in one pass, and seconds a megabyte of each further one."""
 
-    first: Rate
-    further: float
+    first_pass: Rate
+    extra_pass_seconds_per_megabyte: float
 
-    def seconds(self, size: float, passes: int) -> float:
+    def estimate_core_seconds(self, size: float, passes: int) -> float:
         """Seconds of one core, for so many bytes of document shards."""
-        return self.first.seconds(size) + (passes - 1) * self.further * size / 1e6
+        return (
+            self.first_pass.estimate_core_seconds(size)
+            + (passes - 1) * self.extra_pass_seconds_per_megabyte * size / 1e6
+        )
 
 
-EXAMPLES: Final = {
-    "electra": Examples(Rate(items=6_430, megabytes=12.3), further=0.0181),
-    "bert": Examples(Rate(items=6_740, megabytes=12.9), further=0.0212),
-    "albert": Examples(Rate(items=6_990, megabytes=13.4), further=0.0138),
-    "plain": Examples(Rate(items=6_580, megabytes=12.6), further=0.0039),
+OBJECTIVE_RATES: Final = {
+    "electra": ObjectiveRate(
+        Rate(items_per_second=6_430, megabytes_per_second=12.3), extra_pass_seconds_per_megabyte=0.0181
+    ),
+    "bert": ObjectiveRate(
+        Rate(items_per_second=6_740, megabytes_per_second=12.9), extra_pass_seconds_per_megabyte=0.0212
+    ),
+    "albert": ObjectiveRate(
+        Rate(items_per_second=6_990, megabytes_per_second=13.4), extra_pass_seconds_per_megabyte=0.0138
+    ),
+    "plain": ObjectiveRate(
+        Rate(items_per_second=6_580, megabytes_per_second=12.6), extra_pass_seconds_per_megabyte=0.0039
+    ),
 }
 """By objective; abstracts of 1,920 bytes, in document shards.  Of articles electra's are 11.1 MB."""
 
-FILE_CALLS: Final = 20
+STORE_CALLS_PER_FILE: Final = 20
 """Of a store, for a source file, each waiting for the one before it (tests/bench/FIGURES.md, "At scale")."""
-SHARD_CALLS: Final = 8
+STORE_CALLS_PER_SHARD: Final = 8
 """The same for a shard whose words are counted and merged; a portion to make examples of has 4."""
-CALL_SECONDS: Final = 0.04
+STORE_CALL_SECONDS: Final = 0.04
 """An assumption: 20 to 50 milliseconds are usual in the same region."""
-START_UP_SECONDS: Final = 180
+WORKER_STARTUP_SECONDS: Final = 180
 """From asking for a machine to its first item: an assumption.  People report 2 to 4 minutes of Dataflow."""
-REPORT_BYTES: Final = 2_000
+SHUFFLE_BYTES_PER_ITEM: Final = 2_000
 """What an item's names and reports take in shuffles, which text never crosses: an assumption."""
 
 
@@ -106,10 +117,10 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True)
-class Machines:
+class WorkerPool:
     """Workers of a runner: how many at most, and what each has."""
 
-    most: int
+    max_workers: int
     vcpus: int
     memory_gb: float
     disk_gb: float
@@ -125,43 +136,45 @@ class Cost:
     dollars: float
 
 
-def waiting(calls: float, size: float) -> float:
+def estimate_store_wait(num_calls: float, size: float) -> float:
     """Seconds that processes wait for a store, all of them together.
 
     Args:
         size: bytes that are read, and read again: shards as they are verified first, sources as documents.
     """
-    return CALL_SECONDS * (calls + 2 * size / BLOCK_BYTES)
+    return STORE_CALL_SECONDS * (num_calls + 2 * size / MAX_READ_BYTES)
 
 
-def of_sources(count: int, size: float, single: float = 0) -> float:
-    """The same for source files; ``single``: articles that are an object each, some at a time."""
-    return waiting(FILE_CALLS * count + single / WIDTH, size)
+def estimate_source_wait(num_sources: int, size: float, num_single_articles: float = 0) -> float:
+    """The same for source files; ``num_single_articles``: articles that are an object each, some at a time."""
+    return estimate_store_wait(
+        STORE_CALLS_PER_FILE * num_sources + num_single_articles / MAX_CONCURRENT_CALLS, size
+    )
 
 
-def cost(
+def estimate_cost(
     core_seconds: float,
-    at_a_time: int,
-    machines: Machines,
-    waiting: float = 0,
-    fetching: float = 0,
+    parallelism: int,
+    worker_pool: WorkerPool,
+    store_wait_seconds: float = 0,
+    fetch_seconds: float = 0,
     prices: Prices = Prices(),
 ) -> Cost:
     """What work costs on these machines.
 
     Args:
-        at_a_time: items that there are to be done at the same time.
+        parallelism: items that there are to be done at the same time.
         waiting: seconds that storage is waited for, in all processes together.
         fetching: seconds that what is fetched meanwhile takes at least.
     """
-    most = max(1, min(at_a_time, machines.most * machines.vcpus))
-    used = math.ceil(most / machines.vcpus)
-    seconds = max((core_seconds + waiting) / most, fetching) + START_UP_SECONDS
-    hours = used * seconds / 3600
-    an_hour = (
-        machines.vcpus * prices.vcpu_hour
-        + machines.memory_gb * prices.memory_gb_hour
-        + machines.disk_gb * prices.disk_gb_hour
+    num_processes = max(1, min(parallelism, worker_pool.max_workers * worker_pool.vcpus))
+    num_workers = math.ceil(num_processes / worker_pool.vcpus)
+    seconds = max((core_seconds + store_wait_seconds) / num_processes, fetch_seconds) + WORKER_STARTUP_SECONDS
+    worker_hours = num_workers * seconds / 3600
+    worker_hour_price = (
+        worker_pool.vcpus * prices.vcpu_hour
+        + worker_pool.memory_gb * prices.memory_gb_hour
+        + worker_pool.disk_gb * prices.disk_gb_hour
     )
-    shuffled = at_a_time * REPORT_BYTES / 1e9 * prices.shuffle_gb
-    return Cost(core_seconds / 3600, hours, seconds, hours * an_hour + shuffled)
+    shuffle_price = parallelism * SHUFFLE_BYTES_PER_ITEM / 1e9 * prices.shuffle_gb
+    return Cost(core_seconds / 3600, worker_hours, seconds, worker_hours * worker_hour_price + shuffle_price)

@@ -47,26 +47,26 @@ class Defaults:
 
 
 DEFAULTS: Final = Defaults()
-VCPUS: Final = 4
+DEFAULT_VCPUS: Final = 4
 """Of the default machine: so many items are done at a time on one."""
-MEMORY_GB: Final = 16
+DEFAULT_MEMORY_GB: Final = 16
 """Of the default machine."""
-MOST_WORKERS: Final = 25
+MAX_WORKERS: Final = 25
 """Machines at most if no other number is given, 100 vCPUs; the service's own is 2,000
 (horizontal-autoscaling).  A file of PubMed takes a process 3 to 5 seconds, so 1,600 take 100 processes about
 a minute.  To start a machine takes longer than that: more of them would be paid for starting."""
 
-_NEEDED: Final = {
+_REQUIRED_OPTIONS: Final = {
     "project": "the project that runs the job and pays for it, as --project=my-lab",
     "region": "where the machines are, best where the buckets are, as --region=us-central1",
     "temp_location": "a folder for the job's own files, as --temp_location=gs://my-bucket/tmp",
 }
-_BUCKET: Final = r"[a-z0-9][-_a-z0-9.]{1,220}[a-z0-9]"
-_PATTERNS: Final = {
+_BUCKET_PATTERN: Final = r"[a-z0-9][-_a-z0-9.]{1,220}[a-z0-9]"
+_OPTION_PATTERNS: Final = {
     "project": (r"[a-z][-a-z0-9:.]{4,}[a-z0-9]", "no project's ID; its number or title does not do"),
     "region": (r"[a-z]+-[a-z]+[0-9]+", "no region; they look like us-central1, without a zone's letter"),
-    "temp_location": (rf"gs://{_BUCKET}/.*", "no folder like gs://BUCKET/tmp"),
-    "staging_location": (rf"gs://{_BUCKET}/.*", "no folder like gs://BUCKET/staging"),
+    "temp_location": (rf"gs://{_BUCKET_PATTERN}/.*", "no folder like gs://BUCKET/tmp"),
+    "staging_location": (rf"gs://{_BUCKET_PATTERN}/.*", "no folder like gs://BUCKET/staging"),
     "job_name": (
         r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?",
         "no job's name: lower case, digits and hyphens, 63 at most",
@@ -77,7 +77,7 @@ _PATTERNS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class JobSpec:
     """What a runner elsewhere has to know of a run.
 
     Attributes:
@@ -88,30 +88,32 @@ class Task:
 
     pipeline: str
     output: str
-    items: int
+    num_items: int
     extras: tuple[str, ...] = ()
-    tools: Mapping[str, str] = field(default_factory=dict)
+    library_versions: Mapping[str, str] = field(default_factory=dict)
 
 
-def chosen(rest: Sequence[str]) -> bool:
+def is_dataflow_runner(beam_args: Sequence[str]) -> bool:
     """Do these options name Dataflow's runner, in any of the ways that Beam takes?"""
-    given = [word.removeprefix("--runner=") for word in rest if word.startswith("--runner=")]
-    given += [word for option, word in itertools.pairwise(rest) if option == "--runner"]
-    return any(re.fullmatch(r"([\w.]*\.)?dataflow(runner)?", name, re.IGNORECASE) for name in given)
+    runner_names = [arg.removeprefix("--runner=") for arg in beam_args if arg.startswith("--runner=")]
+    runner_names += [arg for option, arg in itertools.pairwise(beam_args) if option == "--runner"]
+    return any(re.fullmatch(r"([\w.]*\.)?dataflow(runner)?", name, re.IGNORECASE) for name in runner_names)
 
 
-def check(beams: Any) -> None:
+def check_options(beam_options: Any) -> None:
     """See that the command line has what a job needs, before anything is asked of a network.
 
     Raises:
         UsageError: with what is missing or cannot be.
     """
-    options = beams.get_all_options()
-    if missing := [f"--{name} ({what})" for name, what in _NEEDED.items() if not options[name]]:
+    options = beam_options.get_all_options()
+    if missing := [
+        f"--{name} ({description})" for name, description in _REQUIRED_OPTIONS.items() if not options[name]
+    ]:
         raise UsageError(f"--runner=DataflowRunner needs {'; '.join(missing)}")
-    for name, (pattern, otherwise) in _PATTERNS.items():
+    for name, (pattern, problem) in _OPTION_PATTERNS.items():
         if options[name] and not re.fullmatch(pattern, options[name]):
-            raise UsageError(f"--{name} {options[name]} is {otherwise}")
+            raise UsageError(f"--{name} {options[name]} is {problem}")
     if options["dry_run"]:
         raise UsageError("--dry_run is Beam's and says nothing: give --dry-run, which makes the job as well")
     template = options["template_location"]
@@ -126,33 +128,33 @@ def check(beams: Any) -> None:
         ) from error
 
 
-def folders(beams: Any) -> list[str]:
+def list_job_folders(beam_options: Any) -> list[str]:
     """Where the job's own files go, on gs://."""
-    options = beams.get_all_options()
+    options = beam_options.get_all_options()
     return [options[name] for name in ("temp_location", "staging_location") if options[name]]
 
 
-def job_name(task: Task) -> str:
+def make_job_name(job_spec: JobSpec) -> str:
     """The job's name, the same for every run into this output.
 
     Dataflow takes no second job of a name while the first one runs.
     """
-    digest = hashlib.sha256(task.output.encode()).hexdigest()[:8]
-    return f"bioshards-{task.pipeline.replace('_', '-')}-{digest}"
+    digest = hashlib.sha256(job_spec.output.encode()).hexdigest()[:8]
+    return f"bioshards-{job_spec.pipeline.replace('_', '-')}-{digest}"
 
 
-def most_workers(items: int, at_a_time: int) -> int:
+def choose_max_workers(num_items: int, items_per_worker: int) -> int:
     """How many machines a run has at most: no more than there are items for, so many at a time on each."""
-    return max(1, min(MOST_WORKERS, -(-items // at_a_time)))
+    return max(1, min(MAX_WORKERS, -(-num_items // items_per_worker)))
 
 
-def vcpus_of(machine_type: str) -> int:
+def vcpus_from_machine_type(machine_type: str) -> int:
     """How many vCPUs a type of machine has, by its name; of one that does not say so, one at least."""
-    said = re.match(r"\w+-(?:standard|highmem|highcpu)-(\d+)\b|(?:\w+-)?custom-(\d+)-", machine_type)
-    return int(said[1] or said[2]) if said else 1
+    match = re.match(r"\w+-(?:standard|highmem|highcpu)-(\d+)\b|(?:\w+-)?custom-(\d+)-", machine_type)
+    return int(match[1] or match[2]) if match else 1
 
 
-def settle(beams: Any, task: Task) -> None:
+def set_defaults(beam_options: Any, job_spec: JobSpec) -> None:
     """Set what the command line has not: the table's, and what follows from the run."""
     from apache_beam.options.pipeline_options import (
         DebugOptions,
@@ -161,23 +163,25 @@ def settle(beams: Any, task: Task) -> None:
         WorkerOptions,
     )
 
-    given = beams.get_all_options()
-    workers = most_workers(task.items, vcpus_of(given["machine_type"] or DEFAULTS.machine_type))
-    settings: dict[Any, dict[str, Any]] = {
+    all_options = beam_options.get_all_options()
+    max_workers = choose_max_workers(
+        job_spec.num_items, vcpus_from_machine_type(all_options["machine_type"] or DEFAULTS.machine_type)
+    )
+    defaults: dict[Any, dict[str, Any]] = {
         DebugOptions: {"number_of_worker_harness_threads": DEFAULTS.number_of_worker_harness_threads},
         GoogleCloudOptions: {
-            "job_name": job_name(task),
-            "labels": [f"bioshards={__version__.replace('.', '-')}", f"pipeline={task.pipeline}"],
+            "job_name": make_job_name(job_spec),
+            "labels": [f"bioshards={__version__.replace('.', '-')}", f"pipeline={job_spec.pipeline}"],
         },
         SetupOptions: {"save_main_session": DEFAULTS.save_main_session},
         WorkerOptions: {
             "machine_type": DEFAULTS.machine_type,
             "disk_size_gb": DEFAULTS.disk_size_gb,
             "autoscaling_algorithm": DEFAULTS.autoscaling_algorithm,
-            "max_num_workers": max(workers, given["num_workers"] or 1),
+            "max_num_workers": max(max_workers, all_options["num_workers"] or 1),
         },
     }
-    for kind, wanted in settings.items():
-        for name, value in wanted.items():
-            if given[name] is None:
-                setattr(beams.view_as(kind), name, value)
+    for options_class, values in defaults.items():
+        for name, value in values.items():
+            if all_options[name] is None:
+                setattr(beam_options.view_as(options_class), name, value)

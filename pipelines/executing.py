@@ -10,55 +10,55 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
 from . import dataflow, remote, shipping
-from .dataflow import Task
+from .dataflow import JobSpec
 from .options import UsageError
-from .starting import Where
+from .starting import RunContext
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
-TICK_SECONDS: Final = 0.5
-REMOTE_TICK_SECONDS: Final = 20
+POLL_SECONDS: Final = 0.5
+REMOTE_POLL_SECONDS: Final = 20
 """How often progress is looked for; in an object store each look is a listing that costs."""
 
 
-JOB_SERVICE_SECONDS: Final = 15
+JOB_SERVICE_TIMEOUT_SECONDS: Final = 15
 """How long a job service may take to answer: one that was started a moment ago is not ready yet."""
 
 
-class Watcher(Protocol):
+class ProgressMonitor(Protocol):
     """Says how far a run is."""
 
-    def tick(self) -> None: ...
+    def update(self) -> None: ...
 
-    def end(self) -> None: ...
+    def close(self) -> None: ...
 
 
-def prepare(place: Where, task: Task) -> None:
+def prepare_run(context: RunContext, job_spec: JobSpec) -> None:
     """Make Beam's options those of this run, and see that it can be one, before anything is begun.
 
     Raises:
         UsageError: workers cannot be given what they need; a job service is not named.
         OutputMismatchError: a job is writing this output elsewhere.
     """
-    if place.on_dataflow:
-        dataflow.settle(place.beams, task)
-        if not shipping.needless(place.beams):
-            shipping.pins(task.extras, place.paths, task.tools)
-            shipping.reachable(place.beams, place.paths)
-        remote.alone(place, task)
-    elif place.runner_given:
-        _answering(place)
+    if context.is_on_dataflow:
+        dataflow.set_defaults(context.beam_options, job_spec)
+        if not shipping.has_worker_package(context.beam_options):
+            shipping.pin_versions(job_spec.extras, context.paths, job_spec.library_versions)
+            shipping.check_s3_credentials(context.beam_options, context.paths)
+        remote.check_not_running(context, job_spec)
+    elif context.has_runner:
+        _check_job_service(context)
 
 
-def _answering(place: Where) -> None:
+def _check_job_service(place: RunContext) -> None:
     """See that a portable runner's job service answers, for which Beam would wait for minutes, in silence.
 
     Raises:
         UsageError: it is not said where it is.
         RunError: it does not answer.
     """
-    options = place.beams.get_all_options()
+    options = place.beam_options.get_all_options()
     from apache_beam.runners.portability.job_server import ExternalJobServer
 
     endpoint = options["job_endpoint"]
@@ -66,22 +66,22 @@ def _answering(place: Where) -> None:
         raise UsageError("--runner=PortableRunner needs --job_endpoint=HOST:PORT of the runner's job service")
     if endpoint and endpoint != "embed":
         try:
-            ExternalJobServer(endpoint, JOB_SERVICE_SECONDS).start()
+            ExternalJobServer(endpoint, JOB_SERVICE_TIMEOUT_SECONDS).start()
         except Exception as error:
-            raise remote.run_error(place, None, error) from error
+            raise remote.error_from_runner(place, None, error) from error
 
 
 def execute(
     build: Callable[[beam.Pipeline], None],
-    place: Where,
+    context: RunContext,
     workers: int,
-    task: Task,
-    watcher: Callable[[TextIO], Watcher],
+    job_spec: JobSpec,
+    make_progress: Callable[[TextIO], ProgressMonitor],
 ) -> str:
     """Run the graph that ``build`` makes to its end.
 
     Args:
-        watcher: makes, of the terminal, what is called to say how far the run is.
+        make_progress: makes, of the terminal, what is called to say how far the run is.
 
     Returns:
         what to say of a job that is only described, for Dataflow to run later; '' if it has run.
@@ -94,52 +94,56 @@ def execute(
 
     from . import local
 
-    beams = place.beams
-    if beams is None:
+    beam_options = context.beam_options
+    if beam_options is None:
         from apache_beam.options.pipeline_options import PipelineOptions
 
-        beams = PipelineOptions([], **local.options_for(workers))
-    runner = None if place.runner_given else local.runner(beams)
-    later = remote.not_waited_for(beams) if place.on_dataflow else ""
+        beam_options = PipelineOptions([], **local.make_local_options(workers))
+    runner = None if context.has_runner else local.make_runner(beam_options)
+    deferred_message = remote.format_template_message(beam_options) if context.is_on_dataflow else ""
     results: list[Any] = []
 
-    def look() -> None:
+    def update_progress() -> None:
         with contextlib.suppress(OSError):  # a run is not ended because nobody can look at it
-            progress.tick()
+            progress.update()
 
-    def work() -> None:
-        with _shipped(place, task):
-            root = beam.Pipeline(runner=runner, options=beams)
-            build(root)
-            result = root.run()
+    def run_pipeline() -> None:
+        with _provide_wheel(context, job_spec):
+            pipeline = beam.Pipeline(runner=runner, options=beam_options)
+            build(pipeline)
+            result = pipeline.run()
         results.append(result)
-        if place.on_dataflow and not later:
-            print(remote.handed_over(beams, result), file=terminal, flush=True)
+        if context.is_on_dataflow and not deferred_message:
+            print(remote.format_submitted_message(beam_options, result), file=terminal, flush=True)
         state = result.wait_until_finish()
         if state in ("FAILED", "CANCELLED"):
             raise RuntimeError(f"the runner says the job {state.lower()}")
 
-    far = "://" in task.output
-    log = None if far or workers == 1 else f"{task.output}/.bioshards/error.log"
-    with local.errors_to(log) as terminal:
-        progress = watcher(terminal)
+    is_remote = "://" in job_spec.output
+    log_path = None if is_remote or workers == 1 else f"{job_spec.output}/.bioshards/error.log"
+    with local.redirect_stderr(log_path) as terminal:
+        progress = make_progress(terminal)
         try:
-            local.run(work, look, REMOTE_TICK_SECONDS if far else TICK_SECONDS)
+            local.run_in_thread(
+                run_pipeline, update_progress, REMOTE_POLL_SECONDS if is_remote else POLL_SECONDS
+            )
         except Exception as error:
-            if log:
+            if log_path:
                 traceback.print_exc()
-            raise remote.run_error(place, results[0] if results else None, error) from error
+            raise remote.error_from_runner(context, results[0] if results else None, error) from error
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(remote.left(place, results[0] if results else None, task)) from None
+            raise KeyboardInterrupt(
+                remote.format_detached_message(context, results[0] if results else None, job_spec)
+            ) from None
         finally:
-            progress.end()
-    return later
+            progress.close()
+    return deferred_message
 
 
 @contextlib.contextmanager
-def _shipped(place: Where, task: Task) -> Iterator[None]:
+def _provide_wheel(context: RunContext, job_spec: JobSpec) -> Iterator[None]:
     """Inside, the options of a job on Dataflow name a wheel of this package for its workers to install."""
-    if not place.on_dataflow or shipping.needless(place.beams):
+    if not context.is_on_dataflow or shipping.has_worker_package(context.beam_options):
         yield
         return
     from apache_beam.options.pipeline_options import SetupOptions
@@ -148,7 +152,9 @@ def _shipped(place: Where, task: Task) -> Iterator[None]:
         logging.ERROR
     )  # it warns of any wheel
     with tempfile.TemporaryDirectory() as folder:
-        wheel = shipping.wheel(folder, shipping.pins(task.extras, place.paths, task.tools))
-        setup = place.beams.view_as(SetupOptions)
-        setup.extra_packages = [*(setup.extra_packages or ()), wheel]
+        wheel_path = shipping.build_wheel(
+            folder, shipping.pin_versions(job_spec.extras, context.paths, job_spec.library_versions)
+        )
+        setup_options = context.beam_options.view_as(SetupOptions)
+        setup_options.extra_packages = [*(setup_options.extra_packages or ()), wheel_path]
         yield

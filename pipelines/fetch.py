@@ -14,12 +14,12 @@ from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.pmc_selection import DEFAULT_SETS, SETS
 from bioshards.corpus.licences import DEFAULT_LICENCES
 from bioshards.corpus.manifest import MirrorConfig, MirrorRun
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 
-from .bucket import Bucket, add_connections, add_licences, add_servers
-from .fetching import Listed
-from .options import Parser, add_download, add_local
-from .values import at_least_one_of
+from .bucket import PmcArticlePlan, add_connection_option, add_licence_option, add_server_options
+from .fetching import SourceListing
+from .options import Parser, add_download_options, add_run_options
+from .values import nonempty_subset_of
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -30,51 +30,60 @@ from which they are processed later. What is there is not fetched again."""
 
 
 @dataclass(frozen=True)
-class Job:
+class FetchJob:
     """Everything a run is made of: sources with a listing, by name, and PMC's articles."""
 
     mirror: Mirror
-    listed: dict[str, Listed]
-    bucket: Bucket | None
+    listings: dict[str, SourceListing]
+    article_plan: PmcArticlePlan | None
     max_rejected: float
     config: MirrorConfig
-    run: MirrorRun
+    run_info: MirrorRun
 
     @property
-    def something_to_do(self) -> bool:
+    def has_work(self) -> bool:
         """Is there more to do than to write the manifest anew?"""
-        return bool(self.bucket or any(listed.wanted for listed in self.listed.values()))
+        return bool(self.article_plan or any(listing.to_fetch for listing in self.listings.values()))
 
     @property
-    def work(self) -> Workspace:
+    def output_dir(self) -> OutputDir:
         """Where the mirror's manifest and the run's own files are."""
-        return Workspace(self.mirror.folder)
+        return OutputDir(self.mirror.folder)
 
 
-def build(root: beam.Pipeline, job: Job) -> None:
+def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
     """The pipeline: fetch the files of each server, bring PMC's ranges, write the manifest."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
-    from .fetch_transforms import BringRanges, FetchFiles, PublishMirror
-    from .transforms import lanes
+    from .fetch_transforms import FetchFiles, FetchRanges, PublishMirror
+    from .transforms import split_into_slots
 
-    files, ranges = [], []
-    for name, listed in job.listed.items():
-        wanted = lanes(listed.wanted, listed.fetching)
-        files.append(root | f"Lanes of {name}" >> beam.Create(wanted) | FetchFiles(name, listed.fetching))
-    if job.bucket:
-        wanted_ranges = lanes(job.bucket.ranges, job.bucket.fetching)
-        ranges.append(root | "Ranges" >> beam.Create(wanted_ranges) | BringRanges(job.bucket))
-    fetched = (*files, root | "No files" >> beam.Create([])) | "Files" >> beam.Flatten()
-    brought = (*ranges, root | "No ranges" >> beam.Create([])) | "Articles" >> beam.Flatten()
-    root | "Publish" >> PublishMirror(job, fetched, brought)
+    file_collections, range_collections = [], []
+    for source, listing in job.listings.items():
+        file_slots = split_into_slots(listing.to_fetch, listing.download_plan)
+        file_collections.append(
+            pipeline
+            | f"Lanes of {source}" >> beam.Create(file_slots)
+            | FetchFiles(source, listing.download_plan)
+        )
+    if job.article_plan:
+        range_slots = split_into_slots(job.article_plan.ranges, job.article_plan.download_plan)
+        range_collections.append(
+            pipeline | "Ranges" >> beam.Create(range_slots) | FetchRanges(job.article_plan)
+        )
+    all_files = (*file_collections, pipeline | "No files" >> beam.Create([])) | "Files" >> beam.Flatten()
+    all_ranges = (
+        *range_collections,
+        pipeline | "No ranges" >> beam.Create([]),
+    ) | "Articles" >> beam.Flatten()
+    pipeline | "Publish" >> PublishMirror(job, all_files, all_ranges)
 
 
-def parser() -> Parser:
+def make_parser() -> Parser:
     """The options of ``beam run fetch``."""
     parser = Parser("beam run fetch", DESCRIPTION)
-    what = parser.add_argument_group("what to fetch")
-    what.add_argument(
+    inputs = parser.add_argument_group("what to fetch")
+    inputs.add_argument(
         "--input",
         action="append",
         metavar="NAME",
@@ -82,19 +91,19 @@ def parser() -> Parser:
         "'pubmed:[since=2026-08-01]'; pmc:, or 'pmc:[11000000-11010000]' for ids, in whole ranges of 10,000; "
         "europepmc:, 'europepmc:[-3:]'; may be given several times",
     )
-    add_local(parser, "articles")
-    add_download(parser, "mirror, in this folder")
-    _add_articles(parser)
-    add_servers(parser, {"pubmed": pubmed.URL, "europepmc": europepmc.URL, "pmc": pmc_bucket.URL})
+    add_run_options(parser, "articles")
+    add_download_options(parser, "mirror, in this folder")
+    _add_article_options(parser)
+    add_server_options(parser, {"pubmed": pubmed.URL, "europepmc": europepmc.URL, "pmc": pmc_bucket.URL})
     return parser
 
 
-def _add_articles(parser: Parser) -> None:
+def _add_article_options(parser: Parser) -> None:
     articles = parser.add_argument_group("which of PMC's articles (pmc:), decided before any is fetched")
-    add_licences(articles, tuple(sorted(DEFAULT_LICENCES)))
+    add_licence_option(articles, tuple(sorted(DEFAULT_LICENCES)))
     articles.add_argument(
         "--sets",
-        type=at_least_one_of(SETS),
+        type=nonempty_subset_of(SETS),
         metavar="NAMES",
         default=tuple(sorted(DEFAULT_SETS)),
         help=f"comma-separated, of {', '.join(SETS)} (default: all but ocr, scanned pages)",
@@ -108,4 +117,4 @@ def _add_articles(parser: Parser) -> None:
     articles.add_argument(
         "--versions", choices=["newest", "all"], default="newest", help="of an article (default: newest)"
     )
-    add_connections(articles)
+    add_connection_option(articles)

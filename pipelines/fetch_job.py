@@ -9,165 +9,171 @@ from typing import Any
 from bioshards.corpus import workspace
 from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.named import Named, named
-from bioshards.corpus.download.pmc_selection import Articles
+from bioshards.corpus.download.named import SourceSpec, parse_source_spec
+from bioshards.corpus.download.pmc_selection import ArticleFilter
 from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.lock import locked
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.lock import lock_output
 from bioshards.corpus.manifest import InventoryIdentity, MirrorConfig, MirrorRun, utc_now
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 
 from . import bucket, estimates, fetch, plan
-from .dataflow import Task
-from .executing import execute, prepare
-from .fetch import Job
-from .fetching import REMOTE_LANES, Listed, look, mirror_folder
+from .dataflow import JobSpec
+from .executing import execute, prepare_run
+from .fetch import FetchJob
+from .fetching import REMOTE_SLOTS, SourceListing, list_source, resolve_mirror_folder
 from .options import Parser, UsageError
-from .starting import command_of, for_workers_elsewhere, output_at_fault, where
+from .starting import check_reachable_by_workers, command_of, make_context, translate_output_errors
 
-_LISTED = {"pubmed": pubmed, "europepmc": europepmc}
+_LISTED_SOURCES = {"pubmed": pubmed, "europepmc": europepmc}
 
 
-def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
+def run(parser: Parser, args: Any, beam_args: Sequence[str], argv: Sequence[str]) -> int:
     """Do what the command line asks for; returns the exit code."""
-    names = _names(options.input or [])
-    folder = mirror_folder(options.mirror or "mirror", "")
-    notices = for_workers_elsewhere(rest, {"--mirror": folder}, options.dry_run)
-    place = where(parser, rest, options.workers, [folder], [folder] if options.dry_run else [])
-    files, local = place.files, not place.runner_given
-    mirror = Mirror(files, folder)
-    listed = {
-        name: look(mirror, _LISTED[name], getattr(options, f"{name}_url"), by_name, options, local)
-        for name, by_name in sorted(names.items())
-        if name in _LISTED
+    specs_by_source = _parse_specs(args.input or [])
+    folder = resolve_mirror_folder(args.mirror or "mirror", "")
+    notices = check_reachable_by_workers(beam_args, {"--mirror": folder}, args.dry_run)
+    context = make_context(parser, beam_args, args.workers, [folder], [folder] if args.dry_run else [])
+    storage, is_local_run = context.storage, not context.has_runner
+    mirror = Mirror(storage, folder)
+    listings = {
+        source: list_source(
+            mirror, _LISTED_SOURCES[source], getattr(args, f"{source}_url"), specs, args, is_local_run
+        )
+        for source, specs in sorted(specs_by_source.items())
+        if source in _LISTED_SOURCES
     }
-    task = Task("fetch", folder, REMOTE_LANES * len(names))
-    if options.dry_run:
-        job = _job(options, arguments, mirror, names, listed, local)
-        planned = plan.of_mirror(job)
+    job_spec = JobSpec("fetch", folder, REMOTE_SLOTS * len(specs_by_source))
+    if args.dry_run:
+        job = _make_job(args, argv, mirror, specs_by_source, listings, is_local_run)
+        dry_run_plan = plan.plan_mirror(job)
         print(
-            estimates.said(
-                planned, notices, place, task, options.workers, lambda root: fetch.build(root, job)
+            estimates.format_estimate(
+                dry_run_plan, notices, context, job_spec, args.workers, lambda root: fetch.build(root, job)
             )
         )
         return OK
-    for notice in [notice for found in listed.values() for notice in found.notices]:
+    for notice in [notice for listing in listings.values() for notice in listing.notices]:
         print(f"notice: {notice}", file=sys.stderr)
-    work = Workspace(folder)
-    _no_output(files, work)
-    prepare(place, task)
-    with output_at_fault(folder, "--mirror"):
-        workspace.begin(files, work, {"pipeline": task.pipeline})
-    with locked(files, work):
-        job = _job(options, arguments, mirror, names, listed, local)
-        files.remove(work.manifest)
-        files.remove(work.outcome)
+    output_dir = OutputDir(folder)
+    _check_is_mirror(storage, output_dir)
+    prepare_run(context, job_spec)
+    with translate_output_errors(folder, "--mirror"):
+        workspace.mark_started(storage, output_dir, {"pipeline": job_spec.pipeline})
+    with lock_output(storage, output_dir):
+        job = _make_job(args, argv, mirror, specs_by_source, listings, is_local_run)
+        storage.remove(output_dir.manifest_path)
+        storage.remove(output_dir.result_path)
         from .progress import FetchProgress
 
-        later = execute(
+        deferred_message = execute(
             lambda root: fetch.build(root, job),
-            place,
-            options.workers if job.something_to_do else 1,
-            task,
+            context,
+            args.workers if job.has_work else 1,
+            job_spec,
             lambda terminal: FetchProgress(job, terminal),
         )
-        return _report(job, later)
+        return _print_report(job, deferred_message)
 
 
-def _no_output(files: LocalFiles, work: Workspace) -> None:
+def _check_is_mirror(storage: LocalStorage, output_dir: OutputDir) -> None:
     """See that what a mirror is to be is no other run's output, whose manifest would be taken away.
 
     Raises:
         OutputMismatchError: it is.
     """
-    for path in (work.config, work.manifest):
-        begun = files.read_json(path).get("pipeline", "fetch") if files.exists(path) else "fetch"
-        if begun != "fetch":
+    for path in (output_dir.config_path, output_dir.manifest_path):
+        pipeline = storage.read_json(path).get("pipeline", "fetch") if storage.exists(path) else "fetch"
+        if pipeline != "fetch":
             raise OutputMismatchError(
-                f"--mirror {work.output} is an output of {begun}. Choose another folder"
+                f"--mirror {output_dir.path} is an output of {pipeline}. Choose another folder"
             )
 
 
-def _names(given: Sequence[str]) -> dict[str, list[Named]]:
+def _parse_specs(input_args: Sequence[str]) -> dict[str, list[SourceSpec]]:
     """The sources that the inputs name, with their selections.
 
     Raises:
         UsageError, SourceSpecError: an input that cannot be fetched.
     """
-    if not given:
+    if not input_args:
         raise UsageError("--input is missing: what to fetch, pubmed:, pmc: or europepmc:")
-    names: dict[str, list[Named]] = {}
-    for text in given:
-        name = named(text)
-        if name is None:
+    specs_by_source: dict[str, list[SourceSpec]] = {}
+    for text in input_args:
+        spec = parse_source_spec(text)
+        if spec is None:
             raise UsageError(f"--input {text} is no source that can be fetched: pubmed:, pmc: or europepmc:")
-        names.setdefault(name.source, []).append(name)
-    bucket.check(names.get("pmc", []))
-    return names
+        specs_by_source.setdefault(spec.source, []).append(spec)
+    bucket.check_specs(specs_by_source.get("pmc", []))
+    return specs_by_source
 
 
-def _job(
-    options: Any,
-    arguments: Sequence[str],
+def _make_job(
+    args: Any,
+    argv: Sequence[str],
     mirror: Mirror,
-    names: dict[str, list[Named]],
-    listed: dict[str, Listed],
-    local: bool,
-) -> Job:
+    specs_by_source: dict[str, list[SourceSpec]],
+    listings: dict[str, SourceListing],
+    is_local_run: bool,
+) -> FetchJob:
     """The job that the command line asks for; unless it is a dry run, PMC's inventory is brought for it."""
-    articles = Articles(
-        frozenset(options.licences), frozenset(options.sets), options.drop_retracted, options.versions
+    article_filter = ArticleFilter(
+        frozenset(args.licences), frozenset(args.sets), args.drop_retracted, args.versions
     )
-    now = utc_now()
-    found = bucket.look(mirror, names["pmc"], articles, options, local) if "pmc" in names else None
-    inventory = found.inventory if found else None
-    return Job(
+    listed_at = utc_now()
+    article_plan = (
+        bucket.plan_articles(mirror, specs_by_source["pmc"], article_filter, args, is_local_run)
+        if "pmc" in specs_by_source
+        else None
+    )
+    inventory = article_plan.inventory if article_plan else None
+    return FetchJob(
         mirror=mirror,
-        listed=listed,
-        bucket=found,
-        max_rejected=options.max_rejected,
+        listings=listings,
+        article_plan=article_plan,
+        max_rejected=args.max_rejected,
         config=MirrorConfig(
-            inputs=tuple(options.input),
+            inputs=tuple(args.input),
             servers={
-                **{name: each.fetching.server.base for name, each in listed.items()},
-                **({"pmc": found.fetching.server.base} if found else {}),
+                **{source: listing.download_plan.server.base_url for source, listing in listings.items()},
+                **({"pmc": article_plan.download_plan.server.base_url} if article_plan else {}),
             },
-            licences=tuple(sorted(articles.licences)),
-            sets=tuple(sorted(articles.sets)),
-            drop_retracted=articles.drop_retracted,
-            versions=options.versions,
+            licences=tuple(sorted(article_filter.licences)),
+            sets=tuple(sorted(article_filter.sets)),
+            drop_retracted=article_filter.drop_retracted,
+            versions=args.versions,
             inventory=InventoryIdentity(inventory.date, inventory.md5) if inventory else None,
         ),
-        run=MirrorRun(
-            command=command_of("fetch", arguments),
-            listed_at=now,
-            notices=tuple(notice for found in listed.values() for notice in found.notices),
+        run_info=MirrorRun(
+            command=command_of("fetch", argv),
+            listed_at=listed_at,
+            notices=tuple(notice for article_plan in listings.values() for notice in article_plan.notices),
         ),
     )
 
 
-def _report(job: Job, later: str) -> int:
-    if later:
-        print(later)
+def _print_report(job: FetchJob, deferred_message: str) -> int:
+    if deferred_message:
+        print(deferred_message)
         return OK
-    files, work = job.mirror.files, job.work
-    outcome = files.read_json(work.outcome)
+    storage, output_dir = job.mirror.storage, job.output_dir
+    outcome = storage.read_json(output_dir.result_path)
     if outcome["files"] or outcome["problem"]:
         print(
             f"{outcome['files']:,} files in the mirror, {outcome['fetched']:,} of them fetched now "
             f"({outcome['bytes'] / 1e6:,.1f} MB)"
         )
-    if found := outcome["articles"]:
+    if articles := outcome["articles"]:
         print(
-            f"{found['selected']:,} articles selected: {outcome['articles_held']:,} were there, "
+            f"{articles['selected']:,} articles selected: {outcome['articles_held']:,} were there, "
             f"{outcome['articles_fetched']:,} are fetched ({outcome['articles_bytes'] / 1e6:,.1f} MB), "
-            f"{found['failed']:,} could not be; {outcome['articles_removed']:,} are taken out"
+            f"{articles['failed']:,} could not be; {outcome['articles_removed']:,} are taken out"
         )
-        for reason, count in found["not_selected"].items():
+        for reason, count in articles["not_selected"].items():
             print(f"  {count:>12,}  not selected: {reason}")
     if outcome["problem"]:
         print(f"beam: {outcome['problem']}", file=sys.stderr)
         return NOT_PUBLISHED
-    print(f"mirror:   {job.mirror.folder}\nreport:   {work.manifest}")
+    print(f"mirror:   {job.mirror.folder}\nreport:   {output_dir.manifest_path}")
     return OK

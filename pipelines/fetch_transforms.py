@@ -13,22 +13,30 @@ from typing import TYPE_CHECKING, Any
 import apache_beam as beam
 
 from bioshards.corpus.download import pmc, report
-from bioshards.corpus.download.mirror import Held
+from bioshards.corpus.download.mirror import MirroredFile
 from bioshards.corpus.download.pmc import RangeReport
-from bioshards.corpus.download.pmc_bucket import label
-from bioshards.corpus.download.pool import Pool
-from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.download.pmc_bucket import range_label
+from bioshards.corpus.download.pool import DownloadPool
+from bioshards.corpus.download.remote import RemoteFile
 from bioshards.corpus.download.report import FetchedFile
 from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import Steps, encode, utc_now
 
-from .bucket import Bucket
-from .fetching import Fetching, arriving
-from .steps import Done, Figures, measure, results, summed, tell, wrap_worker_errors
+from .bucket import PmcArticlePlan
+from .fetching import DownloadPlan, stream_downloads
+from .steps import (
+    StepMetrics,
+    StepResult,
+    report_metrics,
+    run_step,
+    sum_metrics,
+    unwrap_results,
+    wrap_worker_errors,
+)
 
 if TYPE_CHECKING:
-    from .fetch import Job
+    from .fetch import FetchJob
 
 
 @dataclass
@@ -36,73 +44,89 @@ class FetchFiles(beam.PTransform):
     """Lanes of a source's files in, a :class:`FetchedFile` for each out."""
 
     source: str
-    fetching: Fetching
+    download_plan: DownloadPlan
 
-    def expand(self, lanes: beam.PCollection[list[Remote]]) -> beam.PCollection[Done[FetchedFile]]:
-        return lanes | "OneLaneEach" >> beam.Reshuffle() | "Fetch" >> beam.FlatMap(self._lane)
+    def expand(self, slots: beam.PCollection[list[RemoteFile]]) -> beam.PCollection[StepResult[FetchedFile]]:
+        return slots | "OneLaneEach" >> beam.Reshuffle() | "Fetch" >> beam.FlatMap(self._process_slot)
 
     def default_label(self) -> str:
         return f"Fetch {self.source}"
 
-    def _lane(self, remotes: list[Remote]) -> Iterator[Done[FetchedFile]]:
+    def _process_slot(self, remote_files: list[RemoteFile]) -> Iterator[StepResult[FetchedFile]]:
         with wrap_worker_errors():
-            for remote, held in arriving(self.fetching, remotes):
-                if isinstance(held, Held):
-                    file = FetchedFile(self.source, remote, held)
+            for remote_file, outcome in stream_downloads(self.download_plan, remote_files):
+                if isinstance(outcome, MirroredFile):
+                    fetched_file = FetchedFile(self.source, remote_file, outcome)
                 else:
-                    file = FetchedFile(self.source, remote, None, held.detail)
-                yield tell(Done(file, (fetched(held),)))
+                    fetched_file = FetchedFile(self.source, remote_file, None, outcome.detail)
+                yield report_metrics(StepResult(fetched_file, (metrics_from_download(outcome),)))
 
 
-def fetched(held: Held | BadFileError) -> Figures:
+def metrics_from_download(outcome: MirroredFile | BadFileError) -> StepMetrics:
     """What fetching a file took, or trying to; ``bytes_in`` are the server's."""
-    if isinstance(held, BadFileError):
-        return Figures("fetch", counts={"failed": 1})
-    size, milliseconds = held.fetched, round(1000 * held.seconds) if held.fetched else 0
-    return Figures("fetch", not size, size, size, milliseconds)
+    if isinstance(outcome, BadFileError):
+        return StepMetrics("fetch", counts={"failed": 1})
+    size, milliseconds = (
+        outcome.fetched_bytes,
+        round(1000 * outcome.download_seconds) if outcome.fetched_bytes else 0,
+    )
+    return StepMetrics("fetch", not size, size, size, milliseconds)
 
 
 @dataclass
-class BringRanges(beam.PTransform):
+class FetchRanges(beam.PTransform):
     """Lanes of ranges of PMC ids in, a :class:`RangeReport` for each out; its articles in the mirror."""
 
-    bucket: Bucket
+    article_plan: PmcArticlePlan
 
-    def expand(self, lanes: beam.PCollection[list[int]]) -> beam.PCollection[Done[RangeReport]]:
-        return lanes | "OneLaneEach" >> beam.Reshuffle() | "Bring" >> beam.FlatMap(self._lane)
+    def expand(self, slots: beam.PCollection[list[int]]) -> beam.PCollection[StepResult[RangeReport]]:
+        return slots | "OneLaneEach" >> beam.Reshuffle() | "Bring" >> beam.FlatMap(self._process_slot)
 
-    def _lane(self, numbers: list[int]) -> Iterator[Done[RangeReport]]:
+    def _process_slot(self, numbers: list[int]) -> Iterator[StepResult[RangeReport]]:
         with wrap_worker_errors():
-            for done in brought(self.bucket, numbers):
-                yield tell(done)
+            for result in fetch_ranges(self.article_plan, numbers):
+                yield report_metrics(result)
 
 
-def brought(bucket: Bucket, numbers: list[int]) -> Iterator[Done[RangeReport]]:
+def fetch_ranges(article_plan: PmcArticlePlan, numbers: list[int]) -> Iterator[StepResult[RangeReport]]:
     """Bring ranges into the mirror, one after the other, and leave each one's report there."""
-    server, mirror = bucket.fetching.server, bucket.fetching.mirror
-    pool = Pool(bucket.fetching.of_lane(label(numbers[0])), bucket.fetching.threads)
+    server, mirror = article_plan.download_plan.server, article_plan.download_plan.mirror
+    pool = DownloadPool(
+        article_plan.download_plan.server_for_slot(range_label(numbers[0])),
+        article_plan.download_plan.threads_per_slot,
+    )
 
-    def work(files: LocalFiles, number: int) -> RangeReport:
+    def fetch_range(storage: LocalStorage, number: int) -> RangeReport:
         today = datetime.now(UTC).date()
-        done = pmc.bring(files, mirror.folder, server.base, pool, number, bucket.articles, today)
-        path = f"{mirror.folder}/pmc/reports/{label(number)}.json"
-        files.write_json(path, dataclasses.asdict(done))
-        return done
+        range_report = pmc.fetch_range(
+            storage, mirror.folder, server.base_url, pool, number, article_plan.article_filter, today
+        )
+        path = f"{mirror.folder}/pmc/reports/{range_label(number)}.json"
+        storage.write_json(path, dataclasses.asdict(range_report))
+        return range_report
 
     for number in numbers:
-        yield measure("bring", mirror.files, functools.partial(work, number=number), _in_range)
+        yield run_step(
+            "bring", mirror.storage, functools.partial(fetch_range, number=number), _counts_from_range
+        )
 
 
-_NO_NAME = re.compile(r"[^A-Za-z0-9]+")
+_INVALID_IN_METRIC_NAME = re.compile(r"[^A-Za-z0-9]+")
 """What is in reasons (``licence:CC BY-NC``) and better not in the name of a metric."""
 
 
-def _in_range(done: RangeReport) -> dict[str, int]:
+def _counts_from_range(range_report: RangeReport) -> dict[str, int]:
     return {
-        **{f"articles_{what}": getattr(done, what) for what in ("selected", "held", "fetched", "removed")},
-        "articles_bytes": done.bytes,
-        "articles_failed": len(done.bad),
-        **{f"dropped_{_NO_NAME.sub('-', reason)}": count for reason, count in done.dropped.items()},
+        **{
+            f"articles_{name}": getattr(range_report, name)
+            for name in ("selected", "held", "fetched", "removed")
+        },
+        "articles_bytes": range_report.fetched_bytes,
+        "articles_failed": len(range_report.failures),
+        **{
+            f"dropped_{_INVALID_IN_METRIC_NAME.sub('-', reason)}": count
+            for reason, count in range_report.dropped.items()
+        },
     }
 
 
@@ -110,53 +134,66 @@ def _in_range(done: RangeReport) -> dict[str, int]:
 class PublishMirror(beam.PTransform):
     """Everything that was fetched in, the mirror's manifest written, last."""
 
-    job: Job
-    fetched: beam.PCollection[Done[FetchedFile]]
-    brought: beam.PCollection[Done[RangeReport]]
+    job: FetchJob
+    files: beam.PCollection[StepResult[FetchedFile]]
+    ranges: beam.PCollection[StepResult[RangeReport]]
 
-    def expand(self, root: beam.Pipeline) -> beam.PCollection[None]:
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[None]:
         return (
-            root
+            pipeline
             | "Once" >> beam.Create([None])
             | "Manifest"
-            >> beam.Map(self._publish, beam.pvalue.AsList(self.fetched), beam.pvalue.AsList(self.brought))
+            >> beam.Map(self._publish, beam.pvalue.AsList(self.files), beam.pvalue.AsList(self.ranges))
         )
 
-    def _publish(self, _: None, fetched: list[Done[FetchedFile]], brought: list[Done[RangeReport]]) -> None:
-        steps = summed(fetched, brought)
+    def _publish(
+        self,
+        _: None,
+        file_results: list[StepResult[FetchedFile]],
+        range_results: list[StepResult[RangeReport]],
+    ) -> None:
+        steps = sum_metrics(file_results, range_results)
 
-        def work(files: LocalFiles) -> dict[str, Any]:
-            return _published(files, self.job, results(fetched), results(brought), steps)
+        def publish_mirror(storage: LocalStorage) -> dict[str, Any]:
+            return _publish_mirror(
+                storage, self.job, unwrap_results(file_results), unwrap_results(range_results), steps
+            )
 
-        tell(measure("publish", self.job.mirror.files, work, _in_outcome))
+        report_metrics(run_step("publish", self.job.mirror.storage, publish_mirror, _counts_from_outcome))
 
 
-def _in_outcome(outcome: dict[str, Any]) -> dict[str, int]:
+def _counts_from_outcome(outcome: dict[str, Any]) -> dict[str, int]:
     return {"failed": int(bool(outcome["problem"]))}
 
 
-def _published(
-    files: LocalFiles, job: Job, fetched: list[FetchedFile], brought: list[RangeReport], steps: Steps
+def _publish_mirror(
+    storage: LocalStorage,
+    job: FetchJob,
+    fetched_files: list[FetchedFile],
+    range_reports: list[RangeReport],
+    steps: Steps,
 ) -> dict[str, Any]:
     """Write the manifest; returns, and leaves for the driver, what became of it all."""
-    held = [
-        FetchedFile(name, remote, there)
-        for name, listed in job.listed.items()
-        for remote, there in listed.held.items()
+    mirrored_files = [
+        FetchedFile(source, remote_file, mirrored_file)
+        for source, listing in job.listings.items()
+        for remote_file, mirrored_file in listing.mirrored.items()
     ]
-    run = dataclasses.replace(job.run, finished=utc_now(), steps=steps)
-    made = report.manifest(job.config, [*held, *fetched], brought, run)
+    run_info = dataclasses.replace(job.run_info, finished=utc_now(), steps=steps)
+    manifest = report.build_manifest(job.config, [*mirrored_files, *fetched_files], range_reports, run_info)
     outcome = {
-        "problem": report.publish(files, job.work.manifest, made, job.max_rejected),
-        "held": len(held),
-        "fetched": sum(1 for file in fetched if file.held and file.held.fetched),
-        "files": len(made.files),
-        "bytes": sum(file.held.fetched for file in fetched if file.held),
-        "articles": encode(made.articles),
-        "articles_held": sum(done.held for done in brought),
-        "articles_fetched": sum(done.fetched for done in brought),
-        "articles_removed": sum(done.removed for done in brought),
-        "articles_bytes": sum(done.bytes for done in brought),
+        "problem": report.publish_mirror(storage, job.output_dir.manifest_path, manifest, job.max_rejected),
+        "held": len(mirrored_files),
+        "fetched": sum(
+            1 for file in fetched_files if file.mirrored_file and file.mirrored_file.fetched_bytes
+        ),
+        "files": len(manifest.files),
+        "bytes": sum(file.mirrored_file.fetched_bytes for file in fetched_files if file.mirrored_file),
+        "articles": encode(manifest.articles),
+        "articles_held": sum(range_report.mirrored for range_report in range_reports),
+        "articles_fetched": sum(range_report.fetched for range_report in range_reports),
+        "articles_removed": sum(range_report.removed for range_report in range_reports),
+        "articles_bytes": sum(range_report.fetched_bytes for range_report in range_reports),
     }
-    files.write_json(job.work.outcome, outcome)
+    storage.write_json(job.output_dir.result_path, outcome)
     return outcome

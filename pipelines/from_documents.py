@@ -10,35 +10,41 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 from bioshards.corpus import workspace
 from bioshards.corpus.errors import MissingExtraError
 from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import Manifest, read_manifest
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 
-from .dataflow import Task
-from .executing import Watcher, execute, prepare
+from .dataflow import JobSpec
+from .executing import ProgressMonitor, execute, prepare_run
 from .options import Parser, UsageError
-from .starting import absolute, begun, for_workers_elsewhere, output_at_fault, where
+from .starting import (
+    check_reachable_by_workers,
+    claim_output,
+    make_absolute,
+    make_context,
+    translate_output_errors,
+)
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from .plan import Plan
+    from .plan import DryRunPlan
 
 
-class Job(Protocol):
+class DocumentsJob(Protocol):
     """What is known of every such run once its inputs have been looked at."""
 
     @property
-    def files(self) -> LocalFiles: ...
+    def storage(self) -> LocalStorage: ...
 
     @property
-    def work(self) -> Workspace: ...
+    def output_dir(self) -> OutputDir: ...
 
     @property
     def inputs(self) -> Sequence[Any]: ...
 
     @property
-    def items(self) -> int:
+    def num_items(self) -> int:
         """How many there are of what a worker does at a time."""
         ...
 
@@ -46,30 +52,30 @@ class Job(Protocol):
     def config(self) -> dict[str, Any]: ...
 
 
-J = TypeVar("J", bound=Job)
+JobT = TypeVar("JobT", bound=DocumentsJob)
 M = TypeVar("M", bound=Manifest)
 
 
-def add_folders(parser: Parser) -> Any:
+def add_io_options(parser: Parser) -> Any:
     """The options of where is read and written; returns their group."""
-    shared = parser.add_argument_group("input and output")
-    shared.add_argument(
+    group = parser.add_argument_group("input and output")
+    group.add_argument(
         "--input",
         action="append",
         metavar="DIR",
         help="a finished --output of pubmed_to_shards or pmc_to_shards, also on gs:// or s3://; may be "
         "given several times",
     )
-    shared.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")
-    shared.add_argument(
+    group.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")
+    group.add_argument(
         "--dry-run",
         action="store_true",
         help="only say what would be read and made, and for how long; nothing is written",
     )
-    return shared
+    return group
 
 
-def of_extra(pipeline: str, module: str) -> Any:
+def load_extra_module(pipeline: str, module: str) -> Any:
     """A module of this folder that needs libraries of the extra ``vocab``, which is loaded for a run only.
 
     Raises:
@@ -85,22 +91,22 @@ def of_extra(pipeline: str, module: str) -> Any:
 
 def run(
     parser: Parser,
-    options: Any,
-    rest: Sequence[str],
-    job_of: Callable[[LocalFiles, list[str]], J],
+    args: Any,
+    beam_args: Sequence[str],
+    make_job: Callable[[LocalStorage, list[str]], JobT],
     *,
-    finished: Callable[[J], bool],
-    build: Callable[[beam.Pipeline, J], None],
-    watcher: Callable[[J, TextIO], Watcher],
-    lines: Callable[[J, M], Iterable[str]],
-    planned: Callable[[J], Plan],
+    is_complete: Callable[[JobT], bool],
+    build: Callable[[beam.Pipeline, JobT], None],
+    make_progress: Callable[[JobT, TextIO], ProgressMonitor],
+    format_summary: Callable[[JobT, M], Iterable[str]],
+    make_dry_run_plan: Callable[[JobT], DryRunPlan],
     kind: type[M],
-    beside: Sequence[str] = (),
+    extra_paths: Sequence[str] = (),
 ) -> int:
     """Do what the command line asks for; returns the exit code.
 
     Args:
-        job_of: makes the job of the inputs' paths, and looks at the inputs.
+        make_job: makes the job of the inputs' paths, and looks at the inputs.
         finished: is there nothing to do?
         lines: what to say at the end, of the manifest.
         planned: what a dry run says.
@@ -110,57 +116,68 @@ def run(
     Raises:
         UsageError, InputError, OutputMismatchError: nothing has been begun.
     """
-    given = [absolute(folder) for folder in options.input or []]
-    output = {"--output": options.output} if options.output else {}
-    notices = for_workers_elsewhere(rest, output, options.dry_run)
-    for folder in given:
-        notices += for_workers_elsewhere(rest, {"--input": folder}, options.dry_run)
-    paths = [*given, *beside, options.output or ""]
-    place = where(parser, rest, options.workers, paths, paths[-1:] if options.dry_run else [])
-    files = place.files
-    if not given:
+    input_folders = [make_absolute(folder) for folder in args.input or []]
+    output = {"--output": args.output} if args.output else {}
+    notices = check_reachable_by_workers(beam_args, output, args.dry_run)
+    for folder in input_folders:
+        notices += check_reachable_by_workers(beam_args, {"--input": folder}, args.dry_run)
+    paths = [*input_folders, *extra_paths, args.output or ""]
+    context = make_context(parser, beam_args, args.workers, paths, paths[-1:] if args.dry_run else [])
+    storage = context.storage
+    if not input_folders:
         raise UsageError("--input DIR is missing: a finished --output of pubmed_to_shards or pmc_to_shards")
-    if not options.output:
+    if not args.output:
         raise UsageError("--output DIR is missing: the folder to write")
-    job = job_of(files, given)
-    with output_at_fault(job.work.output):
-        workspace.check(files, job.work, job.config)
+    job = make_job(storage, input_folders)
+    with translate_output_errors(job.output_dir.path):
+        workspace.check_config(storage, job.output_dir, job.config)
     config = job.config
-    task = Task(config["pipeline"], job.work.output, job.items, ("vocab",), config["library_versions"])
-    if options.dry_run:
+    job_spec = JobSpec(
+        config["pipeline"], job.output_dir.path, job.num_items, ("vocab",), config["library_versions"]
+    )
+    if args.dry_run:
         from . import estimates
 
         print(
-            estimates.said(planned(job), notices, place, task, options.workers, lambda root: build(root, job))
+            estimates.format_estimate(
+                make_dry_run_plan(job),
+                notices,
+                context,
+                job_spec,
+                args.workers,
+                lambda root: build(root, job),
+            )
         )
         return OK
-    prepare(place, task)
-    with begun(files, job.work, config):
-        if finished(job):
-            inputs = f"{len(job.inputs)} inputs are" if len(job.inputs) > 1 else "input is"
-            print(f"{job.work.output} is finished and its {inputs} unchanged: nothing to do.")
+    prepare_run(context, job_spec)
+    with claim_output(storage, job.output_dir, config):
+        if is_complete(job):
+            subject = f"{len(job.inputs)} inputs are" if len(job.inputs) > 1 else "input is"
+            print(f"{job.output_dir.path} is finished and its {subject} unchanged: nothing to do.")
             return OK
-        workspace.clear(files, job.work)
-        later = execute(
+        workspace.reset(storage, job.output_dir)
+        deferred_message = execute(
             lambda root: build(root, job),
-            place,
-            options.workers,
-            task,
-            lambda terminal: watcher(job, terminal),
+            context,
+            args.workers,
+            job_spec,
+            lambda terminal: make_progress(job, terminal),
         )
-        return _report(job, lines, later, kind)
+        return _print_report(job, format_summary, deferred_message, kind)
 
 
-def _report(job: J, lines: Callable[[J, M], Iterable[str]], later: str, kind: type[M]) -> int:
-    if later:
-        print(later)
+def _print_report(
+    job: JobT, format_summary: Callable[[JobT, M], Iterable[str]], deferred_message: str, kind: type[M]
+) -> int:
+    if deferred_message:
+        print(deferred_message)
         return OK
-    files, work = job.files, job.work
-    problem = files.read_json(work.outcome)["problem"]
+    storage, output_dir = job.storage, job.output_dir
+    problem = storage.read_json(output_dir.result_path)["problem"]
     if problem:
         print(f"beam: {problem}", file=sys.stderr)
         return NOT_PUBLISHED
-    manifest = read_manifest(files, work.output)
+    manifest = read_manifest(storage, output_dir.path)
     assert isinstance(manifest, kind)
-    print("\n".join([*lines(job, manifest), f"{'report:':13} {work.manifest}"]))
+    print("\n".join([*format_summary(job, manifest), f"{'report:':13} {output_dir.manifest_path}"]))
     return OK

@@ -8,19 +8,19 @@ from typing import Any
 
 from bioshards.corpus import sources
 from bioshards.corpus.download import pubmed
-from bioshards.corpus.download.mirror import Held, Mirror
-from bioshards.corpus.download.named import Named, Selection, named
-from bioshards.corpus.download.remote import Remote
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.sources import Source
+from bioshards.corpus.download.mirror import Mirror, MirroredFile
+from bioshards.corpus.download.named import FileSelection, SourceSpec, parse_source_spec
+from bioshards.corpus.download.remote import RemoteFile
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.sources import SourceFile
 
-from .bucket import Bucket
-from .fetching import Fetching, look, mirror_folder
+from .bucket import PmcArticlePlan
+from .fetching import DownloadPlan, list_source, resolve_mirror_folder
 from .options import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class RunInputs:
     """The files of a run.
 
     Attributes:
@@ -32,85 +32,116 @@ class Inputs:
         bucket: PMC's articles to be fetched first; None where none are asked for.
     """
 
-    here: list[Source]
-    wanted: list[Remote] = field(default_factory=list)
-    fetching: Fetching | None = None
+    available: list[SourceFile]
+    to_fetch: list[RemoteFile] = field(default_factory=list)
+    download_plan: DownloadPlan | None = None
     notices: list[str] = field(default_factory=list)
-    listed: str = ""
-    rate: float = 0
-    bucket: Bucket | None = None
+    listed_at: str = ""
+    download_rate: float = 0
+    article_plan: PmcArticlePlan | None = None
 
     @property
-    def count(self) -> int:
-        return len(self.here) + len(self.wanted) + (len(self.bucket.ranges) if self.bucket else 0)
+    def num_items(self) -> int:
+        return (
+            len(self.available)
+            + len(self.to_fetch)
+            + (len(self.article_plan.ranges) if self.article_plan else 0)
+        )
 
 
-def names_and_paths(given: Sequence[str], *sources: str) -> tuple[list[Named], list[str]]:
+def split_specs_and_paths(
+    input_args: Sequence[str], *source_names: str
+) -> tuple[list[SourceSpec], list[str]]:
     """The inputs apart: those that name one of these sources, and paths.
 
     Raises:
         UsageError: a name of another source than this pipeline reads.
         SourceSpecError: a name that cannot be read.
     """
-    by_name, paths = [], []
-    for text in given:
-        name = named(text)
-        if name is None:
+    specs, paths = [], []
+    for text in input_args:
+        spec = parse_source_spec(text)
+        if spec is None:
             paths.append(text)
-        elif name.source in sources:
-            by_name.append(name)
+        elif spec.source in source_names:
+            specs.append(spec)
         else:
-            known = ": and ".join(sources)
-            raise UsageError(f"--input {text} is not what this pipeline reads, which is {known}: and files")
-    return by_name, paths
+            accepted = ": and ".join(source_names)
+            raise UsageError(
+                f"--input {text} is not what this pipeline reads, which is {accepted}: and files"
+            )
+    return specs, paths
 
 
-def find(files: LocalFiles, options: Any, output: str, given: Sequence[str], local: bool) -> Inputs:
+def find_inputs(
+    storage: LocalStorage, args: Any, output: str, input_args: Sequence[str], is_local_run: bool
+) -> RunInputs:
     """Find what the inputs of ``pubmed_to_shards`` name: look at folders, listings and the mirror.
 
     Raises:
         InputNotFoundError, SourceSpecError, ListingError, EmptySelectionError, DownloadError: with a message
             for the person.
     """
-    by_name, paths = names_and_paths(given, "pubmed")
-    here = sources.discover(files, paths) if paths else []
-    if not by_name:
-        return Inputs(here)
-    mirror = Mirror(files, mirror_folder(options.mirror, output))
-    listed = look(mirror, pubmed, options.pubmed_url, by_name, options, local)
-    arriving = {mirror.path(remote) for remote in listed.wanted}
-    here = [source for source in here if source.path not in arriving]
-    here += [sources.source(there.found, there.retrieved) for there in listed.held.values()]
-    notices = list(listed.notices)
-    whole = {name.part for name in by_name if name.selection == Selection()}
-    parts = {pubmed.BASELINE: {"", "baseline"}, pubmed.UPDATES: {"", "updates"}}
-    kept, said = _unlisted(mirror, listed.chosen, [part for part, names in parts.items() if names & whole])
-    here, notices = here + kept, notices + said
-    notices += pubmed.replaced(files.names(f"{mirror.folder}/pubmed/{pubmed.BASELINE}"), listed.chosen)
-    once = {source.path: source for source in here}
-    measured = rate(listed.held.values())
-    return Inputs(sorted(once.values()), listed.wanted, listed.fetching, notices, listed.at, measured)
+    specs, paths = split_specs_and_paths(input_args, "pubmed")
+    available = sources.discover_sources(storage, paths) if paths else []
+    if not specs:
+        return RunInputs(available)
+    mirror = Mirror(storage, resolve_mirror_folder(args.mirror, output))
+    listing = list_source(mirror, pubmed, args.pubmed_url, specs, args, is_local_run)
+    paths_to_fetch = {mirror.path(remote_file) for remote_file in listing.to_fetch}
+    available = [source for source in available if source.path not in paths_to_fetch]
+    available += [
+        sources.source_from_file(mirrored_file.info, mirrored_file.retrieved_at)
+        for mirrored_file in listing.mirrored.values()
+    ]
+    notices = list(listing.notices)
+    unfiltered_parts = {spec.subset for spec in specs if spec.selection == FileSelection()}
+    parts_by_folder = {pubmed.BASELINE: {"", "baseline"}, pubmed.UPDATES: {"", "updates"}}
+    unlisted, unlisted_notices = _find_unlisted(
+        mirror,
+        listing.selected,
+        [folder for folder, part_names in parts_by_folder.items() if part_names & unfiltered_parts],
+    )
+    available, notices = available + unlisted, notices + unlisted_notices
+    notices += pubmed.check_replaced_baseline(
+        storage.list_names(f"{mirror.folder}/pubmed/{pubmed.BASELINE}"), listing.selected
+    )
+    sources_by_path = {source.path: source for source in available}
+    download_rate = measure_download_rate(listing.mirrored.values())
+    return RunInputs(
+        sorted(sources_by_path.values()),
+        listing.to_fetch,
+        listing.download_plan,
+        notices,
+        listing.listed_at,
+        download_rate,
+    )
 
 
-def _unlisted(
-    mirror: Mirror, chosen: Sequence[Remote], folders: Iterable[str]
-) -> tuple[list[Source], list[str]]:
+def _find_unlisted(
+    mirror: Mirror, selected: Sequence[RemoteFile], folders: Iterable[str]
+) -> tuple[list[SourceFile], list[str]]:
     """Files in these folders of the mirror that the listing has lost, and what to say of them."""
-    lost: list[Source] = []
+    unlisted: list[SourceFile] = []
     for folder in folders:
         path = f"{mirror.folder}/pubmed/{folder}"
-        for name in pubmed.unlisted(mirror.files.names(path), chosen, folder):
-            lost += [sources.source(found) for found in mirror.files.find(f"{path}/{name}")]
-    if not lost:
+        for name in pubmed.find_unlisted(mirror.storage.list_names(path), selected, folder):
+            unlisted += [sources.source_from_file(file) for file in mirror.storage.glob(f"{path}/{name}")]
+    if not unlisted:
         return [], []
-    names = ", ".join(source.name for source in lost[:5]) + (" ..." if len(lost) > 5 else "")
-    return lost, [
-        f"The listing has no {names}, which the mirror holds: {len(lost):,} files are used as they are. If "
+    names = ", ".join(source.name for source in unlisted[:5]) + (" ..." if len(unlisted) > 5 else "")
+    return unlisted, [
+        f"The listing has no {names}, which the mirror holds: {len(unlisted):,} files are used as they are. If "
         "NLM has withdrawn them, delete them from the mirror"
     ]
 
 
-def rate(held: Iterable[Held]) -> float:
+def measure_download_rate(mirrored: Iterable[MirroredFile]) -> float:
     """Bytes a second at which these came over one connection; 0 if that was never measured."""
-    timed = [there for there in held if there.seconds]
-    return sum(there.found.size for there in timed) / sum(there.seconds for there in timed) if timed else 0
+    timed = [mirrored_file for mirrored_file in mirrored if mirrored_file.download_seconds]
+    return (
+        sum(mirrored_file.info.size for mirrored_file in timed)
+        / sum(mirrored_file.download_seconds for mirrored_file in timed)
+        if timed
+        else 0
+    )

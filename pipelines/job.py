@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bioshards.corpus.download.remote import Remote
-from bioshards.corpus.excluded import Excluded
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.download.remote import RemoteFile
+from bioshards.corpus.excluded import ExclusionList
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import DocumentsRun
-from bioshards.corpus.rules import TextRules
-from bioshards.corpus.sources import Source
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.rules import TextConfig
+from bioshards.corpus.sources import SourceFile
+from bioshards.corpus.workspace import OutputDir
 
-from .bucket import Bucket
-from .fetching import Fetching
+from .bucket import PmcArticlePlan
+from .fetching import DownloadPlan
 
 
 @dataclass(frozen=True)
-class Job:
+class ShardsJob:
     """A run: ``sources`` are here, those ``wanted`` are to be fetched first, and what is in the ``bucket``.
 
     Attributes:
@@ -26,18 +26,18 @@ class Job:
         excluded: the list of ids of documents that are to be left out, which is in the work folder.
     """
 
-    files: LocalFiles
-    work: Workspace
-    sources: list[Source]
-    wanted: list[Remote]
-    fetching: Fetching | None
-    bucket: Bucket | None
-    rules: TextRules
+    storage: LocalStorage
+    output_dir: OutputDir
+    sources: list[SourceFile]
+    to_fetch: list[RemoteFile]
+    download_plan: DownloadPlan | None
+    article_plan: PmcArticlePlan | None
+    document_config: TextConfig
     keep_dropped: bool
     dedup: str
-    drop_in: str | None
-    excluded: Excluded | None
+    overlap_with: str | None
+    exclusion_list: ExclusionList | None
     max_shard_bytes: int
     max_rejected: float
     config: dict[str, Any]
-    run: DocumentsRun
+    run_info: DocumentsRun

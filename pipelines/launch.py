@@ -18,61 +18,61 @@ from bioshards.corpus.exit_codes import USAGE_ERROR
 from . import cli, metadata
 from .options import Parser, UsageError
 
-PIPELINE: Final = "BIOSHARDS_PIPELINE"
+PIPELINE_VARIABLE: Final = "BIOSHARDS_PIPELINE"
 """The variable of the environment with the pipeline's name; docker/Dockerfile sets it."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the pipeline of this image; returns the exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    pipeline = os.environ.get(PIPELINE, "")
+    args = list(sys.argv[1:] if argv is None else argv)
+    pipeline = os.environ.get(PIPELINE_VARIABLE, "")
     try:
         if pipeline not in cli.PIPELINES:
             raise UsageError(
-                f"{PIPELINE} is {pipeline or 'not set'}; it is one of {', '.join(cli.PIPELINES)}"
+                f"{PIPELINE_VARIABLE} is {pipeline or 'not set'}; it is one of {', '.join(cli.PIPELINES)}"
             )
-        own, others = own_options(metadata.parser_of(pipeline), words)
-        return cli.main(["run", pipeline, *own, *_known_to_beam(others)])
+        own_args, beam_args = split_own_args(metadata.load_parser(pipeline), args)
+        return cli.main(["run", pipeline, *own_args, *_drop_unknown_options(beam_args)])
     except UsageError as error:
         print(f"launch: {error}", file=sys.stderr)
         return USAGE_ERROR
 
 
-def own_options(parser: Parser, words: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_own_args(parser: Parser, args: Sequence[str]) -> tuple[list[str], list[str]]:
     """The pipeline's own options, as ``beam run`` takes them, and the words that are not parameters.
 
     Raises:
         UsageError: a flag that is neither true nor false.
     """
-    parameters = metadata.parameters_of(parser)
-    own: list[str] = []
-    others: list[str] = []
-    for word in words:
-        name, given, value = word.removeprefix("--").partition("=")
+    parameters = metadata.list_parameters(parser)
+    own_args: list[str] = []
+    other_args: list[str] = []
+    for arg in args:
+        name, separator, value = arg.removeprefix("--").partition("=")
         action = parameters.get(name)
-        if action is None or not given:
-            others.append(word)
+        if action is None or not separator:
+            other_args.append(arg)
         elif metadata.is_flag(action):
-            own += _flag(action.option_strings, name, value)
-        elif metadata.is_several(action):
-            own += [
-                f"--{metadata.option(action)}={one.strip()}"
-                for one in value.split(metadata.SEPARATOR)
-                if one.strip()
+            own_args += _format_flag(action.option_strings, name, value)
+        elif metadata.is_repeatable(action):
+            own_args += [
+                f"--{metadata.option_name(action)}={item.strip()}"
+                for item in value.split(metadata.VALUE_SEPARATOR)
+                if item.strip()
             ]
         else:
-            own.append(f"--{metadata.option(action)}={value}")
-    return own, others
+            own_args.append(f"--{metadata.option_name(action)}={value}")
+    return own_args, other_args
 
 
-def _flag(options: Sequence[str], name: str, value: str) -> list[str]:
+def _format_flag(option_strings: Sequence[str], name: str, value: str) -> list[str]:
     """``--titles`` or ``--no-titles``; nothing where there is no option that says no."""
     if value.lower() not in ("true", "false"):
         raise UsageError(f"{name}={value} is neither true nor false")
-    return list(options[:1] if value.lower() == "true" else options[1:])
+    return list(option_strings[:1] if value.lower() == "true" else option_strings[1:])
 
 
-def _known_to_beam(words: Sequence[str]) -> list[str]:
+def _drop_unknown_options(beam_args: Sequence[str]) -> list[str]:
     """The words without options that Beam does not know, each of which is said.
 
     Dataflow has refused parameters that the template does not have, so that these come from a launcher that
@@ -80,10 +80,10 @@ def _known_to_beam(words: Sequence[str]) -> list[str]:
     """
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    options = PipelineOptions(list(words))
-    unknown = set(options.get_all_options(retain_unknown_options=True)) - set(options.get_all_options())
-    known = [word for word in words if word.removeprefix("--").partition("=")[0] not in unknown]
-    for word in words:
-        if word not in known:
-            print(f"launch: {word} is passed over: Beam has no such option", file=sys.stderr)
-    return known
+    options = PipelineOptions(list(beam_args))
+    unknown_names = set(options.get_all_options(retain_unknown_options=True)) - set(options.get_all_options())
+    known_args = [arg for arg in beam_args if arg.removeprefix("--").partition("=")[0] not in unknown_names]
+    for arg in beam_args:
+        if arg not in known_args:
+            print(f"launch: {arg} is passed over: Beam has no such option", file=sys.stderr)
+    return known_args

@@ -22,21 +22,21 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
 
 
-def options_for(workers: int) -> dict[str, Any]:
+def make_local_options(workers: int) -> dict[str, Any]:
     """Beam options of a local run."""
     mode = "in_memory" if workers == 1 else "multi_processing"
     return {"direct_running_mode": mode, "direct_num_workers": workers}
 
 
-def runner(options: PipelineOptions) -> fn_runner.FnApiRunner:
+def make_runner(options: PipelineOptions) -> fn_runner.FnApiRunner:
     """Beam's in-process runner, its workers given ``options``."""
-    encoded = JobServiceHandle.encode_pipeline_options(options.get_all_options())
-    provision = beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded)
-    return fn_runner.FnApiRunner(provision_info=fn_runner.ExtendedProvisionInfo(provision))
+    encoded_options = JobServiceHandle.encode_pipeline_options(options.get_all_options())
+    provision_info = beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded_options)
+    return fn_runner.FnApiRunner(provision_info=fn_runner.ExtendedProvisionInfo(provision_info))
 
 
 @contextlib.contextmanager
-def errors_to(path: str | None) -> Iterator[TextIO]:
+def redirect_stderr(path: str | None) -> Iterator[TextIO]:
     """Send this process's and its workers' error output to a file; yields the real one.
 
     Beam's workers print pages of traceback for what the driver says in a line.  They print it before they
@@ -46,74 +46,74 @@ def errors_to(path: str | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stderr
         return
-    log = open(path, "wb", buffering=0)  # noqa: SIM115 (the thread's, which closes it)
-    read, write = os.pipe()
-    copying = threading.Thread(target=_copy, args=(read, log), name="errors", daemon=True)
-    copying.start()
+    log_file = open(path, "wb", buffering=0)  # noqa: SIM115 (the thread's, which closes it)
+    read_fd, write_fd = os.pipe()
+    copier = threading.Thread(target=_copy_pipe, args=(read_fd, log_file), name="errors", daemon=True)
+    copier.start()
     with open(os.dup(2), "w") as terminal:
-        os.dup2(write, 2)
-        os.close(write)
+        os.dup2(write_fd, 2)
+        os.close(write_fd)
         try:
             yield terminal
         finally:
             os.dup2(terminal.fileno(), 2)
-            copying.join(1)  # workers that have not ended yet have the pipe open still
+            copier.join(1)  # workers that have not ended yet have the pipe open still
 
 
-def _copy(read: int, log: BinaryIO) -> None:
+def _copy_pipe(read_fd: int, log_file: BinaryIO) -> None:
     """Copy a pipe into a file, as much of it as finds room there."""
-    with log, open(read, "rb", buffering=0) as said:
-        while data := said.read(1 << 16):
+    with log_file, open(read_fd, "rb", buffering=0) as pipe:
+        while data := pipe.read(1 << 16):
             with contextlib.suppress(OSError):
-                log.write(data)
+                log_file.write(data)
 
 
-def run(work: Callable[[], None], tick: Callable[[], None], seconds: float) -> None:
-    """Run ``work`` to its end in a thread, calling ``tick`` every ``seconds``.
+def run_in_thread(function: Callable[[], None], poll: Callable[[], None], poll_seconds: float) -> None:
+    """Run ``function`` to its end in a thread, calling ``poll`` every ``poll_seconds``.
 
     Raises:
         KeyboardInterrupt: Ctrl-C or a termination signal; the worker processes are gone by then.
-        Exception: what ``work`` raised.
+        Exception: what ``function`` raised.
     """
-    failed: list[BaseException] = []
+    errors: list[BaseException] = []
 
-    def quietly() -> None:
+    def run_without_signals() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         try:
-            work()
+            function()
         except BaseException as error:  # handed to the main thread, which raises it
-            failed.append(error)
+            errors.append(error)
 
-    thread = threading.Thread(target=quietly, name="pipeline", daemon=True)
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    thread = threading.Thread(target=run_without_signals, name="pipeline", daemon=True)
+    previous_handler = signal.signal(signal.SIGTERM, _raise_interrupt)
     try:
         thread.start()
         while thread.is_alive():
-            thread.join(seconds)
-            tick()
+            thread.join(poll_seconds)
+            poll()
     except KeyboardInterrupt:
         threading.excepthook = lambda _: None  # Beam's threads miss their processes
         _kill_descendants(os.getpid())
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
-    if failed:
-        raise failed[0]
+        signal.signal(signal.SIGTERM, previous_handler)
+    if errors:
+        raise errors[0]
 
 
-def _interrupt(_number: int, _frame: object) -> None:
+def _raise_interrupt(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _kill_descendants(process: int) -> None:
+def _kill_descendants(pid: int) -> None:
     """End worker processes at once: what they had begun is under temporary names.
 
     Where there is no /proc they end by themselves, when the connection to this process closes.
     """
     with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{process}/task"):
-            with open(f"/proc/{process}/task/{task}/children") as listed:
-                for child in map(int, listed.read().split()):
-                    _kill_descendants(child)
+        for thread_id in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread_id}/children") as children:
+                for child_pid in map(int, children.read().split()):
+                    _kill_descendants(child_pid)
                     with contextlib.suppress(ProcessLookupError):
-                        os.kill(child, signal.SIGKILL)
+                        os.kill(child_pid, signal.SIGKILL)

@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 
 from bioshards.corpus.errors import UserError
 
-from .values import at_least, contact, share
+from .values import contact_address, fraction, int_at_least
 
 BEAM_OPTIONS_HELP: Final = """\
 Runner: without --runner the job runs on this machine, in --workers processes. Any Beam runner can be
@@ -47,80 +47,80 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
-def add_download(parser: Parser, mirror: str) -> None:
-    """The options of pipelines that fetch; ``mirror`` says where the mirror is if it is not said."""
-    download = parser.add_argument_group("files that are fetched")
-    download.add_argument(
+def add_download_options(parser: Parser, default_mirror: str) -> None:
+    """The options of pipelines that fetch; ``default_mirror`` says where the mirror is if it is not said."""
+    group = parser.add_argument_group("files that are fetched")
+    group.add_argument(
         "--mirror",
         metavar="DIR",
         help="folder of verified copies, also on gs:// or s3://; what is in it is not fetched again "
-        f"(default: {mirror})",
+        f"(default: {default_mirror})",
     )
-    download.add_argument(
+    group.add_argument(
         "--contact",
-        type=contact,
+        type=contact_address,
         metavar="ADDRESS",
         help="tell the servers whom to write to if there is trouble",
     )
-    download.add_argument(
+    group.add_argument(
         "--dry-run",
         action="store_true",
         help="only say what would be fetched and processed, and for how long; nothing is written",
     )
 
 
-def add_workers(parser: Parser) -> argparse._ArgumentGroup:
+def add_worker_options(parser: Parser) -> argparse._ArgumentGroup:
     """How a run goes on this machine."""
-    run = parser.add_argument_group("how it runs")
-    run.add_argument(
+    group = parser.add_argument_group("how it runs")
+    group.add_argument(
         "--workers",
-        type=at_least(1),
+        type=int_at_least(1),
         metavar="N",
         default=os.cpu_count() or 1,
         help="local processes (default: one for each core, here %(default)s); a --runner has its own option",
     )
-    return run
+    return group
 
 
-def add_local(parser: Parser, what: str) -> None:
-    """How a run goes on this machine, and how much of ``what`` may be bad."""
-    add_workers(parser).add_argument(
+def add_run_options(parser: Parser, item_names: str) -> None:
+    """How a run goes on this machine, and how much of ``item_names`` may be bad."""
+    add_worker_options(parser).add_argument(
         "--max-rejected",
-        type=share,
+        type=fraction,
         metavar="SHARE",
         default=0.001,
-        help=f"share of {what} that may be rejected before the run fails at its end (default: %(default)s)",
+        help=f"share of {item_names} that may be rejected before the run fails at its end (default: %(default)s)",
     )
 
 
-def add_shared(parser: Parser, presets: Sequence[str], inputs: str) -> None:
-    """The options that every pipeline has, with the same meaning everywhere; ``inputs``: what it reads."""
-    shared = parser.add_argument_group("input and output")
-    shared.add_argument(
+def add_shard_options(parser: Parser, presets: Sequence[str], input_help: str) -> None:
+    """The options that every pipeline has, with the same meaning everywhere; ``input_help``: what it reads."""
+    group = parser.add_argument_group("input and output")
+    group.add_argument(
         "--input",
         action="append",
         metavar="PATH",
-        help=inputs,
+        help=input_help,
     )
-    shared.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")
-    shared.add_argument(
+    group.add_argument("--output", metavar="DIR", help="folder to write; one for each configuration")
+    group.add_argument(
         "--preset", choices=presets, help="the rules of a paper's corpus; options given beside it win over it"
     )
-    shared.add_argument(
+    group.add_argument(
         "--keep-dropped",
         action="store_true",
         help="also write the dropped documents, with reasons, to DIR/dropped",
     )
-    shared.add_argument(
+    group.add_argument(
         "--max-shard-mb",
-        type=at_least(1),
+        type=int_at_least(1),
         metavar="MB",
         default=256,
         help="largest shard in megabytes (default: %(default)s)",
     )
 
 
-def beam_options(rest: Sequence[str], parser: Parser, **ours: object) -> object:
+def parse_beam_options(beam_args: Sequence[str], parser: Parser, **overrides: object) -> object:
     """Beam's PipelineOptions of the options that are not the pipeline's own.
 
     Raises:
@@ -129,30 +129,34 @@ def beam_options(rest: Sequence[str], parser: Parser, **ours: object) -> object:
     from apache_beam.options.pipeline_options import PipelineOptions
 
     logging.getLogger("apache_beam.options").setLevel(logging.ERROR)  # the errors below say it better
-    strays = [word for word in rest if not word.startswith("-")]
-    if strays and rest[0] == strays[0]:
-        paths = "; paths are given with --input and --output"
+    stray_args = [arg for arg in beam_args if not arg.startswith("-")]
+    if stray_args and beam_args[0] == stray_args[0]:
+        path_hint = "; paths are given with --input and --output"
         raise UsageError(
-            f"{strays[0]} is no option{paths if '--output' in parser._option_string_actions else ''}"
+            f"{stray_args[0]} is no option{path_hint if '--output' in parser._option_string_actions else ''}"
         )
     usage = io.StringIO()  # which argparse prints, a hundred lines before the reason
     try:
         with contextlib.redirect_stderr(usage):
-            options = PipelineOptions(list(rest), **ours)
-            known = options.get_all_options()
-            unknown = set(options.get_all_options(retain_unknown_options=True)) - set(known)
-    except SystemExit as refused:
+            options = PipelineOptions(list(beam_args), **overrides)
+            known_options = options.get_all_options()
+            unknown_names = set(options.get_all_options(retain_unknown_options=True)) - set(known_options)
+    except SystemExit as parse_exit:
         reason = usage.getvalue().strip().rpartition("error: ")[2]
         hint = " (did you mean --dry-run?)" if "--dry_run" in reason else ""
-        raise UsageError(f"Beam does not take these options: {reason}{hint}") from refused
-    for name in sorted(unknown):
-        own = [option for action in parser._actions for option in action.option_strings]
-        theirs = [f"--{option}" for option in known]
-        given = next(
-            (word.split("=")[0] for word in rest if word.lstrip("-").split("=")[0].replace("-", "_") == name),
+        raise UsageError(f"Beam does not take these options: {reason}{hint}") from parse_exit
+    for name in sorted(unknown_names):
+        own_options = [option for action in parser._actions for option in action.option_strings]
+        beam_option_names = [f"--{option}" for option in known_options]
+        unknown_option = next(
+            (
+                arg.split("=")[0]
+                for arg in beam_args
+                if arg.lstrip("-").split("=")[0].replace("-", "_") == name
+            ),
             f"--{name}",
         )
-        near = difflib.get_close_matches(given, [*own, *theirs], 1, 0.5)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise UsageError(f"unknown option {given}{hint}")
+        matches = difflib.get_close_matches(unknown_option, [*own_options, *beam_option_names], 1, 0.5)
+        hint = f" (did you mean {matches[0]}?)" if matches else ""
+        raise UsageError(f"unknown option {unknown_option}{hint}")
     return options

@@ -9,36 +9,36 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bioshards.corpus.ahead import ahead
-from bioshards.corpus.article_sources import LIST
+from bioshards.corpus.ahead import prefetch_map
+from bioshards.corpus.article_sources import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.download import pmc, pmc_inventory, pmc_manifest
-from bioshards.corpus.download.remote import Remote
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.sources import Source
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.download.remote import RemoteFile
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.sources import SourceFile
+from bioshards.corpus.workspace import OutputDir
 
 from . import cost
-from .bucket import Bucket
-from .fetch import Job as FetchJob
-from .fetching import Fetching, as_size, patient_with_a_person, too_little_room
-from .inputs import Inputs, rate
-from .job import Job
+from .bucket import PmcArticlePlan
+from .fetch import FetchJob as FetchJob
+from .fetching import DownloadPlan, check_free_space, format_size, with_interactive_retry
+from .inputs import RunInputs, measure_download_rate
+from .job import ShardsJob
 
-FETCH_MB_A_SECOND: Final = 20.0
+DOWNLOAD_MEGABYTES_PER_SECOND: Final = 20.0
 """Megabytes fetched a second over all connections: a guess, for want of a measurement.  From 4 connections
 people report 90 on a fast link."""
-INVENTORY_BYTES: Final = 26.4
+INVENTORY_BYTES_PER_ARTICLE: Final = 26.4
 """Of an inventory's compressed files, for each article version (245 MB for 9.3 million, September 2026)."""
-ARTICLE_BYTES: Final = 190_000
+MEAN_ARTICLE_BYTES: Final = 190_000
 """Of an article's XML, in the mean of samples that people report."""
-ARTICLES_A_SECOND: Final = 60.0
+ARTICLES_PER_SECOND: Final = 60.0
 """Objects of PMC's bucket fetched a second: a guess for 64 connections, at 0.6 to 1.6 seconds an object, as
 people report for one connection."""
-_PACKED: Final = (".gz", ".tgz", ".zip")
+_PACKED_SUFFIXES: Final = (".gz", ".tgz", ".zip")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DryRunPlan:
     """What a run would do.
 
     Attributes:
@@ -53,180 +53,242 @@ class Plan:
     lines: list[str]
     core_seconds: float
     size: float
-    at_a_time: int
-    waiting: float = 0
-    fetching: float = 0
-    meanwhile: str = ""
-    whence: str = "as measured on one machine"
+    parallelism: int
+    store_wait_seconds: float = 0
+    fetch_seconds: float = 0
+    fetch_note: str = ""
+    rate_source: str = "as measured on one machine"
 
 
-def of_shards(job: Job, found: Inputs) -> Plan:
+def plan_shards(job: ShardsJob, run_inputs: RunInputs) -> DryRunPlan:
     """What ``beam run pubmed_to_shards`` or ``pmc_to_shards`` would do."""
-    staged = _staged(job.files, job.work, found.here)
-    here = [source for source in found.here if source not in staged]
+    cached_reports = _load_staged_reports(job.storage, job.output_dir, run_inputs.available)
+    to_stage = [source for source in run_inputs.available if source not in cached_reports]
     lines = ["dry run: nothing is fetched, nothing is written"]
-    lines += [f"notice: {notice}" for notice in found.notices]
-    if found.fetching:
-        held = [source for source in found.here if source.retrieved]
+    lines += [f"notice: {notice}" for notice in run_inputs.notices]
+    if run_inputs.download_plan:
+        mirrored = [source for source in run_inputs.available if source.retrieved_at]
         lines += [
-            f"source:      {found.fetching.server.base}, listed {found.listed}",
-            f"mirror:      {found.fetching.mirror.folder}",
-            f"  held:      {_files(held)}",
-            f"  to fetch:  {_files(found.wanted)}",
+            f"source:      {run_inputs.download_plan.server.base_url}, listed {run_inputs.listed_at}",
+            f"mirror:      {run_inputs.download_plan.mirror.folder}",
+            f"  held:      {_format_files(mirrored)}",
+            f"  to fetch:  {_format_files(run_inputs.to_fetch)}",
         ]
-    lines.append(f"output:      {job.work.output}")
-    if found.here or found.wanted:
-        what = "files" if job.config["pipeline"] == "pubmed_to_shards" else "sources"
+    lines.append(f"output:      {job.output_dir.path}")
+    if run_inputs.available or run_inputs.to_fetch:
+        noun = "files" if job.config["pipeline"] == "pubmed_to_shards" else "sources"
         lines += [
-            f"  input:     {_files([*found.here, *found.wanted])}",
-            f"  processed: {len(staged):,} {what} before, {len(here) + len(found.wanted):,} {what} to do",
+            f"  input:     {_format_files([*run_inputs.available, *run_inputs.to_fetch])}",
+            f"  processed: {len(cached_reports):,} {noun} before, {len(to_stage) + len(run_inputs.to_fetch):,} {noun} to do",
         ]
-    to_do: list[Source | Remote] = [*here, *found.wanted]
-    seconds, whence = sum(_seconds(job, file) for file in to_do), "as measured on one machine"
-    took = sum(report["seconds"] for report in staged.values())
-    if took > 1:
-        seconds *= took / sum(_seconds(job, source) for source in staged)
-        whence = "as here before"
-    size: float = sum(_bytes_read(job, file) for file in to_do)
-    waiting = cost.of_sources(len(to_do), size, sum(_single(job, source) for source in here))
-    at_a_time, fetching, meanwhile = len(here), 0.0, ""
-    if found.wanted and found.fetching:
-        at_a_time += min(len(found.wanted), found.fetching.lanes)
-        fetching, meanwhile = _fetching(found.wanted, found.fetching, found.rate)
-    if job.bucket:
-        articles = _articles(job.bucket)
+    to_do: list[SourceFile | RemoteFile] = [*to_stage, *run_inputs.to_fetch]
+    seconds, rate_source = (
+        sum(_estimate_core_seconds(job, file) for file in to_do),
+        "as measured on one machine",
+    )
+    staged_seconds = sum(report["seconds"] for report in cached_reports.values())
+    if staged_seconds > 1:
+        seconds *= staged_seconds / sum(_estimate_core_seconds(job, source) for source in cached_reports)
+        rate_source = "as here before"
+    size: float = sum(_input_bytes(job, file) for file in to_do)
+    store_wait_seconds = cost.estimate_source_wait(
+        len(to_do), size, sum(_estimate_single_articles(job, source) for source in to_stage)
+    )
+    parallelism, fetch_seconds, fetch_note = len(to_stage), 0.0, ""
+    if run_inputs.to_fetch and run_inputs.download_plan:
+        parallelism += min(len(run_inputs.to_fetch), run_inputs.download_plan.slots)
+        fetch_seconds, fetch_note = _estimate_download(
+            run_inputs.to_fetch, run_inputs.download_plan, run_inputs.download_rate
+        )
+    if job.article_plan:
+        articles = _plan_articles(job.article_plan)
         lines += articles.lines
         seconds, size = seconds + articles.core_seconds, size + articles.size
-        at_a_time, fetching = at_a_time + articles.at_a_time, fetching + articles.fetching
-        waiting += articles.waiting
-    return Plan(lines, seconds, size, at_a_time, waiting, fetching, meanwhile, whence)
+        parallelism, fetch_seconds = (
+            parallelism + articles.parallelism,
+            fetch_seconds + articles.fetch_seconds,
+        )
+        store_wait_seconds += articles.store_wait_seconds
+    return DryRunPlan(
+        lines, seconds, size, parallelism, store_wait_seconds, fetch_seconds, fetch_note, rate_source
+    )
 
 
-def of_mirror(job: FetchJob) -> Plan:
+def plan_mirror(job: FetchJob) -> DryRunPlan:
     """What ``beam run fetch`` would do."""
     lines = ["dry run: nothing is fetched, nothing is written", f"mirror:      {job.mirror.folder}"]
-    seconds = fetching = 0.0
-    at_a_time = 0
-    for name, listed in job.listed.items():
-        takes, line = _fetching(listed.wanted, listed.fetching, rate(listed.held.values()))
-        lines += [f"notice: {notice}" for notice in listed.notices]
+    seconds = fetch_seconds = 0.0
+    parallelism = 0
+    for source, listing in job.listings.items():
+        source_seconds, line = _estimate_download(
+            listing.to_fetch, listing.download_plan, measure_download_rate(listing.mirrored.values())
+        )
+        lines += [f"notice: {notice}" for notice in listing.notices]
         lines += [
-            f"{name + ':':12} {listed.fetching.server.base}, listed {listed.at}",
-            f"  held:      {_files(list(listed.held))}",
-            f"  to fetch:  {_files(listed.wanted)}",
+            f"{source + ':':12} {listing.download_plan.server.base_url}, listed {listing.listed_at}",
+            f"  held:      {_format_files(list(listing.mirrored))}",
+            f"  to fetch:  {_format_files(listing.to_fetch)}",
             f"  estimate:  {line}",
         ]
-        seconds += _total(listed.wanted) / 1e6 / cost.FETCHED_MEGABYTES
-        fetching = max(fetching, takes)
-        at_a_time += min(len(listed.wanted), listed.fetching.lanes)
-    if job.bucket:
-        articles = _articles(job.bucket)
+        seconds += _total_size(listing.to_fetch) / 1e6 / cost.DOWNLOAD_MEGABYTES_PER_CORE_SECOND
+        fetch_seconds = max(fetch_seconds, source_seconds)
+        parallelism += min(len(listing.to_fetch), listing.download_plan.slots)
+    if job.article_plan:
+        articles = _plan_articles(job.article_plan)
         lines += articles.lines
-        seconds += articles.size / ARTICLE_BYTES * cost.OBJECT_SECONDS
-        fetching, at_a_time = max(fetching, articles.fetching), at_a_time + articles.at_a_time
-    return Plan(lines, seconds, 0, at_a_time, fetching=fetching)
+        seconds += articles.size / MEAN_ARTICLE_BYTES * cost.OBJECT_DOWNLOAD_CORE_SECONDS
+        fetch_seconds, parallelism = (
+            max(fetch_seconds, articles.fetch_seconds),
+            parallelism + articles.parallelism,
+        )
+    return DryRunPlan(lines, seconds, 0, parallelism, fetch_seconds=fetch_seconds)
 
 
-def _articles(bucket: Bucket) -> Plan:
+def _plan_articles(article_plan: PmcArticlePlan) -> DryRunPlan:
     """What of PMC's bucket would be fetched, and then processed."""
-    mirror, server, lanes = bucket.fetching.mirror, bucket.fetching.server, bucket.fetching.lanes
-    with patient_with_a_person(server).connect() as connection:
-        newest = pmc_manifest.find(connection, server.base)
-    known = pmc_inventory.held(mirror.files, mirror.folder)
-    lines = [f"pmc:         {server.base}, newest inventory {newest.date}"]
-    if known is None:
-        packed = sum(data.size for data in newest.data)
-        articles = packed / INVENTORY_BYTES
+    mirror, server, slots = (
+        article_plan.download_plan.mirror,
+        article_plan.download_plan.server,
+        article_plan.download_plan.slots,
+    )
+    with with_interactive_retry(server).connect() as connection:
+        newest_manifest = pmc_manifest.find_newest(connection, server.base_url)
+    cached_inventory = pmc_inventory.read_inventory(mirror.storage, mirror.folder)
+    lines = [f"pmc:         {server.base_url}, newest inventory {newest_manifest.date}"]
+    if cached_inventory is None:
+        packed_bytes = sum(data.size for data in newest_manifest.files)
+        num_articles = packed_bytes / INVENTORY_BYTES_PER_ARTICLE
         lines += [
-            f"  inventory: {len(newest.data)} files, {as_size(packed)}, some {articles:,.0f} "
+            f"  inventory: {len(newest_manifest.files)} files, {format_size(packed_bytes)}, some {num_articles:,.0f} "
             "article versions; it is read first, then the metadata of each, which says what is selected",
-            f"  estimate:  {as_time(articles / ARTICLES_A_SECOND)} for the metadata alone, at "
-            f"{ARTICLES_A_SECOND:.0f} objects a second (a guess)",
+            f"  estimate:  {format_duration(num_articles / ARTICLES_PER_SECOND)} for the metadata alone, at "
+            f"{ARTICLES_PER_SECOND:.0f} objects a second (a guess)",
         ]
-        size = articles * ARTICLE_BYTES
-        waiting = cost.of_sources(len(bucket.ranges), size, articles)
-        fetching = 2 * articles / ARTICLES_A_SECOND
-        return Plan(lines, cost.ARTICLES.seconds(size), size, lanes, waiting, fetching)
-    if known.md5 != newest.md5:
-        lines.append(f"  inventory: {known.date} is in the mirror and is used here; the newest is read first")
-    counts = pmc.plan(mirror.files, mirror.folder, bucket.ranges, bucket.articles)
-    to_fetch = counts.selected - counts.held
-    seconds = (2 * counts.unknown + to_fetch) / ARTICLES_A_SECOND
+        size = num_articles * MEAN_ARTICLE_BYTES
+        store_wait_seconds = cost.estimate_source_wait(len(article_plan.ranges), size, num_articles)
+        fetch_seconds = 2 * num_articles / ARTICLES_PER_SECOND
+        return DryRunPlan(
+            lines,
+            cost.ARTICLE_RATE.estimate_core_seconds(size),
+            size,
+            slots,
+            store_wait_seconds,
+            fetch_seconds,
+        )
+    if cached_inventory.md5 != newest_manifest.md5:
+        lines.append(
+            f"  inventory: {cached_inventory.date} is in the mirror and is used here; the newest is read first"
+        )
+    counts = pmc.plan_ranges(mirror.storage, mirror.folder, article_plan.ranges, article_plan.article_filter)
+    num_to_fetch = counts.selected - counts.mirrored
+    seconds = (2 * counts.without_metadata + num_to_fetch) / ARTICLES_PER_SECOND
     lines += [
-        f"  articles:  {counts.articles:,} in {len(bucket.ranges):,} ranges of ids",
-        f"  unknown:   {counts.unknown:,}, whose metadata is read first",
+        f"  articles:  {counts.num_articles:,} in {len(article_plan.ranges):,} ranges of ids",
+        f"  unknown:   {counts.without_metadata:,}, whose metadata is read first",
         f"  selected:  {counts.selected:,} of the others",
-        f"  held:      {counts.held:,} of these",
-        f"  to fetch:  {to_fetch:,}, some {as_size(to_fetch * ARTICLE_BYTES)}",
+        f"  held:      {counts.mirrored:,} of these",
+        f"  to fetch:  {num_to_fetch:,}, some {format_size(num_to_fetch * MEAN_ARTICLE_BYTES)}",
         f"  surplus:   {counts.surplus:,} others in the mirror, which are taken out if they are not selected",
-        *(f"notice: {said}" for said in too_little_room(mirror.folder, to_fetch * ARTICLE_BYTES)),
-        f"  estimate:  {as_time(seconds)}, at {ARTICLES_A_SECOND:.0f} objects a second (a guess), if all "
+        *(
+            f"notice: {notice}"
+            for notice in check_free_space(mirror.folder, num_to_fetch * MEAN_ARTICLE_BYTES)
+        ),
+        f"  estimate:  {format_duration(seconds)}, at {ARTICLES_PER_SECOND:.0f} objects a second (a guess), if all "
         "unknown ones are selected",
     ]
-    articles = to_fetch + counts.unknown
-    size = articles * ARTICLE_BYTES
-    waiting = cost.of_sources(len(bucket.ranges), size, articles)
-    return Plan(lines, cost.ARTICLES.seconds(size), size, min(len(bucket.ranges), lanes), waiting, seconds)
+    num_articles = num_to_fetch + counts.without_metadata
+    size = num_articles * MEAN_ARTICLE_BYTES
+    store_wait_seconds = cost.estimate_source_wait(len(article_plan.ranges), size, num_articles)
+    return DryRunPlan(
+        lines,
+        cost.ARTICLE_RATE.estimate_core_seconds(size),
+        size,
+        min(len(article_plan.ranges), slots),
+        store_wait_seconds,
+        seconds,
+    )
 
 
-def _files(files: Sequence[Source | Remote]) -> str:
+def _format_files(files: Sequence[SourceFile | RemoteFile]) -> str:
     if not files:
         return "no files"
     names = files[0].name if len(files) == 1 else f"{files[0].name} to {files[-1].name}"
-    count = sum(file.files or 1 if isinstance(file, Source) else 1 for file in files)
-    return f"{count:,} files, {as_size(_total(files))} ({names})"
+    count = sum(file.num_files or 1 if isinstance(file, SourceFile) else 1 for file in files)
+    return f"{count:,} files, {format_size(_total_size(files))} ({names})"
 
 
-def _total(files: Iterable[Source | Remote]) -> int:
+def _total_size(files: Iterable[SourceFile | RemoteFile]) -> int:
     return sum(file.size for file in files)
 
 
-def _staged(files: LocalFiles, work: Workspace, here: Iterable[Source]) -> dict[Source, Any]:
+def _load_staged_reports(
+    storage: LocalStorage, output_dir: OutputDir, sources: Iterable[SourceFile]
+) -> dict[SourceFile, Any]:
     """The reports of the sources that were staged before."""
-    seen, done = (
-        {f"{work.folder}/{part}/{name}" for name in files.names(f"{work.folder}/{part}")}
-        for part in ("seen", "staged")
+    digest_paths, report_paths = (
+        {
+            f"{output_dir.work_folder}/{subfolder}/{name}"
+            for name in storage.list_names(f"{output_dir.work_folder}/{subfolder}")
+        }
+        for subfolder in ("seen", "staged")
     )
-    known = {source: path for source in here if (path := work.seen(source.path, source.stamp)) in seen}
-    reports = {
-        source: work.staged(f"{source.stem}-{remembered['md5'][:8]}", "json")
-        for source, remembered in zip(known, ahead(files, files.read_json, known.values()), strict=True)
+    digest_path_by_source = {
+        source: path
+        for source in sources
+        if (path := output_dir.input_digest_path(source.path, source.stamp)) in digest_paths
     }
-    reports = {source: report for source, report in reports.items() if report in done}
-    return dict(zip(reports, ahead(files, files.read_json, reports.values()), strict=True))
+    reports = {
+        source: output_dir.staged_path(f"{source.stem}-{digest['md5'][:8]}", "json")
+        for source, digest in zip(
+            digest_path_by_source,
+            prefetch_map(storage, storage.read_json, digest_path_by_source.values()),
+            strict=True,
+        )
+    }
+    reports = {source: report for source, report in reports.items() if report in report_paths}
+    return dict(zip(reports, prefetch_map(storage, storage.read_json, reports.values()), strict=True))
 
 
-def _bytes_read(job: Job, file: Source | Remote) -> int:
+def _input_bytes(job: ShardsJob, file: SourceFile | RemoteFile) -> int:
     """The file's size, or that of the articles which it lists."""
-    if isinstance(file, Source) and file.path.endswith(LIST):
-        return pmc.listed_bytes(job.files, file.path)
+    if isinstance(file, SourceFile) and file.path.endswith(ARTICLE_LIST_EXTENSION):
+        return pmc.sum_selected_bytes(job.storage, file.path)
     return file.size
 
 
-def _single(job: Job, source: Source) -> float:
+def _estimate_single_articles(job: ShardsJob, source: SourceFile) -> float:
     """How many articles of a source lie there by themselves, about."""
-    return _bytes_read(job, source) / ARTICLE_BYTES if source.path.endswith(LIST) else source.files
+    return (
+        _input_bytes(job, source) / MEAN_ARTICLE_BYTES
+        if source.path.endswith(ARTICLE_LIST_EXTENSION)
+        else source.num_files
+    )
 
 
-def _seconds(job: Job, file: Source | Remote) -> float:
+def _estimate_core_seconds(job: ShardsJob, file: SourceFile | RemoteFile) -> float:
     """How long one core stages and finishes a file, by what was measured elsewhere."""
     if job.config["pipeline"] == "pubmed_to_shards":
-        return cost.PUBMED.seconds(_bytes_read(job, file))
-    rates = cost.PACKED if file.name.endswith(_PACKED) else cost.ARTICLES
-    return rates.seconds(_bytes_read(job, file))
+        return cost.PUBMED_RATE.estimate_core_seconds(_input_bytes(job, file))
+    core_rate = cost.PACKED_ARTICLE_RATE if file.name.endswith(_PACKED_SUFFIXES) else cost.ARTICLE_RATE
+    return core_rate.estimate_core_seconds(_input_bytes(job, file))
 
 
-def _fetching(wanted: Sequence[Remote], fetching: Fetching, measured: float) -> tuple[float, str]:
-    """How long fetching takes; ``measured`` in bytes a second over one connection, 0 if never measured."""
-    connections = fetching.connections
-    speed, whence = FETCH_MB_A_SECOND, "a guess"
-    if measured:
-        speed, whence = connections * measured / 1e6, f"as here before, {connections} connections"
-    seconds = _total(wanted) / 1e6 / speed
-    return seconds, f"{as_time(seconds)} of fetching, {speed:.1f} MB/s ({whence})"
+def _estimate_download(
+    remote_files: Sequence[RemoteFile], download_plan: DownloadPlan, bytes_per_second: float
+) -> tuple[float, str]:
+    """How long fetching takes; ``bytes_per_second`` in bytes a second over one connection, 0 if never measured."""
+    connections = download_plan.connections
+    megabytes_per_second, rate_source = DOWNLOAD_MEGABYTES_PER_SECOND, "a guess"
+    if bytes_per_second:
+        megabytes_per_second, rate_source = (
+            connections * bytes_per_second / 1e6,
+            f"as here before, {connections} connections",
+        )
+    seconds = _total_size(remote_files) / 1e6 / megabytes_per_second
+    return seconds, f"{format_duration(seconds)} of fetching, {megabytes_per_second:.1f} MB/s ({rate_source})"
 
 
-def as_time(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Seconds for a person: ``1 h 05 min``."""
     if seconds < 90:
         return f"{seconds:.0f} s"

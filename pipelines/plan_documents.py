@@ -7,48 +7,50 @@ from collections.abc import Sequence
 from bioshards.corpus.shards import Shard
 
 from . import cost
-from .fetching import as_size
-from .plan import Plan
-from .shards_to_pretraining import Job as ExampleJob
-from .shards_to_words import Job as CountJob
+from .fetching import format_size
+from .plan import DryRunPlan
+from .shards_to_pretraining import PretrainingJob as ExampleJob
+from .shards_to_words import WordsJob as CountJob
 
 
-def of_words(job: CountJob) -> Plan:
+def plan_words(job: CountJob) -> DryRunPlan:
     """What ``beam run shards_to_words`` would do."""
-    there = set(job.files.names(f"{job.work.folder}/counts"))
-    every = [shard for documents in job.inputs for shard in documents.shards]
-    to_do = [shard for shard in every if f"{shard.sha256}.json" not in there]
+    report_names = set(job.storage.list_names(f"{job.output_dir.work_folder}/counts"))
+    all_shards = [shard for document_input in job.inputs for shard in document_input.shards]
+    to_do = [shard for shard in all_shards if f"{shard.sha256}.json" not in report_names]
     size = sum(shard.bytes for shard in to_do)
     lines = [
-        *_begun(every, job.work.output),
-        f"  counted:   {len(every) - len(to_do):,} shards before, {len(to_do):,} to do",
+        *_format_header(all_shards, job.output_dir.path),
+        f"  counted:   {len(all_shards) - len(to_do):,} shards before, {len(to_do):,} to do",
     ]
-    waiting = cost.waiting(cost.SHARD_CALLS * len(to_do), size)
-    return Plan(lines, cost.WORDS.seconds(size), size, len(to_do), waiting)
+    store_wait_seconds = cost.estimate_store_wait(cost.STORE_CALLS_PER_SHARD * len(to_do), size)
+    return DryRunPlan(
+        lines, cost.WORD_COUNT_RATE.estimate_core_seconds(size), size, len(to_do), store_wait_seconds
+    )
 
 
-def of_examples(job: ExampleJob) -> Plan:
+def plan_pretraining(job: ExampleJob) -> DryRunPlan:
     """What ``beam run shards_to_pretraining`` would do."""
-    there = set(job.files.names(f"{job.work.folder}/made"))
-    to_do = [portion for portion in job.portions if f"{portion.name}.json" not in there]
-    size = sum(shard.bytes for portion in to_do for shard in portion.shards)
-    recipe, buckets = job.making.recipe, job.making.buckets
-    passes = f"{recipe.dupe_factor} passes" if recipe.dupe_factor > 1 else "one pass"
-    dealt = f", dealt out to {sum(buckets.values()):,} shards" if buckets else ""
+    report_names = set(job.storage.list_names(f"{job.output_dir.work_folder}/made"))
+    to_do = [group for group in job.shard_groups if f"{group.name}.json" not in report_names]
+    size = sum(shard.bytes for group in to_do for shard in group.shards)
+    recipe, buckets = job.build_config.recipe, job.build_config.num_buckets
+    passes_text = f"{recipe.dupe_factor} passes" if recipe.dupe_factor > 1 else "one pass"
+    shuffle_text = f", dealt out to {sum(buckets.values()):,} shards" if buckets else ""
     lines = [
-        *_begun([shard for portion in job.portions for shard in portion.shards], job.work.output),
-        f"  examples:  {recipe.objective}, {recipe.length} tokens a row at most, {passes}{dealt}",
-        f"  made:      {len(job.portions) - len(to_do):,} portions before, {len(to_do):,} to do",
+        *_format_header([shard for group in job.shard_groups for shard in group.shards], job.output_dir.path),
+        f"  examples:  {recipe.objective}, {recipe.max_seq_length} tokens a row at most, {passes_text}{shuffle_text}",
+        f"  made:      {len(job.shard_groups) - len(to_do):,} portions before, {len(to_do):,} to do",
     ]
-    seconds = cost.EXAMPLES[recipe.objective].seconds(size, recipe.dupe_factor)
-    waiting = cost.waiting(cost.SHARD_CALLS * len(to_do), size)
-    return Plan(lines, seconds, size, len(to_do), waiting)
+    seconds = cost.OBJECTIVE_RATES[recipe.objective].estimate_core_seconds(size, recipe.dupe_factor)
+    store_wait_seconds = cost.estimate_store_wait(cost.STORE_CALLS_PER_SHARD * len(to_do), size)
+    return DryRunPlan(lines, seconds, size, len(to_do), store_wait_seconds)
 
 
-def _begun(shards: Sequence[Shard], output: str) -> list[str]:
+def _format_header(shards: Sequence[Shard], output: str) -> list[str]:
     rows, size = sum(shard.rows for shard in shards), sum(shard.bytes for shard in shards)
     return [
         "dry run: nothing is written",
         f"output:      {output}",
-        f"  input:     {rows:,} documents in {len(shards):,} shards, {as_size(size)}",
+        f"  input:     {rows:,} documents in {len(shards):,} shards, {format_size(size)}",
     ]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from bioshards.corpus import article_sources
 
-from .article_inputs import find as find
-from .article_options import parser as parser
-from .article_options import rules_of as rules_of
-from .job import Job
+from .article_inputs import find_inputs as find_inputs
+from .article_options import config_from_args as config_from_args
+from .article_options import make_parser as make_parser
+from .job import ShardsJob
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -21,56 +21,72 @@ if TYPE_CHECKING:
 NAME: Final = "pmc_to_shards"
 
 
-def build(root: beam.Pipeline, job: Job) -> None:
+def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     """The pipeline: stage every source, decide which versions live, finish the shards, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
-    from .article_transforms import BringAndStage, FindOverlap, TakeKeys
+    from .article_transforms import ExtractKeys, FetchAndStageRanges, FindOverlap
     from .transforms import (
-        DecideDuplicates,
-        DecideVersions,
         FetchAndStage,
-        FinishShards,
-        Publish,
+        FinalizeShards,
+        PublishShards,
+        ResolveDuplicates,
+        ResolveVersions,
         StageFiles,
-        lanes,
+        split_into_slots,
     )
 
-    stage = StageFiles(job.files, job.work, job.rules, job.keep_dropped, digests=job.dedup == "exact")
-    here = root | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage
-    each = [here]
-    if job.fetching and job.wanted:
-        wanted = root | "Lanes" >> beam.Create(lanes(job.wanted, job.fetching), reshuffle=False)
-        each.append(wanted | "FetchAndStage" >> FetchAndStage(job.fetching, stage, article_sources.source))
-    if job.bucket:
-        ranges = root | "Ranges" >> beam.Create(
-            lanes(job.bucket.ranges, job.bucket.fetching), reshuffle=False
-        )
-        each.append(ranges | "BringAndStage" >> BringAndStage(job.bucket, stage))
-    staged = each | "Staged" >> beam.Flatten()
-    decided = staged | "DecideVersions" >> DecideVersions(job.files, job.work, job.rules)
-    if job.dedup == "exact":
-        duplicates = staged | "DecideDuplicates" >> DecideDuplicates(job.files, job.work, decided)
-        decided = (decided, duplicates) | "Decided" >> beam.Flatten()
-    finished = staged | "FinishShards" >> FinishShards(
-        job.files, job.work, job.keep_dropped, job.max_shard_bytes, job.excluded, decided
+    stage_files = StageFiles(
+        job.storage, job.output_dir, job.document_config, job.keep_dropped, has_digests=job.dedup == "exact"
     )
-    taken = finished | "TakeKeys" >> TakeKeys(job.files, job.work, job.drop_in)
-    overlap = finished | "FindOverlap" >> FindOverlap(job.files, job.work, job.drop_in, taken)
-    staged | "Publish" >> Publish(
-        job.files,
-        job.work,
-        job.rules,
+    staged_files = (
+        pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage_files
+    )
+    staged_collections = [staged_files]
+    if job.download_plan and job.to_fetch:
+        file_slots = pipeline | "Lanes" >> beam.Create(
+            split_into_slots(job.to_fetch, job.download_plan), reshuffle=False
+        )
+        staged_collections.append(
+            file_slots
+            | "FetchAndStage"
+            >> FetchAndStage(job.download_plan, stage_files, article_sources.source_from_file)
+        )
+    if job.article_plan:
+        range_slots = pipeline | "Ranges" >> beam.Create(
+            split_into_slots(job.article_plan.ranges, job.article_plan.download_plan), reshuffle=False
+        )
+        staged_collections.append(
+            range_slots | "BringAndStage" >> FetchAndStageRanges(job.article_plan, stage_files)
+        )
+    staged = staged_collections | "Staged" >> beam.Flatten()
+    decisions = staged | "DecideVersions" >> ResolveVersions(job.storage, job.output_dir, job.document_config)
+    if job.dedup == "exact":
+        duplicate_decisions = staged | "DecideDuplicates" >> ResolveDuplicates(
+            job.storage, job.output_dir, decisions
+        )
+        decisions = (decisions, duplicate_decisions) | "Decided" >> beam.Flatten()
+    finalized = staged | "FinishShards" >> FinalizeShards(
+        job.storage, job.output_dir, job.keep_dropped, job.max_shard_bytes, job.exclusion_list, decisions
+    )
+    shard_keys = finalized | "TakeKeys" >> ExtractKeys(job.storage, job.output_dir, job.overlap_with)
+    overlap = finalized | "FindOverlap" >> FindOverlap(
+        job.storage, job.output_dir, job.overlap_with, shard_keys
+    )
+    staged | "Publish" >> PublishShards(
+        job.storage,
+        job.output_dir,
+        job.document_config,
         job.config,
         job.max_rejected,
-        job.excluded,
-        job.run,
-        decided,
-        finished,
+        job.exclusion_list,
+        job.run_info,
+        decisions,
+        finalized,
         overlap,
     )
 
 
-def sample() -> str:
+def sample_folder() -> str:
     """The folder of the sample that comes with bioshards: 20 articles, all of them invented."""
     return str(resources.files("bioshards.corpus") / "sample" / "pmc")

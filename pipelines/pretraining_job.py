@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bioshards.corpus.errors import TransientStorageError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import (
     ManifestError,
     PretrainingInput,
@@ -19,164 +19,170 @@ from bioshards.corpus.manifest import (
     VocabularyManifest,
     read_manifest,
 )
-from bioshards.corpus.workspace import FORMAT, Workspace
+from bioshards.corpus.workspace import FORMAT, OutputDir
 from bioshards.vocab import inputs
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import fitting, held_in_full, portions, publishing, recipes
-from bioshards.vocab.examples.making import Making
-from bioshards.vocab.examples.recipes import Recipe
-from bioshards.vocab.examples.tensorflow import tensorflow
-from bioshards.vocab.examples.writing import Writer
-from bioshards.vocab.inputs import Documents, InputError
+from bioshards.vocab.examples.making import BuildConfig
+from bioshards.vocab.examples.recipes import ExampleRecipe
+from bioshards.vocab.examples.tensorflow import make_record_encoder
+from bioshards.vocab.examples.writing import ShardWriter
+from bioshards.vocab.inputs import DocumentsInput, InputError
 
 from . import from_documents, plan_documents, shards_to_pretraining
 from .options import Parser, UsageError
-from .progress import ExampleProgress
-from .shards_to_pretraining import NAME, Job
-from .starting import absolute, command_of
+from .progress import PretrainingProgress
+from .shards_to_pretraining import NAME, PretrainingJob
+from .starting import command_of, make_absolute
 
-_MOST_MB: Final = 2000
+_MAX_SHARD_MB: Final = 2000
 """The largest shard: Arrow's lists are addressed with 31 bits."""
-_TOKENS_A_BYTE: Final = 0.22
+_TOKENS_PER_BYTE: Final = 0.22
 """Of document shards; abstracts and articles have 0.19 to 0.21.  How many shards a global shuffle makes
 depends on it, not what is in them."""
 
 
-def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
+def run(parser: Parser, args: Any, beam_args: Sequence[str], argv: Sequence[str]) -> int:
     """Do what the command line asks for; returns the exit code."""
     return from_documents.run(
         parser,
-        options,
-        rest,
-        lambda files, given: _job(options, arguments, files, given),
-        finished=_finished,
+        args,
+        beam_args,
+        lambda storage, input_folders: _make_job(args, argv, storage, input_folders),
+        is_complete=_is_complete,
         build=shards_to_pretraining.build,
-        watcher=ExampleProgress,
-        lines=_lines,
-        planned=plan_documents.of_examples,
+        make_progress=PretrainingProgress,
+        format_summary=_format_summary,
+        make_dry_run_plan=plan_documents.plan_pretraining,
         kind=PretrainingManifest,
-        beside=[options.vocab] if options.vocab else [],
+        extra_paths=[args.vocab] if args.vocab else [],
     )
 
 
-def _finished(job: Job) -> bool:
-    done = publishing.finished(job.files, job.work, job.inputs)
-    if done:
-        publishing.tidy(job.files, job.work)
-    return done
+def _is_complete(job: PretrainingJob) -> bool:
+    is_complete = publishing.is_up_to_date(job.storage, job.output_dir, job.inputs)
+    if is_complete:
+        publishing.remove_spill_files(job.storage, job.output_dir)
+    return is_complete
 
 
-def recipe(options: Any) -> Recipe:
+def recipe_from_args(args: Any) -> ExampleRecipe:
     """The recipe that the command line asks for.
 
     Raises:
         UsageError: options that contradict each other.
     """
-    if options.preset:
-        base = recipes.PRESETS[options.preset]
-        if options.objective not in (None, base.objective):
+    if args.preset:
+        base = recipes.PRESETS[args.preset]
+        if args.objective not in (None, base.objective):
             raise UsageError(
-                f"--preset {options.preset} has the objective {base.objective}, and --objective "
-                f"{options.objective} is another one"
+                f"--preset {args.preset} has the objective {base.objective}, and --objective "
+                f"{args.objective} is another one"
             )
     else:
-        base = recipes.DEFAULTS[options.objective or "electra"]
-    if options.max_predictions and not options.tfrecord:
+        base = recipes.DEFAULTS[args.objective or "electra"]
+    if args.max_predictions and not args.tfrecord:
         raise UsageError("--max-predictions says nothing without --tfrecord: other rows are not masked")
     names = ("length", "short", "single", "dupe_factor", "max_predictions")
-    given = {name: getattr(options, name) for name in names}
-    changed = {name: value for name, value in given.items() if value is not None}
+    option_values = {name: getattr(args, name) for name in names}
+    overrides = {name: value for name, value in option_values.items() if value is not None}
     try:
         return dataclasses.replace(
-            base, **changed, keep_overflow=options.keep_overflow, as_published=options.as_published
+            base, **overrides, keep_overflow=args.keep_overflow, as_published=args.as_published
         )
     except ValueError as error:
         raise UsageError(str(error)) from error
 
 
-def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Sequence[str]) -> Job:
+def _make_job(
+    args: Any, argv: Sequence[str], storage: LocalStorage, input_folders: Sequence[str]
+) -> PretrainingJob:
     """The job that the command line asks for, its inputs looked at.
 
     Raises:
         UsageError: options that contradict each other.
         InputError: an input or the vocabulary cannot be used.
     """
-    if not options.vocab:
+    if not args.vocab:
         raise UsageError("--vocab DIR is missing: the --out of a python -m bioshards.vocab build")
-    wanted = recipe(options)
-    if options.max_shard_mb > _MOST_MB:
-        raise UsageError(f"--max-shard-mb {options.max_shard_mb} is above {_MOST_MB}, what a worker can sort")
-    if options.validation == 1:
+    example_recipe = recipe_from_args(args)
+    if args.max_shard_mb > _MAX_SHARD_MB:
+        raise UsageError(
+            f"--max-shard-mb {args.max_shard_mb} is above {_MAX_SHARD_MB}, what a worker can sort"
+        )
+    if args.validation == 1:
         raise UsageError("--validation 1 holds out every document, and there would be nothing to train on")
-    output = absolute(options.output)
-    inputs.apart(given, output)
-    found = inputs.find(files, given)
-    encoder, vocabulary = _vocabulary(files, options.vocab)
-    fitting.check(files, found, encoder, options.vocab)
-    lists = held_in_full.lists(files, found)
-    making = Making(
-        recipe=wanted,
+    output = make_absolute(args.output)
+    inputs.check_disjoint(input_folders, output)
+    document_inputs = inputs.load_document_inputs(storage, input_folders)
+    encoder, vocabulary_sha256 = _load_vocabulary(storage, args.vocab)
+    fitting.check_vocabulary(storage, document_inputs, encoder, args.vocab)
+    overlap_lists = held_in_full.load_overlap_lists(storage, document_inputs)
+    build_config = BuildConfig(
+        recipe=example_recipe,
         encoder=encoder,
-        vocabulary=vocabulary,
-        seed=options.seed,
-        validation=options.validation,
-        buckets=_buckets(options, wanted, found, encoder.size) if options.shuffle == "global" else {},
-        max_bytes=options.max_shard_mb * 1_000_000,
-        writer=_writer(options, encoder, wanted),
+        vocabulary_sha256=vocabulary_sha256,
+        seed=args.seed,
+        validation_fraction=args.validation,
+        num_buckets=_count_shuffled_shards(args, example_recipe, document_inputs, encoder.size)
+        if args.shuffle == "global"
+        else {},
+        max_shard_bytes=args.max_shard_mb * 1_000_000,
+        writer=_make_writer(args, encoder, example_recipe),
     )
-    return Job(
-        files=files,
-        work=Workspace(output),
+    return PretrainingJob(
+        storage=storage,
+        output_dir=OutputDir(output),
         inputs=[
             PretrainingInput(
-                pipeline=documents.summary.pipeline,
-                shards_sha256=documents.summary.shards_sha256,
-                shards=documents.summary.shards,
-                documents=documents.summary.documents,
-                overlap=tuple(sorted(lists.get(documents.folder, {}).values())),
+                pipeline=document_input.summary.pipeline,
+                shards_sha256=document_input.summary.shards_sha256,
+                shards=document_input.summary.shards,
+                documents=document_input.summary.documents,
+                overlap=tuple(sorted(overlap_lists.get(document_input.folder, {}).values())),
             )
-            for documents in found
+            for document_input in document_inputs
         ],
-        portions=list(portions.portions(found, options.seed, lists)),
-        making=making,
-        max_rejected=options.max_rejected,
+        shard_groups=list(portions.group_shards(document_inputs, args.seed, overlap_lists)),
+        build_config=build_config,
+        max_rejected=args.max_rejected,
         config={
             "pipeline": NAME,
             "format": FORMAT,
-            **wanted.as_dict(),
-            "seed": options.seed,
-            "validation_fraction": options.validation,
-            "shuffle": options.shuffle,
-            "max_shard_mb": options.max_shard_mb,
-            "tfrecord": options.tfrecord,
-            "vocabulary": {"sha256": vocabulary, "size": encoder.size},
+            **example_recipe.to_dict(),
+            "seed": args.seed,
+            "validation_fraction": args.validation,
+            "shuffle": args.shuffle,
+            "max_shard_mb": args.max_shard_mb,
+            "tfrecord": args.tfrecord,
+            "vocabulary": {"sha256": vocabulary_sha256, "size": encoder.size},
             "library_versions": {"tokenizers": importlib.metadata.version("tokenizers")},
         },
-        run=PretrainingRun(
-            command=command_of(NAME, arguments),
-            inputs=tuple(documents.folder for documents in found),
-            vocabulary=absolute(options.vocab),
+        run_info=PretrainingRun(
+            command=command_of(NAME, argv),
+            inputs=tuple(document_input.folder for document_input in document_inputs),
+            vocabulary=make_absolute(args.vocab),
         ),
     )
 
 
-def _vocabulary(files: LocalFiles, folder: str) -> tuple[Encoder, str]:
+def _load_vocabulary(storage: LocalStorage, folder: str) -> tuple[Encoder, str]:
     """The encoder of a folder, and the SHA-256 of what it is made of.
 
     Raises:
         InputError: there is none, or it is not as its manifest lists it.
     """
     try:
-        encoder = Encoder(folder, special_as_text=True, files=files)
+        encoder = Encoder(folder, special_as_text=True, storage=storage)
     except TransientStorageError:
         raise
     except (OSError, ValueError) as error:
         raise InputError(f"--vocab: {error}".rstrip(".")) from error
-    with files.open(f"{folder}/tokenizer.json") as file:
+    with storage.open(f"{folder}/tokenizer.json") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
-    if files.exists(f"{folder}/manifest.json"):
+    if storage.exists(f"{folder}/manifest.json"):
         try:
-            manifest = read_manifest(files, folder)
+            manifest = read_manifest(storage, folder)
         except ManifestError as error:
             raise InputError(f"--vocab: {str(error).rstrip('.')}. Build the vocabulary again") from error
         if not isinstance(manifest, VocabularyManifest):
@@ -184,8 +190,8 @@ def _vocabulary(files: LocalFiles, folder: str) -> tuple[Encoder, str]:
                 f"--vocab {folder}: it is no vocabulary, it was made by {manifest.pipeline}. Give the --out "
                 "of a python -m bioshards.vocab build"
             )
-        listed = {one.file: one.sha256 for one in manifest.outputs}
-        if listed.get("tokenizer.json", digest) != digest:
+        listed_digests = {output.file: output.sha256 for output in manifest.outputs}
+        if listed_digests.get("tokenizer.json", digest) != digest:
             raise InputError(
                 f"--vocab {folder}: tokenizer.json is not the one that its manifest.json lists; one of "
                 "the two has been changed. Build the vocabulary again"
@@ -193,34 +199,38 @@ def _vocabulary(files: LocalFiles, folder: str) -> tuple[Encoder, str]:
     return encoder, digest
 
 
-def _writer(options: Any, encoder: Encoder, wanted: Recipe) -> Writer:
+def _make_writer(args: Any, encoder: Encoder, example_recipe: ExampleRecipe) -> ShardWriter:
     try:
-        return Writer(tensorflow(encoder, wanted) if options.tfrecord else None)
+        return ShardWriter(make_record_encoder(encoder, example_recipe) if args.tfrecord else None)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
 
-def _buckets(options: Any, wanted: Recipe, found: Sequence[Documents], pieces: int) -> dict[str, int]:
+def _count_shuffled_shards(
+    args: Any, example_recipe: ExampleRecipe, document_inputs: Sequence[DocumentsInput], vocabulary_size: int
+) -> dict[str, int]:
     """How many shards a global shuffle makes of each split, by the size of the inputs."""
-    size = sum(shard.bytes for documents in found for shard in documents.shards)
-    bytes_a_token = 2 if pieces <= 1 << 16 else 4
-    train = size * _TOKENS_A_BYTE * bytes_a_token * wanted.dupe_factor / (options.max_shard_mb * 1e6)
-    validation = train / wanted.dupe_factor * options.validation
+    size = sum(shard.bytes for document_input in document_inputs for shard in document_input.shards)
+    bytes_per_token = 2 if vocabulary_size <= 1 << 16 else 4
+    train = size * _TOKENS_PER_BYTE * bytes_per_token * example_recipe.dupe_factor / (args.max_shard_mb * 1e6)
+    validation = train / example_recipe.dupe_factor * args.validation
     return {"train": max(1, math.ceil(train)), "validation": max(1, math.ceil(validation))}
 
 
-def _lines(job: Job, manifest: PretrainingManifest) -> list[str]:
-    length, counts = job.making.recipe.length, manifest.counts
+def _format_summary(job: PretrainingJob, manifest: PretrainingManifest) -> list[str]:
+    length, counts = job.build_config.recipe.max_seq_length, manifest.counts
     lines = [f"{counts.documents:,} documents"]
-    for split, of in (("train", counts.train), ("validation", counts.validation)):
-        if not of.rows:
+    for split, split_counts in (("train", counts.train), ("validation", counts.validation)):
+        if not split_counts.rows:
             continue
-        fill = of.tokens / (of.rows * length)
-        lost = "".join(f", {tokens:,} lost ({reason})" for reason, tokens in of.lost_tokens.items())
+        fill = split_counts.tokens / (split_counts.rows * length)
+        lost_text = "".join(
+            f", {tokens:,} lost ({reason})" for reason, tokens in split_counts.lost_tokens.items()
+        )
         lines.append(
-            f"  {split + ':':11} {of.documents:,} documents, {of.rows:,} rows, {of.tokens:,} tokens "
-            f"({fill:.0%} of {length} a row){lost}"
+            f"  {split + ':':11} {split_counts.documents:,} documents, {split_counts.rows:,} rows, {split_counts.tokens:,} tokens "
+            f"({fill:.0%} of {length} a row){lost_text}"
         )
     dropped = {**counts.dropped, **counts.rejected}
-    lines += [f"  {reason + ':':11} {number:,} documents" for reason, number in dropped.items() if number]
-    return [*lines, f"{'examples:':13} {job.work.output}"]
+    lines += [f"  {reason + ':':11} {count:,} documents" for reason, count in dropped.items() if count]
+    return [*lines, f"{'examples:':13} {job.output_dir.path}"]

@@ -10,128 +10,142 @@ from typing import Any
 
 import apache_beam as beam
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import PretrainingInput, PretrainingRun
 from bioshards.corpus.pretraining import SPLITS
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 from bioshards.vocab.examples import making as steps
 from bioshards.vocab.examples import publishing
-from bioshards.vocab.examples.made import Made
-from bioshards.vocab.examples.making import Making
-from bioshards.vocab.examples.portions import Portion
-from bioshards.vocab.examples.publishing import Merged
+from bioshards.vocab.examples.made import BuildResult
+from bioshards.vocab.examples.making import BuildConfig
+from bioshards.vocab.examples.portions import ShardGroup
+from bioshards.vocab.examples.publishing import MergeResult
 
-from .steps import Done, measure, results, summed, tell
+from .steps import StepResult, report_metrics, run_step, sum_metrics, unwrap_results
 
 
 @dataclass
-class MakeExamples(beam.PTransform):
+class BuildExamples(beam.PTransform):
     """Portions of documents in, what is made of each out: each is read once."""
 
-    files: LocalFiles
-    work: Workspace
-    making: Making
+    storage: LocalStorage
+    output_dir: OutputDir
+    build_config: BuildConfig
 
-    def expand(self, portions: beam.PCollection[Portion]) -> beam.PCollection[Done[Made]]:
-        return portions | "OnePortionEach" >> beam.Reshuffle() | "Make" >> beam.Map(self._make)
+    def expand(self, groups: beam.PCollection[ShardGroup]) -> beam.PCollection[StepResult[BuildResult]]:
+        return groups | "OnePortionEach" >> beam.Reshuffle() | "Make" >> beam.Map(self._build)
 
-    def _make(self, portion: Portion) -> Done[Made]:
-        def work(files: LocalFiles) -> Made:
-            return steps.make(files, self.work, portion, self.making)
+    def _build(self, group: ShardGroup) -> StepResult[BuildResult]:
+        def build_group(storage: LocalStorage) -> BuildResult:
+            return steps.build_group(storage, self.output_dir, group, self.build_config)
 
-        return tell(measure("make", self.files, work, _in_made))
+        return report_metrics(run_step("make", self.storage, build_group, _counts_from_build))
 
 
-def _in_made(made: Made) -> dict[str, int]:
+def _counts_from_build(build_result: BuildResult) -> dict[str, int]:
     return {
-        "failed": int(bool(made.bad)),
-        "documents": made.documents,
-        **{f"dropped_{reason}": count for reason, count in made.dropped.items()},
-        **{f"rejected_{reason}": count for reason, count in made.rejected.items()},
+        "failed": int(bool(build_result.failures)),
+        "documents": build_result.documents,
+        **{f"dropped_{reason}": count for reason, count in build_result.dropped.items()},
+        **{f"rejected_{reason}": count for reason, count in build_result.rejected.items()},
         **{
-            f"{split}_{what}": counts[what]
-            for split, counts in made.splits.items()
-            for what in ("documents", "rows", "tokens", "lost_tokens")
+            f"{split}_{name}": counts[name]
+            for split, counts in build_result.split_counts.items()
+            for name in ("documents", "rows", "tokens", "lost_tokens")
         },
     }
 
 
 @dataclass
-class MergeDealt(beam.PTransform):
+class MergeShuffled(beam.PTransform):
     """All :class:`Made` in, a shard of the globally shuffled set out for each bucket; none if one is bad."""
 
-    files: LocalFiles
-    work: Workspace
-    making: Making
+    storage: LocalStorage
+    output_dir: OutputDir
+    build_config: BuildConfig
 
-    def expand(self, made: beam.PCollection[Done[Made]]) -> beam.PCollection[Done[Merged]]:
-        everything = beam.pvalue.AsList(made)
+    def expand(
+        self, built: beam.PCollection[StepResult[BuildResult]]
+    ) -> beam.PCollection[StepResult[MergeResult]]:
+        all_built = beam.pvalue.AsList(built)
         return (
-            made.pipeline
+            built.pipeline
             | "Once" >> beam.Create([None])
-            | "Buckets" >> beam.FlatMap(self._buckets, everything)
+            | "Buckets" >> beam.FlatMap(self._list_buckets, all_built)
             | "OneBucketEach" >> beam.Reshuffle()
-            | "Merge" >> beam.Map(self._merge, everything)
+            | "Merge" >> beam.Map(self._merge, all_built)
         )
 
-    def _buckets(self, _: None, made: list[Done[Made]]) -> Iterator[tuple[str, int]]:
-        portions = results(made)
-        if any(portion.bad for portion in portions):
+    def _list_buckets(self, _: None, built: list[StepResult[BuildResult]]) -> Iterator[tuple[str, int]]:
+        build_results = unwrap_results(built)
+        if any(build_result.failures for build_result in build_results):
             return
         for split in SPLITS:
-            if any(portion.dealt.get(split) for portion in portions):
-                yield from ((split, bucket) for bucket in range(self.making.buckets[split]))
+            if any(build_result.spill_files.get(split) for build_result in build_results):
+                yield from ((split, bucket) for bucket in range(self.build_config.num_buckets[split]))
 
-    def _merge(self, place: tuple[str, int], made: list[Done[Made]]) -> Done[Merged]:
-        split, bucket = place
-        dealt = [file for portion in results(made) for file in portion.dealt.get(split, [])]
+    def _merge(
+        self, split_and_bucket: tuple[str, int], built: list[StepResult[BuildResult]]
+    ) -> StepResult[MergeResult]:
+        split, bucket = split_and_bucket
+        spill_files = [
+            file for build_result in unwrap_results(built) for file in build_result.spill_files.get(split, [])
+        ]
 
-        def work(files: LocalFiles) -> Merged:
-            return publishing.merge(files, self.work, self.making, dealt, split, bucket)
+        def merge_bucket(storage: LocalStorage) -> MergeResult:
+            return publishing.merge_bucket(
+                storage, self.output_dir, self.build_config, spill_files, split, bucket
+            )
 
-        return tell(measure("merge", self.files, work, _in_merged))
+        return report_metrics(run_step("merge", self.storage, merge_bucket, _counts_from_merge))
 
 
-def _in_merged(merged: Merged) -> dict[str, int]:
-    folder = f"{merged.split}/"
-    shards = [one for one in merged.outputs if one.file.startswith(folder)]
-    return {f"{merged.split}_rows": sum(shard.rows for shard in shards)}
+def _counts_from_merge(merge_result: MergeResult) -> dict[str, int]:
+    folder = f"{merge_result.split}/"
+    shards = [output for output in merge_result.outputs if output.file.startswith(folder)]
+    return {f"{merge_result.split}_rows": sum(shard.rows for shard in shards)}
 
 
 @dataclass
 class PublishExamples(beam.PTransform):
     """All :class:`Made` and :class:`Merged` in, why nothing is published or None out."""
 
-    files: LocalFiles
-    work: Workspace
+    storage: LocalStorage
+    output_dir: OutputDir
     config: dict[str, Any]
     inputs: list[PretrainingInput]
-    run: PretrainingRun
+    run_info: PretrainingRun
     max_rejected: float
-    merged: beam.PCollection[Done[Merged]]
+    merged: beam.PCollection[StepResult[MergeResult]]
 
-    def expand(self, made: beam.PCollection[Done[Made]]) -> beam.PCollection[str | None]:
-        given = map(beam.pvalue.AsList, (made, self.merged))
-        return made.pipeline | "Once" >> beam.Create([None]) | "Manifest" >> beam.Map(self._publish, *given)
+    def expand(self, built: beam.PCollection[StepResult[BuildResult]]) -> beam.PCollection[str | None]:
+        side_inputs = map(beam.pvalue.AsList, (built, self.merged))
+        return (
+            built.pipeline
+            | "Once" >> beam.Create([None])
+            | "Manifest" >> beam.Map(self._publish, *side_inputs)
+        )
 
-    def _publish(self, _: None, made: list[Done[Made]], merged: list[Done[Merged]]) -> str | None:
-        run = dataclasses.replace(self.run, steps=summed(made, merged))
+    def _publish(
+        self, _: None, built: list[StepResult[BuildResult]], merged: list[StepResult[MergeResult]]
+    ) -> str | None:
+        run_info = dataclasses.replace(self.run_info, steps=sum_metrics(built, merged))
 
-        def work(files: LocalFiles) -> str | None:
-            problem = publishing.publish(
-                files,
-                self.work,
+        def publish_set(storage: LocalStorage) -> str | None:
+            problem = publishing.publish_pretraining_set(
+                storage,
+                self.output_dir,
                 self.config,
                 self.inputs,
-                results(made),
-                results(merged),
-                run,
+                unwrap_results(built),
+                unwrap_results(merged),
+                run_info,
                 self.max_rejected,
             )
-            files.write_json(self.work.outcome, {"problem": problem})
+            storage.write_json(self.output_dir.result_path, {"problem": problem})
             return problem
 
-        return tell(measure("publish", self.files, work, _in_outcome)).result
+        return report_metrics(run_step("publish", self.storage, publish_set, _in_outcome)).result
 
 
 def _in_outcome(problem: str | None) -> dict[str, int]:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bioshards.corpus import sources
 from bioshards.corpus.download import pubmed
-from bioshards.corpus.presets import PRESETS
-from bioshards.corpus.rules import Rules
+from bioshards.corpus.presets import PUBMED_PRESETS
+from bioshards.corpus.rules import PubMedConfig
 
-from .inputs import find as find
-from .job import Job
-from .options import Parser, add_download, add_local, add_shared
-from .text_options import add_dedup, add_exclude, add_text, with_options
-from .values import address, at_least, names
+from .inputs import find_inputs as find_inputs
+from .job import ShardsJob
+from .options import Parser, add_download_options, add_run_options, add_shard_options
+from .text_options import add_dedup_option, add_exclusion_option, add_text_options, override_config
+from .values import int_at_least, name_list, server_url
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -28,98 +28,114 @@ DESCRIPTION: Final = """\
 PubMed citation XML (baseline and update files, any mixture) to document shards: the latest version of
 each citation, cleaned of markup, split into sentences, in Arrow files with a manifest."""
 
-INPUT: Final = """\
+INPUT_HELP: Final = """\
 a folder, a file or a quoted glob, also on gs:// or s3://; or a source to fetch, by name: pubmed: (NLM's
 baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', 'pubmed:[since=2026-08-01]'; may
 be given several times (default: the sample that comes with bioshards)"""
 
 
-def build(root: beam.Pipeline, job: Job) -> None:
+def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     """The pipeline: stage every file, decide which documents live, finish the shards, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from .transforms import (
-        DecideDuplicates,
-        DecideVersions,
         FetchAndStage,
-        FinishShards,
-        Publish,
+        FinalizeShards,
+        PublishShards,
+        ResolveDuplicates,
+        ResolveVersions,
         StageFiles,
-        lanes,
+        split_into_slots,
     )
 
-    stage = StageFiles(job.files, job.work, job.rules, job.keep_dropped, digests=job.dedup == "exact")
-    staged = root | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage
-    if job.fetching and job.wanted:
-        wanted = root | "Lanes" >> beam.Create(lanes(job.wanted, job.fetching), reshuffle=False)
-        fetched = wanted | "FetchAndStage" >> FetchAndStage(job.fetching, stage, sources.source)
+    stage_files = StageFiles(
+        job.storage, job.output_dir, job.document_config, job.keep_dropped, has_digests=job.dedup == "exact"
+    )
+    staged = pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage_files
+    if job.download_plan and job.to_fetch:
+        file_slots = pipeline | "Lanes" >> beam.Create(
+            split_into_slots(job.to_fetch, job.download_plan), reshuffle=False
+        )
+        fetched = file_slots | "FetchAndStage" >> FetchAndStage(
+            job.download_plan, stage_files, sources.source_from_file
+        )
         staged = (staged, fetched) | "Staged" >> beam.Flatten()
-    decided = staged | "DecideVersions" >> DecideVersions(job.files, job.work, job.rules)
+    decisions = staged | "DecideVersions" >> ResolveVersions(job.storage, job.output_dir, job.document_config)
     if job.dedup == "exact":
-        duplicates = staged | "DecideDuplicates" >> DecideDuplicates(job.files, job.work, decided)
-        decided = (decided, duplicates) | "Decided" >> beam.Flatten()
-    finished = staged | "FinishShards" >> FinishShards(
-        job.files, job.work, job.keep_dropped, job.max_shard_bytes, job.excluded, decided
+        duplicate_decisions = staged | "DecideDuplicates" >> ResolveDuplicates(
+            job.storage, job.output_dir, decisions
+        )
+        decisions = (decisions, duplicate_decisions) | "Decided" >> beam.Flatten()
+    finalized = staged | "FinishShards" >> FinalizeShards(
+        job.storage, job.output_dir, job.keep_dropped, job.max_shard_bytes, job.exclusion_list, decisions
     )
-    staged | "Publish" >> Publish(
-        job.files, job.work, job.rules, job.config, job.max_rejected, job.excluded, job.run, decided, finished
+    staged | "Publish" >> PublishShards(
+        job.storage,
+        job.output_dir,
+        job.document_config,
+        job.config,
+        job.max_rejected,
+        job.exclusion_list,
+        job.run_info,
+        decisions,
+        finalized,
     )
 
 
-def parser() -> Parser:
+def make_parser() -> Parser:
     """The options of ``beam run pubmed_to_shards``."""
     parser = Parser("beam run pubmed_to_shards", DESCRIPTION)
-    add_shared(parser, sorted(PRESETS), INPUT)
-    add_local(parser, "records, and of files,")
-    add_download(parser, "mirror, beside the output")
+    add_shard_options(parser, sorted(PUBMED_PRESETS), INPUT_HELP)
+    add_run_options(parser, "records, and of files,")
+    add_download_options(parser, "mirror, beside the output")
     parser.add_argument_group("where NLM's files are").add_argument(
         "--pubmed-url",
-        type=address,
+        type=server_url,
         metavar="URL",
         help=f"a server that has them in NLM's layout (default: {pubmed.URL})",
     )
-    rules = parser.add_argument_group(
+    documents = parser.add_argument_group(
         "which citations, and what of them (defaults: every citation that has an abstract)"
     )
-    rules.add_argument(
+    documents.add_argument(
         "--languages",
-        type=names,
+        type=name_list,
         metavar="CODES",
         help="keep articles in any of these languages: MARC codes, comma-separated (eng,fre); "
         "PubMed's titles and abstracts are English for all of them",
     )
-    rules.add_argument(
-        "--min-abstract-words", type=at_least(0), metavar="WORDS", help="drop abstracts of fewer words"
+    documents.add_argument(
+        "--min-abstract-words", type=int_at_least(0), metavar="WORDS", help="drop abstracts of fewer words"
     )
-    rules.add_argument("--min-pmid", type=at_least(0), metavar="PMID", help="drop lower PMIDs")
-    rules.add_argument(
+    documents.add_argument("--min-pmid", type=int_at_least(0), metavar="PMID", help="drop lower PMIDs")
+    documents.add_argument(
         "--drop-publication-types",
-        type=names,
+        type=name_list,
         metavar="TYPES",
         help='drop records of any of these types, comma-separated ("Published Erratum,Comment")',
     )
-    for option, text in (
+    for option, help_text in (
         ("drop-retracted", "drop retracted articles (default: keep them, marked in the column retracted)"),
         ("keep-title-only", "keep records without an abstract, as their title alone"),
         ("titles", "begin the text with the title (default: yes; the title column is there either way)"),
         ("section-labels", "begin a section's text with its label, METHODS: ... (default: no)"),
     ):
-        rules.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=text)
-    add_dedup(rules, "title and abstract", "PMID")
-    add_exclude(rules)
-    add_text(parser)
+        documents.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=help_text)
+    add_dedup_option(documents, "title and abstract", "PMID")
+    add_exclusion_option(documents)
+    add_text_options(parser)
     return parser
 
 
-def rules_of(options: Any) -> Rules:
+def config_from_args(args: Any) -> PubMedConfig:
     """The preset's rules, with what the command line says instead.
 
     Raises:
         UsageError: options that contradict each other.
     """
-    return with_options(PRESETS[options.preset] if options.preset else Rules(), options)
+    return override_config(PUBMED_PRESETS[args.preset] if args.preset else PubMedConfig(), args)
 
 
-def sample() -> str:
+def sample_folder() -> str:
     """The folder of the sample that comes with bioshards: 112 records, all of them invented."""
     return str(resources.files("bioshards.corpus") / "sample" / "pubmed")

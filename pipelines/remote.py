@@ -19,8 +19,8 @@ from bioshards.corpus.errors import (
     WorkerError,
 )
 
-from .dataflow import Task
-from .starting import Where
+from .dataflow import JobSpec
+from .starting import RunContext
 
 
 class JobFailedError(RunError):
@@ -35,21 +35,21 @@ class DataflowQueryError(RunError):
     """Dataflow could not be asked before a run begins; the message is for the person."""
 
 
-def alone(place: Where, task: Task) -> None:
+def check_not_running(context: RunContext, job_spec: JobSpec) -> None:
     """See that no job on Dataflow is writing this output, before anything of it is touched.
 
     Raises:
         OutputMismatchError: one is.
         DataflowQueryError: Dataflow does not say.
     """
-    if not place.on_dataflow or not_waited_for(place.beams):
+    if not context.is_on_dataflow or format_template_message(context.beam_options):
         return
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
     from google.api_core.exceptions import GoogleAPIError
     from google.auth.exceptions import GoogleAuthError
     from google.cloud import dataflow
 
-    options = place.beams.get_all_options()
+    options = context.beam_options.get_all_options()
     request = dataflow.ListJobsRequest(
         project_id=options["project"],
         location=options["region"],
@@ -57,88 +57,88 @@ def alone(place: Where, task: Task) -> None:
         filter=dataflow.ListJobsRequest.Filter.ACTIVE,
     )
     try:
-        active = list(DataflowApplicationClient(place.beams)._jobs_client.list_jobs(request))
+        active_jobs = list(DataflowApplicationClient(context.beam_options)._jobs_client.list_jobs(request))
     except (GoogleAPIError, GoogleAuthError) as error:
-        said = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+        detail = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
         raise DataflowQueryError(
-            f"Dataflow does not say whether a job is writing {task.output} already ({said}). Nothing was "
+            f"Dataflow does not say whether a job is writing {job_spec.output} already ({detail}). Nothing was "
             f"begun: see that --project and --region are right, that Dataflow's API is enabled there, and "
             "that you may list its jobs (roles/dataflow.developer), and run again"
         ) from error
-    for job in active:
+    for job in active_jobs:
         if job.name == options["job_name"]:
             raise OutputMismatchError(
-                f"job {job.id} is writing {task.output} on Dataflow: {_page(options, job.id)}. Wait for it, "
-                f"or stop it with {_cancel(options, job.id)}, and run the same command again"
+                f"job {job.id} is writing {job_spec.output} on Dataflow: {_make_console_url(options, job.id)}. Wait for it, "
+                f"or stop it with {_format_cancel_command(options, job.id)}, and run the same command again"
             )
 
 
-def not_waited_for(beams: Any) -> str:
+def format_template_message(beam_options: Any) -> str:
     """What to say of a job that is only described, not handed to Dataflow; '' if it is."""
-    options = beams.get_all_options()
+    options = beam_options.get_all_options()
     if path := options["template_location"]:
-        at = path if "://" in path else f"gs://BUCKET/... (a copy of {path})"
+        template_location = path if "://" in path else f"gs://BUCKET/... (a copy of {path})"
         return (
             f"template: {path}\nNothing runs yet. To start it: "
-            f"gcloud dataflow jobs run {options['job_name']} --gcs-location={at} {_there(options)}"
+            f"gcloud dataflow jobs run {options['job_name']} --gcs-location={template_location} {_format_location_options(options)}"
         )
     return ""
 
 
-def handed_over(beams: Any, result: Any) -> str:
+def format_submitted_message(beam_options: Any, pipeline_result: Any) -> str:
     """What to say of a job that Dataflow has taken."""
-    options = beams.get_all_options()
-    return f"job {result.job_id()} is on Dataflow as {options['job_name']}: {_page(options, result.job_id())}"
+    options = beam_options.get_all_options()
+    return f"job {pipeline_result.job_id()} is on Dataflow as {options['job_name']}: {_make_console_url(options, pipeline_result.job_id())}"
 
 
-def left(place: Where, result: Any, task: Task) -> str:
+def format_detached_message(context: RunContext, pipeline_result: Any, job_spec: JobSpec) -> str:
     """What to say when nobody waits any longer; '' for a runner of this machine.
 
     Args:
-        result: Beam's, of the job; None if it was not handed over yet.
+        pipeline_result: Beam's, of the job; None if it was not handed over yet.
     """
-    finished = f"It is finished when {task.output}/manifest.json is there"
-    if place.on_dataflow:
-        options = place.beams.get_all_options()
-        if result is None:
+    completion_hint = f"It is finished when {job_spec.output}/manifest.json is there"
+    if context.is_on_dataflow:
+        options = context.beam_options.get_all_options()
+        if pipeline_result is None:
             return (
                 "stopped while the job was made or handed over. See whether Dataflow has it: gcloud dataflow "
-                f"jobs list --status=active --filter=name={options['job_name']} {_there(options)}. If not, "
+                f"jobs list --status=active --filter=name={options['job_name']} {_format_location_options(options)}. If not, "
                 "run the same command again"
             )
-        job = result.job_id()
+        job_id = pipeline_result.job_id()
         return (
-            f"this command no longer waits; job {job} GOES ON at Dataflow, and costs. {finished}. To watch "
-            f"it: {_page(options, job)}. To stop it: {_cancel(options, job)}; what it has done is kept"
+            f"this command no longer waits; job {job_id} GOES ON at Dataflow, and costs. {completion_hint}. To watch "
+            f"it: {_make_console_url(options, job_id)}. To stop it: {_format_cancel_command(options, job_id)}; what it has done is kept"
         )
-    job = getattr(result, "_job_id", None)
-    if job is None:
+    job_id = getattr(pipeline_result, "_job_id", None)
+    if job_id is None:
         return ""
     return (
-        f"this command no longer waits; job {job} goes on if its runner is a cluster, which has its own "
-        f"commands to watch and to stop it. {finished}. If it was stopped, run the same command again to "
+        f"this command no longer waits; job {job_id} goes on if its runner is a cluster, which has its own "
+        f"commands to watch and to stop it. {completion_hint}. If it was stopped, run the same command again to "
         "continue"
     )
 
 
-_FAILED: Final = "Dataflow pipeline failed. State: "
+_FAILED_PREFIX: Final = "Dataflow pipeline failed. State: "
 """How what Beam's client raises of a job that has ended begins.  All else it raises when it cannot look: no
 network for ten minutes, credentials that have expired."""
 
 
-def run_error(place: Where, result: Any, error: Exception) -> Exception:
+def error_from_runner(context: RunContext, pipeline_result: Any, error: Exception) -> Exception:
     """Return the error to raise for one that a runner has raised.
 
     Args:
-        result: Beam's, of the job; None if it was not handed over yet.
+        pipeline_result: Beam's, of the job; None if it was not handed over yet.
     """
-    if place.on_dataflow and result is not None:
-        return _job_error(place.beams.get_all_options(), result.job_id(), error)
+    if context.is_on_dataflow and pipeline_result is not None:
+        return _error_from_dataflow(context.beam_options.get_all_options(), pipeline_result.job_id(), error)
     if isinstance(error, BioshardsError):
         return error
     text = str(error)
-    if carried := WorkerError.find(text):
-        return carried
+    if worker_error := WorkerError.find(text):
+        return worker_error
     if os.strerror(errno.ENOSPC) in text:
         return RunError(DISK_FULL)
     if type(error).__name__ == "FutureTimeoutError":  # grpc's, which comes with Beam
@@ -156,36 +156,36 @@ def run_error(place: Where, result: Any, error: Exception) -> Exception:
     )
 
 
-def _job_error(options: dict[str, Any], job: str, error: Exception) -> RunError:
+def _error_from_dataflow(options: dict[str, Any], job_id: str, error: Exception) -> RunError:
     """Return the error to raise for one that Beam's Dataflow client has raised."""
-    if not str(error).startswith(_FAILED):
-        is_silent = isinstance(error, AssertionError)  # the polling thread of Beam's client has died
-        why = (
+    if not str(error).startswith(_FAILED_PREFIX):
+        is_poll_dead = isinstance(error, AssertionError)  # the polling thread of Beam's client has died
+        reason = (
             "Dataflow did not answer"
-            if is_silent
+            if is_poll_dead
             else (str(error) or type(error).__name__).partition("\n")[0]
         )
         return JobDetachedError(
-            f"this command has lost sight of job {job}, which GOES ON at Dataflow, and costs ({why}). "
-            f"To watch it: {_page(options, job)}. When it has ended, run the same command again: it goes on "
-            f"with what is left to do, if anything is. To stop it: {_cancel(options, job)}"
+            f"this command has lost sight of job {job_id}, which GOES ON at Dataflow, and costs ({reason}). "
+            f"To watch it: {_make_console_url(options, job_id)}. When it has ended, run the same command again: it goes on "
+            f"with what is left to do, if anything is. To stop it: {_format_cancel_command(options, job_id)}"
         )
     state, _, text = str(error).partition("Error:\n")
     if "State: CANCELLED" in state:
-        why = "was cancelled"
-    elif carried := WorkerError.find(text):
-        why = f"failed: {carried.detail.message}"
+        reason = "was cancelled"
+    elif worker_error := WorkerError.find(text):
+        reason = f"failed: {worker_error.detail.message}"
     elif "lost contact" in text or "attempted 4 times" in text:
-        why = (
+        reason = (
             "failed: its workers ended before their time, perhaps because memory ran out: give a "
             "--machine_type with more for each vCPU"
         )
     elif text.strip() in ("", "None"):
-        why = "failed: it does not say why"
+        reason = "failed: it does not say why"
     else:
-        why = f"failed: {_last_line(text)}"
+        reason = f"failed: {_last_line(text)}"
     return JobFailedError(
-        f"job {job} {why.rstrip('.')}. {RESUME}. {_page(options, job)} shows where it failed"
+        f"job {job_id} {reason.rstrip('.')}. {RESUME}. {_make_console_url(options, job_id)} shows where it failed"
     )
 
 
@@ -195,14 +195,14 @@ def _last_line(text: str) -> str:
     return lines[-1].partition(" [while running ")[0].rstrip(".")
 
 
-def _there(options: dict[str, Any]) -> str:
+def _format_location_options(options: dict[str, Any]) -> str:
     return f"--region={options['region']} --project={options['project']}"
 
 
-def _cancel(options: dict[str, Any], job: str) -> str:
-    return f"gcloud dataflow jobs cancel {job} {_there(options)}"
+def _format_cancel_command(options: dict[str, Any], job_id: str) -> str:
+    return f"gcloud dataflow jobs cancel {job_id} {_format_location_options(options)}"
 
 
-def _page(options: dict[str, Any], job: str) -> str:
+def _make_console_url(options: dict[str, Any], job_id: str) -> str:
     """Where Google's console shows a job."""
-    return f"https://console.cloud.google.com/dataflow/jobs/{options['region']}/{job}?project={options['project']}"
+    return f"https://console.cloud.google.com/dataflow/jobs/{options['region']}/{job_id}?project={options['project']}"

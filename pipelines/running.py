@@ -14,18 +14,18 @@ from bioshards.corpus.exit_codes import INTERRUPTED
 from .options import Parser, UsageError
 
 
-def main(name: str, arguments: Sequence[str]) -> int:
+def run_command(name: str, argv: Sequence[str]) -> int:
     """Run ``beam run NAME``, or ``beam copy``, with these arguments; returns the exit code."""
-    parser, run = _pipeline(name)
+    parser, run = load_command(name)
     try:
-        options, rest = parser.parse_known_args(list(arguments))
-        return run(parser, options, rest, arguments)
-    except SystemExit as left:  # --help
-        return int(left.code or 0)
+        args, beam_args = parser.parse_known_args(list(argv))
+        return run(parser, args, beam_args, argv)
+    except SystemExit as parse_exit:  # --help
+        return int(parse_exit.code or 0)
     except KeyboardInterrupt as interrupt:
         print(file=sys.stderr)
         stopped = "stopped. Nothing is lost: run the same command again to continue"
-        code = _say(str(interrupt) or stopped, INTERRUPTED)
+        code = _print_error(str(interrupt) or stopped, INTERRUPTED)
         sys.stdout.flush()
         os._exit(code)  # Beam's threads do not end by themselves
     except Exception as error:
@@ -37,38 +37,38 @@ def main(name: str, arguments: Sequence[str]) -> int:
                 "Nothing was begun: see whether the network is there and run again. What a mirror holds can "
                 f"be processed without a network: --input {mirror}"
             )
-        return _say(*report_error(error))
+        return _print_error(*report_error(error))
 
 
-def _pipeline(name: str) -> tuple[Parser, Callable[..., int]]:
+def load_command(name: str) -> tuple[Parser, Callable[..., int]]:
     """A pipeline's options, and what runs it.  Each imports only what it needs."""
     if name == "copy":
         from . import copying
 
-        return copying.parser(), copying.run
+        return copying.make_parser(), copying.run
     if name == "fetch":
         from . import fetch, fetch_job
 
-        return fetch.parser(), fetch_job.run
+        return fetch.make_parser(), fetch_job.run
     if name == "shards_to_words":
         from . import shards_to_words
 
-        return shards_to_words.parser(), shards_to_words.run
+        return shards_to_words.make_parser(), shards_to_words.run
     if name == "shards_to_pretraining":
         from . import shards_to_pretraining
 
-        return shards_to_pretraining.parser(), shards_to_pretraining.run
+        return shards_to_pretraining.make_parser(), shards_to_pretraining.run
     from . import shards_job
 
     if name == "pmc_to_shards":
         from . import pmc_to_shards
 
-        return pmc_to_shards.parser(), functools.partial(shards_job.run, pmc_to_shards)
+        return pmc_to_shards.make_parser(), functools.partial(shards_job.run, pmc_to_shards)
     from . import pubmed_to_shards
 
-    return pubmed_to_shards.parser(), functools.partial(shards_job.run, pubmed_to_shards)
+    return pubmed_to_shards.make_parser(), functools.partial(shards_job.run, pubmed_to_shards)
 
 
-def _say(message: str, code: int) -> int:
+def _print_error(message: str, code: int) -> int:
     print(f"beam: {message}", file=sys.stderr)
     return code

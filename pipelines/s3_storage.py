@@ -26,28 +26,28 @@ from botocore.exceptions import (
 )
 
 from bioshards.corpus.errors import CredentialsError, TransientStorageError
-from bioshards.corpus.files import Found
+from bioshards.corpus.files import FileInfo
 
 from .object_store import (
-    CONNECT_SECONDS,
-    CONNECTIONS,
-    PART_BYTES,
-    SILENT_SECONDS,
-    failure,
-    inside,
-    opened,
-    split,
+    CONNECT_TIMEOUT_SECONDS,
+    MAX_CONNECTIONS,
+    READ_TIMEOUT_SECONDS,
+    UPLOAD_PART_BYTES,
+    error_from_status,
+    open_ranged,
+    prefix_from_folder,
+    split_path,
 )
 
-CREDENTIALS: Final = (
+CREDENTIALS_HINT: Final = (
     "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, "
     "or --s3_access_key_id and --s3_secret_access_key"
 )
-_TRIES: Final = 5
+_MAX_ATTEMPTS: Final = 5
 """How often the client asks, with growing pauses, before a step is done again (again.py)."""
-_PARTS_AT_ONCE: Final = 4
+_UPLOAD_CONCURRENCY: Final = 4
 
-_MOMENTARY: Final = {
+_TRANSIENT_CODES: Final = {
     "BadDigest",
     "IncompleteBody",
     "InvalidPart",
@@ -57,7 +57,7 @@ _MOMENTARY: Final = {
 }
 """Codes of errors that the status of the answer would have us take for lasting ones."""
 
-_NOT_TAKEN: Final = {
+_CREDENTIALS_CODES: Final = {
     "ExpiredToken",
     "InvalidAccessKeyId",
     "InvalidToken",
@@ -67,7 +67,7 @@ _NOT_TAKEN: Final = {
 }
 """Codes of errors that are about credentials; the statuses of their answers are 400 and 403."""
 
-_ERRORS = (
+_CLIENT_ERRORS = (
     BotoCoreError,
     ClientError,
     Boto3Error,
@@ -82,89 +82,93 @@ class S3Store:
 
     def __init__(self, options: PipelineOptions) -> None:
         self._options = options
-        with _failures("s3://"):
-            self._client = _client(options, _TRIES, SILENT_SECONDS)
+        with _translate_errors("s3://"):
+            self._client = _make_client(options, _MAX_ATTEMPTS, READ_TIMEOUT_SECONDS)
 
     def open(self, path: str) -> BinaryIO:
-        bucket, name = split(path)
+        bucket, name = split_path(path)
         version: dict[str, str] = {}  # the first answer says which this is, and we ask for that from then on
 
-        def fetch(start: int, count: int) -> bytes:
-            span = f"bytes={start}-{start + count - 1}"
-            with _failures(path):
-                for left in reversed(range(_TRIES)):
+        def read_range(start: int, count: int) -> bytes:
+            byte_range = f"bytes={start}-{start + count - 1}"
+            with _translate_errors(path):
+                for attempts_left in reversed(range(_MAX_ATTEMPTS)):
                     try:
-                        answer = self._client.get_object(Bucket=bucket, Key=name, Range=span, **version)
+                        response = self._client.get_object(
+                            Bucket=bucket, Key=name, Range=byte_range, **version
+                        )
                     except ClientError as error:
-                        if _code(error) == "InvalidRange":  # it ends where we are
+                        if _error_code(error) == "InvalidRange":  # it ends where we are
                             return b""
                         raise
-                    version["IfMatch"] = answer["ETag"]
+                    version["IfMatch"] = response["ETag"]
                     try:
-                        return bytes(answer["Body"].read())
-                    except _ERRORS:  # of an answer that breaks off the client says so, and no more
-                        if not left:
+                        return bytes(response["Body"].read())
+                    except _CLIENT_ERRORS:  # of an answer that breaks off the client says so, and no more
+                        if not attempts_left:
                             raise
             raise AssertionError("the last try returns or raises")
 
-        def size() -> int:
-            with _failures(path):
+        def get_size() -> int:
+            with _translate_errors(path):
                 return int(self._client.head_object(Bucket=bucket, Key=name, **version)["ContentLength"])
 
-        return opened(fetch, size)
+        return open_ranged(read_range, get_size)
 
     def put(self, path: str, file: BinaryIO, size: int) -> None:
-        bucket, name = split(path)
-        parts = TransferConfig(
-            multipart_threshold=PART_BYTES, multipart_chunksize=PART_BYTES, max_concurrency=_PARTS_AT_ONCE
+        bucket, name = split_path(path)
+        transfer_config = TransferConfig(
+            multipart_threshold=UPLOAD_PART_BYTES,
+            multipart_chunksize=UPLOAD_PART_BYTES,
+            max_concurrency=_UPLOAD_CONCURRENCY,
         )
         file.seek(0)
-        with _failures(path):  # the client takes back the parts of an upload that fails
-            self._client.upload_fileobj(file, bucket, name, Config=parts)
+        with _translate_errors(path):  # the client takes back the parts of an upload that fails
+            self._client.upload_fileobj(file, bucket, name, Config=transfer_config)
 
     def remove(self, path: str) -> None:
-        bucket, name = split(path)
-        with _failures(path):
+        bucket, name = split_path(path)
+        with _translate_errors(path):
             self._client.delete_object(Bucket=bucket, Key=name)
 
-    def look(self, path: str) -> Found | None:
-        bucket, name = split(path)
+    def get_info(self, path: str) -> FileInfo | None:
+        bucket, name = split_path(path)
         if not name:
             return None
         try:
-            with _failures(path):
-                answer = self._client.head_object(Bucket=bucket, Key=name)
+            with _translate_errors(path):
+                response = self._client.head_object(Bucket=bucket, Key=name)
         except FileNotFoundError:
             return None
-        return Found(path, answer["ContentLength"], answer["ETag"].strip('"'))
+        return FileInfo(path, response["ContentLength"], response["ETag"].strip('"'))
 
-    def below(self, prefix: str) -> Iterator[Found]:
-        bucket, begin = split(prefix)
-        with _failures(prefix):
-            for page in self._pages(bucket, begin):
-                yield from _files(bucket, page)
+    def list_prefix(self, prefix: str) -> Iterator[FileInfo]:
+        bucket, name_prefix = split_path(prefix)
+        with _translate_errors(prefix):
+            for page in self._list_pages(bucket, name_prefix):
+                yield from _infos_from_page(bucket, page)
 
-    def folder(self, folder: str) -> tuple[list[Found], list[str]]:
-        bucket = split(folder)[0]
-        files: list[Found] = []
+    def list_folder(self, folder: str) -> tuple[list[FileInfo], list[str]]:
+        bucket = split_path(folder)[0]
+        files: list[FileInfo] = []
         folders: list[str] = []
-        with _failures(folder):
-            for page in self._pages(bucket, inside(folder), Delimiter="/"):
-                files += _files(bucket, page)
+        with _translate_errors(folder):
+            for page in self._list_pages(bucket, prefix_from_folder(folder), Delimiter="/"):
+                files += _infos_from_page(bucket, page)
                 folders += [f"s3://{bucket}/{item['Prefix']}" for item in page.get("CommonPrefixes", ())]
         return files, folders
 
-    def sweep(self, folder: str) -> None:
+    def remove_temporaries(self, folder: str) -> None:
         """Abort the uploads into a folder that a killed process has left: their parts are billed for ever.
 
         Who may not do so, or whose store cannot, leaves that to a rule of the bucket.
         """
-        bucket = split(folder)[0]
-        begun = self._client.get_paginator("list_multipart_uploads")
-        with contextlib.suppress(OSError), _failures(folder):
-            for page in begun.paginate(Bucket=bucket, Prefix=inside(folder)):
+        bucket = split_path(folder)[0]
+        paginator = self._client.get_paginator("list_multipart_uploads")
+        with contextlib.suppress(OSError), _translate_errors(folder):
+            for page in paginator.paginate(Bucket=bucket, Prefix=prefix_from_folder(folder)):
                 for upload in page.get("Uploads", ()):
-                    if "/" in upload["Key"].removeprefix(inside(folder)):
+                    if "/" in upload["Key"].removeprefix(prefix_from_folder(folder)):
                         continue
                     with contextlib.suppress(self._client.exceptions.NoSuchUpload):
                         self._client.abort_multipart_upload(
@@ -172,60 +176,64 @@ class S3Store:
                         )
 
     def probe(self, path: str) -> None:
-        with _failures(path):
-            once = _client(self._options, 1, CONNECT_SECONDS)
-            once.list_objects_v2(Bucket=split(path)[0], MaxKeys=1)
+        with _translate_errors(path):
+            probe_client = _make_client(self._options, 1, CONNECT_TIMEOUT_SECONDS)
+            probe_client.list_objects_v2(Bucket=split_path(path)[0], MaxKeys=1)
 
-    def _pages(self, bucket: str, prefix: str, **how: str) -> Iterator[dict[str, Any]]:
+    def _list_pages(self, bucket: str, prefix: str, **request_options: str) -> Iterator[dict[str, Any]]:
         return iter(
-            self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, **how)
+            self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=bucket, Prefix=prefix, **request_options
+            )
         )
 
 
-def _client(options: PipelineOptions, tries: int, seconds: float) -> Any:
-    given = options.view_as(S3Options)
+def _make_client(options: PipelineOptions, max_attempts: int, read_timeout: float) -> Any:
+    s3_options = options.view_as(S3Options)
     return boto3.client(
         "s3",
-        region_name=given.s3_region_name,
-        api_version=given.s3_api_version,
-        use_ssl=not given.s3_disable_ssl,
-        verify=given.s3_verify,
-        endpoint_url=given.s3_endpoint_url,
-        aws_access_key_id=given.s3_access_key_id,
-        aws_secret_access_key=given.s3_secret_access_key,
-        aws_session_token=given.s3_session_token,
+        region_name=s3_options.s3_region_name,
+        api_version=s3_options.s3_api_version,
+        use_ssl=not s3_options.s3_disable_ssl,
+        verify=s3_options.s3_verify,
+        endpoint_url=s3_options.s3_endpoint_url,
+        aws_access_key_id=s3_options.s3_access_key_id,
+        aws_secret_access_key=s3_options.s3_secret_access_key,
+        aws_session_token=s3_options.s3_session_token,
         config=Config(
-            connect_timeout=CONNECT_SECONDS,
-            read_timeout=seconds,
-            retries={"mode": "standard", "total_max_attempts": tries},
-            max_pool_connections=CONNECTIONS,
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            read_timeout=read_timeout,
+            retries={"mode": "standard", "total_max_attempts": max_attempts},
+            max_pool_connections=MAX_CONNECTIONS,
         ),
     )
 
 
-def _files(bucket: str, page: dict[str, Any]) -> list[Found]:
+def _infos_from_page(bucket: str, page: dict[str, Any]) -> list[FileInfo]:
     return [
-        Found(f"s3://{bucket}/{item['Key']}", item["Size"], item["ETag"].strip('"'))
+        FileInfo(f"s3://{bucket}/{item['Key']}", item["Size"], item["ETag"].strip('"'))
         for item in page.get("Contents", ())
     ]
 
 
 @contextlib.contextmanager
-def _failures(path: str) -> Iterator[None]:
+def _translate_errors(path: str) -> Iterator[None]:
     """The client's errors are OSErrors outside of this."""
     try:
         yield
     except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, ProfileNotFound) as error:
-        raise CredentialsError(f"s3:// needs credentials ({error}): {CREDENTIALS}") from error
+        raise CredentialsError(f"s3:// needs credentials ({error}): {CREDENTIALS_HINT}") from error
     except ClientError as error:
-        code = _code(error)
-        if code in _MOMENTARY:
+        code = _error_code(error)
+        if code in _TRANSIENT_CODES:
             raise TransientStorageError(f"the store failed at {path}: {error}") from error
-        status = 401 if code in _NOT_TAKEN else int(error.response["ResponseMetadata"]["HTTPStatusCode"])
-        raise failure(path, status, error) from error
-    except _ERRORS as error:
-        raise failure(path, None, error) from error
+        status = (
+            401 if code in _CREDENTIALS_CODES else int(error.response["ResponseMetadata"]["HTTPStatusCode"])
+        )
+        raise error_from_status(path, status, error) from error
+    except _CLIENT_ERRORS as error:
+        raise error_from_status(path, None, error) from error
 
 
-def _code(error: ClientError) -> str:
+def _error_code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))

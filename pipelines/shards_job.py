@@ -10,122 +10,142 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bioshards.corpus import excluded, overlap, parts, splitters, workspace
-from bioshards.corpus.download.named import named
+from bioshards.corpus.download.named import parse_source_spec
 from bioshards.corpus.errors import TransientStorageError
-from bioshards.corpus.excluded import Excluded
+from bioshards.corpus.excluded import ExclusionList
 from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import DocumentsManifest, DocumentsRun, ManifestError
-from bioshards.corpus.rules import TextRules
-from bioshards.corpus.shards import documents_manifest
-from bioshards.corpus.workspace import FORMAT, Workspace
+from bioshards.corpus.rules import TextConfig
+from bioshards.corpus.shards import read_documents_manifest
+from bioshards.corpus.workspace import FORMAT, OutputDir
 
-from .dataflow import Task
-from .executing import execute, prepare
-from .inputs import Inputs
-from .job import Job
+from .dataflow import JobSpec
+from .executing import execute, prepare_run
+from .inputs import RunInputs
+from .job import ShardsJob
 from .options import Parser, UsageError
-from .starting import absolute, begun, command_of, for_workers_elsewhere, output_at_fault, where
+from .starting import (
+    check_reachable_by_workers,
+    claim_output,
+    command_of,
+    make_absolute,
+    make_context,
+    translate_output_errors,
+)
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
 
-class Pipeline(Protocol):
+class ShardsPipeline(Protocol):
     """A module of a pipeline that makes document shards: pubmed_to_shards or pmc_to_shards."""
 
     NAME: str
 
-    def sample(self) -> str: ...
+    def sample_folder(self) -> str: ...
 
-    def rules_of(self, options: Any) -> TextRules: ...
+    def config_from_args(self, args: Any) -> TextConfig: ...
 
-    def find(
-        self, files: LocalFiles, options: Any, output: str, given: Sequence[str], local: bool
-    ) -> Inputs: ...
+    def find_inputs(
+        self, storage: LocalStorage, args: Any, output: str, input_args: Sequence[str], is_local_run: bool
+    ) -> RunInputs: ...
 
-    def build(self, root: beam.Pipeline, job: Job) -> None: ...
+    def build(self, pipeline: beam.Pipeline, job: ShardsJob) -> None: ...
 
 
 def run(
-    pipeline: Pipeline, parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]
+    pipeline: ShardsPipeline, parser: Parser, args: Any, beam_args: Sequence[str], argv: Sequence[str]
 ) -> int:
     """Do what the command line asks for; returns the exit code."""
-    given = options.input or [pipeline.sample()]
-    drop_in = getattr(options, "drop_in", None)
-    paths = [*given, *(path or "" for path in (options.output, options.mirror, drop_in, options.exclude_ids))]
-    folders = {"--output": options.output, "--mirror": options.mirror, "--drop-in": drop_in}
-    notices = for_workers_elsewhere(
-        rest, {option: folder for option, folder in folders.items() if folder}, options.dry_run
+    input_args = args.input or [pipeline.sample_folder()]
+    overlap_with = getattr(args, "drop_in", None)
+    paths = [
+        *input_args,
+        *(path or "" for path in (args.output, args.mirror, overlap_with, args.exclude_ids)),
+    ]
+    folders = {"--output": args.output, "--mirror": args.mirror, "--drop-in": overlap_with}
+    notices = check_reachable_by_workers(
+        beam_args, {option: folder for option, folder in folders.items() if folder}, args.dry_run
     )
-    for path in given:
-        notices += for_workers_elsewhere(rest, {} if named(path) else {"--input": path}, options.dry_run)
-    unseen = [path for path in (options.output, options.mirror) if path and options.dry_run]
-    place = where(parser, rest, options.workers, paths, unseen)
-    files = place.files
-    if not options.output:
+    for path in input_args:
+        notices += check_reachable_by_workers(
+            beam_args, {} if parse_source_spec(path) else {"--input": path}, args.dry_run
+        )
+    optional_paths = [path for path in (args.output, args.mirror) if path and args.dry_run]
+    context = make_context(parser, beam_args, args.workers, paths, optional_paths)
+    storage = context.storage
+    if not args.output:
         raise UsageError("--output DIR is missing: the folder to write")
-    work = Workspace(absolute(options.output))
-    rules = pipeline.rules_of(options)
-    config = _config(pipeline.NAME, options, rules)
-    abstracts = _abstracts(files, drop_in) if drop_in else None
-    ids = None if options.exclude_ids is None else _ids(files, options.exclude_ids)
-    listed = None if ids is None else excluded.described(ids)
-    digest = listed.sha256 if listed else None
-    with output_at_fault(work.output):
-        workspace.check(files, work, config)
-    found = pipeline.find(files, options, work.output, given, local=not place.runner_given)
-    job = _job(pipeline.NAME, options, arguments, files, work, found, rules, listed, config)
-    task = Task(pipeline.NAME, work.output, found.count, tools=config["library_versions"])
-    if options.dry_run:
+    output_dir = OutputDir(make_absolute(args.output))
+    document_config = pipeline.config_from_args(args)
+    config = _make_config(pipeline.NAME, args, document_config)
+    abstracts_digest = _read_abstracts_digest(storage, overlap_with) if overlap_with else None
+    excluded_ids = None if args.exclude_ids is None else _read_excluded_ids(storage, args.exclude_ids)
+    exclusions = None if excluded_ids is None else excluded.summarise(excluded_ids)
+    exclusion_digest = exclusions.sha256 if exclusions else None
+    with translate_output_errors(output_dir.path):
+        workspace.check_config(storage, output_dir, config)
+    run_inputs = pipeline.find_inputs(
+        storage, args, output_dir.path, input_args, is_local_run=not context.has_runner
+    )
+    job = _make_job(
+        pipeline.NAME, args, argv, storage, output_dir, run_inputs, document_config, exclusions, config
+    )
+    job_spec = JobSpec(
+        pipeline.NAME, output_dir.path, run_inputs.num_items, library_versions=config["library_versions"]
+    )
+    if args.dry_run:
         from . import estimates, plan
 
-        planned = plan.of_shards(job, found)
+        dry_run_plan = plan.plan_shards(job, run_inputs)
         print(
-            estimates.said(
-                planned, notices, place, task, options.workers, lambda root: pipeline.build(root, job)
+            estimates.format_estimate(
+                dry_run_plan, notices, context, job_spec, args.workers, lambda root: pipeline.build(root, job)
             )
         )
         return OK
-    for notice in found.notices:
+    for notice in run_inputs.notices:
         print(f"notice: {notice}", file=sys.stderr)
-    prepare(place, task)
-    with begun(files, work, config):
-        fetched = not job.wanted and not job.bucket
-        if fetched and workspace.finished(files, work, job.sources, abstracts, digest):
+    prepare_run(context, job_spec)
+    with claim_output(storage, output_dir, config):
+        is_all_fetched = not job.to_fetch and not job.article_plan
+        if is_all_fetched and workspace.is_up_to_date(
+            storage, output_dir, job.sources, abstracts_digest, exclusion_digest
+        ):
             unchanged = f"its {len(job.sources)} input files are unchanged"
-            print(f"{work.output} is finished and {unchanged}: nothing to do.")
+            print(f"{output_dir.path} is finished and {unchanged}: nothing to do.")
             return OK
-        workspace.clear(files, work)
-        parts.lay_aside(files, work, found.here)
-        if ids is not None:
-            excluded.write(files, work.excluded, ids)
-        from .progress import Progress
+        workspace.reset(storage, output_dir)
+        parts.save_part_lists(storage, output_dir, run_inputs.available)
+        if excluded_ids is not None:
+            excluded.write(storage, output_dir.exclusion_list_path, excluded_ids)
+        from .progress import ShardsProgress
 
-        later = execute(
+        deferred_message = execute(
             lambda root: pipeline.build(root, job),
-            place,
-            options.workers,
-            task,
-            lambda terminal: Progress(files, work, found, terminal),
+            context,
+            args.workers,
+            job_spec,
+            lambda terminal: ShardsProgress(storage, output_dir, run_inputs, terminal),
         )
-        return _report(job, later)
+        return _print_report(job, deferred_message)
 
 
-def _abstracts(files: LocalFiles, drop_in: str) -> str:
+def _read_abstracts_digest(storage: LocalStorage, overlap_with: str) -> str:
     """The identity of the abstracts that are to be looked for in the articles."""
     try:
-        return overlap.identity(files, drop_in.rstrip("/"))
+        return overlap.digest_abstracts(storage, overlap_with.rstrip("/"))
     except (FileNotFoundError, ManifestError, overlap.OverlapInputError) as error:
         raise UsageError(f"--drop-in: {str(error).rstrip('.')}") from error
 
 
-def _ids(files: LocalFiles, path: str) -> excluded.Ids:
+def _read_excluded_ids(storage: LocalStorage, path: str) -> excluded.ExcludedIds:
     """The ids of the documents that are to be left out."""
-    if not files.exists(path):
+    if not storage.exists(path):
         raise UsageError(f"--exclude-ids {path}: there is no such file")
     try:
-        with files.open(path) as file:
+        with storage.open(path) as file:
             return excluded.parse(file, path)
     except excluded.ExclusionListError as error:
         raise UsageError(f"--exclude-ids: {error}") from error
@@ -135,87 +155,91 @@ def _ids(files: LocalFiles, path: str) -> excluded.Ids:
         raise UsageError(f"--exclude-ids {path} cannot be read: {error.strerror or error}") from error
 
 
-def _config(pipeline: str, options: Any, rules: TextRules) -> dict[str, Any]:
+def _make_config(pipeline: str, args: Any, document_config: TextConfig) -> dict[str, Any]:
     """What must be the same for an output to be gone on with."""
     return {
         "pipeline": pipeline,
         "format": FORMAT,
-        "preset": options.preset,
-        "rules": rules.as_dict(),
-        "library_versions": splitters.tools(rules.splitter, rules.treebank),
-        "keep_dropped": options.keep_dropped,
-        "dedup": options.dedup,
-        "max_shard_mb": options.max_shard_mb,
+        "preset": args.preset,
+        "rules": document_config.to_dict(),
+        "library_versions": splitters.find_library_versions(
+            document_config.splitter, document_config.treebank
+        ),
+        "keep_dropped": args.keep_dropped,
+        "dedup": args.dedup,
+        "max_shard_mb": args.max_shard_mb,
     }
 
 
-def _job(
+def _make_job(
     pipeline: str,
-    options: Any,
-    arguments: Sequence[str],
-    files: LocalFiles,
-    work: Workspace,
-    found: Inputs,
-    rules: TextRules,
-    listed: Excluded | None,
+    args: Any,
+    argv: Sequence[str],
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    run_inputs: RunInputs,
+    document_config: TextConfig,
+    exclusions: ExclusionList | None,
     config: dict[str, Any],
-) -> Job:
+) -> ShardsJob:
     """The job that the command line asks for, its inputs found."""
-    return Job(
-        files=files,
-        work=work,
-        sources=parts.left_out(found.here),
-        wanted=found.wanted,
-        fetching=found.fetching,
-        bucket=found.bucket,
-        rules=rules,
-        keep_dropped=options.keep_dropped,
-        dedup=options.dedup,
-        drop_in=absolute(drop_in) if (drop_in := getattr(options, "drop_in", None)) else None,
-        excluded=listed,
-        max_shard_bytes=options.max_shard_mb * 1_000_000,
-        max_rejected=options.max_rejected,
+    return ShardsJob(
+        storage=storage,
+        output_dir=output_dir,
+        sources=parts.without_parts(run_inputs.available),
+        to_fetch=run_inputs.to_fetch,
+        download_plan=run_inputs.download_plan,
+        article_plan=run_inputs.article_plan,
+        document_config=document_config,
+        keep_dropped=args.keep_dropped,
+        dedup=args.dedup,
+        overlap_with=make_absolute(overlap_with)
+        if (overlap_with := getattr(args, "drop_in", None))
+        else None,
+        exclusion_list=exclusions,
+        max_shard_bytes=args.max_shard_mb * 1_000_000,
+        max_rejected=args.max_rejected,
         config=config,
-        run=DocumentsRun(
-            command=command_of(pipeline, arguments),
-            listed_at=found.listed or None,
-            notices=tuple(found.notices) if found.listed else (),
+        run_info=DocumentsRun(
+            command=command_of(pipeline, argv),
+            listed_at=run_inputs.listed_at or None,
+            notices=tuple(run_inputs.notices) if run_inputs.listed_at else (),
         ),
     )
 
 
-def _in_full(manifest: DocumentsManifest) -> str:
+def _format_overlap(manifest: DocumentsManifest) -> str:
     """A line of each list of abstracts that the articles hold in full."""
     return "".join(
-        f"  {listed.rows:>12,}  abstracts of {listed.of} are here in full: {listed.file}\n"
-        for listed in manifest.overlap
+        f"  {overlap_entry.rows:>12,}  abstracts of {overlap_entry.of} are here in full: {overlap_entry.file}\n"
+        for overlap_entry in manifest.overlap
     )
 
 
-def _left_out(manifest: DocumentsManifest) -> str:
+def _format_exclusions(manifest: DocumentsManifest) -> str:
     """A line on the list of ids that were to be left out, if there is one."""
-    if not (listed := manifest.excluded):
+    if not (exclusion_entry := manifest.excluded):
         return ""
-    return f"  {listed.found:>12,}  of {listed.ids:,} ids to exclude dropped a document\n"
+    return f"  {exclusion_entry.found:>12,}  of {exclusion_entry.ids:,} ids to exclude dropped a document\n"
 
 
-def _report(job: Job, later: str) -> int:
-    if later:
-        print(later)
+def _print_report(job: ShardsJob, deferred_message: str) -> int:
+    if deferred_message:
+        print(deferred_message)
         return OK
-    outcome = job.files.read_json(job.work.outcome)
+    outcome = job.storage.read_json(job.output_dir.result_path)
     if outcome["problem"]:
         print(f"beam: {outcome['problem']}", file=sys.stderr)
         return NOT_PUBLISHED
-    manifest = documents_manifest(job.files, job.work.output)
+    manifest = read_documents_manifest(job.storage, job.output_dir.path)
     for warning in manifest.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    funnel = "\n".join(f"  {count:>12,}  {what}" for what, count in manifest.funnel.items())
+    funnel = "\n".join(f"  {count:>12,}  {reason}" for reason, count in manifest.funnel.items())
     print(
         f"{outcome['documents']:,} documents, {outcome['sentences']:,} sentences in "
-        f"{len(manifest.outputs)} shards\n{funnel}\n{_left_out(manifest)}{_in_full(manifest)}"
-        f"shards:   {job.work.output}\nreport:   {job.work.manifest}"
+        f"{len(manifest.outputs)} shards\n{funnel}\n{_format_exclusions(manifest)}{_format_overlap(manifest)}"
+        f"shards:   {job.output_dir.path}\nreport:   {job.output_dir.manifest_path}"
     )
     if outcome["rejected"] or manifest.bad_files:
-        print(f"rejected: {job.work.output}/rejected")
+        print(f"rejected: {job.output_dir.path}/rejected")
     return OK

@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import PretrainingInput, PretrainingRun
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 from bioshards.vocab.examples import recipes
 
-from .from_documents import add_folders, of_extra
-from .options import Parser, add_local
-from .values import at_least, share
+from .from_documents import add_io_options, load_extra_module
+from .options import Parser, add_run_options
+from .values import fraction, int_at_least
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from bioshards.vocab.examples.making import Making
-    from bioshards.vocab.examples.portions import Portion
+    from bioshards.vocab.examples.making import BuildConfig
+    from bioshards.vocab.examples.portions import ShardGroup
 
 NAME: Final = "shards_to_pretraining"
 DESCRIPTION: Final = """\
@@ -33,46 +33,46 @@ to the trainer."""
 
 
 @dataclass(frozen=True)
-class Job:
+class PretrainingJob:
     """Everything a run is made of; ``inputs``: what is read, as a manifest has it."""
 
-    files: LocalFiles
-    work: Workspace
+    storage: LocalStorage
+    output_dir: OutputDir
     inputs: list[PretrainingInput]
-    portions: list[Portion]
-    making: Making
+    shard_groups: list[ShardGroup]
+    build_config: BuildConfig
     max_rejected: float
     config: dict[str, Any]
-    run: PretrainingRun
+    run_info: PretrainingRun
 
     @property
-    def items(self) -> int:
+    def num_items(self) -> int:
         """How many portions examples are made of, one at a time."""
-        return len(self.portions)
+        return len(self.shard_groups)
 
 
-def build(root: beam.Pipeline, job: Job) -> None:
+def build(pipeline: beam.Pipeline, job: PretrainingJob) -> None:
     """The pipeline: make examples of every portion, merge what a global shuffle deals out, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
-    from .pretraining_transforms import MakeExamples, MergeDealt, PublishExamples
+    from .pretraining_transforms import BuildExamples, MergeShuffled, PublishExamples
 
-    made = (
-        root
-        | "Portions" >> beam.Create(job.portions, reshuffle=False)
-        | "MakeExamples" >> MakeExamples(job.files, job.work, job.making)
+    built = (
+        pipeline
+        | "Portions" >> beam.Create(job.shard_groups, reshuffle=False)
+        | "MakeExamples" >> BuildExamples(job.storage, job.output_dir, job.build_config)
     )
-    merged = made | "MergeDealt" >> MergeDealt(job.files, job.work, job.making)
-    made | "Publish" >> PublishExamples(
-        job.files, job.work, job.config, job.inputs, job.run, job.max_rejected, merged
+    merged = built | "MergeDealt" >> MergeShuffled(job.storage, job.output_dir, job.build_config)
+    built | "Publish" >> PublishExamples(
+        job.storage, job.output_dir, job.config, job.inputs, job.run_info, job.max_rejected, merged
     )
 
 
-def parser() -> Parser:
+def make_parser() -> Parser:
     """The options of ``beam run shards_to_pretraining``."""
     parser = Parser(f"beam run {NAME}", DESCRIPTION)
-    shared = add_folders(parser)
-    shared.add_argument(
+    io_options = add_io_options(parser)
+    io_options.add_argument(
         "--vocab",
         metavar="DIR",
         help="a folder with a tokenizer.json, as python -m bioshards.vocab build writes it; on this machine",
@@ -97,16 +97,16 @@ def parser() -> Parser:
     )
     examples.add_argument(
         "--short",
-        type=share,
+        type=fraction,
         metavar="SHARE",
         help="share of rows with a random lower target (electra 0.05; bert and albert, of documents, 0.1)",
     )
     examples.add_argument(
-        "--single", type=share, metavar="SHARE", help="share of rows with one segment (electra 0.1)"
+        "--single", type=fraction, metavar="SHARE", help="share of rows with one segment (electra 0.1)"
     )
     examples.add_argument(
         "--dupe-factor",
-        type=at_least(1),
+        type=int_at_least(1),
         metavar="N",
         help="passes over each document, each with other chances (1; a trainer masks anew each time anyway)",
     )
@@ -124,7 +124,7 @@ def parser() -> Parser:
     rows = parser.add_argument_group("rows")
     rows.add_argument(
         "--validation",
-        type=share,
+        type=fraction,
         metavar="SHARE",
         default=0.01,
         help="share of documents held out, by the hash of the PMID, or of the id where there is none "
@@ -139,7 +139,7 @@ def parser() -> Parser:
     )
     rows.add_argument(
         "--seed",
-        type=at_least(0),
+        type=int_at_least(0),
         metavar="N",
         default=0,
         help="of all chances, with documents' ids (default: %(default)s)",
@@ -152,27 +152,27 @@ def parser() -> Parser:
     )
     rows.add_argument(
         "--max-predictions",
-        type=at_least(1),
+        type=int_at_least(1),
         metavar="N",
         help="with --tfrecord: tokens of a row to predict at most (bert: 15 %% of the length; albert: 20)",
     )
     rows.add_argument(
         "--max-shard-mb",
-        type=at_least(1),
+        type=int_at_least(1),
         metavar="MB",
         default=128,
         help="about the largest shard in megabytes; a worker takes two to three times that in memory "
         "(default: %(default)s)",
     )
-    add_local(parser, "documents")
+    add_run_options(parser, "documents")
     return parser
 
 
-def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
+def run(parser: Parser, args: Any, beam_args: Sequence[str], argv: Sequence[str]) -> int:
     """Do what the command line asks for; returns the exit code.
 
     Raises:
         MissingExtraError: a library of the extra is not installed.
     """
-    code: int = of_extra(NAME, "pretraining_job").run(parser, options, rest, arguments)
-    return code
+    exit_code: int = load_extra_module(NAME, "pretraining_job").run(parser, args, beam_args, argv)
+    return exit_code

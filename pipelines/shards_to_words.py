@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import WordsRun
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 
-from .from_documents import add_folders, of_extra
-from .options import Parser, add_workers
-from .values import at_least, share
+from .from_documents import add_io_options, load_extra_module
+from .options import Parser, add_worker_options
+from .values import fraction, int_at_least
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from bioshards.vocab.counts import Counting
-    from bioshards.vocab.inputs import Documents
+    from bioshards.vocab.counts import CountConfig
+    from bioshards.vocab.inputs import DocumentsInput
 
 NAME: Final = "shards_to_words"
 DESCRIPTION: Final = """\
@@ -31,83 +31,85 @@ trained on. For corpora beyond one machine; python -m bioshards.vocab build coun
 
 
 @dataclass(frozen=True)
-class Job:
+class WordsJob:
     """Everything a run is made of."""
 
-    files: LocalFiles
-    work: Workspace
-    inputs: list[Documents]
-    counting: Counting
+    storage: LocalStorage
+    output_dir: OutputDir
+    inputs: list[DocumentsInput]
+    count_config: CountConfig
     min_count: int
     config: dict[str, Any]
-    run: WordsRun
+    run_info: WordsRun
 
     @property
-    def items(self) -> int:
+    def num_items(self) -> int:
         """How many shards are counted."""
-        return sum(len(documents.shards) for documents in self.inputs)
+        return sum(len(document_input.shards) for document_input in self.inputs)
 
 
-def build(root: beam.Pipeline, job: Job) -> None:
+def build(pipeline: beam.Pipeline, job: WordsJob) -> None:
     """The pipeline: count every shard, merge the counts bucket by bucket, publish one sorted list."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from .words_transforms import CountShards, MergeBuckets, PublishWords
 
-    shards = [(documents.folder, shard) for documents in job.inputs for shard in documents.shards]
+    shards = [
+        (document_input.folder, shard) for document_input in job.inputs for shard in document_input.shards
+    ]
     counted = (
-        root
+        pipeline
         | "Shards" >> beam.Create(shards, reshuffle=False)
-        | "CountShards" >> CountShards(job.files, job.work, job.counting)
+        | "CountShards" >> CountShards(job.storage, job.output_dir, job.count_config)
     )
-    merged = counted | "MergeBuckets" >> MergeBuckets(job.files, job.work, job.min_count)
-    inputs = [documents.summary for documents in job.inputs]
-    counted | "Publish" >> PublishWords(job.files, job.work, job.config, inputs, job.run, merged)
+    merged = counted | "MergeBuckets" >> MergeBuckets(job.storage, job.output_dir, job.min_count)
+    inputs = [document_input.summary for document_input in job.inputs]
+    counted | "Publish" >> PublishWords(job.storage, job.output_dir, job.config, inputs, job.run_info, merged)
 
 
-def parser() -> Parser:
+def make_parser() -> Parser:
     """The options of ``beam run shards_to_words``."""
     parser = Parser("beam run shards_to_words", DESCRIPTION)
-    add_folders(parser)
-    words = parser.add_argument_group("what is counted")
-    words.add_argument(
+    add_io_options(parser)
+    group = parser.add_argument_group("what is counted")
+    group.add_argument(
         "--words",
         choices=["bert", "white-space"],
         default="bert",
         help="what a word is: what BERT takes for one, every punctuation mark apart, or what stands between "
         "white space; as written, not in lower case (default: %(default)s)",
     )
-    words.add_argument(
+    group.add_argument(
         "--hold-out",
-        type=share,
+        type=fraction,
         metavar="SHARE",
         default=0.0,
         help="share of documents whose words are counted apart, in validation-words.tsv (default: none)",
     )
-    words.add_argument(
+    group.add_argument(
         "--seed",
-        type=at_least(0),
+        type=int_at_least(0),
         metavar="N",
         default=0,
         help="with a document's PMID, or its id where it has none, it decides whether that one is held out "
         "(default: %(default)s)",
     )
-    words.add_argument(
+    group.add_argument(
         "--min-count",
-        type=at_least(1),
+        type=int_at_least(1),
         metavar="N",
         default=1,
         help="leave rarer words out of words.tsv; the manifest says how many (default: %(default)s)",
     )
-    add_workers(parser)
+    add_worker_options(parser)
     return parser
 
 
-def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
+def run(parser: Parser, args: Any, beam_args: Sequence[str], argv: Sequence[str]) -> int:
     """Do what the command line asks for; returns the exit code.
 
     Raises:
         MissingExtraError: a library of the extra is not installed.
     """
-    code: int = of_extra(NAME, "words_job").run(parser, options, rest, arguments)
-    return code
+    exit_code: int = load_extra_module(NAME, "words_job").run(parser, args, beam_args, argv)
+    return exit_code

@@ -12,15 +12,17 @@ from typing import Any, Final, NamedTuple
 
 from bioshards.corpus import workspace
 from bioshards.corpus.errors import OutputMismatchError, TransientStorageError
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.lock import locked
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.lock import lock_output
+from bioshards.corpus.workspace import OutputDir
 
 from . import dataflow
-from .options import Parser, UsageError, beam_options
+from .options import Parser, UsageError, parse_beam_options
 
 
-def for_workers_elsewhere(rest: Sequence[str], folders: dict[str, str], dry_run: bool = False) -> list[str]:
+def check_reachable_by_workers(
+    beam_args: Sequence[str], folders: dict[str, str], dry_run: bool = False
+) -> list[str]:
     """See that Dataflow's workers can reach the folders, by option, that they will read and write.
 
     Returns:
@@ -29,26 +31,26 @@ def for_workers_elsewhere(rest: Sequence[str], folders: dict[str, str], dry_run:
     Raises:
         UsageError: one is on this machine.
     """
-    found = [
+    problems = [
         f"{option} {folder} is local; Dataflow's workers need gs://BUCKET/FOLDER"
         for option, folder in folders.items()
-        if dataflow.chosen(rest) and "://" not in folder
+        if dataflow.is_dataflow_runner(beam_args) and "://" not in folder
     ]
-    if found and not dry_run:
-        raise UsageError(found[0])
-    return found
+    if problems and not dry_run:
+        raise UsageError(problems[0])
+    return problems
 
 
-_SLIP: Final = re.compile(r"(?:^|/)(gs|s3):(?!//)")
+_INCOMPLETE_SCHEME: Final = re.compile(r"(?:^|/)(gs|s3):(?!//)")
 """A scheme without both of its slashes: ``gs:/BUCKET`` would be a folder of this machine, and the run's
 output with it."""
 
 
-FILE_OPTIONS: Final = ("--s3_", "--no_auth")
+FILESYSTEM_OPTION_PREFIXES: Final = ("--s3_", "--no_auth")
 """How the options of Beam's file systems begin, the only ones that say something where no job is made."""
 
 
-class Where(NamedTuple):
+class RunContext(NamedTuple):
     """Where a run goes on.
 
     Attributes:
@@ -59,59 +61,63 @@ class Where(NamedTuple):
         notices: what is to be said of a dry run that cannot look at all of them.
     """
 
-    runner_given: bool
-    on_dataflow: bool
-    beams: Any
-    files: LocalFiles
+    has_runner: bool
+    is_on_dataflow: bool
+    beam_options: Any
+    storage: LocalStorage
     paths: tuple[str, ...]
     notices: tuple[str, ...] = ()
 
 
-def where(
-    parser: Parser, rest: Sequence[str], workers: int, paths: Sequence[str], unseen: Sequence[str] = ()
-) -> Where:
+def make_context(
+    parser: Parser,
+    beam_args: Sequence[str],
+    workers: int,
+    paths: Sequence[str],
+    optional_paths: Sequence[str] = (),
+) -> RunContext:
     """Where the command line lets a run go on.
 
     Args:
-        rest: the options that are not the pipeline's own.
+        beam_args: the options that are not the pipeline's own.
         paths: what will be read and written.
-        unseen: those of them that a dry run may plan for without looking, as if they were new.
+        optional_paths: those of them that a dry run may plan for without looking, as if they were new.
 
     Raises:
         UsageError: an option that nobody knows, or that Dataflow needs; a path that nothing here can open.
         TransientStorageError: a store does not answer.
     """
     for path in paths:
-        if slip := _SLIP.search(path):
-            raise UsageError(f"{path} is local as it is written; a bucket is {slip[1]}://BUCKET/FOLDER")
-    runner_given = any(word.startswith("--runner") for word in rest)
-    on_dataflow = dataflow.chosen(rest)
-    if not runner_given:
+        if match := _INCOMPLETE_SCHEME.search(path):
+            raise UsageError(f"{path} is local as it is written; a bucket is {match[1]}://BUCKET/FOLDER")
+    has_runner = any(arg.startswith("--runner") for arg in beam_args)
+    is_on_dataflow = dataflow.is_dataflow_runner(beam_args)
+    if not has_runner:
         logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
-    remote = any("://" in path for path in paths)
-    if not rest and not remote:
-        return Where(runner_given, on_dataflow, None, LocalFiles(), tuple(paths))
-    beams: Any = beam_options(rest, parser, **_local_options(runner_given, workers))
-    if on_dataflow:
-        dataflow.check(beams)
-    elif runner_given:
-        _known(beams.get_all_options()["runner"])
-    if not remote:
-        return Where(runner_given, on_dataflow, beams, LocalFiles(), tuple(paths))
+    has_remote_paths = any("://" in path for path in paths)
+    if not beam_args and not has_remote_paths:
+        return RunContext(has_runner, is_on_dataflow, None, LocalStorage(), tuple(paths))
+    beams: Any = parse_beam_options(beam_args, parser, **_make_local_options(has_runner, workers))
+    if is_on_dataflow:
+        dataflow.check_options(beams)
+    elif has_runner:
+        _check_runner(beams.get_all_options()["runner"])
+    if not has_remote_paths:
+        return RunContext(has_runner, is_on_dataflow, beams, LocalStorage(), tuple(paths))
     from .reachable import StorageAccessError
 
     try:
-        beside = dataflow.folders(beams) if on_dataflow else []
-        files, notices = _remote_files([*paths, *beside], beams), tuple[str, ...]()
+        job_folders = dataflow.list_job_folders(beams) if is_on_dataflow else []
+        storage, notices = _open_remote_storage([*paths, *job_folders], beams), tuple[str, ...]()
     except StorageAccessError as error:
-        if not {path for path in paths if "://" in path} <= set(unseen):
+        if not {path for path in paths if "://" in path} <= set(optional_paths):
             raise
         # As files of this machine nothing is there.
-        files, notices = LocalFiles(), (f"{error}. Planned as if nothing were there",)
-    return Where(runner_given, on_dataflow, beams, files, tuple(paths), notices)
+        storage, notices = LocalStorage(), (f"{error}. Planned as if nothing were there",)
+    return RunContext(has_runner, is_on_dataflow, beams, storage, tuple(paths), notices)
 
 
-def _known(runner: str) -> None:
+def _check_runner(runner: str) -> None:
     """See that Beam has a runner of this name, before anything is begun.
 
     Raises:
@@ -125,38 +131,38 @@ def _known(runner: str) -> None:
     except (ImportError, AttributeError) as error:
         raise UsageError(f"--runner={runner} cannot be loaded: {error}") from error
     except ValueError as error:
-        names = [name for name in StandardOptions.KNOWN_RUNNER_NAMES if "Test" not in name]
-        near = difflib.get_close_matches(runner, names, 1, 0.5)
-        hint = f" (did you mean {near[0]}?)" if near else f"; there are {', '.join(names)}"
+        known_names = [name for name in StandardOptions.KNOWN_RUNNER_NAMES if "Test" not in name]
+        matches = difflib.get_close_matches(runner, known_names, 1, 0.5)
+        hint = f" (did you mean {matches[0]}?)" if matches else f"; there are {', '.join(known_names)}"
         raise UsageError(f"--runner={runner} is no runner of Beam's{hint}") from error
 
 
-def _local_options(runner_given: bool, workers: int) -> dict[str, Any]:
+def _make_local_options(has_runner: bool, workers: int) -> dict[str, Any]:
     """Beam options of a run without ``--runner``; none with one."""
-    if runner_given:
+    if has_runner:
         return {}
     from . import local
 
-    return local.options_for(workers)
+    return local.make_local_options(workers)
 
 
-def _remote_files(paths: Sequence[str], beams: Any) -> LocalFiles:
+def _open_remote_storage(paths: Sequence[str], beam_options: Any) -> LocalStorage:
     """The storage of paths of which some are on object stores, which Beam's options open."""
-    from .reachable import check
-    from .storage import AnyFiles, configure
+    from .reachable import check_access
+    from .storage import RoutedStorage, configure_stores
 
-    configure(beams)
-    check(paths)
-    return AnyFiles()
+    configure_stores(beam_options)
+    check_access(paths)
+    return RoutedStorage()
 
 
-def absolute(folder: str) -> str:
+def make_absolute(folder: str) -> str:
     """A folder as it is named wherever the work is done, without a slash at its end."""
     return (folder if "://" in folder else os.path.abspath(folder)).rstrip("/")
 
 
 @contextlib.contextmanager
-def output_at_fault(output: str, option: str = "--output") -> Iterator[None]:
+def translate_output_errors(output: str, option: str = "--output") -> Iterator[None]:
     """Failures to read and write are the output folder's in here; ``option``: what it was given as."""
     try:
         yield
@@ -169,8 +175,8 @@ def output_at_fault(output: str, option: str = "--output") -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def begun(
-    files: LocalFiles, work: Workspace, config: dict[str, Any], option: str = "--output"
+def claim_output(
+    storage: LocalStorage, output_dir: OutputDir, config: dict[str, Any], option: str = "--output"
 ) -> Iterator[None]:
     """Inside, the output is marked as begun with this configuration, and this run alone writes it.
 
@@ -182,27 +188,29 @@ def begun(
             looked at.
     """
     with contextlib.ExitStack() as stack:
-        with output_at_fault(work.output, option):
-            stack.enter_context(locked(files, work))
-            workspace.check(files, work, config)  # once more: to find the inputs may have taken minutes
-            workspace.begin(files, work, config)
+        with translate_output_errors(output_dir.path, option):
+            stack.enter_context(lock_output(storage, output_dir))
+            workspace.check_config(
+                storage, output_dir, config
+            )  # once more: to find the inputs may have taken minutes
+            workspace.mark_started(storage, output_dir, config)
         yield
 
 
 def command_of(pipeline: str, arguments: Sequence[str]) -> tuple[str, ...]:
     """The command line of a run, for its manifest."""
-    return ("beam", "run", pipeline, *without_secrets(arguments))
+    return ("beam", "run", pipeline, *redact_secrets(arguments))
 
 
-_SECRET = re.compile(r"(--\w*(?:key|secret|token|password|connection_string)\w*)(=.*)?", re.IGNORECASE)
+_SECRET_OPTION = re.compile(r"(--\w*(?:key|secret|token|password|connection_string)\w*)(=.*)?", re.IGNORECASE)
 
 
-def without_secrets(arguments: Sequence[str]) -> list[str]:
+def redact_secrets(argv: Sequence[str]) -> list[str]:
     """The arguments as a manifest may show them: no access keys, passwords and tokens."""
-    shown: list[str] = []
-    hide = False
-    for word in arguments:
-        secret = _SECRET.fullmatch(word)
-        shown.append("***" if hide else f"{secret[1]}=***" if secret and secret[2] else word)
-        hide = bool(secret and not secret[2])
-    return shown
+    redacted: list[str] = []
+    is_value_secret = False
+    for arg in argv:
+        match = _SECRET_OPTION.fullmatch(arg)
+        redacted.append("***" if is_value_secret else f"{match[1]}=***" if match and match[2] else arg)
+        is_value_secret = bool(match and not match[2])
+    return redacted

@@ -30,9 +30,9 @@ from typing import Any, BinaryIO, Final, Generic, TypeVar, cast
 import apache_beam as beam
 
 from bioshards.corpus.errors import WorkerError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 
-from .again import again
+from .again import retry
 
 NAMESPACE: Final = "bioshards"
 """Of Beam's metrics."""
@@ -44,7 +44,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class StepMetrics:
     """What one item of a step took.
 
     Attributes:
@@ -52,7 +52,7 @@ class Figures:
     """
 
     step: str
-    stood: bool = False
+    skipped: bool = False
     bytes_in: int = 0
     bytes_out: int = 0
     milliseconds: int = 0
@@ -62,7 +62,7 @@ class Figures:
         """All that is added up over the items."""
         return {
             "items": 1,
-            "skipped": int(self.stood),
+            "skipped": int(self.skipped),
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,
             **self.counts,
@@ -70,37 +70,40 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Done(Generic[T_co]):
+class StepResult(Generic[T_co]):
     """A result with the figures of the steps that led to it."""
 
     result: T_co
-    figures: tuple[Figures, ...]
+    metrics: tuple[StepMetrics, ...]
 
 
-def measure(
+def run_step(
     step: str,
-    files: LocalFiles,
-    work: Callable[[LocalFiles], T],
-    counts: Callable[[T], Mapping[str, int]],
-) -> Done[T]:
+    storage: LocalStorage,
+    function: Callable[[LocalStorage], T],
+    count_result: Callable[[T], Mapping[str, int]],
+) -> StepResult[T]:
     """Do a step's work on one item, once more if an object store fails, and see what it takes.
 
     Args:
-        work: given the storage, ``files``, whose bytes are counted.
-        counts: what is in the result, by name.
+        function: given the storage, ``storage``, whose bytes are counted.
+        count_result: what is in the result, by name.
 
     Raises:
         WorkerError: the work failed.
     """
-    meter = _Meter()
-    counted = meter.of(files)
+    byte_counter = ByteCounter()
+    counting_files = byte_counter.wrap_storage(storage)
     started = time.monotonic()
     with wrap_worker_errors():
-        result = again(lambda: work(counted))
+        result = retry(lambda: function(counting_files))
     milliseconds = round(1000 * (time.monotonic() - started))
-    found = counts(result)
-    stood = not meter.written and not found.get("failed")
-    return Done(result, (Figures(step, stood, meter.read, meter.written, milliseconds, found),))
+    item_counts = count_result(result)
+    skipped = not byte_counter.written and not item_counts.get("failed")
+    return StepResult(
+        result,
+        (StepMetrics(step, skipped, byte_counter.read, byte_counter.written, milliseconds, item_counts),),
+    )
 
 
 @contextmanager
@@ -112,57 +115,62 @@ def wrap_worker_errors() -> Iterator[None]:
         raise WorkerError.wrap(error) from error
 
 
-def tell(done: Done[T]) -> Done[T]:
+def report_metrics(step_result: StepResult[T]) -> StepResult[T]:
     """Add what was done to Beam's metrics; only in the thread in which Beam calls."""
-    for figures in done.figures:
-        for name, value in figures.counters().items():
-            beam.metrics.Metrics.counter(NAMESPACE, f"{figures.step}_{name}").inc(value)
-        milliseconds = beam.metrics.Metrics.distribution(NAMESPACE, f"{figures.step}_milliseconds")
-        milliseconds.update(figures.milliseconds)
-    return done
+    for metrics in step_result.metrics:
+        for name, value in metrics.counters().items():
+            beam.metrics.Metrics.counter(NAMESPACE, f"{metrics.step}_{name}").inc(value)
+        milliseconds = beam.metrics.Metrics.distribution(NAMESPACE, f"{metrics.step}_milliseconds")
+        milliseconds.update(metrics.milliseconds)
+    return step_result
 
 
-def results(done: Iterable[Done[T | None]]) -> list[T]:
+def unwrap_results(step_results: Iterable[StepResult[T | None]]) -> list[T]:
     """The results alone, less those where work came to none."""
-    return [one.result for one in done if one.result is not None]
+    return [step_result.result for step_result in step_results if step_result.result is not None]
 
 
-def summed(*done: Iterable[Done[Any]]) -> dict[str, dict[str, int]]:
+def sum_metrics(*step_results: Iterable[StepResult[Any]]) -> dict[str, dict[str, int]]:
     """What each step took in all, for a manifest's ``run``: the steps in the order in which they are met."""
     totals: dict[str, Counter[str]] = {}
-    for figures in (figures for part in done for one in part for figures in one.figures):
-        total = totals.setdefault(figures.step, Counter())
-        total.update(figures.counters())
-        total["milliseconds"] += figures.milliseconds
-        total[_MAX_ITEM_MS] = max(total[_MAX_ITEM_MS], figures.milliseconds)
-    first = ("items", "skipped", "bytes_in", "bytes_out", "milliseconds", _MAX_ITEM_MS)
+    for metrics in (
+        metrics
+        for collection in step_results
+        for step_result in collection
+        for metrics in step_result.metrics
+    ):
+        total = totals.setdefault(metrics.step, Counter())
+        total.update(metrics.counters())
+        total["milliseconds"] += metrics.milliseconds
+        total[_MAX_ITEM_MS] = max(total[_MAX_ITEM_MS], metrics.milliseconds)
+    standard_names = ("items", "skipped", "bytes_in", "bytes_out", "milliseconds", _MAX_ITEM_MS)
     return {
-        step: {name: total[name] for name in (*first, *sorted(total.keys() - set(first)))}
+        step: {name: total[name] for name in (*standard_names, *sorted(total.keys() - set(standard_names)))}
         for step, total in totals.items()
     }
 
 
-class _Meter:
+class ByteCounter:
     """Counts the bytes that go through files, in whatever thread."""
 
     def __init__(self) -> None:
         self.read = self.written = 0
         self._lock = threading.Lock()
 
-    def of(self, files: LocalFiles) -> LocalFiles:
+    def wrap_storage(self, storage: LocalStorage) -> LocalStorage:
         """The same storage, counted."""
 
         @contextmanager
         def write(path: str) -> Iterator[BinaryIO]:
-            with files.write(path) as file:
-                yield cast(BinaryIO, _Counted(file, self))
+            with storage.write(path) as file:
+                yield cast(BinaryIO, _CountingFile(file, self))
 
-        def opened(path: str) -> BinaryIO:
-            return cast(BinaryIO, _Counted(files.open(path), self))
+        def open_counted(path: str) -> BinaryIO:
+            return cast(BinaryIO, _CountingFile(storage.open(path), self))
 
-        counted = copy.copy(files)
-        vars(counted).update(open=opened, write=write)
-        return counted
+        counting_files = copy.copy(storage)
+        vars(counting_files).update(open=open_counted, write=write)
+        return counting_files
 
     def add(self, read: int = 0, written: int = 0) -> None:
         with self._lock:
@@ -170,20 +178,20 @@ class _Meter:
             self.written += written
 
 
-class _Counted:
+class _CountingFile:
     """A file that tells a meter what is read and written; in all else it is the file itself."""
 
-    def __init__(self, file: BinaryIO, meter: _Meter) -> None:
-        self._file, self._meter = file, meter
+    def __init__(self, file: BinaryIO, byte_counter: ByteCounter) -> None:
+        self._file, self._byte_counter = file, byte_counter
 
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(size)
-        self._meter.add(read=len(data))
+        self._byte_counter.add(read=len(data))
         return data
 
     def readinto(self, buffer: memoryview) -> int:
         size: int = cast(Any, self._file).readinto(buffer)
-        self._meter.add(read=size)
+        self._byte_counter.add(read=size)
         return size
 
     def __iter__(self) -> Iterator[bytes]:
@@ -193,18 +201,18 @@ class _Counted:
                 size += len(line)
                 yield line
         finally:
-            self._meter.add(read=size)
+            self._byte_counter.add(read=size)
 
     def write(self, data: bytes) -> int:
-        self._meter.add(written=memoryview(data).nbytes)
+        self._byte_counter.add(written=memoryview(data).nbytes)
         return self._file.write(data)
 
-    def __enter__(self) -> _Counted:
+    def __enter__(self) -> _CountingFile:
         self._file.__enter__()
         return self
 
-    def __exit__(self, *raised: Any) -> None:
-        self._file.__exit__(*raised)
+    def __exit__(self, *exc_info: Any) -> None:
+        self._file.__exit__(*exc_info)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)

@@ -18,30 +18,30 @@ from typing import Any, BinaryIO, Final, cast
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from bioshards.corpus.files import Found, LocalFiles
-from bioshards.corpus.partial import Partial
+from bioshards.corpus.files import FileInfo, LocalStorage
+from bioshards.corpus.partial import ResumableFile
 
-from .object_store import Store
+from .object_store import ObjectStore
 
-_MEMORY_BYTES: Final = 8 << 20
+_SPOOL_BYTES: Final = 8 << 20
 """A file on its way to a store is kept on this machine's disk above this size."""
 
-_stores: dict[str, tuple[Any, Store]] = {}
-_making = threading.Lock()
+_stores: dict[str, tuple[Any, ObjectStore]] = {}
+_stores_lock = threading.Lock()
 
 
-def _remote(path: str) -> bool:
+def _is_remote(path: str) -> bool:
     return "://" in path
 
 
-def configure(options: PipelineOptions) -> None:
+def configure_stores(options: PipelineOptions) -> None:
     """Give this process' stores their options (``--s3_endpoint_url`` ...); Beam gives workers theirs."""
     FileSystems.set_options(options)
-    with _making:
+    with _stores_lock:
         _stores.clear()  # of another command of this process
 
 
-def store(path: str) -> Store:
+def get_store(path: str) -> ObjectStore:
     """The store of a path: its client is made once for a process and its options.
 
     Raises:
@@ -50,149 +50,160 @@ def store(path: str) -> Store:
     """
     scheme = path.partition("://")[0]
     options = FileSystems._pipeline_options  # there is no other way to them; sdk_worker_main sets them
-    with _making:
-        before, made = _stores.get(scheme, (None, None))
-        if made is None or (before is not options and _all(before) != _all(options)):
-            made = _made(scheme, options or PipelineOptions([]))
-        _stores[scheme] = (options, made)
-        return made
+    with _stores_lock:
+        previous_options, cached_store = _stores.get(scheme, (None, None))
+        if cached_store is None or (
+            previous_options is not options
+            and _options_to_dict(previous_options) != _options_to_dict(options)
+        ):
+            cached_store = _make_store(scheme, options or PipelineOptions([]))
+        _stores[scheme] = (options, cached_store)
+        return cached_store
 
 
-def _all(options: PipelineOptions | None) -> dict[str, Any]:
+def _options_to_dict(options: PipelineOptions | None) -> dict[str, Any]:
     """The options as plain data; a pipeline has a copy of those that it is given."""
     return {} if options is None else dict(options.get_all_options(drop_default=True))
 
 
-def _made(scheme: str, options: PipelineOptions) -> Store:
+def _make_store(scheme: str, options: PipelineOptions) -> ObjectStore:
     if scheme == "gs":
-        from .google_storage import GoogleStore
+        from .google_storage import GcsStore
 
-        return GoogleStore(options)
+        return GcsStore(options)
     if scheme == "s3":
         from .s3_storage import S3Store
 
         return S3Store(options)
-    from .beam_storage import BeamStore
+    from .beam_storage import BeamFileSystemStore
 
-    return BeamStore()
+    return BeamFileSystemStore()
 
 
-def _waiting() -> BinaryIO:
+def _open_spool_file() -> BinaryIO:
     """A file that waits on this machine until it is whole, to be put into a store at once."""
-    return cast(BinaryIO, tempfile.SpooledTemporaryFile(_MEMORY_BYTES))
+    return cast(BinaryIO, tempfile.SpooledTemporaryFile(_SPOOL_BYTES))
 
 
-def _hidden(path: str) -> bool:
+def _is_hidden(path: str) -> bool:
     return path.rstrip("/").rpartition("/")[2].startswith(".")
 
 
-def _real(files: list[Found]) -> list[Found]:
+def _without_folder_markers(files: list[FileInfo]) -> list[FileInfo]:
     """Without the objects by which some tools mark folders: their names end with a slash."""
-    return [found for found in files if not found.path.endswith("/")]
+    return [info for info in files if not info.path.endswith("/")]
 
 
-def _fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
+def _matches_glob(names: Sequence[str], pattern: Sequence[str]) -> bool:
     """Do a path's names fit a pattern's, as :mod:`glob` has it: ``**`` for any folders, none hidden?"""
     if not pattern or not names:
         return not pattern and not names
     first, *rest = pattern
-    seen = first.startswith(".") or not names[0].startswith(".")
+    is_visible = first.startswith(".") or not names[0].startswith(".")
     if first != "**":
-        return seen and fnmatchcase(names[0], first) and _fits(names[1:], rest)
-    further = pattern if rest or names[1:] else ()  # a last one takes any file
-    return (bool(rest) and _fits(names, rest)) or (seen and _fits(names[1:], further))
+        return is_visible and fnmatchcase(names[0], first) and _matches_glob(names[1:], rest)
+    rest_of_pattern = pattern if rest or names[1:] else ()  # a last one takes any file
+    return (bool(rest) and _matches_glob(names, rest)) or (
+        is_visible and _matches_glob(names[1:], rest_of_pattern)
+    )
 
 
-class AnyFiles(LocalFiles):
+class RoutedStorage(LocalStorage):
     """Local files, and those of every store there is a client or a file system of Beam's for."""
 
-    far = True
+    is_remote = True
 
     def open(self, path: str) -> BinaryIO:
-        return store(path).open(path) if _remote(path) else super().open(path)
+        return get_store(path).open(path) if _is_remote(path) else super().open(path)
 
     @contextlib.contextmanager
     def write(self, path: str) -> Iterator[BinaryIO]:
-        if not _remote(path):
+        if not _is_remote(path):
             with super().write(path) as local:
                 yield local
             return
-        with _waiting() as file:
+        with _open_spool_file() as file:
             yield file
-            store(path).put(path, file, file.seek(0, os.SEEK_END))
+            get_store(path).put(path, file, file.seek(0, os.SEEK_END))
 
     @contextlib.contextmanager
-    def partial(self, path: str, version: str) -> Iterator[Partial]:
-        if not _remote(path):
-            with super().partial(path, version) as local:
+    def open_resumable(self, path: str, version: str) -> Iterator[ResumableFile]:
+        if not _is_remote(path):
+            with super().open_resumable(path, version) as local:
                 yield local
             return
-        with _waiting() as file:
-            yield _StorePartial(file, path)
+        with _open_spool_file() as file:
+            yield _SpooledFile(file, path)
 
     def exists(self, path: str) -> bool:
-        return store(path).look(path) is not None if _remote(path) else super().exists(path)
+        return get_store(path).get_info(path) is not None if _is_remote(path) else super().exists(path)
 
     def remove(self, path: str) -> None:
-        if _remote(path):
-            store(path).remove(path)
+        if _is_remote(path):
+            get_store(path).remove(path)
         else:
             super().remove(path)
 
-    def names(self, folder: str) -> list[str]:
-        if not _remote(folder):
-            return super().names(folder)
-        files, _ = store(folder).folder(folder.rstrip("/"))
-        return sorted(found.path.rpartition("/")[2] for found in _real(files))
+    def list_names(self, folder: str) -> list[str]:
+        if not _is_remote(folder):
+            return super().list_names(folder)
+        files, _ = get_store(folder).list_folder(folder.rstrip("/"))
+        return sorted(info.path.rpartition("/")[2] for info in _without_folder_markers(files))
 
     def is_folder(self, path: str) -> bool:
-        if not _remote(path):
+        if not _is_remote(path):
             return super().is_folder(path)
-        return next(store(path).below(f"{path.rstrip('/')}/"), None) is not None
+        return next(get_store(path).list_prefix(f"{path.rstrip('/')}/"), None) is not None
 
-    def find(self, pattern: str) -> list[Found]:
-        if not _remote(pattern):
-            return super().find(pattern)
-        there = store(pattern)
-        if found := there.look(pattern):
-            return [found]
-        literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
-        if literal == pattern:
+    def glob(self, pattern: str) -> list[FileInfo]:
+        if not _is_remote(pattern):
+            return super().glob(pattern)
+        object_store = get_store(pattern)
+        if info := object_store.get_info(pattern):
+            return [info]
+        literal_prefix = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+        if literal_prefix == pattern:
             return []
         parts = pattern.split("/")
-        folder = literal.rpartition("/")[0]
-        deep = "/" in pattern[len(literal) :] or "**" in pattern
-        among = list(there.below(literal)) if deep else there.folder(folder)[0]
-        wanted = (found for found in _real(among) if _fits(found.path.split("/"), parts))
-        return sorted(wanted, key=lambda found: found.path)
+        folder = literal_prefix.rpartition("/")[0]
+        is_recursive = "/" in pattern[len(literal_prefix) :] or "**" in pattern
+        candidates = (
+            list(object_store.list_prefix(literal_prefix))
+            if is_recursive
+            else object_store.list_folder(folder)[0]
+        )
+        matches = (
+            info for info in _without_folder_markers(candidates) if _matches_glob(info.path.split("/"), parts)
+        )
+        return sorted(matches, key=lambda info: info.path)
 
-    def walk(self, folder: str) -> list[Found]:
-        if not _remote(folder):
+    def walk(self, folder: str) -> list[FileInfo]:
+        if not _is_remote(folder):
             return super().walk(folder)
-        there = store(folder)
-        found: list[Found] = []
-        waiting = [folder.rstrip("/")]
-        while waiting:
-            files, folders = there.folder(waiting.pop())
-            found += [item for item in _real(files) if not _hidden(item.path)]
-            waiting += [inner for inner in folders if not _hidden(inner)]
-        return sorted(found, key=lambda item: item.path)
+        object_store = get_store(folder)
+        infos: list[FileInfo] = []
+        pending_folders = [folder.rstrip("/")]
+        while pending_folders:
+            files, folders = object_store.list_folder(pending_folders.pop())
+            infos += [item for item in _without_folder_markers(files) if not _is_hidden(item.path)]
+            pending_folders += [subfolder for subfolder in folders if not _is_hidden(subfolder)]
+        return sorted(infos, key=lambda item: item.path)
 
-    def sweep(self, folder: str) -> None:
-        if _remote(folder):
-            store(folder).sweep(folder.rstrip("/"))
+    def remove_temporaries(self, folder: str) -> None:
+        if _is_remote(folder):
+            get_store(folder).remove_temporaries(folder.rstrip("/"))
         else:
-            super().sweep(folder)
+            super().remove_temporaries(folder)
 
 
-class _StorePartial:
+class _SpooledFile:
     """A file on its way to a store, which cannot add to an object: it waits here until it is whole."""
 
     def __init__(self, file: BinaryIO, path: str) -> None:
         self._file, self._path = file, path
         self.size = 0
 
-    def blocks(self) -> Iterator[bytes]:
+    def read_blocks(self) -> Iterator[bytes]:
         self._file.seek(0)
         while block := self._file.read(1 << 20):
             yield block
@@ -206,8 +217,8 @@ class _StorePartial:
         self._file.truncate()
         self.size = 0
 
-    def keep(self) -> None:
-        store(self._path).put(self._path, self._file, self.size)
+    def commit(self) -> None:
+        get_store(self._path).put(self._path, self._file, self.size)
 
     def discard(self) -> None:
         """Nothing of it is anywhere but here."""

@@ -16,9 +16,9 @@ from typing import Any, Final
 from bioshards.corpus.exit_codes import OK, USAGE_ERROR
 
 from . import dataflow
-from .metadata import REQUIRED, metadata
+from .metadata import REQUIRED_PARAMETERS, make_metadata
 from .options import Parser, UsageError
-from .starting import FILE_OPTIONS, absolute, where
+from .starting import FILESYSTEM_OPTION_PREFIXES, make_absolute, make_context
 
 DESCRIPTION: Final = """\
 Write a template, from which Google Cloud Dataflow starts jobs.
@@ -40,45 +40,47 @@ EPILOG: Final = """\
       --staging-location=gs://BUCKET/tmp --temp-location=gs://BUCKET/tmp \\
       --parameters='^~^{3}'"""
 
-_IMAGE: Final = re.compile(r"[a-z0-9][\w.-]*(:[0-9]+)?(/[a-z0-9][\w.-]*)+(:[\w.-]+)?(@sha256:[0-9a-f]{64})?")
+_IMAGE_PATTERN: Final = re.compile(
+    r"[a-z0-9][\w.-]*(:[0-9]+)?(/[a-z0-9][\w.-]*)+(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"
+)
 
 
-def main(pipeline: str, arguments: Sequence[str]) -> int:
+def run_template_command(pipeline: str, argv: Sequence[str]) -> int:
     """Run ``beam template PIPELINE`` with these arguments; returns the exit code."""
-    parser = _parser(pipeline)
+    parser = _make_parser(pipeline)
     try:
-        options, rest = parser.parse_known_args(list(arguments))
-        if not options.out:
+        args, run_args = parser.parse_known_args(list(argv))
+        if not args.out:
             raise UsageError("--out FILE is missing: the template to write")
-        out = absolute(options.out)
-        if "://" in out and not out.startswith("gs://"):
-            raise UsageError(f"--out {out}: Dataflow reads templates on gs:// alone")
-        if options.image:
-            return _flex(pipeline, parser, out, options.image, rest)
-        return _classic(pipeline, parser, out, rest)
-    except SystemExit as left:  # --help
-        return int(left.code or 0)
+        template_path = make_absolute(args.out)
+        if "://" in template_path and not template_path.startswith("gs://"):
+            raise UsageError(f"--out {template_path}: Dataflow reads templates on gs:// alone")
+        if args.image:
+            return _write_flex_template(pipeline, parser, template_path, args.image, run_args)
+        return _write_classic_template(pipeline, parser, template_path, run_args)
+    except SystemExit as parse_exit:  # --help
+        return int(parse_exit.code or 0)
     except UsageError as error:
-        return _say(f"{error}. See beam template {pipeline} --help")
+        return _print_usage_error(f"{error}. See beam template {pipeline} --help")
     except OSError as error:
-        return _say(f"--out {options.out} cannot be written: {error.strerror or error}")
+        return _print_usage_error(f"--out {args.out} cannot be written: {error.strerror or error}")
 
 
-def _say(message: str) -> int:
+def _print_usage_error(message: str) -> int:
     print(f"beam: {message}", file=sys.stderr)
     return USAGE_ERROR
 
 
-def _parser(pipeline: str) -> Parser:
+def _make_parser(pipeline: str) -> Parser:
     parser = Parser(f"beam template {pipeline}", DESCRIPTION.format(pipeline))
-    given = {name: f"gs://BUCKET/{name}" for name in REQUIRED[pipeline]}
+    example_values = {name: f"gs://BUCKET/{name}" for name in REQUIRED_PARAMETERS[pipeline]}
     if pipeline == "fetch":
-        given["input"] = "pubmed:"
+        example_values["input"] = "pubmed:"
     parser.epilog = EPILOG.format(
         pipeline,
         pipeline.replace("_", "-"),
-        " ".join(f"--{name}={value}" for name, value in given.items()),
-        "~".join(f"{name}={value}" for name, value in given.items()),
+        " ".join(f"--{name}={value}" for name, value in example_values.items()),
+        "~".join(f"{name}={value}" for name, value in example_values.items()),
     )
     parser.add_argument("--out", metavar="FILE", help="the template to write, local or gs://")
     parser.add_argument(
@@ -89,54 +91,80 @@ def _parser(pipeline: str) -> Parser:
     return parser
 
 
-def _classic(pipeline: str, parser: Parser, out: str, rest: Sequence[str]) -> int:
+def _write_classic_template(
+    pipeline: str, parser: Parser, template_path: str, run_args: Sequence[str]
+) -> int:
     """The job itself, which Beam writes instead of starting it."""
     from . import running
 
-    runner = [] if any(word.startswith("--runner") for word in rest) else ["--runner=DataflowRunner"]
-    if not dataflow.chosen([*rest, *runner]):
+    runner_args = [] if any(arg.startswith("--runner") for arg in run_args) else ["--runner=DataflowRunner"]
+    if not dataflow.is_dataflow_runner([*run_args, *runner_args]):
         raise UsageError("a template is Dataflow's: leave --runner out")
-    files = where(parser, [word for word in rest if word.startswith(FILE_OPTIONS)], 1, [out]).files
-    if "://" not in out:
-        os.makedirs(os.path.dirname(out), exist_ok=True)  # Beam would wait for the folder to come
-    before = files.find(out)
-    code = running.main(pipeline, [*rest, *runner, *_staged(out, rest), f"--template_location={out}"])
-    if code == OK and "--dry-run" not in rest and files.find(out) == before:
-        return _say(f"no template is written to {out}: no job was made (see above)")
-    return code
+    storage = make_context(
+        parser, [arg for arg in run_args if arg.startswith(FILESYSTEM_OPTION_PREFIXES)], 1, [template_path]
+    ).storage
+    if "://" not in template_path:
+        os.makedirs(os.path.dirname(template_path), exist_ok=True)  # Beam would wait for the folder to come
+    files_before = storage.glob(template_path)
+    exit_code = running.run_command(
+        pipeline,
+        [
+            *run_args,
+            *runner_args,
+            *_make_staging_option(template_path, run_args),
+            f"--template_location={template_path}",
+        ],
+    )
+    if exit_code == OK and "--dry-run" not in run_args and storage.glob(template_path) == files_before:
+        return _print_usage_error(f"no template is written to {template_path}: no job was made (see above)")
+    return exit_code
 
 
-def _staged(out: str, rest: Sequence[str]) -> list[str]:
+def _make_staging_option(template_path: str, run_args: Sequence[str]) -> list[str]:
     """Where what the job is made of lies, if that is not said: beside the template, for as long as it.
 
     Beam would take the temporary folder, which people let a rule of the bucket empty.
     """
-    given = any(word.startswith("--staging_location") for word in rest)
-    return [] if given or "://" not in out else [f"--staging_location={out.rpartition('/')[0]}/staged"]
+    is_given = any(arg.startswith("--staging_location") for arg in run_args)
+    return (
+        []
+        if is_given or "://" not in template_path
+        else [f"--staging_location={template_path.rpartition('/')[0]}/staged"]
+    )
 
 
-def _flex(pipeline: str, parser: Parser, out: str, image: str, rest: Sequence[str]) -> int:
+def _write_flex_template(
+    pipeline: str, parser: Parser, template_path: str, image: str, beam_args: Sequence[str]
+) -> int:
     """The ContainerSpec of Dataflow's API, v1b3."""
-    for word in rest:
-        if word.startswith("-") and not word.startswith(FILE_OPTIONS):
-            raise UsageError(f"{word} says nothing with --image: it is given when the template is started")
-    if not _IMAGE.fullmatch(image):
+    for arg in beam_args:
+        if arg.startswith("-") and not arg.startswith(FILESYSTEM_OPTION_PREFIXES):
+            raise UsageError(f"{arg} says nothing with --image: it is given when the template is started")
+    if not _IMAGE_PATTERN.fullmatch(image):
         raise UsageError(f"--image {image} is no image like R-docker.pkg.dev/P/REPOSITORY/NAME:TAG")
-    ours = f"bioshards-{pipeline.replace('_', '-')}"
-    if (name := re.split("[:@]", image.rpartition("/")[2])[0]) != ours and name.startswith("bioshards-"):
-        raise UsageError(f"--image {image} does not start {pipeline}: {ours} does (docker/README.md)")
-    where(parser, rest, 1, [out]).files.write_json(out, container_spec(pipeline, image))
-    at = out if "://" in out else f"gs://BUCKET/... (a copy of {out})"
-    given = "~".join(f"{name}=..." for name in REQUIRED[pipeline])
+    expected_name = f"bioshards-{pipeline.replace('_', '-')}"
+    if (name := re.split("[:@]", image.rpartition("/")[2])[0]) != expected_name and name.startswith(
+        "bioshards-"
+    ):
+        raise UsageError(
+            f"--image {image} does not start {pipeline}: {expected_name} does (docker/README.md)"
+        )
+    make_context(parser, beam_args, 1, [template_path]).storage.write_json(
+        template_path, make_container_spec(pipeline, image)
+    )
+    template_location = (
+        template_path if "://" in template_path else f"gs://BUCKET/... (a copy of {template_path})"
+    )
+    parameters = "~".join(f"{name}=..." for name in REQUIRED_PARAMETERS[pipeline])
     print(
-        f"template: {out}\nTo start it: gcloud dataflow flex-template run NAME --region=REGION "
-        f"--template-file-gcs-location={at} --staging-location=gs://BUCKET/tmp "
-        f"--temp-location=gs://BUCKET/tmp --parameters='^~^{given}'"
+        f"template: {template_path}\nTo start it: gcloud dataflow flex-template run NAME --region=REGION "
+        f"--template-file-gcs-location={template_location} --staging-location=gs://BUCKET/tmp "
+        f"--temp-location=gs://BUCKET/tmp --parameters='^~^{parameters}'"
     )
     return OK
 
 
-def container_spec(pipeline: str, image: str) -> dict[str, Any]:
+def make_container_spec(pipeline: str, image: str) -> dict[str, Any]:
     """A flex template, as plain JSON.
 
     How many workers there are is not in it: the job says so itself when it has found its inputs.
@@ -144,7 +172,7 @@ def container_spec(pipeline: str, image: str) -> dict[str, Any]:
     return {
         "image": image,
         "sdkInfo": {"language": "PYTHON"},
-        "metadata": metadata(pipeline),
+        "metadata": make_metadata(pipeline),
         "defaultEnvironment": {
             "sdkContainerImage": image,
             "machineType": dataflow.DEFAULTS.machine_type,

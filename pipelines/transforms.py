@@ -14,21 +14,21 @@ from typing import Any, TypeVar
 import apache_beam as beam
 
 from bioshards.corpus import finishing, lifecycle, publishing, staging
-from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.download.remote import RemoteFile
 from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.excluded import Excluded
-from bioshards.corpus.files import Found, LocalFiles
-from bioshards.corpus.finishing import Finished
+from bioshards.corpus.excluded import ExclusionList
+from bioshards.corpus.files import FileInfo, LocalStorage
+from bioshards.corpus.finishing import FinalizeResult
 from bioshards.corpus.manifest import DocumentsRun, OverlapFile, utc_now
-from bioshards.corpus.publishing import Outcome
-from bioshards.corpus.rules import TextRules
-from bioshards.corpus.sources import Source
-from bioshards.corpus.staging import Staged
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.publishing import PublishResult
+from bioshards.corpus.rules import TextConfig
+from bioshards.corpus.sources import SourceFile
+from bioshards.corpus.staging import StageResult
+from bioshards.corpus.workspace import OutputDir
 
-from .fetch_transforms import fetched
-from .fetching import Fetching, arriving
-from .steps import Done, measure, results, summed, tell, wrap_worker_errors
+from .fetch_transforms import metrics_from_download
+from .fetching import DownloadPlan, stream_downloads
+from .steps import StepResult, report_metrics, run_step, sum_metrics, unwrap_results, wrap_worker_errors
 
 Item = TypeVar("Item")
 
@@ -37,33 +37,35 @@ Item = TypeVar("Item")
 class StageFiles(beam.PTransform):
     """Source files in, :class:`Staged` out: each file read, parsed, shaped and split once."""
 
-    files: LocalFiles
-    work: Workspace
-    rules: TextRules
+    storage: LocalStorage
+    output_dir: OutputDir
+    document_config: TextConfig
     keep_dropped: bool
-    digests: bool
+    has_digests: bool
 
-    def expand(self, sources: beam.PCollection[Source]) -> beam.PCollection[Done[Staged]]:
+    def expand(self, sources: beam.PCollection[SourceFile]) -> beam.PCollection[StepResult[StageResult]]:
         return sources | "OneFileEach" >> beam.Reshuffle() | "Stage" >> beam.Map(self._stage)
 
-    def _stage(self, source: Source) -> Done[Staged]:
-        return tell(self.one(source))
+    def _stage(self, source: SourceFile) -> StepResult[StageResult]:
+        return report_metrics(self.stage_one(source))
 
-    def one(self, source: Source) -> Done[Staged]:
+    def stage_one(self, source: SourceFile) -> StepResult[StageResult]:
         """Stage one file."""
 
-        def work(files: LocalFiles) -> Staged:
-            return staging.stage(files, self.work, source, self.rules, self.keep_dropped, self.digests)
+        def stage_file(storage: LocalStorage) -> StageResult:
+            return staging.stage_source(
+                storage, self.output_dir, source, self.document_config, self.keep_dropped, self.has_digests
+            )
 
-        return measure("stage", self.files, work, _in_staged)
+        return run_step("stage", self.storage, stage_file, _counts_from_stage)
 
 
-def _in_staged(staged: Staged) -> dict[str, int]:
+def _counts_from_stage(stage_result: StageResult) -> dict[str, int]:
     return {
-        "failed": int(staged.bad is not None),
-        "records": staged.records,
-        "deletions": staged.deletions,
-        **{f"rejected_{reason}": count for reason, count in staged.rejected.items()},
+        "failed": int(stage_result.rejection is not None),
+        "records": stage_result.records,
+        "deletions": stage_result.deletions,
+        **{f"rejected_{reason}": count for reason, count in stage_result.rejected.items()},
     }
 
 
@@ -75,184 +77,214 @@ class FetchAndStage(beam.PTransform):
     may ask of the server, is such that no runner asks more of it than it allows (fetching.py).
     """
 
-    fetching: Fetching
-    stage: StageFiles
-    source: Callable[..., Source]
+    download_plan: DownloadPlan
+    stage_files: StageFiles
+    make_source: Callable[..., SourceFile]
 
-    def expand(self, lanes: beam.PCollection[list[Remote]]) -> beam.PCollection[Done[Staged]]:
-        return lanes | "OneLaneEach" >> beam.Reshuffle() | "FetchAndStage" >> beam.FlatMap(self._lane)
+    def expand(self, slots: beam.PCollection[list[RemoteFile]]) -> beam.PCollection[StepResult[StageResult]]:
+        return slots | "OneLaneEach" >> beam.Reshuffle() | "FetchAndStage" >> beam.FlatMap(self._process_slot)
 
-    def _lane(self, remotes: list[Remote]) -> Iterator[Done[Staged]]:
+    def _process_slot(self, remote_files: list[RemoteFile]) -> Iterator[StepResult[StageResult]]:
         with wrap_worker_errors():
-            for remote, held in arriving(self.fetching, remotes):
-                if isinstance(held, BadFileError):
-                    missing = self.source(Found(self.fetching.mirror.path(remote), 0, ""))
-                    done = Done(Staged(missing, None, None, bad=(held.reason, held.detail)), ())
+            for remote_file, outcome in stream_downloads(self.download_plan, remote_files):
+                if isinstance(outcome, BadFileError):
+                    missing = self.make_source(FileInfo(self.download_plan.mirror.path(remote_file), 0, ""))
+                    step_result = StepResult(
+                        StageResult(missing, None, None, rejection=(outcome.reason, outcome.detail)), ()
+                    )
                 else:
-                    done = self.stage.one(self.source(held.found, held.retrieved))
-                yield tell(Done(done.result, (fetched(held), *done.figures)))
+                    step_result = self.stage_files.stage_one(
+                        self.make_source(outcome.info, outcome.retrieved_at)
+                    )
+                yield report_metrics(
+                    StepResult(step_result.result, (metrics_from_download(outcome), *step_result.metrics))
+                )
 
 
-def lanes(items: list[Item], fetching: Fetching) -> list[list[Item]]:
+def split_into_slots(items: list[Item], download_plan: DownloadPlan) -> list[list[Item]]:
     """The items dealt out to the lanes that there are, so that the first ones come first."""
-    count = min(len(items), fetching.lanes)
-    return [items[first::count] for first in range(count)]
+    num_slots = min(len(items), download_plan.slots)
+    return [items[slot::num_slots] for slot in range(num_slots)]
 
 
 @dataclass
-class DecideVersions(beam.PTransform):
+class ResolveVersions(beam.PTransform):
     """All :class:`Staged` in, the file of each bucket's verdicts out."""
 
-    files: LocalFiles
-    work: Workspace
-    rules: TextRules
+    storage: LocalStorage
+    output_dir: OutputDir
+    document_config: TextConfig
 
-    def expand(self, staged: beam.PCollection[Done[Staged]]) -> beam.PCollection[Done[str]]:
-        everything = beam.pvalue.AsList(staged)
-        return _each_bucket(staged, everything) | "Decide" >> beam.Map(self._decide, everything)
+    def expand(self, staged: beam.PCollection[StepResult[StageResult]]) -> beam.PCollection[StepResult[str]]:
+        all_staged = beam.pvalue.AsList(staged)
+        return _spread_buckets(staged, all_staged) | "Decide" >> beam.Map(self._resolve, all_staged)
 
-    def _decide(self, bucket: int, staged: list[Done[Staged]]) -> Done[str]:
-        buckets, by_version = len(_buckets(None, staged)), self.rules.newest_by_version
+    def _resolve(self, bucket: int, staged: list[StepResult[StageResult]]) -> StepResult[str]:
+        num_buckets, highest_version_wins = (
+            len(_list_buckets(None, staged)),
+            self.document_config.highest_version_wins,
+        )
 
-        def work(files: LocalFiles) -> str:
-            return finishing.decide(files, self.work, results(staged), bucket, buckets, by_version)
+        def resolve_bucket(storage: LocalStorage) -> str:
+            return finishing.write_version_decisions(
+                storage, self.output_dir, unwrap_results(staged), bucket, num_buckets, highest_version_wins
+            )
 
-        return tell(measure("decide", self.files, work, lambda _: {}))
+        return report_metrics(run_step("decide", self.storage, resolve_bucket, lambda _: {}))
 
 
 @dataclass
-class DecideDuplicates(beam.PTransform):
+class ResolveDuplicates(beam.PTransform):
     """All :class:`Staged` in, the file of each bucket's verdicts out, once the versions are decided."""
 
-    files: LocalFiles
-    work: Workspace
-    decided: beam.PCollection[Done[str]]
+    storage: LocalStorage
+    output_dir: OutputDir
+    decisions: beam.PCollection[StepResult[str]]
 
-    def expand(self, staged: beam.PCollection[Done[Staged]]) -> beam.PCollection[Done[str]]:
-        everything = beam.pvalue.AsList(staged)
-        decide = beam.Map(self._decide, everything, beam.pvalue.AsList(self.decided))
-        return _each_bucket(staged, everything) | "Decide" >> decide
+    def expand(self, staged: beam.PCollection[StepResult[StageResult]]) -> beam.PCollection[StepResult[str]]:
+        all_staged = beam.pvalue.AsList(staged)
+        resolve = beam.Map(self._resolve, all_staged, beam.pvalue.AsList(self.decisions))
+        return _spread_buckets(staged, all_staged) | "Decide" >> resolve
 
-    def _decide(self, bucket: int, staged: list[Done[Staged]], decided: list[Done[str]]) -> Done[str]:
-        buckets, verdicts = len(_buckets(None, staged)), results(decided)
+    def _resolve(
+        self, bucket: int, staged: list[StepResult[StageResult]], decisions: list[StepResult[str]]
+    ) -> StepResult[str]:
+        num_buckets, decision_files = len(_list_buckets(None, staged)), unwrap_results(decisions)
 
-        def work(files: LocalFiles) -> str:
-            return finishing.decide_duplicates(files, self.work, results(staged), verdicts, bucket, buckets)
+        def resolve_bucket(storage: LocalStorage) -> str:
+            return finishing.write_duplicate_decisions(
+                storage, self.output_dir, unwrap_results(staged), decision_files, bucket, num_buckets
+            )
 
-        return tell(measure("duplicates", self.files, work, lambda _: {}))
+        return report_metrics(run_step("duplicates", self.storage, resolve_bucket, lambda _: {}))
 
 
-def _each_bucket(
-    staged: beam.PCollection[Done[Staged]], everything: beam.pvalue.AsList
+def _spread_buckets(
+    staged: beam.PCollection[StepResult[StageResult]], all_staged: beam.pvalue.AsList
 ) -> beam.PCollection[int]:
     """The numbers of the buckets, spread over the workers."""
     return (
         staged.pipeline
         | "Once" >> beam.Create([None])
-        | "Buckets" >> beam.FlatMap(_buckets, everything)
+        | "Buckets" >> beam.FlatMap(_list_buckets, all_staged)
         | "OneBucketEach" >> beam.Reshuffle()
     )
 
 
-def _buckets(_: None, staged: Iterable[Done[Staged]]) -> range:
-    return range(lifecycle.buckets(sum(source.keys for source in results(staged))))
+def _list_buckets(_: None, staged: Iterable[StepResult[StageResult]]) -> range:
+    return range(lifecycle.count_buckets(sum(source.num_keys for source in unwrap_results(staged))))
 
 
 @dataclass
-class FinishShards(beam.PTransform):
+class FinalizeShards(beam.PTransform):
     """All :class:`Staged` in, a :class:`Finished` for each good one out, once all is decided."""
 
-    files: LocalFiles
-    work: Workspace
+    storage: LocalStorage
+    output_dir: OutputDir
     keep_dropped: bool
     max_shard_bytes: int
-    excluded: Excluded | None
-    decided: beam.PCollection[Done[str]]
+    exclusion_list: ExclusionList | None
+    decisions: beam.PCollection[StepResult[str]]
 
-    def expand(self, staged: beam.PCollection[Done[Staged]]) -> beam.PCollection[Done[Finished]]:
+    def expand(
+        self, staged: beam.PCollection[StepResult[StageResult]]
+    ) -> beam.PCollection[StepResult[FinalizeResult]]:
         return (
             staged.pipeline
             | "Once" >> beam.Create([None])
-            | "InOrder" >> beam.FlatMap(_numbered, beam.pvalue.AsList(staged))
+            | "InOrder" >> beam.FlatMap(_number_sources, beam.pvalue.AsList(staged))
             | "OneSourceEach" >> beam.Reshuffle()
-            | "Finish" >> beam.Map(self._finish, beam.pvalue.AsList(self.decided))
+            | "Finish" >> beam.Map(self._finalize, beam.pvalue.AsList(self.decisions))
         )
 
-    def _finish(self, numbered: tuple[int, str], decided: list[Done[str]]) -> Done[Finished]:
-        index, name = numbered
-        listed = self.excluded.sha256 if self.excluded else None
-        verdicts = results(decided)
+    def _finalize(
+        self, index_and_name: tuple[int, str], decisions: list[StepResult[str]]
+    ) -> StepResult[FinalizeResult]:
+        index, name = index_and_name
+        exclusion_digest = self.exclusion_list.sha256 if self.exclusion_list else None
+        decision_files = unwrap_results(decisions)
 
-        def work(files: LocalFiles) -> Finished:
-            return finishing.finish(
-                files, self.work, name, index, verdicts, self.keep_dropped, self.max_shard_bytes, listed
+        def finalize_source(storage: LocalStorage) -> FinalizeResult:
+            return finishing.finalize_source(
+                storage,
+                self.output_dir,
+                name,
+                index,
+                decision_files,
+                self.keep_dropped,
+                self.max_shard_bytes,
+                exclusion_digest,
             )
 
-        return tell(measure("finish", self.files, work, _in_finished))
+        return report_metrics(run_step("finish", self.storage, finalize_source, _counts_from_finalize))
 
 
-def _in_finished(finished: Finished) -> dict[str, int]:
-    became = {
+def _counts_from_finalize(finalize_result: FinalizeResult) -> dict[str, int]:
+    drop_counts = {
         "kept" if reason == "kept" else f"dropped_{reason}": count
-        for reason, count in finished.funnel.items()
+        for reason, count in finalize_result.funnel.items()
     }
-    return {**became, **{what: finished.counts[what] for what in ("sentences", "words")}}
+    return {**drop_counts, **{name: finalize_result.counts[name] for name in ("sentences", "words")}}
 
 
-def _numbered(_: None, staged: list[Done[Staged]]) -> Iterator[tuple[int, str]]:
-    return iter(enumerate(finishing.good_names(results(staged))))
+def _number_sources(_: None, staged: list[StepResult[StageResult]]) -> Iterator[tuple[int, str]]:
+    return iter(enumerate(finishing.usable_output_names(unwrap_results(staged))))
 
 
 @dataclass
-class Publish(beam.PTransform):
+class PublishShards(beam.PTransform):
     """All :class:`Staged` and :class:`Finished` in, one :class:`Outcome` out: the manifest, last."""
 
-    files: LocalFiles
-    work: Workspace
-    rules: TextRules
+    storage: LocalStorage
+    output_dir: OutputDir
+    document_config: TextConfig
     config: dict[str, Any]
     max_rejected: float
-    excluded: Excluded | None
-    run: DocumentsRun
-    decided: beam.PCollection[Done[str]]
-    finished: beam.PCollection[Done[Finished]]
-    overlap: beam.PCollection[Done[OverlapFile]] | None = None
+    exclusion_list: ExclusionList | None
+    run_info: DocumentsRun
+    decisions: beam.PCollection[StepResult[str]]
+    finalized: beam.PCollection[StepResult[FinalizeResult]]
+    overlap: beam.PCollection[StepResult[OverlapFile]] | None = None
 
-    def expand(self, staged: beam.PCollection[Done[Staged]]) -> beam.PCollection[Outcome]:
-        given = [staged, self.decided, self.finished, *([self.overlap] if self.overlap else [])]
-        manifest = beam.Map(self._publish, *map(beam.pvalue.AsList, given))
+    def expand(self, staged: beam.PCollection[StepResult[StageResult]]) -> beam.PCollection[PublishResult]:
+        side_inputs = [staged, self.decisions, self.finalized, *([self.overlap] if self.overlap else [])]
+        manifest = beam.Map(self._publish, *map(beam.pvalue.AsList, side_inputs))
         return staged.pipeline | "Once" >> beam.Create([None]) | "Manifest" >> manifest
 
     def _publish(
         self,
         _: None,
-        staged: list[Done[Staged]],
-        decided: list[Done[str]],
-        finished: list[Done[Finished]],
-        overlap: Sequence[Done[OverlapFile]] = (),
-    ) -> Outcome:
-        steps = summed(staged, decided, finished, overlap)
-        run = dataclasses.replace(self.run, finished=utc_now(), steps=steps)
+        staged: list[StepResult[StageResult]],
+        decisions: list[StepResult[str]],
+        finalized: list[StepResult[FinalizeResult]],
+        overlap: Sequence[StepResult[OverlapFile]] = (),
+    ) -> PublishResult:
+        steps = sum_metrics(staged, decisions, finalized, overlap)
+        run_info = dataclasses.replace(self.run_info, finished=utc_now(), steps=steps)
 
-        def work(files: LocalFiles) -> Outcome:
-            outcome = publishing.publish(
-                files,
-                self.work,
-                self.rules,
+        def publish_output(storage: LocalStorage) -> PublishResult:
+            publish_result = publishing.publish_output(
+                storage,
+                self.output_dir,
+                self.document_config,
                 self.config,
-                results(staged),
-                results(finished),
+                unwrap_results(staged),
+                unwrap_results(finalized),
                 self.max_rejected,
-                run,
-                results(overlap),
-                self.excluded,
+                run_info,
+                unwrap_results(overlap),
+                self.exclusion_list,
             )
-            said = {name: getattr(outcome, name) for name in Outcome.__slots__}
-            files.write_json(self.work.outcome, said)
-            return outcome
+            result_fields = {name: getattr(publish_result, name) for name in PublishResult.__slots__}
+            storage.write_json(self.output_dir.result_path, result_fields)
+            return publish_result
 
-        return tell(measure("publish", self.files, work, _in_outcome)).result
+        return report_metrics(run_step("publish", self.storage, publish_output, _counts_from_publish)).result
 
 
-def _in_outcome(outcome: Outcome) -> dict[str, int]:
-    return {"records": outcome.records, "documents": outcome.documents, "failed": int(bool(outcome.problem))}
+def _counts_from_publish(publish_result: PublishResult) -> dict[str, int]:
+    return {
+        "records": publish_result.records,
+        "documents": publish_result.documents,
+        "failed": int(bool(publish_result.problem)),
+    }

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Final, Generic, Literal, TypeVar
 from urllib.parse import urlsplit
 
-_CONTACT: Final = "[!-'*-~]{3,200}"
+_CONTACT_PATTERN: Final = "[!-'*-~]{3,200}"
 
 T = TypeVar("T")
 
 
-class Value(Generic[T]):
+class PatternType(Generic[T]):
     """An argparse type with a regular expression beside it, for forms that look before we do (metadata.py).
 
     Attributes:
@@ -30,13 +30,13 @@ class Value(Generic[T]):
         return self._parse(text)
 
 
-def takes(pattern: str) -> Callable[[Callable[[str], T]], Value[T]]:
+def with_pattern(pattern: str) -> Callable[[Callable[[str], T]], PatternType[T]]:
     """Make an argparse type of a function that takes what matches the pattern."""
-    return lambda parse: Value(parse, pattern)
+    return lambda parse: PatternType(parse, pattern)
 
 
-@takes(r"0(\.[0-9]+)?|\.[0-9]+|1(\.0+)?")
-def share(text: str) -> float:
+@with_pattern(r"0(\.[0-9]+)?|\.[0-9]+|1(\.0+)?")
+def fraction(text: str) -> float:
     """A number from 0 to 1."""
     value = float(text)
     if not 0 <= value <= 1:
@@ -44,78 +44,78 @@ def share(text: str) -> float:
     return value
 
 
-def at_least(lowest: Literal[0, 1]) -> Value[int]:
+def int_at_least(lowest: Literal[0, 1]) -> PatternType[int]:
     """An argparse type: a whole number that is not below ``lowest``."""
 
-    def number(text: str) -> int:
+    def parse_integer(text: str) -> int:
         value = int(text)
         if value < lowest:
             raise argparse.ArgumentTypeError(f"{text} is below {lowest}")
         return value
 
-    number.__name__ = "whole number"
-    return Value(number, "[1-9][0-9]{0,17}" if lowest else "0|[1-9][0-9]{0,17}")
+    parse_integer.__name__ = "whole number"
+    return PatternType(parse_integer, "[1-9][0-9]{0,17}" if lowest else "0|[1-9][0-9]{0,17}")
 
 
-@takes(r"[^\r\n]*")
-def names(text: str) -> tuple[str, ...]:
+@with_pattern(r"[^\r\n]*")
+def name_list(text: str) -> tuple[str, ...]:
     """A comma-separated list."""
     return tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))
 
 
-def at_least_one_of(known: Sequence[str]) -> Value[tuple[str, ...]]:
+def nonempty_subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
     """An argparse type: as :func:`some_of`, but not none of them."""
 
-    @takes(f"all|{_listed(known)}")
-    def chosen(text: str) -> tuple[str, ...]:
-        given = some_of(known)(text)
-        if not given:
+    @with_pattern(f"all|{_make_list_pattern(known)}")
+    def parse_names(text: str) -> tuple[str, ...]:
+        selected = subset_of(known)(text)
+        if not selected:
             raise argparse.ArgumentTypeError(f"{text} selects nothing; all selects everything")
-        return given
+        return selected
 
-    return chosen
+    return parse_names
 
 
-def some_of(known: Sequence[str]) -> Value[tuple[str, ...]]:
+def subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
     """An argparse type: some of these names, comma-separated, or ``all`` or ``none``; in the names' order."""
 
-    @takes(f"all|none|{_listed(known)}")
-    def chosen(text: str) -> tuple[str, ...]:
+    @with_pattern(f"all|none|{_make_list_pattern(known)}")
+    def parse_names(text: str) -> tuple[str, ...]:
         if text in ("all", "none"):
             return tuple(known) if text == "all" else ()
-        given = names(text)
-        if not given:
+        selected = name_list(text)
+        if not selected:
             raise argparse.ArgumentTypeError("no name is given (to mean that, say none)")
-        for name in given:
+        for name in selected:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1, 0.5)
-                hint = f" (did you mean {near[0]}?)" if near else ""
+                matches = difflib.get_close_matches(name, known, 1, 0.5)
+                hint = f" (did you mean {matches[0]}?)" if matches else ""
                 raise argparse.ArgumentTypeError(
                     f"unknown name {name}{hint}; the names are {', '.join(known)}"
                 )
-        return tuple(name for name in known if name in given)
+        return tuple(name for name in known if name in selected)
 
-    return chosen
+    return parse_names
 
 
-def all_but(known: Sequence[str]) -> Value[tuple[str, ...]]:
+def complement_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
     """An argparse type: these names without those given, which are as for :func:`some_of`."""
 
-    @takes(some_of(known).pattern)
-    def left(text: str) -> tuple[str, ...]:
-        left_out = some_of(known)(text)
-        return tuple(name for name in known if name not in left_out)
+    @with_pattern(subset_of(known).pattern)
+    def parse_names(text: str) -> tuple[str, ...]:
+        excluded = subset_of(known)(text)
+        return tuple(name for name in known if name not in excluded)
 
-    return left
-
-
-def _listed(known: Sequence[str]) -> str:
-    one = f"({'|'.join(known)})"
-    return f"{one}(,{one})*"
+    return parse_names
 
 
-@takes(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
-def address(text: str) -> str:
+def _make_list_pattern(known: Sequence[str]) -> str:
+    name_pattern = f"({'|'.join(known)})"
+    return f"{name_pattern}(,{name_pattern})*"
+
+
+@with_pattern(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
+def server_url(text: str) -> str:
     """An argparse type: a server's address, https, or http on this machine; ends with a slash."""
     parts = urlsplit(text)
     if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
@@ -127,9 +127,9 @@ def address(text: str) -> str:
     return text if text.endswith("/") else f"{text}/"
 
 
-@takes(_CONTACT)
-def contact(text: str) -> str:
+@with_pattern(_CONTACT_PATTERN)
+def contact_address(text: str) -> str:
     """An argparse type: what may stand in a header, a mail or web address."""
-    if not re.fullmatch(_CONTACT, text):
+    if not re.fullmatch(_CONTACT_PATTERN, text):
         raise argparse.ArgumentTypeError(f"{text!r} is no mail or web address")
     return text

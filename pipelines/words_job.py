@@ -6,85 +6,88 @@ import importlib.metadata
 from collections.abc import Sequence
 from typing import Any
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import ValidationWords, WordCounts, WordsManifest, WordsRun
-from bioshards.corpus.workspace import FORMAT, Workspace
+from bioshards.corpus.workspace import FORMAT, OutputDir
 from bioshards.vocab import counting as steps
 from bioshards.vocab import inputs
-from bioshards.vocab.counts import Counting
+from bioshards.vocab.counts import CountConfig
 
 from . import from_documents, plan_documents, shards_to_words
 from .options import Parser, UsageError
-from .progress import CountProgress
-from .shards_to_words import NAME, Job
-from .starting import absolute, command_of
+from .progress import WordsProgress
+from .shards_to_words import NAME, WordsJob
+from .starting import command_of, make_absolute
 
 
-def run(parser: Parser, options: Any, rest: Sequence[str], arguments: Sequence[str]) -> int:
+def run(parser: Parser, args: Any, beam_args: Sequence[str], argv: Sequence[str]) -> int:
     """Do what the command line asks for; returns the exit code."""
     return from_documents.run(
         parser,
-        options,
-        rest,
-        lambda files, given: _job(options, arguments, files, given),
-        finished=lambda job: steps.finished(job.files, job.work, job.inputs),
+        args,
+        beam_args,
+        lambda storage, input_folders: _make_job(args, argv, storage, input_folders),
+        is_complete=lambda job: steps.is_up_to_date(job.storage, job.output_dir, job.inputs),
         build=shards_to_words.build,
-        watcher=CountProgress,
-        lines=_lines,
-        planned=plan_documents.of_words,
+        make_progress=WordsProgress,
+        format_summary=_format_summary,
+        make_dry_run_plan=plan_documents.plan_words,
         kind=WordsManifest,
     )
 
 
-def _job(options: Any, arguments: Sequence[str], files: LocalFiles, given: Sequence[str]) -> Job:
+def _make_job(
+    args: Any, argv: Sequence[str], storage: LocalStorage, input_folders: Sequence[str]
+) -> WordsJob:
     """The job that the command line asks for, its inputs looked at.
 
     Raises:
         UsageError: options that contradict each other.
         InputError: an input that cannot be used.
     """
-    output = absolute(options.output)
-    inputs.apart(given, output)
+    output = make_absolute(args.output)
+    inputs.check_disjoint(input_folders, output)
     try:
-        counting = Counting(options.words, options.hold_out, options.seed)
+        count_config = CountConfig(args.words, args.hold_out, args.seed)
     except ValueError as error:
         raise UsageError(f"--hold-out: {error}") from error
-    found = inputs.find(files, given)
-    return Job(
-        files=files,
-        work=Workspace(output),
-        inputs=found,
-        counting=counting,
-        min_count=options.min_count,
+    document_inputs = inputs.load_document_inputs(storage, input_folders)
+    return WordsJob(
+        storage=storage,
+        output_dir=OutputDir(output),
+        inputs=document_inputs,
+        count_config=count_config,
+        min_count=args.min_count,
         config={
             "pipeline": NAME,
             "format": FORMAT,
-            **counting.as_dict(),
-            "min_count": options.min_count,
+            **count_config.to_dict(),
+            "min_count": args.min_count,
             "library_versions": {
                 library: importlib.metadata.version(library)
-                for library in (["tokenizers"] if counting.kind == "bert" else [])
+                for library in (["tokenizers"] if count_config.pretokenizer == "bert" else [])
             },
         },
-        run=WordsRun(
-            command=command_of(NAME, arguments), inputs=tuple(documents.folder for documents in found)
+        run_info=WordsRun(
+            command=command_of(NAME, argv),
+            inputs=tuple(document_input.folder for document_input in document_inputs),
         ),
     )
 
 
-def _lines(job: Job, manifest: WordsManifest) -> list[str]:
+def _format_summary(job: WordsJob, manifest: WordsManifest) -> list[str]:
     counts = manifest.counts
-    lines = [_counted(counts)]
+    lines = [_format_counts(counts)]
     if counts.pruned.distinct:
-        pruned, least = counts.pruned, job.min_count
+        pruned, min_count = counts.pruned, job.min_count
         lines.append(
-            f"  {pruned.distinct:,} of the words are left out: below {least} times, {pruned.tokens:,} tokens"
+            f"  {pruned.distinct:,} of the words are left out: below {min_count} times, {pruned.tokens:,} tokens"
         )
-    if job.counting.hold_out:
-        lines.append(f"  held out: {_counted(counts.validation)}")
-    folder = job.work.output
-    return lines + [f"{one.file + ':':13} {folder}/{one.file}" for one in manifest.outputs]
+    if job.count_config.validation_fraction:
+        lines.append(f"  held out: {_format_counts(counts.validation)}")
+    folder = job.output_dir.path
+    return lines + [f"{output.file + ':':13} {folder}/{output.file}" for output in manifest.outputs]
 
 
-def _counted(counts: WordCounts | ValidationWords) -> str:
+def _format_counts(counts: WordCounts | ValidationWords) -> str:
     return f"{counts.documents:,} documents, {counts.tokens:,} tokens of {counts.distinct:,} words"

@@ -8,44 +8,46 @@ from typing import Any
 
 import apache_beam as beam
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import InputDocuments, WordsRun
 from bioshards.corpus.shards import Shard
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 from bioshards.vocab import counting as steps
-from bioshards.vocab.counting import CountedShard, MergedBucket
-from bioshards.vocab.counts import BUCKETS, Counting
+from bioshards.vocab.counting import BucketCounts, ShardCounts
+from bioshards.vocab.counts import NUM_BUCKETS, CountConfig
 
-from .steps import Done, measure, results, summed, tell
+from .steps import StepResult, report_metrics, run_step, sum_metrics, unwrap_results
 
 
 @dataclass
 class CountShards(beam.PTransform):
     """Directories and shards in them in, a :class:`CountedShard` for each out: each is read once."""
 
-    files: LocalFiles
-    work: Workspace
-    counting: Counting
+    storage: LocalStorage
+    output_dir: OutputDir
+    count_config: CountConfig
 
-    def expand(self, shards: beam.PCollection[tuple[str, Shard]]) -> beam.PCollection[Done[CountedShard]]:
+    def expand(
+        self, shards: beam.PCollection[tuple[str, Shard]]
+    ) -> beam.PCollection[StepResult[ShardCounts]]:
         return shards | "OneShardEach" >> beam.Reshuffle() | "Count" >> beam.Map(self._count)
 
-    def _count(self, located: tuple[str, Shard]) -> Done[CountedShard]:
-        folder, shard = located
+    def _count(self, folder_and_shard: tuple[str, Shard]) -> StepResult[ShardCounts]:
+        folder, shard = folder_and_shard
 
-        def work(files: LocalFiles) -> CountedShard:
-            return steps.count(files, self.work, folder, shard, self.counting)
+        def count_shard(storage: LocalStorage) -> ShardCounts:
+            return steps.count_shard(storage, self.output_dir, folder, shard, self.count_config)
 
-        return tell(measure("count", self.files, work, _in_counted))
+        return report_metrics(run_step("count", self.storage, count_shard, _counts_from_shard))
 
 
-def _in_counted(counted: CountedShard) -> dict[str, int]:
+def _counts_from_shard(shard_counts: ShardCounts) -> dict[str, int]:
     return {
-        "failed": int(counted.bad is not None),
-        "documents": counted.documents,
-        "tokens": counted.tokens,
-        "validation_documents": counted.held_out_documents,
-        "validation_tokens": counted.held_out_tokens,
+        "failed": int(shard_counts.failure is not None),
+        "documents": shard_counts.documents,
+        "tokens": shard_counts.tokens,
+        "validation_documents": shard_counts.validation_documents,
+        "validation_tokens": shard_counts.validation_tokens,
     }
 
 
@@ -53,71 +55,81 @@ def _in_counted(counted: CountedShard) -> dict[str, int]:
 class MergeBuckets(beam.PTransform):
     """All :class:`CountedShard` in, a :class:`MergedBucket` for each bucket out; none if a shard is bad."""
 
-    files: LocalFiles
-    work: Workspace
+    storage: LocalStorage
+    output_dir: OutputDir
     min_count: int
 
-    def expand(self, counted: beam.PCollection[Done[CountedShard]]) -> beam.PCollection[Done[MergedBucket]]:
-        everything = beam.pvalue.AsList(counted)
+    def expand(
+        self, counted: beam.PCollection[StepResult[ShardCounts]]
+    ) -> beam.PCollection[StepResult[BucketCounts]]:
+        all_counted = beam.pvalue.AsList(counted)
         return (
             counted.pipeline
             | "Once" >> beam.Create([None])
-            | "Buckets" >> beam.FlatMap(_buckets, everything)
+            | "Buckets" >> beam.FlatMap(_list_buckets, all_counted)
             | "OneBucketEach" >> beam.Reshuffle()
-            | "Merge" >> beam.Map(self._merge, everything)
+            | "Merge" >> beam.Map(self._merge, all_counted)
         )
 
-    def _merge(self, bucket: int, counted: list[Done[CountedShard]]) -> Done[MergedBucket]:
-        names = [shard.name for shard in results(counted)]
+    def _merge(self, bucket: int, counted: list[StepResult[ShardCounts]]) -> StepResult[BucketCounts]:
+        names = [shard.sha256 for shard in unwrap_results(counted)]
 
-        def work(files: LocalFiles) -> MergedBucket:
-            return steps.merge(files, self.work, names, bucket, self.min_count)
+        def merge_bucket(storage: LocalStorage) -> BucketCounts:
+            return steps.merge_bucket(storage, self.output_dir, names, bucket, self.min_count)
 
-        return tell(measure("merge", self.files, work, _in_merged))
+        return report_metrics(run_step("merge", self.storage, merge_bucket, _counts_from_merge))
 
 
-def _in_merged(merged: MergedBucket) -> dict[str, int]:
+def _counts_from_merge(merge_result: BucketCounts) -> dict[str, int]:
     return {
-        "distinct": merged.distinct,
-        "validation_distinct": merged.held_out_distinct,
-        "pruned_distinct": merged.pruned_distinct,
+        "distinct": merge_result.distinct_words,
+        "validation_distinct": merge_result.validation_distinct_words,
+        "pruned_distinct": merge_result.pruned_distinct_words,
     }
 
 
-def _buckets(_: None, counted: list[Done[CountedShard]]) -> range:
-    return range(0 if any(shard.bad for shard in results(counted)) else BUCKETS)
+def _list_buckets(_: None, counted: list[StepResult[ShardCounts]]) -> range:
+    return range(0 if any(shard.failure for shard in unwrap_results(counted)) else NUM_BUCKETS)
 
 
 @dataclass
 class PublishWords(beam.PTransform):
     """All :class:`CountedShard` and :class:`MergedBucket` in, why nothing is published or None out."""
 
-    files: LocalFiles
-    work: Workspace
+    storage: LocalStorage
+    output_dir: OutputDir
     config: dict[str, Any]
     inputs: list[InputDocuments]
-    run: WordsRun
-    merged: beam.PCollection[Done[MergedBucket]]
+    run_info: WordsRun
+    merged: beam.PCollection[StepResult[BucketCounts]]
 
-    def expand(self, counted: beam.PCollection[Done[CountedShard]]) -> beam.PCollection[str | None]:
-        given = map(beam.pvalue.AsList, (counted, self.merged))
+    def expand(self, counted: beam.PCollection[StepResult[ShardCounts]]) -> beam.PCollection[str | None]:
+        side_inputs = map(beam.pvalue.AsList, (counted, self.merged))
         return (
-            counted.pipeline | "Once" >> beam.Create([None]) | "Manifest" >> beam.Map(self._publish, *given)
+            counted.pipeline
+            | "Once" >> beam.Create([None])
+            | "Manifest" >> beam.Map(self._publish, *side_inputs)
         )
 
     def _publish(
-        self, _: None, counted: list[Done[CountedShard]], merged: list[Done[MergedBucket]]
+        self, _: None, counted: list[StepResult[ShardCounts]], merged: list[StepResult[BucketCounts]]
     ) -> str | None:
-        run = dataclasses.replace(self.run, steps=summed(counted, merged))
+        run_info = dataclasses.replace(self.run_info, steps=sum_metrics(counted, merged))
 
-        def work(files: LocalFiles) -> str | None:
-            problem = steps.publish(
-                files, self.work, self.config, self.inputs, results(counted), results(merged), run
+        def publish_words(storage: LocalStorage) -> str | None:
+            problem = steps.publish_words(
+                storage,
+                self.output_dir,
+                self.config,
+                self.inputs,
+                unwrap_results(counted),
+                unwrap_results(merged),
+                run_info,
             )
-            files.write_json(self.work.outcome, {"problem": problem})
+            storage.write_json(self.output_dir.result_path, {"problem": problem})
             return problem
 
-        return tell(measure("publish", self.files, work, _in_outcome)).result
+        return report_metrics(run_step("publish", self.storage, publish_words, _in_outcome)).result
 
 
 def _in_outcome(problem: str | None) -> dict[str, int]:

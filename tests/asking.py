@@ -8,17 +8,26 @@ import threading
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from bioshards.corpus.download.places import Places
-from bioshards.corpus.download.web import Connection, Patience, Server
+from bioshards.corpus.download.places import RateLimiter
+from bioshards.corpus.download.web import Connection, RetryPolicy, Server
 
-SOON = Patience(connect=2, stall=0.4, slowest=1000, tries=4, first_pause=0.01, longest_pause=0.04)
+SOON = RetryPolicy(
+    connect_timeout=2,
+    read_timeout=0.4,
+    min_bytes_per_second=1000,
+    max_attempts=4,
+    initial_backoff=0.01,
+    max_backoff=0.04,
+)
 
 
-def server_at(url: str, patience: Patience = SOON, connections: int = 4, per_second: float = 500) -> Server:
-    return Server(url, "bioshards/test", Places(urlsplit(url).netloc, connections, per_second), patience)
+def server_at(
+    url: str, patience: RetryPolicy = SOON, connections: int = 4, per_second: float = 500
+) -> Server:
+    return Server(url, "bioshards/test", RateLimiter(urlsplit(url).netloc, connections, per_second), patience)
 
 
-def connected(url: str, patience: Patience = SOON) -> contextlib.AbstractContextManager[Connection]:
+def connected(url: str, patience: RetryPolicy = SOON) -> contextlib.AbstractContextManager[Connection]:
     return server_at(url, patience).connect()
 
 

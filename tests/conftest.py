@@ -19,7 +19,7 @@ from bioshards.pipelines import cli, pubmed_to_shards
 from tests import manifests
 from tests.forked import beam
 
-SAMPLE = Path(pubmed_to_shards.sample())
+SAMPLE = Path(pubmed_to_shards.sample_folder())
 
 
 @pytest.fixture(autouse=True)
@@ -140,9 +140,13 @@ def manifest(output: Path) -> dict[str, Any]:
 def documents(output: Path) -> dict[str, dict[str, Any]]:
     """All documents of a finished directory by id."""
     from bioshards.corpus import shards
-    from bioshards.corpus.files import LocalFiles
+    from bioshards.corpus.files import LocalStorage
 
-    return {row["id"]: row for batch in shards.read(LocalFiles(), str(output)) for row in batch.to_pylist()}
+    return {
+        row["id"]: row
+        for batch in shards.read_directory(LocalStorage(), str(output))
+        for row in batch.to_pylist()
+    }
 
 
 def citation(pmid: int, abstract: str = "One sentence. Another one.", version: int = 1, **parts: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from unittest import mock
 
 from bioshards.corpus import finishing, publishing, staging
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import executing
 from bioshards.vocab import counting
 from bioshards.vocab.examples import making
@@ -95,12 +95,12 @@ def counted() -> Iterator[Calls]:
         return wrapped
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch.object(LocalFiles, "far", True))
+        stack.enter_context(mock.patch.object(LocalStorage, "far", True))
         # Progress is looked for once, at the end: what it asks for is the driver's then, and no step's.
         stack.enter_context(mock.patch.object(executing, "TICK_SECONDS", 3600))
         for method in METHODS:
-            work = noting(method, getattr(LocalFiles, method))
-            stack.enter_context(mock.patch.object(LocalFiles, method, work))
+            work = noting(method, getattr(LocalStorage, method))
+            stack.enter_context(mock.patch.object(LocalStorage, method, work))
         for module, name in STEPS:
             work = calls.during(name, getattr(module, name))
             stack.enter_context(mock.patch.object(module, name, work))

@@ -10,7 +10,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any, Final
 
-from bioshards.vocab.examples.rows import Range, Row
+from bioshards.vocab.examples.rows import ExampleRow, TokenRange
 
 _GOLDEN: Final = Path(__file__).parent / "golden" / "examples"
 _FIRST: Final = 2
@@ -65,18 +65,18 @@ class Scripted:
         return chance
 
 
-def positions(ranges: Sequence[Range]) -> list[int]:
+def positions(ranges: Sequence[TokenRange]) -> list[int]:
     """The tokens, one by one."""
     return [token for start, stop in ranges for token in range(start, stop)]
 
 
-def laid_out(row: Row) -> list[int]:
+def laid_out(row: ExampleRow) -> list[int]:
     """The tokens of a row as they will stand in ``input_ids``; [CLS] is 0, [SEP] is 1."""
-    second = [*positions(row.second), 1] if row.second else []
-    return [0, *positions(row.first), 1, *second]
+    second = [*positions(row.segment_b), 1] if row.segment_b else []
+    return [0, *positions(row.segment_a), 1, *second]
 
 
-def check_spans(row: Row, whole: Sequence[Sequence[int]]) -> None:
+def check_spans(row: ExampleRow, whole: Sequence[Sequence[int]]) -> None:
     """Spans begin where they say, follow one another, and name the sentences of their tokens, no others.
 
     Args:

@@ -18,19 +18,19 @@ from tokenizers.pre_tokenizers import Sequence as Steps
 
 from bioshards.corpus import pretraining
 from bioshards.corpus.document import Document
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import OverlapFile, Shard
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 from bioshards.vocab import inputs
-from bioshards.vocab.encode import Encoded, Encoder
+from bioshards.vocab.encode import EncodedBatch, Encoder
 from bioshards.vocab.examples import writing
-from bioshards.vocab.examples.block import Block
-from bioshards.vocab.examples.made import Made
-from bioshards.vocab.examples.making import Making, make
-from bioshards.vocab.examples.plan import Plan
-from bioshards.vocab.examples.portions import Portion, portions
-from bioshards.vocab.examples.recipes import Recipe
-from bioshards.vocab.examples.rows import Row, Span
+from bioshards.vocab.examples.block import TokenBlock
+from bioshards.vocab.examples.made import BuildResult
+from bioshards.vocab.examples.making import BuildConfig, build_group
+from bioshards.vocab.examples.plan import RowPlan
+from bioshards.vocab.examples.portions import ShardGroup, group_shards
+from bioshards.vocab.examples.recipes import ExampleRecipe
+from bioshards.vocab.examples.rows import ExampleRow, RowSpan
 from tests.vocabularies import word_piece
 
 from . import invented
@@ -100,21 +100,21 @@ def put(
     shards_of: Mapping[str, Sequence[Document]],
     pipeline: str = "pubmed_to_shards",
     overlap: Sequence[OverlapFile] = (),
-) -> inputs.Documents:
+) -> inputs.DocumentsInput:
     """A finished directory with a shard for each name, the longest of two record batches."""
     half = (max(map(len, shards_of.values()), default=0) + 1) // 2
     invented.put(folder, shards_of, pipeline, max(1, half), overlap)
-    (found,) = inputs.find(LocalFiles(), [str(folder)])
+    (found,) = inputs.load_document_inputs(LocalStorage(), [str(folder)])
     return found
 
 
-def all_in_one(documents: inputs.Documents, seed: int = 0, **lists: Mapping[str, str]) -> Portion:
+def all_in_one(documents: inputs.DocumentsInput, seed: int = 0, **lists: Mapping[str, str]) -> ShardGroup:
     """A directory as one portion."""
-    (portion,) = portions([documents], seed, {documents.folder: lists.get("lists", {})})
+    (portion,) = group_shards([documents], seed, {documents.folder: lists.get("lists", {})})
     return portion
 
 
-def making(encoder: Encoder, recipe: Recipe | None = None, **how: Any) -> Making:
+def making(encoder: Encoder, recipe: ExampleRecipe | None = None, **how: Any) -> BuildConfig:
     """What is made of documents: rows of 16 tokens of ELECTRA's kind, unless said otherwise."""
     given: dict[str, Any] = {
         "vocabulary": "0123",
@@ -122,9 +122,11 @@ def making(encoder: Encoder, recipe: Recipe | None = None, **how: Any) -> Making
         "validation": 0.25,
         "buckets": {},
         "max_bytes": EVERYTHING,
-        "writer": writing.Writer(),
+        "writer": writing.ShardWriter(),
     }
-    return Making(recipe=recipe or Recipe("electra", 16, 0.05, 0.1), encoder=encoder, **(given | how))
+    return BuildConfig(
+        recipe=recipe or ExampleRecipe("electra", 16, 0.05, 0.1), encoder=encoder, **(given | how)
+    )
 
 
 # Blocks and plans
@@ -132,14 +134,14 @@ def making(encoder: Encoder, recipe: Recipe | None = None, **how: Any) -> Making
 
 def block_of(
     documents: Mapping[str, Sequence[int]], encoder: Encoder | None = None, at_a_time: int = 1
-) -> Block:
+) -> TokenBlock:
     """A block of documents by id, of sentences with so many tokens; its tokens' ids are 10, 11, 12 and so on.
 
     Args:
         at_a_time: documents added together.
     """
     encoder = encoder or fake()
-    block = Block(encoder)
+    block = TokenBlock(encoder)
     dtype = np.uint16 if encoder.size <= 1 << 16 else np.uint32
     waiting = iter(documents.items())
     while some := list(itertools.islice(waiting, at_a_time)):
@@ -148,7 +150,7 @@ def block_of(
         offsets = np.cumsum([0, *sizes])
         names = pa.array([id_ for id_, _ in some], pa.string())
         counts = np.array([len(sentences) for _, sentences in some], np.int64)
-        block.add(names, counts, Encoded(ids.astype(dtype), offsets))
+        block.add(names, counts, EncodedBatch(ids.astype(dtype), offsets))
     return block
 
 
@@ -161,27 +163,31 @@ def split_mix(state: int, number: int) -> int:
     return z ^ (z >> 31)
 
 
-def single(document: int, start: int, stop: int, **more: Any) -> Row:
+def single(document: int, start: int, stop: int, **more: Any) -> ExampleRow:
     """A row of one segment."""
-    return Row([(start, stop)], [], (Span(document, 1, 0, 1),), **more)
+    return ExampleRow([(start, stop)], [], (RowSpan(document, 1, 0, 1),), **more)
 
 
 def schema(size: int = 60_000, labelled: bool = False) -> pa.Schema:
-    return pretraining.schema(size, labelled, {})
+    return pretraining.make_schema(size, labelled, {})
 
 
-def table(plan: Plan, columns: pa.Schema | None = None, size: int = 2048) -> list[dict[str, Any]]:
+def table(plan: RowPlan, columns: pa.Schema | None = None, size: int = 2048) -> list[dict[str, Any]]:
     """A plan's rows in the order of their keys."""
     columns = columns or schema()
-    return [row for batch in plan.batches(plan.sorted()[0], columns, size) for row in batch.to_pylist()]
+    return [
+        row for batch in plan.iter_batches(plan.sort_by_key()[0], columns, size) for row in batch.to_pylist()
+    ]
 
 
 # What is written
 
 
-def made_of(out: Path, portion: Portion, how: Making, files: LocalFiles | None = None) -> Made:
+def made_of(
+    out: Path, portion: ShardGroup, how: BuildConfig, storage: LocalStorage | None = None
+) -> BuildResult:
     """What is made of a portion in this folder."""
-    return make(files or LocalFiles(), Workspace(str(out)), portion, how)
+    return build_group(storage or LocalStorage(), OutputDir(str(out)), portion, how)
 
 
 def listed_rows(output: Path, listed: Iterable[Shard]) -> list[dict[str, Any]]:
@@ -199,15 +205,17 @@ def files_in(output: Path) -> set[str]:
     return {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()}
 
 
-def bytes_of(output: Path, made: Made) -> dict[str, bytes]:
+def bytes_of(output: Path, made: BuildResult) -> dict[str, bytes]:
     """What the files of a portion hold."""
-    work = Workspace(str(output))
+    output_dir = OutputDir(str(output))
     names = [f"{output}/{one.file}" for one in made.outputs]
-    names += [work.dealt(name) for several in made.dealt.values() for name in several]
+    names += [
+        output_dir.shuffle_spill_path(name) for several in made.spill_files.values() for name in several
+    ]
     return {name: Path(name).read_bytes() for name in names}
 
 
-class Failing(LocalFiles):
+class Failing(LocalStorage):
     """A disk that is full once so many bytes are written to files with this in their path."""
 
     def __init__(self, part: str, after: int = 0) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bioshards.corpus import shards
-from bioshards.corpus.document import SCHEMA, Document
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import OverlapFile
 from bioshards.corpus.shards import Shard
 from tests.manifests import put_documents
@@ -53,10 +53,12 @@ def put(
     overlap: Sequence[OverlapFile] = (),
 ) -> Path:
     """A finished directory with a shard for each name, of record batches of so many documents."""
-    files, outputs = LocalFiles(), list[Shard]()
+    storage, outputs = LocalStorage(), list[Shard]()
     for name, documents in shards_of.items():
         starts = range(0, max(1, len(documents)), a_batch)
-        batches = [shards.batch(list(documents[start : start + a_batch])) for start in starts]
-        outputs += shards.write(files, str(folder), name, batches, SCHEMA, 1 << 30)
+        batches = [
+            shards.record_batch_from_documents(list(documents[start : start + a_batch])) for start in starts
+        ]
+        outputs += shards.write_shards(storage, str(folder), name, batches, DOCUMENT_SCHEMA, 1 << 30)
     put_documents(folder, outputs, pipeline, overlap)
     return folder

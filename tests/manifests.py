@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from jsonschema import Draft202012Validator
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import (
     DocumentCounts,
     DocumentsConfig,
@@ -49,7 +49,7 @@ from bioshards.corpus.manifest.reference import json_schema
 from bioshards.corpus.workspace import FORMAT
 from bioshards.vocab.publishing import FORMAT as VOCABULARY_FORMAT
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 EMPTY_SPLIT = SplitCounts({}, 0, 0, 0, 0, 0, 0, 0, 0)
 
 

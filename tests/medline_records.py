@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.corpus import medline
-from bioshards.corpus.medline import Citation, Section
-from bioshards.corpus.medline_file import records
+from bioshards.corpus.medline import AbstractSection, Citation
+from bioshards.corpus.medline_file import iter_records
 
 PROFILE = settings(
     derandomize=True,
@@ -60,7 +60,9 @@ def plain_reading(record: etree._Element) -> Citation:
     sections = []
     for part in citation.findall("Article/Abstract/AbstractText"):
         label = (part.get("Label") or "").strip()
-        sections.append(Section(None if label.upper() in ("", "UNLABELLED") else label, text_of(part)))
+        sections.append(
+            AbstractSection(None if label.upper() in ("", "UNLABELLED") else label, text_of(part))
+        )
     return Citation(
         pmid=int(text_of(pmid)),
         version=int(pmid.get("Version", "1")),
@@ -78,10 +80,10 @@ def plain_reading(record: etree._Element) -> Citation:
 def both(inner: str) -> tuple[Citation, Citation]:
     """A record as it is read from a file, and as the plain reading has it."""
     data = f'<PubmedArticleSet xmlns:mml="{MATHML}">\n{inner}\n</PubmedArticleSet>'.encode()
-    [(_, cut)] = records(io.BytesIO(data))
+    [(_, cut)] = iter_records(io.BytesIO(data))
     parser = etree.XMLParser(remove_comments=True, remove_pis=True, resolve_entities=False)
     [record] = etree.fromstring(data, parser)
-    return medline.parse(cut), plain_reading(record)
+    return medline.parse_citation(cut), plain_reading(record)
 
 
 # Records made up at random
@@ -351,7 +353,7 @@ def small(
 
 
 def read(record: str) -> Citation:
-    return medline.parse(record.encode())
+    return medline.parse_citation(record.encode())
 
 
 PIECE = re.compile(

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
 
-from bioshards.corpus.download.pool import Pool
-from bioshards.corpus.download.web import Answer, Connection, NotFoundError, RefusedError
+from bioshards.corpus.download.pool import DownloadPool
+from bioshards.corpus.download.web import Connection, HttpResponse, NotFoundError, RefusedError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -200,28 +200,28 @@ class FolderConnection(Connection):
         self.requests: list[str] = []
         self.faults: dict[str, list[Any]] = defaultdict(list)
 
-    def read(self, url: str, at_most: int) -> Answer:
+    def read(self, url: str, at_most: int) -> HttpResponse:
         assert url.startswith(BASE), f"asked elsewhere: {url}"
         key = url.removeprefix(BASE)
         self.requests.append(key)
         fault = self.faults[key].pop(0) if self.faults[key] else None
         if isinstance(fault, BaseException):
             raise fault
-        if isinstance(fault, Answer):
+        if isinstance(fault, HttpResponse):
             return fault
         answer = self._listing(key) if key.startswith("?") else self._object(url, key)
         if len(answer.body) > at_most:
             raise RefusedError(f"{url}: larger than {at_most} bytes")
         return fault(answer) if fault else answer
 
-    def _object(self, url: str, key: str) -> Answer:
+    def _object(self, url: str, key: str) -> HttpResponse:
         path = self.root / key
         if not path.is_file():
             raise NotFoundError(f"{url}: there is no such object (404)")
         body = path.read_bytes()
-        return Answer(body, hashlib.md5(body).hexdigest(), "Fri, 04 Sep 2026 01:00:00 GMT")
+        return HttpResponse(body, hashlib.md5(body).hexdigest(), "Fri, 04 Sep 2026 01:00:00 GMT")
 
-    def _listing(self, key: str) -> Answer:
+    def _listing(self, key: str) -> HttpResponse:
         query = {name: values[0] for name, values in parse_qs(urlsplit(key).query).items()}
         assert (query["list-type"], query["delimiter"]) == ("2", "/")
         keys = [str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()]
@@ -233,7 +233,7 @@ class FolderConnection(Connection):
             f"<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>" for folder in folders[start:end]
         )
         more = f"<NextContinuationToken>{end}</NextContinuationToken>" if end < len(folders) else ""
-        return Answer(
+        return HttpResponse(
             '<?xml version="1.0" encoding="UTF-8"?>\n'
             '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
             f"<Name>{BUCKET}</Name><IsTruncated>{'true' if more else 'false'}</IsTruncated>{prefixes}{more}"
@@ -247,7 +247,7 @@ class FolderConnection(Connection):
         return [key for key in self.requests if part in key]
 
 
-class OneAfterTheOther(Pool):
+class OneAfterTheOther(DownloadPool):
     """A pool of one connection."""
 
     def __init__(self, connection: Connection) -> None:
@@ -259,4 +259,4 @@ class OneAfterTheOther(Pool):
 
 
 TODAY = date(2026, 9, 5)
-HTML = Answer(b"<html><body>Please try again later</body></html>", "", "")
+HTML = HttpResponse(b"<html><body>Please try again later</body></html>", "", "")

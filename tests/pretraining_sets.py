@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from bioshards.corpus import shards
 from bioshards.corpus.document import Document
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.pretraining import SPLITS
 from bioshards.pipelines import cli
 from tests.conftest import manifest
@@ -43,7 +43,7 @@ def texts(*folders: Path) -> dict[str, list[str]]:
     return {
         row["id"]: row["sentences"]
         for folder in folders
-        for batch in shards.read(LocalFiles(), str(folder), ["id", "sentences"])
+        for batch in shards.read_directory(LocalStorage(), str(folder), ["id", "sentences"])
         for row in batch.to_pylist()
     }
 

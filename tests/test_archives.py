@@ -22,8 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import archives
-from bioshards.corpus.archives import members
-from bioshards.corpus.article_file import articles
+from bioshards.corpus.archives import iter_members
+from bioshards.corpus.article_file import iter_articles
 from bioshards.corpus.errors import BadFileError
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
@@ -90,7 +90,7 @@ class Trickle(io.BytesIO):
         return super().read(self._step if size is None or size < 0 else min(size, self._step))
 
 
-def content(member: archives.Member, size: int = 1000) -> bytes:
+def content(member: archives.ArchiveMember, size: int = 1000) -> bytes:
     parts = []
     while piece := member.read(size):
         parts.append(piece)
@@ -99,19 +99,22 @@ def content(member: archives.Member, size: int = 1000) -> bytes:
 
 def unpacked(data: bytes, name: str) -> Files:
     found = []
-    for member in members(io.BytesIO(data), name):
-        assert member.bad is None, member.bad
+    for member in iter_members(io.BytesIO(data), name):
+        assert member.error is None, member.error
         found.append((member.name, content(member)))
     return found
 
 
 def refused(data: bytes, name: str) -> list[tuple[str, str | None]]:
     """Each member's name, and why it is bad."""
-    return [(item.name, item.bad.reason if item.bad else None) for item in members(io.BytesIO(data), name)]
+    return [
+        (item.name, item.error.reason if item.error else None)
+        for item in iter_members(io.BytesIO(data), name)
+    ]
 
 
 def read_all(data: bytes, name: str, read: bool = True) -> None:
-    for member in members(io.BytesIO(data), name):
+    for member in iter_members(io.BytesIO(data), name):
         if read:
             content(member)
 
@@ -148,14 +151,14 @@ def test_the_articles_come_in_order_and_all_else_is_passed_over(what: str) -> No
 def test_a_member_that_is_not_read_to_its_end_does_not_disturb_the_next(what: str) -> None:
     name, write = WRITERS[what]
     for size in (0, 1, 600):
-        found = [(member.name, member.read(size)) for member in members(io.BytesIO(write(FILES)), name)]
+        found = [(member.name, member.read(size)) for member in iter_members(io.BytesIO(write(FILES)), name)]
         assert found == [(member, data[:size]) for member, data in ARTICLES]
 
 
 @pytest.mark.parametrize("what", WRITERS)
 def test_a_member_is_over_when_the_next_one_is_asked_for(what: str) -> None:
     name, write = WRITERS[what]
-    kept = list(members(io.BytesIO(write(FILES)), name))
+    kept = list(iter_members(io.BytesIO(write(FILES)), name))
     assert [member.read(10) for member in kept] == [b""] * len(ARTICLES)
 
 
@@ -168,14 +171,15 @@ def test_an_archive_without_members_is_empty(what: str) -> None:
 @pytest.mark.parametrize("step", [1, 2, 3, 511, 513])
 def test_tar_archives_are_the_same_whatever_a_read_gives(step: int) -> None:
     for data in (tar_gz(FILES), tar(FILES)):
-        found = [(item.name, content(item)) for item in members(Trickle(data, step), "a.tar.gz")]
+        found = [(item.name, content(item)) for item in iter_members(Trickle(data, step), "a.tar.gz")]
         assert found == ARTICLES
 
 
 def test_members_are_read_as_files_of_articles() -> None:
     for name, write in WRITERS.values():
         found = [
-            list(articles(member)) for member in members(io.BytesIO(write(FILES[:1] + FILES[3:5])), name)
+            list(iter_articles(member))
+            for member in iter_members(io.BytesIO(write(FILES[:1] + FILES[3:5])), name)
         ]
         assert found == [[ONE], [ONE], [TWO]]
 
@@ -261,7 +265,9 @@ def test_any_files_come_back_from_any_archive(files: Files, size: int) -> None:
     for name, write in SHORT.values():
         if name == "a.zip":
             files, expected = list(dict(files).items()), list(dict(expected).items())
-        found = [(member.name, content(member, size)) for member in members(io.BytesIO(write(files)), name)]
+        found = [
+            (member.name, content(member, size)) for member in iter_members(io.BytesIO(write(files)), name)
+        ]
         assert found == expected, name
 
 
@@ -355,7 +361,7 @@ def test_large_members_are_refused_by_their_size(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_refused_member_reads_as_empty() -> None:
-    [member] = members(io.BytesIO(tar([("../PMC1.xml", ONE)])), "a.tar")
+    [member] = iter_members(io.BytesIO(tar([("../PMC1.xml", ONE)])), "a.tar")
     assert member.read(10) == b""
 
 
@@ -388,7 +394,7 @@ def test_a_fault_in_a_member_is_raised_again_by_the_next() -> None:
     damaged[40] ^= 1
     cut = tar([("PMC1.xml", TWO * 1000), ("PMC2.xml", ONE)])[:20_000]
     for data, name in ((cut, "a.tar"), (bytes(damaged), "a.zip")):
-        reading = members(io.BytesIO(data), name)
+        reading = iter_members(io.BytesIO(data), name)
         member = next(reading)
         with pytest.raises(BadFileError) as first:
             content(member)
@@ -426,7 +432,7 @@ def outcome(data: bytes, name: str) -> tuple[Files, str | None]:
     """The articles found, and in which error it ended."""
     found: Files = []
     try:
-        found.extend((member.name, content(member)) for member in members(io.BytesIO(data), name))
+        found.extend((member.name, content(member)) for member in iter_members(io.BytesIO(data), name))
     except BadFileError as bad:
         return found, bad.reason
     return found, None
@@ -540,7 +546,7 @@ def test_a_tar_of_many_members_needs_no_memory_for_them() -> None:
     assert len(unpacked(packed, "a.tar.gz")) == 5000
 
     def read() -> None:
-        assert sum(1 for _ in members(io.BytesIO(packed), "a.tar.gz")) == 5000
+        assert sum(1 for _ in iter_members(io.BytesIO(packed), "a.tar.gz")) == 5000
 
     assert peak(read) < 3_000_000
 
@@ -601,4 +607,4 @@ def test_a_failing_disk_is_no_damaged_archive() -> None:
 
     for data, name in ((tar(FILES), "a.tar"), (zipped(FILES), "a.zip")):
         with pytest.raises(OSError, match="Input/output"):
-            list(members(Failing(data), name))
+            list(iter_members(Failing(data), name))

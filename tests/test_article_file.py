@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.corpus import article_file, xml_blocks
-from bioshards.corpus.article_file import articles
+from bioshards.corpus.article_file import iter_articles
 from bioshards.corpus.errors import BadFileError
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
@@ -47,7 +47,7 @@ class Trickle:
 
 
 def cut(data: bytes, step: int = 1 << 20) -> list[bytes]:
-    return list(articles(Trickle(data, step)))
+    return list(iter_articles(Trickle(data, step)))
 
 
 def refusal(data: bytes, step: int = 1 << 20) -> BadFileError:
@@ -103,7 +103,7 @@ def test_the_articles_are_the_same_wherever_a_block_ends(
     assert expected
     for size in range(1, len(data) + 1):
         monkeypatch.setattr(xml_blocks, "BLOCK_BYTES", size)
-        assert list(articles(io.BytesIO(data))) == expected, size
+        assert list(iter_articles(io.BytesIO(data))) == expected, size
 
 
 @pytest.mark.parametrize("root", ["articles", "pmc-articleset"])
@@ -276,7 +276,7 @@ def test_an_article_that_is_not_well_formed_costs_itself_only(damaged: bytes) ->
 
 
 def test_the_articles_before_the_damage_come_first() -> None:
-    reading = articles(io.BytesIO(package(ONE, TWO)[:-4]))
+    reading = iter_articles(io.BytesIO(package(ONE, TWO)[:-4]))
     assert [next(reading), next(reading)] == [ONE, TWO]
     with pytest.raises(BadFileError, match="truncated-xml"):
         next(reading)
@@ -306,7 +306,7 @@ def test_a_large_package_needs_the_memory_of_an_article() -> None:
     data = gzip.compress(package(*[article] * 300), 1)  # 36 MB
 
     def read() -> int:
-        return sum(1 for _ in articles(io.BytesIO(data)))
+        return sum(1 for _ in iter_articles(io.BytesIO(data)))
 
     tracemalloc.start()
     try:

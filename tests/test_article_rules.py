@@ -12,14 +12,19 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.article_rules import DEFAULT_PARTS, LEFT_OUT, OPTIONAL_PARTS, ArticleRules
-from bioshards.corpus.article_shaping import ArticleShaper
-from bioshards.corpus.cleaning import NAMES
-from bioshards.corpus.jats_blocks import PARTS, Block
-from bioshards.corpus.jats_front import Front
+from bioshards.corpus.article_rules import (
+    DEFAULT_ARTICLE_PARTS,
+    DROPPED_PART_PREFIX,
+    OPTIONAL_ARTICLE_PARTS,
+    PmcConfig,
+)
+from bioshards.corpus.article_shaping import ArticleDocumentBuilder
+from bioshards.corpus.cleaning import CLEANING_RULES
+from bioshards.corpus.jats_blocks import ARTICLE_PARTS, TextBlock
+from bioshards.corpus.jats_front import ArticleMetadata
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
-GOOD = Front(
+GOOD = ArticleMetadata(
     pmcid="PMC77",
     version=2,
     pmid=12_345,
@@ -34,19 +39,22 @@ GOOD = Front(
     manuscript=False,
     ocr=False,
 )
-BLOCKS = [Block("title", (), "Sleep."), Block("body", ("Methods",), "One two three four five.")]
+BLOCKS = [TextBlock("title", (), "Sleep."), TextBlock("body", ("Methods",), "One two three four five.")]
 
 
 def reason(
-    front: Front, rules: ArticleRules, blocks: list[Block] = BLOCKS, has_body: bool = True
+    front: ArticleMetadata, rules: PmcConfig, blocks: list[TextBlock] = BLOCKS, has_body: bool = True
 ) -> str | None:
     """Why an article is dropped, as articles.py asks."""
-    shaper = ArticleShaper(rules)
-    return shaper.reason(front, has_body) or shaper.document(front, has_body, blocks, "a.xml", 0)[0]
+    shaper = ArticleDocumentBuilder(rules)
+    return (
+        shaper.find_drop_reason(front, has_body)
+        or shaper.build_document(front, has_body, blocks, "a.xml", 0)[0]
+    )
 
 
 def test_the_reasons_are_asked_in_the_order_in_which_they_are_listed() -> None:
-    rules = ArticleRules(drop_article_types=("letter",), drop_retracted=True, min_words=6)
+    rules = PmcConfig(drop_article_types=("letter",), drop_retracted=True, min_words=6)
     front = GOOD._replace(
         licence="CC-BY-NC", language="fre", article_type="letter", retracted=True, ocr=True, manuscript=True
     )
@@ -62,75 +70,75 @@ def test_the_reasons_are_asked_in_the_order_in_which_they_are_listed() -> None:
         front = front._replace(**mend)
         seen.append(reason(front, rules, blocks, has_body))
     seen.append(reason(front, rules, blocks, has_body=True))
-    seen.append(reason(front, rules, [*blocks, Block("body", (), "One two three four.")]))
-    seen.append(reason(front, rules, [*blocks, Block("body", (), "One two three four five.")]))
-    assert seen == [*ArticleRules.reasons[1:-2], None]
+    seen.append(reason(front, rules, [*blocks, TextBlock("body", (), "One two three four.")]))
+    seen.append(reason(front, rules, [*blocks, TextBlock("body", (), "One two three four five.")]))
+    assert seen == [*PmcConfig.drop_reasons[1:-2], None]
 
 
 def test_the_reasons_decided_elsewhere_come_first_and_last() -> None:
-    assert ArticleRules.reasons[0] == "superseded"
-    assert ArticleRules.reasons[-2:] == ("duplicate", "excluded")
-    assert len(set(ArticleRules.reasons)) == len(ArticleRules.reasons)
+    assert PmcConfig.drop_reasons[0] == "superseded"
+    assert PmcConfig.drop_reasons[-2:] == ("duplicate", "excluded")
+    assert len(set(PmcConfig.drop_reasons)) == len(PmcConfig.drop_reasons)
 
 
 def test_the_newest_version_is_the_highest() -> None:
-    assert ArticleRules().newest_by_version
+    assert PmcConfig().highest_version_wins
 
 
 @pytest.mark.parametrize("licence", [None, *LICENCES])
 def test_by_default_the_licence_must_permit_all_to_anybody(licence: str | None) -> None:
     expected = None if licence in {"CC0", "CC-BY", "CC-BY-SA"} else "licence"
-    assert reason(GOOD._replace(licence=licence), ArticleRules()) == expected
+    assert reason(GOOD._replace(licence=licence), PmcConfig()) == expected
 
 
 @pytest.mark.parametrize("licence", [None, *LICENCES])
 def test_any_licence_can_be_asked_for_and_none_is_unknown(licence: str | None) -> None:
     code = licence or "unknown"
-    assert reason(GOOD._replace(licence=licence), ArticleRules(licences=(code,))) is None
+    assert reason(GOOD._replace(licence=licence), PmcConfig(licences=(code,))) is None
     others = tuple(name for name in LICENCES if name != code)
-    assert reason(GOOD._replace(licence=licence), ArticleRules(licences=others)) == "licence"
+    assert reason(GOOD._replace(licence=licence), PmcConfig(licences=others)) == "licence"
 
 
 def test_a_licence_nobody_knows_is_none_of_those_asked_for() -> None:
-    assert reason(GOOD._replace(licence="CC-BY-XX"), ArticleRules(licences=tuple(LICENCES))) == "licence"
+    assert reason(GOOD._replace(licence="CC-BY-XX"), PmcConfig(licences=tuple(LICENCES))) == "licence"
 
 
 def test_articles_in_english_are_kept_and_others_on_demand() -> None:
     french = GOOD._replace(language="fre")
-    assert reason(french, ArticleRules()) == "language"
-    assert reason(french, ArticleRules(languages=("eng", "fre"))) is None
-    assert reason(french, ArticleRules(languages=())) is None
-    assert reason(GOOD, ArticleRules(languages=("fre",))) == "language"
+    assert reason(french, PmcConfig()) == "language"
+    assert reason(french, PmcConfig(languages=("eng", "fre"))) is None
+    assert reason(french, PmcConfig(languages=())) is None
+    assert reason(GOOD, PmcConfig(languages=("fre",))) == "language"
 
 
 @pytest.mark.parametrize("types", [("Research-Article",), ("letter", "research-article")])
 def test_article_types_are_dropped_in_whatever_case_they_are_given(types: tuple[str, ...]) -> None:
-    assert reason(GOOD, ArticleRules(drop_article_types=types)) == "article-type"
-    assert reason(GOOD._replace(article_type=None), ArticleRules(drop_article_types=types)) is None
+    assert reason(GOOD, PmcConfig(drop_article_types=types)) == "article-type"
+    assert reason(GOOD._replace(article_type=None), PmcConfig(drop_article_types=types)) is None
 
 
 def test_retracted_articles_are_dropped_on_demand_only() -> None:
     retracted = GOOD._replace(retracted=True)
-    assert reason(retracted, ArticleRules()) is None
-    assert reason(retracted, ArticleRules(drop_retracted=True)) == "retracted"
+    assert reason(retracted, PmcConfig()) is None
+    assert reason(retracted, PmcConfig(drop_retracted=True)) == "retracted"
 
 
 def test_scanned_pages_are_kept_on_demand_only() -> None:
     scanned = GOOD._replace(ocr=True)
-    assert reason(scanned, ArticleRules()) == "ocr"
-    assert reason(scanned, ArticleRules(keep_ocr=True)) is None
+    assert reason(scanned, PmcConfig()) == "ocr"
+    assert reason(scanned, PmcConfig(keep_ocr=True)) is None
 
 
 def test_articles_without_a_body_are_kept_on_demand_only() -> None:
-    abstract = [*BLOCKS[:1], Block("abstract", ("Abstract",), "We slept.")]
-    assert reason(GOOD, ArticleRules(), abstract, has_body=False) == "no-body"
-    assert reason(GOOD, ArticleRules(keep_bodiless=True), abstract, has_body=False) is None
-    assert reason(GOOD, ArticleRules(keep_bodiless=True), BLOCKS[:1], has_body=False) == "no-text"
+    abstract = [*BLOCKS[:1], TextBlock("abstract", ("Abstract",), "We slept.")]
+    assert reason(GOOD, PmcConfig(), abstract, has_body=False) == "no-body"
+    assert reason(GOOD, PmcConfig(keep_abstract_only=True), abstract, has_body=False) is None
+    assert reason(GOOD, PmcConfig(keep_abstract_only=True), BLOCKS[:1], has_body=False) == "no-text"
 
 
-@pytest.mark.parametrize("blocks", [[], BLOCKS[:1], [Block("sub-article", (), "Well done.")]])
-def test_a_title_alone_and_what_is_left_out_are_no_text(blocks: list[Block]) -> None:
-    assert reason(GOOD, ArticleRules(), blocks) == "no-text"
+@pytest.mark.parametrize("blocks", [[], BLOCKS[:1], [TextBlock("sub-article", (), "Well done.")]])
+def test_a_title_alone_and_what_is_left_out_are_no_text(blocks: list[TextBlock]) -> None:
+    assert reason(GOOD, PmcConfig(), blocks) == "no-text"
 
 
 @pytest.mark.parametrize(
@@ -139,26 +147,26 @@ def test_a_title_alone_and_what_is_left_out_are_no_text(blocks: list[Block]) -> 
 def test_words_are_counted_with_the_title_where_it_is_text(
     bound: int, titles: bool, expected: str | None
 ) -> None:
-    assert reason(GOOD, ArticleRules(min_words=bound, titles=titles)) == expected
-    assert reason(GOOD, ArticleRules(min_words=5, titles=False)) is None
+    assert reason(GOOD, PmcConfig(min_words=bound, titles=titles)) == expected
+    assert reason(GOOD, PmcConfig(min_words=5, titles=False)) is None
 
 
 # The rules themselves
 
 
 def test_the_parts_are_those_of_an_article_and_the_default_is_what_its_authors_say_in_its_language() -> None:
-    assert PARTS[1:] == OPTIONAL_PARTS
-    assert set(PARTS) - set(DEFAULT_PARTS) == {
+    assert ARTICLE_PARTS[1:] == OPTIONAL_ARTICLE_PARTS
+    assert set(ARTICLE_PARTS) - set(DEFAULT_ARTICLE_PARTS) == {
         "title",
         "other-abstract",
         "translated-abstract",
         "sub-article",
     }
-    assert ArticleRules().sections == DEFAULT_PARTS
+    assert PmcConfig().parts == DEFAULT_ARTICLE_PARTS
 
 
 def test_the_default_licences_are_the_downloads() -> None:
-    assert set(ArticleRules().licences) == DEFAULT_LICENCES
+    assert set(PmcConfig().licences) == DEFAULT_LICENCES
 
 
 @pytest.mark.parametrize(
@@ -178,29 +186,29 @@ def test_the_default_licences_are_the_downloads() -> None:
 )
 def test_rules_that_make_no_sense_are_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        ArticleRules(**wrong)
+        PmcConfig(**wrong)
 
 
 def test_rules_cannot_be_changed_later() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        ArticleRules().titles = False  # type: ignore[misc]
+        PmcConfig().titles = False  # type: ignore[misc]
 
 
 def test_rules_are_plain_data_for_a_manifest() -> None:
-    plain = ArticleRules(drop_article_types=("letter",), min_words=5, formula="[FORMULA]").as_dict()
+    plain = PmcConfig(drop_article_types=("letter",), min_words=5, formula_placeholder="[FORMULA]").to_dict()
     assert plain == {
         "languages": ["eng"],
         "drop_retracted": False,
         "titles": True,
         "section_labels": False,
-        "cleaning": list(NAMES),
+        "cleaning": list(CLEANING_RULES),
         "splitter": "rules",
         "lower_case": False,
         "ascii_only": False,
         "treebank": False,
         "min_line_characters": 0,
         "licences": [code for code in LICENCES if code in DEFAULT_LICENCES],
-        "sections": list(DEFAULT_PARTS),
+        "sections": list(DEFAULT_ARTICLE_PARTS),
         "min_words": 5,
         "drop_article_types": ["letter"],
         "keep_ocr": False,
@@ -212,10 +220,10 @@ def test_rules_are_plain_data_for_a_manifest() -> None:
 
 
 def test_what_may_be_removed_is_named_for_the_counts() -> None:
-    rules = ArticleRules(sections=("body",), cleaning=("nfc",), ascii_only=True)
-    assert rules.removals() == (
+    rules = PmcConfig(parts=("body",), cleaning=("nfc",), ascii_only=True)
+    assert rules.removal_names() == (
         "nfc",
         "ascii-only",
-        *(f"{LEFT_OUT}{part}" for part in PARTS if part not in ("title", "body")),
+        *(f"{DROPPED_PART_PREFIX}{part}" for part in ARTICLE_PARTS if part not in ("title", "body")),
     )
-    assert ArticleRules(sections=OPTIONAL_PARTS).removals() == NAMES
+    assert PmcConfig(parts=OPTIONAL_ARTICLE_PARTS).removal_names() == CLEANING_RULES

@@ -14,32 +14,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.article_rules import LEFT_OUT, ArticleRules
-from bioshards.corpus.article_shaping import ArticleShaper, identity
+from bioshards.corpus.article_rules import DROPPED_PART_PREFIX, PmcConfig
+from bioshards.corpus.article_shaping import ArticleDocumentBuilder, identify_article
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.jats_blocks import PARTS, Block
-from bioshards.corpus.sentences import one_line
+from bioshards.corpus.jats_blocks import ARTICLE_PARTS, TextBlock
+from bioshards.corpus.sentences import collapse_whitespace
 from tests.test_article_rules import GOOD
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
-TITLE = Block("title", (), "Sleep in mice. A trial.")
+TITLE = TextBlock("title", (), "Sleep in mice. A trial.")
 BLOCKS = [
     TITLE,
-    Block("abstract", ("Abstract", "Background"), "Mice sleep. We asked why."),
-    Block("abstract", ("Abstract",), "They were tired."),
-    Block("body", ("Methods",), "We looked. Twice."),
-    Block("body", ("Methods",), "And again."),
-    Block("body", ("Methods", "Mice"), "There were 7."),
-    Block("caption", ("Methods", "Figure 1"), "A mouse."),
-    Block("body", ("Results",), "They slept."),
-    Block("acknowledgements", ("Acknowledgements",), "We thank the mice."),
+    TextBlock("abstract", ("Abstract", "Background"), "Mice sleep. We asked why."),
+    TextBlock("abstract", ("Abstract",), "They were tired."),
+    TextBlock("body", ("Methods",), "We looked. Twice."),
+    TextBlock("body", ("Methods",), "And again."),
+    TextBlock("body", ("Methods", "Mice"), "There were 7."),
+    TextBlock("caption", ("Methods", "Figure 1"), "A mouse."),
+    TextBlock("body", ("Results",), "They slept."),
+    TextBlock("acknowledgements", ("Acknowledgements",), "We thank the mice."),
 ]
 
 
-def shaped(blocks: list[Block], front: Any = GOOD, has_body: bool = True, **rules: Any) -> Document:
-    return ArticleShaper(ArticleRules(**rules)).document(front, has_body, blocks, "a.xml", 3)[1]
+def shaped(blocks: list[TextBlock], front: Any = GOOD, has_body: bool = True, **rules: Any) -> Document:
+    return ArticleDocumentBuilder(PmcConfig(**rules)).build_document(front, has_body, blocks, "a.xml", 3)[1]
 
 
 def read_back(document: Document) -> list[tuple[str, list[str]]]:
@@ -88,16 +88,20 @@ def test_a_document_has_what_the_article_says() -> None:
         ],
         file="a.xml",
         position=3,
-        words=29,
-        characters=138,
-        cleaned={},
+        num_words=29,
+        num_characters=138,
+        removed_characters={},
     )
 
 
 def test_blocks_without_headings_are_a_section_without_a_heading() -> None:
     """A letter has neither an abstract nor headings, and is text all the same."""
-    why, letter = ArticleShaper(ArticleRules()).document(
-        GOOD, True, [TITLE, Block("body", (), "We agree. Thanks."), Block("body", (), "Yours.")], "a.xml", 0
+    why, letter = ArticleDocumentBuilder(PmcConfig()).build_document(
+        GOOD,
+        True,
+        [TITLE, TextBlock("body", (), "We agree. Thanks."), TextBlock("body", (), "Yours.")],
+        "a.xml",
+        0,
     )
     assert why is None
     assert letter.sections == [("", 2)]
@@ -105,21 +109,25 @@ def test_blocks_without_headings_are_a_section_without_a_heading() -> None:
 
 
 def test_text_without_headings_before_and_after_text_with_them() -> None:
-    blocks = [Block("body", (), "One."), Block("body", ("A",), "Two."), Block("body", (), "Three.")]
+    blocks = [
+        TextBlock("body", (), "One."),
+        TextBlock("body", ("A",), "Two."),
+        TextBlock("body", (), "Three."),
+    ]
     assert read_back(shaped(blocks)) == [("", ["One."]), ("A", ["Two."]), ("", ["Three."])]
 
 
 def test_a_paragraphs_end_ends_a_sentence() -> None:
-    blocks = [Block("body", ("A",), "We saw"), Block("body", ("A",), "nothing")]
+    blocks = [TextBlock("body", ("A",), "We saw"), TextBlock("body", ("A",), "nothing")]
     assert shaped(blocks).sentences == ["We saw", "nothing"]
     assert shaped(blocks, splitter="none").sentences == ["We saw", "nothing"]
 
 
 def test_the_same_headings_again_are_another_section() -> None:
     blocks = [
-        Block("body", ("A",), "One."),
-        Block("caption", ("A", "Figure 1"), "Two."),
-        Block("body", ("A",), "Three."),
+        TextBlock("body", ("A",), "One."),
+        TextBlock("caption", ("A", "Figure 1"), "Two."),
+        TextBlock("body", ("A",), "Three."),
     ]
     assert shaped(blocks).sections == [("A", 0), ("A > Figure 1", 1), ("A", 2)]
 
@@ -129,7 +137,7 @@ def test_without_titles_the_text_begins_with_the_abstract_and_the_title_stays_be
     assert found.title == "Sleep in mice. A trial."
     assert found.sentences == shaped(BLOCKS).sentences[2:]
     assert found.sections[0] == ("Abstract > Background", 0)
-    assert (found.words, found.characters) == (29 - 5, 138 - 22)
+    assert (found.num_words, found.num_characters) == (29 - 5, 138 - 22)
 
 
 @pytest.mark.parametrize("titles", [True, False])
@@ -144,7 +152,7 @@ def test_an_article_without_a_title_has_an_empty_one(titles: bool) -> None:
 
 
 def test_the_abstract_comes_first_wherever_it_stands() -> None:
-    blocks = [TITLE, Block("summary", ("Summary",), "In short."), *BLOCKS[1:4]]
+    blocks = [TITLE, TextBlock("summary", ("Summary",), "In short."), *BLOCKS[1:4]]
     assert [heading for heading, _ in shaped(blocks).sections] == [
         "Abstract > Background",
         "Abstract",
@@ -153,31 +161,31 @@ def test_the_abstract_comes_first_wherever_it_stands() -> None:
     ]
 
 
-@pytest.mark.parametrize("part", PARTS[1:])
+@pytest.mark.parametrize("part", ARTICLE_PARTS[1:])
 def test_each_part_is_text_or_is_left_out_and_counted(part: str) -> None:
     blocks = [
         TITLE,
-        Block(part, ("A",), "One two."),
-        Block(part, ("A",), "Three."),
-        Block("body", ("B",), "Four."),
+        TextBlock(part, ("A",), "One two."),
+        TextBlock(part, ("A",), "Three."),
+        TextBlock("body", ("B",), "Four."),
     ]
-    found = shaped(blocks, sections=tuple(name for name in PARTS[1:] if name in (part, "body")))
+    found = shaped(blocks, sections=tuple(name for name in ARTICLE_PARTS[1:] if name in (part, "body")))
     assert [sentence for _, sentences in read_back(found) for sentence in sentences] == [
         "One two.",
         "Three.",
         "Four.",
     ]
     assert [heading for heading, _ in found.sections] == ["A", "B"]
-    assert found.cleaned == {}
-    left = shaped(blocks, sections=tuple(name for name in PARTS[1:] if name != part))
+    assert found.removed_characters == {}
+    left = shaped(blocks, sections=tuple(name for name in ARTICLE_PARTS[1:] if name != part))
     body = [] if part == "body" else [("B", ["Four."])]
     assert read_back(left) == body
-    assert left.cleaned == {f"{LEFT_OUT}{part}": 8 + 6 + (5 if part == "body" else 0)}
+    assert left.removed_characters == {f"{DROPPED_PART_PREFIX}{part}": 8 + 6 + (5 if part == "body" else 0)}
 
 
 def test_what_is_left_out_is_not_cleaned() -> None:
-    found = shaped([TITLE, Block("footnote", ("N\u00ad",), "A\u00adb."), BLOCKS[3]], sections=("body",))
-    assert found.cleaned == {f"{LEFT_OUT}footnote": 4}
+    found = shaped([TITLE, TextBlock("footnote", ("N\u00ad",), "A\u00adb."), BLOCKS[3]], sections=("body",))
+    assert found.removed_characters == {f"{DROPPED_PART_PREFIX}footnote": 4}
 
 
 # Cleaning
@@ -185,36 +193,38 @@ def test_what_is_left_out_is_not_cleaned() -> None:
 
 def test_an_abstract_is_cleaned_as_pubmeds_are() -> None:
     blocks = [
-        Block("abstract", ("Abstract", "Aim"), "Aim: Mice sleep."),
-        Block("abstract", ("Abstract", "Results"), ""),
-        Block("abstract", ("Abstract", "End"), "They slept. Copyright © 2019 The Mice. All rights reserved."),
+        TextBlock("abstract", ("Abstract", "Aim"), "Aim: Mice sleep."),
+        TextBlock("abstract", ("Abstract", "Results"), ""),
+        TextBlock(
+            "abstract", ("Abstract", "End"), "They slept. Copyright © 2019 The Mice. All rights reserved."
+        ),
     ]
     found = shaped(blocks)
     assert read_back(found) == [("Abstract > Aim", ["Mice sleep."]), ("Abstract > End", ["They slept."])]
-    assert found.cleaned["copyright"] > 40
-    assert found.cleaned["empty-labels"] > 0
+    assert found.removed_characters["copyright"] > 40
+    assert found.removed_characters["empty-labels"] > 0
     kept = shaped(blocks, cleaning=())
-    assert kept.cleaned == {}
+    assert kept.removed_characters == {}
     assert any("All rights reserved" in sentence for sentence in kept.sentences)
 
 
 def test_a_stub_is_no_abstract() -> None:
-    found = shaped([TITLE, Block("abstract", ("Abstract",), "No abstract available."), BLOCKS[3]])
+    found = shaped([TITLE, TextBlock("abstract", ("Abstract",), "No abstract available."), BLOCKS[3]])
     assert [heading for heading, _ in found.sections] == ["Methods"]
-    assert found.cleaned == {"stubs": 22}
+    assert found.removed_characters == {"stubs": 22}
 
 
 def test_notices_in_the_body_are_left_as_they_are() -> None:
     text = "They slept. Copyright © 2019 The Mice. All rights reserved."
-    assert " ".join(shaped([Block("body", (), text)]).sentences) == text
+    assert " ".join(shaped([TextBlock("body", (), text)]).sentences) == text
 
 
 def test_characters_are_cleaned_everywhere() -> None:
     blocks = [
-        Block("title", (), "Sl\u00adeep"),
-        Block("abstract", ("Abst\u00adract", "A\u00adim"), "Mi\u00adce sleep well."),
-        Block("body", ("Met\u00adhods", "De\u00adep"), "We\u00a0lo\u00adoked."),
-        Block("body", ("\u200b",), "Cafe\u0301 \u007f closed."),
+        TextBlock("title", (), "Sl\u00adeep"),
+        TextBlock("abstract", ("Abst\u00adract", "A\u00adim"), "Mi\u00adce sleep well."),
+        TextBlock("body", ("Met\u00adhods", "De\u00adep"), "We\u00a0lo\u00adoked."),
+        TextBlock("body", ("\u200b",), "Cafe\u0301 \u007f closed."),
     ]
     found = shaped(blocks)
     assert found.title == "Sleep"
@@ -223,19 +233,23 @@ def test_characters_are_cleaned_everywhere() -> None:
         ("Methods > Deep", ["We looked."]),
         ("", ["Café closed."]),
     ]
-    assert found.cleaned["soft-hyphens"] == 7
+    assert found.removed_characters["soft-hyphens"] == 7
     assert shaped(blocks, cleaning=()).title == "Sl\u00adeep"
 
 
 def test_a_heading_is_counted_once_however_many_blocks_it_heads() -> None:
-    blocks = [Block("body", ("Met\u00adhods", heading), "One.") for heading in ("A\u00ad", "B", "B")]
-    assert shaped(blocks).cleaned == {"soft-hyphens": 2}
+    blocks = [TextBlock("body", ("Met\u00adhods", heading), "One.") for heading in ("A\u00ad", "B", "B")]
+    assert shaped(blocks).removed_characters == {"soft-hyphens": 2}
 
 
 def test_a_block_with_nothing_left_leaves_no_trace() -> None:
-    blocks = [Block("body", ("A",), "One."), Block("body", ("B",), "\u200b"), Block("body", ("C",), "Two.")]
+    blocks = [
+        TextBlock("body", ("A",), "One."),
+        TextBlock("body", ("B",), "\u200b"),
+        TextBlock("body", ("C",), "Two."),
+    ]
     assert shaped(blocks).sections == [("A", 0), ("C", 1)]
-    assert shaped([TITLE, Block("body", ("B",), "\u200b")]).sections == []
+    assert shaped([TITLE, TextBlock("body", ("B",), "\u200b")]).sections == []
 
 
 # Labels and lines
@@ -252,25 +266,27 @@ def test_a_sections_text_begins_with_its_label_on_demand() -> None:
         ("Results", ["Results", "They slept."]),
         ("Acknowledgements", ["Acknowledgements", "We thank the mice."]),
     ]
-    assert found.words == 29 + 8
-    assert shaped([Block("body", (), "One.")], section_labels=True).sentences == ["One."]
+    assert found.num_words == 29 + 8
+    assert shaped([TextBlock("body", (), "One.")], section_labels=True).sentences == ["One."]
 
 
 def test_sentences_are_written_as_the_recipe_wants_them() -> None:
-    found = shaped([Block("body", ("A",), "We saw β. Not so. It is so.")], lower_case=True, ascii_only=True)
+    found = shaped(
+        [TextBlock("body", ("A",), "We saw β. Not so. It is so.")], lower_case=True, ascii_only=True
+    )
     assert found.sentences == ["we saw .", "not so.", "it is so."]
-    assert (found.words, found.characters) == (3 + 2 + 3, 8 + 7 + 9)
-    assert found.cleaned == {"ascii-only": 1}
+    assert (found.num_words, found.num_characters) == (3 + 2 + 3, 8 + 7 + 9)
+    assert found.removed_characters == {"ascii-only": 1}
 
 
 def test_a_section_without_a_line_left_is_none() -> None:
-    blocks = [Block("body", ("A",), "No."), Block("body", ("B",), "It is longer than that.")]
-    rules = ArticleRules(min_line_characters=10, min_words=6)
-    why, found = ArticleShaper(rules).document(GOOD, True, blocks, "a.xml", 0)
+    blocks = [TextBlock("body", ("A",), "No."), TextBlock("body", ("B",), "It is longer than that.")]
+    rules = PmcConfig(min_line_characters=10, min_words=6)
+    why, found = ArticleDocumentBuilder(rules).build_document(GOOD, True, blocks, "a.xml", 0)
     assert why is None  # words are counted before lines are left out
     assert found.sections == [("B", 0)]
-    assert found.cleaned == {"short-lines": 3}
-    assert found.words == 5
+    assert found.removed_characters == {"short-lines": 3}
+    assert found.num_words == 5
 
 
 # Flags
@@ -312,23 +328,23 @@ def test_flags_say_what_else_is_to_be_known(
 def test_an_article_of_pmc_goes_by_its_number_there(
     changes: dict[str, Any], expected: tuple[str, int]
 ) -> None:
-    assert identity(GOOD._replace(**changes)) == expected
+    assert identify_article(GOOD._replace(**changes)) == expected
 
 
 def test_others_go_by_their_doi_in_any_case_and_then_by_their_pmid() -> None:
     other = GOOD._replace(pmcid=None)
-    name, number = identity(other)
+    name, number = identify_article(other)
     assert name == "doi:10.5555/sleep.7"
-    assert identity(other._replace(doi="10.5555/SLEEP.7", pmid=None, version=5)) == (name, number)
-    assert identity(other._replace(doi="10.5555/sleep.8"))[1] != number
-    name, number = identity(other._replace(doi=None))
+    assert identify_article(other._replace(doi="10.5555/SLEEP.7", pmid=None, version=5)) == (name, number)
+    assert identify_article(other._replace(doi="10.5555/sleep.8"))[1] != number
+    name, number = identify_article(other._replace(doi=None))
     assert name == "pmid:12345"
-    assert number != identity(other._replace(doi=None, pmid=12_346))[1]
+    assert number != identify_article(other._replace(doi=None, pmid=12_346))[1]
 
 
 def test_an_article_without_any_id_is_bad() -> None:
     with pytest.raises(BadRecordError) as caught:
-        identity(GOOD._replace(pmcid=None, doi=None, pmid=None))
+        identify_article(GOOD._replace(pmcid=None, doi=None, pmid=None))
     assert caught.value.reason == "no-id"
 
 
@@ -336,11 +352,11 @@ def test_an_article_without_any_id_is_bad() -> None:
 @given(st.none() | st.text(min_size=1), st.integers(1, 2**31 - 1))
 def test_numbers_of_others_are_beyond_all_of_pmcs_and_fit_a_column(doi: str | None, pmid: int) -> None:
     doi = doi and doi.encode(errors="replace").decode()
-    assert 2**40 <= identity(GOOD._replace(pmcid=None, doi=doi, pmid=pmid))[1] < 2**63
+    assert 2**40 <= identify_article(GOOD._replace(pmcid=None, doi=doi, pmid=pmid))[1] < 2**63
 
 
 def test_numbers_of_others_are_hardly_ever_the_same() -> None:
-    found = {identity(GOOD._replace(pmcid=None, doi=None, pmid=pmid))[1] for pmid in range(1, 20_000)}
+    found = {identify_article(GOOD._replace(pmcid=None, doi=None, pmid=pmid))[1] for pmid in range(1, 20_000)}
     assert len(found) == 19_999
 
 
@@ -355,23 +371,34 @@ WORDS = st.lists(
 ).map(" ".join)
 HEADINGS = st.lists(st.sampled_from(["A", "B b", "Ć", "1."]), max_size=3).map(tuple)
 BLOCKS_OF_PARTS = st.lists(
-    st.builds(Block, st.sampled_from([part for part in PARTS[1:] if part != "abstract"]), HEADINGS, WORDS),
+    st.builds(
+        TextBlock,
+        st.sampled_from([part for part in ARTICLE_PARTS[1:] if part != "abstract"]),
+        HEADINGS,
+        WORDS,
+    ),
     max_size=8,
 )
 
 
 @settings(PROFILE, max_examples=300)
-@given(st.none() | WORDS, BLOCKS_OF_PARTS, st.booleans(), st.booleans(), st.sets(st.sampled_from(PARTS[1:])))
+@given(
+    st.none() | WORDS,
+    BLOCKS_OF_PARTS,
+    st.booleans(),
+    st.booleans(),
+    st.sets(st.sampled_from(ARTICLE_PARTS[1:])),
+)
 def test_counts_and_sections_are_those_of_the_sentences(
-    title: str | None, blocks: list[Block], titles: bool, labels: bool, parts: set[str]
+    title: str | None, blocks: list[TextBlock], titles: bool, labels: bool, parts: set[str]
 ) -> None:
-    sections = tuple(part for part in PARTS[1:] if part in parts)
-    heads = [] if title is None else [Block("title", (), title)]
+    sections = tuple(part for part in ARTICLE_PARTS[1:] if part in parts)
+    heads = [] if title is None else [TextBlock("title", (), title)]
     found = shaped(heads + blocks, titles=titles, section_labels=labels, sections=sections, cleaning=())
     assert found.title == (title or "")
-    assert found.words == sum(len(sentence.split()) for sentence in found.sentences)
-    assert found.characters == sum(map(len, found.sentences))
-    assert all(sentence and sentence == one_line(sentence) for sentence in found.sentences)
+    assert found.num_words == sum(len(sentence.split()) for sentence in found.sentences)
+    assert found.num_characters == sum(map(len, found.sentences))
+    assert all(sentence and sentence == collapse_whitespace(sentence) for sentence in found.sentences)
     chosen = [block for block in blocks if block.part in parts]
     runs = [
         (HEADING_SEPARATOR.join(headings), headings[-1:] if labels else (), [block.text for block in run])
@@ -382,24 +409,28 @@ def test_counts_and_sections_are_those_of_the_sentences(
     assert [(heading, " ".join(sentences)) for heading, sentences in read_back(found)] == [
         (heading, " ".join([*label, *texts])) for heading, label, texts in runs
     ]
-    left = {f"{LEFT_OUT}{block.part}" for block in blocks if block.part not in parts}
-    assert found.cleaned == {
-        name: sum(len(block.text) for block in blocks if f"{LEFT_OUT}{block.part}" == name) for name in left
+    left = {f"{DROPPED_PART_PREFIX}{block.part}" for block in blocks if block.part not in parts}
+    assert found.removed_characters == {
+        name: sum(len(block.text) for block in blocks if f"{DROPPED_PART_PREFIX}{block.part}" == name)
+        for name in left
     }
 
 
 @settings(PROFILE, max_examples=200)
 @given(
-    st.lists(st.builds(Block, st.sampled_from(PARTS[1:]), HEADINGS, WORDS), max_size=8), st.integers(0, 30)
+    st.lists(st.builds(TextBlock, st.sampled_from(ARTICLE_PARTS[1:]), HEADINGS, WORDS), max_size=8),
+    st.integers(0, 30),
 )
-def test_a_document_is_short_by_its_own_words(blocks: list[Block], bound: int) -> None:
-    why, found = ArticleShaper(ArticleRules(min_words=bound)).document(GOOD, True, blocks, "a.xml", 0)
-    assert why == ("no-text" if not found.sections else "short" if found.words < bound else None)
+def test_a_document_is_short_by_its_own_words(blocks: list[TextBlock], bound: int) -> None:
+    why, found = ArticleDocumentBuilder(PmcConfig(min_words=bound)).build_document(
+        GOOD, True, blocks, "a.xml", 0
+    )
+    assert why == ("no-text" if not found.sections else "short" if found.num_words < bound else None)
     assert found == shaped(blocks)._replace(position=0)
 
 
 def test_one_shaper_shapes_any_number_of_articles_alike() -> None:
-    shaper = ArticleShaper(ArticleRules())
-    documents = [shaper.document(GOOD, True, BLOCKS, "a.xml", 3)[1] for _ in range(3)]
+    shaper = ArticleDocumentBuilder(PmcConfig())
+    documents = [shaper.build_document(GOOD, True, BLOCKS, "a.xml", 3)[1] for _ in range(3)]
     assert documents == [shaped(BLOCKS)] * 3
-    assert dataclasses.is_dataclass(ArticleRules)
+    assert dataclasses.is_dataclass(PmcConfig)

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from bioshards.corpus import article_sources, checksums
 from bioshards.corpus.article_sources import discover
 from bioshards.corpus.errors import InputNotFoundError
-from bioshards.corpus.files import Found, LocalFiles
-from bioshards.corpus.sources import Source
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.files import FileInfo, LocalStorage
+from bioshards.corpus.sources import SourceFile
+from bioshards.corpus.workspace import OutputDir
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
-FILES = LocalFiles()
+FILES = LocalStorage()
 
 
-class Named(LocalFiles):
+class Named(LocalStorage):
     """Files that are there by name only: so many of them cost nothing."""
 
     def __init__(self, paths: list[str]) -> None:
@@ -34,11 +34,11 @@ class Named(LocalFiles):
     def is_folder(self, path: str) -> bool:
         return path not in self.paths
 
-    def walk(self, folder: str) -> list[Found]:
-        return [Found(path, 10, "1-1") for path in self.paths if path.startswith(f"{folder}/")]
+    def walk(self, folder: str) -> list[FileInfo]:
+        return [FileInfo(path, 10, "1-1") for path in self.paths if path.startswith(f"{folder}/")]
 
-    def find(self, pattern: str) -> list[Found]:
-        return [Found(path, 10, "1-1") for path in self.paths if path == pattern]
+    def find(self, pattern: str) -> list[FileInfo]:
+        return [FileInfo(path, 10, "1-1") for path in self.paths if path == pattern]
 
 
 def make(folder: Path, *names: str) -> list[str]:
@@ -52,9 +52,9 @@ def make(folder: Path, *names: str) -> list[str]:
     return paths
 
 
-def found(*inputs: object, files: LocalFiles = FILES) -> dict[str, list[str]]:
+def found(*inputs: object, storage: LocalStorage = FILES) -> dict[str, list[str]]:
     """The sources by name, each with the names of its parts, in order."""
-    sources = discover(files, map(str, inputs))
+    sources = discover(storage, map(str, inputs))
     assert sources == sorted(sources)
     assert len({source.name for source in sources}) == len(sources)
     return {source.name: [part.name for part in source.parts] for source in sources}
@@ -62,7 +62,7 @@ def found(*inputs: object, files: LocalFiles = FILES) -> dict[str, list[str]]:
 
 def named(*paths: str) -> dict[str, list[str]]:
     """As :func:`found`, of a folder of files that are there by name only."""
-    return found("/in", files=Named([f"/in/{path}" for path in paths]))
+    return found("/in", storage=Named([f"/in/{path}" for path in paths]))
 
 
 # What is found
@@ -191,18 +191,22 @@ def test_parts_are_in_the_order_of_numbers_and_versions() -> None:
 
 def test_what_is_in_a_group_does_not_depend_on_where_it_lies(tmp_path: Path) -> None:
     names = ["x/PMC1.xml", "x/PMC2/fulltext.xml", "x/a.xml", "x/b.nxml", "x/d/e.xml"]
-    work = Workspace(str(tmp_path / "work"))
+    output_dir = OutputDir(str(tmp_path / "work"))
     digests = []
     for folder in ("one", "two/deeper"):
         make(tmp_path / folder, *names)
         sources = discover(FILES, [str(tmp_path / folder)])
-        digests.append([(source.name, checksums.md5(FILES, work, source)) for source in sources])
+        digests.append(
+            [(source.name, checksums.compute_input_md5(FILES, output_dir, source)) for source in sources]
+        )
     assert digests[0] == digests[1]
     for path in (tmp_path / "two").rglob("*.xml"):
         os.utime(path, ns=(1, 1))
     touched = discover(FILES, [str(tmp_path / "two")])
     assert [source.stamp for source in touched] != [source.stamp for source in sources]
-    assert [(source.name, checksums.md5(FILES, work, source)) for source in touched] == digests[0]
+    assert [
+        (source.name, checksums.compute_input_md5(FILES, output_dir, source)) for source in touched
+    ] == digests[0]
 
 
 def test_the_checksum_of_a_group_is_of_its_names_and_bytes(tmp_path: Path) -> None:
@@ -210,7 +214,7 @@ def test_the_checksum_of_a_group_is_of_its_names_and_bytes(tmp_path: Path) -> No
 
     def md5() -> str:
         [source] = discover(FILES, [str(tmp_path / "in")])
-        return checksums.md5(FILES, Workspace(str(tmp_path / "work")), source)
+        return checksums.compute_input_md5(FILES, OutputDir(str(tmp_path / "work")), source)
 
     seen = [md5()]
     (tmp_path / "in" / "PMC2.xml").write_bytes(b"other bytes")
@@ -224,7 +228,7 @@ def test_the_checksum_of_a_group_is_of_its_names_and_bytes(tmp_path: Path) -> No
     assert md5() == seen[2]
 
 
-def groups(sources: list[Source]) -> dict[str, Source]:
+def groups(sources: list[SourceFile]) -> dict[str, SourceFile]:
     return {source.name: source for source in sources}
 
 
@@ -273,13 +277,13 @@ def test_a_source_of_many_knows_their_size_and_when_one_changes(tmp_path: Path) 
     assert before.size == 16
     assert before.path == f"{tmp_path}/PMC0000xxxx"
     assert before.stem == "PMC0000xxxx"
-    assert checksums.unchanged(FILES, before)
+    assert checksums.is_unchanged(FILES, before)
     Path(paths[1]).write_bytes(b"grown ever so much")
-    assert not checksums.unchanged(FILES, before)
+    assert not checksums.is_unchanged(FILES, before)
     [after] = discover(FILES, [str(tmp_path)])
     assert after.stamp != before.stamp
     Path(paths[1]).unlink()
-    assert not checksums.unchanged(FILES, after)
+    assert not checksums.is_unchanged(FILES, after)
 
 
 # Mirrors
@@ -321,8 +325,8 @@ def test_odd_names_are_files_like_any_other(tmp_path: Path, name: str) -> None:
     [path] = make(tmp_path, name)
     [source] = discover(FILES, [str(tmp_path)])
     assert [part.path for part in source.parts] == [path]
-    assert checksums.unchanged(FILES, source)
-    checksums.md5(FILES, Workspace(str(tmp_path / "work")), source)
+    assert checksums.is_unchanged(FILES, source)
+    checksums.compute_input_md5(FILES, OutputDir(str(tmp_path / "work")), source)
 
 
 def test_a_name_that_is_no_utf_8_can_be_read_and_written_down(tmp_path: Path) -> None:
@@ -333,8 +337,8 @@ def test_a_name_that_is_no_utf_8_can_be_read_and_written_down(tmp_path: Path) ->
             file.write(b"<article/>")
     sources = discover(FILES, [str(tmp_path)])
     for source in sources:
-        assert checksums.unchanged(FILES, source)
-        checksums.md5(FILES, Workspace(str(tmp_path / "work")), source)
+        assert checksums.is_unchanged(FILES, source)
+        checksums.compute_input_md5(FILES, OutputDir(str(tmp_path / "work")), source)
         for text in (source.name, source.path, *(part.name for part in source.parts)):
             text.encode()
     assert [[part.name for part in source.parts] for source in sources] == [
@@ -356,7 +360,9 @@ def test_a_name_that_is_no_utf_8_can_be_read_and_written_down(tmp_path: Path) ->
 )
 def test_whatever_files_are_called_each_is_in_one_source(paths: list[str], shuffle: random.Random) -> None:
     sources = discover(Named(paths), ["/in"])
-    there = [path for path in paths if not article_sources._PUBMED.fullmatch(path.rpartition("/")[2])]
+    there = [
+        path for path in paths if not article_sources._PUBMED_FILE_NAME.fullmatch(path.rpartition("/")[2])
+    ]
     assert sorted(part.path for source in sources for part in source.parts) == sorted(there)
     shuffle.shuffle(paths)
     assert discover(Named(paths), ["/in"]) == sources

@@ -21,26 +21,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import article_file, jats
-from bioshards.corpus.ahead import WIDTH
-from bioshards.corpus.article_rules import ArticleRules
+from bioshards.corpus.ahead import MAX_CONCURRENT_CALLS
+from bioshards.corpus.article_rules import PmcConfig
 from bioshards.corpus.article_sources import discover
 from bioshards.corpus.articles import ArticleReader
 from bioshards.corpus.document import Document
 from bioshards.corpus.download import pmc, pmc_inventory
-from bioshards.corpus.download.pmc_selection import SETS, Articles
+from bioshards.corpus.download.pmc_selection import SETS, ArticleFilter
 from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.licences import LICENCES
-from bioshards.corpus.records import Key, Record
-from bioshards.corpus.sources import Source
+from bioshards.corpus.records import SourceRecord, VersionKey
+from bioshards.corpus.sources import SourceFile
 from tests.pmc_bucket import BASE, TODAY, FolderConnection, OneAfterTheOther, arrange
 from tests.test_archives import tar_gz, zipped
 
 from . import pmc_bucket
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
-FILES = LocalFiles()
-ALL = ArticleRules(licences=tuple(LICENCES), languages=(), keep_ocr=True, keep_bodiless=True)
+FILES = LocalStorage()
+ALL = PmcConfig(licences=tuple(LICENCES), languages=(), keep_ocr=True, keep_abstract_only=True)
 SAMPLE = Path(article_file.__file__).parent / "sample" / "pmc"
 
 
@@ -70,29 +70,31 @@ def write(folder: Path, files: dict[str, bytes]) -> Path:
     return folder
 
 
-def read(folder: Path, rules: ArticleRules = ALL, keep_dropped: bool = False) -> list[Record]:
+def read(folder: Path, rules: PmcConfig = ALL, keep_dropped: bool = False) -> list[SourceRecord]:
     """The records of all sources in a folder, in order."""
     reader = ArticleReader(rules, keep_dropped)
-    return [record for source in discover(FILES, [str(folder)]) for record in reader.records(FILES, source)]
+    return [
+        record for source in discover(FILES, [str(folder)]) for record in reader.read_records(FILES, source)
+    ]
 
 
-def told(records: list[Record]) -> list[tuple[str, int, str]]:
+def told(records: list[SourceRecord]) -> list[tuple[str, int, str]]:
     """(file, position, id of its document or the reason of its rejection or drop) of each."""
     out = []
     for record in records:
-        if record.bad:
+        if record.error:
             assert not record.keys
             assert record.document is None
-            what = record.bad.reason
+            what = record.error.reason
         else:
             [key] = record.keys
-            assert not key.deletes
-            what = record.document.id if record.document else key.drop or "?"
+            assert not key.is_deletion
+            what = record.document.id if record.document else key.drop_reason or "?"
         out.append((record.file, record.position, what))
     return out
 
 
-def document_of(record: Record) -> Document:
+def document_of(record: SourceRecord) -> Document:
     assert record.document
     return record.document
 
@@ -142,12 +144,12 @@ def test_each_file_is_a_record_and_a_bad_one_costs_itself_only(tmp_path: Path) -
 def test_rejections_say_why_and_not_where_on_this_machine(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", {"PMC1.xml": article(1)[:-20], "PMC2.xml": article(2, "&x;")})
     truncated, malformed = read(folder)
-    assert truncated.bad
-    assert malformed.bad
-    assert "ends before </article>" in truncated.bad.detail
-    assert "&x;" in malformed.bad.detail
+    assert truncated.error
+    assert malformed.error
+    assert "ends before </article>" in truncated.error.detail
+    assert "&x;" in malformed.error.detail
     assert malformed.raw == article(2, "&x;")
-    assert str(tmp_path) not in truncated.bad.detail + malformed.bad.detail
+    assert str(tmp_path) not in truncated.error.detail + malformed.error.detail
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -172,7 +174,7 @@ def test_of_a_file_of_several_that_breaks_off_the_whole_ones_are_used_and_the_br
 
 def test_the_sample_is_read_as_its_names_say() -> None:
     records = read(SAMPLE)
-    assert not [record for record in records if record.bad]
+    assert not [record for record in records if record.error]
     ids = {document_of(record).id for record in records}
     assert ids >= {"pmc:PMC9990001.1", "pmc:PMC9990013.1", "pmc:PMC9990014.2", "pmc:PMC9990018.1"}
     assert len(ids) == len(records) == 20
@@ -191,14 +193,14 @@ def test_what_is_dropped_has_a_key_with_its_reason_and_a_document_only_on_demand
             "PMC4.xml": article(4).replace(b"<article ", b'<article xml:lang="fr" '),
         },
     )
-    dropped = read(folder, ArticleRules())
+    dropped = read(folder, PmcConfig())
     assert [record.keys for record in dropped] == [
-        [Key(1, 3, False, "licence")],
-        [Key(2, 1, False, "no-body")],
-        [Key(3, 1, False, "no-text")],
-        [Key(4, 1, False, "language")],
+        [VersionKey(1, 3, False, "licence")],
+        [VersionKey(2, 1, False, "no-body")],
+        [VersionKey(3, 1, False, "no-text")],
+        [VersionKey(4, 1, False, "language")],
     ]
-    kept = read(folder, ArticleRules(), keep_dropped=True)
+    kept = read(folder, PmcConfig(), keep_dropped=True)
     assert [record.keys for record in kept] == [record.keys for record in dropped]
     assert [document_of(record).id for record in kept] == [
         "pmc:PMC1.3",
@@ -213,7 +215,7 @@ def test_articles_that_pmc_has_not_have_keys_beyond_its_own(tmp_path: Path) -> N
     doi = article(1).replace(b'"pmcid">PMC1<', b'"doi">10.5555/A<').replace(b"pmcid-ver", b"other")
     [record] = read(write(tmp_path, {"a.xml": doi}))
     assert document_of(record).id == "doi:10.5555/a"
-    assert record.keys[0].key >= 2**40
+    assert record.keys[0].article_number >= 2**40
 
 
 # Packages and archives
@@ -309,7 +311,7 @@ def test_an_article_is_the_same_document_whatever_it_comes_in(tmp_path: Path) ->
     seen = []
     for place, files in places.items():
         records = read(write(tmp_path / place, files))
-        assert not [record for record in records if record.bad], place
+        assert not [record for record in records if record.error], place
         seen.append(
             sorted((document_of(record)._replace(file="", position=0), record.keys) for record in records)
         )
@@ -326,10 +328,10 @@ def mirror(tmp_path: Path, *articles: pmc_bucket.Article, number: int = 0) -> Pa
     """A mirror as ``beam run fetch`` leaves it."""
     folder = tmp_path / "mirror"
     connection = FolderConnection(arrange(tmp_path / "bucket", articles, "2026-09-04").root)
-    pmc_inventory.update(FILES, str(folder), connection, BASE)
-    every = Articles(frozenset(LICENCES), frozenset(SETS), versions="all")
-    report = pmc.bring(FILES, str(folder), BASE, OneAfterTheOther(connection), number, every, TODAY)
-    assert not report.bad
+    pmc_inventory.update_inventory(FILES, str(folder), connection, BASE)
+    every = ArticleFilter(frozenset(LICENCES), frozenset(SETS), versions="all")
+    report = pmc.fetch_range(FILES, str(folder), BASE, OneAfterTheOther(connection), number, every, TODAY)
+    assert not report.failures
     return folder
 
 
@@ -346,10 +348,10 @@ def test_what_a_mirrors_list_says_of_an_article_goes_before_what_its_xml_says(tm
     assert one.file == f"PMC1.2-{hashlib.md5(pmc_bucket.Article(1, 2).xml).hexdigest()[:8]}.xml"
     assert (two.licence, two.pmid, two.flags) == (None, None, ["manuscript"])
     assert (three.licence, three.flags) == ("CC-BY", ["ocr"])
-    assert [record.keys[0] for record in read(folder, ArticleRules())] == [
-        Key(1, 2, False, "licence"),
-        Key(2, 1, False, "licence"),
-        Key(3, 1, False, "ocr"),
+    assert [record.keys[0] for record in read(folder, PmcConfig())] == [
+        VersionKey(1, 2, False, "licence"),
+        VersionKey(2, 1, False, "licence"),
+        VersionKey(3, 1, False, "ocr"),
     ]
 
 
@@ -380,7 +382,7 @@ def changed_list(folder: Path, change: Callable[[dict[str, Any]], object]) -> No
     rows = pq.read_table(path).to_pylist()
     for row in rows:
         change(row)
-    pq.write_table(pa.Table.from_pylist(rows, pmc.SCHEMA), path)
+    pq.write_table(pa.Table.from_pylist(rows, pmc.ARTICLE_SCHEMA), path)
 
 
 @pytest.mark.parametrize(
@@ -443,12 +445,12 @@ def test_where_the_stack_is_deep_already_an_article_may_be_too_deep(tmp_path: Pa
     body = f"<body>{'<sec>' * 240}<p>a</p>{'</sec>' * 240}</body>"
     folder = write(tmp_path, {"PMC1.xml": article(1, body=body), "PMC2.xml": article(2)})
 
-    def below(frames: int) -> list[Record]:
+    def below(frames: int) -> list[SourceRecord]:
         return below(frames - 1) if frames else read(folder)
 
     first, second = below(600)
-    assert first.bad
-    assert first.bad.reason == "too-deep"
+    assert first.error
+    assert first.error.reason == "too-deep"
     assert first.raw == article(1, body=body)
     assert document_of(second).id == "pmc:PMC2.1"
 
@@ -550,7 +552,7 @@ def test_whatever_a_well_formed_article_has_in_it_it_is_a_record(content: str, w
     data = article(1, body=f"<body><p>a</p></body><{where}>{content}</{where}>")
     found = jats.document(data, ALL)
     assert all(sentence and sentence == " ".join(sentence.split()) for sentence in found.sentences)
-    assert found.words == sum(len(sentence.split()) for sentence in found.sentences)
+    assert found.num_words == sum(len(sentence.split()) for sentence in found.sentences)
     starts = [first for _, first in found.sections]
     assert starts == sorted(set(starts))
     assert all(first < len(found.sentences) for first in starts)
@@ -559,11 +561,13 @@ def test_whatever_a_well_formed_article_has_in_it_it_is_a_record(content: str, w
 
 def test_records_come_one_by_one(tmp_path: Path) -> None:
     """No more than a few articles are in memory: one is read when it is asked for, of a store a few ahead."""
-    folder = write(tmp_path, {f"PMC{number}.xml": article(number) for number in range(1, 3 * WIDTH)})
+    folder = write(
+        tmp_path, {f"PMC{number}.xml": article(number) for number in range(1, 3 * MAX_CONCURRENT_CALLS)}
+    )
     [source] = discover(FILES, [str(folder)])
     opened: list[str] = []
 
-    class Watched(LocalFiles):
+    class Watched(LocalStorage):
         def open(self, path: str) -> Any:
             opened.append(path)
             return super().open(path)
@@ -571,10 +575,10 @@ def test_records_come_one_by_one(tmp_path: Path) -> None:
     class Far(Watched):
         far = True
 
-    records = ArticleReader(ALL, False).records(Watched(), source)
-    assert [len(opened) for _ in records] == list(range(1, 3 * WIDTH))
+    records = ArticleReader(ALL, False).read_records(Watched(), source)
+    assert [len(opened) for _ in records] == list(range(1, 3 * MAX_CONCURRENT_CALLS))
     opened.clear()
-    records = ArticleReader(ALL, False).records(Far(), source)
-    assert all(len(opened) < at + WIDTH for at, _ in enumerate(records, 1))
-    assert len(opened) == 3 * WIDTH - 1
-    assert isinstance(source, Source)
+    records = ArticleReader(ALL, False).read_records(Far(), source)
+    assert all(len(opened) < at + MAX_CONCURRENT_CALLS for at, _ in enumerate(records, 1))
+    assert len(opened) == 3 * MAX_CONCURRENT_CALLS - 1
+    assert isinstance(source, SourceFile)

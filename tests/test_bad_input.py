@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import cli, executing, shards_job
 from tests.conftest import citation, documents, manifest, pubmed_set, sums
 from tests.forked import beam
@@ -146,14 +146,14 @@ def test_an_unreadable_file(
 ) -> None:
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(GOOD)
-    opened = LocalFiles.open
+    opened = LocalStorage.open
 
-    def refuse(self: LocalFiles, path: str) -> BinaryIO:
+    def refuse(self: LocalStorage, path: str) -> BinaryIO:
         if path == str(source):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return opened(self, path)
 
-    monkeypatch.setattr(LocalFiles, "open", refuse)
+    monkeypatch.setattr(LocalStorage, "open", refuse)
     assert run("--input", source, "--output", tmp_path / "out") == 3
     said = capsys.readouterr().err
     assert str(source) in said
@@ -175,9 +175,9 @@ def test_a_disk_that_fails_while_reading(
         def read(self, size: int) -> bytes:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    opened = LocalFiles.open
+    opened = LocalStorage.open
     monkeypatch.setattr(
-        LocalFiles, "open", lambda self, path: Failing() if path == str(source) else opened(self, path)
+        LocalStorage, "open", lambda self, path: Failing() if path == str(source) else opened(self, path)
     )
     assert run("--input", source, "--output", tmp_path / "out") == 3
     assert "Input/output error" in capsys.readouterr().err
@@ -189,11 +189,11 @@ def test_a_full_disk_loses_nothing(
     """The disk is full at each of the run's first writes in turn; each time the run continues."""
     import contextlib
 
-    whole = LocalFiles.write
+    whole = LocalStorage.write
     left = [0]
 
     @contextlib.contextmanager
-    def failing(self: LocalFiles, path: str) -> Iterator[Any]:
+    def failing(self: LocalStorage, path: str) -> Iterator[Any]:
         with whole(self, path) as file:
             left[0] -= 1
             if left[0] < 0:
@@ -201,7 +201,7 @@ def test_a_full_disk_loses_nothing(
             yield file
 
     with monkeypatch.context() as full:
-        full.setattr(LocalFiles, "write", failing)
+        full.setattr(LocalStorage, "write", failing)
         for room in range(12):
             left[0] = room
             code = run("--output", tmp_path / "out")

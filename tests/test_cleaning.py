@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.cleaning import NAMES, Cleaner, Section
+from bioshards.corpus.cleaning import CLEANING_RULES, Cleaner, LabelledText
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 ALL = Cleaner()
@@ -23,10 +23,10 @@ S = "Mice slept in cages. Their sleep was short."
 
 def others(name: str) -> Cleaner:
     """Every rule but one."""
-    return Cleaner(rule for rule in NAMES if rule != name)
+    return Cleaner(rule for rule in CLEANING_RULES if rule != name)
 
 
-def size(sections: list[Section]) -> int:
+def size(sections: list[LabelledText]) -> int:
     return sum(len(label or "") + len(text) for label, text in sections)
 
 
@@ -77,14 +77,14 @@ CHARACTERS = {
 def test_rules_of_characters(name: str, before: str, after: str) -> None:
     for clean in (Cleaner([name]), ALL):
         removed: dict[str, int] = {}
-        assert clean.text(before, removed) == after
+        assert clean.clean_text(before, removed) == after
         assert removed == {name: len(before) - len(after)}
     removed = {}
-    assert ALL.abstract([("AIM", before)], removed) == [("AIM", after)]
-    assert ALL.abstract([(before, S)], removed) == [(after, S)]
+    assert ALL.clean_abstract([("AIM", before)], removed) == [("AIM", after)]
+    assert ALL.clean_abstract([(before, S)], removed) == [(after, S)]
     assert removed == {name: 2 * (len(before) - len(after))}
     removed = {}
-    assert others(name).text(before, removed) == before
+    assert others(name).clean_text(before, removed) == before
     assert removed == {}
 
 
@@ -122,9 +122,9 @@ TITLES = {
 def test_rules_of_titles(name: str, before: str, after: str) -> None:
     for clean in (Cleaner([name]), ALL):
         removed: dict[str, int] = {}
-        assert clean.title(before, removed) == after
+        assert clean.clean_title(before, removed) == after
         assert removed == {name: len(before) - len(after)}
-    assert others(name).title(before, {}) == before
+    assert others(name).clean_title(before, {}) == before
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_rules_of_titles(name: str, before: str, after: str) -> None:
 )
 def test_titles_with_more_than_one_note(before: str, after: str) -> None:
     removed: dict[str, int] = {}
-    assert ALL.title(before, removed) == after
+    assert ALL.clean_title(before, removed) == after
     assert len(removed) == 2
     assert sum(removed.values()) == len(before) - len(after)
 
@@ -185,16 +185,21 @@ ENDS = {
 def test_notes_at_the_end_of_an_abstract(name: str, end: str) -> None:
     for clean in (Cleaner([name]), ALL):
         removed: dict[str, int] = {}
-        assert clean.abstract([("AIM", S), ("END", S + end + "\n")], removed) == [("AIM", S), ("END", S)]
+        assert clean.clean_abstract([("AIM", S), ("END", S + end + "\n")], removed) == [
+            ("AIM", S),
+            ("END", S),
+        ]
         assert removed == {name: len(end) + 1}
-    assert others(name).abstract([(None, S + end)], {}) == [(None, S + end)]
+    assert others(name).clean_abstract([(None, S + end)], {}) == [(None, S + end)]
     elsewhere = [(None, S + end), ("END", S)]
-    assert ALL.abstract(elsewhere, {}) == elsewhere
+    assert ALL.clean_abstract(elsewhere, {}) == elsewhere
     if name != "empty-labels":
-        assert ALL.abstract([(None, f"{S}{end} The mice woke.")], {}) == [(None, f"{S}{end} The mice woke.")]
+        assert ALL.clean_abstract([(None, f"{S}{end} The mice woke.")], {}) == [
+            (None, f"{S}{end} The mice woke.")
+        ]
 
 
-LABELS: list[tuple[list[Section], list[Section]]] = [
+LABELS: list[tuple[list[LabelledText], list[LabelledText]]] = [
     ([("AIM", ""), ("RESULTS", S)], [("RESULTS", S)]),
     ([("AIM", " -. "), ("RESULTS", S), ("END", "END:")], [("RESULTS", S)]),
     ([("METHODS", "Methods.")], []),
@@ -206,12 +211,12 @@ LABELS: list[tuple[list[Section], list[Section]]] = [
 
 
 @pytest.mark.parametrize(("before", "after"), LABELS)
-def test_labels_without_text(before: list[Section], after: list[Section]) -> None:
+def test_labels_without_text(before: list[LabelledText], after: list[LabelledText]) -> None:
     for clean in (Cleaner(["empty-labels"]), ALL):
         removed: dict[str, int] = {}
-        assert clean.abstract(before, removed) == after
+        assert clean.clean_abstract(before, removed) == after
         assert removed == {"empty-labels": size(before) - size(after)}
-    assert others("empty-labels").abstract(before, {}) == before
+    assert others("empty-labels").clean_abstract(before, {}) == before
 
 
 @pytest.mark.parametrize(
@@ -232,11 +237,11 @@ def test_labels_without_text(before: list[Section], after: list[Section]) -> Non
 def test_stubs(stub: str) -> None:
     for clean in (Cleaner(["stubs"]), ALL):
         removed: dict[str, int] = {}
-        assert clean.abstract([(None, stub), (None, "")], removed) == []
+        assert clean.clean_abstract([(None, stub), (None, "")], removed) == []
         assert removed == {"stubs": len(stub)}
-    assert others("stubs").abstract([(None, stub)], {}) == [(None, stub)]
+    assert others("stubs").clean_abstract([(None, stub)], {}) == [(None, stub)]
     both = [("SETTING", stub), ("RESULTS", S)] if stub != "." else [(None, stub), ("RESULTS", S)]
-    assert ALL.abstract(both, {}) == both
+    assert ALL.clean_abstract(both, {}) == both
 
 
 def test_an_abstract_that_says_more_is_no_stub() -> None:
@@ -244,7 +249,7 @@ def test_an_abstract_that_says_more_is_no_stub() -> None:
         "[This corrects the article DOI: 10.0000/mice.] Mice were counted anew.",
         "This corrects the count.",
     ):
-        assert ALL.abstract([(None, text)], {}) == [(None, text)]
+        assert ALL.clean_abstract([(None, text)], {}) == [(None, text)]
 
 
 @pytest.mark.parametrize(
@@ -262,9 +267,9 @@ def test_an_abstract_that_says_more_is_no_stub() -> None:
         ([(None, f"{S} © 2001 Mice. CONCLUSION:"), (None, " \n")], [(None, S), (None, " \n")]),
     ],
 )
-def test_several_notes_in_a_row(before: list[Section], after: list[Section]) -> None:
+def test_several_notes_in_a_row(before: list[LabelledText], after: list[LabelledText]) -> None:
     removed: dict[str, int] = {}
-    assert ALL.abstract(before, removed) == after
+    assert ALL.clean_abstract(before, removed) == after
     assert sum(removed.values()) == size(before) - size(after)
 
 
@@ -304,10 +309,10 @@ SCIENCE = [
 @pytest.mark.parametrize("text", SCIENCE)
 def test_science_stays(text: str) -> None:
     removed: dict[str, int] = {}
-    assert ALL.text(text, removed) is text
-    assert ALL.title(text, removed) is text
+    assert ALL.clean_text(text, removed) is text
+    assert ALL.clean_title(text, removed) is text
     for label in (None, "FINDINGS", "Not"):
-        assert ALL.abstract([(label, S), (label, text)], removed) == [(label, S), (label, text)]
+        assert ALL.clean_abstract([(label, S), (label, text)], removed) == [(label, S), (label, text)]
     assert removed == {}
 
 
@@ -328,16 +333,16 @@ def test_science_stays(text: str) -> None:
     ],
 )
 def test_brackets_that_are_no_wrapping_stay(title: str) -> None:
-    assert ALL.title(title, {}) == title
+    assert ALL.clean_title(title, {}) == title
 
 
 def test_sections_that_only_begin_like_their_label_stay() -> None:
-    sections: list[Section] = [
+    sections: list[LabelledText] = [
         ("RESULTS", "Results of mice: good."),
         ("Time", "Times."),
         ("INTERVENTION(S)", "None."),
     ]
-    assert ALL.abstract(sections, {}) == sections
+    assert ALL.clean_abstract(sections, {}) == sections
 
 
 # Properties
@@ -385,21 +390,21 @@ TEXTS = st.lists(PARTS | st.sampled_from(NOTES) | st.text(max_size=3), max_size=
 SECTIONS = st.lists(
     st.tuples(st.none() | st.sampled_from(["AIM", "Methods", "e\u0301 \xa0"]), TEXTS), max_size=4
 )
-CLEANERS = st.one_of(st.just(ALL), st.sets(st.sampled_from(NAMES)).map(Cleaner))
+CLEANERS = st.one_of(st.just(ALL), st.sets(st.sampled_from(CLEANING_RULES)).map(Cleaner))
 
 
 @settings(PROFILE, max_examples=1500)
 @given(CLEANERS, TEXTS, SECTIONS)
 def test_cleaning_twice_is_cleaning_once_and_counts_add_up(
-    clean: Cleaner, title: str, sections: list[Section]
+    clean: Cleaner, title: str, sections: list[LabelledText]
 ) -> None:
     removed: dict[str, int] = {}
     again: dict[str, int] = {}
-    titled = clean.title(title, removed)
-    found = clean.abstract(sections, removed)
+    titled = clean.clean_title(title, removed)
+    found = clean.clean_abstract(sections, removed)
     assert sum(removed.values()) == len(title) + size(sections) - len(titled) - size(found)
-    assert clean.abstract(found, again) == found
-    assert clean.title(titled, again) == titled
+    assert clean.clean_abstract(found, again) == found
+    assert clean.clean_title(titled, again) == titled
     assert again == {}
 
 
@@ -407,12 +412,12 @@ def test_cleaning_twice_is_cleaning_once_and_counts_add_up(
 @given(st.text())
 def test_text_of_any_characters_comes_out_composed_and_visible(text: str) -> None:
     removed: dict[str, int] = {}
-    found = ALL.text(text, removed)
+    found = ALL.clean_text(text, removed)
     assert unicodedata.is_normalized("NFC", found)
     assert not [c for c in found if unicodedata.category(c) in ("Co", "Zl", "Zp") or "\x7f" <= c <= "\x9f"]
     assert "\xad" not in found
     assert "\xa0" not in found
-    assert ALL.text(found, {}) is found
+    assert ALL.clean_text(found, {}) is found
     assert sum(removed.values()) == len(text) - len(found)
 
 
@@ -422,7 +427,7 @@ ALPHABET = "aZ09 .,;:()[]±×÷·°µαβΔΩ²³¹½⁻⁺₂≤≥≈≠∞→
 @settings(PROFILE, max_examples=300)
 @given(st.text(ALPHABET))
 def test_the_letters_and_signs_of_science_are_not_touched(text: str) -> None:
-    assert ALL.text(text, {}) is text
+    assert ALL.clean_text(text, {}) is text
 
 
 def test_no_character_and_no_pair_that_composes_escapes_the_quick_look() -> None:
@@ -433,16 +438,16 @@ def test_no_character_and_no_pair_that_composes_escapes_the_quick_look() -> None
             continue
         pair = unicodedata.normalize("NFD", character)
         for text in (f"a{character}", f"a{pair}", f"({pair[:1]}b{pair[1:]})"):
-            assert clean.text(text, {}) == unicodedata.normalize("NFC", text)
+            assert clean.clean_text(text, {}) == unicodedata.normalize("NFC", text)
 
 
 def test_clean_text_is_given_back_as_it_is() -> None:
-    sections: list[Section] = [("AIM", S), ("END", "α " + S)]
+    sections: list[LabelledText] = [("AIM", S), ("END", "α " + S)]
     removed: dict[str, int] = {}
-    found = ALL.abstract(sections, removed)
+    found = ALL.clean_abstract(sections, removed)
     assert all(new is old for new, old in zip(found, sections, strict=True))
-    assert ALL.title(S, removed) is S
-    assert ALL.abstract([], removed) == []
+    assert ALL.clean_title(S, removed) is S
+    assert ALL.clean_abstract([], removed) == []
     assert removed == {}
 
 
@@ -480,8 +485,8 @@ def test_hostile_text_of_a_quarter_of_a_megabyte_is_cleaned_in_seconds(part: str
     text = part * (1_000_000 // len(part))
     started = time.process_time()
     for hostile in (text, "[" + text + "].", "A" + text + "x", "AIM: " + text, text + "© 2001 Mice."):
-        ALL.title(hostile, {})
-        ALL.abstract([("AIM", hostile), (None, hostile)], {})
+        ALL.clean_title(hostile, {})
+        ALL.clean_abstract([("AIM", hostile), (None, hostile)], {})
     assert time.process_time() - started < 20
 
 
@@ -496,11 +501,11 @@ def test_unknown_rules_are_refused_with_the_nearest_name() -> None:
 
 
 def test_no_rules_change_nothing() -> None:
-    sections: list[Section] = [("AIM", ""), (None, "N/A \xa0 © 2001 Mice.")]
-    assert Cleaner([]).abstract(sections, {}) == sections
-    assert Cleaner([]).title("[Sleep\xad].", {}) == "[Sleep\xad]."
+    sections: list[LabelledText] = [("AIM", ""), (None, "N/A \xa0 © 2001 Mice.")]
+    assert Cleaner([]).clean_abstract(sections, {}) == sections
+    assert Cleaner([]).clean_title("[Sleep\xad].", {}) == "[Sleep\xad]."
 
 
 def test_every_rule_has_its_lines() -> None:
-    assert set(NAMES) == {*CHARACTERS, *TITLES, *ENDS}
+    assert set(CLEANING_RULES) == {*CHARACTERS, *TITLES, *ENDS}
     assert all(len(lines) >= 3 for table in (CHARACTERS, TITLES, ENDS) for lines in table.values())

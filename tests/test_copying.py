@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import cli, copying
 from bioshards.vocab.inputs import InputError
 from tests.conftest import SAMPLE, sums
 
 Capture = pytest.CaptureFixture[str]
-FILES = LocalFiles()
+FILES = LocalStorage()
 
 
 @pytest.fixture
@@ -46,12 +46,12 @@ def test_a_copy_is_the_same_files(source: Path, tmp_path: Path, capsys: Capture)
 
 
 def test_what_is_right_is_not_copied_again(source: Path, tmp_path: Path) -> None:
-    copying.copy(FILES, str(source), str(tmp_path / "copy"))
+    copying.copy_directory(FILES, str(source), str(tmp_path / "copy"))
     shards = sorted((tmp_path / "copy").glob("data-*"))
     when = [shard.stat().st_mtime_ns for shard in shards]
     shards[0].write_bytes(b"x" * shards[0].stat().st_size)
     (tmp_path / "copy" / "manifest.json").unlink()  # as a stopped one leaves it
-    copying.copy(FILES, str(source), str(tmp_path / "copy"))
+    copying.copy_directory(FILES, str(source), str(tmp_path / "copy"))
     assert bytes_of(tmp_path / "copy") == bytes_of(source)
     assert [shard.stat().st_mtime_ns == then for shard, then in zip(shards, when, strict=True)] == [
         False,
@@ -61,12 +61,12 @@ def test_what_is_right_is_not_copied_again(source: Path, tmp_path: Path) -> None
 
 def test_an_earlier_copy_is_brought_up_to_date(source: Path, tmp_path: Path, run: Callable[..., int]) -> None:
     assert run("--output", tmp_path / "more", "--keep-dropped") == 0
-    copying.copy(FILES, str(tmp_path / "more"), str(tmp_path / "copy"))
+    copying.copy_directory(FILES, str(tmp_path / "more"), str(tmp_path / "copy"))
     fewer = tmp_path / "one"
     fewer.mkdir()
     shutil.copy(next(SAMPLE.glob("*0001.xml")), fewer)
     assert run("--input", fewer, "--output", tmp_path / "less", "--keep-dropped") == 0
-    copying.copy(FILES, str(tmp_path / "less"), str(tmp_path / "copy"))
+    copying.copy_directory(FILES, str(tmp_path / "less"), str(tmp_path / "copy"))
     assert bytes_of(tmp_path / "copy") == bytes_of(tmp_path / "less")
     assert sums(tmp_path / "copy") != sums(tmp_path / "more")
 
@@ -134,7 +134,7 @@ def test_the_output_of_a_run_is_not_replaced(
 def test_an_original_that_changes_meanwhile_gives_no_finished_copy(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    real = copying._all_but_manifest
+    real = copying._copy_data_files
 
     def slow(*given: Any) -> int:
         copied = real(*given)
@@ -182,16 +182,16 @@ def test_no_folder_is_copied_into_itself(source: Path, tmp_path: Path, capsys: C
 def test_a_write_that_fails_leaves_a_copy_that_is_gone_on_with(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, written = LocalFiles.write, []
+    write, written = LocalStorage.write, []
 
-    def failing(self: LocalFiles, path: str) -> object:
+    def failing(self: LocalStorage, path: str) -> object:
         if path.endswith(".arrow"):
             written.append(path)
             if len(written) == 3:
                 raise OSError(28, "No space left on device")
         return write(self, path)
 
-    monkeypatch.setattr(LocalFiles, "write", failing)
+    monkeypatch.setattr(LocalStorage, "write", failing)
     assert copy(source, tmp_path / "copy") == 1
     assert not (tmp_path / "copy" / "manifest.json").exists()
     assert copy(source, tmp_path / "copy") == 0
@@ -227,4 +227,4 @@ def test_a_path_that_is_listed_outside_the_folder_is_refused(source: Path, tmp_p
     listed["outputs"][0]["file"] = "../elsewhere.arrow"
     (source / "manifest.json").write_text(json.dumps(listed))
     with pytest.raises(InputError, match=r"has no \.\./elsewhere"):
-        copying.copy(FILES, str(source), str(tmp_path / "copy"))
+        copying.copy_directory(FILES, str(source), str(tmp_path / "copy"))

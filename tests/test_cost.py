@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.pipelines import cli, cost, estimates, reachable
-from bioshards.pipelines.cost import Machines, Prices
+from bioshards.pipelines.cost import Prices, WorkerPool
 from tests.bench import full_corpora
 from tests.conftest import citation, pubmed_set
 from tests.pmc_bucket import Article, arrange
@@ -29,7 +29,7 @@ DATAFLOW = (
     "--temp_location=gs://some-bucket/tmp",
 )
 MACHINES = st.builds(
-    Machines, st.integers(1, 500), st.integers(1, 96), st.floats(1, 800), st.floats(10, 1000)
+    WorkerPool, st.integers(1, 500), st.integers(1, 96), st.floats(1, 800), st.floats(10, 1000)
 )
 SECONDS = st.floats(1, 1e8)
 ITEMS = st.integers(1, 100_000)
@@ -37,46 +37,53 @@ ITEMS = st.integers(1, 100_000)
 
 def test_a_job_reckoned_by_hand() -> None:
     """36,000 core seconds on two machines of 4: 4,500 seconds, 1.3 hours of each with their start."""
-    takes = cost.cost(36_000, 1_000, Machines(2, 4, 16, 25))
+    takes = cost.estimate_cost(36_000, 1_000, WorkerPool(2, 4, 16, 25))
     assert takes.core_hours == 10
     assert takes.seconds == 36_000 / 8 + 180
     assert takes.worker_hours == pytest.approx(2 * 4_680 / 3600)
     an_hour = 4 * 0.056 + 16 * 0.003557 + 25 * 0.000054
     assert takes.dollars == pytest.approx(2.6 * an_hour + 1_000 * 2_000 / 1e9 * 0.011)
-    few = cost.cost(36_000, 3, Machines(2, 4, 16, 25))
+    few = cost.estimate_cost(36_000, 3, WorkerPool(2, 4, 16, 25))
     assert few.seconds == 12_180
     assert few.worker_hours == pytest.approx(12_180 / 3600)
-    fetched = cost.cost(36_000, 1_000, Machines(2, 4, 16, 25), fetching=10_000)
+    fetched = cost.estimate_cost(36_000, 1_000, WorkerPool(2, 4, 16, 25), fetch_seconds=10_000)
     assert fetched.seconds == 10_180
-    slow = cost.cost(36_000, 1_000, Machines(2, 4, 16, 25), waiting=8_000)
+    slow = cost.estimate_cost(36_000, 1_000, WorkerPool(2, 4, 16, 25), store_wait_seconds=8_000)
     assert slow.seconds == 44_000 / 8 + 180
     assert slow.core_hours == 10
     free = Prices(0, 0, 0, 0)
-    assert cost.cost(36_000, 1_000, Machines(2, 4, 16, 25), prices=free).dollars == 0
+    assert cost.estimate_cost(36_000, 1_000, WorkerPool(2, 4, 16, 25), prices=free).dollars == 0
 
 
 def test_seconds_of_one_core() -> None:
-    rate = cost.Rate(items=100, megabytes=4)
-    assert rate.seconds(8_000_000) == 2
-    assert cost.Examples(rate, further=0.5).seconds(8_000_000, 1) == 2
-    assert cost.Examples(rate, further=0.5).seconds(8_000_000, 5) == 2 + 4 * 8 * 0.5
+    rate = cost.Rate(items_per_second=100, megabytes_per_second=4)
+    assert rate.estimate_core_seconds(8_000_000) == 2
+    assert (
+        cost.ObjectiveRate(rate, extra_pass_seconds_per_megabyte=0.5).estimate_core_seconds(8_000_000, 1) == 2
+    )
+    assert (
+        cost.ObjectiveRate(rate, extra_pass_seconds_per_megabyte=0.5).estimate_core_seconds(8_000_000, 5)
+        == 2 + 4 * 8 * 0.5
+    )
 
 
 def test_waiting_by_hand() -> None:
     """1,000 calls of 40 ms; files of 100 blocks in all, read twice, 20 calls each, and 160 articles apart."""
-    assert cost.waiting(1_000, 0) == pytest.approx(40)
-    assert cost.of_sources(10, 100 * (8 << 20), 160) == pytest.approx(0.04 * (10 * 20 + 2 * 100 + 10))
+    assert cost.estimate_store_wait(1_000, 0) == pytest.approx(40)
+    assert cost.estimate_source_wait(10, 100 * (8 << 20), 160) == pytest.approx(
+        0.04 * (10 * 20 + 2 * 100 + 10)
+    )
 
 
 @given(SECONDS, ITEMS, MACHINES)
 def test_twice_the_work_is_twice_the_cost_but_for_the_start(
-    seconds: float, items: int, machines: Machines
+    seconds: float, items: int, machines: WorkerPool
 ) -> None:
-    one, two = (cost.cost(times * seconds, items, machines) for times in (1, 2))
+    one, two = (cost.estimate_cost(times * seconds, items, machines) for times in (1, 2))
     assert two.core_hours == 2 * one.core_hours
-    start = cost.START_UP_SECONDS
+    start = cost.WORKER_STARTUP_SECONDS
     assert two.seconds - start == pytest.approx(2 * (one.seconds - start))
-    nothing = cost.cost(0, items, machines)
+    nothing = cost.estimate_cost(0, items, machines)
     assert two.worker_hours - nothing.worker_hours == pytest.approx(
         2 * (one.worker_hours - nothing.worker_hours), rel=1e-6, abs=1e-9
     )
@@ -84,10 +91,12 @@ def test_twice_the_work_is_twice_the_cost_but_for_the_start(
 
 @given(SECONDS, ITEMS, MACHINES, st.integers(0, 100))
 def test_more_machines_are_never_cheaper_nor_slower(
-    seconds: float, items: int, machines: Machines, more: int
+    seconds: float, items: int, machines: WorkerPool, more: int
 ) -> None:
-    few = cost.cost(seconds, items, machines)
-    many = cost.cost(seconds, items, dataclasses.replace(machines, most=machines.most + more))
+    few = cost.estimate_cost(seconds, items, machines)
+    many = cost.estimate_cost(
+        seconds, items, dataclasses.replace(machines, max_workers=machines.max_workers + more)
+    )
     assert many.seconds <= few.seconds
     assert many.core_hours == few.core_hours
     assert many.worker_hours >= few.worker_hours * (1 - 1e-9)
@@ -98,11 +107,11 @@ def test_more_machines_are_never_cheaper_nor_slower(
 
 @given(SECONDS, ITEMS, MACHINES, st.floats(0, 1e6))
 def test_waiting_for_what_is_fetched_costs(
-    seconds: float, items: int, machines: Machines, fetching: float
+    seconds: float, items: int, machines: WorkerPool, fetching: float
 ) -> None:
-    without, waiting = (cost.cost(seconds, items, machines, 0, wait) for wait in (0, fetching))
+    without, waiting = (cost.estimate_cost(seconds, items, machines, 0, wait) for wait in (0, fetching))
     assert waiting.dollars >= without.dollars
-    assert waiting.seconds == max(without.seconds, fetching + cost.START_UP_SECONDS)
+    assert waiting.seconds == max(without.seconds, fetching + cost.WORKER_STARTUP_SECONDS)
 
 
 def test_the_table_of_the_full_corpora_is_what_the_formula_gives() -> None:
@@ -124,7 +133,7 @@ def test_the_table_of_the_full_corpora_is_what_the_formula_gives() -> None:
 )
 def test_the_machines_that_options_ask_for(machine: str, expected: tuple[int, float]) -> None:
     options = {"machine_type": machine, "max_num_workers": 9, "disk_size_gb": 30}
-    assert estimates.machines_of(options) == Machines(9, *expected, 30)
+    assert estimates.worker_pool_from_options(options) == WorkerPool(9, *expected, 30)
 
 
 # Dry runs
@@ -164,7 +173,7 @@ def test_words_and_examples(reference: Path, tmp_path: Path, capsys: Capture) ->
     said = capsys.readouterr().out
     assert "77 documents in 3 shards" in said
     assert "0 shards before, 3 to do" in said
-    assert f"{cost.WORDS.megabytes:.1f} MB/s each" in said
+    assert f"{cost.WORD_COUNT_RATE.megabytes_per_second:.1f} MB/s each" in said
     assert cli.main(["run", "shards_to_words", "--workers", "1", *map(str, given)]) == 0
     examples = ("--input", reference, "--vocab", vocabulary(tmp_path / "v"), "--output", tmp_path / "set")
     capsys.readouterr()

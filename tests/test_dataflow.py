@@ -22,7 +22,7 @@ from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.dataflow import dataflow_runner
 
 from bioshards.pipelines import cli, dataflow, fetching, local, pubmed_to_shards
-from bioshards.pipelines.storage import AnyFiles
+from bioshards.pipelines.storage import RoutedStorage
 from tests.conftest import citation, pubmed_set
 from tests.dataflow_service import Service
 from tests.example_documents import saved
@@ -64,7 +64,7 @@ def service(store: Store, tmp_path: Path) -> Iterator[Service]:
 def citations(store: Store) -> str:
     """The sample's citations, in the store."""
     os.environ.update(store.environment)
-    for path in Path(pubmed_to_shards.sample()).iterdir():
+    for path in Path(pubmed_to_shards.sample_folder()).iterdir():
         _put(store, f"citations/{path.name}", path.read_bytes())
     return f"{store.url}/citations"
 
@@ -88,12 +88,12 @@ def _put(store: Store, name: str, data: bytes) -> None:
 
 def published(folder: str | Path) -> dict[str, str]:
     """SHA-256 of what a run publishes; of the manifest, what is not about this run or where it read."""
-    files, found = AnyFiles(), {}
-    for there in files.walk(str(folder)):
+    storage, found = RoutedStorage(), {}
+    for there in storage.walk(str(folder)):
         name = there.path[len(str(folder)) + 1 :]
         if name.startswith(".bioshards"):
             continue
-        with files.open(there.path) as file:
+        with storage.open(there.path) as file:
             data = file.read()
         if name == "manifest.json":
             manifest = json.loads(data)
@@ -174,7 +174,7 @@ def test_a_bucket_for_the_jobs_files_that_is_not_there_is_said_before_anything_i
     words = ("run", "pubmed_to_shards", "--input", citations, "--output", f"{store.url}/misspelt")
     assert cli.main([*words, *service.options, "--temp_location=gs://no-such-bucket/tmp"]) == 2
     assert "there is no bucket gs://no-such-bucket" in capsys.readouterr().err
-    assert not AnyFiles().names(f"{store.url}/misspelt/.bioshards")
+    assert not RoutedStorage().list_names(f"{store.url}/misspelt/.bioshards")
     assert not service.jobs
 
 
@@ -229,7 +229,7 @@ def test_who_may_not_ask_for_the_jobs_is_told_that_nothing_was_begun(
     assert service.refuses in said
     assert "Nothing was begun" in said
     assert "was done is kept" not in said
-    assert not AnyFiles().is_folder(output)
+    assert not RoutedStorage().is_folder(output)
     assert not service.jobs
 
 
@@ -292,7 +292,7 @@ def test_every_pipeline_can_be_a_template(
     assert cli.main(["run", pipeline, *words, f"--template_location={template}"]) == 0
     said = capsys.readouterr().out
     assert f"template: {template}\nNothing runs yet. To start it: gcloud dataflow jobs run bioshards-" in said
-    job = AnyFiles().read_json(template)
+    job = RoutedStorage().read_json(template)
     [pool] = job["environment"]["workerPools"]
     assert pool["machineType"] == dataflow.DEFAULTS.machine_type
     assert pool["diskSizeGb"] == dataflow.DEFAULTS.disk_size_gb
@@ -301,14 +301,14 @@ def test_every_pipeline_can_be_a_template(
     assert pool["sdkHarnessContainerImages"][0]["containerImage"].endswith("_sdk:2.77.0")
     assert "use_multiple_sdk_containers" in job["environment"]["experiments"]
     assert job["labels"] == {"bioshards": "0-1-0", "pipeline": pipeline}
-    assert job["name"] == dataflow.job_name(dataflow.Task(pipeline, output, 1))
+    assert job["name"] == dataflow.make_job_name(dataflow.JobSpec(pipeline, output, 1))
     staged = {package["name"] for package in pool["packages"]}
     assert staged == {"bioshards-0.1.0-py3-none-any.whl", "extra_packages.txt"}
     if pipeline in ("pubmed_to_shards", "fetch"):
-        _is_bounded(AnyFiles(), job)
+        _is_bounded(RoutedStorage(), job)
 
 
-def _is_bounded(files: AnyFiles, job: dict[str, Any]) -> None:
+def _is_bounded(files: RoutedStorage, job: dict[str, Any]) -> None:
     """What downloads gets an element for each lane, from behind a Reshuffle, which Dataflow cannot split."""
     with files.open(job["environment"]["sdkPipelineOptions"]["options"]["pipelineUrl"]) as file:
         graph = beam_runner_api_pb2.Pipeline.FromString(file.read()).components
@@ -322,7 +322,7 @@ def _is_bounded(files: AnyFiles, job: dict[str, Any]) -> None:
         before.append(step)
     assert "beam:transform:group_by_key:v1" in [each.spec.urn for each in before]
     made = pickler.loads(_par_do(before[-2]).do_fn.payload)[0].process(b"")
-    assert len(list(made)) == fetching.REMOTE_LANES
+    assert len(list(made)) == fetching.REMOTE_SLOTS
 
 
 def _par_do(step: Any) -> Any:

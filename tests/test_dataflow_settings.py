@@ -13,21 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import cli, dataflow, fetching, remote
-from bioshards.pipelines.dataflow import DEFAULTS, MOST_WORKERS, Task
+from bioshards.pipelines.dataflow import DEFAULTS, MAX_WORKERS, JobSpec
 from bioshards.pipelines.options import UsageError
-from bioshards.pipelines.starting import Where
+from bioshards.pipelines.starting import RunContext
 
 NEEDED = ["--project=my-lab", "--region=us-central1", "--temp_location=gs://my-bucket/tmp"]
-TASK = Task("pubmed_to_shards", "gs://my-bucket/out", items=1600)
+TASK = JobSpec("pubmed_to_shards", "gs://my-bucket/out", num_items=1600)
 
 
-def settled(*given: str, task: Task = TASK) -> dict[str, Any]:
+def settled(*given: str, task: JobSpec = TASK) -> dict[str, Any]:
     """Beam's options of a run, after ours."""
     options = PipelineOptions(["--runner=DataflowRunner", *NEEDED, *given])
-    dataflow.check(options)
-    dataflow.settle(options, task)
+    dataflow.check_options(options)
+    dataflow.set_defaults(options, task)
     everything: dict[str, Any] = options.get_all_options()
     return everything
 
@@ -36,7 +36,7 @@ def test_what_is_not_given_is_set() -> None:
     options = settled()
     for name in DEFAULTS.__slots__:
         assert options[name] == getattr(DEFAULTS, name)
-    assert options["max_num_workers"] == MOST_WORKERS
+    assert options["max_num_workers"] == MAX_WORKERS
     assert options["labels"] == ["bioshards=0-1-0", "pipeline=pubmed_to_shards"]
     assert all(re.fullmatch(r"[a-z][a-z0-9_-]*=[a-z0-9_-]*", label) for label in options["labels"])
 
@@ -60,17 +60,17 @@ def test_what_is_given_stays() -> None:
 
 @given(st.integers(0, 100_000), st.integers(1, 64))
 def test_there_are_no_more_machines_than_items(items: int, at_a_time: int) -> None:
-    most = dataflow.most_workers(items, at_a_time)
-    assert 1 <= most <= MOST_WORKERS
+    most = dataflow.choose_max_workers(items, at_a_time)
+    assert 1 <= most <= MAX_WORKERS
     assert (most - 1) * at_a_time < max(1, items)
-    assert most == MOST_WORKERS or most * at_a_time >= items
+    assert most == MAX_WORKERS or most * at_a_time >= items
 
 
 def test_other_machines_may_have_one_process_only() -> None:
     for machine, most in {"x": 4, "e2-standard-4": 1, "n2-custom-2-8192": 2, "c3-highmem-8-lssd": 1}.items():
-        options = settled(f"--machine_type={machine}", task=Task("fetch", "gs://b/o", 4))
+        options = settled(f"--machine_type={machine}", task=JobSpec("fetch", "gs://b/o", 4))
         assert options["max_num_workers"] == most
-    assert settled(task=Task("fetch", "gs://b/o", 4))["max_num_workers"] == 1
+    assert settled(task=JobSpec("fetch", "gs://b/o", 4))["max_num_workers"] == 1
 
 
 def test_a_run_may_begin_with_more_machines_than_would_be_its_most() -> None:
@@ -79,22 +79,22 @@ def test_a_run_may_begin_with_more_machines_than_would_be_its_most() -> None:
 
 def test_a_job_is_named_after_its_output() -> None:
     names = {
-        dataflow.job_name(Task(pipeline, output, 1))
+        dataflow.make_job_name(JobSpec(pipeline, output, 1))
         for pipeline in cli.PIPELINES
         for output in ("gs://my-bucket/out", "gs://my-bucket/out2")
     }
     assert len(names) == 2 * len(cli.PIPELINES)
     assert all(re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name) and len(name) <= 63 for name in names)
-    assert dataflow.job_name(TASK) == "bioshards-pubmed-to-shards-f577f9f3"
+    assert dataflow.make_job_name(TASK) == "bioshards-pubmed-to-shards-f577f9f3"
 
 
 @pytest.mark.parametrize(
     "words", [["--runner=DataflowRunner"], ["--runner", "dataflow"], ["--runner=a.b.DataflowRunner"]]
 )
 def test_the_runner_is_known_by_all_its_names(words: list[str]) -> None:
-    assert dataflow.chosen(["--region=x", *words])
-    assert not dataflow.chosen(["--region=x", "--runner=PortableRunner", "--dataflow_endpoint=x"])
-    assert not dataflow.chosen(["--runner", "PrismRunner", "--job_name", "dataflow"])
+    assert dataflow.is_dataflow_runner(["--region=x", *words])
+    assert not dataflow.is_dataflow_runner(["--region=x", "--runner=PortableRunner", "--dataflow_endpoint=x"])
+    assert not dataflow.is_dataflow_runner(["--runner", "PrismRunner", "--job_name", "dataflow"])
 
 
 def test_a_misspelt_runner_takes_nothing_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,43 +168,45 @@ def test_without_the_libraries_of_the_cloud_it_says_which(monkeypatch: pytest.Mo
 
 def test_lanes_ask_no_more_of_a_server_than_it_allows_wherever_they_are(tmp_path: Path) -> None:
     """Four processes of one machine do not share one lane's places, and nobody has those of another."""
-    server = fetching.server_at("https://server/", None, 4, 8.0)
-    mirror = Mirror(LocalFiles(), str(tmp_path))
-    apart = fetching.fetching_by(mirror, server, workers=16, local=False)
-    lanes = [apart.of_lane(name).places for name in ("a.xml", "b.xml", "c.xml", "d.xml")]
-    assert apart.lanes == fetching.REMOTE_LANES == len({places.server for places in lanes})
-    assert sum(places.connections for places in lanes) == 4
-    assert sum(places.per_second for places in lanes) == 8
-    assert apart.of_lane("a.xml").places == lanes[0]
-    together = fetching.fetching_by(mirror, server, workers=16, local=True)
-    assert together.of_lane("a.xml") == together.of_lane("b.xml") == server
+    server = fetching.make_server("https://server/", None, 4, 8.0)
+    mirror = Mirror(LocalStorage(), str(tmp_path))
+    apart = fetching.make_download_plan(mirror, server, workers=16, is_local_run=False)
+    lanes = [apart.server_for_slot(name).rate_limiter for name in ("a.xml", "b.xml", "c.xml", "d.xml")]
+    assert apart.slots == fetching.REMOTE_SLOTS == len({places.server_name for places in lanes})
+    assert sum(places.max_connections for places in lanes) == 4
+    assert sum(places.requests_per_second for places in lanes) == 8
+    assert apart.server_for_slot("a.xml").rate_limiter == lanes[0]
+    together = fetching.make_download_plan(mirror, server, workers=16, is_local_run=True)
+    assert together.server_for_slot("a.xml") == together.server_for_slot("b.xml") == server
 
 
 # What is said when a run is left or fails
 
 
-def place(*words: str) -> Where:
+def place(*words: str) -> RunContext:
     options = PipelineOptions([*words])
-    return Where(True, dataflow.chosen(words), options, LocalFiles(), ())
+    return RunContext(True, dataflow.is_dataflow_runner(words), options, LocalStorage(), ())
 
 
-def on_dataflow() -> Where:
+def on_dataflow() -> RunContext:
     found = place("--runner=DataflowRunner", *NEEDED)
-    dataflow.settle(found.beams, TASK)
+    dataflow.set_defaults(found.beam_options, TASK)
     return found
 
 
 def test_who_leaves_before_the_job_has_an_id_is_told_how_to_find_it() -> None:
-    said = remote.left(on_dataflow(), None, TASK)
-    assert f"--filter=name={dataflow.job_name(TASK)} --region=us-central1 --project=my-lab" in said
+    said = remote.format_detached_message(on_dataflow(), None, TASK)
+    assert f"--filter=name={dataflow.make_job_name(TASK)} --region=us-central1 --project=my-lab" in said
 
 
 def test_a_clusters_job_goes_on_and_this_machines_does_not() -> None:
-    said = remote.left(place("--runner=FlinkRunner"), SimpleNamespace(_job_id="job-7"), TASK)
+    said = remote.format_detached_message(
+        place("--runner=FlinkRunner"), SimpleNamespace(_job_id="job-7"), TASK
+    )
     assert "job job-7 goes on if its runner is a cluster" in said
     assert "finished when gs://my-bucket/out/manifest.json is there" in said
-    assert remote.left(place("--runner=DirectRunner"), SimpleNamespace(), TASK) == ""
-    assert remote.left(place("--runner=FlinkRunner"), None, TASK) == ""
+    assert remote.format_detached_message(place("--runner=DirectRunner"), SimpleNamespace(), TASK) == ""
+    assert remote.format_detached_message(place("--runner=FlinkRunner"), None, TASK) == ""
 
 
 @pytest.mark.parametrize(
@@ -226,7 +228,7 @@ def test_a_clusters_job_goes_on_and_this_machines_does_not() -> None:
 )
 def test_a_failed_job_is_explained_with_its_page(says: str, told: str) -> None:
     error = RuntimeError(f"Dataflow pipeline failed. State: {says}")
-    said = str(remote.run_error(on_dataflow(), SimpleNamespace(job_id=lambda: "7"), error))
+    said = str(remote.error_from_runner(on_dataflow(), SimpleNamespace(job_id=lambda: "7"), error))
     assert told in said
     assert said.endswith("dataflow/jobs/us-central1/7?project=my-lab shows where it failed")
 
@@ -234,7 +236,7 @@ def test_a_failed_job_is_explained_with_its_page(says: str, told: str) -> None:
 def test_a_job_that_can_no_longer_be_looked_at_has_not_failed() -> None:
     """The poll of Beam's client has died, of a network that was away; then it asserts that the job ended."""
     error = AssertionError("Job did not reach to a terminal state after waiting indefinitely. Console URL: x")
-    said = str(remote.run_error(on_dataflow(), SimpleNamespace(job_id=lambda: "7"), error))
+    said = str(remote.error_from_runner(on_dataflow(), SimpleNamespace(job_id=lambda: "7"), error))
     assert "lost sight of job 7, which GOES ON at Dataflow, and costs (Dataflow did not answer)" in said
     assert "gcloud dataflow jobs cancel 7 --region=us-central1 --project=my-lab" in said
     assert "failed" not in said

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from bioshards.corpus.download import web
-from bioshards.corpus.download.pubmed import CONNECTIONS, PER_SECOND
-from bioshards.corpus.partial import PART
+from bioshards.corpus.download.pubmed import MAX_CONNECTIONS, REQUESTS_PER_SECOND
+from bioshards.corpus.partial import PARTIAL_PREFIX
 from bioshards.pipelines import cli, fetching
 from bioshards.pipelines.options import UsageError
 from tests.conftest import DATA, SAMPLE, citation, manifest, needs_data, pubmed_set, sums
@@ -64,7 +64,7 @@ def nlm(tmp_path: Path) -> Iterator[StandIn]:
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of a tenth of what is waited for a real server, for runs in this process."""
-    patience = web.Patience(stall=1, first_pause=0.1, longest_pause=1, tries=5)
+    patience = web.RetryPolicy(read_timeout=1, initial_backoff=0.1, max_backoff=1, max_attempts=5)
     monkeypatch.setattr(web.Server.__init__, "__defaults__", (patience,))
     monkeypatch.setattr(fetching, "_DRIVER_PATIENCE", patience)
 
@@ -137,8 +137,8 @@ def test_every_fault_at_once_leaves_the_result_as_it_is(
     assert run(*options(nlm, tmp_path / "out")) == 0
     assert len(nlm.unused) <= 3, "a file that has come whole is not asked for again"
     assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
-    assert nlm.most_connections <= CONNECTIONS
-    assert nlm.busiest_second() <= PER_SECOND + 1
+    assert nlm.most_connections <= MAX_CONNECTIONS
+    assert nlm.busiest_second() <= REQUESTS_PER_SECOND + 1
 
 
 def many_files(folder: Path, count: int, records: int = 30) -> None:
@@ -164,8 +164,8 @@ def test_no_more_connections_and_requests_than_promised_whatever_the_workers(tmp
         server.latency = 0.05
         done = beam("run", "pubmed_to_shards", "--workers", 5, *options(server, tmp_path / "out"))
         assert done.returncode == 0, done.stderr
-        assert server.most_connections <= CONNECTIONS
-        assert server.busiest_second() <= PER_SECOND + 1
+        assert server.most_connections <= MAX_CONNECTIONS
+        assert server.busiest_second() <= REQUESTS_PER_SECOND + 1
         # Connections are kept: 16 files and their checksums are 32 requests.
         assert len(server.asked("*.gz*")) == 32
         assert server.connections < 16
@@ -188,7 +188,7 @@ def test_files_are_fetched_while_others_are_processed(tmp_path: Path) -> None:
 
 def one_more_and_half_of_another(mirror: Path, held: int) -> bool:
     """Has the mirror one file more than it held, and a good part of another?"""
-    for part in mirror.rglob(f"{PART}*"):
+    for part in mirror.rglob(f"{PARTIAL_PREFIX}*"):
         with contextlib.suppress(FileNotFoundError):  # it is whole by now
             if part.stat().st_size > 100_000:
                 return len(list(mirror.rglob("pubmed*.gz"))) > held
@@ -385,16 +385,16 @@ def test_a_full_disk_leaves_no_half_file_under_a_final_name(
 ) -> None:
     from bioshards.corpus import partial
 
-    def full(self: partial._LocalPartial, data: bytes) -> None:
+    def full(self: partial._LocalResumableFile, data: bytes) -> None:
         self._file.write(data[: len(data) // 2])
         raise OSError(28, os.strerror(28))
 
     with monkeypatch.context() as patch:
-        patch.setattr(partial._LocalPartial, "write", full)
+        patch.setattr(partial._LocalResumableFile, "write", full)
         assert run(*options(nlm, tmp_path / "out")) == 1
     assert "the disk is full" in capsys.readouterr().err
     assert not list((tmp_path / "mirror").rglob("pubmed*.gz"))
-    assert list((tmp_path / "mirror").rglob(f"{PART}*"))
+    assert list((tmp_path / "mirror").rglob(f"{PARTIAL_PREFIX}*"))
     assert run(*options(nlm, tmp_path / "out")) == 0
     assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
 
@@ -478,8 +478,8 @@ def test_a_wrong_command_line_is_explained(
 
 def test_beside_a_bucket_there_is_no_folder_for_the_mirror() -> None:
     with pytest.raises(UsageError, match="--mirror DIR is missing"):
-        fetching.mirror_folder(None, "gs://bucket")
-    assert fetching.mirror_folder(None, "gs://bucket/shards") == "gs://bucket/mirror"
+        fetching.resolve_mirror_folder(None, "gs://bucket")
+    assert fetching.resolve_mirror_folder(None, "gs://bucket/shards") == "gs://bucket/mirror"
 
 
 def test_the_mirror_is_not_the_output(nlm: StandIn, tmp_path: Path, run: Run) -> None:
@@ -511,5 +511,5 @@ def test_real_files_through_every_fault_equal_a_local_run(tmp_path: Path, run: R
         assert run(*options(nlm, tmp_path / "out")) == 0
         assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
         assert manifest(tmp_path / "out")["counts"]["deletions"] == 218
-        assert nlm.most_connections <= CONNECTIONS
-        assert nlm.busiest_second() <= PER_SECOND + 1
+        assert nlm.most_connections <= MAX_CONNECTIONS
+        assert nlm.busiest_second() <= REQUESTS_PER_SECOND + 1

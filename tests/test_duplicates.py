@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import finishing
-from bioshards.corpus.duplicates import DIGESTS, decide, digest
-from bioshards.corpus.lifecycle import VERDICTS
+from bioshards.corpus.duplicates import TEXT_DIGEST_SCHEMA, digest_text, find_duplicates
+from bioshards.corpus.lifecycle import DECISION_SCHEMA
 from tests.conftest import citation, documents, manifest, pubmed_set, sums
 from tests.forked import beam
 
@@ -65,32 +65,36 @@ OTHER: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("what", SAME)
 def test_what_makes_no_difference(what: str) -> None:
     one, other = SAME[what]
-    assert digest(one, ["Text."]) == digest(other, ["Text."])
-    assert digest("Title.", [one]) == digest("Title.", [other])
+    assert digest_text(one, ["Text."]) == digest_text(other, ["Text."])
+    assert digest_text("Title.", [one]) == digest_text("Title.", [other])
 
 
 @pytest.mark.parametrize("what", OTHER)
 def test_what_makes_a_difference(what: str) -> None:
     one, other = OTHER[what]
-    assert digest(one, ["Text."]) != digest(other, ["Text."])
-    assert digest("Title.", [one]) != digest("Title.", [other])
+    assert digest_text(one, ["Text."]) != digest_text(other, ["Text."])
+    assert digest_text("Title.", [one]) != digest_text("Title.", [other])
 
 
 def test_where_sentences_end_makes_no_difference_but_where_the_title_ends_does() -> None:
-    assert digest("A b.", ["C d.", "E f."]) == digest("A b.", ["C d. E f."]) == digest("A b.", ["C", "d E f"])
-    assert digest("A b.", ["C d."]) != digest("A b. C", ["d."])
-    assert digest("", ["A b."]) == digest(" [.] ", ["A b."]) != digest("A", ["b."])
+    assert (
+        digest_text("A b.", ["C d.", "E f."])
+        == digest_text("A b.", ["C d. E f."])
+        == digest_text("A b.", ["C", "d E f"])
+    )
+    assert digest_text("A b.", ["C d."]) != digest_text("A b. C", ["d."])
+    assert digest_text("", ["A b."]) == digest_text(" [.] ", ["A b."]) != digest_text("A", ["b."])
 
 
 @pytest.mark.parametrize("abstract", [[], [""], ["...", "-- [?]"], ["\u0301 \u00ad"]])
 def test_documents_without_an_abstract_are_not_compared(abstract: list[str]) -> None:
-    assert digest("Editorial.", abstract) is None
-    assert digest("", abstract) is None
+    assert digest_text("Editorial.", abstract) is None
+    assert digest_text("", abstract) is None
 
 
 def test_digests_are_128_bits_of_blake2b_for_ever() -> None:
     expected = hashlib.blake2b("sleepinmice\nthey5μgdid".encode(), digest_size=16).digest()
-    assert digest("Sleep in mice.", ["They (5 µg) did."]) == expected
+    assert digest_text("Sleep in mice.", ["They (5 µg) did."]) == expected
     assert len(expected) == 16
 
 
@@ -111,7 +115,7 @@ def test_digests_are_equal_where_the_letters_and_digits_are(
 ) -> None:
     one = plainly(title), plainly(" ".join(abstract))
     two = plainly(other_title), plainly(" ".join(other_abstract))
-    found, other = digest(title, abstract), digest(other_title, other_abstract)
+    found, other = digest_text(title, abstract), digest_text(other_title, other_abstract)
     assert (found is None, other is None) == (not one[1], not two[1])
     if found and other:
         assert (found == other) == (one == two)
@@ -126,17 +130,20 @@ Verdict = tuple[int, str, str]
 
 def table(rows: Sequence[Row]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, DIGESTS, strict=True)], schema=DIGESTS)
+    return pa.table(
+        [pa.array(c, f.type) for c, f in zip(columns, TEXT_DIGEST_SCHEMA, strict=True)],
+        schema=TEXT_DIGEST_SCHEMA,
+    )
 
 
 def decided(sources: list[list[Row]], buckets: int) -> list[list[Verdict]]:
     """The verdicts of all buckets, each source's put together."""
     result: list[list[Verdict]] = [[] for _ in sources]
     for bucket in range(buckets):
-        batches = list(decide([partial(table, rows) for rows in sources], bucket, buckets))
+        batches = list(find_duplicates([partial(table, rows) for rows in sources], bucket, buckets))
         assert len(batches) == len(sources)
         for index, batch in enumerate(batches):
-            assert batch.schema == VERDICTS
+            assert batch.schema == DECISION_SCHEMA
             batch.validate(full=True)
             positions = batch["position"].to_pylist()
             assert positions == sorted(positions)
@@ -182,7 +189,7 @@ def test_of_equal_digests_the_lowest_number_stays(sources: list[list[Row]], buck
 
 
 def test_nothing_to_compare_gives_empty_verdicts() -> None:
-    assert list(decide([], 0, 1)) == []
+    assert list(find_duplicates([], 0, 1)) == []
     assert decided([[], []], 3) == [[], []]
 
 
@@ -222,7 +229,7 @@ SLEEP, SLEEP_AGAIN, FOOD = (
     "Mice  SLEEP &amp; so do <i>rats</i>",
     "Mice eat. A lot.",
 )
-assert digest("", ["Mice SLEEP & so do rats"]) == digest("", [SLEEP])
+assert digest_text("", ["Mice SLEEP & so do rats"]) == digest_text("", [SLEEP])
 
 CASES: dict[str, tuple[list[bytes], set[int], dict[int, int]]] = {
     "within a file": (
@@ -466,7 +473,7 @@ def test_a_run_killed_between_a_shard_and_its_report_leaves_nothing_to_trust(
     update = inputs / "pubmed26n0002.xml"
     update.write_bytes(pubmed_set(citation(11, FOOD)))
     with monkeypatch.context() as patched:
-        patched.setattr(finishing._Finisher, "_funnel", killed)
+        patched.setattr(finishing._Finalizer, "_funnel", killed)
         assert run(*command) == 1
     update.unlink()
     assert run(*command) == 0

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.vocab.examples import electra
-from bioshards.vocab.examples.randomness import Chances, Source, key
-from bioshards.vocab.examples.recipes import DEFAULTS, Recipe
-from bioshards.vocab.examples.rows import OVERHEAD, Range, Row, Span, tokens
+from bioshards.vocab.examples.randomness import DocumentRng, RandomSource, derive_document_key
+from bioshards.vocab.examples.recipes import DEFAULTS, ExampleRecipe
+from bioshards.vocab.examples.rows import NUM_PAIR_SPECIALS, ExampleRow, RowSpan, TokenRange, count_tokens
 from tests.example_cases import (
     Scripted,
     about,
@@ -36,14 +36,14 @@ LONG = 0.99
 """A chance that nothing rare follows from: neither a short row, nor a single segment."""
 
 
-def build(sentences: Sequence[int], source: Source, **recipe: Any) -> list[Row]:
-    return list(electra.rows(0, edges(sentences, 0), source, replace(PUBLISHED, **recipe)))
+def build(sentences: Sequence[int], source: RandomSource, **recipe: Any) -> list[ExampleRow]:
+    return list(electra.build_rows(0, edges(sentences, 0), source, replace(PUBLISHED, **recipe)))
 
 
 def segments(sentences: Sequence[int], *chances: float, **recipe: Any) -> list[list[Any]]:
     """The rows of a document that begins at token 0, with chances one by one, all of which must be drawn."""
     source = Scripted(*chances)
-    found = [[row.first, row.second] for row in build(sentences, source, **recipe)]
+    found = [[row.segment_a, row.segment_b] for row in build(sentences, source, **recipe)]
     assert not source.left
     return found
 
@@ -57,13 +57,15 @@ def test_rows_are_those_of_the_reference(number: int) -> None:
     source = random.Random(case["seed"])
     source.random()  # is the row of the document before it to be single
     whole = edges(case["sentences"])
-    found = list(electra.rows(0, whole, source, replace(PUBLISHED, length=case["length"])))
-    assert [[_bounds(row.first, whole[0]), _bounds(row.second, whole[0])] for row in found] == case["rows"]
+    found = list(electra.build_rows(0, whole, source, replace(PUBLISHED, max_seq_length=case["length"])))
+    assert [[_bounds(row.segment_a, whole[0]), _bounds(row.segment_b, whole[0])] for row in found] == case[
+        "rows"
+    ]
     for row in found:
         check_spans(row, [whole])
 
 
-def _bounds(ranges: Sequence[Range], first: int) -> list[int]:
+def _bounds(ranges: Sequence[TokenRange], first: int) -> list[int]:
     return [bound - first for one in ranges for bound in one]
 
 
@@ -76,10 +78,14 @@ def test_the_recorded_cases_meet_every_rule() -> None:
             size = sum(first[1::2]) - sum(first[::2]) + sum(second[1::2]) - sum(second[::2])
             met["a document in one row"] += len(case["rows"]) == 1
             met["a full row of one segment"] += not second and size == length - 2
-            met["a row of two segments that is full"] += bool(second) and size == length - OVERHEAD
-            met["a short one before the last"] += size < length - OVERHEAD and number < len(case["rows"]) - 1
+            met["a row of two segments that is full"] += bool(second) and size == length - NUM_PAIR_SPECIALS
+            met["a short one before the last"] += (
+                size < length - NUM_PAIR_SPECIALS and number < len(case["rows"]) - 1
+            )
             met["a sentence goes back to segment A"] += len(first) > 2
-            met["a sentence makes A longer than half"] += first[1] > (length - OVERHEAD) // 2 and bool(second)
+            met["a sentence makes A longer than half"] += first[1] > (
+                length - NUM_PAIR_SPECIALS
+            ) // 2 and bool(second)
             met["a sentence longer than a row"] += first[0] in bounds and first[1] not in bounds
             met["sentences without tokens, left out"] += 0 in sentences
     assert len(met) == 8
@@ -126,7 +132,7 @@ def test_a_first_sentence_over_half_is_segment_a_and_no_chance_is_drawn() -> Non
 def test_a_later_sentence_that_fits_goes_back_to_segment_a() -> None:
     assert segments([4, 9, 2, 1], LONG, LONG, 0.5, LONG, length=20) == [[[(0, 4), (13, 16)], [(4, 13)]]]
     (row,) = build([4, 9, 2, 1], Scripted(LONG, LONG, 0.5, LONG), length=20)
-    assert row.spans == (Span(0, 1, 0, 4),)
+    assert row.spans == (RowSpan(0, 1, 0, 4),)
 
 
 def test_the_half_of_a_short_row_is_half_of_its_target() -> None:
@@ -141,12 +147,17 @@ def test_a_short_row_is_cut_at_the_length_and_not_at_its_target() -> None:
 
 
 def test_a_document_without_tokens_has_no_rows() -> None:
-    assert build([], Chances().begin(1)) == []
+    assert build([], DocumentRng().reseed(1)) == []
 
 
 def test_what_does_not_fit_is_lost() -> None:
     (row,) = build([10, 15], Scripted(LONG, LONG, LONG), length=20)
-    assert (row.first, row.second, row.lost, row.borrowed) == ([(0, 10)], [(10, 17)], 8, 0)
+    assert (row.segment_a, row.segment_b, row.lost_tokens, row.other_document_tokens) == (
+        [(0, 10)],
+        [(10, 17)],
+        8,
+        0,
+    )
 
 
 def test_what_does_not_fit_begins_the_next_row_if_it_is_to_be_kept() -> None:
@@ -167,41 +178,41 @@ def test_what_is_kept_may_come_before_text_of_the_row_it_was_cut_from() -> None:
 # Rates
 
 
-def of_one_sentence_a_token(count: int, source: Source, **recipe: Any) -> list[Row]:
+def of_one_sentence_a_token(count: int, source: RandomSource, **recipe: Any) -> list[ExampleRow]:
     return build([1] * count, source, **recipe)
 
 
 def test_one_row_in_twenty_is_short_by_any_number_of_tokens() -> None:
-    rows = of_one_sentence_a_token(300_000, Chances().begin(1), length=32, single=0.0)[:-1]
-    sizes = Counter(len(laid_out(row)) - OVERHEAD for row in rows)
+    rows = of_one_sentence_a_token(300_000, DocumentRng().reseed(1), length=32, single=0.0)[:-1]
+    sizes = Counter(len(laid_out(row)) - NUM_PAIR_SPECIALS for row in rows)
     assert about(len(rows) - sizes[29], len(rows), 0.05 * 24 / 28)
     assert set(sizes) == set(range(5, 30))
 
 
 def test_lengths_of_short_rows_are_all_as_likely() -> None:
-    rows = of_one_sentence_a_token(300_000, Chances().begin(2), length=32, single=0.0, short=1.0)[:-1]
-    sizes = Counter(len(laid_out(row)) - OVERHEAD for row in rows)
+    rows = of_one_sentence_a_token(300_000, DocumentRng().reseed(2), length=32, single=0.0, short=1.0)[:-1]
+    sizes = Counter(len(laid_out(row)) - NUM_PAIR_SPECIALS for row in rows)
     assert all(about(sizes[size], len(rows), 1 / 28) for size in range(5, 29))
     assert about(sizes[29], len(rows), 4 / 28)
 
 
 def test_the_first_rows_of_documents_are_as_often_short_as_others() -> None:
-    chances = Chances()
+    chances = DocumentRng()
     found = [
-        len(laid_out(of_one_sentence_a_token(40, chances.begin(number), length=32)[0])) < 32
+        len(laid_out(of_one_sentence_a_token(40, chances.reseed(number), length=32)[0])) < 32
         for number in range(4000)
     ]
     assert about(sum(found), len(found), 0.05 * 24 / 28)
 
 
 def test_one_row_in_ten_is_single() -> None:
-    rows = of_one_sentence_a_token(300_000, Chances().begin(3), length=32, short=0.0)[:-1]
-    assert about(sum(not row.second for row in rows), len(rows), 0.1)
+    rows = of_one_sentence_a_token(300_000, DocumentRng().reseed(3), length=32, short=0.0)[:-1]
+    assert about(sum(not row.segment_b for row in rows), len(rows), 0.1)
 
 
 def test_half_of_the_sentences_that_pass_the_half_go_to_segment_a() -> None:
-    rows = build([20] * 20_000, Chances().begin(4), length=64, short=0.0, single=0.0)
-    sizes = Counter(tokens(row.first) for row in rows)
+    rows = build([20] * 20_000, DocumentRng().reseed(4), length=64, short=0.0, single=0.0)
+    sizes = Counter(count_tokens(row.segment_a) for row in rows)
     assert set(sizes) == {20, 40}
     assert about(sizes[40], len(rows), 0.5)
 
@@ -210,18 +221,22 @@ def test_half_of_the_sentences_that_pass_the_half_go_to_segment_a() -> None:
 def test_figures_of_many_documents_are_those_of_the_reference(length: int) -> None:
     many = documents(4000, 1)
     assert sum(map(sum, many)) == FIGURES["tokens"]
-    chances, recipe = Chances(), replace(PUBLISHED, length=length)
+    chances, recipe = DocumentRng(), replace(PUBLISHED, max_seq_length=length)
     rows = [
         row
         for number, sentences in enumerate(many)
-        for row in electra.rows(number, edges(sentences), chances.begin(key(0, 0, str(number))), recipe)
+        for row in electra.build_rows(
+            number, edges(sentences), chances.reseed(derive_document_key(0, 0, str(number))), recipe
+        )
     ]
     expected = FIGURES["figures"][f"electra-{length}"]
     assert like(len(rows), expected["rows"])
-    assert like(sum(tokens(row.first + row.second) for row in rows) / len(rows), expected["mean"])
-    assert like(sum(tokens(row.first) for row in rows) / len(rows), expected["first"])
-    assert like(sum(not row.second for row in rows) / len(rows), expected["single"])
-    assert like(sum(row.lost for row in rows) / FIGURES["tokens"], expected["lost"])
+    assert like(
+        sum(count_tokens(row.segment_a + row.segment_b) for row in rows) / len(rows), expected["mean"]
+    )
+    assert like(sum(count_tokens(row.segment_a) for row in rows) / len(rows), expected["first"])
+    assert like(sum(not row.segment_b for row in rows) / len(rows), expected["single"])
+    assert like(sum(row.lost_tokens for row in rows) / FIGURES["tokens"], expected["lost"])
 
 
 # What always holds
@@ -229,7 +244,7 @@ def test_figures_of_many_documents_are_those_of_the_reference(length: int) -> No
 SENTENCES = st.lists(st.one_of(st.integers(1, 12), st.integers(1, 90)), max_size=25)
 CHANCE = st.sampled_from([0.0, 0.05, 0.5, 1.0])
 RECIPES = st.builds(
-    Recipe,
+    ExampleRecipe,
     st.just("electra"),
     st.integers(5, 70),
     short=CHANCE,
@@ -239,26 +254,28 @@ RECIPES = st.builds(
 
 
 @given(SENTENCES, RECIPES, st.integers(0, 1 << 64))
-def test_every_token_is_in_one_row_or_lost(sentences: list[int], recipe: Recipe, seed: int) -> None:
+def test_every_token_is_in_one_row_or_lost(sentences: list[int], recipe: ExampleRecipe, seed: int) -> None:
     whole = edges(sentences)
-    rows = list(electra.rows(0, whole, Chances().begin(seed), recipe))
-    used = [token for row in rows for token in positions(row.first + row.second)]
+    rows = list(electra.build_rows(0, whole, DocumentRng().reseed(seed), recipe))
+    used = [token for row in rows for token in positions(row.segment_a + row.segment_b)]
     assert len(used) == len(set(used))
     assert set(used) <= set(range(whole[0], whole[-1]))
-    lost = sum(row.lost for row in rows)
+    lost = sum(row.lost_tokens for row in rows)
     assert len(used) + lost == sum(sentences)
     assert not (recipe.keep_overflow and lost)
-    assert all(row.borrowed == 0 for row in rows)
+    assert all(row.other_document_tokens == 0 for row in rows)
 
 
 @given(SENTENCES, RECIPES, st.integers(0, 1 << 64))
-def test_every_row_fits_and_says_where_it_is_from(sentences: list[int], recipe: Recipe, seed: int) -> None:
+def test_every_row_fits_and_says_where_it_is_from(
+    sentences: list[int], recipe: ExampleRecipe, seed: int
+) -> None:
     whole = edges(sentences)
-    for row in electra.rows(0, whole, Chances().begin(seed), recipe):
-        assert row.first
-        assert len(laid_out(row)) <= recipe.length
-        assert all(start < stop for start, stop in row.first + row.second)
-        for segment in (row.first, row.second):
+    for row in electra.build_rows(0, whole, DocumentRng().reseed(seed), recipe):
+        assert row.segment_a
+        assert len(laid_out(row)) <= recipe.max_seq_length
+        assert all(start < stop for start, stop in row.segment_a + row.segment_b)
+        for segment in (row.segment_a, row.segment_b):
             assert positions(segment) == sorted(positions(segment))
         (span,) = row.spans
         assert span.document == 0
@@ -267,12 +284,16 @@ def test_every_row_fits_and_says_where_it_is_from(sentences: list[int], recipe: 
 
 @given(st.lists(SENTENCES, min_size=2, max_size=5), RECIPES, st.randoms(use_true_random=False))
 def test_rows_do_not_depend_on_the_documents_before(
-    several: list[list[int]], recipe: Recipe, order: random.Random
+    several: list[list[int]], recipe: ExampleRecipe, order: random.Random
 ) -> None:
-    def of(numbers: list[int]) -> dict[int, list[Row]]:
-        chances = Chances()
+    def of(numbers: list[int]) -> dict[int, list[ExampleRow]]:
+        chances = DocumentRng()
         return {
-            number: list(electra.rows(number, whole[number], chances.begin(key(1, 0, str(number))), recipe))
+            number: list(
+                electra.build_rows(
+                    number, whole[number], chances.reseed(derive_document_key(1, 0, str(number))), recipe
+                )
+            )
             for number in numbers
         }
 
@@ -287,7 +308,7 @@ def test_rows_do_not_depend_on_the_documents_before(
 def test_seed_pass_and_document_each_give_other_rows() -> None:
     sentences = documents(1, 5)[0] * 20
     found = [
-        build(sentences, Chances().begin(key(seed, number, document)))
+        build(sentences, DocumentRng().reseed(derive_document_key(seed, number, document)))
         for seed, number, document in [
             (0, 0, "pubmed:1"),
             (1, 0, "pubmed:1"),

@@ -18,10 +18,10 @@ from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import BPE, Unigram, WordPiece
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.vocab import encode
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.remembered import Remembered
+from bioshards.vocab.remembered import BoundedCache
 from tests.conftest import DATA, needs_data
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -264,9 +264,9 @@ def test_every_character_is_encoded_as_by_the_library(
 
 @pytest.mark.parametrize("kind", ["cased", "uncased"])
 def test_the_characters_of_the_table_depend_on_no_neighbour(kind: str) -> None:
-    from bioshards.vocab.new_chunks import _APART
+    from bioshards.vocab.new_chunks import _CONTEXT_FREE
 
-    characters = [chr(code) for code in range(sys.maxunicode + 1) if _APART.match(chr(code))]
+    characters = [chr(code) for code in range(sys.maxunicode + 1) if _CONTEXT_FREE.match(chr(code))]
     assert not [c for c in characters if unicodedata.combining(c) or unicodedata.category(c).startswith("M")]
     assert all(unicodedata.combining(unicodedata.normalize("NFD", c)[0]) == 0 for c in characters)
 
@@ -336,7 +336,7 @@ def test_memory_is_bounded_and_ids_stay_right(tmp_path: Path, monkeypatch: pytes
     for tokenizer in (bert(True, True), albert()):
         folder = saved(tmp_path / "one", tokenizer)
         library, encoder = Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)
-        remembered = [encoder._chunks, getattr(encoder._chunks._find, "_words", {})]
+        remembered = [encoder._chunk_cache, getattr(encoder._chunk_cache._compute, "_words", {})]
         most = [0, 0]
         for start in range(0, 4_000, 400):
             texts = [f"cell{n} (é{n * 7919}) {'y' * (n % 30)}{n} again" for n in range(start, start + 400)]
@@ -361,9 +361,9 @@ def test_memory_holds_what_it_says_of_entries_of_any_size() -> None:
         ("\U0001f600" * 20, bytes(200)),
         ("é" * 100, bytes(64)),
     ):
-        found, most = Remembered(_always(ids), 1_000_000), 0
+        found, most = BoundedCache(_always(ids), 1_000_000), 0
         for number in range(20_000):
-            assert found.of([f"{key}{number}"]) == [ids]
+            assert found.get_many([f"{key}{number}"]) == [ids]
             held = len(found) * (sys.getsizeof(f"{key}{number}") + sys.getsizeof(ids))
             most = max(most, held + sys.getsizeof(found))
         assert 500_000 < most <= 1_100_000
@@ -374,9 +374,9 @@ def test_long_chunks_are_not_remembered(pairs: dict[str, tuple[Tokenizer, Encode
         library, encoder = pairs[kind]
         text = "z" * 1_000_000 + "-short"
         assert encoder.encode(text) == library.encode(text, add_special_tokens=False).ids
-        assert text not in encoder._chunks
+        assert text not in encoder._chunk_cache
         assert encoder.encode("a short one")
-        assert max(map(len, encoder._chunks)) < 512
+        assert max(map(len, encoder._chunk_cache)) < 512
 
 
 @pytest.mark.parametrize("kind", ["dummies", "many ids", "unigram, lstrip"])
@@ -389,7 +389,11 @@ def test_a_pickled_encoder_is_its_tokenizer_alone(
     assert len(pickled) < len(library.to_str(pretty=True).encode()) + 1_000
     again = pickle.loads(pickled)
     assert not again._chunks
-    assert (again.size, again.special, again.continues) == (encoder.size, encoder.special, encoder.continues)
+    assert (again.size, again.special, again.continues) == (
+        encoder.size,
+        encoder.special_ids,
+        encoder.is_continuation,
+    )
     check((library, again), HOSTILE[:60])
 
 
@@ -407,11 +411,11 @@ def test_special_tokens_in_a_text_are_text_where_that_is_asked_for(kind: str, tm
 def test_what_a_packer_asks_of_a_vocabulary(pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
     library, encoder = pairs["dummies"]
     assert encoder.size == library.get_vocab_size()
-    assert encoder.special == {
+    assert encoder.special_ids == {
         token: library.token_to_id(token) for token in [*SPECIAL, "@GENE$", "unused1", "[x]"]
     }
     pieces = library.get_vocab()
-    assert {piece for piece, number in pieces.items() if encoder.continues[number]} == {
+    assert {piece for piece, number in pieces.items() if encoder.is_continuation[number]} == {
         piece for piece in pieces if piece.startswith("##")
     }
     library, encoder = pairs["unigram"]
@@ -423,7 +427,7 @@ def test_what_a_packer_asks_of_a_vocabulary(pairs: dict[str, tuple[Tokenizer, En
         "[SEP]",
         "[MASK]",
     }
-    assert {piece for piece, number in pieces.items() if not encoder.continues[number]} == begin
+    assert {piece for piece, number in pieces.items() if not encoder.is_continuation[number]} == begin
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -431,17 +435,17 @@ def test_pieces_are_all_of_the_library_and_unknown_is_what_it_says(
     kind: str, pairs: dict[str, tuple[Tokenizer, Encoder]]
 ) -> None:
     library, encoder = pairs[kind]
-    assert encoder.pieces() == library.get_vocab(with_added_tokens=True)
-    assert 1 + max(encoder.pieces().values()) == encoder.size == len(encoder.continues)
+    assert encoder.get_vocab() == library.get_vocab(with_added_tokens=True)
+    assert 1 + max(encoder.get_vocab().values()) == encoder.size == len(encoder.is_continuation)
     name = "<unk>" if "unigram" in kind else "[UNK]"
-    assert encoder.unknown == library.token_to_id(name)
-    assert encoder.encode("\U000f0000a 𓀀𓀁").count(encoder.unknown) >= 1
-    assert encoder.sentencepiece == ("unigram" in kind)
+    assert encoder.unknown_id == library.token_to_id(name)
+    assert encoder.encode("\U000f0000a 𓀀𓀁").count(encoder.unknown_id) >= 1
+    assert encoder.is_sentencepiece == ("unigram" in kind)
     again = pickle.loads(pickle.dumps(encoder))
     assert (again.unknown, again.sentencepiece, again.pieces()) == (
-        encoder.unknown,
-        encoder.sentencepiece,
-        encoder.pieces(),
+        encoder.unknown_id,
+        encoder.is_sentencepiece,
+        encoder.get_vocab(),
     )
 
 
@@ -451,13 +455,13 @@ def test_what_is_unknown_is_by_the_model_and_not_by_what_is_added(tmp_path: Path
     word_piece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     word_piece.add_special_tokens(["[UNK]"])
     encoder = Encoder(saved(tmp_path / "1", word_piece))
-    assert (encoder.unknown, encoder.encode("cell mice")) == (2, [0, 2])
+    assert (encoder.unknown_id, encoder.encode("cell mice")) == (2, [0, 2])
     for number, expected in ((None, -1), (0, 0), (1, 1)):
         model = Unigram([("a", -1.0), ("odd", -2.0), ("\u2581", -3.0)], unk_id=number)
         tokenizer = _pre_tokenized(
             Tokenizer(model), pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()
         )
-        assert Encoder(saved(tmp_path / str(number), tokenizer)).unknown == expected
+        assert Encoder(saved(tmp_path / str(number), tokenizer)).unknown_id == expected
 
 
 def test_a_folder_without_a_tokenizer_is_an_error_that_says_so(tmp_path: Path) -> None:
@@ -541,7 +545,7 @@ PUBLISHED = {
 
 @pytest.fixture(scope="module")
 def real_sentences(real_abstracts: Path) -> list[str]:
-    batches = shards.read(LocalFiles(), str(real_abstracts), ["sentences"])
+    batches = shards.read_directory(LocalStorage(), str(real_abstracts), ["sentences"])
     return [text for batch in batches for text in batch.column("sentences").flatten().to_pylist()]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 import pytest
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.evaluate import results
 from bioshards.evaluate.report import bootstrap
 from bioshards.evaluate.report import writing as reporting
@@ -19,7 +19,7 @@ from bioshards.evaluate.report.published import BLURB_TABLE
 from bioshards.evaluate.results import Result, ResultError
 from tests.evaluation_results import DEFAULTS, ENTITIES, METRICS, by_path, defaults_of, metric_of, result
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 
 
 def report(*found: Result) -> dict[str, Any]:

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.evaluate import results
 from bioshards.evaluate.results import ResultError
 from tests.evaluation_results import result
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 
 
 def written(folder: Path, **others: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.evaluate import results as result_files
 from bioshards.evaluate import run as runs
 from bioshards.evaluate.datasets import load_records, locate_benchmark
@@ -115,7 +115,7 @@ def test_results_are_the_same_to_the_bit_and_others_with_another_seed(
 
 
 def test_every_result_is_one_that_reports_take(whole: Path) -> None:
-    assert len(result_files.find_results(LocalFiles(), [str(whole)])) == len(PLANNED)
+    assert len(result_files.find_results(LocalStorage(), [str(whole)])) == len(PLANNED)
 
 
 def test_nothing_is_fetched(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.evaluate.__main__ import main
 from bioshards.evaluate.run import lock_output
 from tests.evaluation_models import checkpoint
@@ -84,17 +84,17 @@ def test_it_can_be_stopped_and_goes_on(
 def test_it_can_be_stopped_while_a_result_is_written(
     model: Path, whole: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = LocalFiles.write
+    write = LocalStorage.write
 
     @contextlib.contextmanager
-    def stopped(self: LocalFiles, path: str) -> Iterator[BinaryIO]:
+    def stopped(self: LocalStorage, path: str) -> Iterator[BinaryIO]:
         with write(self, path) as file:
             yield file
             if path.endswith("seed-0.json"):
                 raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(LocalFiles, "write", stopped)
+        patched.setattr(LocalStorage, "write", stopped)
         assert run(model, tmp_path, *TWO) == 130
     assert not list(tmp_path.rglob("seed-0.json"))
     assert not leftovers(tmp_path)

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 import torch
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.evaluate import encoder, examples, results
 from bioshards.evaluate.datasets import SPLITS
 from bioshards.evaluate.prepare import load_task_data
@@ -130,7 +130,7 @@ def test_results_on_other_gold_are_of_other_examples(tmp_path: Path) -> None:
         tasks = plan_tasks(["ncbi-disease"], {"epochs": 1})
         job = EvaluateJob(model, str(data), path, tasks, [0], torch.device("cpu"), progress=print, log=print)
         assert run_evaluation(job).failed == {}
-        result = results.read_result(LocalFiles(), results.result_path(path, "blurb", "ncbi-disease", 0))
+        result = results.read_result(LocalStorage(), results.result_path(path, "blurb", "ncbi-disease", 0))
         ids.append(result["per_example_stats"]["examples_sha256"])
         test.write_text(test.read_text().replace("\tB-Disease\n", "\tO\n", 1))
     assert ids[0] != ids[1]

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.vocab.evaluation_texts import SETS, EvaluationSet, Found, check, find
+from bioshards.vocab.evaluation_texts import (
+    BENCHMARKS,
+    BenchmarkSpec,
+    BenchmarkTexts,
+    find_benchmark_texts,
+    load_benchmark_texts,
+)
 from tests.conftest import DATA, needs_data
 
 
@@ -19,9 +25,9 @@ def put(folder: Path, name: str, content: str | bytes) -> None:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def only(folder: Path, name: str) -> Found:
+def only(folder: Path, name: str) -> BenchmarkTexts:
     """The set of this name, none other being there."""
-    found = {one.set.name: one for one in find(str(folder))}
+    found = {one.benchmark.name: one for one in find_benchmark_texts(str(folder))}
     assert {other for other, one in found.items() if one.inputs} == {name}
     return found[name]
 
@@ -41,7 +47,7 @@ def test_tagged_sentences_end_at_blank_lines(tmp_path: Path) -> None:
     found = only(tmp_path, "BC2GM")
     assert found.inputs == [("Yes",), ("Aspirin helps",), ("It does",)]
     assert found.files == tuple(f"mtl-bioinformatics-2016/BC2GM-IOB/{name}.tsv" for name in ("test", "train"))
-    assert found.absent == ()
+    assert found.missing_patterns == ()
 
 
 def test_pico_sentences_end_at_full_stops_and_at_new_abstracts(tmp_path: Path) -> None:
@@ -49,7 +55,7 @@ def test_pico_sentences_end_at_full_stops_and_at_new_abstracts(tmp_path: Path) -
     put(tmp_path, "scibert/pico/ebmnlp/dev.txt", text)
     found = only(tmp_path, "EBM PICO")
     assert found.inputs == [("We tried .",), ("It",), ("More",)]
-    assert found.absent == ("scibert/pico/ebmnlp/train.txt", "scibert/pico/ebmnlp/test.txt")
+    assert found.missing_patterns == ("scibert/pico/ebmnlp/train.txt", "scibert/pico/ebmnlp/test.txt")
 
 
 def test_tables_give_the_columns_of_sentences_whatever_quotes_they_hold(tmp_path: Path) -> None:
@@ -106,29 +112,29 @@ def test_ddi_pairs_are_replaced_from_first_to_last_character(tmp_path: Path) -> 
 
 
 def test_sets_that_are_not_there_have_no_inputs(tmp_path: Path) -> None:
-    found = list(find(str(tmp_path)))
-    assert [one.set for one in found] == list(SETS)
-    assert all(not one.inputs and one.absent == one.set.files for one in found)
+    found = list(find_benchmark_texts(str(tmp_path)))
+    assert [one.benchmark for one in found] == list(BENCHMARKS)
+    assert all(not one.inputs and one.missing_patterns == one.benchmark.files for one in found)
 
 
 def test_a_check_finds_all_or_says_what_a_folder_should_have(tmp_path: Path) -> None:
     put(tmp_path, "biosses/other.tsv", "id\tsentence1\tsentence2\n1\tA.\tB.\n")
     with pytest.raises(ValueError, match="none of the evaluation sets") as caught:
-        check(str(tmp_path))
+        load_benchmark_texts(str(tmp_path))
     assert str(tmp_path) in str(caught.value)
-    assert all(pattern in str(caught.value) for one in SETS for pattern in one.files)
+    assert all(pattern in str(caught.value) for one in BENCHMARKS for pattern in one.files)
     put(tmp_path, "biosses/biosses.tsv", "id\tsentence1\tsentence2\n1\tA.\tB.\n")
-    assert check(str(tmp_path)) == list(find(str(tmp_path)))
+    assert load_benchmark_texts(str(tmp_path)) == list(find_benchmark_texts(str(tmp_path)))
     put(tmp_path, "biosses/biosses.tsv", "")
     with pytest.raises(ValueError, match="it is empty"):
-        check(str(tmp_path))
+        load_benchmark_texts(str(tmp_path))
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        check(str(tmp_path / "nowhere"))
+        load_benchmark_texts(str(tmp_path / "nowhere"))
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere with benchmarks"):
-        list(find(str(tmp_path / "nowhere")))
+        list(find_benchmark_texts(str(tmp_path / "nowhere")))
 
 
 def test_a_folder_may_have_a_name_that_looks_like_a_pattern(tmp_path: Path) -> None:
@@ -164,7 +170,7 @@ def test_a_file_that_cannot_be_read_is_named_with_its_set_and_the_reason(
 ) -> None:
     put(tmp_path, file, content)
     with pytest.raises(ValueError, match="cannot be read as a file of") as caught:
-        list(find(str(tmp_path)))
+        list(find_benchmark_texts(str(tmp_path)))
     message = str(caught.value)
     assert file in message
     assert name in message
@@ -172,14 +178,17 @@ def test_a_file_that_cannot_be_read_is_named_with_its_set_and_the_reason(
 
 
 def test_every_set_of_blurb_is_there_with_its_published_lengths() -> None:
-    published: list[EvaluationSet] = [one for one in SETS if one.published]
+    published: list[BenchmarkSpec] = [one for one in BENCHMARKS if one.published]
     assert len(published) == 13
     assert all(one.published and one.published.pubmedbert < one.published.bert for one in published)
 
 
 @needs_data
 def test_the_real_sets_have_as_many_inputs_as_their_papers_say() -> None:
-    found = {one.set.name: len(one.inputs) for one in find(str(Path(str(DATA)) / "benchmarks"))}
+    found = {
+        one.benchmark.name: len(one.inputs)
+        for one in find_benchmark_texts(str(Path(str(DATA)) / "benchmarks"))
+    }
     assert found == {
         "BC5-chem": 4560 + 4581 + 4797,
         "BC5-disease": 4560 + 4581 + 4797,

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.pretraining import NO_LABEL
-from bioshards.vocab.encode import Encoded
-from bioshards.vocab.examples.block import Block
-from bioshards.vocab.examples.building import plan as built
-from bioshards.vocab.examples.plan import Plan
-from bioshards.vocab.examples.randomness import key
-from bioshards.vocab.examples.recipes import Recipe
-from bioshards.vocab.examples.rows import SEP as SEP_RANGE
-from bioshards.vocab.examples.rows import Range, Row, Span
+from bioshards.vocab.encode import EncodedBatch
+from bioshards.vocab.examples.block import TokenBlock
+from bioshards.vocab.examples.building import plan_rows as built
+from bioshards.vocab.examples.plan import RowPlan
+from bioshards.vocab.examples.randomness import derive_document_key
+from bioshards.vocab.examples.recipes import ExampleRecipe
+from bioshards.vocab.examples.rows import SEP_RANGE as SEP_RANGE
+from bioshards.vocab.examples.rows import ExampleRow, RowSpan, TokenRange
 from tests.example_documents import (
     CLS,
     NO_TOKENS,
@@ -42,14 +42,14 @@ def test_a_block_has_the_edges_of_each_documents_sentences() -> None:
     block = block_of({"pubmed:1": [2, 3], "pubmed:2": [1]})
     assert (len(block), block.tokens) == (2, 6)
     assert [block[number] for number in range(2)] == [[2, 4, 7], [7, 8]]
-    assert block.ids().tolist() == [CLS, SEP, 10, 11, 12, 13, 14, 15]
-    assert block.documents().to_pylist() == ["pubmed:1", "pubmed:2"]
+    assert block.get_token_ids().tolist() == [CLS, SEP, 10, 11, 12, 13, 14, 15]
+    assert block.get_document_ids().to_pylist() == ["pubmed:1", "pubmed:2"]
 
 
 def test_edges_leave_out_sentences_without_tokens_and_numbers_count_them() -> None:
     block = block_of({"pubmed:1": [0, 2, 0, 0, 3, 0], "pubmed:2": [0, 1]})
     assert [block[number] for number in range(2)] == [[2, 4, 7], [7, 8]]
-    found = block.numbers(np.array([0, 0, 1]), np.array([0, 1, 0]))
+    found = block.get_sentence_numbers(np.array([0, 0, 1]), np.array([0, 1, 0]))
     assert found.tolist() == [1, 4, 1]
 
 
@@ -62,11 +62,15 @@ def test_a_sentence_of_control_characters_has_no_tokens(tmp_path: Path) -> None:
     """By the tokenizer itself: what BERT's normalisation takes away leaves no token."""
     encoder = of_words(tmp_path)
     sentences = ["w1 w2", NO_TOKENS, "", "w3", "\x00 \x1f"]
-    block = Block(encoder)
+    block = TokenBlock(encoder)
     block.add(pa.array(["pubmed:1", "pubmed:2"]), np.array([2, 3]), encoder.encode_all(sentences))
     assert [block[number] for number in range(2)] == [[2, 4], [4, 5]]
-    assert block.numbers(np.array([1]), np.array([0])).tolist() == [1]
-    assert block.ids().tolist() == [CLS, SEP, *(encoder.pieces()[word] for word in ("w1", "w2", "w3"))]
+    assert block.get_sentence_numbers(np.array([1]), np.array([0])).tolist() == [1]
+    assert block.get_token_ids().tolist() == [
+        CLS,
+        SEP,
+        *(encoder.get_vocab()[word] for word in ("w1", "w2", "w3")),
+    ]
 
 
 SENTENCES = st.lists(st.one_of(st.just(0), st.integers(0, 7)), max_size=8)
@@ -84,15 +88,15 @@ def test_a_block_of_several_batches_is_the_block_of_one(
     assert len(other) == len(several)
     assert other.tokens == sum(map(sum, several.values()))
     assert [one[number] for number in range(len(one))] == [other[number] for number in range(len(other))]
-    assert one.ids().tolist() == other.ids().tolist()
-    assert one.documents() == other.documents()
+    assert one.get_token_ids().tolist() == other.get_token_ids().tolist()
+    assert one.get_document_ids() == other.get_document_ids()
     at = 2
     for number, sentences in enumerate(several.values()):
         kept = [place for place, size in enumerate(sentences) if size]
         edges = [at + sum(sentences[:place]) for place in kept] + [at + sum(sentences)]
         assert other[number] == edges
         which = np.arange(len(kept))
-        assert other.numbers(np.full(len(kept), number), which).tolist() == kept
+        assert other.get_sentence_numbers(np.full(len(kept), number), which).tolist() == kept
         at += sum(sentences)
 
 
@@ -100,22 +104,22 @@ def test_a_block_may_be_looked_at_and_added_to_in_turns() -> None:
     block = block_of({"pubmed:1": [2]})
     assert block[0] == [2, 4]
     more = block_of({"pubmed:1": [2], "pubmed:2": [0, 3]})
-    encoded = more.ids()[4:]
-    block.add(pa.array(["pubmed:2"]), np.array([2]), Encoded(encoded, np.array([0, 0, 3])))
+    encoded = more.get_token_ids()[4:]
+    block.add(pa.array(["pubmed:2"]), np.array([2]), EncodedBatch(encoded, np.array([0, 0, 3])))
     assert [block[number] for number in range(2)] == [more[number] for number in range(2)]
 
 
 @pytest.mark.parametrize(("size", "kind"), [(65_536, np.uint16), (65_537, np.uint32)])
 def test_ids_take_two_bytes_where_the_vocabulary_lets_them(size: int, kind: type) -> None:
-    ids = block_of({"pubmed:1": [3]}, fake(size)).ids()
+    ids = block_of({"pubmed:1": [3]}, fake(size)).get_token_ids()
     assert ids.dtype == kind
     assert ids.tolist() == [CLS, SEP, 10, 11, 12]
 
 
 def test_an_empty_block_has_no_documents() -> None:
-    block = Block(fake())
-    assert (len(block), block.tokens, block.documents().to_pylist()) == (0, 0, [])
-    assert block.ids().tolist() == [CLS, SEP]
+    block = TokenBlock(fake())
+    assert (len(block), block.tokens, block.get_document_ids().to_pylist()) == (0, 0, [])
+    assert block.get_token_ids().tolist() == [CLS, SEP]
 
 
 # Plans
@@ -123,9 +127,11 @@ def test_an_empty_block_has_no_documents() -> None:
 
 def test_a_row_by_hand() -> None:
     block = block_of({"pubmed:1": [2, 0, 3], "pubmed:2": [4]})
-    plan = Plan(block)
-    spans = (Span(0, 1, 0, 2), Span(1, 7, 0, 1))
-    plan.add(Row([(2, 4), (4, 6)], [(7, 9)], spans, label=1, lost=3, borrowed=2), 5, 0)
+    plan = RowPlan(block)
+    spans = (RowSpan(0, 1, 0, 2), RowSpan(1, 7, 0, 1))
+    plan.add(
+        ExampleRow([(2, 4), (4, 6)], [(7, 9)], spans, label=1, lost_tokens=3, other_document_tokens=2), 5, 0
+    )
     assert table(plan, schema(labelled=True)) == [
         {
             "input_ids": [CLS, 10, 11, 12, 13, SEP, 15, 16, SEP],
@@ -137,7 +143,13 @@ def test_a_row_by_hand() -> None:
             ],
         }
     ]
-    assert (len(plan), plan.tokens, plan.special, plan.lost, plan.borrowed) == (1, 9, 3, 3, 2)
+    assert (len(plan), plan.tokens, plan.special_tokens, plan.lost_tokens, plan.other_document_tokens) == (
+        1,
+        9,
+        3,
+        3,
+        2,
+    )
 
 
 DOCUMENTS = st.lists(
@@ -146,14 +158,14 @@ DOCUMENTS = st.lists(
 
 
 @st.composite
-def planned(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[tuple[Row, int, int]]]:
+def planned(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]]:
     """Documents, and rows of any parts of them, with a key and a number each."""
     several = draw(DOCUMENTS)
     block = block_of(several)
     end = 2 + block.tokens
 
-    def ranges(least: int, with_sep: bool) -> list[Range]:
-        found: list[Range] = []
+    def ranges(least: int, with_sep: bool) -> list[TokenRange]:
+        found: list[TokenRange] = []
         for _ in range(draw(st.integers(least, 3))):
             start = draw(st.integers(2, end - 1))
             found.append((start, draw(st.integers(start + 1, end))))
@@ -161,11 +173,11 @@ def planned(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[tuple[Row, int,
                 found.append(SEP_RANGE)
         return found
 
-    def a_span() -> Span:
+    def a_span() -> RowSpan:
         document = draw(st.integers(0, len(block) - 1))
         first = draw(st.integers(0, len(block[document]) - 2))
         last = draw(st.integers(first + 1, len(block[document]) - 1))
-        return Span(document, draw(st.integers(0, 65_535)), first, last)
+        return RowSpan(document, draw(st.integers(0, 65_535)), first, last)
 
     rows = []
     for _ in range(draw(st.integers(0, 7))):
@@ -173,22 +185,22 @@ def planned(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[tuple[Row, int,
         spans = tuple(a_span() for _ in range(draw(st.integers(1, 3))))
         first, second = ranges(1, plain), [] if plain else ranges(0, False)
         label = draw(st.sampled_from([0, 1, NO_LABEL]))
-        row = Row(first, second, spans, label, draw(st.integers(0, 9)), draw(st.integers(0, 9)))
+        row = ExampleRow(first, second, spans, label, draw(st.integers(0, 9)), draw(st.integers(0, 9)))
         number = st.one_of(st.integers(0, 3), st.integers(0, (1 << 64) - 1))
         rows.append((row, draw(number), draw(number)))
     return several, rows
 
 
-def plainly(several: dict[str, list[int]], row: Row) -> dict[str, Any]:
+def plainly(several: dict[str, list[int]], row: ExampleRow) -> dict[str, Any]:
     """The row as the columns have it, put together token by token."""
     block = block_of(several)
-    ids = block.ids().tolist()
+    ids = block.get_token_ids().tolist()
 
-    def of(ranges: Sequence[Range]) -> list[int]:
+    def of(ranges: Sequence[TokenRange]) -> list[int]:
         return [ids[at] for start, stop in ranges for at in range(start, stop)]
 
-    second = [*of(row.second), SEP] if row.second else []
-    first = [CLS, *of(row.first), SEP]
+    second = [*of(row.segment_b), SEP] if row.segment_b else []
+    first = [CLS, *of(row.segment_a), SEP]
     spans = []
     for span in row.spans:
         name = list(several)[span.document]
@@ -212,17 +224,20 @@ def plainly(several: dict[str, list[int]], row: Row) -> dict[str, Any]:
 @given(planned(), st.sampled_from([60_000, 65_537]), st.booleans(), st.integers(1, 8))
 @settings(max_examples=150, deadline=None)
 def test_batches_are_the_rows_in_the_order_of_their_keys(
-    drawn: tuple[dict[str, list[int]], list[tuple[Row, int, int]]], size: int, labelled: bool, at_a_time: int
+    drawn: tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]],
+    size: int,
+    labelled: bool,
+    at_a_time: int,
 ) -> None:
     several, rows = drawn
-    plan = Plan(block_of(several, fake(size)))
+    plan = RowPlan(block_of(several, fake(size)))
     for row, its_key, number in rows:
         plan.add(row, its_key, number)
     expected = sorted(rows, key=lambda one: split_mix(one[1], one[2]))  # stable: equals stay in their order
     columns = schema(size, labelled)
-    order, keys = plan.sorted()
+    order, keys = plan.sort_by_key()
     assert keys.tolist() == [split_mix(its_key, number) for _, its_key, number in expected]
-    batches = list(plan.batches(order, columns, at_a_time))
+    batches = list(plan.iter_batches(order, columns, at_a_time))
     assert [len(batch) for batch in batches] == [
         min(at_a_time, len(rows) - start) for start in range(0, len(rows), at_a_time)
     ]
@@ -234,41 +249,43 @@ def test_batches_are_the_rows_in_the_order_of_their_keys(
     assert found == (whole if labelled else [{k: v for k, v in row.items() if k != "label"} for row in whole])
     ids = [number for row in whole for number in row["input_ids"]]
     assert plan.tokens == len(ids)
-    assert plan.special == sum(number in (CLS, SEP) for number in ids)
-    assert plan.lost == sum(row.lost for row, _, _ in rows)
-    assert plan.borrowed == sum(row.borrowed for row, _, _ in rows)
+    assert plan.special_tokens == sum(number in (CLS, SEP) for number in ids)
+    assert plan.lost_tokens == sum(row.lost_tokens for row, _, _ in rows)
+    assert plan.other_document_tokens == sum(row.other_document_tokens for row, _, _ in rows)
     assert len(plan) == len(rows)
 
 
 @given(planned())
 @settings(deadline=None)
 def test_any_rows_in_any_order_can_be_asked_for(
-    drawn: tuple[dict[str, list[int]], list[tuple[Row, int, int]]],
+    drawn: tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]],
 ) -> None:
     several, rows = drawn
-    plan = Plan(block_of(several))
+    plan = RowPlan(block_of(several))
     for row, its_key, number in rows:
         plan.add(row, its_key, number)
     for order in (np.arange(len(rows))[::-1], np.arange(len(rows))[1::2], np.zeros(0, np.int64)):
-        found = [row for batch in plan.batches(order, schema(labelled=True), 3) for row in batch.to_pylist()]
+        found = [
+            row for batch in plan.iter_batches(order, schema(labelled=True), 3) for row in batch.to_pylist()
+        ]
         assert found == [plainly(several, rows[number][0]) for number in order.tolist()]
 
 
 def test_an_empty_plan_has_no_batch() -> None:
-    plan = Plan(Block(fake()))
-    order, keys = plan.sorted()
+    plan = RowPlan(TokenBlock(fake()))
+    order, keys = plan.sort_by_key()
     assert (order.tolist(), keys.tolist()) == ([], [])
-    assert list(plan.batches(order, schema())) == []
-    assert (len(plan), plan.tokens, plan.special) == (0, 0, 0)
+    assert list(plan.iter_batches(order, schema())) == []
+    assert (len(plan), plan.tokens, plan.special_tokens) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("size", [65_536, 65_537])
 def test_the_longest_row_and_the_highest_id_have_room(size: int) -> None:
     """65,535 tokens, the last place of them, and sentences beyond the 65,535th."""
     block = block_of({"pubmed:1": [1] * 70_000}, fake(size))
-    plan = Plan(block)
+    plan = RowPlan(block)
     first, second = [(2, 65_000)], [(65_000, 65_534)]
-    plan.add(Row(first, second, (Span(0, 65_535, 69_999, 70_000),)), 0, 0)
+    plan.add(ExampleRow(first, second, (RowSpan(0, 65_535, 69_999, 70_000),)), 0, 0)
     (row,) = table(plan, schema(size))
     assert len(row["input_ids"]) == 65_535
     assert row["split"] == 65_000
@@ -284,7 +301,7 @@ def test_the_longest_row_and_the_highest_id_have_room(size: int) -> None:
 
 
 def test_ids_above_65535_keep_their_value() -> None:
-    plan = Plan(block_of({"pubmed:1": [70_000]}, fake(80_000)))
+    plan = RowPlan(block_of({"pubmed:1": [70_000]}, fake(80_000)))
     plan.add(single(0, 70_000, 70_002), 0, 0)
     assert table(plan, schema(80_000))[0]["input_ids"] == [CLS, 70_008, 70_009, SEP]
 
@@ -293,12 +310,12 @@ def test_ids_above_65535_keep_their_value() -> None:
 
 
 OBJECTIVES = {
-    "electra": Recipe("electra", 16, 0.2, 0.2),
-    "electra, overflow": Recipe("electra", 16, 0.2, 0.2, keep_overflow=True),
-    "bert": Recipe("bert", 16, 0.2),
-    "albert": Recipe("albert", 16, 0.2),
-    "albert, as published": Recipe("albert", 16, 0.2, as_published=True),
-    "plain": Recipe("plain", 16),
+    "electra": ExampleRecipe("electra", 16, 0.2, 0.2),
+    "electra, overflow": ExampleRecipe("electra", 16, 0.2, 0.2, keep_overflow=True),
+    "bert": ExampleRecipe("bert", 16, 0.2),
+    "albert": ExampleRecipe("albert", 16, 0.2),
+    "albert, as published": ExampleRecipe("albert", 16, 0.2, as_published=True),
+    "plain": ExampleRecipe("plain", 16),
 }
 ALONE = ("electra", "electra, overflow", "albert")
 """Objectives of which a document's rows depend on no other document."""
@@ -311,7 +328,10 @@ WITH_TOKENS = DOCUMENTS.map(lambda several: {name: [size * 3 for size in of] for
 def test_what_is_read_is_in_rows_or_lost(objective: str, several: dict[str, list[int]], passes: int) -> None:
     block = block_of(several)
     plan = built(block, OBJECTIVES[objective], 3, passes)
-    assert block.tokens * passes == plan.tokens - plan.special - plan.borrowed + plan.lost
+    assert (
+        block.tokens * passes
+        == plan.tokens - plan.special_tokens - plan.other_document_tokens + plan.lost_tokens
+    )
 
 
 @pytest.mark.parametrize("objective", ALONE)
@@ -365,7 +385,7 @@ def test_rows_of_plain_text_follow_the_documents_keys() -> None:
     rows = sorted(table(built(block_of(documents), OBJECTIVES["plain"], 5, 1)), key=_first_place)
     order = [span["document"] for row in rows for span in row["spans"]]
     assert sorted(set(order), key=found.index) == found
-    by_key = sorted(found, key=lambda name: key(5, 0, name))
+    by_key = sorted(found, key=lambda name: derive_document_key(5, 0, name))
     following = set(pairwise(by_key))
     together = {(one["document"], other["document"]) for row in rows for one, other in pairwise(row["spans"])}
     assert together
@@ -380,5 +400,5 @@ def _first_place(row: dict[str, Any]) -> int:
 def test_rows_that_begin_with_the_same_document_have_keys_of_their_own() -> None:
     documents = {"pubmed:1": [5] * 200, "pubmed:2": [5] * 200}
     for recipe in OBJECTIVES.values():
-        _, keys = built(block_of(documents), recipe, 0, 3).sorted()
+        _, keys = built(block_of(documents), recipe, 0, 3).sort_by_key()
         assert len(set(keys.tolist())) == len(keys) > 100

@@ -16,10 +16,10 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from bioshards.corpus import overlap, shards
 from bioshards.corpus.document import Document
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import fitting, held_in_full
-from bioshards.vocab.inputs import Documents, InputError
+from bioshards.vocab.inputs import DocumentsInput, InputError
 from tests.example_documents import (
     abstracts,
     all_in_one,
@@ -33,7 +33,7 @@ from tests.example_documents import (
 )
 from tests.vocabularies import UNCASED, word_piece
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +52,15 @@ def out(tmp_path: Path) -> Path:
 def listing(
     folder: Path,
     ids: list[str],
-    of: Documents,
+    of: DocumentsInput,
     documents: list[Document] | None = None,
     name: str = "a",
-) -> Documents:
+) -> DocumentsInput:
     """A directory of full text that lists these abstracts of another directory."""
-    identity = overlap.identity(FILES, of.folder)
+    identity = overlap.digest_abstracts(FILES, of.folder)
     rows = [{"id": id_, "full_text_id": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in ids]
-    batches = [pa.RecordBatch.from_pylist(rows, overlap.OVERLAP)]
-    entry = overlap.write(FILES, str(folder / overlap.FILE), of.folder, identity, batches)
+    batches = [pa.RecordBatch.from_pylist(rows, overlap.OVERLAP_SCHEMA)]
+    entry = overlap.write(FILES, str(folder / overlap.FILE_NAME), of.folder, identity, batches)
     documents = documents or [document(f"pmc:PMC9{len(ids)}.1", "w1 w2 w3")]
     return put(folder, {name: documents}, "pmc_to_shards", [entry])
 
@@ -68,8 +68,8 @@ def listing(
 def test_abstracts_held_in_full_are_left_out_and_counted(out: Path, tmp_path: Path, encoder: Encoder) -> None:
     abstracts_ = put(tmp_path / "abstracts", {"a": abstracts(1, 30), "b": abstracts(30, 60)})
     full = listing(tmp_path / "full", ["pubmed:3", "pubmed:7", "pubmed:40", "pubmed:9999"], abstracts_)
-    lists = held_in_full.lists(FILES, [abstracts_, full])
-    (listed,) = shards.documents_manifest(FILES, full.folder).overlap
+    lists = held_in_full.load_overlap_lists(FILES, [abstracts_, full])
+    (listed,) = shards.read_documents_manifest(FILES, full.folder).overlap
     assert lists == {abstracts_.folder: {full.folder: listed.rows_sha256}}
     made = made_of(out, all_in_one(abstracts_, lists=lists[abstracts_.folder]), making(encoder))
     assert (made.documents, made.dropped["in-full"]) == (59, 3)
@@ -86,7 +86,7 @@ def test_two_directories_of_full_text_may_list_abstracts_of_two(
     full = listing(tmp_path / "full", ["pubmed:3"], one)
     more = listing(tmp_path / "more", ["pubmed:3", "pubmed:5"], one, [document("pmc:PMC8.1", "w2")], "more")
     other = listing(tmp_path / "other", ["pubmed:11"], two, [document("pmc:PMC7.1", "w3")], "other")
-    lists = held_in_full.lists(FILES, [one, two, full, more, other])
+    lists = held_in_full.load_overlap_lists(FILES, [one, two, full, more, other])
     assert {folder: set(of) for folder, of in lists.items()} == {
         one.folder: {full.folder, more.folder},
         two.folder: {other.folder},
@@ -99,7 +99,7 @@ def test_two_directories_of_full_text_may_list_abstracts_of_two(
 def test_a_list_of_no_abstract_leaves_out_none(out: Path, tmp_path: Path, encoder: Encoder) -> None:
     one = put(tmp_path / "one", {"a": abstracts(1, 10)})
     full = listing(tmp_path / "full", [], one)
-    lists = held_in_full.lists(FILES, [one, full])
+    lists = held_in_full.load_overlap_lists(FILES, [one, full])
     made = made_of(out, all_in_one(one, lists=lists[one.folder]), making(encoder))
     assert (made.dropped["in-full"], made.documents) == (0, 9)
 
@@ -110,7 +110,7 @@ def test_a_list_that_is_stale_is_refused(tmp_path: Path) -> None:
     updated = put(tmp_path / "one", {"a": abstracts(1, 11)})
     said = r"full/overlap\.arrow lists abstracts of other shards than .*/one has"
     with pytest.raises(InputError, match=said):
-        held_in_full.lists(FILES, [updated, full])
+        held_in_full.load_overlap_lists(FILES, [updated, full])
 
 
 @pytest.mark.parametrize(
@@ -126,32 +126,32 @@ def test_a_list_that_is_gone_or_damaged_is_refused(
 ) -> None:
     one = put(tmp_path / "one", {"a": abstracts(1, 10)})
     full = listing(tmp_path / "full", ["pubmed:3"], one)
-    harm(tmp_path / "full" / overlap.FILE)
+    harm(tmp_path / "full" / overlap.FILE_NAME)
     with pytest.raises(InputError, match=f"{said}.*run pmc_to_shards again with the same --drop-in"):
-        held_in_full.lists(FILES, [one, full])
+        held_in_full.load_overlap_lists(FILES, [one, full])
 
 
 def test_a_list_is_ignored_where_no_abstracts_are_among_the_inputs(tmp_path: Path) -> None:
     one = put(tmp_path / "one", {"a": abstracts(1, 10)})
     full = listing(tmp_path / "full", ["pubmed:3"], one)
-    assert held_in_full.lists(FILES, [full]) == {}
+    assert held_in_full.load_overlap_lists(FILES, [full]) == {}
 
 
 def test_full_text_without_a_list_lists_nothing(tmp_path: Path) -> None:
     one = put(tmp_path / "one", {"a": abstracts(1, 10)})
     full = put(tmp_path / "full", {"x": [document("pmc:PMC1.1", "w1")]}, "pmc_to_shards")
-    assert held_in_full.lists(FILES, [one, full]) == {one.folder: {}}
-    assert held_in_full.ids(FILES, one.folder, [], []).to_pylist() == []
+    assert held_in_full.load_overlap_lists(FILES, [one, full]) == {one.folder: {}}
+    assert held_in_full.read_overlap_ids(FILES, one.folder, [], []).to_pylist() == []
 
 
 # Do vocabulary and documents fit?
 
 
-def check(documents: Documents, encoder: Encoder, files: LocalFiles = FILES) -> None:
-    fitting.check(files, [documents], encoder, "VOCABULARY")
+def check(documents: DocumentsInput, encoder: Encoder, storage: LocalStorage = FILES) -> None:
+    fitting.check_vocabulary(storage, [documents], encoder, "VOCABULARY")
 
 
-def of_text(folder: Path, *sentences: str) -> Documents:
+def of_text(folder: Path, *sentences: str) -> DocumentsInput:
     return put(folder / "in", {"a": [document("pubmed:1", *sentences), document("pubmed:2", sentences[0])]})
 
 
@@ -263,16 +263,16 @@ def test_a_damaged_shard_is_left_to_the_run(way: str, out: Path, tmp_path: Path,
     assert damaged != path.read_bytes()
     path.write_bytes(damaged)
     check(documents, cased)
-    (bad,) = made_of(out, all_in_one(documents), making(cased)).bad
+    (bad,) = made_of(out, all_in_one(documents), making(cased)).failures
     assert bad.startswith(f"{path}: it")
 
 
 def test_a_shard_that_cannot_be_fetched_is_left_to_the_run(out: Path, tmp_path: Path, cased: Encoder) -> None:
-    class Remote(LocalFiles):
+    class Remote(LocalStorage):
         def open(self, path: str) -> BinaryIO:
             raise OSError("503 Service Unavailable")
 
     documents = replace(of_text(tmp_path, "Cells"), folder="gs://nowhere/in")
     check(documents, cased, Remote())
     made = made_of(out, all_in_one(documents), making(cased), Remote())
-    assert made.bad == ["gs://nowhere/in/data-a-00000.arrow: 503 Service Unavailable"]
+    assert made.failures == ["gs://nowhere/in/data-a-00000.arrow: 503 Service Unavailable"]

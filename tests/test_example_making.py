@@ -14,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bioshards.corpus.files import TEMPORARY, LocalFiles
-from bioshards.corpus.pretraining import facts_of
-from bioshards.vocab.counts import Counting
+from bioshards.corpus.files import TEMPORARY_PREFIX, LocalStorage
+from bioshards.corpus.pretraining import metadata_from_schema
+from bioshards.vocab.counts import CountConfig
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import making as module
-from bioshards.vocab.examples.made import Made
-from bioshards.vocab.examples.plan import Plan
-from bioshards.vocab.examples.portions import Portion
-from bioshards.vocab.examples.recipes import Recipe
-from bioshards.vocab.examples.tensorflow import tensorflow
-from bioshards.vocab.examples.writing import Writer, stand
+from bioshards.vocab.examples.made import BuildResult
+from bioshards.vocab.examples.plan import RowPlan
+from bioshards.vocab.examples.portions import ShardGroup
+from bioshards.vocab.examples.recipes import ExampleRecipe
+from bioshards.vocab.examples.tensorflow import make_record_encoder
+from bioshards.vocab.examples.writing import ShardWriter, has_all_outputs
 from tests.example_documents import (
     NO_TOKENS,
     Failing,
@@ -43,7 +43,7 @@ from tests.example_documents import (
     single,
 )
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +57,11 @@ def out(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def portion(tmp_path: Path) -> Portion:
+def portion(tmp_path: Path) -> ShardGroup:
     return all_in_one(put(tmp_path / "abstracts", {"a": abstracts(1, 50), "b": abstracts(50, 80)}))
 
 
-def test_a_portion_is_a_shard_for_each_split(out: Path, portion: Portion, encoder: Encoder) -> None:
+def test_a_portion_is_a_shard_for_each_split(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
     made = made_of(out, portion, making(encoder))
     assert [one.file for one in made.outputs] == [
         f"train/data-{portion.name}-00000.arrow",
@@ -75,19 +75,19 @@ def test_a_portion_is_a_shard_for_each_split(out: Path, portion: Portion, encode
     assert files_in(out) == {*(one.file for one in made.outputs), str(report.relative_to(out))}
     said = json.loads(report.read_text())
     assert said["file"] == "data-a-00000.arrow and 1 more"
-    assert (made.bad, made.dealt) == ([], {"train": [], "validation": []})
+    assert (made.failures, made.spill_files) == ([], {"train": [], "validation": []})
 
 
 def test_a_document_is_held_out_as_where_words_are_counted(
-    out: Path, portion: Portion, encoder: Encoder
+    out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
     made = made_of(out, portion, making(encoder, validation=0.3, seed=4))
-    counting = Counting(hold_out=0.3, seed=4)
+    counting = CountConfig(validation_fraction=0.3, seed=4)
     for split, held_out in (("train", False), ("validation", True)):
         rows = listed_rows(out, [one for one in made.outputs if one.file.startswith(split)])
         found = {span["document"] for row in rows for span in row["spans"]}
         assert found == {
-            one.id for one in abstracts(1, 80) if counting.held_out(one.id, one.pmid) == held_out
+            one.id for one in abstracts(1, 80) if counting.is_validation(one.id, one.pmid) == held_out
         }
 
 
@@ -95,9 +95,9 @@ def test_an_article_and_its_abstract_are_on_one_side(out: Path, tmp_path: Path, 
     articles = [document(f"pmc:PMC{n}.1", "w1 w2 w3", pmid=n) for n in range(1, 60)]
     documents = put(tmp_path / "full", {"a": articles}, "pmc_to_shards")
     made = made_of(out, all_in_one(documents), making(encoder))
-    counting = Counting(hold_out=0.25, seed=0)
-    held = sum(counting.held_out(f"pubmed:{n}", n) for n in range(1, 60))
-    assert made.splits["validation"]["documents"] == held > 5
+    counting = CountConfig(validation_fraction=0.25, seed=0)
+    held = sum(counting.is_validation(f"pubmed:{n}", n) for n in range(1, 60))
+    assert made.split_counts["validation"]["documents"] == held > 5
 
 
 def test_counts_are_those_of_the_documents(out: Path, tmp_path: Path, encoder: Encoder) -> None:
@@ -113,8 +113,8 @@ def test_counts_are_those_of_the_documents(out: Path, tmp_path: Path, encoder: E
     assert made.documents == 6
     assert made.dropped == {"no-tokens": 2, "in-full": 0}
     assert made.rejected == {}
-    assert made.years == {"pubmed": {"1999": 4, "unknown": 1}, "pmc": {"1999": 3, "2001": 2}}
-    train = made.splits["train"]
+    assert made.tokens_by_year == {"pubmed": {"1999": 4, "unknown": 1}, "pmc": {"1999": 3, "2001": 2}}
+    train = made.split_counts["train"]
     assert train == {
         "documents": 4,
         "unlabelled": 0,
@@ -126,31 +126,33 @@ def test_counts_are_those_of_the_documents(out: Path, tmp_path: Path, encoder: E
         "lost_tokens": 0,
         "input_tokens": 10,
     }
-    assert made.splits["validation"] == {}
+    assert made.split_counts["validation"] == {}
 
 
 @pytest.mark.parametrize(
     "recipe",
     [
-        Recipe("electra", 16, 0.1, 0.1),
-        Recipe("electra", 16, 0.1, 0.1, keep_overflow=True),
-        Recipe("bert", 16, 0.1, dupe_factor=3),
-        Recipe("albert", 16, 0.1, dupe_factor=2),
-        Recipe("albert", 16, 0.1, as_published=True),
-        Recipe("plain", 16, dupe_factor=2),
+        ExampleRecipe("electra", 16, 0.1, 0.1),
+        ExampleRecipe("electra", 16, 0.1, 0.1, keep_overflow=True),
+        ExampleRecipe("bert", 16, 0.1, dupe_factor=3),
+        ExampleRecipe("albert", 16, 0.1, dupe_factor=2),
+        ExampleRecipe("albert", 16, 0.1, as_published=True),
+        ExampleRecipe("plain", 16, dupe_factor=2),
     ],
 )
 def test_what_is_read_is_in_rows_or_lost(
-    recipe: Recipe, out: Path, portion: Portion, encoder: Encoder
+    recipe: ExampleRecipe, out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
     made = made_of(out, portion, making(encoder, recipe))
-    for split, counts in made.splits.items():
+    for split, counts in made.split_counts.items():
         of_split = [one for one in made.outputs if one.file.startswith(split)]
         rows = listed_rows(out, of_split)
         ids = Counter(number for row in rows for number in row["input_ids"])
         assert counts["rows"] == len(rows) == sum(one.rows for one in of_split)
         assert counts["tokens"] == ids.total()
-        assert counts["special_tokens"] == ids[encoder.special["[CLS]"]] + ids[encoder.special["[SEP]"]]
+        assert (
+            counts["special_tokens"] == ids[encoder.special_ids["[CLS]"]] + ids[encoder.special_ids["[SEP]"]]
+        )
         assert (
             counts["input_tokens"]
             == counts["tokens"]
@@ -164,19 +166,19 @@ def test_what_is_read_is_in_rows_or_lost(
         assert counts["input_tokens"] == passes * sum(tokens[id_] for id_ in found)
 
 
-def test_a_shards_schema_says_what_its_rows_are(out: Path, portion: Portion, encoder: Encoder) -> None:
-    made = made_of(out, portion, making(encoder, Recipe("bert", 32)))
+def test_a_shards_schema_says_what_its_rows_are(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
+    made = made_of(out, portion, making(encoder, ExampleRecipe("bert", 32)))
     for one in made.outputs:
         with pa.ipc.open_stream(out / one.file) as stream:
             columns, rows = stream.schema, stream.read_all()
         split = one.file.partition("/")[0]
         assert columns.names == ["input_ids", "split", "label", "spans"]
-        assert facts_of(columns) == {
+        assert metadata_from_schema(columns) == {
             "objective": "bert",
             "length": 32,
             "vocabulary_sha256": "0123",
             "vocabulary_size": encoder.size,
-            "special": encoder.special,
+            "special": encoder.special_ids,
             "split": split,
             "rows": one.rows,
             "tokens": len(rows["input_ids"].combine_chunks().flatten()),
@@ -196,7 +198,7 @@ def test_a_document_longer_than_any_is_rejected_and_the_others_are_not(
     portion = all_in_one(put(tmp_path / "in", {"a": documents}))
     made = made_of(out, portion, making(encoder, validation=0))
     assert (made.documents, made.dropped["no-tokens"], made.rejected) == (4, 1, {"too-long": 1})
-    assert made.splits["train"]["input_tokens"] == 1_002
+    assert made.split_counts["train"]["input_tokens"] == 1_002
     lines = (out / "rejected" / f"{portion.name}.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == [
         {
@@ -215,7 +217,7 @@ def test_a_portion_of_bad_documents_alone_has_no_shard(out: Path, tmp_path: Path
     assert made_of(out, portion, making(encoder)) == made
 
 
-def test_a_shard_ends_where_it_is_large_enough(out: Path, portion: Portion, encoder: Encoder) -> None:
+def test_a_shard_ends_where_it_is_large_enough(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
     """At the next record batch of documents; each pass counts."""
     one = made_of(out / "one", portion, making(encoder, validation=0))
     several = made_of(out / "several", portion, making(encoder, validation=0, max_bytes=1))
@@ -225,14 +227,14 @@ def test_a_shard_ends_where_it_is_large_enough(out: Path, portion: Portion, enco
     ]
     rows = [listed_rows(out / name, made.outputs) for name, made in (("one", one), ("several", several))]
     assert sorted(map(repr, rows[0])) == sorted(map(repr, rows[1]))
-    size = 2 * one.splits["train"]["input_tokens"]
+    size = 2 * one.split_counts["train"]["input_tokens"]
     for passes, shards in ((1, 1), (2, 2)):
-        how = making(encoder, Recipe("bert", 16, dupe_factor=passes), validation=0, max_bytes=size + 1)
+        how = making(encoder, ExampleRecipe("bert", 16, dupe_factor=passes), validation=0, max_bytes=size + 1)
         assert len(made_of(out / str(passes), portion, how).outputs) == shards
 
 
 def test_rows_are_the_same_wherever_the_documents_lie_and_whatever_they_are_made_with(
-    out: Path, tmp_path: Path, portion: Portion, encoder: Encoder
+    out: Path, tmp_path: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
     shutil.copytree(tmp_path / "abstracts", tmp_path / "moved")
     moved = replace(portion, folder=str(tmp_path / "moved"))
@@ -245,7 +247,7 @@ def test_rows_are_the_same_wherever_the_documents_lie_and_whatever_they_are_made
 # Again
 
 
-def marks(out: Path, made: Made) -> dict[str, int]:
+def marks(out: Path, made: BuildResult) -> dict[str, int]:
     """Each file by its number in the file system, which is another one when it is written again."""
     return {name: Path(name).stat().st_ino for name in bytes_of(out, made)}
 
@@ -255,16 +257,17 @@ DEALT = {"train": 3, "validation": 2}
 
 @pytest.mark.parametrize("buckets", [{}, DEALT])
 def test_what_is_made_is_not_made_again(
-    buckets: dict[str, int], out: Path, portion: Portion, encoder: Encoder
+    buckets: dict[str, int], out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
     how = making(encoder, buckets=buckets)
     first = made_of(out, portion, how)
     before = marks(out, first)
     again = made_of(out, portion, how)
     assert again == first
-    assert {type(counts) for counts in (again.dropped, *again.splits.values(), *again.years.values())} == {
-        Counter
-    }
+    assert {
+        type(counts)
+        for counts in (again.dropped, *again.split_counts.values(), *again.tokens_by_year.values())
+    } == {Counter}
     assert marks(out, first) == before
 
 
@@ -283,7 +286,7 @@ def test_a_report_whose_files_are_not_as_it_says_is_made_again(
     damage: Callable[[Path], None],
     which: int,
     out: Path,
-    portion: Portion,
+    portion: ShardGroup,
     encoder: Encoder,
 ) -> None:
     how = making(encoder, buckets=buckets)
@@ -295,7 +298,7 @@ def test_a_report_whose_files_are_not_as_it_says_is_made_again(
 
 
 def test_a_shard_of_documents_that_is_not_as_listed_is_bad_and_has_no_report(
-    out: Path, portion: Portion, encoder: Encoder
+    out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
     path = Path(portion.folder) / portion.shards[1].file
     whole = path.read_bytes()
@@ -306,10 +309,10 @@ def test_a_shard_of_documents_that_is_not_as_listed_is_bad_and_has_no_report(
     ):
         path.write_bytes(data) if data else path.unlink()
         made = made_of(out, portion, making(encoder))
-        assert made == Made(portion.name, bad=[f"{path}: {said}"])
+        assert made == BuildResult(portion.name, failures=[f"{path}: {said}"])
         assert files_in(out) == set()
     path.write_bytes(whole)
-    assert made_of(out, portion, making(encoder)).bad == []
+    assert made_of(out, portion, making(encoder)).failures == []
 
 
 @pytest.mark.parametrize(
@@ -329,20 +332,20 @@ def test_a_disk_that_is_full_leaves_no_file_half_written_and_no_report(
     after: int,
     buckets: dict[str, int],
     out: Path,
-    portion: Portion,
+    portion: ShardGroup,
     encoder: Encoder,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MAX_TOKENS", 20)
-    recipe = Recipe("electra", 16)
-    writer = Writer(tensorflow(encoder, recipe))
+    recipe = ExampleRecipe("electra", 16)
+    writer = ShardWriter(make_record_encoder(encoder, recipe))
     how = making(encoder, recipe, buckets=buckets, writer=writer)
     fresh = made_of(out / "fresh", portion, how)
     assert fresh.rejected["too-long"]
     with pytest.raises(OSError, match="No space left"):
         made_of(out / "full", portion, how, Failing(part, after))
     left = files_in(out / "full")
-    assert not [name for name in left if part in f"/{name}" or "/made/" in name or TEMPORARY in name]
+    assert not [name for name in left if part in f"/{name}" or "/made/" in name or TEMPORARY_PREFIX in name]
     for name in left:
         assert (out / "full" / name).read_bytes() == (out / "fresh" / name).read_bytes()
     assert made_of(out / "full", portion, how) == fresh
@@ -352,7 +355,7 @@ def test_a_disk_that_is_full_leaves_no_file_half_written_and_no_report(
 
 
 def test_a_fault_between_two_shards_of_a_portion_is_made_good(
-    out: Path, portion: Portion, encoder: Encoder
+    out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
     """Shards that were whole by then are written again, under the same names."""
     how = making(encoder, max_bytes=1)
@@ -366,7 +369,7 @@ def test_a_fault_between_two_shards_of_a_portion_is_made_good(
 
 
 def test_an_encoder_that_fails_leaves_nothing(
-    out: Path, portion: Portion, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+    out: Path, portion: ShardGroup, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: object) -> None:
         raise MemoryError
@@ -381,16 +384,16 @@ def test_an_encoder_that_fails_leaves_nothing(
 
 
 def _batches(error: Exception | None = None) -> Iterator[pa.RecordBatch]:
-    plan = Plan(block_of({"pubmed:1": [9]}))
+    plan = RowPlan(block_of({"pubmed:1": [9]}))
     for number in range(4):
         plan.add(single(0, 2 + number, 4 + number), number, 0)
-    yield from plan.batches(plan.sorted()[0], schema(), 3)
+    yield from plan.iter_batches(plan.sort_by_key()[0], schema(), 3)
     if error:
         raise error
 
 
 def test_a_written_shard_is_listed_as_it_is(out: Path, encoder: Encoder) -> None:
-    writer = Writer(tensorflow(encoder, Recipe("electra", 8)))
+    writer = ShardWriter(make_record_encoder(encoder, ExampleRecipe("electra", 8)))
     keys = np.arange(4, dtype=np.uint64)
     listed = writer.write(FILES, str(out), "validation", "data-x", schema(), _batches(), keys)
     assert [one.file for one in listed] == [
@@ -401,15 +404,15 @@ def test_a_written_shard_is_listed_as_it_is(out: Path, encoder: Encoder) -> None
         data = (out / one.file).read_bytes()
         assert one.rows == 4
         assert (one.bytes, one.sha256) == (len(data), hashlib.sha256(data).hexdigest())
-    assert stand(FILES, str(out), listed)
-    assert stand(FILES, str(out), [])
+    assert has_all_outputs(FILES, str(out), listed)
+    assert has_all_outputs(FILES, str(out), [])
     (out / listed[1].file).write_bytes(b"")
-    assert not stand(FILES, str(out), listed)
+    assert not has_all_outputs(FILES, str(out), listed)
 
 
 @pytest.mark.parametrize("error", [ValueError("no rows"), KeyboardInterrupt()])
 def test_rows_that_fail_leave_no_file(error: Exception, out: Path, encoder: Encoder) -> None:
-    writer = Writer(tensorflow(encoder, Recipe("electra", 8)))
+    writer = ShardWriter(make_record_encoder(encoder, ExampleRecipe("electra", 8)))
     keys = np.arange(4, dtype=np.uint64)
     with pytest.raises(type(error)):
         writer.write(FILES, str(out), "train", "data-x", schema(), _batches(error), keys)

@@ -13,22 +13,22 @@ import datasets
 import pytest
 
 from bioshards.corpus import workspace
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import PretrainingInput, PretrainingRun, Shard, encode
-from bioshards.corpus.workspace import Workspace
-from bioshards.vocab.counts import Counting
+from bioshards.corpus.workspace import OutputDir
+from bioshards.vocab.counts import CountConfig
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import publishing
-from bioshards.vocab.examples.made import Made
-from bioshards.vocab.examples.portions import Portion
-from bioshards.vocab.examples.publishing import Merged
-from bioshards.vocab.examples.recipes import Recipe
-from bioshards.vocab.examples.tensorflow import tensorflow
-from bioshards.vocab.examples.writing import Writer
+from bioshards.vocab.examples.made import BuildResult
+from bioshards.vocab.examples.portions import ShardGroup
+from bioshards.vocab.examples.publishing import MergeResult
+from bioshards.vocab.examples.recipes import ExampleRecipe
+from bioshards.vocab.examples.tensorflow import make_record_encoder
+from bioshards.vocab.examples.writing import ShardWriter
 from tests.example_documents import abstracts, all_in_one, document, files_in, made_of, making, of_words, put
 from tests.manifests import of_pretraining
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def out(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def portion(tmp_path: Path) -> Portion:
+def portion(tmp_path: Path) -> ShardGroup:
     return all_in_one(put(tmp_path / "abstracts", {"a": abstracts(1, 50), "b": abstracts(50, 80)}))
 
 
@@ -51,11 +51,17 @@ CONFIG: dict[str, Any] = encode(of_pretraining([]).config)
 
 
 def publish(
-    out: Path, *made: Made, merged: tuple[Merged, ...] = (), max_rejected: float = 0.001, **config: Any
+    out: Path,
+    *made: BuildResult,
+    merged: tuple[MergeResult, ...] = (),
+    max_rejected: float = 0.001,
+    **config: Any,
 ) -> str | None:
-    work = Workspace(str(out))
+    output_dir = OutputDir(str(out))
     run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere", started="then")
-    return publishing.publish(FILES, work, CONFIG | config, INPUTS, made, merged, run, max_rejected)
+    return publishing.publish_pretraining_set(
+        FILES, output_dir, CONFIG | config, INPUTS, made, merged, run, max_rejected
+    )
 
 
 def manifest(out: Path) -> dict[str, Any]:
@@ -71,7 +77,7 @@ def test_a_published_set_accounts_for_every_token_and_opens(
         all_in_one(put(tmp_path / "one", {"a": abstracts(1, 40)})),
         all_in_one(put(tmp_path / "two", {"a": [*abstracts(40, 70), document("pubmed:99", "")]})),
     ]
-    how = making(encoder, Recipe(objective, 16))  # type: ignore[arg-type]
+    how = making(encoder, ExampleRecipe(objective, 16))  # type: ignore[arg-type]
     made = [made_of(out, portion, how) for portion in several]
     assert publish(out, *made, objective=objective) is None
     found = manifest(out)
@@ -84,8 +90,8 @@ def test_a_published_set_accounts_for_every_token_and_opens(
         assert of["input_tokens"] == of["tokens"] - of["special_tokens"] - of["other_document_tokens"] + sum(
             of["lost_tokens"].values()
         )
-        assert set(of["lost_tokens"]) <= {publishing.LOST.get(objective)}
-        assert of["documents"] == sum(one.splits[split]["documents"] for one in made)
+        assert set(of["lost_tokens"]) <= {publishing.LOSS_REASONS.get(objective)}
+        assert of["documents"] == sum(one.split_counts[split]["documents"] for one in made)
     assert counts["train"]["documents"] + counts["validation"]["documents"] == 69
     years = counts["years"]["pubmed"]
     assert list(years) == ["2000", "2001", "2002"]
@@ -112,7 +118,9 @@ def test_the_order_of_portions_changes_nothing(out: Path, tmp_path: Path, encode
     assert found[0] == found[1]
 
 
-def test_without_held_out_documents_there_is_one_split(out: Path, portion: Portion, encoder: Encoder) -> None:
+def test_without_held_out_documents_there_is_one_split(
+    out: Path, portion: ShardGroup, encoder: Encoder
+) -> None:
     assert publish(out, made_of(out, portion, making(encoder, validation=0))) is None
     assert json.loads((out / "dataset_dict.json").read_text()) == {"splits": ["train"]}
     assert not (out / "validation").exists()
@@ -135,19 +143,19 @@ def test_without_held_out_documents_there_is_one_split(out: Path, portion: Porti
     assert list(datasets.load_from_disk(str(out))) == ["train"]
 
 
-def test_buckets_without_rows_open_too(out: Path, portion: Portion, encoder: Encoder) -> None:
+def test_buckets_without_rows_open_too(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
     how = making(encoder, buckets={"train": 200, "validation": 90})
     made = made_of(out, portion, how)
     merged = [
-        publishing.merge(FILES, Workspace(str(out)), how, made.dealt[split], split, bucket)
-        for split, buckets in how.buckets.items()
+        publishing.merge_bucket(FILES, OutputDir(str(out)), how, made.spill_files[split], split, bucket)
+        for split, buckets in how.num_buckets.items()
         for bucket in range(buckets)
     ]
     assert publish(out, made, merged=tuple(merged)) is None
     counts = manifest(out)["counts"]
     opened = datasets.load_from_disk(str(out))
     assert {name: len(of) for name, of in opened.items()} == {
-        split: counts[split]["rows"] for split in how.buckets
+        split: counts[split]["rows"] for split in how.num_buckets
     }
     assert len(files_in(out / ".bioshards" / "merged")) == 290
     assert files_in(out / ".bioshards" / "dealt") == set()
@@ -156,17 +164,17 @@ def test_buckets_without_rows_open_too(out: Path, portion: Portion, encoder: Enc
 # What stops it
 
 
-def plain_made(name: str = "0" * 16, **more: Any) -> Made:
+def plain_made(name: str = "0" * 16, **more: Any) -> BuildResult:
     counts = Counter(documents=8, rows=5, tokens=50, special_tokens=10, input_tokens=40)
     outputs = [Shard("train/data-x-00000.arrow", 5, 1, "ab")]
-    return Made(name, outputs, splits={"train": counts}, documents=1000, **more)
+    return BuildResult(name, outputs, split_counts={"train": counts}, documents=1000, **more)
 
 
 def test_what_does_not_add_up_is_not_published(out: Path) -> None:
     """Of rows that were planned one is in no shard; of tokens that were read one is nowhere."""
     lacking, too_many = plain_made(), plain_made()
     lacking.outputs = [replace(lacking.outputs[0], rows=4)]
-    too_many.splits["train"]["input_tokens"] = 41
+    too_many.split_counts["train"]["input_tokens"] = 41
     for made, said in (
         (lacking, "4 of 5 rows are in shards"),
         (too_many, "40 of 41 tokens are accounted for"),
@@ -179,7 +187,7 @@ def test_what_does_not_add_up_is_not_published(out: Path) -> None:
 
 
 def test_bad_shards_are_named_and_nothing_is_published(out: Path) -> None:
-    made = [Made(str(n), bad=[f"in/{n}: gone"]) for n in range(7, 0, -1)]
+    made = [BuildResult(str(n), failures=[f"in/{n}: gone"]) for n in range(7, 0, -1)]
     problem = publish(out, plain_made(), *made)
     assert problem
     assert problem.startswith(
@@ -204,7 +212,7 @@ def test_more_rejected_documents_than_allowed_stop_it(out: Path) -> None:
 @pytest.mark.parametrize("validation", [Counter(), Counter(documents=998, rows=99)])
 def test_nothing_to_train_on_stops_it(validation: Counter[str], out: Path) -> None:
     dropped = Counter({"no-tokens": 1, "in-full": 2})
-    made = Made("x", splits={"validation": validation}, documents=1000, dropped=dropped)
+    made = BuildResult("x", split_counts={"validation": validation}, documents=1000, dropped=dropped)
     problem = publish(out, made)
     assert problem == (
         f"there is nothing to train on: of 1,000 documents {validation['documents']} are held out, 2 are "
@@ -214,17 +222,17 @@ def test_nothing_to_train_on_stops_it(validation: Counter[str], out: Path) -> No
     assert files_in(out) == set()
 
 
-def test_a_problem_leaves_what_is_there(out: Path, portion: Portion, encoder: Encoder) -> None:
+def test_a_problem_leaves_what_is_there(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
     made = made_of(out, portion, making(encoder))
     before = files_in(out)
-    assert publish(out, made, Made("bad", bad=["in/x: gone"])) is not None
+    assert publish(out, made, BuildResult("bad", failures=["in/x: gone"])) is not None
     assert files_in(out) == before
 
 
 # What is left of other inputs
 
 
-def test_leftovers_are_swept_and_nothing_else(out: Path, portion: Portion, encoder: Encoder) -> None:
+def test_leftovers_are_swept_and_nothing_else(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
     made = made_of(out, portion, making(encoder))
     kept = files_in(out)
     other = "f" * 16
@@ -254,12 +262,12 @@ def test_leftovers_are_swept_and_nothing_else(out: Path, portion: Portion, encod
 
 
 def test_what_opened_a_split_goes_with_its_last_row(
-    out: Path, tmp_path: Path, portion: Portion, encoder: Encoder
+    out: Path, tmp_path: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
     """As when the only documents held out have been deleted in PubMed."""
     assert publish(out, made_of(out, portion, making(encoder))) is None
-    counting = Counting(hold_out=0.25)
-    kept = [one for one in abstracts(1, 50) if not counting.held_out(one.id, one.pmid)]
+    counting = CountConfig(validation_fraction=0.25)
+    kept = [one for one in abstracts(1, 50) if not counting.is_validation(one.id, one.pmid)]
     updated = all_in_one(put(tmp_path / "updated", {"a": kept}))
     assert publish(out, made_of(out, updated, making(encoder))) is None
     assert not [name for name in files_in(out) if name.startswith("validation")]
@@ -267,10 +275,10 @@ def test_what_opened_a_split_goes_with_its_last_row(
 
 
 def test_an_unfinished_set_is_not_opened_as_the_one_before(
-    out: Path, portion: Portion, encoder: Encoder
+    out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
     assert publish(out, made_of(out, portion, making(encoder))) is None
-    workspace.clear(FILES, Workspace(str(out)))
+    workspace.reset(FILES, OutputDir(str(out)))
     with pytest.raises(FileNotFoundError):
         datasets.load_from_disk(str(out))
     with pytest.raises(FileNotFoundError):
@@ -278,11 +286,11 @@ def test_an_unfinished_set_is_not_opened_as_the_one_before(
     assert not (out / "dataset_dict.json").exists()
 
 
-def test_tidy_removes_dealt_rows_and_does_so_twice(out: Path, portion: Portion, encoder: Encoder) -> None:
+def test_tidy_removes_dealt_rows_and_does_so_twice(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
     made = made_of(out, portion, making(encoder, buckets={"train": 3, "validation": 2}))
-    assert made.dealt["train"]
+    assert made.spill_files["train"]
     for _ in range(2):
-        publishing.tidy(FILES, Workspace(str(out)))
+        publishing.remove_spill_files(FILES, OutputDir(str(out)))
         assert files_in(out) == {f".bioshards/made/{portion.name}.json"}
 
 
@@ -290,14 +298,18 @@ def test_tidy_removes_dealt_rows_and_does_so_twice(out: Path, portion: Portion, 
 
 
 def finished(out: Path, inputs: list[PretrainingInput] | None = None) -> bool:
-    return publishing.finished(FILES, Workspace(str(out)), INPUTS if inputs is None else inputs)
+    return publishing.is_up_to_date(FILES, OutputDir(str(out)), INPUTS if inputs is None else inputs)
 
 
 def test_a_set_is_finished_while_its_inputs_and_its_files_are_the_same(
-    out: Path, portion: Portion, encoder: Encoder
+    out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
     assert not finished(out)
-    made = made_of(out, portion, making(encoder, writer=Writer(tensorflow(encoder, Recipe("electra", 16)))))
+    made = made_of(
+        out,
+        portion,
+        making(encoder, writer=ShardWriter(make_record_encoder(encoder, ExampleRecipe("electra", 16)))),
+    )
     assert not finished(out)
     assert publish(out, made) is None
     assert finished(out)
@@ -325,7 +337,7 @@ def test_a_set_is_finished_while_its_inputs_and_its_files_are_the_same(
 
 
 def test_a_work_folder_that_is_deleted_does_not_unfinish_it(
-    out: Path, portion: Portion, encoder: Encoder
+    out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
     assert publish(out, made_of(out, portion, making(encoder))) is None
     shutil.rmtree(out / ".bioshards")

@@ -13,23 +13,23 @@ from hypothesis import strategies as st
 from bioshards.pipelines import shards_to_pretraining
 from bioshards.pipelines.options import UsageError
 from bioshards.vocab.examples import recipes
-from bioshards.vocab.examples.recipes import DEFAULTS, OBJECTIVES, PRESETS, Recipe
+from bioshards.vocab.examples.recipes import DEFAULTS, OBJECTIVES, PRESETS, ExampleRecipe
 
 
 def test_an_objective_nobody_knows_is_refused() -> None:
     wrong: Any = "roberta"
     with pytest.raises(ValueError, match="--objective roberta is none of electra, bert, albert, plain"):
-        Recipe(wrong)
+        ExampleRecipe(wrong)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_row_has_5_to_65535_tokens(objective: Any) -> None:
-    assert [Recipe(objective, length).length for length in (5, 65_535)] == [5, 65_535]
+    assert [ExampleRecipe(objective, length).max_seq_length for length in (5, 65_535)] == [5, 65_535]
     for length in (4, 3, 0, -1):
         with pytest.raises(ValueError, match=rf"--length {length} is below 5: .* no room for a pair"):
-            Recipe(objective, length)
+            ExampleRecipe(objective, length)
     with pytest.raises(ValueError, match="--length 65,536 is above 65,535: places in a row are 16 bits"):
-        Recipe(objective, 65_536)
+        ExampleRecipe(objective, 65_536)
 
 
 @pytest.mark.parametrize("name", ["short", "single"])
@@ -37,23 +37,23 @@ def test_a_row_has_5_to_65535_tokens(objective: Any) -> None:
 def test_shares_are_between_0_and_1(name: str, value: float) -> None:
     given_: dict[str, Any] = {name: value}
     with pytest.raises(ValueError, match=rf"--{name} {value} is not between 0 and 1"):
-        Recipe("electra", **given_)
+        ExampleRecipe("electra", **given_)
     for fine in (0, 1, 0.5):
         given_[name] = fine
-        Recipe("electra", **given_)
+        ExampleRecipe("electra", **given_)
 
 
 @pytest.mark.parametrize("passes", [0, -3])
 def test_there_is_one_pass_at_least(passes: int) -> None:
     with pytest.raises(ValueError, match=f"--dupe-factor {passes} is below 1"):
-        Recipe(dupe_factor=passes)
+        ExampleRecipe(dupe_factor=passes)
 
 
 @pytest.mark.parametrize("objective", ["bert", "albert"])
 def test_predictions_may_be_any_number_as_the_trainers_features_may(objective: Any) -> None:
-    assert Recipe(objective, 16, max_predictions=20).max_predictions == 20
+    assert ExampleRecipe(objective, 16, max_predictions=20).max_predictions == 20
     with pytest.raises(ValueError, match="--max-predictions -1 is below 0"):
-        Recipe(objective, max_predictions=-1)
+        ExampleRecipe(objective, max_predictions=-1)
 
 
 SAYS_NOTHING = {
@@ -73,34 +73,34 @@ def test_an_option_that_says_nothing_with_an_objective_is_refused(name: str, obj
     if objective in refused:
         option = "--" + name.replace("_", "-")
         with pytest.raises(ValueError, match=rf"^{option} says nothing with --objective {objective}: it is"):
-            Recipe(objective, **given_)
+            ExampleRecipe(objective, **given_)
     else:
-        assert getattr(Recipe(objective, **given_), name) == value
+        assert getattr(ExampleRecipe(objective, **given_), name) == value
 
 
 def test_the_message_names_the_objectives_that_an_option_is_for() -> None:
     with pytest.raises(ValueError, match=r"it is for electra and bert and albert$"):
-        Recipe("plain", short=0.1)
+        ExampleRecipe("plain", short_seq_prob=0.1)
     with pytest.raises(ValueError, match=r"it is for albert$"):
-        Recipe("bert", as_published=True)
+        ExampleRecipe("bert", as_published=True)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_only_pairs_have_labels(objective: Any) -> None:
-    assert Recipe(objective).labelled == (objective in ("bert", "albert"))
+    assert ExampleRecipe(objective).has_labels == (objective in ("bert", "albert"))
 
 
 # The papers' and the reference code's
 
 
-def fields(recipe: Recipe) -> dict[str, Any]:
+def fields(recipe: ExampleRecipe) -> dict[str, Any]:
     """What differs from a recipe of nothing but its objective."""
-    plain = Recipe(recipe.objective).as_dict()
-    return {name: value for name, value in recipe.as_dict().items() if value != plain[name]}
+    plain = ExampleRecipe(recipe.objective).to_dict()
+    return {name: value for name, value in recipe.to_dict().items() if value != plain[name]}
 
 
 def test_the_reference_codes_recipes() -> None:
-    assert {name: (recipe.length, fields(recipe)) for name, recipe in DEFAULTS.items()} == {
+    assert {name: (recipe.max_seq_length, fields(recipe)) for name, recipe in DEFAULTS.items()} == {
         "electra": (128, {"short": 0.05, "single": 0.1}),
         "bert": (128, {"short": 0.1}),
         "albert": (512, {"length": 512, "short": 0.1, "whole_words": True, "max_predictions": 20}),
@@ -127,7 +127,7 @@ def test_the_papers_recipes() -> None:
 
 
 def test_the_command_line_offers_what_there_is() -> None:
-    parser = shards_to_pretraining.parser()
+    parser = shards_to_pretraining.make_parser()
     for option, names in (("--preset", PRESETS), ("--objective", OBJECTIVES)):
         for name in names:
             assert name in vars(parser.parse_args([option, name])).values()
@@ -136,12 +136,12 @@ def test_the_command_line_offers_what_there_is() -> None:
 
 
 @pytest.mark.parametrize("recipe", [*DEFAULTS.values(), *PRESETS.values()])
-@given(length=st.integers(5, recipes.LONGEST))
+@given(length=st.integers(5, recipes.MAX_SEQ_LENGTH))
 @settings(deadline=None)
-def test_every_recipe_can_be_had_at_any_length(recipe: Recipe, length: int) -> None:
-    assert dataclasses.replace(recipe, length=length).length == length
+def test_every_recipe_can_be_had_at_any_length(recipe: ExampleRecipe, length: int) -> None:
+    assert dataclasses.replace(recipe, max_seq_length=length).max_seq_length == length
 
 
 @pytest.mark.parametrize("recipe", [*DEFAULTS.values(), *PRESETS.values()])
-def test_a_recipe_is_plain_data_and_comes_back_from_it(recipe: Recipe) -> None:
-    assert Recipe(**json.loads(json.dumps(recipe.as_dict()))) == recipe
+def test_a_recipe_is_plain_data_and_comes_back_from_it(recipe: ExampleRecipe) -> None:
+    assert ExampleRecipe(**json.loads(json.dumps(recipe.to_dict()))) == recipe

@@ -17,17 +17,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.pretraining import BATCH_ROWS, facts_of
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.pretraining import BATCH_ROWS, metadata_from_schema
 from bioshards.corpus.shards import Shard
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import dealing, publishing
-from bioshards.vocab.examples.making import Making, make
-from bioshards.vocab.examples.plan import Keys, Plan
-from bioshards.vocab.examples.portions import ENOUGH, Portion, portions
-from bioshards.vocab.examples.randomness import Chances, key, row_keys
-from bioshards.vocab.inputs import Documents
+from bioshards.vocab.examples.making import BuildConfig, build_group
+from bioshards.vocab.examples.plan import KeyArray, RowPlan
+from bioshards.vocab.examples.portions import MIN_GROUP_BYTES, ShardGroup, group_shards
+from bioshards.vocab.examples.randomness import DocumentRng, derive_document_key, derive_row_keys
+from bioshards.vocab.inputs import DocumentsInput
 from tests.example_documents import (
     Failing,
     abstracts,
@@ -45,40 +45,40 @@ from tests.example_documents import (
     table,
 )
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 WORDS = st.integers(0, (1 << 64) - 1)
 
 # Chances, which are the same for ever: a change of these numbers is a change of every pretraining set
 
 
 def test_keys_are_the_same_for_ever() -> None:
-    assert key(0, 0, "pubmed:1") == 12694863430520147266
-    assert key(1, 0, "pubmed:1") == 8009952532861615875
-    assert key(0, 1, "pubmed:1") == 121508114598860686
-    assert key(12, 4, "pmc:PMC123.1") == 14046595584137044750
-    assert key(0, 0, "pubmed:β 😀") == 6316054852265378481
+    assert derive_document_key(0, 0, "pubmed:1") == 12694863430520147266
+    assert derive_document_key(1, 0, "pubmed:1") == 8009952532861615875
+    assert derive_document_key(0, 1, "pubmed:1") == 121508114598860686
+    assert derive_document_key(12, 4, "pmc:PMC123.1") == 14046595584137044750
+    assert derive_document_key(0, 0, "pubmed:β 😀") == 6316054852265378481
 
 
 @given(st.integers(0, 10**6), st.integers(0, 99), st.text(st.characters(exclude_categories=["Cs"])))
 @settings(deadline=None)
 def test_a_key_is_eight_bytes_of_blake2b(seed: int, number: int, document: str) -> None:
     digest = hashlib.blake2b(f"{seed} {number} {document}".encode(), digest_size=8)
-    assert key(seed, number, document) == int(digest.hexdigest(), 16)
+    assert derive_document_key(seed, number, document) == int(digest.hexdigest(), 16)
 
 
 def test_chances_are_the_same_for_ever() -> None:
-    chances = Chances().begin(key(0, 0, "pubmed:1"))
+    chances = DocumentRng().reseed(derive_document_key(0, 0, "pubmed:1"))
     assert [chances.random().hex() for _ in range(2)] == ["0x1.7fc6c619fb604p-3", "0x1.c10bc77bc8a35p-1"]
     assert [chances.randint(5, 256) for _ in range(6)] == [154, 71, 126, 108, 104, 197]
-    assert [Chances().begin(state).random() for state in (0, (1 << 64) - 1)] == [
+    assert [DocumentRng().reseed(state).random() for state in (0, (1 << 64) - 1)] == [
         0.8444218515250481,
         0.021825695401270107,
     ]
 
 
 def test_row_keys_are_the_same_for_ever() -> None:
-    keys = np.array([0, 0, key(0, 0, "pubmed:1"), (1 << 64) - 1], np.uint64)
-    assert row_keys(keys, np.array([0, 1, 0, 7])).tolist() == [
+    keys = np.array([0, 0, derive_document_key(0, 0, "pubmed:1"), (1 << 64) - 1], np.uint64)
+    assert derive_row_keys(keys, np.array([0, 1, 0, 7])).tolist() == [
         16294208416658607535,
         7960286522194355700,
         8688541940849963489,
@@ -90,26 +90,28 @@ def test_row_keys_are_the_same_for_ever() -> None:
 @settings(deadline=None)
 def test_row_keys_are_split_mix_of_plain_integers(drawn: list[tuple[int, int]]) -> None:
     keys, numbers = (np.array([pair[which] for pair in drawn], np.uint64) for which in (0, 1))
-    assert row_keys(keys, numbers).tolist() == [split_mix(*pair) for pair in drawn]
+    assert derive_row_keys(keys, numbers).tolist() == [split_mix(*pair) for pair in drawn]
 
 
 @given(WORDS)
 @settings(deadline=None)
 def test_the_rows_of_a_document_have_keys_of_their_own(state: int) -> None:
-    found = row_keys(np.full(2_000, state, np.uint64), np.arange(2_000))
+    found = derive_row_keys(np.full(2_000, state, np.uint64), np.arange(2_000))
     assert len(set(found.tolist())) == 2_000
 
 
 def test_keys_and_row_keys_have_all_bits_as_often_set_as_not() -> None:
     """For each of 64 bits, in 20,000 keys, within five standard deviations of a half."""
-    documents = np.array([key(3, 0, f"pubmed:{number}") for number in range(20_000)], np.uint64)
-    for found in (documents, row_keys(documents, np.zeros(20_000, np.uint64))):
+    documents = np.array(
+        [derive_document_key(3, 0, f"pubmed:{number}") for number in range(20_000)], np.uint64
+    )
+    for found in (documents, derive_row_keys(documents, np.zeros(20_000, np.uint64))):
         for bit in range(64):
             share = float(((found >> np.uint64(bit)) & np.uint64(1)).mean())
             assert abs(share - 0.5) < 5 * 0.5 / math.sqrt(20_000)
 
 
-class Always(Chances):
+class Always(DocumentRng):
     """Draws the same number always."""
 
     def __init__(self, drawn: float) -> None:
@@ -130,10 +132,10 @@ def test_whole_numbers_are_within_their_bounds_whatever_is_drawn(a: int, wider: 
 
 def test_whole_numbers_are_as_often_one_as_another() -> None:
     """Each of 252 within five standard deviations, of 100,000 draws over many documents."""
-    chances = Chances()
+    chances = DocumentRng()
     found: Counter[int] = Counter()
     for number in range(1_000):
-        chances.begin(key(0, 0, f"pubmed:{number}"))
+        chances.reseed(derive_document_key(0, 0, f"pubmed:{number}"))
         found.update(chances.randint(5, 256) for _ in range(100))
     assert set(found) == set(range(5, 257))
     share = 1 / 252
@@ -142,30 +144,30 @@ def test_whole_numbers_are_as_often_one_as_another() -> None:
 
 
 def test_a_source_is_the_documents_whatever_was_drawn_before() -> None:
-    chances = Chances()
-    first = [chances.begin(5).random(), chances.randint(0, 99)]
+    chances = DocumentRng()
+    first = [chances.reseed(5).random(), chances.randint(0, 99)]
     for _ in range(700):
         chances.random()
-    assert [chances.begin(5).random(), chances.randint(0, 99)] == first
+    assert [chances.reseed(5).random(), chances.randint(0, 99)] == first
 
 
 # Portions
 
 
-def directory(folder: str, *sizes: int) -> Documents:
+def directory(folder: str, *sizes: int) -> DocumentsInput:
     """A directory of shards of these sizes, which are nowhere."""
     listed = [
         Shard(f"data-{n}-00000.arrow", 5, size, hashlib.sha256(f"{folder} {n} {size}".encode()).hexdigest())
         for n, size in enumerate(sizes)
     ]
-    return Documents(folder, "pubmed_to_shards", tuple(listed))
+    return DocumentsInput(folder, "pubmed_to_shards", tuple(listed))
 
 
-def of(*several: Documents, seed: int = 0, **lists: dict[str, str]) -> list[Portion]:
-    return list(portions(several, seed, lists))
+def of(*several: DocumentsInput, seed: int = 0, **lists: dict[str, str]) -> list[ShardGroup]:
+    return list(group_shards(several, seed, lists))
 
 
-SIZES = st.lists(st.integers(1, ENOUGH * 3 // 2), max_size=12)
+SIZES = st.lists(st.integers(1, MIN_GROUP_BYTES * 3 // 2), max_size=12)
 
 
 @given(st.lists(SIZES, max_size=3))
@@ -181,9 +183,9 @@ def test_shards_that_follow_one_another_are_taken_together_until_they_are_enough
         for portion in of_folder:
             sizes = [shard.bytes for shard in portion.shards]
             if portion is not of_folder[-1]:
-                assert sum(sizes[:-1]) < ENOUGH <= sum(sizes)
+                assert sum(sizes[:-1]) < MIN_GROUP_BYTES <= sum(sizes)
             elif len(of_folder) > 1:
-                assert sum(sizes) >= ENOUGH // 2
+                assert sum(sizes) >= MIN_GROUP_BYTES // 2
     assert len({portion.name for portion in found}) == len(found)
     assert sum(len(portion.shards) for portion in found) == sum(map(len, several))
 
@@ -194,15 +196,15 @@ def test_a_portions_name_depends_on_what_is_read_and_on_the_seed() -> None:
     assert len(portion.name) == 16
     text = " ".join(["0", *(shard.sha256 for shard in here.shards)])
     assert portion.name == hashlib.sha256(text.encode()).hexdigest()[:16]
-    (elsewhere,) = of(Documents("gs://elsewhere/again", here.pipeline, here.shards))
+    (elsewhere,) = of(DocumentsInput("gs://elsewhere/again", here.pipeline, here.shards))
     assert elsewhere.name == portion.name
     renamed = tuple(replace(shard, file=f"other-{n}") for n, shard in enumerate(here.shards))
-    (of_other_names,) = of(Documents("here", here.pipeline, renamed))
+    (of_other_names,) = of(DocumentsInput("here", here.pipeline, renamed))
     assert of_other_names.name == portion.name
     others = [
         of(here, seed=1),
-        of(Documents("here", here.pipeline, here.shards[::-1])),
-        of(Documents("here", here.pipeline, here.shards[:1])),
+        of(DocumentsInput("here", here.pipeline, here.shards[::-1])),
+        of(DocumentsInput("here", here.pipeline, here.shards[:1])),
         of(here, here={"full": "a1"}),
         of(here, here={"full": "b2"}),
         of(here, here={"full": "a1", "other": "b2"}),
@@ -216,15 +218,15 @@ def test_a_portions_name_does_not_depend_on_where_its_lists_are() -> None:
     (one,) = of(here, here={"full": "a1", "more": "b2"})
     (other,) = of(here, here={"elsewhere": "b2", "moved": "a1"})
     assert one.name == other.name
-    assert one.listed_by == (("full", "a1"), ("more", "b2"))
+    assert one.overlap_lists == (("full", "a1"), ("more", "b2"))
 
 
 def test_lists_are_those_of_the_portions_own_directory() -> None:
     found = of(directory("abstracts", 10), directory("full", 10), abstracts={"full": "a1"})
-    assert [portion.listed_by for portion in found] == [(("full", "a1"),), ()]
+    assert [portion.overlap_lists for portion in found] == [(("full", "a1"),), ()]
 
 
-@given(st.lists(st.integers(ENOUGH, 3 * ENOUGH), min_size=1, max_size=8), st.data())
+@given(st.lists(st.integers(MIN_GROUP_BYTES, 3 * MIN_GROUP_BYTES), min_size=1, max_size=8), st.data())
 @settings(deadline=None)
 def test_of_large_shards_a_changed_one_changes_its_own_portion_alone(
     sizes: list[int], data: st.DataObject
@@ -252,17 +254,17 @@ def test_a_changed_shard_changes_its_portions_name(sizes: list[int], data: st.Da
 
 
 def test_portions_are_named_in_another_order_than_their_shards() -> None:
-    names = [portion.name for portion in of(directory("here", *[ENOUGH] * 30))]
+    names = [portion.name for portion in of(directory("here", *[MIN_GROUP_BYTES] * 30))]
     assert sorted(names) != names
-    again = [portion.name for portion in of(directory("here", *[ENOUGH] * 30), seed=9)]
+    again = [portion.name for portion in of(directory("here", *[MIN_GROUP_BYTES] * 30), seed=9)]
     assert np.argsort(names).tolist() != np.argsort(again).tolist()
 
 
 def test_a_small_rest_joins_the_portion_before_it() -> None:
     """BERT's pairs of two held-out documents would all be with each other."""
-    half = ENOUGH // 2
+    half = MIN_GROUP_BYTES // 2
     for rest, together in ((half - 1, [2]), (half, [1, 1])):
-        assert [len(portion.shards) for portion in of(directory("here", ENOUGH, rest))] == together
+        assert [len(portion.shards) for portion in of(directory("here", MIN_GROUP_BYTES, rest))] == together
     assert len(of(directory("here", 1))) == 1
 
 
@@ -273,24 +275,24 @@ def test_a_directory_without_shards_has_no_portion() -> None:
 # Buckets
 
 
-def plan_of(rows: Sequence[tuple[int, int]], first: int = 0) -> Plan:
+def plan_of(rows: Sequence[tuple[int, int]], first: int = 0) -> RowPlan:
     """A plan of rows of one token each, by their keys and numbers; tokens tell rows apart."""
-    plan = Plan(block_of({f"pubmed:{first}": [first + len(rows) + 1]}))
+    plan = RowPlan(block_of({f"pubmed:{first}": [first + len(rows) + 1]}))
     for at, (its_key, number) in enumerate(rows):
         plan.add(single(0, 2 + first + at, 3 + first + at), its_key, number)
     return plan
 
 
-def dealt(folder: Path, plans: Sequence[Plan], buckets: int) -> list[str]:
+def dealt(folder: Path, plans: Sequence[RowPlan], buckets: int) -> list[str]:
     paths = [str(folder / f"dealt-{number}") for number in range(len(plans))]
     for path, plan in zip(paths, plans, strict=True):
-        dealing.deal(FILES, path, plan, *plan.sorted(), schema(), buckets)
+        dealing.spill_rows(FILES, path, plan, *plan.sort_by_key(), schema(), buckets)
     return paths
 
 
-def in_order(paths: list[str], number: int) -> tuple[pa.RecordBatch, Keys]:
+def in_order(paths: list[str], number: int) -> tuple[pa.RecordBatch, KeyArray]:
     """A bucket's rows, and their keys."""
-    found = dealing.bucket(FILES, paths, number)
+    found = dealing.read_bucket(FILES, paths, number)
     return found.rows.take(found.order), found.keys
 
 
@@ -343,17 +345,17 @@ def test_keys_at_the_bounds_of_buckets_are_in_the_right_one(tmp_path: Path) -> N
     bounds = [-(-(number << 32) // 3) << 32 for number in range(4)]
     keys = np.array([edge for low, high in pairwise(bounds) for edge in (low, high - 1)], np.uint64)
     path = str(tmp_path / "dealt")
-    dealing.deal(FILES, path, plan, np.arange(6), keys, schema(), 3)
+    dealing.spill_rows(FILES, path, plan, np.arange(6), keys, schema(), 3)
     found = [in_order([path], number)[1].tolist() for number in range(3)]
     assert found == [keys[start : start + 2].tolist() for start in (0, 2, 4)]
 
 
 def test_a_bucket_of_a_labelled_and_wide_set_keeps_its_columns(tmp_path: Path) -> None:
     columns = schema(70_000, labelled=True)
-    plan = Plan(block_of({"pubmed:1": [3]}, fake(70_000)))
+    plan = RowPlan(block_of({"pubmed:1": [3]}, fake(70_000)))
     plan.add(single(0, 2, 4, label=-100), 1, 0)
     path = str(tmp_path / "dealt")
-    dealing.deal(FILES, path, plan, *plan.sorted(), columns, 2)
+    dealing.spill_rows(FILES, path, plan, *plan.sort_by_key(), columns, 2)
     found = [in_order([path], number)[0] for number in range(2)]
     assert [rows.schema.equals(columns) for rows in found] == [True, True]
     assert [row["label"] for rows in found for row in rows.to_pylist()] == [-100]
@@ -361,9 +363,9 @@ def test_a_bucket_of_a_labelled_and_wide_set_keeps_its_columns(tmp_path: Path) -
 
 def test_a_shards_record_batches_are_of_2048_rows(tmp_path: Path) -> None:
     plan = plan_of([(number, 0) for number in range(2 * BATCH_ROWS + 3)])
-    rows = dealing.bucket(FILES, dealt(tmp_path, [plan], 1), 0)
+    rows = dealing.read_bucket(FILES, dealt(tmp_path, [plan], 1), 0)
     facts = schema().with_metadata({"whose": "the shard's"})
-    batches = list(dealing.batches(rows, facts))
+    batches = list(dealing.iter_batches(rows, facts))
     assert list(map(len, batches)) == [BATCH_ROWS, BATCH_ROWS, 3]
     assert all(batch.schema.equals(facts, check_metadata=True) for batch in batches)
     assert [row for batch in batches for row in batch.to_pylist()] == table(plan)
@@ -373,7 +375,7 @@ def test_a_disk_that_is_full_leaves_no_dealt_file(tmp_path: Path) -> None:
     plan = plan_of([(number, 0) for number in range(50)])
     files = Failing("dealt", 2_000)
     with pytest.raises(OSError, match="No space left"):
-        dealing.deal(files, str(tmp_path / "dealt"), plan, *plan.sorted(), schema(), 10)
+        dealing.spill_rows(files, str(tmp_path / "dealt"), plan, *plan.sort_by_key(), schema(), 10)
     assert files_in(tmp_path) == set()
 
 
@@ -385,7 +387,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
     return of_words(tmp_path_factory.mktemp("vocabulary"))
 
 
-def inputs_of(folder: Path) -> list[Portion]:
+def inputs_of(folder: Path) -> list[ShardGroup]:
     """Two directories of abstracts as a portion each."""
     several = [
         put(folder / "one", {"a": abstracts(1, 40), "b": abstracts(40, 60)}),
@@ -394,15 +396,19 @@ def inputs_of(folder: Path) -> list[Portion]:
     return [all_in_one(documents) for documents in several]
 
 
-def dealt_out(out: Path, several: Sequence[Portion], how: Making, split: str = "train") -> list[str]:
-    made = [make(FILES, Workspace(str(out)), portion, how) for portion in several]
-    return [name for one in made for name in one.dealt[split]]
+def dealt_out(out: Path, several: Sequence[ShardGroup], how: BuildConfig, split: str = "train") -> list[str]:
+    made = [build_group(FILES, OutputDir(str(out)), portion, how) for portion in several]
+    return [name for one in made for name in one.spill_files[split]]
 
 
-def merged(out: Path, how: Making, names: Sequence[str], split: str = "train") -> list[Shard]:
-    work = Workspace(str(out))
-    buckets = range(how.buckets[split])
-    return [one for n in buckets for one in publishing.merge(FILES, work, how, names, split, n).outputs]
+def merged(out: Path, how: BuildConfig, names: Sequence[str], split: str = "train") -> list[Shard]:
+    output_dir = OutputDir(str(out))
+    buckets = range(how.num_buckets[split])
+    return [
+        one
+        for n in buckets
+        for one in publishing.merge_bucket(FILES, output_dir, how, names, split, n).outputs
+    ]
 
 
 def test_merged_buckets_hold_the_rows_that_shards_of_portions_would(tmp_path: Path, encoder: Encoder) -> None:
@@ -412,8 +418,8 @@ def test_merged_buckets_hold_the_rows_that_shards_of_portions_would(tmp_path: Pa
         names = dealt_out(tmp_path / "global", several, shuffled, split)
         listed = merged(tmp_path / "global", shuffled, names, split)
         rows = listed_rows(tmp_path / "global", listed)
-        work = Workspace(str(tmp_path / "shard"))
-        made = [make(FILES, work, portion, making(encoder)) for portion in several]
+        output_dir = OutputDir(str(tmp_path / "shard"))
+        made = [build_group(FILES, output_dir, portion, making(encoder)) for portion in several]
         of_portions = [one for portion in made for one in portion.outputs if one.file.startswith(split)]
         expected = listed_rows(tmp_path / "shard", of_portions)
         assert sorted(map(repr, rows)) == sorted(map(repr, expected))
@@ -435,7 +441,7 @@ def test_merged_shards_are_named_by_bucket_and_say_what_they_hold(tmp_path: Path
         assert one.bytes == path.stat().st_size
         assert one.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
         with pa.ipc.open_stream(path) as stream:
-            facts = facts_of(stream.schema)
+            facts = metadata_from_schema(stream.schema)
             rows = stream.read_all()
         assert (facts["split"], facts["rows"]) == ("train", one.rows)
         assert facts["tokens"] == len(rows["input_ids"].combine_chunks().flatten())
@@ -530,7 +536,7 @@ def test_a_bucket_that_cannot_be_written_has_no_report(tmp_path: Path, encoder: 
     how = making(encoder, buckets={"train": 1, "validation": 1})
     names = dealt_out(tmp_path, inputs_of(tmp_path / "in"), how)
     with pytest.raises(OSError, match="No space left"):
-        publishing.merge(Failing("/train/", 5_000), Workspace(str(tmp_path)), how, names, "train", 0)
+        publishing.merge_bucket(Failing("/train/", 5_000), OutputDir(str(tmp_path)), how, names, "train", 0)
     assert files_in(tmp_path / "train") == set()
     assert files_in(tmp_path / ".bioshards" / "merged") == set()
     assert merged(tmp_path, how, names)

@@ -19,17 +19,17 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import Shard, decode
-from bioshards.corpus.pretraining import NO_LABEL, RECORDS, SPLITS
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.pretraining import NO_LABEL, SPLITS, TFRECORD_FOLDERS
+from bioshards.corpus.workspace import OutputDir
 from bioshards.pipelines import cli
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import publishing, recipes, static_masks
-from bioshards.vocab.examples.making import make
-from bioshards.vocab.examples.recipes import Recipe
-from bioshards.vocab.examples.tensorflow import tensorflow
-from bioshards.vocab.examples.writing import Writer
+from bioshards.vocab.examples.making import build_group
+from bioshards.vocab.examples.recipes import ExampleRecipe
+from bioshards.vocab.examples.tensorflow import make_record_encoder
+from bioshards.vocab.examples.writing import ShardWriter
 from tests.conftest import manifest, sums
 from tests.example_documents import (
     CLS,
@@ -122,7 +122,7 @@ def keys_of(seed: int, number: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
 def test_electras_records_are_the_rows_padded(
     encoder: Encoder, drawn: list[tuple[list[int], int, int]]
 ) -> None:
-    data, count = tensorflow(encoder, Recipe("electra", LENGTH)).records(
+    data, count = make_record_encoder(encoder, ExampleRecipe("electra", LENGTH)).encode_batch(
         batch(*((ids, at, None) for ids, at, _ in drawn)), keys_of(0, len(drawn))
     )
     assert count == len(drawn)
@@ -143,9 +143,9 @@ def test_records_of_pairs_are_the_labelled_rows_with_the_masks_of_their_keys(
     objective: Any, encoder: Encoder, drawn: list[tuple[list[int], int, int]], seed: int
 ) -> None:
     keys = keys_of(seed, len(drawn))
-    writer = tensorflow(encoder, Recipe(objective, LENGTH, max_predictions=4))
+    writer = make_record_encoder(encoder, ExampleRecipe(objective, LENGTH, max_predictions=4))
     assert writer.masking
-    data, count = writer.records(batch(*drawn), keys)
+    data, count = writer.encode_batch(batch(*drawn), keys)
     found = records(data)
     labelled = [(*row, key) for row, key in zip(drawn, keys.tolist(), strict=True) if row[2] != NO_LABEL]
     assert count == len(found) == len(labelled)
@@ -153,7 +153,7 @@ def test_records_of_pairs_are_the_labelled_rows_with_the_masks_of_their_keys(
         assert restored(record) == tuple(ids)
         assert record["next_sentence_labels"] == [label]
         assert record["segment_ids"] == [int(at <= place < len(ids)) for place in range(LENGTH)]
-        mask = static_masks.bert if objective == "bert" else static_masks.albert
+        mask = static_masks.mask_bert_row if objective == "bert" else static_masks.mask_albert_row
         masked = mask(ids, writer.masking, Random(key))
         assert record["input_ids"] == [*masked.ids, *[0] * (LENGTH - len(ids))]
         assert predicted(record) == set(masked.positions)
@@ -166,30 +166,30 @@ def test_batches_bounds_change_nothing(
     objective: Any, encoder: Encoder, drawn: list[tuple[list[int], int, int]], seed: int, data: st.DataObject
 ) -> None:
     keys = keys_of(seed, len(drawn))
-    writer = tensorflow(encoder, Recipe(objective, LENGTH))
+    writer = make_record_encoder(encoder, ExampleRecipe(objective, LENGTH))
     whole = batch(*drawn)
     bounds = sorted(data.draw(st.lists(st.integers(0, len(drawn)), max_size=4)))
     parts = [
-        writer.records(whole.slice(start, stop - start), keys[start:stop])
+        writer.encode_batch(whole.slice(start, stop - start), keys[start:stop])
         for start, stop in zip([0, *bounds], [*bounds, len(drawn)], strict=True)
         if stop > start
     ]
-    together, count = writer.records(whole, keys)
+    together, count = writer.encode_batch(whole, keys)
     assert b"".join(part for part, _ in parts) == together
     assert sum(number for _, number in parts) == count
 
 
 @pytest.mark.parametrize("objective", PAIRS)
 def test_rows_of_no_label_alone_are_no_records(objective: Any, encoder: Encoder) -> None:
-    writer = tensorflow(encoder, Recipe(objective, LENGTH))
-    assert writer.records(batch(([CLS, 9, SEP], 0, NO_LABEL)), keys_of(0, 1)) == (b"", 0)
+    writer = make_record_encoder(encoder, ExampleRecipe(objective, LENGTH))
+    assert writer.encode_batch(batch(([CLS, 9, SEP], 0, NO_LABEL)), keys_of(0, 1)) == (b"", 0)
 
 
 @pytest.mark.parametrize("objective", PAIRS)
 def test_the_same_row_has_other_masks_with_another_key(objective: Any, encoder: Encoder) -> None:
     ids = [CLS, *range(5, 60), SEP, *range(60, 120), SEP]
-    writer = tensorflow(encoder, Recipe(objective, 128))
-    data, _ = writer.records(batch(*[(ids, 57, 0)] * 50), keys_of(1, 50))
+    writer = make_record_encoder(encoder, ExampleRecipe(objective, 128))
+    data, _ = writer.encode_batch(batch(*[(ids, 57, 0)] * 50), keys_of(1, 50))
     assert len({tuple(sorted(predicted(record))) for record in records(data)}) == 50
 
 
@@ -201,12 +201,12 @@ def test_a_written_file_has_the_records_of_all_batches(
     labels = [0, NO_LABEL, 1, 0, 1] * 4
     whole = batch(*((ids, 57, None if objective == "electra" else label) for label in labels))
     keys = keys_of(2, len(labels))
-    made_by = tensorflow(encoder, Recipe(objective, 128))
+    made_by = make_record_encoder(encoder, ExampleRecipe(objective, 128))
     batches = (whole.slice(start, 3) for start in range(0, len(labels), 3))
-    written = Writer(made_by).write(
-        LocalFiles(), str(tmp_path), "train", "data-x", whole.schema, batches, keys
+    written = ShardWriter(made_by).write(
+        LocalStorage(), str(tmp_path), "train", "data-x", whole.schema, batches, keys
     )
-    data, count = made_by.records(whole, keys)
+    data, count = made_by.encode_batch(whole, keys)
     assert (tmp_path / written[1].file).read_bytes() == data
     assert [one.rows for one in written] == [len(labels), count]
 
@@ -221,31 +221,31 @@ def test_a_written_file_has_the_records_of_all_batches(
         (recipes.DEFAULTS["albert"], 20),
         (recipes.PRESETS["pubmedbert"], 80),
         (recipes.PRESETS["bioalbert"], 20),
-        (Recipe("bert", 512), 77),
-        (Recipe("bert", 5), 1),
-        (Recipe("bert", 128, max_predictions=7), 7),
-        (Recipe("albert", 16, max_predictions=20), 20),
+        (ExampleRecipe("bert", 512), 77),
+        (ExampleRecipe("bert", 5), 1),
+        (ExampleRecipe("bert", 128, max_predictions=7), 7),
+        (ExampleRecipe("albert", 16, max_predictions=20), 20),
     ],
 )
 def test_the_most_predictions_are_those_asked_for_or_15_percent(
-    recipe: Recipe, most: int, encoder: Encoder
+    recipe: ExampleRecipe, most: int, encoder: Encoder
 ) -> None:
-    writer = tensorflow(encoder, recipe)
+    writer = make_record_encoder(encoder, recipe)
     assert writer.masking
     assert writer.masking.max_predictions == most
     ids = [CLS, 9, SEP, 10, SEP]
-    (record,) = records(writer.records(batch((ids, 3, 1)), keys_of(0, 1))[0])
+    (record,) = records(writer.encode_batch(batch((ids, 3, 1)), keys_of(0, 1))[0])
     of_predictions = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     assert {len(record[name]) for name in of_predictions} == {most}
     others = {"input_ids", "input_mask", "segment_ids"}
     others |= {"token_boundary"} if recipe.objective == "albert" else set()
-    assert {len(record[name]) for name in others} == {recipe.length}
+    assert {len(record[name]) for name in others} == {recipe.max_seq_length}
     assert set(record) == {*of_predictions, *others, "next_sentence_labels"}
 
 
 def test_there_are_none_of_plain_rows(encoder: Encoder) -> None:
     with pytest.raises(ValueError, match="--tfrecord is for electra, bert and albert"):
-        tensorflow(encoder, Recipe("plain"))
+        make_record_encoder(encoder, ExampleRecipe("plain"))
 
 
 @pytest.mark.parametrize(("pad", "at"), [("[PAD]", 4), ("<pad>", 5), ("[pad]", None)])
@@ -255,9 +255,9 @@ def test_rows_are_padded_with_the_vocabularys_pad_or_0(pad: str, at: int | None,
     tokenizer = Tokenizer(WordPiece({piece: n for n, piece in enumerate(pieces)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.add_special_tokens([piece for piece in pieces if piece.startswith(("[", "<"))])
-    found = tensorflow(saved(tmp_path, tokenizer), Recipe("electra", 5))
-    assert found.pad == (at or 0)
-    (record,) = records(found.records(batch(([1, 4, 2], 0, None)), keys_of(0, 1))[0])
+    found = make_record_encoder(saved(tmp_path, tokenizer), ExampleRecipe("electra", 5))
+    assert found.pad_id == (at or 0)
+    (record,) = records(found.encode_batch(batch(([1, 4, 2], 0, None)), keys_of(0, 1))[0])
     assert record["input_ids"][3:] == [at or 0] * 2
 
 
@@ -266,7 +266,9 @@ def test_ids_above_65535_keep_their_value(tmp_path: Path) -> None:
     ids = [CLS, 70_123, SEP, 66_000, SEP]
     columns = schema(encoder.size, labelled=True)
     rows_ = pa.RecordBatch.from_pylist([{"input_ids": ids, "split": 3, "label": 0, "spans": []}], columns)
-    (record,) = records(tensorflow(encoder, Recipe("bert", 8)).records(rows_, keys_of(0, 1))[0])
+    (record,) = records(
+        make_record_encoder(encoder, ExampleRecipe("bert", 8)).encode_batch(rows_, keys_of(0, 1))[0]
+    )
     assert restored(record) == tuple(ids)
 
 
@@ -289,8 +291,12 @@ def words_of(ids: list[int], continues: Callable[[int], bool]) -> list[set[int]]
     return found
 
 
-def masks_of(encoder: Encoder, recipe: Recipe, ids: list[int], split: int, times: int = 60) -> list[set[int]]:
-    data, _ = tensorflow(encoder, recipe).records(batch(*[(ids, split, 1)] * times), keys_of(3, times))
+def masks_of(
+    encoder: Encoder, recipe: ExampleRecipe, ids: list[int], split: int, times: int = 60
+) -> list[set[int]]:
+    data, _ = make_record_encoder(encoder, recipe).encode_batch(
+        batch(*[(ids, split, 1)] * times), keys_of(3, times)
+    )
     return [predicted(record) for record in records(data)]
 
 
@@ -304,30 +310,30 @@ def test_whole_words_are_masked_for_pubmedbert_and_single_pieces_for_bert(
 ) -> None:
     """Though a piece of WordPiece's may begin with the sign that SentencePiece has for a blank."""
     encoder = saved(tmp_path, word_piece(*PIECES, *extra))
-    ids_of = encoder.pieces()
+    ids_of = encoder.get_vocab()
     text = [ids_of[piece] for piece in ("cell", "##ul", "##ar", "kin", "##ase", "##s", "(", "s", ")")]
     ids = [CLS, *text, *text, SEP, *text, SEP]
-    words = words_of(ids, lambda number: bool(encoder.continues[number]))
+    words = words_of(ids, lambda number: bool(encoder.is_continuation[number]))
     assert sorted(map(len, words)) == [1] * 9 + [3] * 6
     whole = recipes.PRESETS["pubmedbert"]
     masks = masks_of(encoder, whole, ids, 20)
     assert not torn(masks, words)
     assert set.union(*masks) == set.union(*words)
-    assert torn(masks_of(encoder, Recipe("bert", 64), ids, 20), words)
+    assert torn(masks_of(encoder, ExampleRecipe("bert", 64), ids, 20), words)
 
 
 def test_albert_has_whole_words_by_the_rule_of_its_code(tmp_path: Path) -> None:
     """A figure or a comma is a word of its own there, though no blank stands before it."""
     encoder = saved(tmp_path, sentencepiece("\u2581cell", "s", "ular", "6", "-", "\u2581il", "ing"))
-    assert encoder.sentencepiece
-    ids_of = encoder.pieces()
+    assert encoder.is_sentencepiece
+    ids_of = encoder.get_vocab()
     text = [ids_of[piece] for piece in ("\u2581cell", "ular", "s", "\u2581il", "-", "6", "\u2581cell", "ing")]
     ids = [CLS, *text, SEP, *text, SEP]
     continues = {ids_of[piece] for piece in ("s", "ular", "ing")}
     words = words_of(ids, continues.__contains__)
     assert not torn(masks_of(encoder, recipes.DEFAULTS["albert"], ids, 10), words)
-    writer = tensorflow(encoder, recipes.DEFAULTS["albert"])
-    (record,) = records(writer.records(batch((ids, 10, 0)), keys_of(0, 1))[0])
+    writer = make_record_encoder(encoder, recipes.DEFAULTS["albert"])
+    (record,) = records(writer.encode_batch(batch((ids, 10, 0)), keys_of(0, 1))[0])
     begins = [int(number not in continues) for number in ids]
     assert record["token_boundary"] == [*begins, *[0] * (512 - len(ids))]
 
@@ -335,17 +341,17 @@ def test_albert_has_whole_words_by_the_rule_of_its_code(tmp_path: Path) -> None:
 # In a run's steps
 
 
-def made_files(out: Path, folder: Path, encoder: Encoder, recipe: Recipe, **how: Any) -> list[Shard]:
+def made_files(out: Path, folder: Path, encoder: Encoder, recipe: ExampleRecipe, **how: Any) -> list[Shard]:
     """What is listed of two portions, merged where rows are dealt out."""
-    work, files = Workspace(str(out)), LocalFiles()
-    given_ = making(encoder, recipe, writer=Writer(tensorflow(encoder, recipe)), **how)
+    output_dir, storage = OutputDir(str(out)), LocalStorage()
+    given_ = making(encoder, recipe, writer=ShardWriter(make_record_encoder(encoder, recipe)), **how)
     several = [put(folder / f"one-{first}", {"a": abstracts(first, first + 40)}) for first in (1, 50)]
-    made = [make(files, work, all_in_one(documents), given_) for documents in several]
+    made = [build_group(storage, output_dir, all_in_one(documents), given_) for documents in several]
     listed = [one for portion in made for one in portion.outputs]
-    for split, buckets in given_.buckets.items():
-        names = [name for portion in made for name in portion.dealt[split]]
+    for split, buckets in given_.num_buckets.items():
+        names = [name for portion in made for name in portion.spill_files[split]]
         for bucket in range(buckets):
-            listed += publishing.merge(files, work, given_, names, split, bucket).outputs
+            listed += publishing.merge_bucket(storage, output_dir, given_, names, split, bucket).outputs
     return listed
 
 
@@ -353,7 +359,7 @@ def all_records(out: Path, listed: Iterable[Shard], split: str) -> list[Record]:
     return [
         record
         for one in listed
-        if one.file.startswith(f"{RECORDS[split]}/")
+        if one.file.startswith(f"{TFRECORD_FOLDERS[split]}/")
         for record in records((out / one.file).read_bytes())
     ]
 
@@ -363,14 +369,14 @@ def all_records(out: Path, listed: Iterable[Shard], split: str) -> list[Record]:
 def test_the_files_beside_a_shard_have_its_rows_in_its_order(
     objective: Any, buckets: dict[str, int], tmp_path: Path, encoder: Encoder
 ) -> None:
-    recipe = Recipe(objective, LENGTH)
+    recipe = ExampleRecipe(objective, LENGTH)
     listed = made_files(tmp_path, tmp_path, encoder, recipe, buckets=buckets)
     arrows = [one for one in listed if one.file.endswith(".arrow")]
     others = {one.file: one for one in listed if not one.file.endswith(".arrow")}
     assert len(arrows) == len(others) == 4
     for one in arrows:
         split, _, name = one.file.removesuffix(".arrow").partition("/data-")
-        beside = others[f"{RECORDS[split]}/pretrain_data.tfrecord-{name}"]
+        beside = others[f"{TFRECORD_FOLDERS[split]}/pretrain_data.tfrecord-{name}"]
         rows_ = [row for row in listed_rows(tmp_path, [one]) if row.get("label") != NO_LABEL]
         found = records((tmp_path / beside.file).read_bytes())
         assert beside.rows == len(found) == len(rows_)
@@ -386,7 +392,7 @@ def test_the_files_beside_a_shard_have_its_rows_in_its_order(
 def test_a_row_has_the_same_masks_in_whatever_shard_it_is(
     objective: Any, tmp_path: Path, encoder: Encoder
 ) -> None:
-    recipe = Recipe(objective, LENGTH, dupe_factor=2)
+    recipe = ExampleRecipe(objective, LENGTH, dupe_factor=2)
     found = []
     for name, buckets in (("shard", {}), ("global", {"train": 3, "validation": 2})):
         listed = made_files(tmp_path / name, tmp_path / name, encoder, recipe, buckets=buckets)
@@ -399,9 +405,9 @@ def test_two_passes_over_the_same_row_have_masks_of_their_own(tmp_path: Path, en
     """Of two sentences there are but two rows, in order or swapped; of ten passes some are equal."""
     sentences = [" ".join(WORDS[n * 50 : n * 50 + 40]) for n in range(2)]
     documents = put(tmp_path / "in", {"a": [document("pubmed:1", *sentences)]})
-    recipe = Recipe("albert", 128, dupe_factor=10)
-    how = making(encoder, recipe, validation=0, writer=Writer(tensorflow(encoder, recipe)))
-    made = make(LocalFiles(), Workspace(str(tmp_path)), all_in_one(documents), how)
+    recipe = ExampleRecipe("albert", 128, dupe_factor=10)
+    how = making(encoder, recipe, validation=0, writer=ShardWriter(make_record_encoder(encoder, recipe)))
+    made = build_group(LocalStorage(), OutputDir(str(tmp_path)), all_in_one(documents), how)
     masks = defaultdict(list)
     for record in all_records(tmp_path, made.outputs, "train"):
         masks[restored(record)].append(tuple(sorted(predicted(record))))
@@ -440,7 +446,7 @@ def test_the_command_writes_them_and_lists_them(
         rows_ = listed_rows(out, [one for one in listed if one.file.startswith(f"{split}/")])
         kept = [row for row in rows_ if row.get("label") != NO_LABEL]
         found = all_records(out, listed, split)
-        of_split = [one.rows for one in listed if one.file.startswith(RECORDS[split])]
+        of_split = [one.rows for one in listed if one.file.startswith(TFRECORD_FOLDERS[split])]
         assert of_split == [len(found)] == [len(kept)]
         assert found
         assert {len(record["input_ids"]) for record in found} == {LENGTH}

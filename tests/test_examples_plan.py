@@ -11,11 +11,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.pretraining import schema
-from bioshards.vocab.encode import Encoded, Encoder
-from bioshards.vocab.examples.block import Block
-from bioshards.vocab.examples.building import plan
-from bioshards.vocab.examples.recipes import Recipe
+from bioshards.corpus.pretraining import make_schema
+from bioshards.vocab.encode import EncodedBatch, Encoder
+from bioshards.vocab.examples.block import TokenBlock
+from bioshards.vocab.examples.building import plan_rows
+from bioshards.vocab.examples.recipes import ExampleRecipe
 
 CLS, SEP = 101, 102
 _SIZE = 1 << 20
@@ -27,23 +27,25 @@ def name(document: int) -> str:
     return f"pubmed:{document}"
 
 
-def block_of(several: dict[int, list[int]]) -> Block:
+def block_of(several: dict[int, list[int]]) -> TokenBlock:
     """A block of documents by number, given how many tokens their sentences have; each is added by itself."""
-    block = Block(cast(Encoder, SimpleNamespace(size=_SIZE, special={"[CLS]": CLS, "[SEP]": SEP})))
+    block = TokenBlock(cast(Encoder, SimpleNamespace(size=_SIZE, special={"[CLS]": CLS, "[SEP]": SEP})))
     for document, sentences in several.items():
         ids = (document + 1) * _DOCUMENT + np.arange(sum(sentences), dtype=np.uint32)
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sentences, dtype=np.int64)])
-        block.add(pa.array([name(document)]), np.array([len(sentences)]), Encoded(ids, offsets))
+        block.add(pa.array([name(document)]), np.array([len(sentences)]), EncodedBatch(ids, offsets))
     return block
 
 
-def table(several: dict[int, list[int]], recipe: Recipe, seed: int, passes: int) -> tuple[Any, list[Any]]:
+def table(
+    several: dict[int, list[int]], recipe: ExampleRecipe, seed: int, passes: int
+) -> tuple[Any, list[Any]]:
     """The plan of these documents' rows, and the rows themselves as they are written."""
-    planned = plan(block_of(several), recipe, seed, passes)
-    columns = schema(_SIZE, True, {})
-    order, keys = planned.sorted()
+    planned = plan_rows(block_of(several), recipe, seed, passes)
+    columns = make_schema(_SIZE, True, {})
+    order, keys = planned.sort_by_key()
     assert (np.diff(keys) > 0).all()
-    batches = list(planned.batches(order, columns, size=3))
+    batches = list(planned.iter_batches(order, columns, batch_rows=3))
     assert all(batch.num_rows == 3 for batch in batches[:-1])
     return planned, pa.Table.from_batches(batches, columns).to_pylist()
 
@@ -62,17 +64,17 @@ DOCUMENTS = st.dictionaries(
 LENGTH = st.integers(5, 40)
 CHANCE = st.sampled_from([0.0, 0.1, 1.0])
 RECIPES = st.one_of(
-    st.builds(Recipe, st.just("electra"), LENGTH, CHANCE, CHANCE, keep_overflow=st.booleans()),
-    st.builds(Recipe, st.just("bert"), LENGTH, CHANCE),
-    st.builds(Recipe, st.just("albert"), LENGTH, CHANCE, as_published=st.booleans()),
-    st.builds(Recipe, st.just("plain"), LENGTH),
+    st.builds(ExampleRecipe, st.just("electra"), LENGTH, CHANCE, CHANCE, keep_overflow=st.booleans()),
+    st.builds(ExampleRecipe, st.just("bert"), LENGTH, CHANCE),
+    st.builds(ExampleRecipe, st.just("albert"), LENGTH, CHANCE, as_published=st.booleans()),
+    st.builds(ExampleRecipe, st.just("plain"), LENGTH),
 )
 PASSES = st.integers(1, 3)
 
 
 @given(DOCUMENTS, RECIPES, st.integers(0, 9), PASSES)
 def test_what_is_read_is_written_lost_or_borrowed(
-    several: dict[int, list[int]], recipe: Recipe, seed: int, passes: int
+    several: dict[int, list[int]], recipe: ExampleRecipe, seed: int, passes: int
 ) -> None:
     planned, rows = table(several, recipe, seed, passes)
     written = Counter(token for row in rows for token in row["input_ids"])
@@ -92,13 +94,13 @@ def test_what_is_read_is_written_lost_or_borrowed(
 
 @given(DOCUMENTS, RECIPES, st.integers(0, 9), PASSES)
 def test_a_row_says_where_its_tokens_are_from(
-    several: dict[int, list[int]], recipe: Recipe, seed: int, passes: int
+    several: dict[int, list[int]], recipe: ExampleRecipe, seed: int, passes: int
 ) -> None:
     for row in table(several, recipe, seed, passes)[1]:
         ids, split, spans = row["input_ids"], row["split"], row["spans"]
         assert (ids[0], ids[-1]) == (CLS, SEP)
         assert ids.count(CLS) == 1
-        assert len(ids) <= recipe.length
+        assert len(ids) <= recipe.max_seq_length
         assert split == 0 or (ids[split - 1] == SEP and 2 < split < len(ids) - 1)
         assert (ids.count(SEP) == (2 if split else 1)) or recipe.objective == "plain"
         starts = [span["start"] for span in spans]
@@ -112,7 +114,7 @@ def test_a_row_says_where_its_tokens_are_from(
 
 @given(DOCUMENTS, RECIPES.filter(lambda recipe: recipe.objective != "bert"), st.integers(0, 9))
 def test_the_order_of_the_documents_changes_nothing(
-    several: dict[int, list[int]], recipe: Recipe, seed: int
+    several: dict[int, list[int]], recipe: ExampleRecipe, seed: int
 ) -> None:
     if recipe.as_published:
         return
@@ -121,6 +123,6 @@ def test_the_order_of_the_documents_changes_nothing(
 
 
 def test_no_row_is_written_of_no_documents() -> None:
-    planned = plan(block_of({}), Recipe("electra"), 0, 1)
-    assert (len(planned), planned.tokens, planned.special) == (0, 0, 0)
-    assert list(planned.batches(planned.sorted()[0], schema(_SIZE, True, {}))) == []
+    planned = plan_rows(block_of({}), ExampleRecipe("electra"), 0, 1)
+    assert (len(planned), planned.tokens, planned.special_tokens) == (0, 0, 0)
+    assert list(planned.iter_batches(planned.sort_by_key()[0], make_schema(_SIZE, True, {}))) == []

@@ -6,17 +6,17 @@ from collections import Counter
 
 import numpy as np
 
-from bioshards.vocab.examples.randomness import Chances, key, row_keys
+from bioshards.vocab.examples.randomness import DocumentRng, derive_document_key, derive_row_keys
 from tests.example_cases import about
 
 
 def test_keys_are_what_they_have_always_been() -> None:
-    assert key(0, 0, "pubmed:1") == 12694863430520147266
-    assert key(7, 3, "pmc:PMC1.2") == 3279815718350081640
+    assert derive_document_key(0, 0, "pubmed:1") == 12694863430520147266
+    assert derive_document_key(7, 3, "pmc:PMC1.2") == 3279815718350081640
 
 
 def test_chances_are_what_they_have_always_been() -> None:
-    chances = Chances().begin(key(0, 0, "pubmed:1"))
+    chances = DocumentRng().reseed(derive_document_key(0, 0, "pubmed:1"))
     assert [chances.random() for _ in range(3)] == [
         0.18739084975042897,
         0.8770429934123231,
@@ -26,19 +26,19 @@ def test_chances_are_what_they_have_always_been() -> None:
 
 
 def test_a_source_begins_anew_with_each_document() -> None:
-    chances = Chances()
-    once = [chances.begin(7).random(), chances.random()]
-    chances.begin(8).random()
-    assert [chances.begin(7).random(), chances.random()] == once
+    chances = DocumentRng()
+    once = [chances.reseed(7).random(), chances.random()]
+    chances.reseed(8).random()
+    assert [chances.reseed(7).random(), chances.random()] == once
 
 
 def test_all_bits_of_a_key_count() -> None:
-    chances = Chances()
-    assert len({chances.begin(1 << bit).random() for bit in range(64)}) == 64
+    chances = DocumentRng()
+    assert len({chances.reseed(1 << bit).random() for bit in range(64)}) == 64
 
 
 def test_whole_numbers_are_all_as_likely_and_both_ends_are_among_them() -> None:
-    chances = Chances().begin(1)
+    chances = DocumentRng().reseed(1)
     found = Counter(chances.randint(5, 14) for _ in range(20_000))
     assert set(found) == set(range(5, 15))
     assert all(about(times, 20_000, 0.1) for times in found.values())
@@ -47,4 +47,4 @@ def test_whole_numbers_are_all_as_likely_and_both_ends_are_among_them() -> None:
 def test_row_keys_are_those_of_splitmix64() -> None:
     # the first three numbers of the generator seeded with 1234567, as its implementations are checked by
     expected = [6457827717110365317, 3203168211198807973, 9817491932198370423]
-    assert row_keys(np.full(3, 1234567, np.uint64), np.arange(3)).tolist() == expected
+    assert derive_row_keys(np.full(3, 1234567, np.uint64), np.arange(3)).tolist() == expected

@@ -175,7 +175,7 @@ def test_a_changed_list_rewrites_the_shards_it_touches_and_no_others(
 
     # With new files and the same list, no source is looked at that has not changed.
     looked: list[int] = []
-    ask = excluded.verdicts
+    ask = excluded.extend_decisions
 
     def counted(*of: Any) -> tuple[pa.Table, int]:
         looked.append(1)
@@ -207,7 +207,7 @@ def test_a_run_killed_while_a_changed_list_is_applied_is_no_trap(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr(finishing._Finisher, "_funnel", killed)  # the shard is written, its report is not
+        patched.setattr(finishing._Finalizer, "_funnel", killed)  # the shard is written, its report is not
         assert run(*words, "--exclude-ids", ids_file(tmp_path, 10)) == 1
     assert run(*words) == 0
     assert sums(tmp_path / "out") == whole
@@ -319,7 +319,7 @@ def test_a_digest_is_that_of_the_sorted_lines(ids: list[str]) -> None:
     lines = sorted(set(ids))
     digest = hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
     assert found.to_pylist() == lines
-    assert excluded.described(found) == excluded.Excluded(len(lines), digest)
+    assert excluded.summarise(found) == excluded.ExclusionList(len(lines), digest)
 
 
 ROW = st.tuples(st.integers(0, 40), st.integers(0, 40), st.sampled_from([None, None, "short"]))
@@ -347,15 +347,15 @@ def test_verdicts_are_those_of_going_through_the_documents(
             at += 1
         staged.append(pa.RecordBatch.from_pylist(rows, SCHEMA))
     positions = sorted(position for position in dead if position < at)
-    reason = pa.array(["deleted"] * len(positions), lifecycle.VERDICTS.field("reason").type)
+    reason = pa.array(["deleted"] * len(positions), lifecycle.DECISION_SCHEMA.field("reason").type)
     columns = [pa.array(positions, pa.int32()), reason, pa.nulls(len(positions), pa.string())]
-    decided = pa.table(columns, schema=lifecycle.VERDICTS)
-    verdicts, found = excluded.verdicts(staged, decided, pa.array(sorted(ids), pa.string()))
+    decided = pa.table(columns, schema=lifecycle.DECISION_SCHEMA)
+    verdicts, found = excluded.extend_decisions(staged, decided, pa.array(sorted(ids), pa.string()))
     listed = verdicts.filter(pc.equal(verdicts["reason"].cast(pa.string()), "excluded"))
     assert listed["position"].to_pylist() == expected
     assert found == len(named)
     assert verdicts.num_rows == len(positions) + len(expected)
-    assert verdicts.schema == lifecycle.VERDICTS
+    assert verdicts.schema == lifecycle.DECISION_SCHEMA
 
 
 SCHEMA = pa.schema(

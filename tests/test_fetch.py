@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bioshards.corpus.download import pmc, web
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import cli, fetching
 from tests.conftest import DATA, citation, needs_data, pubmed_set
 from tests.forked import beam
@@ -57,7 +57,7 @@ def servers(tmp_path: Path) -> Iterator[StandIn]:
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    patience = web.Patience(stall=1, first_pause=0.05, longest_pause=0.2, tries=4)
+    patience = web.RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
     monkeypatch.setattr(web.Server.__init__, "__defaults__", (patience,))
     monkeypatch.setattr(fetching, "_DRIVER_PATIENCE", patience)
 
@@ -89,9 +89,11 @@ def report(folder: Path) -> dict[str, Any]:
 def articles(folder: Path) -> set[str]:
     """The article versions in the mirror; the list of what is selected says the same."""
     found = {path.name.split("-")[0] for path in (folder / "mirror/pmc/xml").rglob("*.xml")}
-    files, mirror = LocalFiles(), str(folder / "mirror")
+    storage, mirror = LocalStorage(), str(folder / "mirror")
     listed = [
-        row for number in pmc.ranges(files, mirror) for row in pmc.selected(files, mirror, number).to_pylist()
+        row
+        for number in pmc.list_ranges(storage, mirror)
+        for row in pmc.read_selected(storage, mirror, number).to_pylist()
     ]
     assert {f"PMC{row['pmcid']}.{row['version']}" for row in listed} == found
     return found

@@ -19,9 +19,9 @@ from typing import Any, BinaryIO
 import pytest
 
 from bioshards.corpus import files as files_module
-from bioshards.corpus.files import TEMPORARY, Checked, Found, LocalFiles
+from bioshards.corpus.files import TEMPORARY_PREFIX, FileInfo, HashingWriter, LocalStorage
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 
 
 def everything(folder: Path) -> list[str]:
@@ -40,7 +40,7 @@ def test_a_file_appears_whole_when_the_block_ends(tmp_path: Path) -> None:
         file.flush()
         assert not path.exists()
         [hidden] = everything(tmp_path)
-        assert Path(hidden).name.startswith(TEMPORARY)
+        assert Path(hidden).name.startswith(TEMPORARY_PREFIX)
     assert path.read_bytes() == b"onetwo"
     assert everything(tmp_path) == ["new/deep/a.bin"]
 
@@ -219,18 +219,18 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def relative(found: list[Found], folder: Path) -> list[str]:
+def relative(found: list[FileInfo], folder: Path) -> list[str]:
     return [os.path.relpath(item.path, folder) for item in found]
 
 
 def test_names_are_the_files_of_a_folder_sorted(tree: Path) -> None:
-    assert FILES.names(str(tree)) == [".k", "a.txt", "b.xml"]
-    assert FILES.names(str(tree / "B" / "d")) == ["e.xml"]
+    assert FILES.list_names(str(tree)) == [".k", "a.txt", "b.xml"]
+    assert FILES.list_names(str(tree / "B" / "d")) == ["e.xml"]
 
 
 def test_where_there_is_no_folder_there_are_no_names(tree: Path) -> None:
-    assert FILES.names(str(tree / "gone")) == []
-    assert FILES.names(str(tree / "a.txt")) == []
+    assert FILES.list_names(str(tree / "gone")) == []
+    assert FILES.list_names(str(tree / "a.txt")) == []
 
 
 def test_a_walk_gives_all_files_but_hidden_ones_sorted_by_path(tree: Path) -> None:
@@ -259,25 +259,25 @@ def test_a_walk_lists_a_link_that_leads_nowhere(tree: Path) -> None:
     ],
 )
 def test_a_pattern_finds_files_only_sorted_by_path(tree: Path, pattern: str, expected: list[str]) -> None:
-    assert relative(FILES.find(f"{tree}/{pattern}"), tree) == expected
+    assert relative(FILES.glob(f"{tree}/{pattern}"), tree) == expected
 
 
 def test_a_file_with_the_name_of_a_pattern_is_found_by_its_name(tree: Path) -> None:
     (tree / "[ab].xml").write_bytes(b"")
-    assert relative(FILES.find(f"{tree}/[ab].xml"), tree) == ["[ab].xml"]
+    assert relative(FILES.glob(f"{tree}/[ab].xml"), tree) == ["[ab].xml"]
 
 
 def test_a_found_file_tells_its_size_and_when_it_was_written(tree: Path) -> None:
-    [before] = FILES.find(f"{tree}/a.txt")
+    [before] = FILES.glob(f"{tree}/a.txt")
     assert before.size == len("a.txt")
-    assert FILES.find(f"{tree}/a.txt") == [before]
+    assert FILES.glob(f"{tree}/a.txt") == [before]
     assert before in FILES.walk(str(tree))
     os.utime(tree / "a.txt", ns=(5, 5))
-    [touched] = FILES.find(f"{tree}/a.txt")
+    [touched] = FILES.glob(f"{tree}/a.txt")
     assert touched.stamp != before.stamp
     (tree / "a.txt").write_bytes(b"longer than before")
     os.utime(tree / "a.txt", ns=(5, 5))
-    [longer] = FILES.find(f"{tree}/a.txt")
+    [longer] = FILES.glob(f"{tree}/a.txt")
     assert longer.size == 18
     assert longer.stamp not in (before.stamp, touched.stamp)
 
@@ -293,7 +293,7 @@ def test_a_folder_is_told_from_a_file(tree: Path) -> None:
 
 def test_size_and_checksum_are_those_of_what_was_written() -> None:
     out = io.BytesIO()
-    checked = Checked(out)
+    checked = HashingWriter(out)
     pieces: list[Any] = [b"abc", bytearray(b"defg"), memoryview(b"hij"), b""]
     assert [checked.write(piece) for piece in pieces] == [3, 4, 3, 0]
     checked.flush()
@@ -304,7 +304,7 @@ def test_size_and_checksum_are_those_of_what_was_written() -> None:
 
 def test_a_checksum_counts_bytes_and_not_items() -> None:
     out = io.BytesIO()
-    checked = Checked(out)
+    checked = HashingWriter(out)
     wide: Any = memoryview(b"12345678").cast("I")
     assert checked.write(wide) == 8
     assert checked.size == 8

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from bioshards.vocab import alphabet, hugging_face
-from bioshards.vocab.recipes import Recipe
-from bioshards.vocab.wordpiece import SPECIALS
-from bioshards.vocab.words import Casing, Words
+from bioshards.vocab.recipes import VocabularyRecipe
+from bioshards.vocab.wordpiece import SPECIAL_TOKENS
+from bioshards.vocab.words import Casing, Pretokenizer
 
 TEXTS = [
     "IL-6 binds naloxone, and (p < 0.05).",
@@ -30,23 +30,32 @@ CASINGS = [Casing(*flags) for flags in itertools.product((False, True), repeat=2
 
 
 def wordpiece(casing: Casing) -> Tokenizer:
-    split = Words(casing)
+    split = Pretokenizer(casing)
     words = {"naloxone": 2, "Ménière": 1, "中": 1}
-    letters = alphabet.of({part: 1 for word in words for part in split(word)}, 1, split)
-    pieces = [*SPECIALS, "@GENE$", *alphabet.forms(letters, split), *split("binds"), "##inds", *split("IL")]
-    return hugging_face.wordpiece(list(dict.fromkeys(pieces)), casing, ["@GENE$"])
+    letters = alphabet.build_alphabet({part: 1 for word in words for part in split(word)}, 1, split)
+    pieces = [
+        *SPECIAL_TOKENS,
+        "@GENE$",
+        *alphabet.iter_pieces(letters, split),
+        *split("binds"),
+        "##inds",
+        *split("IL"),
+    ]
+    return hugging_face.make_wordpiece_tokenizer(list(dict.fromkeys(pieces)), casing, ["@GENE$"])
 
 
 def unigram(casing: Casing) -> Tokenizer:
     letters = [character for character in alphabet.ASCII if character not in "XYZ"]
-    pieces = [(name, 0.0) for name in (*hugging_face.ALBERT_SPECIALS, "@GENE$")]
+    pieces = [(name, 0.0) for name in (*hugging_face.ALBERT_SPECIAL_TOKENS, "@GENE$")]
     pieces += [("▁", -3.0), ("▁bind", -4.0), ("ing", -4.5), ("▁na", -5.0)]
     pieces += [(letter, -6.0 - number / 10) for number, letter in enumerate([*letters, "é", "κ"])]
-    return hugging_face.unigram(pieces, casing, ["@GENE$"])
+    return hugging_face.make_unigram_tokenizer(pieces, casing, ["@GENE$"])
 
 
 def written(folder: Path, tokenizer: Tokenizer, casing: Casing, sentencepiece: bool) -> str:
-    for name, data in hugging_face.files(tokenizer, hugging_face.config(casing, sentencepiece)).items():
+    for name, data in hugging_face.serialize_tokenizer(
+        tokenizer, hugging_face.make_tokenizer_config(casing, sentencepiece)
+    ).items():
         (folder / name).write_bytes(data)
     return str(folder)
 
@@ -150,9 +159,14 @@ def test_a_decoded_text_has_its_words_again() -> None:
     ],
 )
 def test_where_the_reserved_tokens_are(unused: int, expected: list[str]) -> None:
-    assert Recipe(unused=unused, dummies=("@GENE$",)).reserved == expected
+    assert (
+        VocabularyRecipe(num_unused_tokens=unused, entity_placeholders=("@GENE$",)).reserved_tokens
+        == expected
+    )
 
 
 def test_where_they_are_in_a_sentencepiece_model() -> None:
-    reserved = Recipe(algorithm="unigram", sentencepiece=True, unused=1, dummies=("@GENE$",)).reserved
+    reserved = VocabularyRecipe(
+        algorithm="unigram", sentencepiece=True, num_unused_tokens=1, entity_placeholders=("@GENE$",)
+    ).reserved_tokens
     assert reserved == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "@GENE$"]

@@ -6,7 +6,7 @@ import pytest
 from lxml import etree
 
 from bioshards.corpus import jats_blocks
-from bioshards.corpus.jats_blocks import Block
+from bioshards.corpus.jats_blocks import TextBlock
 
 PARSER = etree.XMLParser(
     resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
@@ -23,7 +23,7 @@ def body(inside: str, plain: bool = False, formula: str = "") -> list[tuple[str,
 
 
 def shown(tree: etree._Element, plain: bool = False, formula: str = "") -> list[tuple[str, str, str]]:
-    found = jats_blocks.blocks(tree, captions_in_place=plain, formula=formula)
+    found = jats_blocks.extract_blocks(tree, captions_in_place=plain, formula_placeholder=formula)
     return [(block.part, " > ".join(block.headings), block.text) for block in found]
 
 
@@ -286,7 +286,9 @@ def test_reviews_and_replies_are_sub_articles_whole() -> None:
 
 def test_citations_by_name_and_year_go_if_asked() -> None:
     tree = article("<body><p>Gulls (<xref ref-type='bibr'>Ode, 2011</xref>) nest.</p></body>")
-    assert jats_blocks.blocks(tree, author_year=False) == [Block("body", (), "Gulls nest.")]
+    assert jats_blocks.extract_blocks(tree, author_year_citations=False) == [
+        TextBlock("body", (), "Gulls nest.")
+    ]
 
 
 def test_brackets_that_introduce_citations_stay_in_plain_text() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bioshards.corpus.jats_boilerplate import is_boilerplate, opens_as_boilerplate
+from bioshards.corpus.jats_boilerplate import is_boilerplate, starts_with_boilerplate_title
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,4 @@ def test_types_tell_whatever_the_title_is() -> None:
     ],
 )
 def test_footnotes_may_open_as_boilerplate(text: str, boilerplate: bool) -> None:
-    assert opens_as_boilerplate(text) is boilerplate
+    assert starts_with_boilerplate_title(text) is boilerplate

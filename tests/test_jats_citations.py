@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus import jats_citations
-from bioshards.corpus.jats_citations import HOLE, MARK
+from bioshards.corpus.jats_citations import CITATION_MARK, REMOVAL_MARK
 
 
 def marked(text: str) -> str:
     """Text with ¶ for a citation, ◊ for a picture or another hole."""
-    return text.replace("¶", MARK).replace("◊", HOLE)
+    return text.replace("¶", CITATION_MARK).replace("◊", REMOVAL_MARK)
 
 
 def without(text: str, introductions: bool = False) -> str:
-    return jats_citations.without(marked(text), introductions)
+    return jats_citations.remove_marks(marked(text), introductions)
 
 
 @pytest.mark.parametrize(
@@ -121,17 +121,17 @@ def test_an_introduction_may_stay() -> None:
     ],
 )
 def test_a_number_is_a_numeric_citation(number: str) -> None:
-    assert jats_citations.is_numeric(number)
+    assert jats_citations.is_numeric_citation(number)
 
 
 @pytest.mark.parametrize("text", ["2011", "Ode, 2011", "Ode et al. [3]", "1998a", "p. 4", "Table 1", "and"])
 def test_years_and_names_are_none(text: str) -> None:
-    assert not jats_citations.is_numeric(text)
+    assert not jats_citations.is_numeric_citation(text)
 
 
 def test_a_name_loses_the_number_it_ends_in() -> None:
-    assert without(jats_citations.without_number("Ode et al. [12]") + " say") == "Ode et al. say"
-    assert without(jats_citations.without_number("Ode, 2011") + " say") == "Ode, 2011 say"
+    assert without(jats_citations.mark_trailing_number("Ode et al. [12]") + " say") == "Ode et al. say"
+    assert without(jats_citations.mark_trailing_number("Ode, 2011") + " say") == "Ode, 2011 say"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_name_loses_the_number_it_ends_in() -> None:
     [("¶,5–¶", True), ("¶ and ¶", True), ("¶(p7)", True), ("¶, 12", True), ("¶ mm", False), ("2+¶", False)],
 )
 def test_a_superscript_may_be_all_citations(text: str, only: bool) -> None:
-    assert jats_citations.only_citations(marked(text)) is only
+    assert jats_citations.has_only_citations(marked(text)) is only
 
 
 TEXT = st.text(alphabet="ab Z1.,;:()[]–“”¶◊\n", max_size=40)
@@ -148,8 +148,8 @@ TEXT = st.text(alphabet="ab Z1.,;:()[]–“”¶◊\n", max_size=40)
 @given(TEXT)
 def test_no_mark_is_ever_left(text: str) -> None:
     found = without(text)
-    assert MARK not in found
-    assert HOLE not in found
+    assert CITATION_MARK not in found
+    assert REMOVAL_MARK not in found
 
 
 @given(TEXT.filter(lambda text: "¶" not in text and "◊" not in text))
@@ -176,6 +176,6 @@ def test_words_with_citations_between_them_are_those_without(words: list[str], d
 def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()
     without(text)
-    jats_citations.is_numeric(text)
-    jats_citations.without_number(text)
+    jats_citations.is_numeric_citation(text)
+    jats_citations.mark_trailing_number(text)
     assert time.process_time() - began < 20

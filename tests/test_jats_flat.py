@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus import article_file, jats_blocks, jats_xml
-from bioshards.corpus.jats_citations import HOLE, MARK
-from bioshards.corpus.jats_flat import flat
+from bioshards.corpus.jats_citations import CITATION_MARK, REMOVAL_MARK
+from bioshards.corpus.jats_flat import flatten_inline_markup
 
 
 def article(paragraph: str) -> bytes:
@@ -19,7 +19,10 @@ def article(paragraph: str) -> bytes:
 
 
 def texts(paragraph: str, joined: bool) -> list[str]:
-    return [block.text for block in jats_blocks.blocks(jats_xml.tree(article(paragraph), flat=joined))]
+    return [
+        block.text
+        for block in jats_blocks.extract_blocks(jats_xml.parse_article(article(paragraph), flatten=joined))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -28,20 +31,20 @@ def texts(paragraph: str, joined: bool) -> list[str]:
         ("<italic>in</italic> <bold>vivo</bold>", "in vivo"),
         ('<italic toggle="yes">E. coli</italic>', "E. coli"),
         ("CO<sub>2</sub>, 10<sup>5</sup>, p<sc>H</sc>", "CO2, 105, pH"),
-        ('[<xref ref-type="bibr" rid="b1">1</xref>]', f"[{MARK}]"),
-        ("""[<xref rid='b1' ref-type="bibr">1</xref>]""", f"[{MARK}]"),
-        ('wide.<xref ref-type="bibr" rid="b"><sup>1–3</sup></xref>', f"wide.{MARK}"),
-        ('wide.<xref ref-type="bibr" rid="b"><sup>1&#x2013;3</sup></xref>', f"wide.{MARK}"),
+        ('[<xref ref-type="bibr" rid="b1">1</xref>]', f"[{CITATION_MARK}]"),
+        ("""[<xref rid='b1' ref-type="bibr">1</xref>]""", f"[{CITATION_MARK}]"),
+        ('wide.<xref ref-type="bibr" rid="b"><sup>1–3</sup></xref>', f"wide.{CITATION_MARK}"),
+        ('wide.<xref ref-type="bibr" rid="b"><sup>1&#x2013;3</sup></xref>', f"wide.{CITATION_MARK}"),
         (
             'wide.<sup><xref ref-type="bibr" rid="b">1</xref>,<xref ref-type="bibr" rid="c">2</xref></sup>',
-            f"wide.{MARK}",
+            f"wide.{CITATION_MARK}",
         ),
         ('(<xref ref-type="bibr" rid="b">Ode, 2011</xref>)', "(Ode, 2011)"),
         ('<xref ref-type="fig" rid="f1">Figure 1</xref>A', "Figure 1A"),
     ],
 )
 def test_simple_markup_is_joined(xml: str, becomes: str) -> None:
-    assert flat(xml) == becomes
+    assert flatten_inline_markup(xml) == becomes
 
 
 @pytest.mark.parametrize(
@@ -57,11 +60,11 @@ def test_simple_markup_is_joined(xml: str, becomes: str) -> None:
     ],
 )
 def test_other_markup_is_left_to_be_read(xml: str) -> None:
-    assert flat(xml) == xml
+    assert flatten_inline_markup(xml) == xml
 
 
 def test_noncharacters_of_the_text_are_no_marks() -> None:
-    assert texts(f"a{MARK}b{HOLE}c", joined=True) == ["a\ufffdb\ufffdc"]
+    assert texts(f"a{CITATION_MARK}b{REMOVAL_MARK}c", joined=True) == ["a\ufffdb\ufffdc"]
 
 
 def test_tags_that_are_joined_only_in_part_are_read_as_they_are() -> None:
@@ -122,6 +125,8 @@ def test_every_third_real_article_reads_the_same() -> None:
     assert len(paths) > 700
     for path in paths:
         with path.open("rb") as file:
-            for xml in article_file.articles(file):
-                tree = jats_xml.tree(xml, flat=False)
-                assert jats_blocks.blocks(jats_xml.tree(xml)) == jats_blocks.blocks(tree), path.name
+            for xml in article_file.iter_articles(file):
+                tree = jats_xml.parse_article(xml, flatten=False)
+                assert jats_blocks.extract_blocks(jats_xml.parse_article(xml)) == jats_blocks.extract_blocks(
+                    tree
+                ), path.name

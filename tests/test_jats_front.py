@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from bioshards.corpus.jats_front import NOTICES, Front, front
+from bioshards.corpus.jats_front import NOTICE_TYPES, ArticleMetadata, parse_metadata
 from tests.conftest import DATA, needs_data
 
 PARSER = etree.XMLParser(
@@ -25,11 +25,11 @@ BY_NC = "http://creativecommons.org/licenses/by-nc/4.0/"
 ZERO = "http://creativecommons.org/publicdomain/zero/1.0/"
 
 
-def read(xml: str) -> Front:
-    return front(etree.fromstring(xml, PARSER))
+def read(xml: str) -> ArticleMetadata:
+    return parse_metadata(etree.fromstring(xml, PARSER))
 
 
-def article(meta: str = "", attributes: str = "", rest: str = "", journal: str = "") -> Front:
+def article(meta: str = "", attributes: str = "", rest: str = "", journal: str = "") -> ArticleMetadata:
     """The front of an article with this in its article-meta."""
     return read(
         f"<article {NAMESPACES} {attributes}><front><journal-meta>{journal}</journal-meta>"
@@ -92,7 +92,7 @@ JATS_1_4 = f"""
 
 
 def test_nlm_2_without_permissions_and_title_group() -> None:
-    assert read(NLM_2) == Front(
+    assert read(NLM_2) == ArticleMetadata(
         pmcid="PMC1234567",
         version=1,
         pmid=7654321,
@@ -110,7 +110,7 @@ def test_nlm_2_without_permissions_and_title_group() -> None:
 
 
 def test_jats_1_4_of_pmc() -> None:
-    assert read(JATS_1_4) == Front(
+    assert read(JATS_1_4) == ArticleMetadata(
         pmcid="PMC12345678",
         version=2,
         pmid=7654321,
@@ -129,14 +129,14 @@ def test_jats_1_4_of_pmc() -> None:
 
 @pytest.mark.parametrize("xml", ["<article/>", "<article><front/></article>", "<article><body/></article>"])
 def test_an_article_that_says_nothing(xml: str) -> None:
-    nothing = Front(None, 1, None, None, None, None, None, "eng", None, False, None, False, False)
+    nothing = ArticleMetadata(None, 1, None, None, None, None, None, "eng", None, False, None, False, False)
     assert read(xml) == nothing == article()
 
 
 # Ids
 
 
-def ids(*pairs: tuple[str, str]) -> Front:
+def ids(*pairs: tuple[str, str]) -> ArticleMetadata:
     return article("".join(f'<article-id pub-id-type="{kind}">{value}</article-id>' for kind, value in pairs))
 
 
@@ -308,7 +308,7 @@ def test_the_language(attributes: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"), [*NOTICES.items(), ("Expression of concern", "expression-of-concern")]
+    ("kind", "expected"), [*NOTICE_TYPES.items(), ("Expression of concern", "expression-of-concern")]
 )
 def test_notices(kind: str, expected: str) -> None:
     found = article(attributes=f'article-type=" {kind}"')
@@ -463,7 +463,7 @@ def test_real_articles_say_sane_things() -> None:
         own = re.search(r"PMC[1-9][0-9]+(?=/fulltext|\.n?xml)", str(path))
         if root.tag != "article" or own is None:
             continue
-        found = front(root)
+        found = parse_metadata(root)
         articles[found.language] += 1
         licences[found.licence] += 1
         # One folder of the collection holds the article of another id.

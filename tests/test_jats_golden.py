@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from bioshards.corpus import article_file, article_shaping, jats_blocks, jats_front, jats_xml
-from bioshards.corpus.jats_blocks import Block
+from bioshards.corpus.jats_blocks import TextBlock
 
 SAMPLE = Path(article_file.__file__).parent / "sample" / "pmc"
 GOLDEN = sorted((Path(__file__).parent / "golden" / "jats").glob("*.txt"))
 
 
-def written(blocks: list[Block]) -> str:
+def written(blocks: list[TextBlock]) -> str:
     """Blocks as the golden files have them."""
     return "\n".join(
         f"[{block.part}] {' > '.join(block.headings)}".rstrip() + f"\n{block.text}\n" for block in blocks
@@ -26,8 +26,10 @@ def sample() -> dict[str, bytes]:
     """The sample's articles by PMCID and version."""
     found = {}
     for path in sorted(SAMPLE.iterdir()):
-        for xml in article_file.articles(io.BytesIO(path.read_bytes())):
-            identity, _ = article_shaping.identity(jats_front.front(jats_xml.tree(xml)))
+        for xml in article_file.iter_articles(io.BytesIO(path.read_bytes())):
+            identity, _ = article_shaping.identify_article(
+                jats_front.parse_metadata(jats_xml.parse_article(xml))
+            )
             found[identity.removeprefix("pmc:")] = xml
     return found
 
@@ -35,7 +37,8 @@ def sample() -> dict[str, bytes]:
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
 def test_an_article_is_read_as_a_reader_reads_it(golden: Path, sample: dict[str, bytes]) -> None:
     assert (
-        written(jats_blocks.blocks(jats_xml.tree(sample[golden.stem]))).strip() == golden.read_text().strip()
+        written(jats_blocks.extract_blocks(jats_xml.parse_article(sample[golden.stem]))).strip()
+        == golden.read_text().strip()
     )
 
 

@@ -20,7 +20,7 @@ def paragraph(inside: str) -> etree._Element:
 
 
 def said(inside: str) -> str:
-    return jats_inline.text_of(paragraph(inside))
+    return jats_inline.extract_text(paragraph(inside))
 
 
 def cites(number: str) -> str:
@@ -125,14 +125,14 @@ def test_citations_by_name_and_year_may_vanish_too() -> None:
         "and rocks (see <xref ref-type='fig'>Fig. 1</xref>, <xref ref-type='bibr'>Ode, 2011</xref>)."
     )
     jats_inline.mark_citations(element)
-    assert jats_inline.text_of(element) == "cliffs and rocks (see Fig. 1)."
+    assert jats_inline.extract_text(element) == "cliffs and rocks (see Fig. 1)."
 
 
 def test_text_may_be_put_together_of_several_elements() -> None:
-    pieces: jats_inline.Pieces = ["Gulls"]
+    pieces: jats_inline.TextPieces = ["Gulls"]
     for child in paragraph("<italic> nest</italic><xref ref-type='bibr'>1</xref>"):
-        jats_inline.append_one(child, pieces)
-    assert jats_inline.joined([*pieces, "."]) == "Gulls nest."
+        jats_inline.append_inline(child, pieces)
+    assert jats_inline.join_pieces([*pieces, "."]) == "Gulls nest."
 
 
 @pytest.mark.parametrize("inside", ["\n" * 100_000 + "a", " \n" * 50_000 + "<sup>2</sup>", "(\n" * 50_000])

@@ -23,7 +23,7 @@ from bioshards.corpus.errors import BadRecordError
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
-_tree = functools.partial(jats_xml.tree, flat=False)
+_tree = functools.partial(jats_xml.parse_article, flatten=False)
 """Without joining inline mark-up: tests/test_jats_flat.py is about that."""
 UNREAD = ("ref-list", "table")
 PARSER = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
@@ -156,15 +156,15 @@ def test_elements_of_others_keep_their_full_names(uri: str) -> None:
     )
     tree = _tree(xml.encode())
     assert [child.tag for child in tree] == [
-        f"{jats_xml.MATHML}math",
-        f"{jats_xml.MATHML}math",
+        f"{jats_xml.MATHML_NAMESPACE}math",
+        f"{jats_xml.MATHML_NAMESPACE}math",
         "math",
         "{http://www.niso.org/schemas/ali/1.0/}license_ref",
         "ext-link",
     ]
     assert [child[0].tag for child in list(tree)[:3]] == [
-        f"{jats_xml.MATHML}mi",
-        f"{jats_xml.MATHML}mi",
+        f"{jats_xml.MATHML_NAMESPACE}mi",
+        f"{jats_xml.MATHML_NAMESPACE}mi",
         "mi",
     ]
     assert tree[4].get(jats_xml.XLINK_HREF) == "h"

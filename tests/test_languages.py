@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.languages import marc
+from bioshards.corpus.languages import to_marc_code
 
 _PAIRS = """
 bo:tib cs:cze cy:wel de:ger el:gre eu:baq fa:per fr:fre hy:arm is:ice
@@ -29,35 +29,35 @@ TWENTY = dict(pair.split(":") for pair in _PAIRS.split())
     ],
 )
 def test_two_letters_become_three(code: str, expected: str) -> None:
-    assert marc(code) == expected
+    assert to_marc_code(code) == expected
 
 
 @pytest.mark.parametrize(("code", "expected"), TWENTY.items())
 def test_languages_with_two_codes_get_the_bibliographic_one(code: str, expected: str) -> None:
     assert len(TWENTY) == 20
-    assert marc(code) == expected
+    assert to_marc_code(code) == expected
 
 
 @pytest.mark.parametrize(
     ("code", "expected"), [("eng", "eng"), ("GER", "ger"), ("mul", "mul"), ("spa-419", "spa")]
 )
 def test_three_letters_stay(code: str, expected: str) -> None:
-    assert marc(code) == expected
+    assert to_marc_code(code) == expected
 
 
 @pytest.mark.parametrize("code", ["qq", "x-klingon", "english", "", "q9", "en us"])
 def test_what_is_not_known_stays(code: str) -> None:
-    assert marc(code) == code
-    assert marc(code.upper()) == code
+    assert to_marc_code(code) == code
+    assert to_marc_code(code.upper()) == code
 
 
 def test_there_are_184_codes_and_no_two_are_the_same_language() -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
-    known = [marc(first + second) for first in letters for second in letters]
+    known = [to_marc_code(first + second) for first in letters for second in letters]
     known = [code for code in known if len(code) == 3]
     assert len(known) == len(set(known)) == 184
 
 
 @given(st.text())
 def test_any_text_has_one_spelling(code: str) -> None:
-    assert marc(marc(code)) == marc(code)
+    assert to_marc_code(to_marc_code(code)) == to_marc_code(code)

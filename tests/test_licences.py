@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from bioshards.corpus.licences import (
     DEFAULT_LICENCES,
     LICENCES,
-    MAX_TEXT,
-    UNKNOWN,
-    of_address,
-    of_name,
-    of_text,
-    strictest,
+    MAX_STATEMENT_LENGTH,
+    UNKNOWN_LICENCE,
+    combine_licences,
+    licence_from_name,
+    licence_from_text,
+    licence_from_url,
 )
 
 VARIANTS = ["by", "by-sa", "by-nd", "by-nc", "by-nc-sa", "by-nc-nd"]
@@ -28,7 +28,7 @@ def code(variant: str) -> str:
 
 
 def test_every_licence_is_explained() -> None:
-    assert {code(variant) for variant in VARIANTS} | {"CC0", "TDM", UNKNOWN} == set(LICENCES)
+    assert {code(variant) for variant in VARIANTS} | {"CC0", "TDM", UNKNOWN_LICENCE} == set(LICENCES)
     assert set(LICENCES) > DEFAULT_LICENCES
 
 
@@ -47,7 +47,7 @@ def test_an_address_of_creative_commons_is_read_in_every_form(
     variant: str, scheme: str, rest: str, upper: bool
 ) -> None:
     url = f"{scheme}creativecommons.org/licenses/{variant}{rest}"
-    assert of_address(url.upper() if upper else url) == code(variant)
+    assert licence_from_url(url.upper() if upper else url) == code(variant)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_an_address_of_creative_commons_is_read_in_every_form(
     ],
 )
 def test_addresses_that_are_spelt_oddly(url: str, expected: str) -> None:
-    assert of_address(url) == expected
+    assert licence_from_url(url) == expected
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_addresses_that_are_spelt_oddly(url: str, expected: str) -> None:
         "https://creativecommons.org/publicdomain/",
         "https://press.example/open-access",
         "https://press.example/account/by",
-        "https://creativecommons.org/licenses/by/4.0/" + "x" * MAX_TEXT,
+        "https://creativecommons.org/licenses/by/4.0/" + "x" * MAX_STATEMENT_LENGTH,
     ],
 )
 def test_other_addresses_say_nothing(url: str) -> None:
-    assert of_address(url) is None
+    assert licence_from_url(url) is None
 
 
 # Names
@@ -131,7 +131,7 @@ def test_other_addresses_say_nothing(url: str) -> None:
     ],
 )
 def test_bare_names(name: str, expected: str | None) -> None:
-    assert of_name(name) == expected
+    assert licence_from_name(name) == expected
 
 
 # Prose
@@ -191,7 +191,7 @@ BY = "This article may be shared under the terms of the Creative Commons Attribu
     ],
 )
 def test_prose_that_names_a_licence(text: str, expected: str) -> None:
-    assert of_text(text) == expected
+    assert licence_from_text(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -212,11 +212,11 @@ def test_prose_that_names_a_licence(text: str, expected: str) -> None:
         "In the public domain, for non-commercial use.",
         "Copies and redistribution are permitted in all media for any purpose, if this notice is kept.",
         "Accepted by the University of NC, Chapel Hill.",
-        BY + " And so on." * MAX_TEXT,
+        BY + " And so on." * MAX_STATEMENT_LENGTH,
     ],
 )
 def test_prose_that_is_not_surely_a_permission(text: str) -> None:
-    assert of_text(text) is None
+    assert licence_from_text(text) is None
 
 
 def test_the_waiver_for_data_does_not_free_the_article() -> None:
@@ -224,9 +224,9 @@ def test_the_waiver_for_data_does_not_free_the_article() -> None:
         "The Creative Commons Public Domain Dedication waiver "
         "(http://creativecommons.org/publicdomain/zero/1.0/) applies to the data made available here."
     )
-    assert of_text(f"{BY} {waiver}") == of_text(f"{waiver} {BY}") == "CC-BY"
-    assert of_text(f"{BY[:-1]}, and {waiver}") == "CC-BY"
-    assert of_text(f"{waiver} Free under CC BY-NC.") == "CC-BY-NC"
+    assert licence_from_text(f"{BY} {waiver}") == licence_from_text(f"{waiver} {BY}") == "CC-BY"
+    assert licence_from_text(f"{BY[:-1]}, and {waiver}") == "CC-BY"
+    assert licence_from_text(f"{waiver} Free under CC BY-NC.") == "CC-BY-NC"
 
 
 LONG = {"by": "Attribution", "nc": "NonCommercial", "nd": "NoDerivatives", "sa": "ShareAlike"}
@@ -239,15 +239,17 @@ def test_no_restriction_is_lost_in_any_spelling(variant: str, join: str, short: 
     terms = variant.split("-")
     name = f"Creative Commons {join.join(LONG[term] for term in terms)} License"
     text = f"Free under the {name.upper() if upper else name}."
-    assert of_text(text) == code(variant)
-    assert of_text(f"Free under CC {short.join(terms).upper()} 4.0, in any medium.") == code(variant)
-    assert of_text(f"{BY} Or: {text}") == code(variant)
+    assert licence_from_text(text) == code(variant)
+    assert licence_from_text(f"Free under CC {short.join(terms).upper()} 4.0, in any medium.") == code(
+        variant
+    )
+    assert licence_from_text(f"{BY} Or: {text}") == code(variant)
 
 
 @given(st.text(max_size=200))
 def test_any_text_can_be_asked(text: str) -> None:
-    for answer in (of_address(text), of_name(text), of_text(text)):
-        assert answer is None or answer in set(LICENCES) - {UNKNOWN}
+    for answer in (licence_from_url(text), licence_from_name(text), licence_from_text(text)):
+        assert answer is None or answer in set(LICENCES) - {UNKNOWN_LICENCE}
 
 
 @pytest.mark.parametrize(
@@ -262,9 +264,9 @@ def test_any_text_can_be_asked(text: str) -> None:
     ],
 )
 def test_a_hostile_text_takes_no_time(piece: str) -> None:
-    text = "creative commons " + piece * (MAX_TEXT // len(piece) - 2)
+    text = "creative commons " + piece * (MAX_STATEMENT_LENGTH // len(piece) - 2)
     start = time.process_time()
-    of_text(text), of_address(text), of_name(text)
+    licence_from_text(text), licence_from_url(text), licence_from_name(text)
     assert time.process_time() - start < 20
 
 
@@ -285,12 +287,12 @@ def test_a_hostile_text_takes_no_time(piece: str) -> None:
     ],
 )
 def test_of_several_statements_all_restrictions_hold(codes: list[str], expected: str | None) -> None:
-    assert strictest(codes) == expected
+    assert combine_licences(codes) == expected
 
 
-@given(st.lists(st.sampled_from(sorted(set(LICENCES) - {UNKNOWN})), min_size=1))
+@given(st.lists(st.sampled_from(sorted(set(LICENCES) - {UNKNOWN_LICENCE})), min_size=1))
 def test_more_statements_never_permit_more(codes: list[str]) -> None:
-    found = strictest(codes)
+    found = combine_licences(codes)
     assert found in LICENCES
-    assert all(strictest([found, known]) == found for known in codes)
-    assert strictest(reversed(codes)) == found
+    assert all(combine_licences([found, known]) == found for known in codes)
+    assert combine_licences(reversed(codes)) == found

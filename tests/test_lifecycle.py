@@ -16,7 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import lifecycle
-from bioshards.corpus.lifecycle import KEYS, VERDICTS, buckets, decide, fingerprint
+from bioshards.corpus.lifecycle import (
+    DECISION_SCHEMA,
+    VERSION_KEY_SCHEMA,
+    count_buckets,
+    digest_decisions,
+    resolve_versions,
+)
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
@@ -39,7 +45,10 @@ def rows(events: list[Event]) -> list[Row]:
 
 def table(keys: list[Row]) -> pa.Table:
     columns = list(zip(*keys, strict=True)) or [(), (), (), ()]
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, KEYS, strict=True)], schema=KEYS)
+    return pa.table(
+        [pa.array(c, f.type) for c, f in zip(columns, VERSION_KEY_SCHEMA, strict=True)],
+        schema=VERSION_KEY_SCHEMA,
+    )
 
 
 def chunked(keys: list[Row]) -> pa.Table:
@@ -84,10 +93,10 @@ def decided(
     """The verdicts of all buckets, each source's put together."""
     result: Verdicts = [[] for _ in files]
     for bucket in range(count):
-        batches = list(decide([partial(make, keys) for keys in files], bucket, count, by_version))
+        batches = list(resolve_versions([partial(make, keys) for keys in files], bucket, count, by_version))
         assert len(batches) == len(files)
         for index, batch in enumerate(batches):
-            assert batch.schema == VERDICTS
+            assert batch.schema == DECISION_SCHEMA
             batch.validate(full=True)
             positions = batch["position"].to_pylist()
             assert positions == sorted(positions)
@@ -206,7 +215,7 @@ def test_the_sources_are_read_in_order_and_once() -> None:
         seen.append(index)
         return table([(1, 1, 0, False)])
 
-    assert len(list(decide([partial(reader, index) for index in range(4)], 0, 1))) == 4
+    assert len(list(resolve_versions([partial(reader, index) for index in range(4)], 0, 1))) == 4
     assert seen == [0, 1, 2, 3]
 
 
@@ -273,11 +282,11 @@ def test_buckets_hold_no_more_keys_than_they_should(
     keys: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lifecycle, "BUCKET_KEYS", 10)
-    assert buckets(keys) == count
+    assert count_buckets(keys) == count
 
 
 def test_all_of_pubmed_is_decided_in_a_few_buckets() -> None:
-    assert buckets(45_000_000) == 12
+    assert count_buckets(45_000_000) == 12
 
 
 Found = list[tuple[int, str, str | None]]
@@ -288,12 +297,12 @@ def verdicts(found: Found, chunks: int = 1) -> pa.Table:
     return pa.Table.from_batches(
         [
             pa.RecordBatch.from_arrays(
-                [pa.array([row[at] for row in part], field.type) for at, field in enumerate(VERDICTS)],
-                schema=VERDICTS,
+                [pa.array([row[at] for row in part], field.type) for at, field in enumerate(DECISION_SCHEMA)],
+                schema=DECISION_SCHEMA,
             )
             for part in parts
         ],
-        schema=VERDICTS,
+        schema=DECISION_SCHEMA,
     )
 
 
@@ -307,13 +316,15 @@ VERDICT_LISTS = st.lists(
 @settings(PROFILE, max_examples=200)
 @given(VERDICT_LISTS, VERDICT_LISTS)
 def test_fingerprints_are_equal_where_the_verdicts_are(one: Found, two: Found) -> None:
-    assert (fingerprint(verdicts(one)) == fingerprint(verdicts(two))) == (one == two)
+    assert (digest_decisions(verdicts(one)) == digest_decisions(verdicts(two))) == (one == two)
 
 
 def test_a_fingerprint_is_short_and_does_not_hang_on_how_the_rows_are_held() -> None:
     found: Found = [(1, "deleted", None), (5, "duplicate", "pubmed:3"), (11, "deleted", None)]
-    assert fingerprint(verdicts(found)) == fingerprint(verdicts(found, chunks=2))
-    assert len(fingerprint(verdicts(found))) == 16
-    assert len(fingerprint(verdicts([]))) == 16
-    batches = list(decide([lambda: table([(1, 1, 0, False), (1, 1, 1, False)])], 0, 1))
-    assert fingerprint(pa.Table.from_batches(batches)) == fingerprint(verdicts([(0, "superseded", None)]))
+    assert digest_decisions(verdicts(found)) == digest_decisions(verdicts(found, chunks=2))
+    assert len(digest_decisions(verdicts(found))) == 16
+    assert len(digest_decisions(verdicts([]))) == 16
+    batches = list(resolve_versions([lambda: table([(1, 1, 0, False), (1, 1, 1, False)])], 0, 1))
+    assert digest_decisions(pa.Table.from_batches(batches)) == digest_decisions(
+        verdicts([(0, "superseded", None)])
+    )

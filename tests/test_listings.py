@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.download import europepmc, pubmed
-from bioshards.corpus.download.listing import Chosen, EmptySelectionError, ListingError, links
-from bioshards.corpus.download.named import Named, named
+from bioshards.corpus.download.listing import EmptySelectionError, ListingError, SelectedFiles, parse_links
+from bioshards.corpus.download.named import SourceSpec, parse_source_spec
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
@@ -51,20 +51,20 @@ def row(name: str, words: str = "2031-01-29 14:02   19M") -> str:
 
 def files(
     year: int, *numbers: int, folder: str = pubmed.BASELINE, day: str = "2031-01-29"
-) -> list[pubmed.File]:
+) -> list[pubmed.ListedFile]:
     """Listed files with their sidecars."""
     names = [f"pubmed{year}n{number:04d}.xml.gz" for number in numbers]
     page = "".join(row(f"{name}{end}", f"{day} 14:02 19M") for name in names for end in ("", ".md5"))
-    return pubmed.parse(page, pubmed.URL, folder)
+    return pubmed.parse_listing(page, pubmed.URL, folder)
 
 
-def name(text: str) -> Named:
-    read = named(text)
+def name(text: str) -> SourceSpec:
+    read = parse_source_spec(text)
     assert read is not None
     return read
 
 
-def numbers(chosen: Chosen) -> list[str]:
+def numbers(chosen: SelectedFiles) -> list[str]:
     return [remote.name.removeprefix("pubmed").removesuffix(".xml.gz") for remote in chosen.files]
 
 
@@ -72,38 +72,43 @@ def numbers(chosen: Chosen) -> list[str]:
 
 
 def test_nlms_page_gives_its_files_in_their_order() -> None:
-    first, second = pubmed.parse(TEXT_PAGE, pubmed.URL, pubmed.BASELINE)
-    assert (first.year, first.number, first.sidecar) == (31, 1, True)
-    assert first.remote.url == "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/pubmed31n0001.xml.gz"
-    assert first.remote.path == "pubmed/baseline/pubmed31n0001.xml.gz"
-    assert (first.remote.root, first.remote.md5_beside) == ("PubmedArticleSet", True)
-    assert first.remote.changed == datetime(2031, 1, 29, 14, 2)
-    assert first.remote.size == 1.5 * 1024**2
-    assert first.remote.listed == "2031-01-29 14:02 1.5M; 2031-01-29 14:02 60"
+    first, second = pubmed.parse_listing(TEXT_PAGE, pubmed.URL, pubmed.BASELINE)
+    assert (first.year, first.number, first.has_md5_file) == (31, 1, True)
+    assert first.remote_file.url == "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/pubmed31n0001.xml.gz"
+    assert first.remote_file.path == "pubmed/baseline/pubmed31n0001.xml.gz"
+    assert (first.remote_file.root_name, first.remote_file.has_md5_file) == ("PubmedArticleSet", True)
+    assert first.remote_file.modified_at == datetime(2031, 1, 29, 14, 2)
+    assert first.remote_file.size == 1.5 * 1024**2
+    assert first.remote_file.listing_text == "2031-01-29 14:02 1.5M; 2031-01-29 14:02 60"
     assert second.number == 2
-    assert second.remote.size == 17 * 1024**2
-    assert second.remote.listed == "2031-01-29 14:03 17M; 2031-01-29 14:04 60"
+    assert second.remote_file.size == 17 * 1024**2
+    assert second.remote_file.listing_text == "2031-01-29 14:03 17M; 2031-01-29 14:04 60"
 
 
 def test_europe_pmcs_page_gives_its_packages_in_the_order_of_ids() -> None:
-    packages = europepmc.parse(TABLE_PAGE, europepmc.URL)
-    assert [(package.first, package.last) for package in packages] == [
+    packages = europepmc.parse_listing(TABLE_PAGE, europepmc.URL)
+    assert [(package.first_pmcid, package.last_pmcid) for package in packages] == [
         (9001, 19990),
         (20001, 30000),
         (100007, 120000),
     ]
-    remote = packages[0].remote
+    remote = packages[0].remote_file
     assert remote.url == "https://ftp.ebi.ac.uk/pub/databases/pmc/oa/PMC9001_PMC19990.xml.gz"
     assert remote.path == "europepmc/PMC9001_PMC19990.xml.gz"
-    assert (remote.root, remote.md5_beside) == ("articles", False)
-    assert (remote.listed, remote.changed) == ("2031-07-18 03:10 1.1M", datetime(2031, 7, 18, 3, 10))
+    assert (remote.root_name, remote.has_md5_file) == ("articles", False)
+    assert (remote.listing_text, remote.modified_at) == (
+        "2031-07-18 03:10 1.1M",
+        datetime(2031, 7, 18, 3, 10),
+    )
     assert remote.size == int(1.1 * 1024**2)
 
 
 def test_an_address_of_a_mirror_is_the_one_that_is_used() -> None:
-    [file] = pubmed.parse(row("pubmed31n0001.xml.gz"), "http://127.0.0.1:8000/pubmed/", pubmed.UPDATES)
-    assert file.remote.url == "http://127.0.0.1:8000/pubmed/updatefiles/pubmed31n0001.xml.gz"
-    assert file.remote.path == "pubmed/updatefiles/pubmed31n0001.xml.gz"
+    [file] = pubmed.parse_listing(
+        row("pubmed31n0001.xml.gz"), "http://127.0.0.1:8000/pubmed/", pubmed.UPDATES
+    )
+    assert file.remote_file.url == "http://127.0.0.1:8000/pubmed/updatefiles/pubmed31n0001.xml.gz"
+    assert file.remote_file.path == "pubmed/updatefiles/pubmed31n0001.xml.gz"
 
 
 @pytest.mark.parametrize(
@@ -134,7 +139,7 @@ def test_dates_and_sizes_may_have_another_form_or_be_missing(
     row_: str, changed: datetime | None, size: int, words: str
 ) -> None:
     for page in (row("a", row_), f"<A class='x' HREF='a'>a {row_}", f'<a href="a">a</a>{row_}' + row("b")):
-        link = next(links(page))
+        link = next(parse_links(page))
         assert link == ("a", changed, size, words)
 
 
@@ -167,7 +172,7 @@ def test_dates_and_sizes_may_have_another_form_or_be_missing(
     ],
 )
 def test_only_whole_names_are_taken(address: str) -> None:
-    taken = pubmed.parse(row(address) + row("pubmed31n0777.xml.gz"), pubmed.URL, pubmed.BASELINE)
+    taken = pubmed.parse_listing(row(address) + row("pubmed31n0777.xml.gz"), pubmed.URL, pubmed.BASELINE)
     assert [file.number for file in taken] == [777]
 
 
@@ -189,16 +194,16 @@ def test_names_that_are_not_links_are_passed_over(around: str) -> None:
     page = (
         row("pubmed31n0777.xml.gz") + around.format(name="pubmed31n0001.xml.gz") + row("pubmed31n0778.xml.gz")
     )
-    taken = pubmed.parse(page, pubmed.URL, pubmed.BASELINE)
+    taken = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
     assert [file.number for file in taken] == [777, 778]
 
 
 def test_a_repeated_name_counts_once() -> None:
     page = row("pubmed31n0001.xml.gz") + row("pubmed31n0001.xml.gz", "2031-02-01 00:00 20M")
-    [file] = pubmed.parse(page, pubmed.URL, pubmed.BASELINE)
-    assert file.remote.listed == "2031-01-29 14:02 19M"
-    [package] = europepmc.parse(row("PMC1_PMC2.xml.gz") * 3, europepmc.URL)
-    assert package.last == 2
+    [file] = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
+    assert file.remote_file.listing_text == "2031-01-29 14:02 19M"
+    [package] = europepmc.parse_listing(row("PMC1_PMC2.xml.gz") * 3, europepmc.URL)
+    assert package.last_pmcid == 2
 
 
 def test_unclosed_tags_do_not_hide_what_follows() -> None:
@@ -206,21 +211,21 @@ def test_unclosed_tags_do_not_hide_what_follows() -> None:
         '<table><tr><td><a href="pubmed31n0001.xml.gz">x<td>2031-01-29 14:02<td>19M'
         '<tr><a href="pubmed31n0002.xml.gz"'
     )
-    first, second = pubmed.parse(page, pubmed.URL, pubmed.BASELINE)
-    assert first.remote.listed == "2031-01-29 14:02 19M"
-    assert second.remote.listed == ""
+    first, second = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
+    assert first.remote_file.listing_text == "2031-01-29 14:02 19M"
+    assert second.remote_file.listing_text == ""
 
 
 @pytest.mark.parametrize("page", ["", "<html>503 <b>busy</b>\x1b[2J" + "x" * 999, row("other"), TABLE_PAGE])
 def test_a_page_without_files_is_an_error_that_says_where_and_what_to_mend(page: str) -> None:
     with pytest.raises(ListingError) as caught:
-        pubmed.parse(page, pubmed.URL, pubmed.UPDATES)
+        pubmed.parse_listing(page, pubmed.URL, pubmed.UPDATES)
     message = str(caught.value)
     assert "https://ftp.ncbi.nlm.nih.gov/pubmed/updatefiles/ lists no PubMed file" in message
     assert "corpus/download/pubmed.py" in message
     assert message.endswith(f"{page[:200]!r}")
     with pytest.raises(ListingError, match=r"pub/databases/pmc/oa/ lists no package .*europepmc\.py"):
-        europepmc.parse(TEXT_PAGE, europepmc.URL)
+        europepmc.parse_listing(TEXT_PAGE, europepmc.URL)
 
 
 # Hostile pages
@@ -242,15 +247,15 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES)).map("".join) | st.text())
 def test_whatever_the_page_the_addresses_are_ours(page: str) -> None:
     try:
-        taken = pubmed.parse(page, pubmed.URL, pubmed.BASELINE)
+        taken = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
     except ListingError:
         return
-    assert [file.remote.url for file in taken] == [f"{pubmed.URL}baseline/pubmed31n0001.xml.gz"]
+    assert [file.remote_file.url for file in taken] == [f"{pubmed.URL}baseline/pubmed31n0001.xml.gz"]
 
 
 def seconds(page: str) -> float:
     begin = time.process_time()
-    for _ in links(page):
+    for _ in parse_links(page):
         pass
     return time.process_time() - begin
 
@@ -291,7 +296,7 @@ def test_ten_times_the_rows_take_ten_times_as_long_and_not_a_hundred() -> None:
         names = (f"pubmed31n{number:06d}.xml.gz{end}" for number in range(files) for end in ("", ".md5"))
         page = "".join(map(row, names))
         begin = time.process_time()
-        assert len(pubmed.parse(page, pubmed.URL, pubmed.BASELINE)) == files
+        assert len(pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)) == files
         return time.process_time() - begin
 
     assert seconds_of(50_000) < 40 * min(seconds_of(5_000) for _ in range(3))
@@ -323,7 +328,7 @@ LATER = [
     ],
 )
 def test_a_selection_gives_its_files_in_nlms_order(text: str, expected: list[int]) -> None:
-    chosen = pubmed.choose(name(text), BASE, LATER)
+    chosen = pubmed.select_files(name(text), BASE, LATER)
     assert numbers(chosen) == [f"31n{number:04d}" for number in expected]
     assert chosen.notices == ()
     assert [remote.path.split("/")[1] for remote in chosen.files] == [
@@ -332,8 +337,8 @@ def test_a_selection_gives_its_files_in_nlms_order(text: str, expected: list[int
 
 
 def test_a_part_that_is_not_asked_for_need_not_be_listed() -> None:
-    assert len(pubmed.choose(name("pubmed:baseline"), BASE, []).files) == 4
-    assert pubmed.choose(name("pubmed:updates"), [], LATER) == pubmed.choose(
+    assert len(pubmed.select_files(name("pubmed:baseline"), BASE, []).files) == 4
+    assert pubmed.select_files(name("pubmed:updates"), [], LATER) == pubmed.select_files(
         name("pubmed:updates"), BASE, LATER
     )
 
@@ -341,20 +346,20 @@ def test_a_part_that_is_not_asked_for_need_not_be_listed() -> None:
 def test_the_newest_baseline_says_which_year_and_the_others_are_left_out() -> None:
     baseline = [*files(30, 1, 2, 3), *BASE]
     updates = [*files(30, 4, 5, folder=pubmed.UPDATES), *LATER, *files(32, 9, folder=pubmed.UPDATES)]
-    chosen = pubmed.choose(name("pubmed:"), baseline, updates)
+    chosen = pubmed.select_files(name("pubmed:"), baseline, updates)
     assert numbers(chosen) == [f"31n{number:04d}" for number in range(1, 8)]
     in_baseline, older, newer = chosen.notices
     assert "pubmed/baseline/ still lists 3 file(s) of another year, pubmed30" in in_baseline
     assert "pubmed/updatefiles/ still lists 2 file(s) of another year, pubmed30" in older
     assert "pubmed31, includes all of last year's updates" in older
     assert "pubmed/updatefiles/ lists 1 file(s) of a later year, pubmed32" in newer
-    assert numbers(pubmed.choose(name("pubmed:updates"), [], updates)) == ["32n0009"]
+    assert numbers(pubmed.select_files(name("pubmed:updates"), [], updates)) == ["32n0009"]
 
 
 def test_gaps_in_the_numbers_are_said_whatever_is_selected() -> None:
     baseline = files(31, 2, 3, 5, 9, 10)
     updates = files(31, 12, 13, 15, folder=pubmed.UPDATES)
-    chosen = pubmed.choose(name("pubmed:[10]"), baseline, updates)
+    chosen = pubmed.select_files(name("pubmed:[10]"), baseline, updates)
     assert numbers(chosen) == ["31n0010"]
     in_baseline, in_updates = chosen.notices
     assert (
@@ -362,11 +367,11 @@ def test_gaps_in_the_numbers_are_said_whatever_is_selected() -> None:
         "before pubmed31n0010" in in_baseline
     )
     assert "pubmed/updatefiles/ has no pubmed31n0011, pubmed31n0014: 2 file(s)" in in_updates
-    assert pubmed.choose(name("pubmed:updates"), [], updates).notices[0].count("pubmed31n00") == 2
+    assert pubmed.select_files(name("pubmed:updates"), [], updates).notices[0].count("pubmed31n00") == 2
 
 
 def test_many_gaps_are_counted_not_listed() -> None:
-    [notice] = pubmed.choose(name("pubmed:baseline"), files(31, *range(1, 999, 2)), []).notices
+    [notice] = pubmed.select_files(name("pubmed:baseline"), files(31, *range(1, 999, 2)), []).notices
     assert notice.count(",") == 4
     assert "and 493 more gaps: 498 file(s)" in notice
 
@@ -377,12 +382,12 @@ README = "The complete baseline consists of files pubmed31n0001.xml through pubm
 def test_a_baseline_that_ends_before_its_readme_says_is_still_being_posted() -> None:
     updates = files(31, 7, 8, folder=pubmed.UPDATES)
     with pytest.raises(ListingError, match="still being posted") as refused:
-        pubmed.choose(name("pubmed:"), BASE, updates, README.format("0006"))
+        pubmed.select_files(name("pubmed:"), BASE, updates, README.format("0006"))
     assert "ends with pubmed31n0004" in str(refused.value)
     assert "goes to pubmed31n0006" in str(refused.value)
-    selected = pubmed.choose(name("pubmed:baseline[1-2]"), BASE, updates, README.format("0006"))
+    selected = pubmed.select_files(name("pubmed:baseline[1-2]"), BASE, updates, README.format("0006"))
     assert "still being posted" in selected.notices[0]
-    assert pubmed.choose(name("pubmed:"), BASE, LATER, README.format("0004")).notices == ()
+    assert pubmed.select_files(name("pubmed:"), BASE, LATER, README.format("0004")).notices == ()
 
 
 @pytest.mark.parametrize(
@@ -396,42 +401,42 @@ def test_a_baseline_that_ends_before_its_readme_says_is_still_being_posted() -> 
     ],
 )
 def test_a_readme_that_says_nothing_of_this_baseline_changes_nothing(readme: str) -> None:
-    assert pubmed.choose(name("pubmed:"), BASE, LATER, readme).notices == ()
+    assert pubmed.select_files(name("pubmed:"), BASE, LATER, readme).notices == ()
 
 
 def test_a_missing_sidecar_is_said_of_the_files_that_are_fetched() -> None:
     page = "".join(row(f"pubmed31n{number:04d}.xml.gz") for number in range(1, 9))
-    bare = pubmed.parse(page + row("pubmed31n0008.xml.gz.md5"), pubmed.URL, pubmed.BASELINE)
-    assert all(file.remote.md5_beside for file in bare)
-    [notice] = pubmed.choose(name("pubmed:baseline"), bare, []).notices
+    bare = pubmed.parse_listing(page + row("pubmed31n0008.xml.gz.md5"), pubmed.URL, pubmed.BASELINE)
+    assert all(file.remote_file.has_md5_file for file in bare)
+    [notice] = pubmed.select_files(name("pubmed:baseline"), bare, []).notices
     assert "No .md5 is listed beside pubmed31n0001.xml.gz, " in notice
     assert "pubmed31n0005.xml.gz and 2 more" in notice
-    assert pubmed.choose(name("pubmed:baseline[8]"), bare, []).notices == ()
+    assert pubmed.select_files(name("pubmed:baseline[8]"), bare, []).notices == ()
 
 
 @pytest.mark.parametrize("text", ["pubmed:baseline[5-]", "pubmed:baseline,since=2031-02-01"])
 def test_a_selection_of_nothing_is_an_error_that_says_what_there_is(text: str) -> None:
     with pytest.raises(EmptySelectionError) as caught:
-        pubmed.choose(name(text), BASE, LATER)
+        pubmed.select_files(name(text), BASE, LATER)
     assert str(caught.value) == (
         f"--input {text} selects no file. There are 4 files, pubmed31n0001.xml.gz to pubmed31n0004.xml.gz, "
         "put there from 2031-01-29 to 2031-01-29."
     )
     with pytest.raises(EmptySelectionError, match="Nothing is listed"):
-        pubmed.choose(name("pubmed:"), [], [])
+        pubmed.select_files(name("pubmed:"), [], [])
 
 
 def test_since_needs_dates() -> None:
     page = row("pubmed31n0001.xml.gz") + row("pubmed31n0002.xml.gz", "")
-    undated = pubmed.parse(page, pubmed.URL, pubmed.BASELINE)
+    undated = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
     with pytest.raises(ListingError, match=r"no date for https://\S+/pubmed31n0002\.xml\.gz"):
-        pubmed.choose(name("pubmed:since=2031-01-01"), undated, [])
-    assert len(pubmed.choose(name("pubmed:[2]"), undated, []).files) == 1
+        pubmed.select_files(name("pubmed:since=2031-01-01"), undated, [])
+    assert len(pubmed.select_files(name("pubmed:[2]"), undated, []).files) == 1
 
 
 # Choosing among Europe PMC's packages
 
-PACKAGES = europepmc.parse(TABLE_PAGE, europepmc.URL)
+PACKAGES = europepmc.parse_listing(TABLE_PAGE, europepmc.URL)
 TODAY = date(2031, 8, 1)
 
 
@@ -448,7 +453,7 @@ TODAY = date(2031, 8, 1)
     ],
 )
 def test_packages_are_chosen_by_ids_place_or_date(text: str, expected: list[int]) -> None:
-    chosen = europepmc.choose(name(text), PACKAGES, TODAY)
+    chosen = europepmc.select_files(name(text), PACKAGES, TODAY)
     assert [int(remote.name[3:].split("_")[0]) for remote in chosen.files] == expected
     assert chosen.notices == ()
 
@@ -457,12 +462,12 @@ def test_ids_between_packages_select_nothing() -> None:
     with pytest.raises(
         EmptySelectionError, match=r"There are 3 files, PMC9001_PMC19990\.xml\.gz to PMC100007"
     ):
-        europepmc.choose(name("europepmc:[19991-20000,40000-50000]"), PACKAGES, TODAY)
+        europepmc.select_files(name("europepmc:[19991-20000,40000-50000]"), PACKAGES, TODAY)
 
 
 def test_packages_that_are_not_refreshed_any_more_are_noticed() -> None:
-    assert europepmc.choose(name("europepmc:"), PACKAGES, date(2031, 9, 8)).notices == ()
-    [notice] = europepmc.choose(name("europepmc:[1-20000]"), PACKAGES, date(2031, 9, 9)).notices
+    assert europepmc.select_files(name("europepmc:"), PACKAGES, date(2031, 9, 8)).notices == ()
+    [notice] = europepmc.select_files(name("europepmc:[1-20000]"), PACKAGES, date(2031, 9, 9)).notices
     assert "is of 2031-07-25, 46 days before 2031-09-09" in notice
-    undated = europepmc.parse(row("PMC1_PMC2.xml.gz", ""), europepmc.URL)
-    assert europepmc.choose(name("europepmc:"), undated, TODAY).notices == ()
+    undated = europepmc.parse_listing(row("PMC1_PMC2.xml.gz", ""), europepmc.URL)
+    assert europepmc.select_files(name("europepmc:"), undated, TODAY).notices == ()

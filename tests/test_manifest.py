@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from bioshards.corpus.errors import TransientStorageError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import (
     FieldError,
     ForeignManifestError,
@@ -178,7 +178,7 @@ def test_a_manifest_of_another_version_is_refused(changes: dict[str, Any], said:
 
 
 def test_a_store_that_fails_is_no_damaged_manifest(tmp_path: Path) -> None:
-    class Failing(LocalFiles):
+    class Failing(LocalStorage):
         def read_json(self, path: str) -> Any:
             raise TransientStorageError("503")
 

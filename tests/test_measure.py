@@ -13,8 +13,8 @@ from tokenizers import Tokenizer
 
 from bioshards.vocab import measure, others
 from bioshards.vocab.pieces import Pieces
-from bioshards.vocab.reachability import Unreachable, is_punctuation, unreachable
-from bioshards.vocab.words import AS_WRITTEN, Casing, Words
+from bioshards.vocab.reachability import UnreachablePiece, find_unreachable, is_punctuation
+from bioshards.vocab.words import AS_WRITTEN, Casing, Pretokenizer
 from tests.conftest import DATA, needs_data
 from tests.vocabularies import SPECIALS, UNCASED, unigram, word_piece
 
@@ -25,7 +25,7 @@ COUNTS = {"heart": 4, "beat": 3, "heartbeat": 2, "xray": 2, "(": 1}
 def test_fertility_and_shares_are_weighed_by_counts() -> None:
     # heart | b ##e ##a ##t | heart ##beat | [UNK] | (
     made, characters = 4 * 1 + 3 * 4 + 2 * 2 + 2 * 1 + 1 * 1, 4 * 5 + 3 * 4 + 2 * 9 + 2 * 4 + 1
-    found = measure.on_words(Pieces(word_piece(*SMALL)), COUNTS)
+    found = measure.measure_words(Pieces(word_piece(*SMALL)), COUNTS)
     assert found == {
         "fertility": round(made / 12, 9),
         "without_punctuation": 2.0,  # 22 pieces of 11 words
@@ -41,35 +41,35 @@ def test_fertility_and_shares_are_weighed_by_counts() -> None:
 def test_pieces_per_character_do_not_depend_on_what_a_word_is() -> None:
     pieces = Pieces(word_piece("a", "b", "##b", "(", ")", ".", "-"))
     # ( a b ) . and ab between dashes: 5 + 4 pieces of 9 characters, however they are cut into words
-    spaced = measure.on_words(pieces, {"(a": 1, "b).": 1, "-ab-": 1})
-    split = measure.on_words(pieces, {"(": 1, "a": 1, "b": 1, ")": 1, ".": 1, "-": 2, "ab": 1})
+    spaced = measure.measure_words(pieces, {"(a": 1, "b).": 1, "-ab-": 1})
+    split = measure.measure_words(pieces, {"(": 1, "a": 1, "b": 1, ")": 1, ".": 1, "-": 2, "ab": 1})
     assert spaced["per_100_characters"] == split["per_100_characters"] == 100
     assert (spaced["fertility"], split["fertility"]) == (3.0, 1.125)
 
 
 def test_only_words_with_nothing_but_punctuation_are_left_out() -> None:
     pieces = Pieces(word_piece("a", "##a", "-", "%", "±"))
-    found = measure.on_words(pieces, {"aa": 1, "--": 7, "%": 2, "a-": 1, "±": 1})
+    found = measure.measure_words(pieces, {"aa": 1, "--": 7, "%": 2, "a-": 1, "±": 1})
     assert found["without_punctuation"] == round((2 + 2 + 1) / 3, 9)
 
 
 def test_a_word_that_is_unknown_is_not_whole_and_an_accent_alone_gives_no_piece() -> None:
-    found = measure.on_words(Pieces(word_piece("a", casing=UNCASED)), {"É": 1, "A": 1, "\u0301": 2})
+    found = measure.measure_words(Pieces(word_piece("a", casing=UNCASED)), {"É": 1, "A": 1, "\u0301": 2})
     assert (found["whole"], found["unknown_words"], found["fertility"]) == (0.25, 0.25, 0.5)
 
 
 def test_a_word_of_more_than_a_hundred_characters_is_unknown() -> None:
-    found = measure.on_words(Pieces(word_piece("a", "##a")), {"a" * 100: 1, "a" * 101: 1})
+    found = measure.measure_words(Pieces(word_piece("a", "##a")), {"a" * 100: 1, "a" * 101: 1})
     assert (found["unknown_words"], found["fertility"]) == (0.5, 50.5)
 
 
 def test_no_words_give_zeros() -> None:
-    found = measure.on_words(Pieces(word_piece("a")), {})
+    found = measure.measure_words(Pieces(word_piece("a")), {})
     assert found["fertility"] == found["whole"] == found["used"] == 0
 
 
 def test_a_unigram_model_marks_only_the_unknown_characters_of_a_word() -> None:
-    found = measure.on_words(Pieces(unigram("▁heart", "beat", "▁")), {"heartbeat": 1, "heartXX": 1})
+    found = measure.measure_words(Pieces(unigram("▁heart", "beat", "▁")), {"heartbeat": 1, "heartXX": 1})
     assert found["unknown_words"] == 0.5
     assert found["unknown_characters"] == 0.125
 
@@ -86,7 +86,7 @@ def test_cutting_and_padding_of_a_tokenizer_are_switched_off_in_a_copy() -> None
     tokenizer = word_piece("a", "##a")
     tokenizer.enable_truncation(2)
     tokenizer.enable_padding(length=9)
-    assert measure.on_words(Pieces(tokenizer), {"aaaa": 1, "a": 1})["fertility"] == 2.5
+    assert measure.measure_words(Pieces(tokenizer), {"aaaa": 1, "a": 1})["fertility"] == 2.5
     assert tokenizer.truncation is not None
 
 
@@ -109,7 +109,7 @@ def vocabularies(alphabet: str, length: int) -> st.SearchStrategy[list[str]]:
 @given(vocabularies("ab", 3))
 def test_unreachable_are_exactly_the_pieces_that_no_text_yields(pieces: list[str]) -> None:
     tokenizer = word_piece(*pieces)
-    found = {piece for piece, _ in unreachable(Pieces(tokenizer))}
+    found = {piece for piece, _ in find_unreachable(Pieces(tokenizer))}
     # A witness is a piece and the piece before it: no longer text can show more.
     assert found == set(pieces) - yielded(tokenizer, "ab", 7)
 
@@ -119,56 +119,56 @@ def test_so_they_are_with_capitals_accents_punctuation_and_ideographs(
     pieces: list[str], casing: Casing
 ) -> None:
     tokenizer = word_piece(*pieces, casing=casing)
-    found = {piece for piece, _ in unreachable(Pieces(tokenizer))}
+    found = {piece for piece, _ in find_unreachable(Pieces(tokenizer))}
     assert found == set(pieces) - yielded(tokenizer, "aAé-中", 4)
 
 
 def test_why_pieces_cannot_be_reached() -> None:
     pieces = ("a", "##).", "(1", "##)", "0.5", "##a", "Gene", "é", "##中", "中", "##" + "a" * 100, "##b", ")")
-    assert unreachable(Pieces(word_piece(*pieces, casing=UNCASED))) == [
-        Unreachable("##).", "splitting"),
-        Unreachable("(1", "splitting"),
-        Unreachable("##)", "splitting"),
-        Unreachable("0.5", "splitting"),
-        Unreachable("Gene", "normalisation"),
-        Unreachable("é", "normalisation"),
-        Unreachable("##中", "splitting"),
-        Unreachable("##" + "a" * 100, "other"),
+    assert find_unreachable(Pieces(word_piece(*pieces, casing=UNCASED))) == [
+        UnreachablePiece("##).", "splitting"),
+        UnreachablePiece("(1", "splitting"),
+        UnreachablePiece("##)", "splitting"),
+        UnreachablePiece("0.5", "splitting"),
+        UnreachablePiece("Gene", "normalisation"),
+        UnreachablePiece("é", "normalisation"),
+        UnreachablePiece("##中", "splitting"),
+        UnreachablePiece("##" + "a" * 100, "other"),
     ]
 
 
 def test_a_continuing_piece_hidden_behind_shorter_beginnings_is_found() -> None:
-    assert unreachable(Pieces(word_piece("a", "ab", "abb", "##b"))) == []
+    assert find_unreachable(Pieces(word_piece("a", "ab", "abb", "##b"))) == []
 
 
 def test_the_bare_mark_is_no_reachable_piece() -> None:
-    assert unreachable(Pieces(word_piece("a", "##"))) == [Unreachable("##", "normalisation")]
+    assert find_unreachable(Pieces(word_piece("a", "##"))) == [UnreachablePiece("##", "normalisation")]
 
 
 def test_a_piece_that_an_added_token_takes_away_is_unreachable() -> None:
     tokenizer = word_piece("a", "gene", "##gene", "@", "GENE", "$")
     tokenizer.add_tokens(["gene"])
-    assert [piece for piece, _ in unreachable(Pieces(tokenizer))] == ["##gene"]
+    assert [piece for piece, _ in find_unreachable(Pieces(tokenizer))] == ["##gene"]
 
 
 def test_reachability_of_a_unigram_model_is_refused_or_left_out() -> None:
     pieces = Pieces(unigram("▁a", "a"))
-    assert measure.dead_pieces(pieces) is None
+    assert measure.measure_unreachable(pieces) is None
     with pytest.raises(ValueError, match="this is Unigram"):
-        unreachable(pieces)
+        find_unreachable(pieces)
 
 
 @pytest.mark.parametrize("lower_case", [False, True])
 @pytest.mark.parametrize("strip_accents", [False, True])
 def test_normalising_twice_changes_no_character_of_unicode(lower_case: bool, strip_accents: bool) -> None:
-    normalizer = Casing(lower_case, strip_accents).normalizer()
+    normalizer = Casing(lower_case, strip_accents).make_normalizer()
     characters = "\n".join(chr(n) for n in range(0x21, sys.maxunicode + 1) if not 0xD800 <= n < 0xE000)
     once = normalizer.normalize_str(characters)
     assert normalizer.normalize_str(once).split() == once.split()
 
 
 def test_punctuation_is_what_the_library_splits_off() -> None:
-    words = Words()
+    words = Pretokenizer()
     for number in (*range(0x21, 0x7F), *range(0xA0, 0x250), *range(0x2000, 0x2100), *range(0x3001, 0x3012)):
         character = chr(number)
         assert is_punctuation(character) == (words(f"a{character}a") == ["a", character, "a"]), hex(number)
@@ -179,7 +179,7 @@ def test_punctuation_is_what_the_library_splits_off() -> None:
 
 def test_a_character_is_covered_in_both_places_or_where_it_always_stands_alone() -> None:
     pieces = Pieces(word_piece("a", "##a", "b", "##c", "(", "中", "ab"))
-    found = measure.alphabet(pieces, {"aa": 5, "ab": 1, "c": 2, "(": 3, "中": 1, "é": 4})
+    found = measure.measure_alphabet(pieces, {"aa": 5, "ab": 1, "c": 2, "(": 3, "中": 1, "é": 4})
     assert found == {
         "characters": 6,
         "covered": 3,
@@ -191,7 +191,7 @@ def test_a_character_is_covered_in_both_places_or_where_it_always_stands_alone()
 
 def test_a_character_is_looked_up_as_the_normaliser_leaves_it() -> None:
     pieces = Pieces(word_piece("e", "##e", casing=UNCASED))
-    assert measure.alphabet(pieces, {"Éé": 1, "E\u0301": 1})["covered_share"] == 1
+    assert measure.measure_alphabet(pieces, {"Éé": 1, "E\u0301": 1})["covered_share"] == 1
 
 
 @given(
@@ -203,28 +203,28 @@ def test_no_word_of_covered_characters_is_unknown(
     pieces: list[str], texts: list[str], casing: Casing
 ) -> None:
     view = Pieces(word_piece(*pieces, casing=casing))
-    words = {word: 1 for text in texts for word in Words()(text)}
-    missing = {character for character, _ in measure.alphabet(view, words)["missing"]}
+    words = {word: 1 for text in texts for word in Pretokenizer()(text)}
+    missing = {character for character, _ in measure.measure_alphabet(view, words)["missing"]}
     known = {word: 1 for word in words if not missing & set(word)}
-    assert measure.on_words(view, known)["unknown_words"] == 0
+    assert measure.measure_words(view, known)["unknown_words"] == 0
 
 
 def test_overlap_as_written_and_folded() -> None:
     ours = Pieces(word_piece("Gene", "gene", "##é", "cell"))
     theirs = Pieces(word_piece("gene", "##e", "other", casing=UNCASED))
-    assert measure.overlap(ours, theirs) == {
+    assert measure.measure_overlap(ours, theirs) == {
         "as_written": {"pieces": 1, "of_ours": 0.25, "of_theirs": round(1 / 3, 9)},
         "folded": {"pieces": 2, "of_ours": round(2 / 3, 9), "of_theirs": round(2 / 3, 9)},
     }
 
 
 def test_overlap_of_word_pieces_with_sentence_pieces_compares_places_in_a_word() -> None:
-    found = measure.overlap(Pieces(word_piece("gene", "##s")), Pieces(unigram("▁gene", "gene", "s")))
+    found = measure.measure_overlap(Pieces(word_piece("gene", "##s")), Pieces(unigram("▁gene", "gene", "s")))
     assert found["as_written"]["pieces"] == 2
 
 
 def test_the_longest_pieces_are_measured_without_their_mark() -> None:
-    assert measure.longest(Pieces(word_piece("abc", "##abcd", "##ab")))[:2] == ["##abcd", "abc"]
+    assert measure.find_longest_pieces(Pieces(word_piece("abc", "##abcd", "##ab")))[:2] == ["##abcd", "abc"]
 
 
 def test_the_curve_cuts_the_ranked_vocabulary_but_not_its_alphabet() -> None:
@@ -233,21 +233,21 @@ def test_the_curve_cuts_the_ranked_vocabulary_but_not_its_alphabet() -> None:
     tokenizer = word_piece(*alphabet, *learnt)
     ranked = [*SPECIALS, *alphabet, *learnt]
     words = {"abab": 3, "b": 1}
-    points = measure.curve(ranked, tokenizer, words)
+    points = measure.measure_curve(ranked, tokenizer, words)
     assert [(point["size"], point["fertility"]) for point in points] == [(9, 3.25), (12, 1.0), (16, 1.0)]
     assert {key: points[-1][key] for key in ("fertility", "used")} == {
-        key: measure.on_words(Pieces(tokenizer), words)[key] for key in ("fertility", "used")
+        key: measure.measure_words(Pieces(tokenizer), words)[key] for key in ("fertility", "used")
     }
 
 
 def test_the_curve_knows_unknown_words_even_where_the_ranking_has_no_unknown_token() -> None:
-    points = measure.curve(["a", "ab"], word_piece("a", "ab"), {"b": 1, "a": 1})
+    points = measure.measure_curve(["a", "ab"], word_piece("a", "ab"), {"b": 1, "a": 1})
     assert [point["unknown_words"] for point in points] == [0.5, 0.5]
 
 
 def test_the_curve_needs_word_pieces() -> None:
     with pytest.raises(ValueError, match="this is Unigram"):
-        measure.curve(["a"], unigram("a"), {"a": 1})
+        measure.measure_curve(["a"], unigram("a"), {"a": 1})
 
 
 # Vocabularies of others
@@ -257,33 +257,33 @@ def test_a_published_list_is_read_with_its_faults_and_they_are_told(tmp_path: Pa
     file = tmp_path / "vocab.txt"
     file.write_bytes("\ufeff[PAD]\r\n[UNK]\r\nheart\r\n\r\nbeat\r\nheart\r\n\u2028x\r\n\r\n".encode())
     with pytest.warns(UserWarning, match=r"vocab\.txt: of 7 lines 1 are blank and 1 repeat a piece"):
-        tokenizer = others.load(str(file))
+        tokenizer = others.load_tokenizer(str(file))
     assert tokenizer.get_vocab() == {"[PAD]": 0, "[UNK]": 1, "beat": 4, "heart": 5, "\u2028x": 6}
-    assert Pieces(tokenizer).holes == 2
+    assert Pieces(tokenizer).num_missing_ids == 2
     assert tokenizer.encode("Heart béat").tokens == ["heart", "beat"]
 
 
 def test_a_list_with_capitals_is_cased_and_a_few_left_over_are_not(tmp_path: Path) -> None:
     file = tmp_path / "list"
     file.write_text("\n".join(["[PAD]", "[UNK]", "Heart", *(f"w{n}" for n in range(40))]))
-    assert Pieces(others.load(str(file))).casing() == AS_WRITTEN
+    assert Pieces(others.load_tokenizer(str(file))).infer_casing() == AS_WRITTEN
     file.write_text("\n".join(["[PAD]", "[UNK]", "Γ", *(f"w{n}" for n in range(60))]))
-    assert Pieces(others.load(str(file))).casing() == UNCASED
+    assert Pieces(others.load_tokenizer(str(file))).infer_casing() == UNCASED
 
 
 def test_a_folder_gives_its_tokenizer_json_or_else_its_list(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[UNK]\nlist\n")
-    assert others.load(str(tmp_path)).token_to_id("list") == 1
+    assert others.load_tokenizer(str(tmp_path)).token_to_id("list") == 1
     word_piece("json").save(str(tmp_path / "tokenizer.json"))
-    assert others.load(str(tmp_path)).token_to_id("json") == 5
-    assert others.load(str(tmp_path / "tokenizer.json")).token_to_id("json") == 5
+    assert others.load_tokenizer(str(tmp_path)).token_to_id("json") == 5
+    assert others.load_tokenizer(str(tmp_path / "tokenizer.json")).token_to_id("json") == 5
 
 
 def test_what_is_no_vocabulary_is_named_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"There is no vocabulary at .*nowhere"):
-        others.load(str(tmp_path / "nowhere"))
+        others.load_tokenizer(str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError, match=r"neither tokenizer\.json nor vocab\.txt"):
-        others.load(str(tmp_path))
+        others.load_tokenizer(str(tmp_path))
     file = tmp_path / "file.json"
     for content, message in (
         (b"\xff\xfe", "byte 0 is not UTF-8"),
@@ -293,7 +293,7 @@ def test_what_is_no_vocabulary_is_named_with_the_reason(tmp_path: Path) -> None:
     ):
         file.write_bytes(content)
         with pytest.raises(ValueError, match=message) as caught:
-            others.load(str(file))
+            others.load_tokenizer(str(file))
         assert str(file) in str(caught.value)
 
 
@@ -309,8 +309,8 @@ def test_what_is_no_vocabulary_is_named_with_the_reason(tmp_path: Path) -> None:
 def test_published_vocabularies_have_the_unreachable_pieces_that_are_known(
     file: str, punctuated: int, casing: Casing
 ) -> None:
-    pieces = Pieces(others.load(str(Path(str(DATA)) / "benchmarks" / file)))
-    found = measure.dead_pieces(pieces)
+    pieces = Pieces(others.load_tokenizer(str(Path(str(DATA)) / "benchmarks" / file)))
+    found = measure.measure_unreachable(pieces)
     assert found is not None
     assert found["with_punctuation"] == punctuated
-    assert pieces.casing() == casing
+    assert pieces.infer_casing() == casing

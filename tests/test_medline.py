@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.medline import Citation, Section
+from bioshards.corpus.medline import AbstractSection, Citation
 from tests.medline_records import MATHML, OWN, PIECE, PROFILE, article_record, both, read, small
 
 
@@ -36,7 +36,7 @@ def test_a_small_record_is_read_whole() -> None:
         pmid=5,
         version=1,
         title="A title.",
-        abstract=(Section(None, "Some text."),),
+        abstract=(AbstractSection(None, "Some text."),),
         year=2001,
         languages=("eng",),
         publication_types=("Review",),
@@ -91,7 +91,7 @@ def test_pmid_and_version_may_be_written_in_any_way(written: str, expected: tupl
 def test_inline_markup_joins_as_written(written: str, expected: str) -> None:
     assert read(small(title=f"<ArticleTitle>{written}</ArticleTitle>")).title == expected
     text = f"<Abstract><AbstractText Label='AIM'>{written}</AbstractText></Abstract>"
-    assert read(small(abstract_=text)).abstract == (Section("AIM", expected),)
+    assert read(small(abstract_=text)).abstract == (AbstractSection("AIM", expected),)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_inline_markup_joins_as_written(written: str, expected: str) -> None:
 def test_a_record_without_a_title_has_an_empty_one_and_all_the_rest(title: str) -> None:
     found = read(small(title=title))
     assert found.title == ""
-    assert found.abstract == (Section(None, "Some text."),)
+    assert found.abstract == (AbstractSection(None, "Some text."),)
     assert found.year == 2001
     assert found.languages == ("eng",)
 
@@ -125,7 +125,7 @@ def test_a_record_without_a_title_has_an_empty_one_and_all_the_rest(title: str) 
 @pytest.mark.parametrize("content", ["plain", "with <i>markup</i>"])
 def test_labels_are_as_printed(written: str, label: str | None, content: str) -> None:
     text = f"<Abstract><AbstractText {written}>{content}</AbstractText></Abstract>"
-    assert read(small(abstract_=text)).abstract == (Section(label, re.sub("<.*?>", "", content)),)
+    assert read(small(abstract_=text)).abstract == (AbstractSection(label, re.sub("<.*?>", "", content)),)
 
 
 def test_an_abstract_is_its_segments_and_nothing_else() -> None:
@@ -138,11 +138,11 @@ def test_an_abstract_is_its_segments_and_nothing_else() -> None:
         "<OtherAbstract Type='Publisher' Language='ger'><AbstractText>Anders.</AbstractText></OtherAbstract>"
     )
     expected = (
-        Section("A", "One."),
-        Section(None, ""),
-        Section("B", ""),
-        Section(None, ""),
-        Section(None, "Two x."),
+        AbstractSection("A", "One."),
+        AbstractSection(None, ""),
+        AbstractSection("B", ""),
+        AbstractSection(None, ""),
+        AbstractSection(None, "Two x."),
     )
     assert read(small(abstract_=text, after=other)).abstract == expected
     assert read(small(abstract_="", after=other)).abstract == ()
@@ -155,7 +155,7 @@ def test_the_copyright_line_is_no_text(copyright_: str) -> None:
         "<Abstract><AbstractText>Some text.</AbstractText>"
         f"<CopyrightInformation>{copyright_}</CopyrightInformation></Abstract>"
     )
-    assert read(small(abstract_=text)).abstract == (Section(None, "Some text."),)
+    assert read(small(abstract_=text)).abstract == (AbstractSection(None, "Some text."),)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_languages_come_in_their_order() -> None:
     codes = "<Language>fre</Language>\n<Language>eng</Language><Language> ger </Language>"
     assert read(small(languages=codes)).languages == ("fre", "eng", "ger")
     assert read(small(languages="")).languages == ()
-    assert read(small(languages="")).abstract == (Section(None, "Some text."),)
+    assert read(small(languages="")).abstract == (AbstractSection(None, "Some text."),)
 
 
 def test_entities_in_publication_types_are_resolved() -> None:
@@ -196,7 +196,7 @@ def test_entities_in_publication_types_are_resolved() -> None:
         (("<PubDate ><Year>2001</Year></PubDate>",), "year", 2001),
         (("<PubDate><Year >2001</Year></PubDate>",), "year", 2001),
         (("<ArticleTitle >A title.</ArticleTitle >",), "title", "A title."),
-        (("<AbstractText >Some text.</AbstractText >",), "abstract", (Section(None, "Some text."),)),
+        (("<AbstractText >Some text.</AbstractText >",), "abstract", (AbstractSection(None, "Some text."),)),
         (("<PublicationType>Review</PublicationType >",), "publication_types", ("Review",)),
         (("<ArticleIdList >", "<ArticleId IdType='doi'>10.1/x</ArticleId>"), "doi", "10.1/x"),
         (("<ArticleIdList>", "<ArticleId IdType='doi'>10.1/x</ArticleId >"), "doi", "10.1/x"),

@@ -11,7 +11,7 @@ from lxml import etree
 
 from bioshards.corpus import medline
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.medline_file import records
+from bioshards.corpus.medline_file import iter_records
 from tests.medline_records import MATHML, OWN, PIECE, PROFILE, article_record, small
 
 # Errors
@@ -19,7 +19,7 @@ from tests.medline_records import MATHML, OWN, PIECE, PROFILE, article_record, s
 
 def refusal(record: str | bytes) -> BadRecordError:
     with pytest.raises(BadRecordError) as caught:
-        medline.parse(record.encode() if isinstance(record, str) else record)
+        medline.parse_citation(record.encode() if isinstance(record, str) else record)
     return caught.value
 
 
@@ -115,9 +115,9 @@ def test_a_broken_record_is_refused_by_name(what: str) -> None:
 def test_a_broken_record_is_refused_when_the_file_has_cut_it_too() -> None:
     broken = str(BROKEN["an open title"][0])
     file = f"<PubmedArticleSet>{small()}{broken}{small()}</PubmedArticleSet>".encode()
-    cut = [record for _, record in records(io.BytesIO(file))]
+    cut = [record for _, record in iter_records(io.BytesIO(file))]
     assert len(cut) == 3
-    assert medline.parse(cut[0]) == medline.parse(cut[2])
+    assert medline.parse_citation(cut[0]) == medline.parse_citation(cut[2])
     assert refusal(cut[1]).reason == "malformed-xml"
 
 
@@ -164,9 +164,9 @@ def test_a_deletion_names_all_its_pmids() -> None:
         b"<DeleteCitation>\n<PMID Version='1'>7</PMID><!-- x -->"
         b'<PMID Version="2"> 8 </PMID><PMID>9</PMID>\n</DeleteCitation>'
     )
-    assert medline.pmids(record) == [(7, 1), (8, 2), (9, 1)]
-    assert medline.pmids(b"<DeleteDocument><PMID Version='1'>7</PMID></DeleteDocument>") == [(7, 1)]
-    assert medline.pmids(b"<DeleteCitation/>") == []
+    assert medline.parse_pmids(record) == [(7, 1), (8, 2), (9, 1)]
+    assert medline.parse_pmids(b"<DeleteDocument><PMID Version='1'>7</PMID></DeleteDocument>") == [(7, 1)]
+    assert medline.parse_pmids(b"<DeleteCitation/>") == []
 
 
 BOOK = "<BookDocument><PMID Version='3'>31</PMID><Ref><PMID>99</PMID></Ref>{}</BookDocument>"
@@ -174,10 +174,12 @@ BOOK = "<BookDocument><PMID Version='3'>31</PMID><Ref><PMID>99</PMID></Ref>{}</B
 
 def test_a_book_gives_its_own_pmid_only() -> None:
     chapter = BOOK.format("<ReferenceList><PMID>98</PMID></ReferenceList>")
-    assert medline.pmids(chapter.encode()) == [(31, 3)]
+    assert medline.parse_pmids(chapter.encode()) == [(31, 3)]
     data = "<PubmedBookData><PMID>97</PMID></PubmedBookData>"
-    assert medline.pmids(f"<PubmedBookArticle>{chapter}{data}</PubmedBookArticle>".encode()) == [(31, 3)]
-    assert medline.pmids(f"<PubmedBookArticle>{data}</PubmedBookArticle>".encode()) == []
+    assert medline.parse_pmids(f"<PubmedBookArticle>{chapter}{data}</PubmedBookArticle>".encode()) == [
+        (31, 3)
+    ]
+    assert medline.parse_pmids(f"<PubmedBookArticle>{data}</PubmedBookArticle>".encode()) == []
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def test_a_book_gives_its_own_pmid_only() -> None:
 )
 def test_a_broken_deletion_is_refused_by_name(record: bytes, reason: str) -> None:
     with pytest.raises(BadRecordError) as caught:
-        medline.pmids(record)
+        medline.parse_pmids(record)
     assert caught.value.reason == reason
 
 
@@ -203,4 +205,4 @@ def test_an_external_entity_is_never_fetched() -> None:
         title="<ArticleTitle>&e;</ArticleTitle>"
     )
     with pytest.raises(BadRecordError):
-        medline.parse(record.encode())
+        medline.parse_citation(record.encode())

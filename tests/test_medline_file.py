@@ -21,7 +21,7 @@ from lxml import etree
 
 from bioshards.corpus import medline_file, xml_blocks
 from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.medline_file import records
+from bioshards.corpus.medline_file import iter_records
 
 PROFILE = settings(
     derandomize=True,
@@ -47,13 +47,13 @@ class Trickle:
 
 
 def cut(data: bytes) -> Cut:
-    return list(records(io.BytesIO(data)))
+    return list(iter_records(io.BytesIO(data)))
 
 
 def refusal(data: bytes, step: int = 1 << 20) -> BadFileError:
     """The error in which reading the file ends."""
     with pytest.raises(BadFileError) as caught:
-        list(records(Trickle(data, step)))
+        list(iter_records(Trickle(data, step)))
     return caught.value
 
 
@@ -133,7 +133,7 @@ MARKED_UP_EXPECTED: Cut = [
 
 def test_the_records_are_the_same_whatever_a_read_gives() -> None:
     for step in range(1, len(PLAIN) + 1):
-        assert list(records(Trickle(PLAIN, step))) == EXPECTED, step
+        assert list(iter_records(Trickle(PLAIN, step))) == EXPECTED, step
 
 
 def test_the_records_are_the_same_for_every_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_the_records_are_the_same_for_every_block_size(monkeypatch: pytest.Monke
 
 def test_comments_instructions_and_cdata_are_the_same_wherever_a_block_ends() -> None:
     for step in range(1, len(MARKED_UP) + 1):
-        assert list(records(Trickle(MARKED_UP, step))) == MARKED_UP_EXPECTED, step
+        assert list(iter_records(Trickle(MARKED_UP, step))) == MARKED_UP_EXPECTED, step
 
 
 def test_what_hides_in_comments_and_cdata_is_what_lxml_makes_of_it() -> None:
@@ -155,7 +155,7 @@ def test_what_hides_in_comments_and_cdata_is_what_lxml_makes_of_it() -> None:
 def test_blanks_in_the_roots_end_tag_may_lie_on_any_border(blanks: bytes) -> None:
     data = b"<PubmedArticleSet>" + FIRST + b"</PubmedArticleSet" + blanks + b">\n<!-- x -->\n"
     for step in range(1, len(data) + 1):
-        assert list(records(Trickle(data, step))) == [("PubmedArticle", FIRST)], step
+        assert list(iter_records(Trickle(data, step))) == [("PubmedArticle", FIRST)], step
 
 
 def test_records_longer_than_a_block_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,25 +171,25 @@ def test_records_longer_than_a_block_are_whole(monkeypatch: pytest.MonkeyPatch) 
 def test_a_gzip_file_is_told_by_its_content_and_read_in_any_blocks() -> None:
     packed = gzip.compress(PLAIN, mtime=0)
     for step in range(2, len(packed) + 1):
-        assert list(records(Trickle(packed, step))) == EXPECTED, step
+        assert list(iter_records(Trickle(packed, step))) == EXPECTED, step
 
 
 def test_a_gzip_file_is_told_when_its_first_read_gives_one_byte() -> None:
-    assert list(records(Trickle(gzip.compress(PLAIN, mtime=0), 1))) == EXPECTED
+    assert list(iter_records(Trickle(gzip.compress(PLAIN, mtime=0), 1))) == EXPECTED
 
 
 @pytest.mark.parametrize("border", [0, 1, len(DECLARATION), len(PLAIN) // 2, len(PLAIN) - 1, len(PLAIN)])
 def test_a_gzip_file_of_several_members_is_read_to_its_end(border: int) -> None:
     packed = gzip.compress(PLAIN[:border], mtime=0) + gzip.compress(PLAIN[border:], mtime=0)
     for step in (2, 3, 7, 64, len(packed)):
-        assert list(records(Trickle(packed, step))) == EXPECTED, step
+        assert list(iter_records(Trickle(packed, step))) == EXPECTED, step
 
 
 @pytest.mark.parametrize("zeros", [1, 511, 5000])
 def test_zero_bytes_after_the_gzip_data_are_padding(zeros: int) -> None:
     packed = gzip.compress(PLAIN, mtime=0) + bytes(zeros)
     for step in (2, 13, len(packed) - zeros, len(packed)):
-        assert list(records(Trickle(packed, step))) == EXPECTED, step
+        assert list(iter_records(Trickle(packed, step))) == EXPECTED, step
 
 
 def test_zero_bytes_between_gzip_members_mean_the_same_wherever_a_block_ends() -> None:
@@ -197,7 +197,7 @@ def test_zero_bytes_between_gzip_members_mean_the_same_wherever_a_block_ends() -
     outcomes = set()
     for step in (*range(2, 120), len(packed)):
         try:
-            outcomes.add(str(list(records(Trickle(packed, step)))))
+            outcomes.add(str(list(iter_records(Trickle(packed, step)))))
         except BadFileError as bad:
             outcomes.add(bad.reason)
     assert len(outcomes) == 1
@@ -236,7 +236,7 @@ def test_a_lone_record_is_a_file_of_one(name: str) -> None:
     element = f'<{name} Status="MEDLINE"><PMID>3</PMID></{name}>'.encode()
     data = DECLARATION + element + b"\n<!-- the end -->\n"
     for step in range(1, len(data) + 1):
-        assert list(records(Trickle(data, step))) == [(name, element)], step
+        assert list(iter_records(Trickle(data, step))) == [(name, element)], step
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_lone_record_is_a_file_of_one(name: str) -> None:
 )
 def test_an_empty_set_has_no_records(empty: bytes) -> None:
     for step in range(1, len(empty) + 1):
-        assert list(records(Trickle(empty, step))) == [], step
+        assert list(iter_records(Trickle(empty, step))) == [], step
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_an_empty_set_has_no_records(empty: bytes) -> None:
 def test_the_root_may_have_attributes(attributes: bytes) -> None:
     data = b"<PubmedArticleSet" + attributes + b">" + FIRST + b"</PubmedArticleSet>"
     for step in range(1, len(data) + 1):
-        assert list(records(Trickle(data, step))) == [("PubmedArticle", FIRST)], step
+        assert list(iter_records(Trickle(data, step))) == [("PubmedArticle", FIRST)], step
 
 
 # Record elements
@@ -284,7 +284,7 @@ def test_record_elements_may_have_attributes(tag: bytes) -> None:
     element = tag + b"<A/></PubmedArticle>"
     data = b"<PubmedArticleSet>" + element + FIRST + b"</PubmedArticleSet>"
     for step in range(1, len(data) + 1):
-        assert list(records(Trickle(data, step))) == [
+        assert list(iter_records(Trickle(data, step))) == [
             ("PubmedArticle", element),
             ("PubmedArticle", FIRST),
         ], step
@@ -309,7 +309,7 @@ def test_blanks_in_the_end_tag_of_the_last_record_are_read(blanks: bytes) -> Non
     element = b"<PubmedArticle><A>x</A></PubmedArticle" + blanks + b">"
     data = b"<PubmedArticleSet>" + FIRST + element + b"</PubmedArticleSet>"
     for step in range(1, len(data) + 1, 3):
-        assert list(records(Trickle(data, step))) == [
+        assert list(iter_records(Trickle(data, step))) == [
             ("PubmedArticle", FIRST),
             ("PubmedArticle", element),
         ], step
@@ -363,14 +363,14 @@ def test_records_come_in_utf_8_whatever_the_file_is_in(how: str) -> None:
     assert cut(data) == [("PubmedArticle", ACCENTED.encode())]
     assert cut(gzip.compress(data)) == [("PubmedArticle", ACCENTED.encode())]
     for step in range(100, len(data) + 1):
-        assert list(records(Trickle(data, step))) == [("PubmedArticle", ACCENTED.encode())], step
+        assert list(iter_records(Trickle(data, step))) == [("PubmedArticle", ACCENTED.encode())], step
 
 
 @pytest.mark.parametrize("how", ENCODED)
 def test_the_encoding_is_seen_however_little_the_first_read_gives(how: str) -> None:
     data = ENCODED[how]
     for step in range(1, 100):
-        assert list(records(Trickle(data, step))) == [("PubmedArticle", ACCENTED.encode())], step
+        assert list(iter_records(Trickle(data, step))) == [("PubmedArticle", ACCENTED.encode())], step
 
 
 def test_the_encoding_is_seen_when_a_gzip_member_ends_in_the_declaration() -> None:
@@ -383,7 +383,7 @@ def test_characters_that_lie_on_a_block_border_are_whole() -> None:
     text = "<PubmedArticle><A>" + "€𝛼é" * 50 + "</A></PubmedArticle>"
     data = f"<PubmedArticleSet>{text}</PubmedArticleSet>".encode("utf-16")
     for step in range(2, 40):
-        assert list(records(Trickle(data, step))) == [("PubmedArticle", text.encode())], step
+        assert list(iter_records(Trickle(data, step))) == [("PubmedArticle", text.encode())], step
 
 
 # Files that are refused
@@ -496,7 +496,7 @@ def test_text_far_behind_the_last_record_is_malformed_too() -> None:
 
 
 def test_the_records_before_the_damage_come_first() -> None:
-    reading = records(io.BytesIO(b"<PubmedArticleSet>" + FIRST + SECOND + b"<PubmedArticle>"))
+    reading = iter_records(io.BytesIO(b"<PubmedArticleSet>" + FIRST + SECOND + b"<PubmedArticle>"))
     assert [next(reading), next(reading)] == EXPECTED[:2]
     with pytest.raises(BadFileError, match="truncated-xml"):
         next(reading)
@@ -585,14 +585,14 @@ def test_a_record_above_the_bound_is_too_long(monkeypatch: pytest.MonkeyPatch) -
     assert refusal(unended, 100).reason == "record-too-long"
     fits = b"<PubmedArticle>" + b"<A>x</A>" * 50 + b"</PubmedArticle>"
     data = b"<PubmedArticleSet>" + fits * 20 + b"</PubmedArticleSet>"
-    assert list(records(Trickle(data, 100))) == [("PubmedArticle", fits)] * 20
+    assert list(iter_records(Trickle(data, 100))) == [("PubmedArticle", fits)] * 20
 
 
 def test_a_comment_without_end_is_not_held_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xml_blocks, "MAX_MARKUP_BYTES", 1000)
     file = Trickle(b"<PubmedArticleSet><!--" + b"x" * 1_000_000, 100)
     with pytest.raises(BadFileError) as caught:
-        list(records(file))
+        list(iter_records(file))
     assert caught.value.reason == "truncated-xml"
     assert file.reads < 50
 
@@ -600,7 +600,7 @@ def test_a_comment_without_end_is_not_held_for_ever(monkeypatch: pytest.MonkeyPa
 def test_a_prolog_without_end_is_not_read_for_ever() -> None:
     file = Trickle(b"<!DOCTYPE PubmedArticleSet " + b"x" * 5_000_000, 4096)
     with pytest.raises(BadFileError) as caught:
-        list(records(file))
+        list(iter_records(file))
     assert caught.value.reason == "not-xml"
     assert file.reads < 50
 
@@ -677,7 +677,7 @@ def whole_file(draw: st.DrawFn, odd: bool = False) -> bytes:
 @settings(PROFILE, max_examples=250)
 @given(whole_file(), st.integers(1, 120))
 def test_any_file_is_cut_into_the_records_that_lxml_finds(data: bytes, step: int) -> None:
-    found = list(records(Trickle(data, step)))
+    found = list(iter_records(Trickle(data, step)))
     assert canonical_cut(found) == parsed(data)
     assert found == cut(data) == cut(gzip.compress(data, compresslevel=1))
 
@@ -685,7 +685,7 @@ def test_any_file_is_cut_into_the_records_that_lxml_finds(data: bytes, step: int
 @settings(PROFILE, max_examples=250, phases=[Phase.generate])
 @given(whole_file(odd=True), st.integers(1, 120))
 def test_tags_may_be_written_in_any_legal_way(data: bytes, step: int) -> None:
-    found = list(records(Trickle(data, step)))
+    found = list(iter_records(Trickle(data, step)))
     assert canonical_cut(found) == parsed(data)
 
 
@@ -704,7 +704,7 @@ def test_records_joined_with_anything_between_are_cut_back_byte_by_byte(
 ) -> None:
     inside = b"".join(filler + piece for filler, piece in zip(fillers, pieces, strict=False))
     data = b"<PubmedArticleSet>" + inside + fillers[-1] + b"</PubmedArticleSet>"
-    assert [record for _, record in records(Trickle(data, step))] == pieces
+    assert [record for _, record in iter_records(Trickle(data, step))] == pieces
 
 
 @settings(PROFILE, max_examples=150)

@@ -25,12 +25,12 @@ import pytest
 
 from bioshards.corpus import partial
 from bioshards.corpus.download import mirror as module
-from bioshards.corpus.download.mirror import ATTEMPTS, Held, Mirror
-from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.download.mirror import MAX_ATTEMPTS, Mirror, MirroredFile
+from bioshards.corpus.download.remote import RemoteFile
 from bioshards.corpus.download.web import Connection, DownloadError, UnreachableError
 from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.partial import PART
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.partial import PARTIAL_PREFIX
 from tests.asking import connected
 from tests.standin import (
     Body,
@@ -91,20 +91,20 @@ def connection(server: StandIn) -> Iterator[Connection]:
 
 @pytest.fixture
 def mirror(tmp_path: Path) -> Mirror:
-    return Mirror(LocalFiles(), str(tmp_path / "mirror"))
+    return Mirror(LocalStorage(), str(tmp_path / "mirror"))
 
 
 @pytest.fixture
-def listed(server: StandIn) -> Remote:
+def listed(server: StandIn) -> RemoteFile:
     """The file as a listing names it: put there long ago."""
-    return Remote(
+    return RemoteFile(
         f"{server.url}{AT}", AT, "PubmedArticleSet", True, "2020-01-02 03:04 195K", LONG_AGO, 200_000
     )
 
 
-def just_now(remote: Remote) -> Remote:
+def just_now(remote: RemoteFile) -> RemoteFile:
     """The same, put there just now."""
-    return replace(remote, changed=datetime.now(UTC).replace(tzinfo=None))
+    return replace(remote, modified_at=datetime.now(UTC).replace(tzinfo=None))
 
 
 def data_of(mirror: Mirror) -> bytes | None:
@@ -128,84 +128,84 @@ WHOLE = [NAME, f"{NAME}.json", f"{NAME}.md5"]
 
 
 def test_a_file_is_fetched_and_recorded(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
-    assert mirror.held(connection, [listed]) == {}
+    assert mirror.find_mirrored(connection, [listed]) == {}
     held = mirror.fetch(connection, listed)
     assert data_of(mirror) == OLD
-    assert (held.md5, held.published, held.fetched) == (md5_of(OLD), True, len(OLD))
-    assert held.found.path == mirror.path(listed)
-    assert abs(datetime.now(UTC) - datetime.fromisoformat(held.retrieved)) < timedelta(minutes=1)
-    assert held.seconds >= 0
+    assert (held.md5, held.is_md5_published, held.fetched_bytes) == (md5_of(OLD), True, len(OLD))
+    assert held.info.path == mirror.path(listed)
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(held.retrieved_at)) < timedelta(minutes=1)
+    assert held.download_seconds >= 0
     assert left(mirror) == sorted(WHOLE)
     assert (Path(mirror.folder) / SIDECAR).read_text() == f"MD5({NAME})= {md5_of(OLD)}\n"
     assert json.loads(record_of(mirror).read_text())["url"] == listed.url
 
 
 def test_a_settled_record_needs_no_request_at_all(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     held = mirror.fetch(connection, listed)
     asked = len(server.requests)
-    assert mirror.held(connection, [listed]) == {listed: replace(held, fetched=0)}
-    assert mirror.held(None, [listed]) == {listed: replace(held, fetched=0)}
+    assert mirror.find_mirrored(connection, [listed]) == {listed: replace(held, fetched_bytes=0)}
+    assert mirror.find_mirrored(None, [listed]) == {listed: replace(held, fetched_bytes=0)}
     assert len(server.requests) == asked
 
 
 def test_fetching_again_asks_for_the_checksum_only(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     first = mirror.fetch(connection, listed)
     again = mirror.fetch(connection, listed)
-    assert again == replace(first, fetched=0)
+    assert again == replace(first, fetched_bytes=0)
     assert len(server.asked(AT)) == 1
     assert len(server.asked(SIDECAR)) == 2
 
 
 def test_a_right_file_without_a_record_is_adopted(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     publish(Path(mirror.folder) / AT, OLD)
-    assert mirror.held(connection, [listed]) == {}
+    assert mirror.find_mirrored(connection, [listed]) == {}
     held = mirror.fetch(connection, listed)
-    assert (held.md5, held.published, held.fetched) == (md5_of(OLD), True, 0)
+    assert (held.md5, held.is_md5_published, held.fetched_bytes) == (md5_of(OLD), True, 0)
     assert server.asked(AT) == []
-    assert list(mirror.held(None, [listed])) == [listed]
+    assert list(mirror.find_mirrored(None, [listed])) == [listed]
     assert left(mirror) == sorted(WHOLE)
 
 
 @pytest.mark.parametrize("there", [NEW, OLD[:-1], b""])
 def test_a_wrong_file_without_a_record_is_replaced(
-    mirror: Mirror, connection: Connection, listed: Remote, there: bytes
+    mirror: Mirror, connection: Connection, listed: RemoteFile, there: bytes
 ) -> None:
     publish(Path(mirror.folder) / AT, there or b"\x1f\x8b")
-    assert mirror.fetch(connection, listed).fetched == len(OLD)
+    assert mirror.fetch(connection, listed).fetched_bytes == len(OLD)
     assert data_of(mirror) == OLD
 
 
 def test_a_file_that_has_changed_since_its_record_is_replaced(
-    mirror: Mirror, connection: Connection, listed: Remote
+    mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     mirror.fetch(connection, listed)
     path = Path(mirror.folder) / AT
     path.write_bytes(OLD[:-5] + b"wrong")
-    assert mirror.held(None, [listed]) == {}
-    assert mirror.fetch(connection, listed).fetched == len(OLD)
+    assert mirror.find_mirrored(None, [listed]) == {}
+    assert mirror.fetch(connection, listed).fetched_bytes == len(OLD)
     assert data_of(mirror) == OLD
 
 
 def test_a_file_that_was_only_touched_is_not_fetched_again(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     mirror.fetch(connection, listed)
     os.utime(mirror.path(listed), (1, 1))
-    assert mirror.held(None, [listed]) == {}
-    assert mirror.fetch(connection, listed).fetched == 0
-    assert list(mirror.held(None, [listed])) == [listed]
+    assert mirror.find_mirrored(None, [listed]) == {}
+    assert mirror.fetch(connection, listed).fetched_bytes == 0
+    assert list(mirror.find_mirrored(None, [listed])) == [listed]
 
 
 def test_of_many_files_those_are_held_that_are_there(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     others = []
     for number in range(8, 14):
@@ -214,66 +214,66 @@ def test_of_many_files_those_are_held_that_are_there(
         others.append(replace(listed, url=server.url + path, path=path))
     for remote in (listed, *others[:3]):
         mirror.fetch(connection, remote)
-    assert list(mirror.held(None, [*others, listed])) == [*others[:3], listed]
+    assert list(mirror.find_mirrored(None, [*others, listed])) == [*others[:3], listed]
 
 
 # Republication.
 
 
 def test_a_republished_file_is_noticed_by_its_listing(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     mirror.fetch(connection, listed)
     publish(server.root / AT, NEW, md5=True)
-    again = replace(listed, listed="2020-02-02 03:04 196K")
-    assert mirror.held(connection, [again]) == {}
+    again = replace(listed, listing_text="2020-02-02 03:04 196K")
+    assert mirror.find_mirrored(connection, [again]) == {}
     assert mirror.fetch(connection, again).md5 == md5_of(NEW)
     assert data_of(mirror) == NEW
     assert (Path(mirror.folder) / SIDECAR).read_text() == f"MD5({NAME})= {md5_of(NEW)}\n"
 
 
 def test_a_listing_that_changes_without_the_file_fetches_nothing(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     mirror.fetch(connection, listed)
-    again = replace(listed, listed="2020-02-02 03:04 195K")
-    assert mirror.fetch(connection, again).fetched == 0
-    assert list(mirror.held(None, [again])) == [again]
+    again = replace(listed, listing_text="2020-02-02 03:04 195K")
+    assert mirror.fetch(connection, again).fetched_bytes == 0
+    assert list(mirror.find_mirrored(None, [again])) == [again]
 
 
 def test_a_file_republished_within_the_same_minute_is_noticed_as_it_is_recent(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     recent = just_now(listed)
     mirror.fetch(connection, recent)
-    assert list(mirror.held(connection, [recent])) == [recent]
-    assert mirror.held(None, [recent]) == {}, "nobody can be asked"
+    assert list(mirror.find_mirrored(connection, [recent])) == [recent]
+    assert mirror.find_mirrored(None, [recent]) == {}, "nobody can be asked"
     publish(server.root / AT, NEW, md5=True)
-    assert mirror.held(connection, [recent]) == {}
+    assert mirror.find_mirrored(connection, [recent]) == {}
     mirror.fetch(connection, recent)
     assert data_of(mirror) == NEW
 
 
 def test_a_file_without_a_date_in_its_listing_is_always_asked_for(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
-    undated = replace(listed, changed=None)
+    undated = replace(listed, modified_at=None)
     mirror.fetch(connection, undated)
-    assert mirror.held(None, [undated]) == {}
-    assert list(mirror.held(connection, [undated])) == [undated]
+    assert mirror.find_mirrored(None, [undated]) == {}
+    assert list(mirror.find_mirrored(connection, [undated])) == [undated]
 
 
 @pytest.mark.parametrize("changed", [datetime.max, datetime.min])
 def test_a_date_at_the_end_of_time_is_a_date(
-    mirror: Mirror, connection: Connection, listed: Remote, changed: datetime
+    mirror: Mirror, connection: Connection, listed: RemoteFile, changed: datetime
 ) -> None:
-    remote = replace(listed, changed=changed)
+    remote = replace(listed, modified_at=changed)
     mirror.fetch(connection, remote)
-    assert list(mirror.held(connection, [remote])) == [remote]
+    assert list(mirror.find_mirrored(connection, [remote])) == [remote]
 
 
 def test_republication_between_the_checksum_and_the_data(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     server.fault(AT, Call(lambda: publish(server.root / AT, NEW, md5=True)))
     assert mirror.fetch(connection, listed).md5 == md5_of(NEW)
@@ -282,7 +282,7 @@ def test_republication_between_the_checksum_and_the_data(
 
 
 def test_republication_in_mid_body(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     server.fault(AT, Truncate(50_000))
     server.fault(AT, Call(lambda: publish(server.root / AT, NEW, md5=True)))
@@ -291,12 +291,12 @@ def test_republication_in_mid_body(
 
 
 def test_republication_while_the_old_file_is_sent_to_its_end(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     """What came is what its checksum said; the next run reads another listing."""
     server.fault(AT, Replace(AT, NEW, md5=True))
     assert mirror.fetch(connection, listed).md5 == md5_of(OLD)
-    again = replace(listed, listed="2020-02-02 03:04 195K")
+    again = replace(listed, listing_text="2020-02-02 03:04 195K")
     assert mirror.fetch(connection, again).md5 == md5_of(NEW)
 
 
@@ -304,33 +304,33 @@ def test_republication_while_the_old_file_is_sent_to_its_end(
 
 
 def test_a_missing_checksum_leaves_what_the_file_says_itself(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     server.fault(SIDECAR, Missing(), times=None)
     held = mirror.fetch(connection, listed)
-    assert (held.md5, held.published) == (md5_of(OLD), False)
+    assert (held.md5, held.is_md5_published) == (md5_of(OLD), False)
     assert left(mirror) == [NAME, f"{NAME}.json"]
-    assert list(mirror.held(None, [listed])) == [listed]
-    assert mirror.fetch(connection, listed).fetched == 0
+    assert list(mirror.find_mirrored(None, [listed])) == [listed]
+    assert mirror.fetch(connection, listed).fetched_bytes == 0
 
 
 def test_a_checksum_that_comes_later_is_recorded(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     server.fault(SIDECAR, Missing())
-    assert not mirror.fetch(connection, listed).published
+    assert not mirror.fetch(connection, listed).is_md5_published
     later = mirror.fetch(connection, listed)
-    assert (later.published, later.fetched) == (True, 0)
+    assert (later.is_md5_published, later.fetched_bytes) == (True, 0)
     assert left(mirror) == sorted(WHOLE)
 
 
 def test_a_checksum_that_goes_away_was_published_all_the_same(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     mirror.fetch(connection, listed)
     server.fault(SIDECAR, Missing())
-    assert mirror.fetch(connection, listed).published
-    assert mirror.held(None, [listed])[listed].published
+    assert mirror.fetch(connection, listed).is_md5_published
+    assert mirror.find_mirrored(None, [listed])[listed].is_md5_published
 
 
 @pytest.mark.parametrize(
@@ -343,41 +343,41 @@ def test_a_checksum_that_goes_away_was_published_all_the_same(
     ],
 )
 def test_a_checksum_may_be_written_in_several_ways(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote, sidecar: str
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, sidecar: str
 ) -> None:
     server.fault(SIDECAR, Body(sidecar.encode()))
-    assert mirror.fetch(connection, listed).published
+    assert mirror.fetch(connection, listed).is_md5_published
 
 
 def test_a_page_in_the_checksums_place_is_read_again(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     server.fault(SIDECAR, Html(PAGE))
-    assert mirror.fetch(connection, listed).published
+    assert mirror.fetch(connection, listed).is_md5_published
     assert len(server.asked(AT)) == 1
 
 
 def test_a_page_in_the_checksums_place_for_ever(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     server.fault(SIDECAR, Html(PAGE), times=None)
     with pytest.raises(BadFileError, match=r"no MD5; it begins b'<html>.*read 3 times") as caught:
         mirror.fetch(connection, listed)
     assert listed.url in caught.value.detail
-    assert len(server.asked(SIDECAR)) == ATTEMPTS
+    assert len(server.asked(SIDECAR)) == MAX_ATTEMPTS
     assert server.asked(AT) == []
     assert left(mirror) == []
 
 
 @pytest.mark.parametrize("fault", [Html(PAGE), Unavailable(status=403)])
 def test_a_recent_file_without_its_checksum_does_not_end_the_look_at_what_is_held(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote, fault: Fault
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, fault: Fault
 ) -> None:
     recent = just_now(listed)
     mirror.fetch(connection, recent)
     server.fault(SIDECAR, fault)
-    assert mirror.held(connection, [recent]) == {}
-    assert mirror.fetch(connection, recent).fetched == 0
+    assert mirror.find_mirrored(connection, [recent]) == {}
+    assert mirror.fetch(connection, recent).fetched_bytes == 0
 
 
 # Wrong content.
@@ -385,7 +385,7 @@ def test_a_recent_file_without_its_checksum_does_not_end_the_look_at_what_is_hel
 
 @pytest.mark.parametrize("fault", [Corrupt(100_000), Corrupt(0), Html(PAGE), Body(OLD[:1000]), Body(b"")])
 def test_what_is_wrong_once_is_fetched_again(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote, fault: Fault
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, fault: Fault
 ) -> None:
     server.fault(AT, fault)
     assert mirror.fetch(connection, listed).md5 == md5_of(OLD)
@@ -406,15 +406,15 @@ def test_what_is_wrong_once_is_fetched_again(
     ],
 )
 def test_what_is_wrong_for_ever_is_named_and_leaves_nothing(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote, fault: Fault, reason: str
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, fault: Fault, reason: str
 ) -> None:
     server.fault(AT, fault, times=None)
-    said = mirror.fetch_or_say(connection, listed)
+    said = mirror.try_fetch(connection, listed)
     assert isinstance(said, BadFileError)
     assert said.reason in (reason, "checksum")
     assert listed.url in said.detail
-    assert f"read {ATTEMPTS} times" in said.detail
-    assert len(server.asked(AT)) == ATTEMPTS
+    assert f"read {MAX_ATTEMPTS} times" in said.detail
+    assert len(server.asked(AT)) == MAX_ATTEMPTS
     assert left(mirror) == []
 
 
@@ -427,30 +427,30 @@ def test_what_is_wrong_for_ever_is_named_and_leaves_nothing(
     ],
 )
 def test_without_a_checksum_the_content_is_all_there_is_to_tell(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote, body: bytes, reason: str
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, body: bytes, reason: str
 ) -> None:
     server.fault(AT, Body(body), times=None)
     with pytest.raises(BadFileError) as caught:
-        mirror.fetch(connection, replace(listed, md5_beside=False))
+        mirror.fetch(connection, replace(listed, has_md5_file=False))
     assert caught.value.reason == reason
     assert left(mirror) == []
 
 
 def test_what_is_wrong_for_ever_leaves_the_file_that_was_there_as_it_was(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     mirror.fetch(connection, listed)
     publish(server.root / AT, NEW)  # its checksum is still the old file's
-    again = replace(listed, listed="2020-02-02 03:04 196K")
+    again = replace(listed, listing_text="2020-02-02 03:04 196K")
     Path(mirror.path(listed)).write_bytes(contents(3))
     with pytest.raises(BadFileError, match="checksum"):
         mirror.fetch(connection, again)
     assert data_of(mirror) == contents(3)
-    assert mirror.held(None, [listed, again]) == {}
+    assert mirror.find_mirrored(None, [listed, again]) == {}
 
 
 def test_a_file_that_is_gone_is_named_and_leaves_nothing(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     server.fault(AT, Missing(), times=None)
     with pytest.raises(BadFileError, match="gone") as caught:
@@ -461,15 +461,15 @@ def test_a_file_that_is_gone_is_named_and_leaves_nothing(
 
 
 def test_a_server_that_does_not_answer_leaves_the_part_to_go_on_from(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     server.fault(AT, Truncate(100_000))
     server.fault(AT, Unavailable(), times=4)
     with pytest.raises(UnreachableError, match=NAME):
         mirror.fetch(connection, listed)
     [part] = left(mirror)
-    assert part.startswith(PART)
-    assert mirror.fetch(connection, listed).fetched == len(OLD) - 100_000
+    assert part.startswith(PARTIAL_PREFIX)
+    assert mirror.fetch(connection, listed).fetched_bytes == len(OLD) - 100_000
 
 
 # Going on.
@@ -478,7 +478,7 @@ def test_a_server_that_does_not_answer_leaves_the_part_to_go_on_from(
 def part_of(mirror: Mirror, data: bytes, of: str) -> Path:
     """A part as a killed process leaves it; ``of`` is the MD5 it should have."""
     version = hashlib.md5(of.encode(), usedforsecurity=False).hexdigest()[:8]
-    path = Path(mirror.folder) / "pubmed/baseline" / f"{PART}{version}-{NAME}"
+    path = Path(mirror.folder) / "pubmed/baseline" / f"{PARTIAL_PREFIX}{version}-{NAME}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return path
@@ -486,10 +486,10 @@ def part_of(mirror: Mirror, data: bytes, of: str) -> Path:
 
 @pytest.mark.parametrize("there", [1, 1000, 100_000, len(OLD) - 1, len(OLD)])
 def test_a_part_is_gone_on_with(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote, there: int
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, there: int
 ) -> None:
     part_of(mirror, OLD[:there], md5_of(OLD))
-    assert mirror.fetch(connection, listed).fetched == len(OLD) - there
+    assert mirror.fetch(connection, listed).fetched_bytes == len(OLD) - there
     assert data_of(mirror) == OLD
     assert server.asked(AT)[0].range == f"bytes={there}-"
     assert sum(request.sent for request in server.asked(AT) if request.status < 400) == len(OLD) - there
@@ -510,7 +510,7 @@ def test_a_part_is_gone_on_with(
     ids=["damaged", "page", "longer", "padded", "another file", "of another file", "zeros"],
 )
 def test_a_damaged_part_is_begun_again(
-    mirror: Mirror, connection: Connection, listed: Remote, there: bytes
+    mirror: Mirror, connection: Connection, listed: RemoteFile, there: bytes
 ) -> None:
     part_of(mirror, there, md5_of(OLD))
     mirror.fetch(connection, listed)
@@ -519,19 +519,19 @@ def test_a_damaged_part_is_begun_again(
 
 
 def test_a_part_of_another_version_is_removed(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     part_of(mirror, NEW[:100_000], md5_of(NEW))
-    assert mirror.fetch(connection, listed).fetched == len(OLD)
+    assert mirror.fetch(connection, listed).fetched_bytes == len(OLD)
     assert left(mirror) == sorted(WHOLE)
 
 
 def test_a_server_that_knows_no_ranges_begins_the_part_again(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     part_of(mirror, OLD[:100_000], md5_of(OLD))
     server.fault(AT, NoRange())
-    assert mirror.fetch(connection, listed).fetched == len(OLD)
+    assert mirror.fetch(connection, listed).fetched_bytes == len(OLD)
     assert data_of(mirror) == OLD
 
 
@@ -539,10 +539,10 @@ def test_a_full_disk_is_an_error_and_leaves_no_final_name(
     server: StandIn,
     mirror: Mirror,
     connection: Connection,
-    listed: Remote,
+    listed: RemoteFile,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write = partial._LocalPartial.write
+    write = partial._LocalResumableFile.write
 
     def full(self: Any, data: bytes) -> None:
         write(self, data)
@@ -550,13 +550,13 @@ def test_a_full_disk_is_an_error_and_leaves_no_final_name(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(partial._LocalPartial, "write", full)
+        patched.setattr(partial._LocalResumableFile, "write", full)
         with pytest.raises(OSError, match="No space") as caught:
             mirror.fetch(connection, listed)
         assert caught.value.errno == errno.ENOSPC
     assert data_of(mirror) is None
-    assert all(name.startswith(PART) for name in left(mirror))
-    assert mirror.fetch(connection, listed).fetched < len(OLD)
+    assert all(name.startswith(PARTIAL_PREFIX) for name in left(mirror))
+    assert mirror.fetch(connection, listed).fetched_bytes < len(OLD)
     assert data_of(mirror) == OLD
 
 
@@ -564,26 +564,26 @@ def test_a_full_disk_is_an_error_and_leaves_no_final_name(
 
 
 def test_without_checksums_the_listing_tells_what_is_new(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
-    bare = replace(listed, md5_beside=False)
+    bare = replace(listed, has_md5_file=False)
     held = mirror.fetch(connection, bare)
-    assert (held.md5, held.published) == (md5_of(OLD), False)
+    assert (held.md5, held.is_md5_published) == (md5_of(OLD), False)
     assert server.asked(SIDECAR) == []
-    assert list(mirror.held(None, [bare])) == [bare]
-    assert mirror.fetch(connection, bare).fetched == 0
+    assert list(mirror.find_mirrored(None, [bare])) == [bare]
+    assert mirror.fetch(connection, bare).fetched_bytes == 0
     publish(server.root / AT, NEW)
-    again = replace(bare, listed="2020-02-02 03:04 196K")
-    assert mirror.held(None, [again]) == {}
+    again = replace(bare, listing_text="2020-02-02 03:04 196K")
+    assert mirror.find_mirrored(None, [again]) == {}
     assert mirror.fetch(connection, again).md5 == md5_of(NEW)
 
 
 def test_without_checksums_and_without_words_in_the_listing_it_is_fetched_each_time(
-    mirror: Mirror, connection: Connection, listed: Remote
+    mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
-    bare = replace(listed, md5_beside=False, listed="")
+    bare = replace(listed, has_md5_file=False, listing_text="")
     for _ in range(2):
-        assert mirror.fetch(connection, bare).fetched == len(OLD)
+        assert mirror.fetch(connection, bare).fetched_bytes == len(OLD)
 
 
 # Records.
@@ -591,40 +591,40 @@ def test_without_checksums_and_without_words_in_the_listing_it_is_fetched_each_t
 
 @pytest.mark.parametrize("content", [b"", b"{", bytes(300), b"\xff\xfe", b'{"md5": '])
 def test_a_damaged_record_is_as_none(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote, content: bytes
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, content: bytes
 ) -> None:
     mirror.fetch(connection, listed)
     record_of(mirror).write_bytes(content)
-    assert mirror.held(None, [listed]) == {}
-    assert mirror.fetch(connection, listed).fetched == 0
-    assert list(mirror.held(None, [listed])) == [listed]
+    assert mirror.find_mirrored(None, [listed]) == {}
+    assert mirror.fetch(connection, listed).fetched_bytes == 0
+    assert list(mirror.find_mirrored(None, [listed])) == [listed]
 
 
 def test_a_record_that_another_process_takes_away_just_now_is_as_none(
-    mirror: Mirror, connection: Connection, listed: Remote, monkeypatch: pytest.MonkeyPatch
+    mirror: Mirror, connection: Connection, listed: RemoteFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mirror.fetch(connection, listed)
     record_of(mirror).unlink()
-    monkeypatch.setattr(LocalFiles, "exists", lambda *_: True)
-    assert mirror.held(None, [listed]) == {}
-    assert mirror.fetch(connection, listed).fetched == 0
+    monkeypatch.setattr(LocalStorage, "exists", lambda *_: True)
+    assert mirror.find_mirrored(None, [listed]) == {}
+    assert mirror.fetch(connection, listed).fetched_bytes == 0
 
 
 def test_a_record_of_another_server_does_not_speak_for_this_one(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     mirror.fetch(connection, listed)
     elsewhere = replace(listed, url=listed.url.replace("127.0.0.1", "localhost"))
-    assert mirror.held(None, [elsewhere]) == {}
+    assert mirror.find_mirrored(None, [elsewhere]) == {}
 
 
 def test_a_folder_whose_name_looks_like_a_pattern_is_a_folder(
-    tmp_path: Path, connection: Connection, listed: Remote
+    tmp_path: Path, connection: Connection, listed: RemoteFile
 ) -> None:
-    other = Mirror(LocalFiles(), str(tmp_path / "mirror1"))
-    mirror = Mirror(LocalFiles(), str(tmp_path / "mirror[1]"))
+    other = Mirror(LocalStorage(), str(tmp_path / "mirror1"))
+    mirror = Mirror(LocalStorage(), str(tmp_path / "mirror[1]"))
     other.fetch(connection, listed)
-    assert mirror.fetch(connection, listed).found.path == mirror.path(listed)
+    assert mirror.fetch(connection, listed).info.path == mirror.path(listed)
     assert data_of(mirror) == OLD
 
 
@@ -633,11 +633,11 @@ def test_a_folder_whose_name_looks_like_a_pattern_is_a_folder(
 
 @pytest.mark.parametrize("md5_beside", [True, False])
 def test_two_who_fetch_the_same_file_fetch_it_once(
-    server: StandIn, mirror: Mirror, listed: Remote, monkeypatch: pytest.MonkeyPatch, md5_beside: bool
+    server: StandIn, mirror: Mirror, listed: RemoteFile, monkeypatch: pytest.MonkeyPatch, md5_beside: bool
 ) -> None:
-    remember = Mirror._remember
+    remember = Mirror._write_record
 
-    def slowly(self: Mirror, remote: Remote, held: Held) -> Held:
+    def slowly(self: Mirror, remote: RemoteFile, held: MirroredFile) -> MirroredFile:
         time.sleep(0.2)
         return remember(self, remote, held)
 
@@ -646,15 +646,15 @@ def test_two_who_fetch_the_same_file_fetch_it_once(
             results.append(mirror.fetch(connection, remote))
 
     monkeypatch.setattr(Mirror, "_remember", slowly)
-    remote = replace(listed, md5_beside=md5_beside)
-    results: list[Held] = []
+    remote = replace(listed, has_md5_file=md5_beside)
+    results: list[MirroredFile] = []
     server.bytes_per_second = 1_000_000
     threads = [threading.Thread(target=fetch) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(held.fetched for held in results) == [0, 0, len(OLD)]
+    assert sorted(held.fetched_bytes for held in results) == [0, 0, len(OLD)]
     assert {held.md5 for held in results} == {md5_of(OLD)}
     assert len(server.asked(AT)) == 1
 
@@ -691,13 +691,13 @@ def test_two_processes_that_fetch_the_same_file_fetch_it_once(server: StandIn, m
 
 
 def test_killed_at_any_moment_only_whole_bytes_have_the_name(
-    server: StandIn, mirror: Mirror, listed: Remote
+    server: StandIn, mirror: Mirror, listed: RemoteFile
 ) -> None:
     """Ten times, in the transfer and just after it; a mirror with an older file keeps that until the end."""
     publish(server.root / AT, NEW, md5=True)
     chance = random.Random(4)
     for number in range(10):
-        mirror = Mirror(mirror.files, f"{mirror.folder}-{number}")
+        mirror = Mirror(mirror.storage, f"{mirror.folder}-{number}")
         if number % 2:
             publish(Path(mirror.folder) / AT, OLD)
         before, after = server.sent(AT), chance.randrange(len(NEW)) if number < 6 else len(NEW)
@@ -720,13 +720,13 @@ def test_killed_at_any_moment_only_whole_bytes_have_the_name(
 
 
 def test_every_fault_in_any_order_ends_with_the_file_or_says_why(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: Remote
+    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     chance = random.Random(7)
     data: list[Fault] = [Corrupt(70_000), Html(PAGE), Reset(30_000), Truncate(9), Unavailable(), NoRange()]
     sidecar: list[Fault] = [Html(PAGE), Missing(), Unavailable()]
     for number in range(25):
-        fresh = Mirror(mirror.files, f"{mirror.folder}-{number}")
+        fresh = Mirror(mirror.storage, f"{mirror.folder}-{number}")
         for fault in chance.sample(data, 4):
             server.fault(AT, fault)
         server.fault(SIDECAR, chance.choice(sidecar))

@@ -13,12 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.download.named import PARTS, Named, Selection, SourceSpecError, named
+from bioshards.corpus.download.named import (
+    SUBSETS,
+    FileSelection,
+    SourceSpec,
+    SourceSpecError,
+    parse_source_spec,
+)
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
 DAY = date(2026, 8, 1)
-ALL = Selection()
+ALL = FileSelection()
 
 
 @pytest.mark.parametrize(
@@ -29,28 +35,28 @@ ALL = Selection()
         ("pubmed:updates", "pubmed", "updates", ALL),
         ("europepmc:", "europepmc", "", ALL),
         ("pmc:", "pmc", "", ALL),
-        ("pubmed:baseline[1-10]", "pubmed", "baseline", Selection(((1, 10),))),
-        ("pubmed:baseline[7]", "pubmed", "baseline", Selection(((7, 7),))),
-        ("pubmed:baseline[0007]", "pubmed", "baseline", Selection(((7, 7),))),
-        ("pubmed:updates[1400-]", "pubmed", "updates", Selection(((1400, None),))),
-        ("pubmed:[1-10,20]", "pubmed", "", Selection(((1, 10), (20, 20)))),
-        ("pubmed:[ 1-10, 20 ]", "pubmed", "", Selection(((1, 10), (20, 20)))),
-        ("pubmed:updates[-3:]", "pubmed", "updates", Selection(newest=3)),
-        ("pubmed:[-3:]", "pubmed", "", Selection(newest=3)),
-        ("pubmed:updates[since=2026-08-01]", "pubmed", "updates", Selection(since=DAY)),
-        ("pubmed:[since=2026-08-01]", "pubmed", "", Selection(since=DAY)),
-        ("pubmed:since=2026-08-01", "pubmed", "", Selection(since=DAY)),
-        ("pubmed:updates,since=2026-08-01", "pubmed", "updates", Selection(since=DAY)),
-        ("pubmed:updates:since=2026-08-01", "pubmed", "updates", Selection(since=DAY)),
-        ("europepmc:[-3:]", "europepmc", "", Selection(newest=3)),
-        ("europepmc:[1-20000]", "europepmc", "", Selection(((1, 20000),))),
-        ("europepmc:since=2026-08-01", "europepmc", "", Selection(since=DAY)),
-        ("pmc:[11000000-11010000]", "pmc", "", Selection(((11000000, 11010000),))),
-        ("pmc:since=2026-08-01", "pmc", "", Selection(since=DAY)),
+        ("pubmed:baseline[1-10]", "pubmed", "baseline", FileSelection(((1, 10),))),
+        ("pubmed:baseline[7]", "pubmed", "baseline", FileSelection(((7, 7),))),
+        ("pubmed:baseline[0007]", "pubmed", "baseline", FileSelection(((7, 7),))),
+        ("pubmed:updates[1400-]", "pubmed", "updates", FileSelection(((1400, None),))),
+        ("pubmed:[1-10,20]", "pubmed", "", FileSelection(((1, 10), (20, 20)))),
+        ("pubmed:[ 1-10, 20 ]", "pubmed", "", FileSelection(((1, 10), (20, 20)))),
+        ("pubmed:updates[-3:]", "pubmed", "updates", FileSelection(newest=3)),
+        ("pubmed:[-3:]", "pubmed", "", FileSelection(newest=3)),
+        ("pubmed:updates[since=2026-08-01]", "pubmed", "updates", FileSelection(since=DAY)),
+        ("pubmed:[since=2026-08-01]", "pubmed", "", FileSelection(since=DAY)),
+        ("pubmed:since=2026-08-01", "pubmed", "", FileSelection(since=DAY)),
+        ("pubmed:updates,since=2026-08-01", "pubmed", "updates", FileSelection(since=DAY)),
+        ("pubmed:updates:since=2026-08-01", "pubmed", "updates", FileSelection(since=DAY)),
+        ("europepmc:[-3:]", "europepmc", "", FileSelection(newest=3)),
+        ("europepmc:[1-20000]", "europepmc", "", FileSelection(((1, 20000),))),
+        ("europepmc:since=2026-08-01", "europepmc", "", FileSelection(since=DAY)),
+        ("pmc:[11000000-11010000]", "pmc", "", FileSelection(((11000000, 11010000),))),
+        ("pmc:since=2026-08-01", "pmc", "", FileSelection(since=DAY)),
     ],
 )
-def test_names_are_read(text: str, source: str, part: str, selection: Selection) -> None:
-    assert named(text) == Named(source, part, selection, text)
+def test_names_are_read(text: str, source: str, part: str, selection: FileSelection) -> None:
+    assert parse_source_spec(text) == SourceSpec(source, part, selection, text)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +74,7 @@ def test_names_are_read(text: str, source: str, part: str, selection: Selection)
     ],
 )
 def test_paths_are_paths_even_with_a_colon(text: str) -> None:
-    assert named(text) is None
+    assert parse_source_spec(text) is None
 
 
 @pytest.mark.parametrize(
@@ -121,7 +127,7 @@ def test_paths_are_paths_even_with_a_colon(text: str) -> None:
 )
 def test_a_wrong_name_is_refused_with_the_reason_and_an_example_that_works(text: str, said: str) -> None:
     with pytest.raises(SourceSpecError) as caught:
-        named(text)
+        parse_source_spec(text)
     message = str(caught.value)
     assert message.startswith(f"--input {text}: ")
     assert said in message
@@ -129,7 +135,7 @@ def test_a_wrong_name_is_refused_with_the_reason_and_an_example_that_works(text:
     examples = message.split("What would work: ")[1].split(". (")[0].replace(" or ", ", ").split(", ")
     assert len(examples) >= 2
     for example in examples:
-        assert named(example) is not None
+        assert parse_source_spec(example) is not None
 
 
 # Properties
@@ -139,13 +145,13 @@ RANGES = NUMBERS.flatmap(
     lambda low: st.tuples(st.just(low), st.none() | st.integers(low, 10**9 - 1) | st.just(low))
 )
 SELECTIONS = (
-    st.lists(RANGES, min_size=1, max_size=5).map(lambda ranges: Selection(tuple(ranges)))
-    | NUMBERS.map(lambda newest: Selection(newest=newest))
-    | st.dates().map(lambda since: Selection(since=since))
+    st.lists(RANGES, min_size=1, max_size=5).map(lambda ranges: FileSelection(tuple(ranges)))
+    | NUMBERS.map(lambda newest: FileSelection(newest=newest))
+    | st.dates().map(lambda since: FileSelection(since=since))
 )
 
 
-def written(selection: Selection) -> str:
+def written(selection: FileSelection) -> str:
     if selection.since:
         return f"since={selection.since.isoformat()}"
     if selection.newest:
@@ -158,13 +164,13 @@ def written(selection: Selection) -> str:
 
 @settings(PROFILE, max_examples=300)
 @given(st.sampled_from(["baseline", "updates", ""]), SELECTIONS)
-def test_what_is_written_is_read_again(part: str, selection: Selection) -> None:
-    read = named(f"pubmed:{part}[{written(selection)}]")
+def test_what_is_written_is_read_again(part: str, selection: FileSelection) -> None:
+    read = parse_source_spec(f"pubmed:{part}[{written(selection)}]")
     assert read is not None
-    assert (read.part, read.selection) == (part, selection)
+    assert (read.subset, read.selection) == (part, selection)
 
 
-PIECES = st.sampled_from([*PARTS, "baseline", "updates", "since=", "2026-08-01", *":[]-,=0123", "/", "\n"])
+PIECES = st.sampled_from([*SUBSETS, "baseline", "updates", "since=", "2026-08-01", *":[]-,=0123", "/", "\n"])
 
 
 @settings(PROFILE, max_examples=500)
@@ -176,10 +182,10 @@ PIECES = st.sampled_from([*PARTS, "baseline", "updates", "since=", "2026-08-01",
 )
 def test_any_text_is_a_name_or_a_path_or_refused(text: str) -> None:
     try:
-        read = named(text)
+        read = parse_source_spec(text)
     except SourceSpecError:
         return
-    is_name = text.startswith(tuple(f"{source}:" for source in PARTS))
+    is_name = text.startswith(tuple(f"{source}:" for source in SUBSETS))
     assert (read is not None) == is_name
     assert read is None or read.text == text
 
@@ -196,4 +202,4 @@ def test_overlapping_is_having_a_number_in_common(
     selected = {number for low, high in ranges for number in range(low, (high or 99) + 1)}
     expected = not ranges or not selected.isdisjoint(range(first, first + length + 1))
     whole = all(high is None or low <= high for low, high in ranges)
-    assert not whole or Selection(tuple(ranges)).overlaps(first, first + length) == expected
+    assert not whole or FileSelection(tuple(ranges)).overlaps(first, first + length) == expected

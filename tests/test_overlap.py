@@ -22,15 +22,15 @@ from hypothesis import strategies as st
 
 from bioshards.corpus import __main__ as command
 from bioshards.corpus import overlap, shards
-from bioshards.corpus.document import SCHEMA, Document
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import OverlapFile
-from bioshards.corpus.overlap import KEYS, OVERLAP, OverlapInputError
+from bioshards.corpus.overlap import MATCH_KEY_SCHEMA, OVERLAP_SCHEMA, OverlapInputError
 from tests.manifests import put_documents
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 
 Row = tuple[str, int | None, str | None, str | None]
 """An id with a PMID, a PMCID and a DOI."""
@@ -38,14 +38,16 @@ Found = list[tuple[str, str, str]]
 
 
 def table(rows: Sequence[Row]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(KEYS.names, row, strict=True)) for row in rows], KEYS)
+    return pa.Table.from_pylist(
+        [dict(zip(MATCH_KEY_SCHEMA.names, row, strict=True)) for row in rows], MATCH_KEY_SCHEMA
+    )
 
 
 def found(articles: Sequence[Row], abstracts: Sequence[Row], size: int = 3) -> Found:
     """What find says, given both in batches of some rows."""
     keys = table(articles).to_batches(size)
-    batches = list(overlap.find(keys, lambda: table(abstracts).to_batches(size)))
-    assert all(batch.schema == OVERLAP for batch in batches)
+    batches = list(overlap.find_overlap(keys, lambda: table(abstracts).to_batches(size)))
+    assert all(batch.schema == OVERLAP_SCHEMA for batch in batches)
     for batch in batches:
         batch.validate(full=True)
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
@@ -148,9 +150,11 @@ def test_rows_are_in_the_order_of_the_abstracts_each_once() -> None:
     assert [row[0] for row in found(articles, abstracts)] == [f"pubmed:{n}" for n in (9, 3, 12, 1, 20)]
 
 
-@pytest.mark.parametrize("articles", [[], [pa.RecordBatch.from_pylist([], KEYS)]])
+@pytest.mark.parametrize("articles", [[], [pa.RecordBatch.from_pylist([], MATCH_KEY_SCHEMA)]])
 def test_without_articles_nothing_is_found(articles: list[pa.Table]) -> None:
-    assert list(overlap.find(articles, lambda: table([("pubmed:7", 7, None, None)]).to_batches())) == []
+    assert (
+        list(overlap.find_overlap(articles, lambda: table([("pubmed:7", 7, None, None)]).to_batches())) == []
+    )
 
 
 def test_without_abstracts_nothing_is_found() -> None:
@@ -259,7 +263,7 @@ def test_what_is_listed_is_left_out_whatever_the_batches(
     listed = [id_ for id_, (is_listed, _) in zip(ids, marks, strict=True) if is_listed]
     chunks = [pa.array(listed[at : at + chunk], pa.string()) for at in range(0, len(listed), chunk)]
     batches = pa.table({"id": pa.array(ids, pa.string())}).to_batches(size)
-    left = list(overlap.without(batches, pa.chunked_array(chunks, pa.string())))
+    left = list(overlap.exclude_ids(batches, pa.chunked_array(chunks, pa.string())))
     assert [id_ for batch in left for id_ in batch["id"].to_pylist()] == [
         id_ for id_, (is_listed, _) in zip(ids, marks, strict=True) if not is_listed
     ]
@@ -270,7 +274,7 @@ def test_what_is_listed_is_left_out_whatever_the_batches(
 def test_a_list_of_other_documents_is_not_taken_for_one_of_these(ids: list[str]) -> None:
     batches = pa.table({"id": [f"pubmed:{at}" for at in range(4)]}).to_batches(2)
     with pytest.raises(ValueError, match="is to be left out, but is not among the documents"):
-        list(overlap.without(batches, pa.chunked_array([ids])))
+        list(overlap.exclude_ids(batches, pa.chunked_array([ids])))
 
 
 # Directories
@@ -296,18 +300,18 @@ def document(id_: str, pmid: int | None, pmcid: str | None, doi: str | None) -> 
         sections=[],
         file="a.xml",
         position=0,
-        words=5,
-        characters=30,
-        cleaned={},
+        num_words=5,
+        num_characters=30,
+        removed_characters={},
     )
 
 
 def finished(folder: Path, pipeline: str, rows: Sequence[Row], size: int = 3) -> str:
     """A finished directory of these documents, of several shards."""
     made = [document(*row) for row in rows]
-    batches = [shards.batch(made[at : at + size]) for at in range(0, len(made), size)]
-    written = shards.write(FILES, str(folder), "a", batches, SCHEMA, 1)
-    shards.publish(FILES, str(folder), written)
+    batches = [shards.record_batch_from_documents(made[at : at + size]) for at in range(0, len(made), size)]
+    written = shards.write_shards(FILES, str(folder), "a", batches, DOCUMENT_SCHEMA, 1)
+    shards.write_dataset_info(FILES, str(folder), written)
     put_documents(folder, written, pipeline)
     return str(folder)
 
@@ -331,18 +335,20 @@ def pair(tmp_path: Path) -> tuple[str, str]:
 
 
 def drop_in(full: str, abstracts: str) -> OverlapFile:
-    listed = overlap.of_abstracts(FILES, abstracts)
-    rows = overlap.find(
-        shards.read(FILES, full, KEYS.names),
-        lambda: shards.read_some(FILES, abstracts, listed, KEYS.names),
+    listed = overlap.list_abstract_shards(FILES, abstracts)
+    rows = overlap.find_overlap(
+        shards.read_directory(FILES, full, MATCH_KEY_SCHEMA.names),
+        lambda: shards.read_shards(FILES, abstracts, listed, MATCH_KEY_SCHEMA.names),
     )
-    return overlap.write(FILES, f"{full}/{overlap.FILE}", abstracts, overlap.identity(FILES, abstracts), rows)
+    return overlap.write(
+        FILES, f"{full}/{overlap.FILE_NAME}", abstracts, overlap.digest_abstracts(FILES, abstracts), rows
+    )
 
 
 def test_a_list_is_written_and_read_again(pair: tuple[str, str]) -> None:
     abstracts, full = pair
     read = overlap.read(FILES, full, abstracts)
-    assert read.schema == OVERLAP
+    assert read.schema == OVERLAP_SCHEMA
     assert [tuple(row.values()) for row in read.to_pylist()] == [
         ("pubmed:2", "pmc:PMC900.1", "pmid"),
         ("pubmed:5", "pmc:PMC105.1", "pmcid"),
@@ -352,23 +358,23 @@ def test_a_list_is_written_and_read_again(pair: tuple[str, str]) -> None:
 
 def test_a_list_is_told_as_it_is_on_disk_and_is_the_same_bytes_each_time(pair: tuple[str, str]) -> None:
     abstracts, full = pair
-    before = Path(full, overlap.FILE).read_bytes()
+    before = Path(full, overlap.FILE_NAME).read_bytes()
     shard = drop_in(full, abstracts)
-    assert Path(full, overlap.FILE).read_bytes() == before
-    assert (shard.file, shard.rows, shard.bytes) == (overlap.FILE, 3, len(before))
-    with pa.memory_map(f"{full}/{overlap.FILE}") as file, pa.ipc.open_stream(file) as stream:
+    assert Path(full, overlap.FILE_NAME).read_bytes() == before
+    assert (shard.file, shard.rows, shard.bytes) == (overlap.FILE_NAME, 3, len(before))
+    with pa.memory_map(f"{full}/{overlap.FILE_NAME}") as file, pa.ipc.open_stream(file) as stream:
         assert stream.read_all().num_rows == 3
 
 
 def test_the_identity_of_abstracts_is_that_of_their_shards(tmp_path: Path) -> None:
     one, two = (finished(tmp_path / name, "pubmed_to_shards", ABSTRACTS) for name in ("one", "two"))
     other = finished(tmp_path / "other", "pubmed_to_shards", ABSTRACTS[:-1])
-    assert overlap.identity(FILES, one) == overlap.identity(FILES, two)
-    assert overlap.identity(FILES, one) != overlap.identity(FILES, other)
+    assert overlap.digest_abstracts(FILES, one) == overlap.digest_abstracts(FILES, two)
+    assert overlap.digest_abstracts(FILES, one) != overlap.digest_abstracts(FILES, other)
 
 
 def test_a_directory_that_is_not_of_abstracts_is_refused(pair: tuple[str, str]) -> None:
-    for ask in (overlap.identity, overlap.of_abstracts):
+    for ask in (overlap.digest_abstracts, overlap.list_abstract_shards):
         with pytest.raises(
             OverlapInputError, match=r"made by pmc_to_shards\. Give the --output of beam run pubmed_to"
         ) as error:
@@ -421,7 +427,7 @@ def refused(*arguments: str) -> str:
 
 def test_export_refuses_a_directory_made_without_drop_in(pair: tuple[str, str]) -> None:
     abstracts, full = pair
-    Path(full, overlap.FILE).unlink()
+    Path(full, overlap.FILE_NAME).unlink()
     said = refused(abstracts, "--without", full)
     assert f"{full} has no overlap.arrow: it was made without --drop-in" in said
     assert f"Run pmc_to_shards with --drop-in {abstracts}" in said
@@ -447,7 +453,7 @@ def test_export_refuses_an_unfinished_directory(pair: tuple[str, str]) -> None:
 # Reading some columns
 
 
-class Elsewhere(LocalFiles):
+class Elsewhere(LocalStorage):
     """A store that is not on this machine: names like mem://folder/name."""
 
     far = True
@@ -459,11 +465,13 @@ class Elsewhere(LocalFiles):
         return super().exists(path.removeprefix("mem:/"))
 
 
-@pytest.mark.parametrize("columns", [["pmid"], ["id", "doi"], ["title", "sentences", "origin"], SCHEMA.names])
+@pytest.mark.parametrize(
+    "columns", [["pmid"], ["id", "doi"], ["title", "sentences", "origin"], DOCUMENT_SCHEMA.names]
+)
 def test_columns_are_read_here_and_elsewhere(pair: tuple[str, str], columns: list[str]) -> None:
-    here = list(shards.read(FILES, pair[0], columns))
-    elsewhere = list(shards.read(Elsewhere(), f"mem:/{pair[0]}", columns))
-    whole = [batch.select(columns) for batch in shards.read(FILES, pair[0])]
+    here = list(shards.read_directory(FILES, pair[0], columns))
+    elsewhere = list(shards.read_directory(Elsewhere(), f"mem:/{pair[0]}", columns))
+    whole = [batch.select(columns) for batch in shards.read_directory(FILES, pair[0])]
     assert here == elsewhere == whole
     assert overlap.read(Elsewhere(), f"mem:/{pair[1]}", f"mem:/{pair[0]}").num_rows == 3
 
@@ -471,11 +479,13 @@ def test_columns_are_read_here_and_elsewhere(pair: tuple[str, str], columns: lis
 def test_local_shards_are_mapped_and_not_read_into_memory(tmp_path: Path) -> None:
     def big() -> Iterator[pa.RecordBatch]:
         for n in range(10):
-            yield shards.batch([document(f"pubmed:{n}", n, None, None)._replace(title="x" * 1_000_000)])
+            yield shards.record_batch_from_documents(
+                [document(f"pubmed:{n}", n, None, None)._replace(title="x" * 1_000_000)]
+            )
 
-    written = shards.write(FILES, str(tmp_path), "a", big(), SCHEMA, 1 << 30)
+    written = shards.write_shards(FILES, str(tmp_path), "a", big(), DOCUMENT_SCHEMA, 1 << 30)
     put_documents(tmp_path, written)
     before = pa.total_allocated_bytes()
-    batches = list(shards.read(FILES, str(tmp_path), ["id", "pmid"]))
+    batches = list(shards.read_directory(FILES, str(tmp_path), ["id", "pmid"]))
     assert [batch["pmid"][0].as_py() for batch in batches] == list(range(10))
     assert pa.total_allocated_bytes() - before < 50_000

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.pretraining import NO_LABEL
 from bioshards.vocab.examples import pairs
-from bioshards.vocab.examples.randomness import Chances, Source, key
-from bioshards.vocab.examples.recipes import DEFAULTS, Recipe
-from bioshards.vocab.examples.rows import OVERHEAD, Range, Row, tokens
+from bioshards.vocab.examples.randomness import DocumentRng, RandomSource, derive_document_key
+from bioshards.vocab.examples.recipes import DEFAULTS, ExampleRecipe
+from bioshards.vocab.examples.rows import NUM_PAIR_SPECIALS, ExampleRow, TokenRange, count_tokens
 from tests.example_cases import (
     Scripted,
     about,
@@ -45,23 +45,25 @@ Piece = list[int]
 """A document, the first of its tokens, and the one after the last, both counted within the document."""
 
 
-def piece(ranges: Sequence[Range], whole: Sequence[Sequence[int]]) -> Piece:
+def piece(ranges: Sequence[TokenRange], whole: Sequence[Sequence[int]]) -> Piece:
     ((start, stop),) = ranges
     document = max(number for number, edges in enumerate(whole) if edges[0] <= start)
     return [document, start - whole[document][0], stop - whole[document][0]]
 
 
-def build(several: Sequence[Sequence[int]], source: Source, recipe: Recipe, document: int = 0) -> list[Any]:
+def build(
+    several: Sequence[Sequence[int]], source: RandomSource, recipe: ExampleRecipe, document: int = 0
+) -> list[Any]:
     """A document's rows, each as its segments (of none: []) and its label."""
     whole = pool(several)
     return [
-        [piece(row.first, whole), piece(row.second, whole) if row.second else [], row.label]
-        for row in pairs.rows(document, whole, source, recipe)
+        [piece(row.segment_a, whole), piece(row.segment_b, whole) if row.segment_b else [], row.label]
+        for row in pairs.build_rows(document, whole, source, recipe)
     ]
 
 
 def scripted(
-    several: Sequence[Sequence[int]], *chances: float, recipe: Recipe, document: int = 0
+    several: Sequence[Sequence[int]], *chances: float, recipe: ExampleRecipe, document: int = 0
 ) -> list[Any]:
     """The same, with chances one by one, all of which must be drawn."""
     source = Scripted(*chances)
@@ -76,7 +78,7 @@ def scripted(
 @pytest.mark.parametrize(("name", "number"), EVERY)
 def test_rows_are_those_of_the_reference(name: str, number: int) -> None:
     case = CASES[name][number]
-    recipe = replace(DEFAULTS[name], length=case["length"], as_published=name == "albert")
+    recipe = replace(DEFAULTS[name], max_seq_length=case["length"], as_published=name == "albert")
     found = build(case["documents"], random.Random(case["seed"]), recipe, case["document"])
     assert found == case["rows"]
 
@@ -85,7 +87,7 @@ def test_without_a_sentence_alone_albert_is_the_same_published_or_not() -> None:
     same = 0
     for case in CASES["albert"]:
         if all(first[0] == second[0] for first, second, _ in case["rows"]):
-            recipe = replace(ALBERT, length=case["length"])
+            recipe = replace(ALBERT, max_seq_length=case["length"])
             source = random.Random(case["seed"])
             assert build(case["documents"], source, recipe, case["document"]) == case["rows"]
             same += 1
@@ -96,7 +98,7 @@ def test_without_a_sentence_alone_albert_is_the_same_published_or_not() -> None:
 def test_the_recorded_cases_meet_every_rule(name: str) -> None:
     met: Counter[str] = Counter()
     for case in CASES[name]:
-        room = case["length"] - OVERHEAD
+        room = case["length"] - NUM_PAIR_SPECIALS
         (bounds,) = pool([case["documents"][case["document"]]])
         ends = {bound - bounds[0] for bound in bounds}
         rows = case["rows"]
@@ -127,8 +129,8 @@ def test_the_recorded_cases_meet_every_rule(name: str) -> None:
 # The rules, one by one
 
 OTHER = [100, 10, 10, 10]
-SHORTER = replace(BERT, length=23)
-SWAPPING = replace(ALBERT, length=23)
+SHORTER = replace(BERT, max_seq_length=23)
+SWAPPING = replace(ALBERT, max_seq_length=23)
 
 
 def test_a_chunk_is_closed_by_the_sentence_that_reaches_the_target() -> None:
@@ -158,7 +160,7 @@ def test_a_random_pair_puts_back_what_its_second_segment_would_have_been() -> No
 
 def test_a_random_segment_is_of_whole_sentences_until_the_target_is_reached() -> None:
     several = [[5, 15], [7, 7, 7, 7, 7]]
-    recipe = replace(BERT, length=63)
+    recipe = replace(BERT, max_seq_length=63)
     assert scripted(several, LONG, 1, RANDOM, 1, 0, 1, 3, recipe=recipe) == [
         [[0, 0, 5], [1, 0, 35], 1],
         [[0, 5, 20], [1, 21, 35], 1],
@@ -191,14 +193,17 @@ def test_swapped_segments_are_cut_after_the_swap() -> None:
 def test_what_is_cut_is_lost_unless_it_is_borrowed() -> None:
     # 13 and 30 tokens become 10 and 10, and so do 12 and 30
     source = Scripted(LONG, 1, RANDOM, 1, 0, *[LAST] * 23, 1, 0, *[LAST] * 22)
-    rows = list(pairs.rows(0, pool([[13, 12], [30]]), source, SHORTER))
-    assert [(tokens(row.first), tokens(row.second), row.lost, row.borrowed) for row in rows] == [
+    rows = list(pairs.build_rows(0, pool([[13, 12], [30]]), source, SHORTER))
+    assert [
+        (count_tokens(row.segment_a), count_tokens(row.segment_b), row.lost_tokens, row.other_document_tokens)
+        for row in rows
+    ] == [
         (10, 10, 3, 10),
         (10, 10, 2, 10),
     ]
     source = Scripted(LONG, 1, NEXT, *[LAST] * 5)
-    (row,) = pairs.rows(0, pool([[13, 12], [30]]), source, SHORTER)
-    assert (row.lost, row.borrowed) == (5, 0)
+    (row,) = pairs.build_rows(0, pool([[13, 12], [30]]), source, SHORTER)
+    assert (row.lost_tokens, row.other_document_tokens) == (5, 0)
 
 
 # Where ours differ
@@ -244,26 +249,27 @@ ONES = [1] * 200
 """A document in which every chunk has exactly as many tokens as its target."""
 
 
-def many(recipe: Recipe, documents: int = 4000) -> list[list[Row]]:
+def many(recipe: ExampleRecipe, documents: int = 4000) -> list[list[ExampleRow]]:
     """The rows of each of many documents of sentences of one token."""
     whole = pool([ONES] * 20)
-    chances = Chances()
+    chances = DocumentRng()
     return [
-        list(pairs.rows(number % 20, whole, chances.begin(key(0, number, "")), recipe))
+        list(pairs.build_rows(number % 20, whole, chances.reseed(derive_document_key(0, number, "")), recipe))
         for number in range(documents)
     ]
 
 
-@pytest.mark.parametrize("recipe", [replace(BERT, length=32), replace(ALBERT, length=32)])
-def test_one_document_in_ten_is_short(recipe: Recipe) -> None:
-    sizes = Counter(max(tokens(row.first + row.second) for row in rows) for rows in many(recipe))
+@pytest.mark.parametrize("recipe", [replace(BERT, max_seq_length=32), replace(ALBERT, max_seq_length=32)])
+def test_one_document_in_ten_is_short(recipe: ExampleRecipe) -> None:
+    sizes = Counter(max(count_tokens(row.segment_a + row.segment_b) for row in rows) for rows in many(recipe))
     assert about(4000 - sizes[29], 4000, 0.1 * 27 / 28)
     assert set(sizes) == set(range(2, 30))
 
 
 def test_targets_of_short_documents_are_all_as_likely() -> None:
     sizes = Counter(
-        tokens(rows[0].first + rows[0].second) for rows in many(replace(ALBERT, length=32, short=1))
+        count_tokens(rows[0].segment_a + rows[0].segment_b)
+        for rows in many(replace(ALBERT, max_seq_length=32, short_seq_prob=1))
     )
     assert all(about(sizes[size], 4000, 1 / 28) for size in range(2, 30))
 
@@ -271,42 +277,50 @@ def test_targets_of_short_documents_are_all_as_likely() -> None:
 def test_half_of_berts_pairs_are_random() -> None:
     labels: Counter[int] = Counter()
     end = pool([ONES] * 20)
-    for number, rows in enumerate(many(replace(BERT, length=32, short=0.0), 400)):
+    for number, rows in enumerate(many(replace(BERT, max_seq_length=32, short_seq_prob=0.0), 400)):
         # the last one has no choice where it is a sentence alone
-        labels.update(row.label for row in rows if row.first[-1][1] != end[number % 20][-1])
+        labels.update(row.label for row in rows if row.segment_a[-1][1] != end[number % 20][-1])
     assert set(labels) == {0, 1}
     assert about(labels[1], labels.total(), 0.5)
 
 
 def test_half_of_alberts_pairs_are_swapped() -> None:
-    labels = Counter(row.label for rows in many(replace(ALBERT, length=32, short=0.0)) for row in rows)
+    labels = Counter(
+        row.label for rows in many(replace(ALBERT, max_seq_length=32, short_seq_prob=0.0)) for row in rows
+    )
     assert set(labels) == {0, 1}
     assert about(labels[1], labels.total(), 0.5)
 
 
 def test_a_pair_is_divided_after_any_of_its_sentences() -> None:
-    rows = [row for rows in many(replace(ALBERT, length=32, short=0.0), 1000) for row in rows[:-1]]
-    sizes = Counter(tokens(row.second if row.label else row.first) for row in rows)
+    rows = [
+        row
+        for rows in many(replace(ALBERT, max_seq_length=32, short_seq_prob=0.0), 1000)
+        for row in rows[:-1]
+    ]
+    sizes = Counter(count_tokens(row.segment_b if row.label else row.segment_a) for row in rows)
     assert set(sizes) == set(range(1, 29))
     assert all(about(times, len(rows), 1 / 28) for times in sizes.values())
 
 
 def test_other_documents_and_their_sentences_are_all_as_likely() -> None:
     whole = pool([[30], *[[30] * 10] * 9])
-    chances, found = Chances(), Counter[int]()
+    chances, found = DocumentRng(), Counter[int]()
     for number in range(9000):
-        (row,) = pairs.rows(0, whole, chances.begin(number), replace(BERT, length=63, short=0.0))
-        found[row.second[0][0]] += 1
+        (row,) = pairs.build_rows(
+            0, whole, chances.reseed(number), replace(BERT, max_seq_length=63, short_seq_prob=0.0)
+        )
+        found[row.segment_b[0][0]] += 1
     assert set(found) == {edge for edges in whole[1:] for edge in edges[:-1]}
     assert all(about(times, 9000, 1 / 90) for times in found.values())
 
 
 def test_as_many_tokens_go_from_the_front_as_from_the_end() -> None:
-    chances, recipe = Chances(), replace(ALBERT, length=23, short=0.0)
+    chances, recipe = DocumentRng(), replace(ALBERT, max_seq_length=23, short_seq_prob=0.0)
     (whole,) = pool([[120]])
-    found = [next(pairs.rows(0, [whole], chances.begin(number), recipe)) for number in range(200)]
-    assert all(row.lost == 99 for row in found)
-    assert about(sum(row.first[0][0] - whole[0] for row in found), 200 * 99, 0.5)
+    found = [next(pairs.build_rows(0, [whole], chances.reseed(number), recipe)) for number in range(200)]
+    assert all(row.lost_tokens == 99 for row in found)
+    assert about(sum(row.segment_a[0][0] - whole[0] for row in found), 200 * 99, 0.5)
 
 
 @pytest.mark.parametrize("name", ["bert", "albert"])
@@ -314,20 +328,27 @@ def test_as_many_tokens_go_from_the_front_as_from_the_end() -> None:
 def test_figures_of_many_documents_are_those_of_the_reference(name: str, length: int) -> None:
     several = documents(4000, 1)[:2000]
     whole, read = pool(several), sum(map(sum, several))
-    chances, recipe = Chances(), replace(DEFAULTS[name], length=length, as_published=name == "albert")
+    chances, recipe = (
+        DocumentRng(),
+        replace(DEFAULTS[name], max_seq_length=length, as_published=name == "albert"),
+    )
     rows = [
         row
         for number in range(len(whole))
-        for row in pairs.rows(number, whole, chances.begin(key(0, 0, str(number))), recipe)
+        for row in pairs.build_rows(
+            number, whole, chances.reseed(derive_document_key(0, 0, str(number))), recipe
+        )
     ]
     expected = FIGURES[f"{name}-{length}"]
     assert like(len(rows), expected["rows"])
-    assert like(sum(tokens(row.first + row.second) for row in rows) / len(rows), expected["mean"])
-    assert like(sum(tokens(row.first) for row in rows) / len(rows), expected["first"])
-    assert like(sum(not row.second for row in rows) / len(rows), expected["single"])
+    assert like(
+        sum(count_tokens(row.segment_a + row.segment_b) for row in rows) / len(rows), expected["mean"]
+    )
+    assert like(sum(count_tokens(row.segment_a) for row in rows) / len(rows), expected["first"])
+    assert like(sum(not row.segment_b for row in rows) / len(rows), expected["single"])
     assert like(sum(row.label for row in rows) / len(rows), expected["label"])
-    assert like(sum(row.borrowed > 0 for row in rows) / len(rows), expected["across"])
-    assert like(sum(row.lost for row in rows) / read, expected["lost"])
+    assert like(sum(row.other_document_tokens > 0 for row in rows) / len(rows), expected["across"])
+    assert like(sum(row.lost_tokens for row in rows) / read, expected["lost"])
 
 
 # What always holds
@@ -337,57 +358,61 @@ POOL = st.lists(DOCUMENT, min_size=1, max_size=5)
 CHANCE = st.sampled_from([0.0, 0.1, 1.0])
 LENGTH = st.integers(5, 70)
 RECIPES = st.one_of(
-    st.builds(Recipe, st.just("bert"), LENGTH, CHANCE),
-    st.builds(Recipe, st.just("albert"), LENGTH, CHANCE, as_published=st.booleans()),
+    st.builds(ExampleRecipe, st.just("bert"), LENGTH, CHANCE),
+    st.builds(ExampleRecipe, st.just("albert"), LENGTH, CHANCE, as_published=st.booleans()),
 )
 
 
 @given(POOL, RECIPES, st.integers(0, 1 << 64))
-def test_every_token_is_in_one_row_or_lost(several: list[list[int]], recipe: Recipe, seed: int) -> None:
+def test_every_token_is_in_one_row_or_lost(
+    several: list[list[int]], recipe: ExampleRecipe, seed: int
+) -> None:
     whole = pool(several)
     for number, edges in enumerate(whole):
-        rows = list(pairs.rows(number, whole, Chances().begin(seed), recipe))
+        rows = list(pairs.build_rows(number, whole, DocumentRng().reseed(seed), recipe))
         own, borrowed = [], 0
         for row in rows:
-            own += positions(row.first)
-            if row.second and row.spans[1].document != number:
-                borrowed += tokens(row.second)
+            own += positions(row.segment_a)
+            if row.segment_b and row.spans[1].document != number:
+                borrowed += count_tokens(row.segment_b)
             else:
-                own += positions(row.second)
+                own += positions(row.segment_b)
         assert len(own) == len(set(own))
         assert set(own) <= set(range(edges[0], edges[-1]))
-        assert sum(row.borrowed for row in rows) == borrowed
-        assert len(own) + sum(row.lost for row in rows) == edges[-1] - edges[0]
+        assert sum(row.other_document_tokens for row in rows) == borrowed
+        assert len(own) + sum(row.lost_tokens for row in rows) == edges[-1] - edges[0]
 
 
 @given(POOL, RECIPES, st.integers(0, 1 << 64))
 def test_every_row_fits_and_says_where_it_is_from(
-    several: list[list[int]], recipe: Recipe, seed: int
+    several: list[list[int]], recipe: ExampleRecipe, seed: int
 ) -> None:
     whole = pool(several)
     for number in range(len(whole)):
-        for row in pairs.rows(number, whole, Chances().begin(seed), recipe):
-            assert len(laid_out(row)) <= recipe.length
-            assert len(row.first) == 1
-            assert len(row.second) == len(row.spans) - 1
-            assert all(start < stop for start, stop in row.first + row.second)
+        for row in pairs.build_rows(number, whole, DocumentRng().reseed(seed), recipe):
+            assert len(laid_out(row)) <= recipe.max_seq_length
+            assert len(row.segment_a) == 1
+            assert len(row.segment_b) == len(row.spans) - 1
+            assert all(start < stop for start, stop in row.segment_a + row.segment_b)
             check_spans(row, whole)
             assert row.spans[0].document == number
 
 
 @given(POOL, RECIPES, st.integers(0, 1 << 64))
-def test_a_label_says_what_the_segments_are(several: list[list[int]], recipe: Recipe, seed: int) -> None:
+def test_a_label_says_what_the_segments_are(
+    several: list[list[int]], recipe: ExampleRecipe, seed: int
+) -> None:
     whole = pool(several)
     for number in range(len(whole)):
-        for row in pairs.rows(number, whole, Chances().begin(seed), recipe):
-            if not row.second:
+        for row in pairs.build_rows(number, whole, DocumentRng().reseed(seed), recipe):
+            if not row.segment_b:
                 assert row.label == NO_LABEL
                 assert recipe.objective == "albert" or len(whole) == 1
             elif row.spans[1].document != number:
                 assert row.label == 1
                 assert recipe.objective == "bert" or recipe.as_published
             else:
-                in_order = row.first[0] < row.second[0]
+                in_order = row.segment_a[0] < row.segment_b[0]
                 assert row.label == (0 if in_order else 1)
                 assert in_order or recipe.objective == "albert"
 
@@ -396,8 +421,8 @@ def test_a_label_says_what_the_segments_are(several: list[list[int]], recipe: Re
 def test_alberts_rows_depend_on_no_other_document(
     several: list[list[int]], another: list[int], length: int, short: float, seed: int
 ) -> None:
-    recipe = Recipe("albert", length, short)
+    recipe = ExampleRecipe("albert", length, short)
     number = len(several) - 1
-    alone = build(several[-1:], Chances().begin(seed), recipe)
-    among = build([*several, another], Chances().begin(seed), recipe, number)
+    alone = build(several[-1:], DocumentRng().reseed(seed), recipe)
+    among = build([*several, another], DocumentRng().reseed(seed), recipe, number)
     assert alone == [[[0, *piece[1:]] if piece else [] for piece in row[:2]] + row[2:] for row in among]

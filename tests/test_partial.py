@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.partial import PART, Partial, local
+from bioshards.corpus.partial import PARTIAL_PREFIX, ResumableFile, open_local_resumable
 
 
 class Broken(Exception):
@@ -33,7 +33,7 @@ def names(path: Path) -> list[str]:
 
 def broken_off(path: Path, data: bytes, version: str = "v1") -> None:
     """Leave a part of this."""
-    with contextlib.suppress(Broken), local(str(path), version) as part:
+    with contextlib.suppress(Broken), open_local_resumable(str(path), version) as part:
         part.write(data)
         raise Broken
 
@@ -66,13 +66,13 @@ def go_on(running: subprocess.Popen[str]) -> None:
 
 
 def test_the_name_is_there_when_the_file_is_whole_and_not_before(path: Path) -> None:
-    with local(str(path), "v1") as part:
+    with open_local_resumable(str(path), "v1") as part:
         assert part.size == 0
         part.write(b"some ")
         part.write(b"bytes")
         assert part.size == 10
-        assert names(path) == [f"{PART}v1-a.xml.gz"]
-        part.keep()
+        assert names(path) == [f"{PARTIAL_PREFIX}v1-a.xml.gz"]
+        part.commit()
         assert path.read_bytes() == b"some bytes"
     assert names(path) == ["a.xml.gz"]
 
@@ -80,38 +80,38 @@ def test_the_name_is_there_when_the_file_is_whole_and_not_before(path: Path) -> 
 def test_a_file_of_that_name_is_replaced_at_once(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"old")
-    with local(str(path), "v1") as part:
+    with open_local_resumable(str(path), "v1") as part:
         part.write(b"new")
         assert path.read_bytes() == b"old"
-        part.keep()
+        part.commit()
     assert path.read_bytes() == b"new"
 
 
 def test_a_part_that_is_broken_off_is_gone_on_with(path: Path) -> None:
     broken_off(path, b"some ")
-    with local(str(path), "v1") as part:
+    with open_local_resumable(str(path), "v1") as part:
         assert part.size == 5
-        assert b"".join(part.blocks()) == b"some "
+        assert b"".join(part.read_blocks()) == b"some "
         part.write(b"bytes")
-        assert b"".join(part.blocks()) == b"some bytes"
-        part.keep()
+        assert b"".join(part.read_blocks()) == b"some bytes"
+        part.commit()
     assert path.read_bytes() == b"some bytes"
 
 
 def test_a_part_can_be_begun_anew_even_while_it_is_read(path: Path) -> None:
     broken_off(path, b"x" * (3 << 20))
-    with local(str(path), "v1") as part:
-        assert len(next(iter(part.blocks()))) < 3 << 20
+    with open_local_resumable(str(path), "v1") as part:
+        assert len(next(iter(part.read_blocks()))) < 3 << 20
         part.restart()
         assert part.size == 0
-        assert list(part.blocks()) == []
+        assert list(part.read_blocks()) == []
         part.write(b"new")
-        part.keep()
+        part.commit()
     assert path.read_bytes() == b"new"
 
 
 def test_nothing_is_left_of_what_is_discarded(path: Path) -> None:
-    with local(str(path), "v1") as part:
+    with open_local_resumable(str(path), "v1") as part:
         part.write(b"wrong")
         part.discard()
         part.discard()
@@ -122,18 +122,18 @@ def test_parts_of_other_versions_are_removed_and_no_others(path: Path) -> None:
     broken_off(path, b"old", "v1")
     broken_off(path.with_name("b.xml.gz"), b"another file's", "v1")
     (path.parent / "c.xml.gz").write_bytes(b"a whole file")
-    with local(str(path), "v2") as part:
+    with open_local_resumable(str(path), "v2") as part:
         assert part.size == 0
-        part.keep()
-    assert names(path) == [f"{PART}v1-b.xml.gz", "a.xml.gz", "c.xml.gz"]
+        part.commit()
+    assert names(path) == [f"{PARTIAL_PREFIX}v1-b.xml.gz", "a.xml.gz", "c.xml.gz"]
 
 
 def test_a_part_that_another_process_writes_is_not_taken_from_it(path: Path) -> None:
     """It was published anew between two runs' looks at the server; each ends with its own version."""
     with writing_elsewhere(path, "v1", "part.keep()") as other:
-        with local(str(path), "v2") as part:
+        with open_local_resumable(str(path), "v2") as part:
             part.write(b"ours")
-            part.keep()
+            part.commit()
         assert path.read_bytes() == b"ours"
         go_on(other)
         assert other.wait(10) == 0
@@ -146,7 +146,7 @@ def test_a_part_that_another_process_writes_is_not_taken_from_it(path: Path) -> 
     [
         ("part.keep()", 0, ["a.xml.gz"]),
         ("part.discard()", 0, []),
-        ("raise OSError", 6, [f"{PART}v1-a.xml.gz"]),
+        ("raise OSError", 6, [f"{PARTIAL_PREFIX}v1-a.xml.gz"]),
     ],
 )
 def test_who_comes_second_waits_and_finds_what_the_first_has_left(
@@ -161,7 +161,7 @@ def test_who_comes_second_waits_and_finds_what_the_first_has_left(
 
         waited = threading.Timer(0.3, release)
         waited.start()
-        with local(str(path), "v1") as part:
+        with open_local_resumable(str(path), "v1") as part:
             assert let_go.is_set()
             assert part.size == size
             if size == 0:
@@ -170,7 +170,7 @@ def test_who_comes_second_waits_and_finds_what_the_first_has_left(
 
 
 def test_a_file_that_is_missed_meanwhile_is_an_error_like_any_other(path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="something else"), local(str(path), "v1"):
+    with pytest.raises(FileNotFoundError, match="something else"), open_local_resumable(str(path), "v1"):
         raise FileNotFoundError("something else")
 
 
@@ -179,7 +179,7 @@ def test_a_killed_process_leaves_its_part_and_no_lock(path: Path) -> None:
         other.send_signal(signal.SIGKILL)
         other.wait(10)
     assert not path.exists()
-    with local(str(path), "v1") as part:
+    with open_local_resumable(str(path), "v1") as part:
         assert part.size in (0, 6), "what was not yet given to the system is lost"
 
 
@@ -200,7 +200,7 @@ def test_whatever_is_done_it_holds_what_was_written(
     path = tmp_path_factory.mktemp("part") / "a"
     expected = b""
     with contextlib.ExitStack() as stack:
-        part: Partial = stack.enter_context(local(str(path), "v1"))
+        part: ResumableFile = stack.enter_context(open_local_resumable(str(path), "v1"))
         for step, data in steps:
             if step == "write":
                 part.write(data)
@@ -209,10 +209,10 @@ def test_whatever_is_done_it_holds_what_was_written(
                 part.restart()
                 expected = b""
             elif step == "read":
-                assert b"".join(part.blocks()) == expected
+                assert b"".join(part.read_blocks()) == expected
             else:
                 stack.close()
-                part = stack.enter_context(local(str(path), "v1"))
+                part = stack.enter_context(open_local_resumable(str(path), "v1"))
             assert part.size == len(expected)
-        part.keep()
+        part.commit()
     assert path.read_bytes() == expected

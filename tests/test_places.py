@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from bioshards.corpus.download import places
-from bioshards.corpus.download.places import LONGEST_PAUSE, Places
+from bioshards.corpus.download.places import MAX_PAUSE_SECONDS, RateLimiter
 
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 
-FOUR = Places("files.example.org:443", connections=4, per_second=1000)
+FOUR = RateLimiter("files.example.org:443", max_connections=4, requests_per_second=1000)
 
 
 def process(code: str, *arguments: object) -> subprocess.Popen[str]:
@@ -100,21 +100,21 @@ def test_a_killed_process_gives_its_place_back() -> None:
     began = time.monotonic()
     killer = threading.Timer(0.3, running.send_signal, [signal.SIGKILL])
     killer.start()
-    with Places("server", 1, 1000).take():
+    with RateLimiter("server", 1, 1000).acquire_slot():
         assert time.monotonic() - began > 0.25
         assert running.wait() == -signal.SIGKILL
 
 
 def test_an_error_gives_the_place_back() -> None:
-    one = Places("server", 1, 1000)
-    with pytest.raises(ZeroDivisionError), one.take():
+    one = RateLimiter("server", 1, 1000)
+    with pytest.raises(ZeroDivisionError), one.acquire_slot():
         raise ZeroDivisionError
-    with one.take():
+    with one.acquire_slot():
         pass
 
 
 def test_servers_have_their_own_places_and_their_names_stay_in_the_folder(own_temporary_folder: Path) -> None:
-    with Places("one", 1, 1000).take(), Places("../../other", 1, 1000).take():
+    with RateLimiter("one", 1, 1000).acquire_slot(), RateLimiter("../../other", 1, 1000).acquire_slot():
         [folder] = own_temporary_folder.iterdir()
         assert sorted(path.name for path in folder.iterdir()) == [".._.._other.0", "one.0"]
     assert list(own_temporary_folder.parent.glob("*other*")) == []
@@ -123,16 +123,16 @@ def test_servers_have_their_own_places_and_their_names_stay_in_the_folder(own_te
 def test_no_handle_is_left_open() -> None:
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
-        with FOUR.take():
-            FOUR.wait()
+        with FOUR.acquire_slot():
+            FOUR.wait_for_turn()
             FOUR.pause(0)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_machines_that_cannot_see_each_other_share_what_there_is() -> None:
-    assert FOUR.share(2) == Places(FOUR.server, 2, 500)
-    assert FOUR.share(4).connections == FOUR.share(9).connections == 1
-    assert FOUR.share(8).per_second == 125
+    assert FOUR.divide(2) == RateLimiter(FOUR.server_name, 2, 500)
+    assert FOUR.divide(4).max_connections == FOUR.divide(9).max_connections == 1
+    assert FOUR.divide(8).requests_per_second == 125
 
 
 # Pace.
@@ -157,17 +157,17 @@ def test_no_second_has_more_requests_than_allowed_over_several_processes(tmp_pat
 def test_requests_are_evenly_spaced(clock: Clock) -> None:
     sent = []
     for _ in range(4):
-        Places("server", 4, 8).wait()
+        RateLimiter("server", 4, 8).wait_for_turn()
         sent.append(clock.slept)
     assert sent == pytest.approx([0, 0.125, 0.25, 0.375])
 
 
 def test_time_in_which_nobody_asked_is_not_saved_up(clock: Clock) -> None:
-    eight = Places("server", 4, 8)
-    eight.wait()
+    eight = RateLimiter("server", 4, 8)
+    eight.wait_for_turn()
     clock.now += 100
-    eight.wait()
-    eight.wait()
+    eight.wait_for_turn()
+    eight.wait_for_turn()
     assert clock.slept == pytest.approx(0.125)
 
 
@@ -179,35 +179,35 @@ def test_a_pause_that_one_process_is_told_of_holds_the_others_back() -> None:
     told = float(said(running))
     assert running.wait(20) == 0
     began = time.time()
-    Places("server", 4, 1000).wait()
+    RateLimiter("server", 4, 1000).wait_for_turn()
     assert time.time() - told >= 1.5
     assert time.time() - began < 2
 
 
 def test_a_pause_that_begins_while_somebody_waits_for_its_turn(clock: Clock) -> None:
-    slow = Places("server", 4, 0.5)
-    slow.wait()
+    slow = RateLimiter("server", 4, 0.5)
+    slow.wait_for_turn()
     clock.meanwhile = lambda: slow.pause(10) if not clock.slept else None
-    slow.wait()
+    slow.wait_for_turn()
     assert clock.slept >= 10
 
 
 def test_a_longer_pause_is_not_shortened(clock: Clock) -> None:
     FOUR.pause(100)
     FOUR.pause(1)
-    FOUR.wait()
+    FOUR.wait_for_turn()
     assert clock.slept == pytest.approx(100)
 
 
 def test_no_pause_is_longer_than_the_longest(clock: Clock) -> None:
-    FOUR.pause(10 * LONGEST_PAUSE)
-    FOUR.wait()
-    assert clock.slept == pytest.approx(LONGEST_PAUSE)
+    FOUR.pause(10 * MAX_PAUSE_SECONDS)
+    FOUR.wait_for_turn()
+    assert clock.slept == pytest.approx(MAX_PAUSE_SECONDS)
 
 
 def test_another_servers_pause_is_none_of_ours(clock: Clock) -> None:
-    Places("other", 4, 1000).pause(100)
-    FOUR.wait()
+    RateLimiter("other", 4, 1000).pause(100)
+    FOUR.wait_for_turn()
     assert clock.slept == 0
 
 
@@ -220,29 +220,29 @@ DAMAGED += [struct.pack("<dd", time, time) for time in (float("nan"), float("inf
 
 @pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_file_of_times_is_as_none(content: bytes, clock: Clock, own_temporary_folder: Path) -> None:
-    FOUR.wait()
+    FOUR.wait_for_turn()
     [pace] = own_temporary_folder.glob("*/*.pace")
     pace.write_bytes(content)
     FOUR.pause(5)
-    FOUR.wait()
+    FOUR.wait_for_turn()
     assert clock.slept == pytest.approx(5)
-    FOUR.wait()
+    FOUR.wait_for_turn()
     assert clock.slept == pytest.approx(5.001)
 
 
 @pytest.mark.parametrize("seconds", [10, 1800, 86_400, 1e9])
 def test_a_clock_set_back_does_not_keep_anybody_waiting(clock: Clock, seconds: float) -> None:
-    FOUR.wait()
+    FOUR.wait_for_turn()
     clock.now -= seconds
-    FOUR.wait()
+    FOUR.wait_for_turn()
     assert clock.slept < 60
 
 
 def test_a_clock_set_back_in_a_pause_ends_it_within_the_longest(clock: Clock) -> None:
-    FOUR.pause(LONGEST_PAUSE)
+    FOUR.pause(MAX_PAUSE_SECONDS)
     clock.now -= 86_400
     FOUR.pause(7)
-    FOUR.wait()
+    FOUR.wait_for_turn()
     assert clock.slept == pytest.approx(7)
 
 
@@ -252,7 +252,7 @@ def test_a_folder_that_somebody_else_has_made_is_refused(
     other = os.getuid() + 1
     (own_temporary_folder / f"bioshards-{other}").mkdir()
     monkeypatch.setattr(os, "getuid", lambda: other)
-    with pytest.raises(PermissionError, match="belongs to another user"), FOUR.take():
+    with pytest.raises(PermissionError, match="belongs to another user"), FOUR.acquire_slot():
         pass
 
 
@@ -270,6 +270,6 @@ def test_a_link_that_somebody_else_has_made_is_refused(
         return os.stat_result((*info[:4], info.st_uid + 1, *info[5:10]))
 
     monkeypatch.setattr(os, "lstat", of_somebody_else)  # only root could make such a link
-    with pytest.raises(PermissionError, match="belongs to another user"), FOUR.take():
+    with pytest.raises(PermissionError, match="belongs to another user"), FOUR.acquire_slot():
         pass
     assert list(ours.iterdir()) == []

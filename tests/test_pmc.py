@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from bioshards.corpus.download import pmc, pmc_inventory
-from bioshards.corpus.download.pmc import Plan, RangeReport
-from bioshards.corpus.download.pmc_selection import Articles
-from bioshards.corpus.download.web import Answer, NotFoundError, RefusedError, UnreachableError
-from bioshards.corpus.files import TEMPORARY, LocalFiles
-from bioshards.pipelines.storage import AnyFiles
+from bioshards.corpus.download.pmc import FetchPlan, RangeReport
+from bioshards.corpus.download.pmc_selection import ArticleFilter
+from bioshards.corpus.download.web import HttpResponse, NotFoundError, RefusedError, UnreachableError
+from bioshards.corpus.files import TEMPORARY_PREFIX, LocalStorage
+from bioshards.pipelines.storage import RoutedStorage
 from tests.pmc_bucket import BASE, HTML, TODAY, Article, Bucket, FolderConnection, OneAfterTheOther, arrange
 from tests.test_storage import OBJECTS
 
-FILES = LocalFiles()
-DEFAULT = Articles()
+FILES = LocalStorage()
+DEFAULT = ArticleFilter()
 FIRST = Article(1, text="An article with & in it.".replace("&", "&amp;"))
 
 
@@ -56,10 +56,10 @@ def mirror(tmp_path: Path) -> str:
 def bring(mirror: str, connection: FolderConnection) -> Callable[..., RangeReport]:
     """Bring the inventory and the articles of a range."""
 
-    def call(articles: Articles = DEFAULT, number: int = 0) -> RangeReport:
-        pmc_inventory.update(FILES, mirror, connection, BASE)
+    def call(articles: ArticleFilter = DEFAULT, number: int = 0) -> RangeReport:
+        pmc_inventory.update_inventory(FILES, mirror, connection, BASE)
         connection.requests.clear()
-        return pmc.bring(FILES, mirror, BASE, OneAfterTheOther(connection), number, articles, TODAY)
+        return pmc.fetch_range(FILES, mirror, BASE, OneAfterTheOther(connection), number, articles, TODAY)
 
     return call
 
@@ -69,7 +69,7 @@ def there(mirror: str, number: int = 0) -> list[str]:
     folder = Path(mirror, "pmc", "xml", f"PMC{number:04d}xxxx")
     for path in folder.glob("*"):
         assert hashlib.md5(path.read_bytes()).hexdigest().startswith(path.stem[-8:])
-    listed = pmc.selected(FILES, mirror, number).to_pylist()
+    listed = pmc.read_selected(FILES, mirror, number).to_pylist()
     assert {(row["file"], row["bytes"]) for row in listed} == {
         (path.name, path.stat().st_size) for path in folder.glob("*")
     }
@@ -87,13 +87,13 @@ def test_the_articles_chosen_are_in_the_mirror(
     wanted = [FIRST, Article(2, 10, text="The tenth version."), Article(8), Article(11)]
     size = sum(len(article.xml) for article in wanted)
     assert report == RangeReport(
-        number=0,
+        range_number=0,
         selected=4,
-        held=0,
+        mirrored=0,
         fetched=4,
-        bytes=size,
+        fetched_bytes=size,
         removed=0,
-        bad=(),
+        failures=(),
         dropped={
             "licence:CC-BY-NC": 1,
             "licence:TDM": 1,
@@ -111,8 +111,8 @@ def test_the_list_of_articles_says_what_is_known_of_them(
     mirror: str, bring: Callable[..., RangeReport]
 ) -> None:
     bring()
-    table = pmc.selected(FILES, mirror, 0)
-    assert table.schema == pmc.SCHEMA
+    table = pmc.read_selected(FILES, mirror, 0)
+    assert table.schema == pmc.ARTICLE_SCHEMA
     row = table.to_pylist()[2]
     assert (row["pmcid"], row["version"], row["pmid"], row["doi"]) == (8, 1, 88, "10.1000/8")
     assert (row["licence"], row["retracted"], row["retrieved"]) == ("CC-BY", True, TODAY)
@@ -124,7 +124,7 @@ def test_ranges_are_apart(mirror: str, bring: Callable[..., RangeReport]) -> Non
     assert bring(number=1).selected == 1
     assert there(mirror, 1) == ["PMC12345.1"]
     assert there(mirror) == []
-    assert pmc.ranges(FILES, mirror) == [0, 1]
+    assert pmc.list_ranges(FILES, mirror) == [0, 1]
     assert bring(number=1234).selected == 0
 
 
@@ -135,10 +135,10 @@ def test_nothing_is_fetched_or_written_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first = bring()
-    monkeypatch.setattr(LocalFiles, "write", None)
+    monkeypatch.setattr(LocalStorage, "write", None)
     again = bring()
     assert connection.requests == []
-    assert again == replace(first, held=4, fetched=0, bytes=0)
+    assert again == replace(first, mirrored=4, fetched=0, fetched_bytes=0)
 
 
 def test_a_stopped_run_continues(
@@ -148,22 +148,22 @@ def test_a_stopped_run_continues(
     with pytest.raises(KeyboardInterrupt):
         bring()
     report = bring()
-    assert (report.held, report.fetched) == (1, 3)
+    assert (report.mirrored, report.fetched) == (1, 3)
     assert connection.requests == [f"{name}/{name}.xml" for name in ("PMC2.10", "PMC8.1", "PMC11.1")]
 
 
 def test_the_mirror_may_be_an_object_store(bucket: Bucket, connection: FolderConnection) -> None:
-    files, mirror = AnyFiles(), "mem://mirror"
+    storage, mirror = RoutedStorage(), "mem://mirror"
     for day, fetched in (("2026-09-05", 4), ("2026-09-06", 1)):
         bucket.put(Article(11, text=f"Revised on {day}."))
         bucket.inventory(day)
-        pmc_inventory.update(files, mirror, connection, BASE)
-        report = pmc.bring(files, mirror, BASE, OneAfterTheOther(connection), 0, DEFAULT, TODAY)
-        assert (report.selected, report.fetched, report.bad) == (4, fetched, ())
+        pmc_inventory.update_inventory(storage, mirror, connection, BASE)
+        report = pmc.fetch_range(storage, mirror, BASE, OneAfterTheOther(connection), 0, DEFAULT, TODAY)
+        assert (report.selected, report.fetched, report.failures) == (4, fetched, ())
     assert report.removed == 1
-    listed = pmc.selected(files, mirror, 0)["file"].to_pylist()
-    assert sorted(listed) == files.names(f"{mirror}/pmc/xml/PMC0000xxxx")
-    assert not [path for path in OBJECTS if TEMPORARY in path or path.endswith(".gz")]
+    listed = pmc.read_selected(storage, mirror, 0)["file"].to_pylist()
+    assert sorted(listed) == storage.list_names(f"{mirror}/pmc/xml/PMC0000xxxx")
+    assert not [path for path in OBJECTS if TEMPORARY_PREFIX in path or path.endswith(".gz")]
 
 
 # What is no longer chosen is not
@@ -194,16 +194,16 @@ def test_the_mirror_follows_the_bucket(
     bucket.inventory("2026-09-05")
     report = bring()
     assert there(mirror) == left
-    assert (report.removed, report.bad) == (1, ())
+    assert (report.removed, report.failures) == (1, ())
     assert report.fetched == len(left) - 3
 
 
 def test_the_mirror_follows_the_choice(mirror: str, bring: Callable[..., RangeReport]) -> None:
     bring()
-    report = bring(Articles(licences=frozenset({"CC-BY-NC", "TDM"}), drop_retracted=True))
+    report = bring(ArticleFilter(licences=frozenset({"CC-BY-NC", "TDM"}), drop_retracted=True))
     assert there(mirror) == ["PMC3.1", "PMC7.1"]
     assert (report.fetched, report.removed) == (2, 4)
-    assert bring(Articles(versions="all")).selected == 5
+    assert bring(ArticleFilter(versions="all")).selected == 5
     assert there(mirror) == ["PMC1.1", "PMC2.9", "PMC2.10", "PMC8.1", "PMC11.1"]
 
 
@@ -213,9 +213,9 @@ def test_a_range_whose_articles_have_all_gone_is_emptied(
     bring(number=1)
     bucket.remove(12_345)
     bucket.inventory("2026-09-05")
-    pmc_inventory.update(FILES, mirror, FolderConnection(bucket.root), BASE)
-    assert pmc_inventory.ranges(FILES, mirror) == [0]
-    assert pmc.ranges(FILES, mirror) == [0, 1]
+    pmc_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE)
+    assert pmc_inventory.list_ranges(FILES, mirror) == [0]
+    assert pmc.list_ranges(FILES, mirror) == [0, 1]
     assert bring(number=1).removed == 1
     assert there(mirror, 1) == []
 
@@ -235,7 +235,7 @@ def test_a_damaged_article_is_read_again(
     mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
     connection.faults["PMC1.1/PMC1.1.xml"] = [HTML, lambda answer: answer._replace(body=answer.body[:-9])]
-    assert bring().bad == ()
+    assert bring().failures == ()
     assert len(connection.asked("PMC1.1.xml")) == 3
     assert len(there(mirror)) == 4
 
@@ -259,12 +259,12 @@ def test_a_bad_article_is_reported_and_the_rest_goes_on(
 ) -> None:
     connection.faults["PMC1.1/PMC1.1.xml"] = faults
     report = bring()
-    [bad] = report.bad
+    [bad] = report.failures
     assert (bad.pmcid, bad.version, bad.reason) == (1, 1, reason)
     assert detail in bad.detail
     assert there(mirror) == ["PMC2.10", "PMC8.1", "PMC11.1"]
     assert (report.selected, report.fetched) == (4, 3)
-    assert bring().bad == ()
+    assert bring().failures == ()
     assert len(there(mirror)) == 4
 
 
@@ -275,7 +275,7 @@ def test_a_revised_article_that_cannot_be_had_is_not_the_old_one(
     bucket.put(replace(FIRST, text="Revised."))
     bucket.inventory("2026-09-05")
     connection.faults["PMC1.1/PMC1.1.xml"] = [HTML] * 3
-    assert len(bring().bad) == 1
+    assert len(bring().failures) == 1
     assert there(mirror) == ["PMC2.10", "PMC8.1", "PMC11.1"]
 
 
@@ -298,7 +298,7 @@ def test_what_is_not_an_article_is_not_taken_even_with_the_right_checksum(
     bucket.put(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
     bucket.write("PMC1.1/PMC1.1.xml", body)
     bucket.inventory("2026-09-05")
-    [bad] = bring().bad
+    [bad] = bring().failures
     assert bad.reason == "damaged"
     assert "not the XML of an article" in bad.detail
     assert "PMC1.1" not in there(mirror)
@@ -321,7 +321,7 @@ def test_the_root_is_an_article_by_its_local_name(
     bucket.put(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
     bucket.write("PMC1.1/PMC1.1.xml", body)
     bucket.inventory("2026-09-05")
-    assert bring().bad == ()
+    assert bring().failures == ()
 
 
 def test_another_bucket_in_the_address_is_not_asked(
@@ -330,7 +330,7 @@ def test_another_bucket_in_the_address_is_not_asked(
     md5 = hashlib.md5(FIRST.xml).hexdigest()
     bucket.put(FIRST, xml_url=f"http://169.254.0.1/PMC1.1/PMC1.1.xml?md5={md5}")
     bucket.inventory("2026-09-05")
-    assert bring().bad == ()
+    assert bring().failures == ()
     assert "PMC1.1/PMC1.1.xml" in connection.requests
 
 
@@ -340,7 +340,7 @@ def test_metadata_that_cannot_be_had_is_reported_too(
     connection.faults["metadata/PMC1.1.json"] = [RefusedError("metadata/PMC1.1.json: 403")]
     connection.faults["PMC11.1/PMC11.1.xml"] = [NotFoundError("PMC11.1.xml: 404")]
     report = bring()
-    assert [(bad.pmcid, bad.reason) for bad in report.bad] == [(1, "refused"), (11, "gone")]
+    assert [(bad.pmcid, bad.reason) for bad in report.failures] == [(1, "refused"), (11, "gone")]
     assert report.dropped["unreadable-metadata"] == 1
 
 
@@ -365,14 +365,14 @@ def test_a_full_disk_leaves_no_half_file(
     connection: FolderConnection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def full(answer: Answer) -> Answer:
+    def full(answer: HttpResponse) -> HttpResponse:
         monkeypatch.setattr("os.fsync", _no_space)
         return answer
 
     connection.faults["PMC2.10/PMC2.10.xml"] = [full]
     with pytest.raises(OSError, match="No space left"):
         bring()
-    names = FILES.names(f"{mirror}/pmc/xml/PMC0000xxxx")
+    names = FILES.list_names(f"{mirror}/pmc/xml/PMC0000xxxx")
     assert [name[:-13] for name in names] == ["PMC1.1"]
 
 
@@ -386,17 +386,19 @@ def _no_space(_: int) -> None:
 def test_the_plan_says_what_is_known_and_writes_nothing(
     bucket: Bucket, mirror: str, bring: Callable[..., RangeReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert pmc.plan(FILES, mirror, pmc.ranges(FILES, mirror), DEFAULT) == Plan()
-    pmc_inventory.update(FILES, mirror, FolderConnection(bucket.root), BASE)
-    assert pmc.plan(FILES, mirror, [0, 1], DEFAULT) == Plan(articles=10, unknown=10)
+    assert pmc.plan_ranges(FILES, mirror, pmc.list_ranges(FILES, mirror), DEFAULT) == FetchPlan()
+    pmc_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE)
+    assert pmc.plan_ranges(FILES, mirror, [0, 1], DEFAULT) == FetchPlan(num_articles=10, without_metadata=10)
     bring()
     bucket.put(Article(1, text="Revised."))
     bucket.put(Article(9))
     bucket.inventory("2026-09-05")
-    pmc_inventory.update(FILES, mirror, FolderConnection(bucket.root), BASE)
-    monkeypatch.setattr(LocalFiles, "write", None)
-    assert pmc.plan(FILES, mirror, [0, 1], DEFAULT) == Plan(
-        articles=11, unknown=3, selected=3, held=3, surplus=1
+    pmc_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE)
+    monkeypatch.setattr(LocalStorage, "write", None)
+    assert pmc.plan_ranges(FILES, mirror, [0, 1], DEFAULT) == FetchPlan(
+        num_articles=11, without_metadata=3, selected=3, mirrored=3, surplus=1
     )
-    wider = Articles(licences=frozenset({"CC-BY", "CC-BY-NC"}))
-    assert pmc.plan(FILES, mirror, [0], wider) == Plan(articles=10, unknown=2, selected=4, held=3, surplus=1)
+    wider = ArticleFilter(licences=frozenset({"CC-BY", "CC-BY-NC"}))
+    assert pmc.plan_ranges(FILES, mirror, [0], wider) == FetchPlan(
+        num_articles=10, without_metadata=2, selected=4, mirrored=3, surplus=1
+    )

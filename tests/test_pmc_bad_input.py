@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from tests.articles import article, package, put, tarred, zipped
 from tests.conftest import citation, documents, manifest, pubmed_set, sums
 
@@ -141,11 +141,11 @@ def test_a_full_disk_loses_nothing(
     tmp_path: Path, run_pmc: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk is full at some of the run's first writes in turn; each time the run continues."""
-    whole = LocalFiles.write
+    whole = LocalStorage.write
     left = [0]
 
     @contextlib.contextmanager
-    def failing(self: LocalFiles, path: str) -> Iterator[Any]:
+    def failing(self: LocalStorage, path: str) -> Iterator[Any]:
         with whole(self, path) as file:
             left[0] -= 1
             if left[0] < 0:
@@ -153,7 +153,7 @@ def test_a_full_disk_loses_nothing(
             yield file
 
     with monkeypatch.context() as full:
-        full.setattr(LocalFiles, "write", failing)
+        full.setattr(LocalStorage, "write", failing)
         for room in (0, 1, 2, 3, 5):
             left[0] = room
             assert run_pmc("--output", tmp_path / "out") in (1, 2)
@@ -197,7 +197,7 @@ def test_an_article_that_changes_while_it_is_read_is_not_trusted(
     inputs = put(tmp_path / "in", GOOD)
 
     def growing(file: Any) -> Iterator[bytes]:
-        yield from article_file.articles(file)
+        yield from article_file.iter_articles(file)
         put(inputs, {"PMC12.xml": article(12, "It was changed. Yes.")})
 
     class Patched:

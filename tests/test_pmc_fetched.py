@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bioshards.corpus.download import pmc, web
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import cost, fetching
 from tests.articles import article
 from tests.conftest import documents, manifest, sums
@@ -52,7 +52,7 @@ def servers(tmp_path: Path) -> Iterator[StandIn]:
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    patience = web.Patience(stall=1, first_pause=0.05, longest_pause=0.2, tries=4)
+    patience = web.RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
     monkeypatch.setattr(web.Server.__init__, "__defaults__", (patience,))
     monkeypatch.setattr(fetching, "_DRIVER_PATIENCE", patience)
 
@@ -306,10 +306,10 @@ def test_a_dry_run_on_a_mirror_knows_the_articles_behind_its_lists(
     capsys.readouterr()
     size = sum(path.stat().st_size for path in (tmp_path / "mirror/pmc/xml").rglob("*.xml"))
     lists = str(tmp_path / "mirror/pmc/selected/*")
-    files = LocalFiles()
-    assert sum(pmc.listed_bytes(files, found.path) for found in files.find(lists)) == size
+    storage = LocalStorage()
+    assert sum(pmc.sum_selected_bytes(storage, found.path) for found in storage.glob(lists)) == size
     assert run_pmc("--input", tmp_path / "mirror/pmc", "--output", tmp_path / "x", "--dry-run") == 0
-    assert f"{cost.ARTICLES.megabytes:.1f} MB/s each" in capsys.readouterr().out
+    assert f"{cost.ARTICLE_RATE.megabytes_per_second:.1f} MB/s each" in capsys.readouterr().out
     assert not (tmp_path / "x").exists()
 
 
@@ -319,5 +319,5 @@ def test_beside_local_files_each_article_is_there_once(
     assert bring("pmc:") == 0
     assert bring("pmc:", str(tmp_path / "mirror/pmc"), output="twice") == 0
     assert published(tmp_path / "out") == published(tmp_path / "twice")
-    folder = LocalFiles().names(str(tmp_path / "mirror/pmc/selected"))
+    folder = LocalStorage().list_names(str(tmp_path / "mirror/pmc/selected"))
     assert folder == ["PMC0120xxxx.parquet", "PMC1290xxxx.parquet"]

@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.download import pmc_inventory, pmc_manifest
-from bioshards.corpus.download.pmc_bucket import BadBucket, ChecksumError, folders
-from bioshards.corpus.download.pmc_inventory import SCHEMA, Inventory
+from bioshards.corpus.download.pmc_bucket import BadBucket, ChecksumError, list_folders
+from bioshards.corpus.download.pmc_inventory import INVENTORY_SCHEMA, Inventory
 from bioshards.corpus.download.pmc_manifest import BadInventory
-from bioshards.corpus.download.web import Answer
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.download.web import HttpResponse
+from bioshards.corpus.files import LocalStorage
 from tests.pmc_bucket import BASE, FOLDER, HTML, Article, Bucket, FolderConnection, arrange
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 LISTING = f"?list-type=2&prefix={FOLDER.replace('/', '%2F')}&delimiter=%2F"
 DAY = "2026-09-04"
 
@@ -46,14 +46,14 @@ def mirror(tmp_path: Path) -> str:
 
 
 def update(mirror: str, connection: FolderConnection) -> Inventory:
-    return pmc_inventory.update(FILES, mirror, connection, BASE)
+    return pmc_inventory.update_inventory(FILES, mirror, connection, BASE)
 
 
 def listed(mirror: str) -> list[tuple[int, int]]:
     """All article versions of the inventory in the mirror, as it has them."""
     found = []
-    for number in pmc_inventory.ranges(FILES, mirror):
-        for row in pmc_inventory.rows(FILES, mirror, number).to_pylist():
+    for number in pmc_inventory.list_ranges(FILES, mirror):
+        for row in pmc_inventory.read_range(FILES, mirror, number).to_pylist():
             assert row["pmcid"] // 10_000 == number
             found.append((row["pmcid"], row["version"]))
     return found
@@ -66,8 +66,8 @@ def test_all_article_versions_are_there_by_number_and_range(
     mirror: str, connection: FolderConnection
 ) -> None:
     inventory = update(mirror, connection)
-    assert (inventory.date, inventory.rows, inventory.strangers) == (f"{DAY}T01-00Z", 10, 0)
-    assert inventory.ranges == pmc_inventory.ranges(FILES, mirror) == [0, 1, 123]
+    assert (inventory.date, inventory.rows, inventory.skipped_rows) == (f"{DAY}T01-00Z", 10, 0)
+    assert inventory.ranges == pmc_inventory.list_ranges(FILES, mirror) == [0, 1, 123]
     versions = [(7, 1), (7, 2), (7, 9), (7, 10), (7, 11)]
     assert listed(mirror) == [(1, 1), *versions, (11, 1), (9_999, 1), (10_000, 1), (1_234_567, 1)]
 
@@ -76,7 +76,7 @@ def test_a_row_has_the_etag_and_the_time_of_its_object(
     bucket: Bucket, mirror: str, connection: FolderConnection
 ) -> None:
     update(mirror, connection)
-    [row] = pmc_inventory.rows(FILES, mirror, 123).to_pylist()
+    [row] = pmc_inventory.read_range(FILES, mirror, 123).to_pylist()
     body = (bucket.root / "metadata/PMC1234567.1.json").read_bytes()
     assert row["etag"] == hashlib.md5(body).hexdigest()
     assert row["modified"].isoformat() == "2026-09-04T00:00:00+00:00"
@@ -84,25 +84,25 @@ def test_a_row_has_the_etag_and_the_time_of_its_object(
 
 def test_a_range_without_articles_is_an_empty_table(mirror: str, connection: FolderConnection) -> None:
     update(mirror, connection)
-    assert pmc_inventory.rows(FILES, mirror, 5) == SCHEMA.empty_table()
+    assert pmc_inventory.read_range(FILES, mirror, 5) == INVENTORY_SCHEMA.empty_table()
 
 
 def test_without_an_inventory_there_are_no_ranges(mirror: str) -> None:
-    assert pmc_inventory.held(FILES, mirror) is None
-    assert pmc_inventory.ranges(FILES, mirror) == []
+    assert pmc_inventory.read_inventory(FILES, mirror) is None
+    assert pmc_inventory.list_ranges(FILES, mirror) == []
 
 
 def test_the_newest_version_is_the_highest_number(mirror: str, connection: FolderConnection) -> None:
     update(mirror, connection)
-    table = pmc_inventory.newest(pmc_inventory.rows(FILES, mirror, 0)).to_pylist()
+    table = pmc_inventory.select_newest(pmc_inventory.read_range(FILES, mirror, 0)).to_pylist()
     assert [(row["pmcid"], row["version"]) for row in table] == [(1, 1), (7, 11), (11, 1), (9_999, 1)]
-    assert pmc_inventory.newest(SCHEMA.empty_table()).num_rows == 0
+    assert pmc_inventory.select_newest(INVENTORY_SCHEMA.empty_table()).num_rows == 0
 
 
 def test_a_known_inventory_is_not_fetched_again(mirror: str, connection: FolderConnection) -> None:
     first = update(mirror, connection)
     connection.requests.clear()
-    assert update(mirror, connection) == first == pmc_inventory.held(FILES, mirror)
+    assert update(mirror, connection) == first == pmc_inventory.read_inventory(FILES, mirror)
     assert len(connection.requests) == 3
     assert not connection.asked("csv.gz")
 
@@ -114,10 +114,10 @@ def test_a_stopped_run_reads_the_files_that_it_has_from_the_mirror(
     connection.faults[second] = [KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
         update(mirror, connection)
-    assert pmc_inventory.held(FILES, mirror) is None
+    assert pmc_inventory.read_inventory(FILES, mirror) is None
     update(mirror, connection)
     assert len(connection.asked(f"{DAY}-0.csv.gz")) == 1
-    assert FILES.names(f"{mirror}/pmc/inventory") == []
+    assert FILES.list_names(f"{mirror}/pmc/inventory") == []
 
 
 def test_a_file_left_from_before_is_used_only_if_it_is_the_right_one(
@@ -162,7 +162,7 @@ def test_the_listing_is_read_to_its_last_page(bucket: Bucket) -> None:
     for day in range(10, 30):
         bucket.write(f"{FOLDER}2026-08-{day}T01-00Z/manifest.json", b"")
     connection = FolderConnection(bucket.root, page_size=3)
-    assert pmc_manifest.find(connection, BASE).date == f"{DAY}T01-00Z"
+    assert pmc_manifest.find_newest(connection, BASE).date == f"{DAY}T01-00Z"
     assert len(connection.asked("?")) == 8
 
 
@@ -170,7 +170,7 @@ def test_a_listing_without_an_end_is_an_error(bucket: Bucket) -> None:
     for number in range(30):
         bucket.write(f"many/{number}/x", b"")
     with pytest.raises(BadBucket, match="more than 20 pages"):
-        folders(FolderConnection(bucket.root, page_size=1), BASE, "many/")
+        list_folders(FolderConnection(bucket.root, page_size=1), BASE, "many/")
 
 
 def test_only_dates_right_below_the_folder_count(connection: FolderConnection) -> None:
@@ -183,12 +183,12 @@ def test_only_dates_right_below_the_folder_count(connection: FolderConnection) -
     names += [f"{FOLDER}9999-12-31/", f"{FOLDER}٩999-12-31T01-00Z/", f"{FOLDER}{DAY}T01-00Z/"]
     prefixes = "".join(f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>" for name in names)
     page = f"<ListBucketResult>{prefixes}<CommonPrefixes/></ListBucketResult>"
-    connection.faults[LISTING] = [Answer(page.encode(), "", "")]
-    assert pmc_manifest.find(connection, BASE).date == f"{DAY}T01-00Z"
+    connection.faults[LISTING] = [HttpResponse(page.encode(), "", "")]
+    assert pmc_manifest.find_newest(connection, BASE).date == f"{DAY}T01-00Z"
 
 
 def test_a_page_that_is_no_listing_is_read_again(mirror: str, connection: FolderConnection) -> None:
-    connection.faults[LISTING] = [HTML, Answer(b"", "", "")]
+    connection.faults[LISTING] = [HTML, HttpResponse(b"", "", "")]
     assert update(mirror, connection).rows == 10
     connection.faults[LISTING] = [HTML] * 3
     with pytest.raises(BadBucket, match="Please try again later"):
@@ -278,7 +278,7 @@ def test_the_schema_says_where_the_columns_are(
 
     bucket.inventory(DAY, changed=changed)
     update(mirror, connection)
-    [row] = pmc_inventory.rows(FILES, mirror, 0).to_pylist()
+    [row] = pmc_inventory.read_range(FILES, mirror, 0).to_pylist()
     assert (row["pmcid"], row["etag"]) == (5, "abc-2")
 
 
@@ -308,7 +308,7 @@ HOSTILE = [
 def test_other_keys_are_strangers(bucket: Bucket, mirror: str, connection: FolderConnection) -> None:
     bucket.inventory(DAY, strangers=HOSTILE)
     inventory = update(mirror, connection)
-    assert (inventory.rows, inventory.strangers) == (10, len(HOSTILE))
+    assert (inventory.rows, inventory.skipped_rows) == (10, len(HOSTILE))
 
 
 def test_a_key_may_be_encoded_and_is_taken_once(
@@ -319,8 +319,8 @@ def test_a_key_may_be_encoded_and_is_taken_once(
         '"b","metadata/PMC5.1.json","2026-01-01T00:00:00.000Z","old"\n'
     )
     _with_rows(bucket, rows)
-    assert update(mirror, connection).strangers == 1
-    assert [row["etag"] for row in pmc_inventory.rows(FILES, mirror, 0).to_pylist()] == ["new"]
+    assert update(mirror, connection).skipped_rows == 1
+    assert [row["etag"] for row in pmc_inventory.read_range(FILES, mirror, 0).to_pylist()] == ["new"]
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_other_rows_are_an_error(
     _with_rows(bucket, rows)
     with pytest.raises(BadInventory, match="cannot be read"):
         update(mirror, connection)
-    assert pmc_inventory.held(FILES, mirror) is None
+    assert pmc_inventory.read_inventory(FILES, mirror) is None
 
 
 def test_a_file_that_is_not_gzip_or_cut_short_is_an_error(
@@ -394,8 +394,8 @@ def _with_data(bucket: Bucket, body: bytes, day: str = DAY) -> None:
     )
 )
 def test_ranges_and_rows_give_back_what_was_put_in(versions: set[tuple[int, int]]) -> None:
-    modified = pa.array([0] * len(versions), SCHEMA.field("modified").type)
-    heaps = pmc_inventory._Heaps()
+    modified = pa.array([0] * len(versions), INVENTORY_SCHEMA.field("modified").type)
+    heaps = pmc_inventory._Partitions()
     heaps.add(
         pa.table(
             [
@@ -404,7 +404,7 @@ def test_ranges_and_rows_give_back_what_was_put_in(versions: set[tuple[int, int]
                 pa.array([""] * len(versions)),
                 modified,
             ],
-            SCHEMA,
+            INVENTORY_SCHEMA,
         )
     )
     tables = list(heaps.tables())
@@ -412,7 +412,9 @@ def test_ranges_and_rows_give_back_what_was_put_in(versions: set[tuple[int, int]
         versions
     )
     newest = {
-        row["pmcid"]: row["version"] for table in tables for row in pmc_inventory.newest(table).to_pylist()
+        row["pmcid"]: row["version"]
+        for table in tables
+        for row in pmc_inventory.select_newest(table).to_pylist()
     }
     assert newest == {pmcid: max(v for p, v in versions if p == pmcid) for pmcid, _ in versions}
 

@@ -14,20 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.download import pmc_inventory, pmc_metadata
-from bioshards.corpus.download.pmc_metadata import SCHEMA, Update, Versions
-from bioshards.corpus.download.pmc_record import ArticleMetadataError, licence, parse
-from bioshards.corpus.download.web import Answer, RefusedError, UnreachableError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.download.pmc_metadata import METADATA_SCHEMA, MetadataUpdate, Versions
+from bioshards.corpus.download.pmc_record import ArticleMetadataError, normalise_licence, parse_metadata
+from bioshards.corpus.download.web import HttpResponse, RefusedError, UnreachableError
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.licences import LICENCES
 from tests.pmc_bucket import BASE, HTML, TODAY, Article, Bucket, FolderConnection, OneAfterTheOther, arrange
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 ARTICLE = Article(12, 3, pmid=345, doi="10.1000/a(b)")
 MD5 = ARTICLE.metadata["xml_url"][-32:]
 
 
 def parsed(**values: object) -> dict[str, Any]:
-    return parse(json.dumps(ARTICLE.metadata | values).encode(), 12, 3)
+    return parse_metadata(json.dumps(ARTICLE.metadata | values).encode(), 12, 3)
 
 
 # One object
@@ -51,7 +51,7 @@ def test_what_may_be_null_may_be_absent(name: str) -> None:
     column = {"xml_url": "md5"}.get(name, name)
     assert parsed(**{name: None})[column] is None
     metadata = {key: value for key, value in ARTICLE.metadata.items() if key != name}
-    assert parse(json.dumps(metadata).encode(), 12, 3)[column] is None
+    assert parse_metadata(json.dumps(metadata).encode(), 12, 3)[column] is None
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_what_may_be_null_may_be_absent(name: str) -> None:
     ],
 )
 def test_a_licence_has_one_spelling(code: str | None, spelt: str) -> None:
-    assert licence(code) == spelt
+    assert normalise_licence(code) == spelt
     assert parsed(license_code=code)["licence"] == spelt
 
 
 @settings(derandomize=True, database=None)
 @given(st.text())
 def test_a_licence_is_known_or_unknown(code: str) -> None:
-    assert licence(code) in LICENCES
+    assert normalise_licence(code) in LICENCES
 
 
 def test_the_host_of_the_xml_is_not_looked_at() -> None:
@@ -135,7 +135,7 @@ def test_metadata_of_other_types_is_an_error(values: dict[str, object], message:
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b"\xff", b"[" * 100_000, b"1" * 10_000])
 def test_what_is_not_an_object_of_json_is_an_error(body: bytes) -> None:
     with pytest.raises(ArticleMetadataError, match=r"not (JSON|a JSON object)"):
-        parse(body, 12, 3)
+        parse_metadata(body, 12, 3)
 
 
 @settings(derandomize=True, database=None)
@@ -153,7 +153,7 @@ def test_any_value_gives_columns_or_an_error(name: str, value: object) -> None:
     except ArticleMetadataError:
         return
     row = {"pmcid": 12, "version": 3, "etag": "", "listed": "", "retrieved": TODAY, "problem": None}
-    [back] = pa.Table.from_pylist([row | columns], SCHEMA).to_pylist()
+    [back] = pa.Table.from_pylist([row | columns], METADATA_SCHEMA).to_pylist()
     assert back == row | columns
 
 
@@ -172,50 +172,52 @@ def connection(bucket: Bucket) -> FolderConnection:
 
 
 @pytest.fixture
-def update(tmp_path: Path, connection: FolderConnection) -> Callable[..., Update]:
+def update(tmp_path: Path, connection: FolderConnection) -> Callable[..., MetadataUpdate]:
     """Bring the inventory and range 0's metadata up to date."""
 
-    def call(today: date = TODAY, versions: Versions = "newest") -> Update:
+    def call(today: date = TODAY, versions: Versions = "newest") -> MetadataUpdate:
         mirror = str(tmp_path / "mirror")
-        pmc_inventory.update(FILES, mirror, connection, BASE)
+        pmc_inventory.update_inventory(FILES, mirror, connection, BASE)
         connection.requests.clear()
-        rows = pmc_inventory.rows(FILES, mirror, 0)
+        rows = pmc_inventory.read_range(FILES, mirror, 0)
         pool = OneAfterTheOther(connection)
-        done = pmc_metadata.update(FILES, mirror, BASE, pool, 0, rows, today, versions)
-        assert pmc_metadata.known(FILES, mirror, 0) == done.table
+        done = pmc_metadata.update_metadata(FILES, mirror, BASE, pool, 0, rows, today, versions)
+        assert pmc_metadata.read_metadata(FILES, mirror, 0) == done.table
         return done
 
     return call
 
 
-def names(update: Update) -> list[str]:
+def names(update: MetadataUpdate) -> list[str]:
     return [f"{row['pmcid']}.{row['version']}" for row in update.table.to_pylist()]
 
 
-def counts(update: Update) -> tuple[int, int, int, int]:
-    return update.fetched, update.changed, update.removed, len(update.bad)
+def counts(update: MetadataUpdate) -> tuple[int, int, int, int]:
+    return update.fetched, update.changed, update.removed, len(update.failures)
 
 
 def test_the_newest_version_of_each_article_is_looked_at(
-    update: Callable[..., Update], connection: FolderConnection
+    update: Callable[..., MetadataUpdate], connection: FolderConnection
 ) -> None:
     done = update()
     assert names(done) == ["1.1", "2.10", "5.1", "11.1"]
     assert sorted(connection.requests) == [
         f"metadata/PMC{name}.json" for name in ("1.1", "11.1", "2.10", "5.1")
     ]
-    assert (counts(done), done.older) == ((4, 0, 0, 0), 2)
+    assert (counts(done), done.older_versions) == ((4, 0, 0, 0), 2)
     assert [row["licence"] for row in done.table.to_pylist()] == ["CC-BY", "CC-BY", "CC-BY", "unknown"]
     assert [row["md5"] is None for row in done.table.to_pylist()] == [False, False, True, False]
 
 
-def test_all_versions_are_looked_at_if_asked_for(update: Callable[..., Update]) -> None:
+def test_all_versions_are_looked_at_if_asked_for(update: Callable[..., MetadataUpdate]) -> None:
     done = update(versions="all")
     assert names(done) == ["1.1", "2.2", "2.9", "2.10", "5.1", "11.1"]
-    assert done.older == 0
+    assert done.older_versions == 0
 
 
-def test_what_is_known_is_not_read_again(update: Callable[..., Update], connection: FolderConnection) -> None:
+def test_what_is_known_is_not_read_again(
+    update: Callable[..., MetadataUpdate], connection: FolderConnection
+) -> None:
     first = update()
     again = update(today=date(2026, 10, 1))
     assert connection.requests == []
@@ -224,7 +226,7 @@ def test_what_is_known_is_not_read_again(update: Callable[..., Update], connecti
 
 
 def test_what_has_changed_is_read_and_what_has_gone_is_forgotten(
-    update: Callable[..., Update], bucket: Bucket, connection: FolderConnection
+    update: Callable[..., MetadataUpdate], bucket: Bucket, connection: FolderConnection
 ) -> None:
     update()
     bucket.put(Article(1, licence="CC BY-NC"))
@@ -241,7 +243,7 @@ def test_what_has_changed_is_read_and_what_has_gone_is_forgotten(
 
 
 def test_an_object_that_has_changed_since_the_inventory_is_believed_and_read_once(
-    update: Callable[..., Update], bucket: Bucket, connection: FolderConnection
+    update: Callable[..., MetadataUpdate], bucket: Bucket, connection: FolderConnection
 ) -> None:
     bucket.put(Article(1, retracted=True))
     done = update()
@@ -259,7 +261,7 @@ def test_an_object_that_has_changed_since_the_inventory_is_believed_and_read_onc
 
 
 def test_an_object_that_has_gone_since_the_inventory_is_left_out(
-    update: Callable[..., Update], bucket: Bucket
+    update: Callable[..., MetadataUpdate], bucket: Bucket
 ) -> None:
     bucket.remove(1)
     done = update()
@@ -268,7 +270,7 @@ def test_an_object_that_has_gone_since_the_inventory_is_left_out(
 
 
 def test_etags_that_are_no_checksums_are_compared_as_they_are(
-    update: Callable[..., Update], bucket: Bucket, connection: FolderConnection
+    update: Callable[..., MetadataUpdate], bucket: Bucket, connection: FolderConnection
 ) -> None:
     key = "metadata/PMC1.1.json"
     bucket.inventory("2026-09-05", etags={key: "0123-2"})
@@ -281,7 +283,7 @@ def test_etags_that_are_no_checksums_are_compared_as_they_are(
 
 
 def test_an_answer_without_an_etag_is_believed_if_it_makes_sense(
-    update: Callable[..., Update], bucket: Bucket, connection: FolderConnection
+    update: Callable[..., MetadataUpdate], bucket: Bucket, connection: FolderConnection
 ) -> None:
     bucket.put(Article(1, retracted=True))
     connection.faults["metadata/PMC1.1.json"] = [HTML, lambda answer: answer._replace(etag="")]
@@ -290,8 +292,10 @@ def test_an_answer_without_an_etag_is_believed_if_it_makes_sense(
     assert done.table["retracted"].to_pylist()[0]
 
 
-def test_a_damaged_answer_is_read_again(update: Callable[..., Update], connection: FolderConnection) -> None:
-    def flipped(answer: Answer) -> Answer:
+def test_a_damaged_answer_is_read_again(
+    update: Callable[..., MetadataUpdate], connection: FolderConnection
+) -> None:
+    def flipped(answer: HttpResponse) -> HttpResponse:
         return answer._replace(body=answer.body.replace(b"CC BY", b"CC0  "))
 
     connection.faults["metadata/PMC1.1.json"] = [flipped, HTML]
@@ -302,12 +306,15 @@ def test_a_damaged_answer_is_read_again(update: Callable[..., Update], connectio
 
 @pytest.mark.parametrize("doi", ["10.1000/\ud800", "10.1000/1\u00a02", "1" * 10_000])
 def test_an_odd_doi_is_left_out_and_the_article_is_not(doi: str) -> None:
-    assert parse(json.dumps(Article(12, 3).metadata | {"doi": doi}).encode(), 12, 3)["doi"] is None
+    assert parse_metadata(json.dumps(Article(12, 3).metadata | {"doi": doi}).encode(), 12, 3)["doi"] is None
 
 
 @pytest.mark.parametrize("values", [{"version": "1"}, {"doi": 10.1}, {"license_code": []}])
 def test_metadata_that_cannot_be_read_is_kept_with_its_problem_until_it_changes(
-    update: Callable[..., Update], bucket: Bucket, connection: FolderConnection, values: dict[str, object]
+    update: Callable[..., MetadataUpdate],
+    bucket: Bucket,
+    connection: FolderConnection,
+    values: dict[str, object],
 ) -> None:
     bucket.put(Article(1), **values)
     bucket.inventory("2026-09-05")
@@ -330,26 +337,28 @@ def test_metadata_that_cannot_be_read_is_kept_with_its_problem_until_it_changes(
     ],
 )
 def test_what_cannot_be_had_is_reported_and_tried_again(
-    update: Callable[..., Update], connection: FolderConnection, faults: list[Any], reason: str
+    update: Callable[..., MetadataUpdate], connection: FolderConnection, faults: list[Any], reason: str
 ) -> None:
     connection.faults["metadata/PMC1.1.json"] = faults
     done = update()
     assert counts(done) == (3, 0, 0, 1)
-    assert (done.bad[0].pmcid, done.bad[0].version, done.bad[0].reason) == (1, 1, reason)
-    assert "metadata/PMC1.1.json" in done.bad[0].detail
+    assert (done.failures[0].pmcid, done.failures[0].version, done.failures[0].reason) == (1, 1, reason)
+    assert "metadata/PMC1.1.json" in done.failures[0].detail
     assert "metadata/PMC1.1.json" in done.table.to_pylist()[0]["problem"]
     again = update()
     assert connection.requests == ["metadata/PMC1.1.json"]
     assert counts(again) == (1, 0, 0, 0)
 
 
-def test_an_object_that_is_too_large_is_refused(update: Callable[..., Update], bucket: Bucket) -> None:
+def test_an_object_that_is_too_large_is_refused(
+    update: Callable[..., MetadataUpdate], bucket: Bucket
+) -> None:
     bucket.put(Article(1), title="x" * (1 << 20))
-    assert update().bad[0].reason == "refused"
+    assert update().failures[0].reason == "refused"
 
 
 def test_what_was_known_of_an_article_stays_while_its_change_cannot_be_had(
-    update: Callable[..., Update], bucket: Bucket, connection: FolderConnection
+    update: Callable[..., MetadataUpdate], bucket: Bucket, connection: FolderConnection
 ) -> None:
     first = update()
     bucket.put(Article(1, licence="CC BY-NC"))
@@ -364,14 +373,16 @@ def test_a_bucket_that_does_not_answer_any_more_ends_the_update(
 ) -> None:
     bucket = arrange(connection.root, [Article(number) for number in range(100, 200)], "2026-09-05")
     mirror = str(tmp_path / "mirror")
-    pmc_inventory.update(FILES, mirror, connection, BASE)
-    rows = pmc_inventory.rows(FILES, mirror, 0)
+    pmc_inventory.update_inventory(FILES, mirror, connection, BASE)
+    rows = pmc_inventory.read_range(FILES, mirror, 0)
     for number in range(150, 200):
         connection.faults[f"metadata/PMC{number}.1.json"] = [UnreachableError("no answer")]
     with pytest.raises(UnreachableError):
-        pmc_metadata.update(FILES, mirror, BASE, OneAfterTheOther(connection), 0, rows, TODAY)
+        pmc_metadata.update_metadata(FILES, mirror, BASE, OneAfterTheOther(connection), 0, rows, TODAY)
     assert len(connection.asked("metadata/PMC1")) < 80
-    readable = [row for row in pmc_metadata.known(FILES, mirror, 0).to_pylist() if row["problem"] is None]
+    readable = [
+        row for row in pmc_metadata.read_metadata(FILES, mirror, 0).to_pylist() if row["problem"] is None
+    ]
     assert len(readable) == 54
     assert bucket.root == connection.root
 
@@ -382,11 +393,11 @@ def test_a_killed_update_goes_on_where_it_was_saved(
     """Killed means that nothing is written after: only what was saved along the way is there."""
     arrange(connection.root, [Article(number) for number in range(100, 110)], "2026-09-05")
     mirror = str(tmp_path / "mirror")
-    pmc_inventory.update(FILES, mirror, connection, BASE)
-    rows = pmc_inventory.rows(FILES, mirror, 0)
+    pmc_inventory.update_inventory(FILES, mirror, connection, BASE)
+    rows = pmc_inventory.read_range(FILES, mirror, 0)
     monkeypatch.setattr(pmc_metadata, "_SAVED_EVERY", 4)
     saved: list[Any] = []
-    save = pmc_metadata._save
+    save = pmc_metadata._write_metadata
 
     def killed_after_two(*arguments: Any) -> None:
         saved.append(arguments)
@@ -394,19 +405,19 @@ def test_a_killed_update_goes_on_where_it_was_saved(
             save(*arguments)
 
     monkeypatch.setattr(pmc_metadata, "_save", killed_after_two)
-    pmc_metadata.update(FILES, mirror, BASE, OneAfterTheOther(connection), 0, rows, TODAY)
-    assert pmc_metadata.known(FILES, mirror, 0).num_rows == 8
+    pmc_metadata.update_metadata(FILES, mirror, BASE, OneAfterTheOther(connection), 0, rows, TODAY)
+    assert pmc_metadata.read_metadata(FILES, mirror, 0).num_rows == 8
     monkeypatch.setattr(pmc_metadata, "_save", save)
     connection.requests.clear()
-    done = pmc_metadata.update(FILES, mirror, BASE, OneAfterTheOther(connection), 0, rows, TODAY)
+    done = pmc_metadata.update_metadata(FILES, mirror, BASE, OneAfterTheOther(connection), 0, rows, TODAY)
     assert (len(connection.requests), done.table.num_rows) == (6, 14)
 
 
 def test_an_article_without_a_change_does_not_write(
-    update: Callable[..., Update], monkeypatch: pytest.MonkeyPatch
+    update: Callable[..., MetadataUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     update()
-    monkeypatch.setattr(LocalFiles, "write", None)
+    monkeypatch.setattr(LocalStorage, "write", None)
     update()
 
 
@@ -418,7 +429,7 @@ def test_an_article_without_a_change_does_not_write(
 def test_a_difference_is_what_two_dictionaries_differ_in(
     listed: dict[tuple[int, int], str], known: dict[tuple[int, int], str]
 ) -> None:
-    moment = pa.scalar(0, pmc_inventory.SCHEMA.field("modified").type).as_py()
+    moment = pa.scalar(0, pmc_inventory.INVENTORY_SCHEMA.field("modified").type).as_py()
     rows = [
         {"pmcid": pmcid, "version": version, "etag": etag, "modified": moment}
         for (pmcid, version), etag in sorted(listed.items())
@@ -427,8 +438,9 @@ def test_a_difference_is_what_two_dictionaries_differ_in(
         {"pmcid": pmcid, "version": version, "etag": etag, "listed": etag, "retrieved": TODAY}
         for (pmcid, version), etag in sorted(known.items())
     ]
-    found = pmc_metadata.difference(
-        pa.Table.from_pylist(rows, pmc_inventory.SCHEMA), pa.Table.from_pylist(before, SCHEMA)
+    found = pmc_metadata.compare_with_inventory(
+        pa.Table.from_pylist(rows, pmc_inventory.INVENTORY_SCHEMA),
+        pa.Table.from_pylist(before, METADATA_SCHEMA),
     )
     newest = {key for key in listed if key[1] == max(v for p, v in listed if p == key[0])}
 
@@ -438,4 +450,7 @@ def test_a_difference_is_what_two_dictionaries_differ_in(
     assert keys(found.current) == {key for key in newest if known.get(key) == listed[key]}
     assert keys(found.missing) == {key for key in newest if known.get(key) != listed[key]}
     assert keys(found.outdated) == {key for key in newest if key in known and known[key] != listed[key]}
-    assert (found.older, found.removed) == (len(listed) - len(newest), len(known.keys() - listed.keys()))
+    assert (found.older_versions, found.removed) == (
+        len(listed) - len(newest),
+        len(known.keys() - listed.keys()),
+    )

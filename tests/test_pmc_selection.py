@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.download.pmc_metadata import SCHEMA
-from bioshards.corpus.download.pmc_selection import DEFAULT_SETS, SETS, Articles
+from bioshards.corpus.download.pmc_metadata import METADATA_SCHEMA
+from bioshards.corpus.download.pmc_selection import DEFAULT_SETS, SETS, ArticleFilter
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 from tests.pmc_bucket import TODAY
 
-DEFAULT = Articles()
+DEFAULT = ArticleFilter()
 
 
 def row(pmcid: int = 1, version: int = 1, **values: object) -> dict[str, Any]:
@@ -38,12 +38,12 @@ def row(pmcid: int = 1, version: int = 1, **values: object) -> dict[str, Any]:
 UNREADABLE = dict.fromkeys(("licence", "open_access", "manuscript", "ocr", "retracted", "md5"))
 
 
-def chosen(articles: Articles, *rows: dict[str, Any]) -> tuple[list[tuple[int, int]], dict[str, int]]:
-    table, dropped = articles.select(pa.Table.from_pylist(list(rows), SCHEMA))
+def chosen(articles: ArticleFilter, *rows: dict[str, Any]) -> tuple[list[tuple[int, int]], dict[str, int]]:
+    table, dropped = articles.select(pa.Table.from_pylist(list(rows), METADATA_SCHEMA))
     return [(row["pmcid"], row["version"]) for row in table.to_pylist()], dropped
 
 
-def why(articles: Articles, **values: Any) -> str | None:
+def why(articles: ArticleFilter, **values: Any) -> str | None:
     """The reason why an article is dropped."""
     kept, dropped = chosen(articles, row(**values))
     assert len(kept) + len(dropped) == 1
@@ -58,8 +58,8 @@ def test_the_defaults_are_some_of_what_there_is() -> None:
 @pytest.mark.parametrize("code", LICENCES)
 def test_an_article_needs_a_chosen_licence(code: str) -> None:
     assert why(DEFAULT, licence=code) == (None if code in ("CC0", "CC-BY", "CC-BY-SA") else f"licence:{code}")
-    assert why(Articles(licences=frozenset({code})), licence=code) is None
-    assert why(Articles(licences=frozenset(LICENCES) - {code}), licence=code) == f"licence:{code}"
+    assert why(ArticleFilter(licences=frozenset({code})), licence=code) is None
+    assert why(ArticleFilter(licences=frozenset(LICENCES) - {code}), licence=code) == f"licence:{code}"
 
 
 @pytest.mark.parametrize(
@@ -80,20 +80,20 @@ def test_an_article_needs_a_chosen_licence(code: str) -> None:
     ],
 )
 def test_an_article_must_be_in_a_chosen_set(sets: str, flags: str, reason: str | None) -> None:
-    articles = Articles(sets=frozenset(sets.split()))
+    articles = ArticleFilter(sets=frozenset(sets.split()))
     names = ("open_access", "manuscript", "ocr")
     assert why(articles, **{name: name in flags.split() for name in names}) == reason
 
 
 def test_retracted_articles_stay_unless_they_are_to_go() -> None:
     assert why(DEFAULT, retracted=True) is None
-    assert why(Articles(drop_retracted=True), retracted=True) == "retracted"
-    assert why(Articles(drop_retracted=True)) is None
+    assert why(ArticleFilter(drop_retracted=True), retracted=True) == "retracted"
+    assert why(ArticleFilter(drop_retracted=True)) is None
 
 
 def test_the_first_reason_counts() -> None:
     """In the order of the documentation: each row has the reasons of all that come after its own."""
-    articles = Articles(drop_retracted=True)
+    articles = ArticleFilter(drop_retracted=True)
     last = {"retracted": True}
     none = last | {"open_access": False}
     ocr = none | {"ocr": True}
@@ -111,7 +111,7 @@ def test_the_first_reason_counts() -> None:
 def test_the_newest_version_is_the_highest_number() -> None:
     rows = [row(7, 10), row(7, 2), row(7, 9), row(70, 1), row(1, 1)]
     assert chosen(DEFAULT, *rows) == ([(1, 1), (7, 10), (70, 1)], {"not-newest": 2})
-    every = Articles(versions="all")
+    every = ArticleFilter(versions="all")
     assert chosen(every, *rows) == ([(1, 1), (7, 2), (7, 9), (7, 10), (70, 1)], {})
 
 
@@ -126,7 +126,7 @@ def test_nothing_is_chosen_of_nothing() -> None:
 @pytest.mark.parametrize("given", [{"licences": frozenset({"CC BY"})}, {"sets": frozenset({"open_access"})}])
 def test_a_misspelt_choice_is_an_error_that_names_what_there_is(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"CC-BY-ND|manuscripts"):
-        Articles(**given)
+        ArticleFilter(**given)
 
 
 ROWS = st.builds(
@@ -181,7 +181,7 @@ def test_the_choice_is_that_of_a_loop_over_rows(
             return "set:none"
         return "retracted" if row["retracted"] and drop_retracted else None
 
-    kept, dropped = chosen(Articles(licences, sets, drop_retracted), *rows)
+    kept, dropped = chosen(ArticleFilter(licences, sets, drop_retracted), *rows)
     assert kept == sorted((row["pmcid"], row["version"]) for row in rows if reason(row) is None)
     reasons = sorted(filter(None, map(reason, rows)))
     assert dropped == {word: len(list(same)) for word, same in itertools.groupby(reasons)}

@@ -13,11 +13,11 @@ import datasets
 import pyarrow as pa
 import pytest
 
-from bioshards.corpus.document import SCHEMA
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.workspace import Workspace
-from bioshards.pipelines.inputs import Inputs
-from bioshards.pipelines.progress import Progress
+from bioshards.corpus.document import DOCUMENT_SCHEMA
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.workspace import OutputDir
+from bioshards.pipelines.inputs import RunInputs
+from bioshards.pipelines.progress import ShardsProgress
 from tests.articles import SAMPLE, article, package, put, tarred, zipped
 from tests.conftest import documents, manifest
 
@@ -50,7 +50,7 @@ def test_the_sample_gives_the_documents_its_authors_worked_out(full_text: Path) 
 def test_every_column_of_an_article(full_text: Path) -> None:
     found = documents(full_text)
     row = found["pmc:PMC9990005.1"]
-    assert list(row) == SCHEMA.names
+    assert list(row) == DOCUMENT_SCHEMA.names
     assert {name: row[name] for name in row if name not in ("sentences", "sections", "title")} == {
         "id": "pmc:PMC9990005.1",
         "source": "pmc",
@@ -206,11 +206,11 @@ def test_a_log_has_few_lines_of_many_small_sources(
 
 
 def test_a_slow_source_always_has_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files, work = LocalFiles(), Workspace(str(tmp_path))
-    progress = Progress(files, work, Inputs([]))
+    storage, output_dir = LocalStorage(), OutputDir(str(tmp_path))
+    progress = ShardsProgress(storage, output_dir, RunInputs([]))
     for number, seconds in enumerate((0.1, 5.0, 0.1, 5.0)):
-        path = work.staged(f"PMC000{number}xxxx-0123abcd", "json")
-        files.write_json(path, {"staged": {"records": 7}, "seconds": seconds})
-        progress.tick()
+        path = output_dir.staged_path(f"PMC000{number}xxxx-0123abcd", "json")
+        storage.write_json(path, {"staged": {"records": 7}, "seconds": seconds})
+        progress.update()
     said = capsys.readouterr().err
     assert [name for name in ("0000", "0001", "0002", "0003") if name in said] == ["0000", "0001", "0003"]

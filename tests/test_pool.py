@@ -12,8 +12,8 @@ from typing import TypeVar
 import pytest
 
 from bioshards.corpus.download import pool
-from bioshards.corpus.download.places import Places
-from bioshards.corpus.download.pool import Pool
+from bioshards.corpus.download.places import RateLimiter
+from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.web import Connection, NotFoundError, Server
 from tests.asking import server_at
 from tests.standin import Missing, StandIn
@@ -21,7 +21,7 @@ from tests.standin import Missing, StandIn
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 
 Item = TypeVar("Item")
-NOBODY = Server("http://127.0.0.1:9/", "bioshards/test", Places("nobody", 4, 1000))
+NOBODY = Server("http://127.0.0.1:9/", "bioshards/test", RateLimiter("nobody", 4, 1000))
 
 
 def threads() -> list[threading.Thread]:
@@ -67,20 +67,20 @@ class Work:
 
 def test_every_item_has_its_result_once() -> None:
     work = Work()
-    results = list(Pool(NOBODY, 4).completed(work, range(40)))
+    results = list(DownloadPool(NOBODY, 4).map_unordered(work, range(40)))
     assert sorted(results) == [(item, item) for item in range(40)]
     assert sorted(map(str, work.begun)) == sorted(map(str, range(40)))
     assert work.most == 4
 
 
 def test_without_items_nothing_is_begun() -> None:
-    assert list(Pool(NOBODY, 4).completed(Work(), [])) == []
-    assert list(Pool(NOBODY, 4).map(Work(), [])) == []
+    assert list(DownloadPool(NOBODY, 4).map_unordered(Work(), [])) == []
+    assert list(DownloadPool(NOBODY, 4).map(Work(), [])) == []
 
 
 def test_nothing_is_begun_before_somebody_wants_a_result() -> None:
     work = Work()
-    Pool(NOBODY, 4).completed(work, range(4))
+    DownloadPool(NOBODY, 4).map_unordered(work, range(4))
     time.sleep(0.05)
     assert work.begun == []
 
@@ -94,7 +94,7 @@ def test_results_come_as_they_are_done() -> None:
 
     came = []
     may["c"].set()
-    for item, _ in Pool(NOBODY, 3).completed(work, "abc"):
+    for item, _ in DownloadPool(NOBODY, 3).map_unordered(work, "abc"):
         came.append(item)
         may["b" if item == "c" else "a"].set()
     assert came == ["c", "b", "a"]
@@ -107,7 +107,7 @@ def test_results_come_as_they_are_done() -> None:
         return item
 
     done["d"].set()
-    assert list(Pool(NOBODY, 3).map(after_the_next, "abc")) == ["a", "b", "c"]
+    assert list(DownloadPool(NOBODY, 3).map(after_the_next, "abc")) == ["a", "b", "c"]
 
 
 def test_mapped_results_come_as_soon_as_their_turn_has() -> None:
@@ -117,14 +117,14 @@ def test_mapped_results_come_as_soon_as_their_turn_has() -> None:
         assert not item or first_is_here.wait(10)
         return item
 
-    results = Pool(NOBODY, 2).map(work, range(2))
+    results = DownloadPool(NOBODY, 2).map(work, range(2))
     assert next(results) == 0
     first_is_here.set()
     assert list(results) == [1]
 
 
 def test_items_that_are_equal_are_several() -> None:
-    assert list(Pool(NOBODY, 2).map(Work(), ["a", "a", "b", "a"])) == ["a", "a", "b", "a"]
+    assert list(DownloadPool(NOBODY, 2).map(Work(), ["a", "a", "b", "a"])) == ["a", "a", "b", "a"]
 
 
 def test_a_result_may_be_an_error() -> None:
@@ -133,7 +133,7 @@ def test_a_result_may_be_an_error() -> None:
     def work(_: Connection, item: int) -> Exception:
         return ValueError(item)
 
-    assert [str(error) for error in Pool(NOBODY, 2).map(work, range(3))] == ["0", "1", "2"]
+    assert [str(error) for error in DownloadPool(NOBODY, 2).map(work, range(3))] == ["0", "1", "2"]
 
 
 # The end before all is done.
@@ -142,7 +142,7 @@ def test_a_result_may_be_an_error() -> None:
 def test_an_error_ends_it_and_nothing_more_is_begun() -> None:
     work = Work(seconds=0.02, wrong=5)
     with pytest.raises(ValueError, match="5 is wrong"):
-        list(Pool(NOBODY, 2).completed(work, range(200)))
+        list(DownloadPool(NOBODY, 2).map_unordered(work, range(200)))
     begun = len(work.begun)
     assert begun < 20
     assert soon(lambda: not threads())
@@ -151,7 +151,7 @@ def test_an_error_ends_it_and_nothing_more_is_begun() -> None:
 
 def test_an_error_ends_a_map_as_well() -> None:
     with pytest.raises(ValueError, match="0 is wrong"):
-        list(Pool(NOBODY, 2).map(Work(wrong=0), range(200)))
+        list(DownloadPool(NOBODY, 2).map(Work(wrong=0), range(200)))
 
 
 def test_an_error_does_not_wait_for_the_others() -> None:
@@ -163,7 +163,7 @@ def test_an_error_does_not_wait_for_the_others() -> None:
         raise ValueError(item)
 
     with pytest.raises(ValueError, match="0"):
-        list(Pool(NOBODY, 2).completed(work, range(2)))
+        list(DownloadPool(NOBODY, 2).map_unordered(work, range(2)))
     told.set()
     assert soon(lambda: not threads())
     assert in_time in ([], [True])  # the other one may not have begun
@@ -171,7 +171,7 @@ def test_an_error_does_not_wait_for_the_others() -> None:
 
 def test_closing_it_early_stops_the_rest() -> None:
     work = Work(seconds=0.02)
-    results = Pool(NOBODY, 2).completed(work, range(200))
+    results = DownloadPool(NOBODY, 2).map_unordered(work, range(200))
     next(results)
     results.close()  # type: ignore[attr-defined]
     assert soon(lambda: not threads())
@@ -182,7 +182,7 @@ def test_a_place_that_cannot_be_had_is_an_error(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nothing" / "here"))
     (tmp_path / "nothing").write_text("a file")
     with pytest.raises(OSError, match="nothing"):
-        list(Pool(NOBODY, 2).completed(Work(), range(5)))
+        list(DownloadPool(NOBODY, 2).map_unordered(Work(), range(5)))
 
 
 # Places and turns.
@@ -194,31 +194,31 @@ def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_more_threads_than_places_wait_for_each_other() -> None:
-    two = Server(NOBODY.base, NOBODY.agent, Places("nobody", 2, 1000))
+    two = Server(NOBODY.base_url, NOBODY.user_agent, RateLimiter("nobody", 2, 1000))
     work = Work()
-    assert len(list(Pool(two, 6).completed(work, range(40)))) == 40
+    assert len(list(DownloadPool(two, 6).map_unordered(work, range(40)))) == 40
     assert work.most == 2
 
 
 @pytest.mark.usefixtures("short_turns")
 def test_with_turns_each_thread_has_one() -> None:
-    one = Server(NOBODY.base, NOBODY.agent, Places("nobody", 1, 1000))
+    one = Server(NOBODY.base_url, NOBODY.user_agent, RateLimiter("nobody", 1, 1000))
     work = Work(seconds=0.02)
-    assert len(list(Pool(one, 3).completed(work, range(40)))) == 40
+    assert len(list(DownloadPool(one, 3).map_unordered(work, range(40)))) == 40
     assert work.most == 1
     assert len(work.connections) > 1
 
 
 @pytest.mark.usefixtures("short_turns")
 def test_somebody_else_has_a_turn_before_all_is_done() -> None:
-    one = Server(NOBODY.base, NOBODY.agent, Places("nobody", 1, 1000))
+    one = Server(NOBODY.base_url, NOBODY.user_agent, RateLimiter("nobody", 1, 1000))
     work = Work(seconds=0.02)
 
     def other() -> int:
-        with one.places.take():
+        with one.rate_limiter.acquire_slot():
             return len(work.begun)
 
-    results = Pool(one, 1).completed(work, range(20))
+    results = DownloadPool(one, 1).map_unordered(work, range(20))
     next(results)
     with ThreadPoolExecutor(1) as thread:
         waits = thread.submit(other)
@@ -233,7 +233,7 @@ def test_threads_keep_their_connections(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / f"{number}.txt").write_text(str(number))
     with StandIn(tmp_path) as server:
-        asked = Pool(server_at(server.url), 3)
+        asked = DownloadPool(server_at(server.url), 3)
         urls = [f"{server.url}{number}.txt" for number in range(30)]
         bodies = [answer.body for answer in asked.map(lambda each, url: each.read(url, 10), urls)]
         assert bodies == [str(number).encode() for number in range(30)]
@@ -245,5 +245,9 @@ def test_what_a_server_refuses_ends_it(tmp_path: Path) -> None:
     with StandIn(tmp_path) as server:
         server.fault("*", Missing(), times=None)
         with pytest.raises(NotFoundError, match="404"):
-            list(Pool(server_at(server.url), 2).map(lambda each, url: each.read(url, 10), [server.url] * 50))
+            list(
+                DownloadPool(server_at(server.url), 2).map(
+                    lambda each, url: each.read(url, 10), [server.url] * 50
+                )
+            )
         assert len(server.requests) < 10

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.workspace import FORMAT
 from bioshards.vocab.examples import making, portions
 from tests.conftest import manifest, sums
@@ -562,10 +562,10 @@ def test_a_full_disk_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The disk is full at one write or another, in every step; each time the next run goes on."""
-    whole, left = LocalFiles.write, [0]
+    whole, left = LocalStorage.write, [0]
 
     @contextlib.contextmanager
-    def failing(self: LocalFiles, path: str) -> Iterator[Any]:
+    def failing(self: LocalStorage, path: str) -> Iterator[Any]:
         with whole(self, path) as file:
             left[0] -= 1
             if left[0] < 0:
@@ -576,7 +576,7 @@ def test_a_full_disk_loses_nothing(
     given = ("--input", abstracts, "--vocab", vocabulary, "--shuffle", shuffle, "--validation", 0.3)
     command = (*given, "--output")
     with monkeypatch.context() as full:
-        full.setattr(LocalFiles, "write", failing)
+        full.setattr(LocalStorage, "write", failing)
         for room in (0, 1, 2, 3, 5, 6):
             left[0] = room
             assert run(*command, tmp_path / "out") in (1, 2)

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.vocab.examples import making, portions, writing
-from bioshards.vocab.examples.made import Made
+from bioshards.vocab.examples.made import BuildResult
 from tests.conftest import manifest, sums
 from tests.forked import beam, interrupt_when, killed_ten_times, started
 from tests.pretraining_sets import run
@@ -143,10 +143,10 @@ def test_stopped_at_any_write_it_goes_on_where_it_was(
     shuffle: str, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """One write in eight fails, so that the run is stopped in each of its steps."""
-    whole, chance, failed = LocalFiles.write, random.Random(7), set()
+    whole, chance, failed = LocalStorage.write, random.Random(7), set()
 
     @contextlib.contextmanager
-    def failing(self: LocalFiles, path: str) -> Iterator[Any]:
+    def failing(self: LocalStorage, path: str) -> Iterator[Any]:
         if chance.random() < 0.125:
             failed.add(Path(path).parent.name)
             raise RuntimeError(f"no more of {path}")
@@ -155,7 +155,7 @@ def test_stopped_at_any_write_it_goes_on_where_it_was(
 
     arguments = (*given.options(shuffle), "--output", tmp_path / "out")
     with monkeypatch.context() as patched:
-        patched.setattr(LocalFiles, "write", failing)
+        patched.setattr(LocalStorage, "write", failing)
         while run(*arguments) != 0:
             assert "RuntimeError: no more of " in capsys.readouterr().err
             assert not (tmp_path / "out" / "manifest.json").exists()
@@ -173,13 +173,13 @@ def test_an_update_ends_with_the_bytes_of_a_run_from_nothing(
 ) -> None:
     """A shard more, one less, one changed, a directory less; rows that are not dealt out are made once."""
     now: list[str] = []
-    made = making._Maker.made
+    made = making._Builder.build
 
-    def noting(self: Any) -> Made:
+    def noting(self: Any) -> BuildResult:
         now.extend(shard.file for shard in self._portion.shards)
         return made(self)
 
-    monkeypatch.setattr(making._Maker, "made", noting)
+    monkeypatch.setattr(making._Builder, "made", noting)
     grown = tmp_path / "abstracts"
     steps = {
         "begun": {"a": range(100, 150), "b": range(200, 250)},
@@ -214,15 +214,15 @@ def test_a_killed_update_that_is_taken_back_is_not_believed(
     more = sets.abstracts(tmp_path / "more", x=range(700, 720))
     before = given.options("global")
     assert run(*before, "--output", tmp_path / "out") == 0
-    write_json = LocalFiles.write_json
+    write_json = LocalStorage.write_json
 
-    def killed(self: LocalFiles, path: str, value: object) -> None:
+    def killed(self: LocalStorage, path: str, value: object) -> None:
         if "/merged/" in path:
             raise RuntimeError("killed")
         write_json(self, path, value)
 
     with monkeypatch.context() as patched:
-        patched.setattr(LocalFiles, "write_json", killed)
+        patched.setattr(LocalStorage, "write_json", killed)
         assert run(*before, "--input", more, "--output", tmp_path / "out") == 1
     for name in ("manifest.json", "dataset_dict.json", "train/state.json", "validation/state.json"):
         assert not (tmp_path / "out" / name).exists()  # nothing opens what is half old and half new
@@ -272,14 +272,14 @@ def test_a_run_beside_another_into_the_same_folder_is_refused(
 ) -> None:
     """The second one comes while the first one writes its first shard."""
     arguments = (*given.options("shard"), "--output", tmp_path / "out")
-    write, codes = writing.Writer.write, list[int]()
+    write, codes = writing.ShardWriter.write, list[int]()
 
     def beside(*words: Any) -> Any:
         if not codes:
             codes.append(run(*arguments))
         return write(*words)
 
-    monkeypatch.setattr(writing.Writer, "write", beside)
+    monkeypatch.setattr(writing.ShardWriter, "write", beside)
     assert run(*arguments) == 0
     assert codes == [2]
     assert "another run is writing" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import pretraining
-from bioshards.corpus.pretraining import BATCH_ROWS, NO_LABEL, SPAN, facts_of, schema
+from bioshards.corpus.pretraining import BATCH_ROWS, NO_LABEL, SPAN_TYPE, make_schema, metadata_from_schema
 
 FACTS = {"objective": "bert", "length": 128, "special": {"[CLS]": 2}, "rows": 5, "tokens": 99}
 
@@ -22,9 +22,9 @@ FACTS = {"objective": "bert", "length": 128, "special": {"[CLS]": 2}, "rows": 5,
 )
 @pytest.mark.parametrize("labelled", [True, False])
 def test_the_columns(size: int, kind: pa.DataType, labelled: bool) -> None:
-    found = schema(size, labelled, FACTS)
+    found = make_schema(size, labelled, FACTS)
     label = {"label": pa.int8()} if labelled else {}
-    types = {"input_ids": pa.list_(kind), "split": pa.uint16(), **label, "spans": pa.list_(SPAN)}
+    types = {"input_ids": pa.list_(kind), "split": pa.uint16(), **label, "spans": pa.list_(SPAN_TYPE)}
     assert dict(zip(found.names, found.types, strict=True)) == types
     assert list(found.names) == list(types)
     assert not any(field.nullable for field in found)
@@ -40,7 +40,7 @@ def test_a_span_says_which_sentences_of_which_document() -> None:
                 pa.field("end_sentence", pa.int32(), nullable=False),
             ]
         )
-        == SPAN
+        == SPAN_TYPE
     )
 
 
@@ -59,21 +59,21 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.text(), VALUES, max_size=5))
 @settings(deadline=None)
 def test_facts_come_back_as_they_were(facts: dict[str, Any]) -> None:
-    assert facts_of(schema(100, True, facts)) == facts
+    assert metadata_from_schema(make_schema(100, True, facts)) == facts
 
 
 def test_facts_come_back_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "data.arrow"
-    with path.open("wb") as file, pa.ipc.new_stream(file, schema(100, False, FACTS)):
+    with path.open("wb") as file, pa.ipc.new_stream(file, make_schema(100, False, FACTS)):
         pass
     with pa.memory_map(str(path)) as mapped, pa.ipc.open_stream(mapped) as stream:
-        assert facts_of(stream.schema) == FACTS
+        assert metadata_from_schema(stream.schema) == FACTS
 
 
 def test_the_same_facts_are_the_same_bytes_in_whatever_order() -> None:
     backwards = dict(reversed(FACTS.items()))
     assert list(backwards) != list(FACTS)
-    one, other = (schema(100, True, facts).serialize().to_pybytes() for facts in (FACTS, backwards))
+    one, other = (make_schema(100, True, facts).serialize().to_pybytes() for facts in (FACTS, backwards))
     assert one == other
 
 
@@ -91,9 +91,9 @@ def test_the_same_facts_are_the_same_bytes_in_whatever_order() -> None:
 def test_a_schema_of_something_else_is_an_error_that_says_so(metadata: dict[str, Any] | None) -> None:
     strange = pa.schema([pa.field("input_ids", pa.list_(pa.uint16()))], metadata)
     with pytest.raises(ValueError, match="does not say what a pretraining set's says"):
-        facts_of(strange)
+        metadata_from_schema(strange)
 
 
 def test_facts_are_json() -> None:
-    found = schema(100, True, FACTS).metadata[b"bioshards"]
+    found = make_schema(100, True, FACTS).metadata[b"bioshards"]
     assert json.loads(found) == FACTS

@@ -82,32 +82,32 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
     import apache_beam
 
     from bioshards.corpus import sources
-    from bioshards.corpus.files import LocalFiles
-    from bioshards.corpus.rules import Rules
-    from bioshards.corpus.workspace import Workspace
+    from bioshards.corpus.files import LocalStorage
+    from bioshards.corpus.rules import PubMedConfig
+    from bioshards.corpus.workspace import OutputDir
     from bioshards.pipelines import local, pubmed_to_shards
-    from bioshards.pipelines.job import Job
+    from bioshards.pipelines.job import ShardsJob
 
-    files = LocalFiles()
-    job = Job(
-        files=files,
-        work=Workspace(str(tmp_path)),
-        sources=sources.discover(files, [str(SAMPLE)]),
-        wanted=[],
-        fetching=None,
-        bucket=None,
-        rules=Rules(),
+    storage = LocalStorage()
+    job = ShardsJob(
+        storage=storage,
+        output_dir=OutputDir(str(tmp_path)),
+        sources=sources.discover_sources(storage, [str(SAMPLE)]),
+        to_fetch=[],
+        download_plan=None,
+        article_plan=None,
+        document_config=PubMedConfig(),
         keep_dropped=False,
         dedup="none",
-        drop_in=None,
-        excluded=None,
+        overlap_with=None,
+        exclusion_list=None,
         max_shard_bytes=10**8,
         max_rejected=0,
         config=encode(of_documents([]).config),
-        run=DocumentsRun(command=("test",)),
+        run_info=DocumentsRun(command=("test",)),
     )
-    options = apache_beam.options.pipeline_options.PipelineOptions([], **local.options_for(1))
-    root = apache_beam.Pipeline(runner=local.runner(options), options=options)
+    options = apache_beam.options.pipeline_options.PipelineOptions([], **local.make_local_options(1))
+    root = apache_beam.Pipeline(runner=local.make_runner(options), options=options)
     pubmed_to_shards.build(root, job)
     result = root.run()
     result.wait_until_finish()

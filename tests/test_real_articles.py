@@ -14,10 +14,10 @@ import pytest
 from lxml import etree
 
 from bioshards.corpus import jats, jats_blocks, jats_front, jats_xml
-from bioshards.corpus.article_shaping import identity
+from bioshards.corpus.article_shaping import identify_article
 from bioshards.corpus.errors import BadFileError, BadRecordError
-from bioshards.corpus.jats_blocks import Block
-from bioshards.corpus.jats_citations import HOLE, MARK
+from bioshards.corpus.jats_blocks import TextBlock
+from bioshards.corpus.jats_citations import CITATION_MARK, REMOVAL_MARK
 from tests.conftest import DATA, needs_data
 
 from . import jats_oracle as oracle
@@ -31,7 +31,7 @@ MAX_LOST_OF_ONE = 0.03
 """Share of one article's prose, and 30 words more: notices that are one citation, typed formulas."""
 MAX_MOVED = 0.005
 """Share of blocks with a word that is none of the article's in this place: a formula's, put otherwise."""
-ODD = re.compile(rf"[\x00-\x1f\x7f{MARK}{HOLE}]|  |^ | $")
+ODD = re.compile(rf"[\x00-\x1f\x7f{CITATION_MARK}{REMOVAL_MARK}]|  |^ | $")
 
 
 class Found(NamedTuple):
@@ -72,9 +72,9 @@ def found() -> Found:
         if number % 40 == 0 and oracle.reference_titles(xml):
             seen.leaky.append(bool(oracle.leaks(xml, everything(xml))))
         try:
-            tree = jats_xml.tree(jats._article(xml))
-            identity(jats_front.front(tree))
-            blocks = jats_blocks.blocks(tree)
+            tree = jats_xml.parse_article(jats._extract_article(xml))
+            identify_article(jats_front.parse_metadata(tree))
+            blocks = jats_blocks.extract_blocks(tree)
             sentences = jats.document(xml).sentences if number % 20 == 0 else []
         except (BadRecordError, BadFileError) as error:
             seen.reasons[error.reason] += 1
@@ -102,13 +102,13 @@ def everything(xml: bytes) -> list[str]:
     return ["".join(map(str, node.itertext())) for node in nodes]
 
 
-def headings(blocks: list[Block]) -> Iterator[str]:
+def headings(blocks: list[TextBlock]) -> Iterator[str]:
     """Each heading once."""
     for path in {block.headings[: depth + 1] for block in blocks for depth in range(len(block.headings))}:
         yield path[-1]
 
 
-def moved(xml: bytes, blocks: list[Block]) -> Iterator[str]:
+def moved(xml: bytes, blocks: list[TextBlock]) -> Iterator[str]:
     """Blocks whose words are not in the article, in their order and close to each other."""
     stream = oracle.words(apart(oracle.tree(xml)))
     places = collections.defaultdict(list)

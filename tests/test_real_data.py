@@ -142,7 +142,7 @@ def test_each_file_alone_equals_the_oracle(tmp_path: Path) -> None:
         tree = root(path)
         top = [tree] if tree.tag in ("PubmedArticle", "MedlineCitation") else list(tree.iterchildren("*"))
         with path.open("rb") as file:
-            ours = list(medline_file.records(file))
+            ours = list(medline_file.iter_records(file))
         assert [element for element, _ in ours] == [record.tag for record in top]
         for (element, raw), record in zip(ours, top, strict=True):
             if element not in ("PubmedArticle", "MedlineCitation"):
@@ -150,7 +150,7 @@ def test_each_file_alone_equals_the_oracle(tmp_path: Path) -> None:
             citation: Any = record if record.tag == "MedlineCitation" else record.find("MedlineCitation")
             if not citation.findtext("PMID").isdecimal():
                 continue
-            parsed = medline.parse(raw)
+            parsed = medline.parse_citation(raw)
             assert parsed.pmid == int(citation.findtext("PMID"))
             title = citation.find("Article/ArticleTitle")
             assert parsed.title == ("" if title is None else "".join(title.itertext()))

@@ -10,11 +10,11 @@ import pytest
 from tokenizers import Tokenizer
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import cli
 from bioshards.vocab import __main__ as vocab
 from bioshards.vocab import alphabet, others
-from bioshards.vocab.counts import read
+from bioshards.vocab.counts import read_counts
 from bioshards.vocab.encode import Encoder
 from tests.conftest import DATA, needs_data
 
@@ -58,7 +58,7 @@ def test_every_library_gives_the_same_ids_for_all_sentences(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     from transformers import AutoTokenizer
 
-    batches = shards.read(LocalFiles(), str(real_abstracts), ["sentences"])
+    batches = shards.read_directory(LocalStorage(), str(real_abstracts), ["sentences"])
     sentences = [text for batch in batches for text in batch["sentences"].flatten().to_pylist()]
     tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
     expected = [found.ids for found in tokenizer.encode_batch_fast(sentences, add_special_tokens=False)]
@@ -96,10 +96,10 @@ def test_on_text_it_was_not_trained_on_it_is_not_far_from_those_trained_on_milli
 
 def test_a_published_vocabulary_lacks_the_quotation_mark_and_ours_does_not(real_abstracts: Path) -> None:
     path = f"{DATA}/benchmarks/bio_electra/pmc_2017_abstracts_wp_vocab_sorted.txt"
-    assert others.load(path).encode('"', add_special_tokens=False).tokens == ["[UNK]"]
+    assert others.load_tokenizer(path).encode('"', add_special_tokens=False).tokens == ["[UNK]"]
 
 
 def test_words_are_all_there(built: Path) -> None:
     with open(built / "words.tsv", "rb") as file:
-        words = read(file)
+        words = read_counts(file)
     assert words.total() == json.loads((built / "manifest.json").read_text())["counts"]["words"]

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.cleaning import NAMES
+from bioshards.corpus.cleaning import CLEANING_RULES
 from bioshards.corpus.document import Document
-from bioshards.corpus.medline import Citation, Section
-from bioshards.corpus.rules import Rules
-from bioshards.corpus.shaping import Shaper
+from bioshards.corpus.medline import AbstractSection, Citation
+from bioshards.corpus.rules import PubMedConfig
+from bioshards.corpus.shaping import CitationDocumentBuilder
 from tests.conftest import SAMPLE, citation, documents, manifest, pubmed_set, sums
 from tests.forked import beam
 
@@ -26,9 +26,12 @@ Capture = pytest.CaptureFixture[str]
 
 def shaped(title: str, *abstract: str | tuple[str, str], **rules: Any) -> tuple[str | None, Document]:
     """(reason to drop it, document) of these texts; a pair is a label and its text."""
-    sections = [Section(*part) if isinstance(part, tuple) else Section(None, part) for part in abstract]
+    sections = [
+        AbstractSection(*part) if isinstance(part, tuple) else AbstractSection(None, part)
+        for part in abstract
+    ]
     of = Citation(1, 1, title, tuple(sections), 2020, ("eng",), (), False, None, None)
-    return Shaper(Rules(**rules)).document(of, "a.xml", 0)
+    return CitationDocumentBuilder(PubMedConfig(**rules)).build_document(of, "a.xml", 0)
 
 
 def lines(*abstract: str, **rules: Any) -> list[str]:
@@ -79,7 +82,7 @@ def test_sections_point_at_their_first_line_when_lines_vanish() -> None:
     assert why is None
     assert found.sentences == ["Is a title.", "We asked them.", "They answered."]
     assert found.sections == [("Abstract > AIM", 1), ("Abstract > RESULTS", 2)]
-    assert (found.words, found.characters) == (8, 11 + 14 + 14)
+    assert (found.num_words, found.num_characters) == (8, 11 + 14 + 14)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +107,7 @@ def test_an_abstract_that_says_that_there_is_none_is_a_stub() -> None:
         assert shaped("A title.", stub, cleaning=())[0] is None
         why, title_alone = shaped("A title.", stub, keep_title_only=True)
         assert why is None
-        assert title_alone.cleaned == {"stubs": len(stub)}
+        assert title_alone.removed_characters == {"stubs": len(stub)}
 
 
 def test_a_title_alone_whose_lines_vanish_is_no_text() -> None:
@@ -122,7 +125,7 @@ def test_abstract_words_are_counted_cleaned_and_not_shaped() -> None:
 def test_words_and_characters_are_of_what_is_written() -> None:
     found = shaped("A (long) title.", "It isn't. No.", treebank=True, min_line_characters=5)[1]
     assert found.sentences == ["A ( long ) title .", "It is n't ."]
-    assert (found.words, found.characters) == (6 + 4, 18 + 11)
+    assert (found.num_words, found.num_characters) == (6 + 4, 18 + 11)
 
 
 # Counts
@@ -133,8 +136,8 @@ def test_what_is_taken_away_is_counted_by_name() -> None:
         "So\u00adme ti\u00adtles.", "Na\u00adïve αβ cells. No.", ascii_only=True, min_line_characters=4
     )[1]
     assert found.sentences == ["Some titles.", "Na ve cells."]
-    assert found.cleaned == {"soft-hyphens": 3, "ascii-only": 3, "short-lines": 3}
-    assert shaped("Some titles.", "Cells.", ascii_only=True, lower_case=True)[1].cleaned == {}
+    assert found.removed_characters == {"soft-hyphens": 3, "ascii-only": 3, "short-lines": 3}
+    assert shaped("Some titles.", "Cells.", ascii_only=True, lower_case=True)[1].removed_characters == {}
 
 
 def test_the_manifest_counts_over_the_documents_kept(tmp_path: Path, run: Run) -> None:
@@ -169,10 +172,10 @@ def test_the_rules_that_are_on_are_those_counted(tmp_path: Path, run: Run) -> No
         assert run("--input", SAMPLE / "pubmed26n0003.xml", *options, "--output", output) == 0
         return set(manifest(output)["cleaning"])
 
-    assert counted() == counted("--clean", "all") == set(NAMES)
+    assert counted() == counted("--clean", "all") == set(CLEANING_RULES)
     assert counted("--clean", "none") == set()
     assert counted("--clean", "soft-hyphens") == {"soft-hyphens"}
-    assert counted("--no-clean", "soft-hyphens") == set(NAMES) - {"soft-hyphens"}
+    assert counted("--no-clean", "soft-hyphens") == set(CLEANING_RULES) - {"soft-hyphens"}
     assert counted("--preset", "bioalbert") == {"short-lines"}
     assert counted("--preset", "bioalbert", "--clean", "soft-hyphens", "--min-line-characters", "0") == {
         "soft-hyphens"
@@ -260,9 +263,12 @@ def test_the_number_of_workers_changes_no_byte_with_every_option_on(tmp_path: Pa
             ["--no-clean", "truncation,soft-hyphens"],
             "unknown name truncation (did you mean truncation-notes?)",
         ),
-        (["--clean", "qqq"], f"unknown name qqq; the names are {', '.join(NAMES)}"),
+        (["--clean", "qqq"], f"unknown name qqq; the names are {', '.join(CLEANING_RULES)}"),
         (["--clean", ","], "no name is given"),
-        (["--clean", NAMES[0], "--no-clean", NAMES[0]], "not allowed with argument --clean"),
+        (
+            ["--clean", CLEANING_RULES[0], "--no-clean", CLEANING_RULES[0]],
+            "not allowed with argument --clean",
+        ),
         (["--splitter", "scispac"], "invalid choice: 'scispac'"),
         (["--min-line-characters", "-1"], "-1 is below 0"),
         (["--lowercase"], "did you mean --lower-case?"),

@@ -17,11 +17,11 @@ import pytest
 from tokenizers import Tokenizer
 from tokenizers.processors import BertProcessing
 
-from bioshards.corpus.page import percent, visible
+from bioshards.corpus.page import format_percent, spell_out_invisible
 from bioshards.vocab import measure, report_chart
-from bioshards.vocab.evaluation_texts import check
-from bioshards.vocab.report import PROBES, report
-from bioshards.vocab.report_page import page
+from bioshards.vocab.evaluation_texts import load_benchmark_texts
+from bioshards.vocab.report import PROBE_WORDS, build_report
+from bioshards.vocab.report_page import render_page
 from tests.vocabularies import SPECIALS, UNCASED, unigram, word_piece
 
 LETTERS = [form + letter for letter in "abcdefghijklmnopqrstuvwxyzADNR.,?" for form in ("", "##")]
@@ -58,9 +58,15 @@ def everything(benchmarks: Path | None = None) -> dict[str, Any]:
     about = {"name": "Ours <1>", "documents": 12345, "cased": True, "split": [0.9, 0.1], "corpus": "a & b"}
     held_out = {"the": 3, "heart": 1, "beat": 1}
     others = {"Theirs": other(), "Pieces": unigram("▁the", "▁", "h", "e", "a", "r", "t")}
-    curve = measure.curve(RANKED, ours(), held_out or WORDS)
-    return report(
-        ours(), WORDS, held_out, curve, others, check(str(benchmarks)) if benchmarks else None, about
+    curve = measure.measure_curve(RANKED, ours(), held_out or WORDS)
+    return build_report(
+        ours(),
+        WORDS,
+        held_out,
+        curve,
+        others,
+        load_benchmark_texts(str(benchmarks)) if benchmarks else None,
+        about,
     )
 
 
@@ -103,7 +109,7 @@ def test_the_held_out_words_are_what_is_measured_on() -> None:
 def test_without_held_out_words_the_training_is_measured_and_the_report_says_so(
     held_out: dict[str, int] | None,
 ) -> None:
-    found = report(ours(), WORDS, held_out, None, {}, None, {})
+    found = build_report(ours(), WORDS, held_out, None, {}, None, {})
     assert found["words"] == {
         "kind": "bert",
         "held_out": False,
@@ -113,14 +119,14 @@ def test_without_held_out_words_the_training_is_measured_and_the_report_says_so(
     }
     assert found["name"] == "this vocabulary"
     assert found["curve"] is found["evaluation"] is None
-    assert "none were held out" in page(found)
-    assert "Size against fertility" not in page(found)
-    assert "Overlap with other vocabularies" not in page(found)
+    assert "none were held out" in render_page(found)
+    assert "Size against fertility" not in render_page(found)
+    assert "Overlap with other vocabularies" not in render_page(found)
 
 
 def test_the_page_says_what_a_word_is() -> None:
     by_kind = {
-        kind: page(report(ours(), WORDS, None, None, {}, None, {}, kind=kind))
+        kind: render_page(build_report(ours(), WORDS, None, None, {}, None, {}, pretokenizer=kind))
         for kind in ("bert", "white-space")
     }
     assert "A word is what BERT" in by_kind["bert"]
@@ -129,9 +135,9 @@ def test_the_page_says_what_a_word_is() -> None:
 
 
 def test_the_probe_words_are_cut_by_each_vocabulary() -> None:
-    assert len(PROBES) == 17
+    assert len(PROBE_WORDS) == 17
     probes = {one["word"]: one["pieces"] for one in everything()["probes"]}
-    assert list(probes) == list(PROBES)
+    assert list(probes) == list(PROBE_WORDS)
     assert probes["insulin"][0] == ["insulin"]
     assert probes["RecA"][0] == ["R", "##e", "##c", "##A"]
     assert probes["insulin"][1] == ["[UNK]"]
@@ -150,9 +156,9 @@ def test_lengths_are_those_of_whole_inputs_with_their_special_tokens(benchmarks:
     assert len(evaluation["missing"]) == 11
     tokenizer = ours()
     tokenizer.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    for found in check(str(benchmarks)):
+    for found in load_benchmark_texts(str(benchmarks)):
         for one in evaluation["sets"]:
-            if one["name"] == found.set.name:
+            if one["name"] == found.benchmark.name:
                 whole = [
                     len(tokenizer.encode(first, second[0] if second else None))
                     for first, *second in found.inputs
@@ -175,40 +181,44 @@ def test_lengths_are_set_in_proportion_to_ours_and_too_long_inputs_are_counted(t
     (tmp_path / "biosses" / "biosses.tsv").write_text("\n".join(lines) + "\n")
     theirs = word_piece("the", "##e", "th", "b", "##a", "n", "na", casing=UNCASED)
     small = word_piece("t", "##h", "##e", "b", "a", "n", "##a")
-    found = report(theirs, WORDS, None, None, {"Small": small}, check(str(tmp_path)), {})
+    found = build_report(theirs, WORDS, None, None, {"Small": small}, load_benchmark_texts(str(tmp_path)), {})
     (one,) = found["evaluation"]["sets"]
     # With [CLS] and two [SEP]: theirs has 6, 512, 513 and 6 pieces, the small one 12, 1522, 1523 and 8.
     assert one["lengths"] == [(6 + 512 + 513 + 6) / 4, (12 + 1522 + 1523 + 8) / 4]
     assert one["too_long"] == [0.25, 0.5]
-    (row,) = select(parsed(page(found)), "//tr[th='BIOSSES']")
+    (row,) = select(parsed(render_page(found)), "//tr[th='BIOSSES']")
     cells = [cell.text_content() for cell in row.iter("td")]
     assert cells[2:] == ["25.00\u202f%", "259.2", "766.2 (2.96)", "80.7 (1.31)", "61.6"]
 
 
 def test_two_vocabularies_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="named 'this vocabulary'"):
-        report(ours(), WORDS, None, None, {"this vocabulary": other()}, None, {})
+        build_report(ours(), WORDS, None, None, {"this vocabulary": other()}, None, {})
 
 
 def test_a_unigram_vocabulary_has_a_report_too() -> None:
-    found = report(unigram("▁the", "▁", "e"), WORDS, None, None, {"Theirs": other()}, None, {"name": "SP"})
+    found = build_report(
+        unigram("▁the", "▁", "e"), WORDS, None, None, {"Theirs": other()}, None, {"name": "SP"}
+    )
     assert found["vocabularies"][0]["unreachable"] is None
-    assert "not looked for" in page(found)
+    assert "not looked for" in render_page(found)
     assert [one["unknown"] for one in found["vocabularies"]] == ["<unk>", "[UNK]"]
 
 
 def test_unknown_words_are_shown_as_such_and_are_not_whole() -> None:
-    found = report(unigram("▁", "▁DNA"), WORDS, None, None, {"Theirs": word_piece("DNA")}, None, {})
+    found = build_report(unigram("▁", "▁DNA"), WORDS, None, None, {"Theirs": word_piece("DNA")}, None, {})
     probes = {one["word"]: one["pieces"] for one in found["probes"]}
     assert probes["DNA"] == [["▁DNA"], ["DNA"]]
     assert probes["RecA"] == [["▁", "<unk>"], ["[UNK]"]]
-    bare = report(unigram("DNA"), WORDS, None, None, {}, None, {})
+    bare = build_report(unigram("DNA"), WORDS, None, None, {}, None, {})
     bare["probes"] = [{"word": "x", "pieces": [["<unk>"]]}, {"word": "y", "pieces": [["y"]]}]
-    assert "<b>1</b> of 2" in page(bare)
+    assert "<b>1</b> of 2" in render_page(bare)
 
 
 def test_no_words_at_all_give_a_report() -> None:
-    assert page(report(ours(), {}, None, measure.curve(RANKED, ours(), {}), {}, None, {}))
+    assert render_page(
+        build_report(ours(), {}, None, measure.measure_curve(RANKED, ours(), {}), {}, None, {})
+    )
 
 
 def test_the_same_input_gives_the_same_bytes_whatever_the_order_of_hashing(benchmarks: Path) -> None:
@@ -238,7 +248,7 @@ def test_the_report_is_plain_data(benchmarks: Path) -> None:
 
 
 def test_the_page_shows_what_was_measured(benchmarks: Path) -> None:
-    tree = parsed(page(everything(benchmarks)))
+    tree = parsed(render_page(everything(benchmarks)))
     text = " ".join(tree.text_content().split())
     headings = [heading.text_content() for heading in tree.iter("h2")]
     assert headings == [
@@ -266,7 +276,7 @@ def test_the_page_shows_what_was_measured(benchmarks: Path) -> None:
 
 
 def test_the_page_loads_nothing_and_runs_nothing(benchmarks: Path) -> None:
-    html = page(everything(benchmarks))
+    html = render_page(everything(benchmarks))
     tree = parsed(html)
     allowed = {"content", "charset", "name", "http-equiv", "lang", "class", "scope", "role"}
     drawn = {"viewbox", "width", "fill", "stroke", "stroke-width", "points", "transform", "d", "text-anchor"}
@@ -283,30 +293,30 @@ def test_hostile_pieces_and_names_stay_text() -> None:
     tokenizer = word_piece(*HOSTILE, "a")
     about: dict[str, Any] = {"name": HOSTILE[0], HOSTILE[1]: HOSTILE[2], "x": {"y": HOSTILE[0]}}
     words = dict.fromkeys(HOSTILE, 1)
-    curve = measure.curve([*SPECIALS, *HOSTILE, "a"], tokenizer, words)
-    found = report(tokenizer, words, None, curve, {HOSTILE[10]: other()}, None, about)
+    curve = measure.measure_curve([*SPECIALS, *HOSTILE, "a"], tokenizer, words)
+    found = build_report(tokenizer, words, None, curve, {HOSTILE[10]: other()}, None, about)
     found["probes"] = [{"word": piece, "pieces": [[piece], [piece]]} for piece in HOSTILE]
-    html = page(found)
+    html = render_page(found)
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e\ue000]", html)
     tree = parsed(html)
     assert not list(tree.iter("script"))
     assert len(list(tree.iter("style"))) == 1
     shown = [row.findtext("th") for row in select(tree, "//table[.//th='Word']/tbody/tr")][:-1]
-    assert shown == [visible(piece, keep=" \n") for piece in HOSTILE]
+    assert shown == [spell_out_invisible(piece, keep=" \n") for piece in HOSTILE]
     boxes = [box.text_content() for box in select(tree, "//table[.//th='Word']/tbody/tr/td[1]//bdi")]
-    assert boxes == [visible(piece) for piece in HOSTILE]
+    assert boxes == [spell_out_invisible(piece) for piece in HOSTILE]
 
 
 def test_the_page_takes_a_name_for_what_has_none_in_the_report() -> None:
-    found = report(ours(), WORDS, None, None, {"Theirs": other()}, None, {})
-    assert parsed(page(found)).findtext(".//title") == "Vocabulary report"
-    named = parsed(page(found, "a<b"))
+    found = build_report(ours(), WORDS, None, None, {"Theirs": other()}, None, {})
+    assert parsed(render_page(found)).findtext(".//title") == "Vocabulary report"
+    named = parsed(render_page(found, "a<b"))
     assert named.findtext(".//title") == named.findtext(".//h1") == "Vocabulary report: a<b"
     assert "this vocabulary" not in named.text_content()
     assert found["vocabularies"][0]["name"] == "this vocabulary"
-    assert page(found, "Theirs") == page(found)
-    theirs = report(ours(), WORDS, None, None, {}, None, {"name": "Given"})
-    assert page(theirs, "v1") == page(theirs)
+    assert render_page(found, "Theirs") == render_page(found)
+    theirs = build_report(ours(), WORDS, None, None, {}, None, {"name": "Given"})
+    assert render_page(theirs, "v1") == render_page(theirs)
 
 
 def test_what_the_vocabulary_was_made_of_is_legible() -> None:
@@ -319,7 +329,7 @@ def test_what_the_vocabulary_was_made_of_is_legible() -> None:
         "alphabet": None,
         "curve": False,
     }
-    tree = parsed(page(report(ours(), WORDS, None, None, {}, None, about)))
+    tree = parsed(render_page(build_report(ours(), WORDS, None, None, {}, None, about)))
     rows = {
         row.findtext("th"): "|".join(row.find("td").itertext()) for row in select(tree, "(//table)[1]//tr")
     }
@@ -349,14 +359,14 @@ def test_what_the_vocabulary_was_made_of_is_legible() -> None:
     ],
 )
 def test_a_share_near_nothing_or_all_keeps_two_digits(share: float, shown: str) -> None:
-    assert percent(share) == f"{shown}\u202f%"
+    assert format_percent(share) == f"{shown}\u202f%"
 
 
 def test_what_cannot_be_seen_is_spelled_out() -> None:
-    assert visible("a\u200bb\u00a0c\x07") == "aU+200BbU+00A0cU+0007"
-    assert visible("\u0301e\u0301") == "\u25cc\u0301e\u0301"
-    assert visible("\ud800 x") == "U+D800U+0020x"
-    assert visible("a b\n", keep=" \n") == "a b\n"
+    assert spell_out_invisible("a\u200bb\u00a0c\x07") == "aU+200BbU+00A0cU+0007"
+    assert spell_out_invisible("\u0301e\u0301") == "\u25cc\u0301e\u0301"
+    assert spell_out_invisible("\ud800 x") == "U+D800U+0020x"
+    assert spell_out_invisible("a b\n", keep=" \n") == "a b\n"
 
 
 # The chart
@@ -365,7 +375,9 @@ def test_what_cannot_be_seen_is_spelled_out() -> None:
 def test_the_chart_is_well_formed_and_its_points_lie_within() -> None:
     points = [{"size": 2**n * 100, "fertility": 9 - n} for n in range(8)]
     others = [{"size": 30_000 + n, "fertility": 1.2} for n in range(7)]
-    svg = ElementTree.fromstring(report_chart.chart(points, others, "ours", [f"other {n}" for n in range(7)]))
+    svg = ElementTree.fromstring(
+        report_chart.render_chart(points, others, "ours", [f"other {n}" for n in range(7)])
+    )
     (line,) = svg.iter("polyline")
     at = [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
     assert at == sorted(at)
@@ -380,5 +392,7 @@ def test_the_chart_is_well_formed_and_its_points_lie_within() -> None:
 
 @pytest.mark.parametrize(("size", "fertility"), [(1, 0.0), (7, 1.0), (30_522, 1.13), (10**6, 99.0)])
 def test_a_single_point_makes_a_chart(size: int, fertility: float) -> None:
-    svg = ElementTree.fromstring(report_chart.chart([{"size": size, "fertility": fertility}], [], "ours", []))
+    svg = ElementTree.fromstring(
+        report_chart.render_chart([{"size": size, "fertility": fertility}], [], "ours", [])
+    )
     assert 3 <= sum(label.attrib["text-anchor"] == "end" for label in svg.iter("text")) <= 12

@@ -98,7 +98,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_trusted(
     source.write_bytes(pubmed_set(citation(1)))
 
     def growing(file: object) -> object:
-        yield from medline_file.records(file)  # type: ignore[arg-type]
+        yield from medline_file.iter_records(file)  # type: ignore[arg-type]
         source.write_bytes(pubmed_set(citation(1), citation(2)))
 
     with monkeypatch.context() as patched:

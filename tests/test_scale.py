@@ -19,14 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import parts
-from bioshards.corpus.ahead import WIDTH, ahead, for_each
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.ahead import MAX_CONCURRENT_CALLS, parallel_for_each, prefetch_map
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import PretrainingRun, encode
-from bioshards.corpus.sources import Part, Source
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.sources import SourceFile, SourcePart
+from bioshards.corpus.workspace import OutputDir
 from bioshards.pipelines import cli, pmc_to_shards
 from bioshards.vocab.examples import publishing
-from bioshards.vocab.examples.made import Made
+from bioshards.vocab.examples.made import BuildResult
 from tests.bench import scale_graphs as graphs
 from tests.conftest import citation, pubmed_set
 from tests.counted import Calls, counted
@@ -34,10 +34,10 @@ from tests.manifests import of_pretraining
 from tests.test_articles import article, write
 
 PROFILE = settings(derandomize=True, deadline=None, database=None, max_examples=25)
-FILES = LocalFiles()
+FILES = LocalStorage()
 
 
-class Far(LocalFiles):
+class Far(LocalStorage):
     """Files that are waited for."""
 
     far = True
@@ -49,24 +49,26 @@ FAR = Far()
 
 
 @PROFILE
-@given(st.lists(st.integers(), max_size=3 * WIDTH))
+@given(st.lists(st.integers(), max_size=3 * MAX_CONCURRENT_CALLS))
 def test_results_come_in_the_order_of_the_items(items: list[int]) -> None:
-    assert list(ahead(FAR, lambda item: item + 1, items)) == [item + 1 for item in items]
+    assert list(prefetch_map(FAR, lambda item: item + 1, items)) == [item + 1 for item in items]
 
 
 def test_a_few_are_under_way_at_a_time_and_no_more_than_that_wait() -> None:
     begun: list[int] = []
-    together = threading.Barrier(WIDTH, timeout=10)
+    together = threading.Barrier(MAX_CONCURRENT_CALLS, timeout=10)
 
     def work(item: int) -> int:
         begun.append(item)
-        if item < WIDTH:
+        if item < MAX_CONCURRENT_CALLS:
             together.wait()  # passes only if so many are here at once
         return item
 
-    for at, result in enumerate(itertools.islice(ahead(FAR, work, itertools.count()), 3 * WIDTH)):
+    for at, result in enumerate(
+        itertools.islice(prefetch_map(FAR, work, itertools.count()), 3 * MAX_CONCURRENT_CALLS)
+    ):
         assert result == at
-        assert max(begun) <= at + WIDTH
+        assert max(begun) <= at + MAX_CONCURRENT_CALLS
 
 
 def test_an_error_is_raised_when_it_is_that_items_turn_and_nothing_is_begun_then() -> None:
@@ -78,14 +80,14 @@ def test_an_error_is_raised_when_it_is_that_items_turn_and_nothing_is_begun_then
             raise OSError("item 2")
         return item
 
-    results = ahead(FAR, work, itertools.count())
+    results = prefetch_map(FAR, work, itertools.count())
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(OSError, match="item 2"):
         next(results)
     assert list(results) == []
-    assert max(begun) < 2 + WIDTH
+    assert max(begun) < 2 + MAX_CONCURRENT_CALLS
     with pytest.raises(OSError, match="item 2"):
-        for_each(FAR, work, range(3))
+        parallel_for_each(FAR, work, range(3))
 
 
 # Calls
@@ -120,20 +122,23 @@ def test_what_is_done_once_asks_no_more_of_a_store_one_after_the_other_for_more_
 
 @pytest.mark.parametrize("count", [3, 40])
 def test_the_leftovers_of_many_portions_are_removed_some_at_a_time(tmp_path: Path, count: int) -> None:
-    work = Workspace(str(tmp_path / "out"))
+    output_dir = OutputDir(str(tmp_path / "out"))
     for number in range(count):
-        for path in (work.made(f"old{number}", "json"), work.dealt(f"train-{number}.arrow")):
+        for path in (
+            output_dir.build_report_path(f"old{number}", "json"),
+            output_dir.shuffle_spill_path(f"train-{number}.arrow"),
+        ):
             FILES.write_json(path, {})
     splits = {"train": {"rows": 1, "tokens": 5, "input_tokens": 5, "documents": 1}, "validation": {}}
     listed = {"file": "train/data-new-00000.arrow", "rows": 1, "bytes": 2, "sha256": "0"}
-    made = Made.read({"name": "new", "documents": 1, "splits": splits, "outputs": [listed]})
-    FILES.write_json(work.made("new", "json"), {})
+    made = BuildResult.from_dict({"name": "new", "documents": 1, "splits": splits, "outputs": [listed]})
+    FILES.write_json(output_dir.build_report_path("new", "json"), {})
     config = encode(of_pretraining([]).config)
     run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere")
     with counted() as calls:
-        assert publishing.publish(FILES, work, config, [], [made], [], run, 0) is None
-    assert FILES.names(f"{work.folder}/made") == ["new.json"]
-    assert FILES.names(f"{work.folder}/dealt") == []
+        assert publishing.publish_pretraining_set(FILES, output_dir, config, [], [made], [], run, 0) is None
+    assert FILES.list_names(f"{output_dir.work_folder}/made") == ["new.json"]
+    assert FILES.list_names(f"{output_dir.work_folder}/dealt") == []
     assert calls.counts["publish", "remove", True] == 2 * count
     assert calls.serial("driver") == 14
 
@@ -171,15 +176,15 @@ def test_a_graph_has_the_vocabulary_a_few_times_and_not_for_each_portion(vocabul
 
 
 def test_parts_are_taken_up_as_they_were_laid_aside_whatever_their_names(tmp_path: Path) -> None:
-    work = Workspace(str(tmp_path))
-    odd = Part("a?.xml", 'folder/a\udce9"\\\n.xml', 7, "7-1")
-    source = Source(0, 0, "articles", "folder/articles", 7, "0123", parts=(odd,), files=1)
-    plain = replace(source, parts=(), files=0, stamp="4567")
-    parts.lay_aside(FILES, work, [source, plain])
-    aside = parts.left_out([source, plain])
+    output_dir = OutputDir(str(tmp_path))
+    odd = SourcePart("a?.xml", 'folder/a\udce9"\\\n.xml', 7, "7-1")
+    source = SourceFile(0, 0, "articles", "folder/articles", 7, "0123", parts=(odd,), num_files=1)
+    plain = replace(source, parts=(), num_files=0, stamp="4567")
+    parts.save_part_lists(FILES, output_dir, [source, plain])
+    aside = parts.without_parts([source, plain])
     assert [one.parts for one in aside] == [(), ()]
-    assert [parts.take_up(FILES, work, one) for one in aside] == [source, plain]
-    assert FILES.names(f"{work.folder}/parts") == ["0123.json"]
+    assert [parts.load_parts(FILES, output_dir, one) for one in aside] == [source, plain]
+    assert FILES.list_names(f"{output_dir.work_folder}/parts") == ["0123.json"]
 
 
 def test_a_run_on_single_articles_lays_them_aside_and_forgets_those_that_are_gone(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.sentence_model import ENDS
-from bioshards.corpus.sentence_words import AFTER, BEFORE, FAMILIES, REMEMBERED
-from bioshards.corpus.sentences import spans, split, split_clean
+from bioshards.corpus.sentence_model import IS_BOUNDARY
+from bioshards.corpus.sentence_words import CLASS_AFTER_STOP, CLASS_BEFORE_STOP, MAX_CACHED, WORD_FAMILIES
+from bioshards.corpus.sentences import spans, split, split_line
 from tests.bench.fit_sentences import fitted
 from tests.bench.sentence_gold import Paragraph, craft, ends, genia, held_out, invented, score
 from tests.conftest import DATA, needs_data
@@ -65,8 +65,8 @@ def test_every_sentence_is_one_line_with_words_in_it(text: str) -> None:
 @given(st.lists(PARTS, max_size=40).map("".join))
 def test_clean_text_is_split_the_same_by_every_function(text: str) -> None:
     clean = " ".join(text.split())
-    assert split_clean(clean) == split(clean) == [clean[start:end] for start, end in spans(clean)]
-    assert " ".join(split_clean(clean)) == clean
+    assert split_line(clean) == split(clean) == [clean[start:end] for start, end in spans(clean)]
+    assert " ".join(split_line(clean)) == clean
 
 
 @settings(PROFILE, max_examples=400)
@@ -103,19 +103,19 @@ NEVER = ("title", "latin", "journal", "reference")
 
 @pytest.mark.parametrize("family", NEVER)
 def test_no_word_of_these_families_ends_a_sentence_before_a_name(family: str) -> None:
-    for word in FAMILIES[family].split():
+    for word in WORD_FAMILIES[family].split():
         text = f"It was said ({word}. Fisher) and {word}. Fisher agreed."
         assert split(text) == [text], word
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", WORD_FAMILIES)
 def test_an_abbreviation_is_no_excuse_for_a_question_mark(family: str) -> None:
-    for word in FAMILIES[family].split():
+    for word in WORD_FAMILIES[family].split():
         assert split(f"Was it the {word}? Then it was.") == [f"Was it the {word}?", "Then it was."], word
 
 
 def test_a_word_is_in_one_family_only() -> None:
-    words = [word for family in FAMILIES.values() for word in family.split()]
+    words = [word for family in WORD_FAMILIES.values() for word in family.split()]
     assert len(words) == len(set(words))
     assert all(len(word) > 1 or word in "vp" for word in words)
 
@@ -188,6 +188,6 @@ def test_hostile_text_comes_back_whole(what: str) -> None:
 def test_what_is_remembered_of_words_is_bounded() -> None:
     for number in range(200_000):
         split(f"w{number}x. y{number}z")
-    assert max(len(BEFORE), len(AFTER), len(ENDS)) <= REMEMBERED
+    assert max(len(CLASS_BEFORE_STOP), len(CLASS_AFTER_STOP), len(IS_BOUNDARY)) <= MAX_CACHED
     split("x" * 1_000_000 + ". The end")
-    assert max(map(len, BEFORE)) <= 40
+    assert max(map(len, CLASS_BEFORE_STOP)) <= 40

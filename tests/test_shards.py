@@ -19,14 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import shards
-from bioshards.corpus.document import SCHEMA, Document
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.shards import Shard
 from tests.manifests import put_documents
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 OVERHEAD = 16_384
 """More than the schema, the end and the frame of a record batch take in a shard."""
 
@@ -51,16 +51,16 @@ def document(number: int, **changes: Any) -> Document:
         sections=[("Abstract > AIM", 1), (f"Abstract > PART {number}", 2)][: number % 3],
         file=f"pubmed26n{number % 4:04d}.xml.gz",
         position=number * 2,
-        words=3,
-        characters=20,
-        cleaned={},
+        num_words=3,
+        num_characters=20,
+        removed_characters={},
     )
     return made._replace(**changes)
 
 
 def as_row(made: Document) -> dict[str, Any]:
     """A document as a row of a shard."""
-    row = {name: getattr(made, name) for name in SCHEMA.names if name not in ("sections", "origin")}
+    row = {name: getattr(made, name) for name in DOCUMENT_SCHEMA.names if name not in ("sections", "origin")}
     sections = [{"heading": heading, "first_sentence": first} for heading, first in made.sections]
     return row | {"sections": sections, "origin": {"file": made.file, "position": made.position}}
 
@@ -68,7 +68,7 @@ def as_row(made: Document) -> dict[str, Any]:
 def batches(count: int, rows: int = 10) -> list[pa.RecordBatch]:
     """Batches of documents, whose dictionaries differ from batch to batch."""
     return [
-        shards.batch([document(number) for number in range(start, start + rows)])
+        shards.record_batch_from_documents([document(number) for number in range(start, start + rows)])
         for start in range(0, count * rows, rows)
     ]
 
@@ -110,29 +110,29 @@ DOCUMENTS = st.builds(
 @settings(PROFILE, max_examples=200)
 @given(st.lists(DOCUMENTS, max_size=6))
 def test_a_batch_holds_the_documents_as_they_are(documents: list[Document]) -> None:
-    batch = shards.batch(documents)
+    batch = shards.record_batch_from_documents(documents)
     batch.validate(full=True)
-    assert batch.schema == SCHEMA
+    assert batch.schema == DOCUMENT_SCHEMA
     assert batch.to_pylist() == [as_row(made) for made in documents]
 
 
 def test_a_number_that_does_not_fit_is_an_error_and_not_another_number() -> None:
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
-        shards.batch([document(1, pmid=2**31)])
+        shards.record_batch_from_documents([document(1, pmid=2**31)])
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
-        shards.batch([document(1, version=40_000)])
+        shards.record_batch_from_documents([document(1, version=40_000)])
 
 
 # Batches to files
 
 
 def test_shards_are_listed_as_they_are_on_disk(tmp_path: Path) -> None:
-    written = shards.write(FILES, str(tmp_path), "pubmed26n0001", batches(8), SCHEMA, 5_000)
+    written = shards.write_shards(FILES, str(tmp_path), "pubmed26n0001", batches(8), DOCUMENT_SCHEMA, 5_000)
     assert len(written) > 2
     assert [shard.file for shard in written] == [
         f"data-pubmed26n0001-{number:05d}.arrow" for number in range(len(written))
     ]
-    assert FILES.names(str(tmp_path)) == [shard.file for shard in written]
+    assert FILES.list_names(str(tmp_path)) == [shard.file for shard in written]
     for shard in written:
         data = (tmp_path / shard.file).read_bytes()
         assert shard.bytes == len(data)
@@ -144,8 +144,8 @@ def test_shards_are_listed_as_they_are_on_disk(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bound", [50_000, 100_000, 250_000])
 def test_no_shard_of_several_batches_is_larger_than_the_bound(tmp_path: Path, bound: int) -> None:
-    big = [shards.batch([document(1, title="x" * 15_000)]) for _ in range(40)]
-    written = shards.write(FILES, str(tmp_path), "a", big, SCHEMA, bound)
+    big = [shards.record_batch_from_documents([document(1, title="x" * 15_000)]) for _ in range(40)]
+    written = shards.write_shards(FILES, str(tmp_path), "a", big, DOCUMENT_SCHEMA, bound)
     assert sum(shard.rows for shard in written) == 40
     assert len(written) > 1
     assert all(shard.rows > 1 for shard in written[:-1])
@@ -154,34 +154,34 @@ def test_no_shard_of_several_batches_is_larger_than_the_bound(tmp_path: Path, bo
 
 @pytest.mark.parametrize("bound", [50_000, 100_000, 250_000])
 def test_shards_are_filled_before_the_next_begins(tmp_path: Path, bound: int) -> None:
-    big = [shards.batch([document(1, title="x" * 15_000)]) for _ in range(40)]
-    written = shards.write(FILES, str(tmp_path), "a", big, SCHEMA, bound)
+    big = [shards.record_batch_from_documents([document(1, title="x" * 15_000)]) for _ in range(40)]
+    written = shards.write_shards(FILES, str(tmp_path), "a", big, DOCUMENT_SCHEMA, bound)
     largest = max(batch.nbytes for batch in big)
     assert all(shard.bytes > bound - largest - OVERHEAD for shard in written[:-1])
 
 
 def test_a_batch_above_the_bound_has_a_shard_of_its_own(tmp_path: Path) -> None:
     several = [
-        shards.batch([document(number, title="x" * size)])
+        shards.record_batch_from_documents([document(number, title="x" * size)])
         for number, size in enumerate([100, 90_000, 90_000, 100, 100])
     ]
-    written = shards.write(FILES, str(tmp_path), "a", several, SCHEMA, 50_000)
+    written = shards.write_shards(FILES, str(tmp_path), "a", several, DOCUMENT_SCHEMA, 50_000)
     assert [shard.rows for shard in written] == [1, 1, 1, 2]
 
 
 def test_everything_fits_in_one_shard_where_the_bound_is_high(tmp_path: Path) -> None:
-    [only] = shards.write(FILES, str(tmp_path), "a", batches(8), SCHEMA, 1 << 30)
+    [only] = shards.write_shards(FILES, str(tmp_path), "a", batches(8), DOCUMENT_SCHEMA, 1 << 30)
     assert only.rows == 80
 
 
 def test_nothing_gives_no_shard(tmp_path: Path) -> None:
-    assert shards.write(FILES, str(tmp_path / "out"), "a", [], SCHEMA, 100) == []
-    assert FILES.names(str(tmp_path / "out")) == []
+    assert shards.write_shards(FILES, str(tmp_path / "out"), "a", [], DOCUMENT_SCHEMA, 100) == []
+    assert FILES.list_names(str(tmp_path / "out")) == []
 
 
 def test_the_same_documents_give_the_same_bytes(tmp_path: Path) -> None:
-    one = shards.write(FILES, str(tmp_path / "one"), "a", batches(8), SCHEMA, 9_000)
-    two = shards.write(FILES, str(tmp_path / "two"), "a", iter(batches(8)), SCHEMA, 9_000)
+    one = shards.write_shards(FILES, str(tmp_path / "one"), "a", batches(8), DOCUMENT_SCHEMA, 9_000)
+    two = shards.write_shards(FILES, str(tmp_path / "two"), "a", iter(batches(8)), DOCUMENT_SCHEMA, 9_000)
     assert one == two
     assert len(one) > 1
     for shard in one:
@@ -189,8 +189,12 @@ def test_the_same_documents_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_other_documents_give_another_checksum(tmp_path: Path) -> None:
-    [one] = shards.write(FILES, str(tmp_path), "a", [shards.batch([document(1)])], SCHEMA, 9_000)
-    [two] = shards.write(FILES, str(tmp_path), "b", [shards.batch([document(2)])], SCHEMA, 9_000)
+    [one] = shards.write_shards(
+        FILES, str(tmp_path), "a", [shards.record_batch_from_documents([document(1)])], DOCUMENT_SCHEMA, 9_000
+    )
+    [two] = shards.write_shards(
+        FILES, str(tmp_path), "b", [shards.record_batch_from_documents([document(2)])], DOCUMENT_SCHEMA, 9_000
+    )
     assert one.sha256 != two.sha256
 
 
@@ -203,11 +207,11 @@ def test_batches_are_taken_one_by_one(tmp_path: Path) -> None:
         nonlocal size
         for batch in batches(30):
             size += 1
-            names = FILES.names(str(tmp_path))
+            names = FILES.list_names(str(tmp_path))
             ahead.append(size - sum(1 for name in names if not name.startswith(".")))
             yield batch
 
-    shards.write(FILES, str(tmp_path), "a", source(), SCHEMA, 1)
+    shards.write_shards(FILES, str(tmp_path), "a", source(), DOCUMENT_SCHEMA, 1)
     assert size == 30
     assert max(ahead) <= 2
 
@@ -218,7 +222,7 @@ def test_a_source_that_fails_leaves_no_half_shard(tmp_path: Path) -> None:
         raise RuntimeError("the source failed")
 
     with pytest.raises(RuntimeError, match="the source failed"):
-        shards.write(FILES, str(tmp_path), "a", source(), SCHEMA, 1 << 30)
+        shards.write_shards(FILES, str(tmp_path), "a", source(), DOCUMENT_SCHEMA, 1 << 30)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -226,8 +230,8 @@ def test_a_source_that_fails_leaves_no_half_shard(tmp_path: Path) -> None:
 
 
 def published(folder: Path, count: int = 8) -> list[Shard]:
-    written = shards.write(FILES, str(folder), "pubmed26n0001", batches(count), SCHEMA, 9_000)
-    shards.publish(FILES, str(folder), written)
+    written = shards.write_shards(FILES, str(folder), "pubmed26n0001", batches(count), DOCUMENT_SCHEMA, 9_000)
+    shards.write_dataset_info(FILES, str(folder), written)
     put_documents(folder, written)
     return written
 
@@ -237,7 +241,7 @@ def test_datasets_opens_a_published_folder(tmp_path: Path) -> None:
     assert len(written) > 1
     opened = datasets.load_from_disk(str(tmp_path / "corpus"))
     assert isinstance(opened, datasets.Dataset)
-    assert opened.column_names == SCHEMA.names
+    assert opened.column_names == DOCUMENT_SCHEMA.names
     assert opened.to_list() == [as_row(document(number)) for number in range(80)]
     assert [Path(file["filename"]).name for file in opened.cache_files] == [shard.file for shard in written]
     assert opened[-1]["sentences"] == document(79).sentences
@@ -254,14 +258,17 @@ def test_the_fingerprint_of_a_folder_is_that_of_its_contents(tmp_path: Path) -> 
 
 
 def test_an_empty_folder_is_published_too(tmp_path: Path) -> None:
-    shards.publish(FILES, str(tmp_path), [])
+    shards.write_dataset_info(FILES, str(tmp_path), [])
     assert FILES.read_json(f"{tmp_path}/state.json")["_data_files"] == []
-    assert FILES.names(str(tmp_path)) == ["dataset_info.json", "state.json"]
+    assert FILES.list_names(str(tmp_path)) == ["dataset_info.json", "state.json"]
 
 
 def test_a_shard_is_mapped_and_not_read_into_memory(tmp_path: Path) -> None:
-    big = [shards.batch([document(n, title="x" * 10_000) for n in range(50)]) for _ in range(10)]
-    [shard] = shards.write(FILES, str(tmp_path), "a", big, SCHEMA, 1 << 30)
+    big = [
+        shards.record_batch_from_documents([document(n, title="x" * 10_000) for n in range(50)])
+        for _ in range(10)
+    ]
+    [shard] = shards.write_shards(FILES, str(tmp_path), "a", big, DOCUMENT_SCHEMA, 1 << 30)
     assert shard.bytes > 5_000_000
     before = pa.total_allocated_bytes()
     with pa.memory_map(str(tmp_path / shard.file)) as file, pa.ipc.open_stream(file) as stream:
@@ -274,11 +281,11 @@ def test_a_shard_is_mapped_and_not_read_into_memory(tmp_path: Path) -> None:
 
 def test_a_finished_folder_is_read_back_in_its_order(tmp_path: Path) -> None:
     written = published(tmp_path)
-    back = list(shards.read(FILES, str(tmp_path)))
+    back = list(shards.read_directory(FILES, str(tmp_path)))
     assert [row for batch in back for row in batch.to_pylist()] == [as_row(document(n)) for n in range(80)]
     put_documents(tmp_path, written[::-1])
-    rows = sum(batch.num_rows for batch in shards.read(FILES, str(tmp_path)))
-    first = next(shards.read(FILES, str(tmp_path)))
+    rows = sum(batch.num_rows for batch in shards.read_directory(FILES, str(tmp_path)))
+    first = next(shards.read_directory(FILES, str(tmp_path)))
     assert rows == 80
     assert first["pmid"][0].as_py() == read_file(tmp_path / written[-1].file)["pmid"][0].as_py() > 0
 
@@ -290,7 +297,7 @@ def test_a_folder_that_is_not_finished_is_refused_with_what_to_do(tmp_path: Path
         published(folder)
         (folder / "manifest.json").unlink()
     with pytest.raises(FileNotFoundError) as caught:
-        list(shards.read(FILES, str(folder)))
+        list(shards.read_directory(FILES, str(folder)))
     message = str(caught.value)
     assert str(folder) in message
     assert "no manifest.json" in message
@@ -300,4 +307,4 @@ def test_a_folder_that_is_not_finished_is_refused_with_what_to_do(tmp_path: Path
 
 def test_a_folder_on_a_store_is_to_be_copied_first() -> None:
     with pytest.raises(FileNotFoundError, match=r"is on a store.*: beam copy gs://bucket/out FOLDER"):
-        shards.documents_manifest(LocalFiles(), "gs://bucket/out")
+        shards.read_documents_manifest(LocalStorage(), "gs://bucket/out")

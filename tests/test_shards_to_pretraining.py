@@ -25,7 +25,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from bioshards.corpus import pretraining
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.pretraining import NO_LABEL, SPLITS
 from bioshards.corpus.workspace import FORMAT
 from bioshards.vocab.examples import randomness, recipes
@@ -423,7 +423,7 @@ def test_a_shards_schema_says_what_it_holds(entries: int, type_: str, shuffle: s
             schema = pa.ipc.open_stream(pa.memory_map(str(path))).schema
             assert schema.field("input_ids").type == pa.list_(pa.type_for_alias(type_))
             assert schema.names == ["input_ids", "split", "spans"]
-            assert pretraining.facts_of(schema) == {
+            assert pretraining.metadata_from_schema(schema) == {
                 "objective": "electra",
                 "length": 60,
                 "vocabulary_sha256": hashlib.sha256(tokenizer_json).hexdigest(),
@@ -615,8 +615,8 @@ def test_a_global_shuffle_is_in_the_order_of_the_rows_keys(
             document = rows[at].spans[0][0]
             numbers[at] = of[document]
             of[document] += 1
-        keys = np.array([randomness.key(5, 0, row.spans[0][0]) for row in rows], np.uint64)
-        sorted_by = randomness.row_keys(keys, np.array([numbers[at] for at in range(len(rows))]))
+        keys = np.array([randomness.derive_document_key(5, 0, row.spans[0][0]) for row in rows], np.uint64)
+        sorted_by = randomness.derive_row_keys(keys, np.array([numbers[at] for at in range(len(rows))]))
         assert (np.diff(sorted_by.astype(np.float64)) >= 0).all()
         files = sets.shard_files(tmp_path / "out", split)
         which = [number for number, path in enumerate(files) for _ in sets.rows_of(path)]
@@ -658,7 +658,7 @@ def test_a_preset_is_made_as_its_paper_says(
     options_given = ("--vocab", vocabulary, "--validation", 0.1, "--preset", name)
     assert run(*given, *options_given, "--output", tmp_path / "out") == 0
     found = config(tmp_path / "out")
-    assert {field: found[field] for field in recipe.as_dict()} == recipe.as_dict()
+    assert {field: found[field] for field in recipe.to_dict()} == recipe.to_dict()
     library = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
     counts = manifest(tmp_path / "out")["counts"]
     text = {id_: encoded(vocabulary, sentences) for id_, sentences in sets.texts(*prose).items()}
@@ -697,19 +697,21 @@ def is_within(part: list[int], whole: list[int]) -> bool:
 def test_options_win_over_a_preset(corpus: Corpus, tmp_path: Path) -> None:
     options = ("--preset", "pubmedbert", "--length", 64, "--dupe-factor", 2, "--short", 0)
     assert run(*corpus.given(), *options, "--objective", "bert", "--output", tmp_path / "out") == 0
-    expected = dataclasses.replace(recipes.PRESETS["pubmedbert"], length=64, dupe_factor=2, short=0.0)
+    expected = dataclasses.replace(
+        recipes.PRESETS["pubmedbert"], max_seq_length=64, dupe_factor=2, short_seq_prob=0.0
+    )
     found = config(tmp_path / "out")
-    assert {field: found[field] for field in expected.as_dict()} == expected.as_dict()
+    assert {field: found[field] for field in expected.to_dict()} == expected.to_dict()
 
 
 def test_what_is_not_said_is_as_in_the_reference_code() -> None:
     from bioshards.pipelines import pretraining_job, shards_to_pretraining
 
-    parser = shards_to_pretraining.parser()
+    parser = shards_to_pretraining.make_parser()
     for objective in recipes.OBJECTIVES:
         options = parser.parse_args(["--objective", objective])
-        assert pretraining_job.recipe(options) == recipes.DEFAULTS[objective]
-    assert pretraining_job.recipe(parser.parse_args([])) == recipes.DEFAULTS["electra"]
+        assert pretraining_job.recipe_from_args(options) == recipes.DEFAULTS[objective]
+    assert pretraining_job.recipe_from_args(parser.parse_args([])) == recipes.DEFAULTS["electra"]
 
 
 def test_list_and_help_name_it_and_wait_for_nothing() -> None:
@@ -743,10 +745,10 @@ def test_no_token_and_no_text_passes_between_the_steps(
 
     words = ["--input", prose[0], "--input", prose[1], "--vocab", vocabulary, "--output", tmp_path / "out"]
     given = list(map(str, [*words, "--shuffle", "global", "--validation", 0.1]))
-    parsed = shards_to_pretraining.parser().parse_args(given)
-    job = pretraining_job._job(parsed, given, LocalFiles(), list(map(str, prose)))
-    options = PipelineOptions([], **local.options_for(1))
-    root = apache_beam.Pipeline(runner=local.runner(options), options=options)
+    parsed = shards_to_pretraining.make_parser().parse_args(given)
+    job = pretraining_job._make_job(parsed, given, LocalStorage(), list(map(str, prose)))
+    options = PipelineOptions([], **local.make_local_options(1))
+    root = apache_beam.Pipeline(runner=local.make_runner(options), options=options)
     shards_to_pretraining.build(root, job)
     root.visit(Looking())
     for number, collection in enumerate(collections):

@@ -18,16 +18,15 @@ from typing import Any
 import pytest
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.manifest import WordsRun, write_manifest
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.manifest import WordsRun
 from bioshards.corpus.workspace import FORMAT
 from bioshards.pipelines import cli
 from bioshards.vocab import counting as steps
 from bioshards.vocab import counts
-from bioshards.vocab.counts import Counted, Counting
+from bioshards.vocab.counts import CountConfig, WordCounts
 from tests.conftest import manifest, sums
 from tests.forked import beam
-from tests.manifests import of_mirror
 
 from . import invented
 
@@ -69,27 +68,27 @@ def abstracts(tmp_path: Path) -> Path:
     return put(tmp_path / "abstracts", {"first": FIRST, "second": SECOND})
 
 
-def counted(*folders: Path, **how: Any) -> Counted:
+def counted(*folders: Path, **how: Any) -> WordCounts:
     """The words of all documents of these directories, counted in this process in one go."""
-    files = LocalFiles()
+    storage = LocalStorage()
     columns = ["id", "pmid", "sentences"]
-    batches = (batch for folder in folders for batch in shards.read(files, str(folder), columns))
-    return counts.count(batches, Counting(**how))
+    batches = (batch for folder in folders for batch in shards.read_directory(storage, str(folder), columns))
+    return counts.count_words(batches, CountConfig(**how))
 
 
 def lines(found: dict[str, int], min_count: int = 1) -> bytes:
-    return b"".join(counts.as_lines(found, min_count))
+    return b"".join(counts.lines_from_counts(found, min_count))
 
 
 def words(output: Path, name: str = "words.tsv") -> dict[str, int]:
     with (output / name).open("rb") as file:
-        return dict(counts.read(file))
+        return dict(counts.read_counts(file))
 
 
 # The same counts
 
 
-@pytest.mark.parametrize("kind", counts.KINDS)
+@pytest.mark.parametrize("kind", counts.PRETOKENIZERS)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_counts_are_those_of_one_process(
     kind: str, workers: int, reference: Path, full_text: Path, tmp_path: Path
@@ -100,7 +99,7 @@ def test_the_counts_are_those_of_one_process(
     assert done.returncode == 0, done.stderr
     expected = counted(reference, full_text, kind=kind, hold_out=0.3, seed=5)
     assert (tmp_path / "words.tsv").read_bytes() == lines(expected.words)
-    assert (tmp_path / "validation-words.tsv").read_bytes() == lines(expected.held_out)
+    assert (tmp_path / "validation-words.tsv").read_bytes() == lines(expected.validation_words)
     found = manifest(tmp_path)["counts"]
     assert found == {
         "documents": expected.documents,
@@ -108,9 +107,9 @@ def test_the_counts_are_those_of_one_process(
         "distinct": len(expected.words),
         "pruned": {"distinct": 0, "tokens": 0},
         "validation": {
-            "documents": expected.held_out_documents,
-            "tokens": expected.held_out.total(),
-            "distinct": len(expected.held_out),
+            "documents": expected.validation_documents,
+            "tokens": expected.validation_words.total(),
+            "distinct": len(expected.validation_words),
         },
     }
     assert found["documents"] > found["validation"]["documents"] > 10
@@ -152,7 +151,7 @@ def test_rare_words_are_left_out_and_counted(abstracts: Path, tmp_path: Path, ru
     assert run("--input", abstracts, "--output", tmp_path / "out", *options) == 0
     expected = counted(abstracts, hold_out=0.5)
     assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(expected.words, 2)
-    assert (tmp_path / "out" / "validation-words.tsv").read_bytes() == lines(expected.held_out)
+    assert (tmp_path / "out" / "validation-words.tsv").read_bytes() == lines(expected.validation_words)
     facts = manifest(tmp_path / "out")
     rare = [word for word, times in expected.words.items() if times == 1]
     assert len(rare) > 2
@@ -197,7 +196,7 @@ def test_the_manifest_says_what_was_counted(abstracts: Path, tmp_path: Path, run
     listed = {item["pipeline"]: item for item in facts["inputs"]}
     assert listed["pubmed_to_shards"] == {
         "pipeline": "pubmed_to_shards",
-        "shards_sha256": shards.digest(shard["sha256"] for shard in manifest(abstracts)["outputs"]),
+        "shards_sha256": shards.combine_digests(shard["sha256"] for shard in manifest(abstracts)["outputs"]),
         "shards": 2,
         "documents": 4,
     }
@@ -247,13 +246,13 @@ def test_stopped_at_any_shard_it_goes_on_where_it_was(
 ) -> None:
     """The third shard cannot be written: the others are there, and only what is missing is counted then."""
     source = put(tmp_path / "in", {f"n{at}": {at: f"Mice number {at}."} for at in range(6)})
-    whole, calls = counts.write, []
+    whole, calls = counts.write_counts, []
 
-    def counting(files: LocalFiles, path: str, found: Counted, failing: bool) -> None:
+    def counting(storage: LocalStorage, path: str, found: WordCounts, failing: bool) -> None:
         calls.append(path)
         if failing and len(calls) == 3:
             raise RuntimeError("no more")
-        whole(files, path, found)
+        whole(storage, path, found)
 
     for failing in (True, False):
         monkeypatch.setattr(counts, "write", functools.partial(counting, failing=failing))
@@ -269,10 +268,10 @@ def test_a_full_disk_loses_nothing(
     abstracts: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """The disk is full at one write or another, in every step; each time the next run goes on."""
-    whole, left = LocalFiles.write, [0]
+    whole, left = LocalStorage.write, [0]
 
     @contextlib.contextmanager
-    def failing(self: LocalFiles, path: str) -> Iterator[Any]:
+    def failing(self: LocalStorage, path: str) -> Iterator[Any]:
         with whole(self, path) as file:
             left[0] -= 1
             if left[0] < 0:
@@ -281,7 +280,7 @@ def test_a_full_disk_loses_nothing(
 
     command = ("--input", abstracts, "--hold-out", 0.5, "--output")
     with monkeypatch.context() as full:
-        full.setattr(LocalFiles, "write", failing)
+        full.setattr(LocalStorage, "write", failing)
         for room in (0, 1, 2, 3, 70, 129, 130, 131, 132):
             left[0] = room
             code = run(*command, tmp_path / "out")
@@ -297,9 +296,9 @@ def test_a_full_disk_loses_nothing(
 def test_an_update_counts_what_is_new_alone(
     abstracts: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, counted_now = counts.of_shard, []
+    whole, counted_now = counts.count_shard_words, []
 
-    def counting(*arguments: Any) -> Counted:
+    def counting(*arguments: Any) -> WordCounts:
         counted_now.append(arguments[2].file)
         return whole(*arguments)
 
@@ -335,34 +334,34 @@ def test_no_word_passes_between_the_steps(abstracts: Path, tmp_path: Path) -> No
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.pipeline import PipelineVisitor
 
-    from bioshards.corpus.workspace import Workspace
+    from bioshards.corpus.workspace import OutputDir
     from bioshards.pipelines import local, shards_to_words
     from bioshards.vocab import inputs
 
-    files, made = LocalFiles(), []
+    storage, made = LocalStorage(), []
 
     class Looking(PipelineVisitor):  # type: ignore[misc]
         def visit_transform(self, node: Any) -> None:
             made.extend(node.outputs.values())
 
-    counting = Counting(hold_out=0.5)
-    job = shards_to_words.Job(
-        files=files,
-        work=Workspace(str(tmp_path / "out")),
-        inputs=inputs.find(files, [str(abstracts)]),
-        counting=counting,
+    counting = CountConfig(validation_fraction=0.5)
+    job = shards_to_words.WordsJob(
+        storage=storage,
+        output_dir=OutputDir(str(tmp_path / "out")),
+        inputs=inputs.load_document_inputs(storage, [str(abstracts)]),
+        count_config=counting,
         min_count=1,
         config={
             "pipeline": "shards_to_words",
             "format": FORMAT,
-            **counting.as_dict(),
+            **counting.to_dict(),
             "min_count": 1,
             "library_versions": {},
         },
-        run=WordsRun(command=("test",), inputs=()),
+        run_info=WordsRun(command=("test",), inputs=()),
     )
-    options = PipelineOptions([], **local.options_for(1))
-    root = apache_beam.Pipeline(runner=local.runner(options), options=options)
+    options = PipelineOptions([], **local.make_local_options(1))
+    root = apache_beam.Pipeline(runner=local.make_runner(options), options=options)
     shards_to_words.build(root, job)
     root.visit(Looking())
     for number, collection in enumerate(made):
@@ -445,7 +444,7 @@ def test_an_input_that_cannot_be_counted_is_explained(
     folders = {name: tmp_path / name for name in ("nowhere", "unfinished", "fetched", "strange", "broken")}
     shutil.copytree(abstracts, folders["unfinished"])
     (folders["unfinished"] / "manifest.json").unlink()
-    write_manifest(LocalFiles(), str(folders["fetched"] / "manifest.json"), of_mirror())
+    put(folders["fetched"], {}, "fetch")
     for name, text in (("strange", "[1]"), ("broken", "{")):
         folders[name].mkdir()
         (folders[name] / "manifest.json").write_text(text)
@@ -569,8 +568,8 @@ def test_a_wrong_command_line(
 def test_the_kinds_of_words_are_those_that_can_be_counted() -> None:
     from bioshards.pipelines import shards_to_words
 
-    [option] = [action for action in shards_to_words.parser()._actions if action.dest == "words"]
-    assert tuple(option.choices or ()) == counts.KINDS
+    [option] = [action for action in shards_to_words.make_parser()._actions if action.dest == "words"]
+    assert tuple(option.choices or ()) == counts.PRETOKENIZERS
 
 
 def test_without_its_extra_it_says_what_to_install(abstracts: Path, tmp_path: Path) -> None:
@@ -591,13 +590,16 @@ def test_without_its_extra_it_says_what_to_install(abstracts: Path, tmp_path: Pa
 def test_the_counts_of_a_bucket_are_added_up_in_files(abstracts: Path, tmp_path: Path) -> None:
     """The steps alone, without Beam: a shard's report says what its counts hold."""
     from bioshards.corpus.shards import Shard
-    from bioshards.corpus.workspace import Workspace
+    from bioshards.corpus.workspace import OutputDir
 
-    files, work = LocalFiles(), Workspace(str(tmp_path / "out"))
+    storage, output_dir = LocalStorage(), OutputDir(str(tmp_path / "out"))
     listed = [Shard(**item) for item in manifest(abstracts)["outputs"]]
-    found = [steps.count(files, work, str(abstracts), shard, Counting()) for shard in listed]
-    assert [(one.documents, one.tokens, one.distinct) for one in found] == [(2, 15, 12), (2, 9, 8)]
-    merged = [steps.merge(files, work, [one.name for one in found], bucket, 2) for bucket in range(64)]
-    assert sum(bucket.distinct for bucket in merged) == len(counted(abstracts).words) == 16
+    found = [steps.count_shard(storage, output_dir, str(abstracts), shard, CountConfig()) for shard in listed]
+    assert [(one.documents, one.tokens, one.distinct_words) for one in found] == [(2, 15, 12), (2, 9, 8)]
+    merged = [
+        steps.merge_bucket(storage, output_dir, [one.sha256 for one in found], bucket, 2)
+        for bucket in range(64)
+    ]
+    assert sum(bucket.distinct_words for bucket in merged) == len(counted(abstracts).words) == 16
     assert sum(bucket.pruned_tokens for bucket in merged) == 11
-    assert sum(bucket.held_out_distinct for bucket in merged) == 0
+    assert sum(bucket.validation_distinct_words for bucket in merged) == 0

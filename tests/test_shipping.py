@@ -18,7 +18,7 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bioshards import __version__
-from bioshards.corpus.splitters import MODEL
+from bioshards.corpus.splitters import SCISPACY_MODEL
 from bioshards.pipelines import shipping
 from bioshards.pipelines.options import UsageError
 
@@ -29,7 +29,7 @@ ABOUT = f"bioshards-{__version__}.dist-info"
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     folder = tmp_path_factory.mktemp("wheel")
-    return zipfile.ZipFile(shipping.wheel(str(folder), {"lxml": "6.1.3", "boto3": "1.44.5"}))
+    return zipfile.ZipFile(shipping.build_wheel(str(folder), {"lxml": "6.1.3", "boto3": "1.44.5"}))
 
 
 def metadata(wheel: zipfile.ZipFile) -> Message:
@@ -72,7 +72,7 @@ def test_it_asks_for_the_versions_that_it_is_told(wheel: zipfile.ZipFile) -> Non
 
 
 def test_the_same_files_give_the_same_bytes(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
-    again = Path(shipping.wheel(str(tmp_path), {"boto3": "1.44.5", "lxml": "6.1.3"}))
+    again = Path(shipping.build_wheel(str(tmp_path), {"boto3": "1.44.5", "lxml": "6.1.3"}))
     assert again.read_bytes() == Path(str(wheel.filename)).read_bytes()
     assert again.name == Path(str(wheel.filename)).name
     assert again.stat().st_size < 2_000_000
@@ -93,17 +93,19 @@ def test_its_libraries_are_those_of_the_project() -> None:
 
 
 def test_libraries_are_wanted_as_they_are_installed_here() -> None:
-    pinned = shipping.pins((), ["gs://b/in", "gs://b/out"], {})
+    pinned = shipping.pin_versions((), ["gs://b/in", "gs://b/out"], {})
     assert pinned == {name: importlib.metadata.version(name) for name in shipping.LIBRARIES[""]}
-    assert {"tokenizers", "numpy"} <= shipping.pins(("vocab",), [], {}).keys()
-    assert shipping.pins((), ["gs://b/in", "s3://b/out"], {})["boto3"] == importlib.metadata.version("boto3")
+    assert {"tokenizers", "numpy"} <= shipping.pin_versions(("vocab",), [], {}).keys()
+    assert shipping.pin_versions((), ["gs://b/in", "s3://b/out"], {})["boto3"] == importlib.metadata.version(
+        "boto3"
+    )
     tools = {"scispacy": "0.6.2", "spacy": "3.8.18", "pysbd": "0.3.4"}
-    assert {**pinned, **tools} == shipping.pins((), [], tools)
+    assert {**pinned, **tools} == shipping.pin_versions((), [], tools)
 
 
 def test_a_model_that_no_index_has_is_refused() -> None:
     with pytest.raises(UsageError, match=r"workers cannot install it.*--sdk_container_image"):
-        shipping.pins((), [], {MODEL: "0.5.4", "spacy": "3.8.18"})
+        shipping.pin_versions((), [], {SCISPACY_MODEL: "0.5.4", "spacy": "3.8.18"})
 
 
 @pytest.mark.parametrize(
@@ -120,11 +122,11 @@ def test_a_model_that_no_index_has_is_refused() -> None:
 )
 def test_who_says_how_workers_get_the_package_gets_no_wheel(way: str, needless: bool) -> None:
     """Who adds another one still gets it: workers import ours, too."""
-    assert shipping.needless(PipelineOptions([way])) == needless
+    assert shipping.has_worker_package(PipelineOptions([way])) == needless
 
 
 def test_workers_have_no_credentials_of_this_machine_for_s3() -> None:
     with pytest.raises(UsageError, match=r"s3://b/out cannot be used.*--s3_access_key_id"):
-        shipping.reachable(PipelineOptions([]), ["gs://b/in", "s3://b/out"])
-    shipping.reachable(PipelineOptions([]), ["gs://b/in"])
-    shipping.reachable(PipelineOptions(["--s3_access_key_id=x"]), ["s3://b/out"])
+        shipping.check_s3_credentials(PipelineOptions([]), ["gs://b/in", "s3://b/out"])
+    shipping.check_s3_credentials(PipelineOptions([]), ["gs://b/in"])
+    shipping.check_s3_credentials(PipelineOptions(["--s3_access_key_id=x"]), ["s3://b/out"])

@@ -17,16 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.errors import InputNotFoundError
-from bioshards.corpus.files import Found, LocalFiles
-from bioshards.corpus.sources import Source, discover, source
+from bioshards.corpus.files import FileInfo, LocalStorage
+from bioshards.corpus.sources import SourceFile, discover_sources, source_from_file
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 
 
-def of(path: str) -> Source:
-    return source(Found(path, 1, "1-1"))
+def of(path: str) -> SourceFile:
+    return source_from_file(FileInfo(path, 1, "1-1"))
 
 
 def make(folder: Path, *names: str) -> list[str]:
@@ -41,7 +41,7 @@ def make(folder: Path, *names: str) -> list[str]:
 
 
 def found(*inputs: str | Path) -> list[str]:
-    return [item.path for item in discover(FILES, [str(given_) for given_ in inputs])]
+    return [item.path for item in discover_sources(FILES, [str(given_) for given_ in inputs])]
 
 
 # Order
@@ -64,7 +64,7 @@ def found(*inputs: str | Path) -> list[str]:
 def test_the_name_says_where_a_file_belongs(name: str, key: tuple[int, int]) -> None:
     item = of(f"/data/{name}")
     assert (item.year, item.number) == key
-    assert item.ordered
+    assert item.is_ordered
     assert item.name == name
     assert of(f"gs://bucket/99n0001/{name}") > of("gs://bucket/pubmed00n0000.xml")
     assert (of(f"s3://b/99n0001/{name}").year, of(f"C:\\99n0001\\{name}").name) == (key[0], name)
@@ -74,7 +74,7 @@ def test_the_name_says_where_a_file_belongs(name: str, key: tuple[int, int]) -> 
     "name", ["articles.xml", "pubmed26.xml.gz", "n0001.xml", "26n001.xml", "26n1234567.xml", "medsamp14.xml"]
 )
 def test_a_name_without_a_number_says_nothing(name: str) -> None:
-    assert not of(f"/pubmed26n0001/{name}").ordered
+    assert not of(f"/pubmed26n0001/{name}").is_ordered
 
 
 ORDERED = [
@@ -248,14 +248,14 @@ def test_inputs_are_put_in_one_order_whatever_order_they_are_given_in(tmp_path: 
 
 def test_a_source_knows_the_size_and_the_stamp_of_its_file(tmp_path: Path) -> None:
     [path] = make(tmp_path, "pubmed26n0001.xml")
-    [before] = discover(FILES, [path])
+    [before] = discover_sources(FILES, [path])
     assert before.size == os.path.getsize(path)
     Path(path).write_bytes(b"longer than it was before, so that even a coarse clock shows it")
-    [after] = discover(FILES, [path])
+    [after] = discover_sources(FILES, [path])
     assert after.size == os.path.getsize(path)
     assert after.stamp != before.stamp
     os.utime(path, ns=(1, 1))
-    assert discover(FILES, [path])[0].stamp not in (before.stamp, after.stamp)
+    assert discover_sources(FILES, [path])[0].stamp not in (before.stamp, after.stamp)
 
 
 # Nothing to read
@@ -278,4 +278,4 @@ def test_an_input_that_names_nothing_is_said_and_what_to_give_instead(tmp_path: 
 
 
 def test_no_inputs_give_no_sources() -> None:
-    assert discover(FILES, []) == []
+    assert discover_sources(FILES, []) == []

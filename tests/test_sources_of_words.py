@@ -13,17 +13,17 @@ import pytest
 
 from bioshards.corpus import workspace
 from bioshards.corpus.errors import OutputMismatchError
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.workspace import FORMAT, Workspace
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.workspace import FORMAT, OutputDir
 from bioshards.pipelines import cli
 from bioshards.vocab import inputs, sources
-from bioshards.vocab.counts import Counting
+from bioshards.vocab.counts import CountConfig
 from bioshards.vocab.inputs import InputError
-from bioshards.vocab.sources import Text
+from bioshards.vocab.sources import TrainingCounts
 from tests.conftest import manifest
 from tests.test_shards_to_words import counted, put
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 MICE = {1: "Mice slept, mice grew.", 2: "All mice grew."}
 RATS = {3: "Rats grew.", 4: "No rats slept, but mice did."}
 
@@ -35,9 +35,9 @@ def count(out: Path, *arguments: object) -> Path:
     return out
 
 
-def read(*folders: Path, min_count: int | None = None, **how: Any) -> Text:
-    found = sources.look(FILES, [str(folder) for folder in folders])
-    return sources.read(FILES, found, Counting(**how), min_count, lambda line: None)
+def read(*folders: Path, min_count: int | None = None, **how: Any) -> TrainingCounts:
+    found = sources.load_corpus_inputs(FILES, [str(folder) for folder in folders])
+    return sources.read_training_counts(FILES, found, CountConfig(**how), min_count, lambda line: None)
 
 
 def refused(*folders: Path) -> str:
@@ -142,11 +142,11 @@ def test_no_word_held_out_is_left_out(tmp_path: Path, monkeypatch: pytest.Monkey
     mice = put(tmp_path / "mice", {"n": {at: f"Mouse word{at}." for at in range(40)}})
     words = count(tmp_path / "words", "--input", mice, "--hold-out", 0.5)
     expected = counted(mice, hold_out=0.5)
-    assert len(expected.held_out) > 5
+    assert len(expected.validation_words) > 5
     monkeypatch.setattr(sources, "MAX_WORDS", 2)
     text = read(words)
     assert text.words.keys() == {"Mouse", "."}
-    assert text.held_out == expected.held_out
+    assert text.validation_words == expected.validation_words
     assert text.min_count == 2
     assert text == read(mice, hold_out=0.5)
 
@@ -169,9 +169,9 @@ def test_an_abstract_and_its_article_are_held_out_together(tmp_path: Path) -> No
     abstracts = put(tmp_path / "a", {"a": {at: f"abstract{at}" for at in numbers}})
     articles = put(tmp_path / "b", {"b": {at: f"article{at}" for at in numbers}}, "pmc_to_shards", "pmc:PMC")
     text = read(abstracts, articles, hold_out=0.2)
-    held = {word.removeprefix("abstract") for word in text.held_out if word.startswith("abstract")}
+    held = {word.removeprefix("abstract") for word in text.validation_words if word.startswith("abstract")}
     assert 5 < len(held) < 40
-    assert text.held_out.keys() == {f"{name}{at}" for name in ("abstract", "article") for at in held}
+    assert text.validation_words.keys() == {f"{name}{at}" for name in ("abstract", "article") for at in held}
     words = count(tmp_path / "words", "--input", abstracts, "--input", articles, "--hold-out", 0.2)
     assert read(words) == text
 
@@ -250,7 +250,7 @@ def test_the_documents_folder_as_output_is_said_to_be_of_its_pipeline(mice: Path
         with pytest.raises(
             OutputMismatchError, match="was begun by pubmed_to_shards, and this is vocab"
         ) as raised:
-            workspace.check(FILES, Workspace(str(mice)), {"pipeline": "vocab"})
+            workspace.check_config(FILES, OutputDir(str(mice)), {"pipeline": "vocab"})
         assert "delete" not in str(raised.value)
 
 
@@ -275,11 +275,11 @@ def test_what_is_written_lies_apart_from_what_is_read(tmp_path: Path) -> None:
         os.path.relpath(inside),
     ):
         with pytest.raises(InputError, match=f"^{out} lies in {inside}, which is to stay as it is"):
-            inputs.apart([inside], out)
+            inputs.check_disjoint([inside], out)
     for above in (str(tmp_path), f"{tmp_path}/"):
         with pytest.raises(InputError, match=f"^{inside} lies in {above}, which is to be written"):
-            inputs.apart(["/elsewhere", inside], above)
+            inputs.check_disjoint(["/elsewhere", inside], above)
     with pytest.raises(InputError, match=r"^gs://bucket/in/out lies in gs://bucket/in,"):
-        inputs.apart(["gs://bucket/in"], "gs://bucket/in/out")
-    inputs.apart([inside, "gs://bucket/in"], f"{inside}-out")
-    inputs.apart([inside, "gs://bucket/in"], "gs://bucket/in2")
+        inputs.check_disjoint(["gs://bucket/in"], "gs://bucket/in/out")
+    inputs.check_disjoint([inside, "gs://bucket/in"], f"{inside}-out")
+    inputs.check_disjoint([inside, "gs://bucket/in"], "gs://bucket/in2")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from bioshards.corpus import sentences, splitters
 from bioshards.corpus.errors import MissingExtraError
-from bioshards.corpus.splitters import Splitter, splitter, tools, treebank_tokenizer
+from bioshards.corpus.splitters import Splitter, find_library_versions, load_splitter, load_treebank_tokenizer
 from tests.conftest import manifest
 
 Run = Callable[..., int]
@@ -26,14 +26,14 @@ PROFILE = settings(derandomize=True, deadline=None, database=None)
 
 @functools.cache
 def scispacy() -> Splitter:
-    return splitter("scispacy")
+    return load_splitter("scispacy")
 
 
 def test_the_default_is_our_own_and_none_keeps_paragraphs() -> None:
-    assert splitter("rules") is sentences.split_clean
-    assert splitter("none")("It was. So it was.") == ["It was. So it was."]
-    assert splitter("none")("") == []
-    assert tools("rules", False) == tools("none", False) == {}
+    assert load_splitter("rules") is sentences.split_line
+    assert load_splitter("none")("It was. So it was.") == ["It was. So it was."]
+    assert load_splitter("none")("") == []
+    assert find_library_versions("rules", False) == find_library_versions("none", False) == {}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_text_on_which_pysbd_fails_is_one_sentence(monkeypatch: pytest.MonkeyP
 
 
 def test_a_text_that_would_take_pysbd_minutes_is_one_sentence() -> None:
-    text = "It is so. " * (splitters.LONGEST // 10) + "Yes."
+    text = "It is so. " * (splitters.MAX_SCISPACY_LENGTH // 10) + "Yes."
     assert scispacy()(text) == [text]
 
 
@@ -120,7 +120,7 @@ def test_the_users_model_finds_the_sentences_where_it_is_installed(
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: en_core_sci_sm\nVersion: 0.5.4\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert splitter("scispacy")("One is. (Two.) 3.") == ["One", "is.", "(Two.)", "3."]
+    assert load_splitter("scispacy")("One is. (Two.) 3.") == ["One", "is.", "(Two.)", "3."]
     assert run("--splitter", "scispacy", "--output", tmp_path / "out") == 0
     used = manifest(tmp_path / "out")["config"]["library_versions"]
     assert used["en_core_sci_sm"] == "0.5.4"
@@ -139,7 +139,7 @@ def test_the_users_model_finds_the_sentences_where_it_is_installed(
     ],
 )
 def test_treebank_tokens(sentence: str, tokens: str) -> None:
-    assert treebank_tokenizer()(sentence) == tokens.split()
+    assert load_treebank_tokenizer()(sentence) == tokens.split()
 
 
 def _hide(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
@@ -177,7 +177,7 @@ def test_without_the_extras_all_else_runs(tmp_path: Path, run: Run, monkeypatch:
     for library in ("spacy", "scispacy", "nltk"):
         _hide(monkeypatch, library)
     with pytest.raises(MissingExtraError):
-        splitter("scispacy")
+        load_splitter("scispacy")
     assert run("--splitter", "none", "--lower-case", "--output", tmp_path / "out") == 0
 
 

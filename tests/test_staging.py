@@ -21,44 +21,44 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import duplicates, lifecycle, shards, staging
-from bioshards.corpus.article_rules import ArticleRules
+from bioshards.corpus.article_rules import PmcConfig
 from bioshards.corpus.article_sources import discover
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.lifecycle import KEYS
-from bioshards.corpus.rules import Rules
-from bioshards.corpus.sources import Source
-from bioshards.corpus.staging import STAGED_KEYS, STAGED_SCHEMA, Staged
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.lifecycle import VERSION_KEY_SCHEMA
+from bioshards.corpus.rules import PubMedConfig
+from bioshards.corpus.sources import SourceFile
+from bioshards.corpus.staging import STAGED_KEY_SCHEMA, STAGED_SCHEMA, StageResult
+from bioshards.corpus.workspace import OutputDir
 from tests.conftest import citation, pubmed_set
 from tests.test_archives import tar_gz, zipped
 from tests.test_articles import ALL, article, package, write
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
-FILES = LocalFiles()
+FILES = LocalStorage()
 
 
 def stage(
-    folder: Path, work: Path, rules: ArticleRules = ALL, keep_dropped: bool = False, digests: bool = True
-) -> list[Staged]:
+    folder: Path, work: Path, rules: PmcConfig = ALL, keep_dropped: bool = False, digests: bool = True
+) -> list[StageResult]:
     """All sources of a folder, staged."""
     return [
-        staging.stage(FILES, Workspace(str(work)), source, rules, keep_dropped, digests)
+        staging.stage_source(FILES, OutputDir(str(work)), source, rules, keep_dropped, digests)
         for source in discover(FILES, [str(folder)])
     ]
 
 
-def table(work: Path, staged: Staged, ending: str) -> pa.Table:
-    with pa.OSFile(Workspace(str(work)).staged(staged.name or "", ending)) as file:
+def table(work: Path, staged: StageResult, ending: str) -> pa.Table:
+    with pa.OSFile(OutputDir(str(work)).staged_path(staged.output_name or "", ending)) as file:
         return pa.ipc.open_stream(file).read_all()
 
 
-def batches(work: Path, staged: Staged) -> list[pa.RecordBatch]:
-    with pa.OSFile(Workspace(str(work)).staged(staged.name or "", "arrow")) as file:
+def batches(work: Path, staged: StageResult) -> list[pa.RecordBatch]:
+    with pa.OSFile(OutputDir(str(work)).staged_path(staged.output_name or "", "arrow")) as file:
         return list(pa.ipc.open_stream(file))
 
 
-def rejected(work: Path, staged: Staged) -> list[dict[str, Any]]:
-    path = Path(Workspace(str(work)).staged(staged.name or "", "rejected.jsonl"))
+def rejected(work: Path, staged: StageResult) -> list[dict[str, Any]]:
+    path = Path(OutputDir(str(work)).staged_path(staged.output_name or "", "rejected.jsonl"))
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -87,16 +87,16 @@ def test_a_group_of_articles_is_staged_whole(tmp_path: Path) -> None:
             "PMC4.xml": article(4, "Mice, sleep!").replace(b"Of 4", b"Of 1"),
         },
     )
-    rules = ArticleRules(licences=ALL.licences)
+    rules = PmcConfig(licences=ALL.licences)
     [staged] = stage(folder, tmp_path / "out", rules)
-    assert (staged.records, staged.deletions, staged.keys) == (5, 0, 4)
+    assert (staged.records, staged.deletions, staged.num_keys) == (5, 0, 4)
     assert staged.rejected == {"unknown-entity": 1}
-    assert staged.bad is None
-    assert staged.name
-    assert staged.name == f"PMC0000xxxx-{(staged.md5 or '')[:8]}"
+    assert staged.rejection is None
+    assert staged.output_name
+    assert staged.output_name == f"PMC0000xxxx-{(staged.md5 or '')[:8]}"
 
     keys = table(tmp_path / "out", staged, "keys")
-    assert keys.schema == STAGED_KEYS
+    assert keys.schema == STAGED_KEY_SCHEMA
     assert list(zip(*(column.to_pylist() for column in keys.columns), strict=True)) == [
         (1, 1, 0, False, None),
         (1, 2, 1, False, None),
@@ -111,7 +111,7 @@ def test_a_group_of_articles_is_staged_whole(tmp_path: Path) -> None:
     assert documents["sentences"].to_pylist()[0] == ["Of 1", "Mice sleep."]
 
     digests = table(tmp_path / "out", staged, "digests")
-    assert digests.schema == duplicates.DIGESTS
+    assert digests.schema == duplicates.TEXT_DIGEST_SCHEMA
     assert digests["id"].to_pylist() == ["pmc:PMC1.1", "pmc:PMC1.2", "pmc:PMC4.1"]
     assert digests["key"].to_pylist() == [1, 1, 4]
     one, two, four = digests["digest"].to_pylist()
@@ -124,7 +124,7 @@ def test_a_group_of_articles_is_staged_whole(tmp_path: Path) -> None:
 
 def test_dropped_articles_are_staged_on_demand_with_their_reason(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", {"PMC1.xml": article(1), "PMC2.xml": article(2, body="<body/>")})
-    rules = ArticleRules(licences=ALL.licences)
+    rules = PmcConfig(licences=ALL.licences)
     [staged] = stage(folder, tmp_path / "out", rules, keep_dropped=True)
     documents = table(tmp_path / "out", staged, "arrow")
     assert documents["id"].to_pylist() == ["pmc:PMC1.1", "pmc:PMC2.1"]
@@ -167,7 +167,7 @@ def test_without_a_search_for_duplicates_there_are_no_digests(tmp_path: Path) ->
 
 def test_a_source_without_a_document_is_staged_too(tmp_path: Path) -> None:
     [staged] = stage(write(tmp_path / "in", {"PMC1.xml": b""}), tmp_path / "out")
-    assert (staged.records, staged.keys, staged.rejected) == (1, 0, {"empty-file": 1})
+    assert (staged.records, staged.num_keys, staged.rejected) == (1, 0, {"empty-file": 1})
     assert batches(tmp_path / "out", staged) == []
     assert table(tmp_path / "out", staged, "keys").num_rows == 0
 
@@ -175,9 +175,11 @@ def test_a_source_without_a_document_is_staged_too(tmp_path: Path) -> None:
 def test_the_rules_say_what_is_read(tmp_path: Path) -> None:
     path = tmp_path / "pubmed26n0001.xml"
     path.write_bytes(pubmed_set(citation(7)))
-    found = FILES.find(str(path))[0]
-    source = Source(26, 1, path.name, str(path), found.size, found.stamp)
-    staged = staging.stage(FILES, Workspace(str(tmp_path / "out")), source, Rules(), False, True)
+    found = FILES.glob(str(path))[0]
+    source = SourceFile(26, 1, path.name, str(path), found.size, found.stamp)
+    staged = staging.stage_source(
+        FILES, OutputDir(str(tmp_path / "out")), source, PubMedConfig(), False, True
+    )
     assert table(tmp_path / "out", staged, "keys")["key"].to_pylist() == [7]
     digests = table(tmp_path / "out", staged, "digests").to_pylist()
     assert [(row["key"], row["id"]) for row in digests] == [(7, "pubmed:7")]
@@ -244,8 +246,8 @@ def test_what_is_staged_depends_on_names_and_bytes_only(tmp_path: Path) -> None:
         os.utime(path, ns=(1, 1))
     one = stage(tmp_path / "one", tmp_path / "out1")
     two = stage(tmp_path / "two", tmp_path / "out2")
-    assert [(staged.name, staged.md5, staged.rejected) for staged in one] == [
-        (staged.name, staged.md5, staged.rejected) for staged in two
+    assert [(staged.output_name, staged.md5, staged.rejected) for staged in one] == [
+        (staged.output_name, staged.md5, staged.rejected) for staged in two
     ]
     assert left(tmp_path / "out1") == left(tmp_path / "out2")
 
@@ -254,30 +256,32 @@ def test_what_is_staged_already_is_not_read_again(tmp_path: Path, monkeypatch: p
     folder = write(tmp_path / "in", {"PMC1.xml": article(1), "PMC2.xml": b""})
     before = stage(folder, tmp_path / "out")
     with monkeypatch.context() as patched:
-        patched.setattr(LocalFiles, "write", None)
+        patched.setattr(LocalStorage, "write", None)
         assert stage(folder, tmp_path / "out") == before
     write(folder, {"PMC2.xml": article(2)})
     after = stage(folder, tmp_path / "out")
-    assert after[0].name != before[0].name
+    assert after[0].output_name != before[0].output_name
     assert after[0].rejected == {}
 
 
 def test_a_copy_of_a_package_is_used_once(tmp_path: Path) -> None:
     data = {"a/PMC1_PMC9.xml": package(article(1)), "b/PMC1_PMC9.xml": package(article(1))}
     staged = stage(write(tmp_path / "in", data), tmp_path / "out")
-    kept, copies = staging.ordered(staged)
+    kept, copies = staging.order_stage_results(staged)
     assert [source.source.path for source in kept] == [f"{tmp_path}/in/a/PMC1_PMC9.xml"]
     assert copies == [(f"{tmp_path}/in/b/PMC1_PMC9.xml", f"{tmp_path}/in/a/PMC1_PMC9.xml")]
 
 
-def living(work: Path, staged: list[Staged]) -> dict[str, str]:
+def living(work: Path, staged: list[StageResult]) -> dict[str, str]:
     """The documents that live, once all sources are decided on: by id, the source that they are in."""
-    kept = [source for source in staging.ordered(staged)[0] if source.name]
+    kept = [source for source in staging.order_stage_results(staged)[0] if source.output_name]
 
-    def keys(source: Staged) -> pa.Table:
-        return table(work, source, "keys").select(KEYS.names)
+    def keys(source: StageResult) -> pa.Table:
+        return table(work, source, "keys").select(VERSION_KEY_SCHEMA.names)
 
-    verdicts = lifecycle.decide([partial(keys, source) for source in kept], 0, 1, by_version=True)
+    verdicts = lifecycle.resolve_versions(
+        [partial(keys, source) for source in kept], 0, 1, highest_version_wins=True
+    )
     found: dict[str, str] = {}
     for source, batch in zip(kept, verdicts, strict=True):
         dead = set(batch["position"].to_pylist())
@@ -301,7 +305,7 @@ def test_the_highest_version_lives_whatever_it_comes_in(tmp_path: Path) -> None:
             "b.tar.gz": tar_gz([("PMC5.xml", article(5)), ("PMC2.xml", article(2, version=2))]),
         },
     )
-    rules = ArticleRules(licences=ALL.licences)
+    rules = PmcConfig(licences=ALL.licences)
     found = living(tmp_path / "out", stage(folder, tmp_path / "out", rules))
     assert found == {
         "pmc:PMC1.10": "PMC0000xxxx",
@@ -314,7 +318,7 @@ def test_the_highest_version_lives_whatever_it_comes_in(tmp_path: Path) -> None:
 # What changes, and what is bad
 
 
-class Restless(LocalFiles):
+class Restless(LocalStorage):
     """Files one of which changes when it is opened for the second time, after its checksum was taken."""
 
     def __init__(self, path: Path, change: Any) -> None:
@@ -340,26 +344,27 @@ def test_a_part_that_changes_while_it_is_read_makes_its_source_bad(tmp_path: Pat
         os.utime(path, ns=(1, 1))
 
     restless = Restless(folder / "PMC2.xml", grow if change == "grow" else Path.unlink)
-    work = Workspace(str(tmp_path / "out"))
+    output_dir = OutputDir(str(tmp_path / "out"))
     first, second = (
-        staging.stage(restless, work, source, ALL, False, False) for source in discover(FILES, [str(folder)])
+        staging.stage_source(restless, output_dir, source, ALL, False, False)
+        for source in discover(FILES, [str(folder)])
     )
-    assert first.name is None
-    assert first.bad
-    assert first.bad[0] == "changed"
-    assert second.bad is None
+    assert first.output_name is None
+    assert first.rejection
+    assert first.rejection[0] == "changed"
+    assert second.rejection is None
     again = stage(folder, tmp_path / "out", digests=False)
-    assert [staged.bad for staged in again] == [None, None]
+    assert [staged.rejection for staged in again] == [None, None]
 
 
 def test_a_package_that_is_bad_leaves_nothing_that_counts(tmp_path: Path) -> None:
     folder = write(
         tmp_path / "in", {"PMC1_PMC9.xml": package(article(1), article(2))[:-9], "PMC10.xml": article(10)}
     )
-    bad, good = sorted(stage(folder, tmp_path / "out"), key=lambda staged: staged.bad is None)
-    assert bad.bad
-    assert bad.bad[0] == "truncated-xml"
-    assert (bad.name, bad.records) == (None, 0)
+    bad, good = sorted(stage(folder, tmp_path / "out"), key=lambda staged: staged.rejection is None)
+    assert bad.rejection
+    assert bad.rejection[0] == "truncated-xml"
+    assert (bad.output_name, bad.records) == (None, 0)
     assert good.records == 1
     assert not [
         name for name in left(tmp_path / "out") if name.startswith("PMC1_") and name.endswith(".json")
@@ -370,34 +375,34 @@ def test_a_package_that_is_bad_leaves_nothing_that_counts(tmp_path: Path) -> Non
 def test_a_package_with_another_checksum_beside_it_is_bad(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", {"PMC1_PMC9.xml": package(article(1)), "PMC1_PMC9.xml.md5": b"0" * 32})
     [staged] = stage(folder, tmp_path / "out")
-    assert staged.bad
-    assert staged.bad[0] == "checksum"
+    assert staged.rejection
+    assert staged.rejection[0] == "checksum"
 
 
 def test_a_disk_that_fails_in_one_part_costs_that_part(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", {"PMC1.xml": article(1), "PMC2.xml": article(2)})
 
-    class Failing(LocalFiles):
+    class Failing(LocalStorage):
         def open(self, path: str) -> BinaryIO:
             if path.endswith("PMC1.xml"):
                 raise OSError(5, "Input/output error")
             return super().open(path)
 
-    def staged() -> Iterator[Staged]:
+    def staged() -> Iterator[StageResult]:
         for source in discover(FILES, [str(folder)]):
-            yield staging.stage(Failing(), Workspace(str(tmp_path / "out")), source, ALL, False, False)
+            yield staging.stage_source(Failing(), OutputDir(str(tmp_path / "out")), source, ALL, False, False)
 
     [failed] = staged()
     assert (failed.records, failed.rejected) == (2, {"unreadable": 1})
     [mended] = stage(folder, tmp_path / "out2", digests=False)
-    assert mended.name != failed.name
+    assert mended.output_name != failed.output_name
 
 
 def test_a_link_to_nowhere_costs_itself_only(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", {"PMC1.xml": article(1)})
     (folder / "PMC2.xml").symlink_to(tmp_path / "gone.xml")
     [staged] = stage(folder, tmp_path / "out")
-    assert (staged.bad, staged.rejected) == (None, {"unreadable": 1})
+    assert (staged.rejection, staged.rejected) == (None, {"unreadable": 1})
 
 
 def test_a_package_in_a_folder_of_a_name_that_is_no_utf_8(tmp_path: Path) -> None:
@@ -405,4 +410,4 @@ def test_a_package_in_a_folder_of_a_name_that_is_no_utf_8(tmp_path: Path) -> Non
     os.mkdir(folder)
     with open(folder + b"/PMC1_PMC9.xml", "wb") as file:
         file.write(package(article(1)))
-    assert stage(tmp_path, tmp_path / "out")[0].bad is None
+    assert stage(tmp_path, tmp_path / "out")[0].rejection is None

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from bioshards.corpus import __main__ as command
 from bioshards.corpus import shards, stats, stats_tables
-from bioshards.corpus.document import SCHEMA, Document
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import InputDocuments, InputWords, OutputFile, Shard, encode
 from bioshards.corpus.stats_shards import StatsError
 from tests.conftest import manifest
@@ -28,7 +28,7 @@ from tests.manifests import of_documents, of_mirror, of_vocabulary, of_words, pu
 
 from . import invented
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 FUNNEL = {"records": 5, "dropped: no-abstract": 2, "kept": 3}
 COUNTED = encode(
     of_words([Shard("words.tsv", 2, 4567, "x")], [InputDocuments("pubmed_to_shards", "x", 1, 1234)])
@@ -50,7 +50,14 @@ def directory(folder: Path, *of_shards: list[list[Document]]) -> Path:
     """A finished directory of shards, each of some record batches."""
     outputs: list[Shard] = []
     for at, batches in enumerate(of_shards):
-        found = shards.write(FILES, str(folder), f"{at}", map(shards.batch, batches), SCHEMA, 1 << 20)
+        found = shards.write_shards(
+            FILES,
+            str(folder),
+            f"{at}",
+            map(shards.record_batch_from_documents, batches),
+            DOCUMENT_SCHEMA,
+            1 << 20,
+        )
         outputs += found
     put_documents(folder, outputs, funnel=FUNNEL)
     return folder
@@ -63,7 +70,7 @@ def put(folder: Path, found: object) -> Path:
 
 
 def figures(folder: Path) -> dict[str, Any]:
-    return stats.figures(FILES, str(folder))
+    return stats.compute_stats(FILES, str(folder))
 
 
 @pytest.fixture
@@ -93,7 +100,7 @@ def test_figures_by_hand(small: Path) -> None:
 
 def test_the_summary_of_documents(small: Path) -> None:
     found = figures(small)
-    assert stats_tables.as_text(found | {"bytes": 12_345}) == SUMMARY
+    assert stats_tables.render_text(found | {"bytes": 12_345}) == SUMMARY
 
 
 SUMMARY = """\
@@ -181,7 +188,7 @@ def test_what_is_counted_is_what_the_pipeline_has_counted(
 def test_words_and_a_vocabulary_say_what_their_manifest_says(tmp_path: Path) -> None:
     words = figures(put(tmp_path / "words", COUNTED))
     assert (words["kind"], words["counts"]) == ("words", COUNTED["counts"])
-    summary = stats_tables.as_text(words)
+    summary = stats_tables.render_text(words)
     assert summary.startswith("Counted words, made by shards_to_words\n")
     for line in (
         "validation: documents     634",
@@ -190,7 +197,7 @@ def test_words_and_a_vocabulary_say_what_their_manifest_says(tmp_path: Path) -> 
     ):
         assert f"{line}\n" in summary
     vocabulary = figures(put(tmp_path / "vocabulary", VOCABULARY))
-    summary = stats_tables.as_text(vocabulary)
+    summary = stats_tables.render_text(vocabulary)
     assert re.search(r"^its page +report.html$", summary, re.MULTILINE)
     assert re.search(r"^recipe: dummies +@GENE\$, @X\$$", summary, re.MULTILINE)
     assert re.search(r"^input +shards_to_words$", summary, re.MULTILINE)
@@ -285,7 +292,7 @@ def test_the_summary_is_printed_where_no_file_is_named(
     small: Path, call: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(small) == 0
-    assert capsys.readouterr().out == stats_tables.as_text(figures(small))
+    assert capsys.readouterr().out == stats_tables.render_text(figures(small))
 
 
 def test_the_same_directory_gives_the_same_bytes_wherever_it_is(

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.stats_distribution import MOST_BINS, count, distribution
+from bioshards.corpus.stats_distribution import MAX_BINS, add_counts, summarise_distribution
 
 NUMBERS = st.lists(st.one_of(st.integers(0, 30), st.integers(0, 100_000)), min_size=1, max_size=200)
 
 
 def of(*numbers: int) -> dict[str, Any]:
-    return distribution(Counter(numbers))
+    return summarise_distribution(Counter(numbers))
 
 
 def test_figures_by_hand() -> None:
@@ -88,7 +88,7 @@ def test_figures_are_those_of_the_numbers_in_order(numbers: list[int]) -> None:
 def test_every_number_is_in_one_bin(numbers: list[int]) -> None:
     histogram = of(*numbers)["histogram"]
     bins, width = histogram["bins"], histogram["width"]
-    assert len(bins) <= MOST_BINS + 1
+    assert len(bins) <= MAX_BINS + 1
     assert bins[0]["from"] == (0 if 0 in numbers else 1)
     for one in bins:
         assert one["count"] == sum(one["from"] <= number <= one["to"] for number in numbers)
@@ -101,5 +101,5 @@ def test_every_number_is_in_one_bin(numbers: list[int]) -> None:
 def test_counts_of_batches_add_up(batches: list[list[int]]) -> None:
     counts: Counter[int] = Counter()
     for batch in batches:
-        count(counts, pa.array(batch, pa.int32()))
+        add_counts(counts, pa.array(batch, pa.int32()))
     assert counts == Counter(number for batch in batches for number in batch)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from bioshards.corpus import page as frame
 from bioshards.corpus import stats, stats_page
-from bioshards.corpus.bar_chart import Bar, chart, round_up
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.bar_chart import Bar, render_bar_chart, round_up_to_nice_number
+from bioshards.corpus.files import LocalStorage
 from tests.test_stats import COUNTED, VOCABULARY, directory, document, put
 from tests.test_stats_pretraining import of_split, pretraining_set
 
@@ -33,7 +33,7 @@ HOSTILE = (
 
 
 def figures(folder: Path) -> dict[str, Any]:
-    return stats.figures(LocalFiles(), str(folder))
+    return stats.compute_stats(LocalStorage(), str(folder))
 
 
 def parsed(page: str) -> Any:
@@ -56,7 +56,7 @@ def rows(tmp_path: Path) -> dict[str, Any]:
 
 
 def test_the_page_of_documents_shows_lengths_and_years(documents: dict[str, Any]) -> None:
-    tree = parsed(stats_page.page(documents, "abstracts"))
+    tree = parsed(stats_page.render_stats_page(documents, "abstracts"))
     assert tree.findtext(".//title") == tree.findtext(".//h1") == "Document shards: abstracts"
     assert [one.text for one in tree.iter("h2")] == ["At a glance", "Lengths", "By source", "Records"]
     assert [one.findtext("title") for one in tree.iter("svg")] == [
@@ -75,7 +75,7 @@ def test_the_page_of_documents_shows_lengths_and_years(documents: dict[str, Any]
 
 
 def test_the_page_of_a_pretraining_set_answers_the_trainer(rows: dict[str, Any]) -> None:
-    tree = parsed(stats_page.page(rows, "electra-256"))
+    tree = parsed(stats_page.render_stats_page(rows, "electra-256"))
     assert "each padded to 8 tokens, is to 25.00 % padding." in tree.findtext(".//p")
     titles = [one.findtext("title") for one in tree.iter("svg")]
     assert titles == [
@@ -87,7 +87,7 @@ def test_the_page_of_a_pretraining_set_answers_the_trainer(rows: dict[str, Any])
 
 
 def test_the_page_of_a_vocabulary_names_its_own(tmp_path: Path) -> None:
-    tree = parsed(stats_page.page(figures(put(tmp_path, VOCABULARY)), "v"))
+    tree = parsed(stats_page.render_stats_page(figures(put(tmp_path, VOCABULARY)), "v"))
     (row,) = tree.xpath("//tr[th='its page']")
     assert row.findtext("td") == "report.html"
     assert not list(tree.iter("svg"))
@@ -95,7 +95,7 @@ def test_the_page_of_a_vocabulary_names_its_own(tmp_path: Path) -> None:
 
 def test_nothing_runs_and_nothing_is_loaded(documents: dict[str, Any], rows: dict[str, Any]) -> None:
     for found in (documents, rows):
-        page = stats_page.page(found, "name")
+        page = stats_page.render_stats_page(found, "name")
         assert "content=\"default-src 'none'; style-src 'unsafe-inline'\"" in page
         assert "prefers-color-scheme: dark" in page
         tree = parsed(page)
@@ -111,9 +111,9 @@ def test_hostile_names_are_text(documents: dict[str, Any], tmp_path: Path, hosti
     found["years"] = {hostile: {hostile: {"documents": 1, "words": 1}}}
     counted = figures(put(tmp_path, {**COUNTED, "outputs": [{"file": hostile, "bytes": 1}]}))
     for one in (found, counted):
-        page = stats_page.page(one, f"folder {hostile}")
+        page = stats_page.render_stats_page(one, f"folder {hostile}")
         tree = parsed(page)
-        seen = frame.visible(hostile, keep=" ")
+        seen = frame.spell_out_invisible(hostile, keep=" ")
         assert tree.findtext(".//title") == tree.findtext(".//h1")
         assert tree.findtext(".//h1").endswith(f"folder {seen}")
         assert seen in tree.xpath("string(//table[last()])") or seen in tree.text_content()
@@ -123,7 +123,7 @@ def test_hostile_names_are_text(documents: dict[str, Any], tmp_path: Path, hosti
 
 
 def test_a_directory_without_documents_has_a_page(tmp_path: Path) -> None:
-    tree = parsed(stats_page.page(figures(directory(tmp_path / "empty")), "empty"))
+    tree = parsed(stats_page.render_stats_page(figures(directory(tmp_path / "empty")), "empty"))
     assert not list(tree.iter("svg"))
     assert "none" in tree.text_content()
 
@@ -133,7 +133,7 @@ def test_a_directory_without_documents_has_a_page(tmp_path: Path) -> None:
 
 def drawn(values: list[int]) -> ElementTree.Element:
     bars = [Bar(str(at), f"{at}: {value}", value) for at, value in enumerate(values)]
-    return ElementTree.fromstring(chart("t", bars, "across", "up"))
+    return ElementTree.fromstring(render_bar_chart("t", bars, "across", "up"))
 
 
 @given(st.lists(st.one_of(st.integers(0, 9), st.integers(0, 10**12)), max_size=150))
@@ -175,4 +175,4 @@ def test_the_axis_has_round_grades() -> None:
     ("number", "round_number"), [(0, 1), (1, 1), (2, 2), (3, 5), (5, 5), (6, 10), (11, 20), (50_001, 100_000)]
 )
 def test_round_numbers(number: int, round_number: int) -> None:
-    assert round_up(number) == round_number
+    assert round_up_to_nice_number(number) == round_number

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import pretraining, shards, stats, stats_page, stats_tables
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import (
     PretrainingCounts,
     PretrainingInput,
@@ -23,10 +23,10 @@ from bioshards.corpus.manifest import (
     VocabularyIdentity,
     encode,
 )
-from bioshards.corpus.stats_pretraining import documents_in
+from bioshards.corpus.stats_pretraining import count_documents_per_row
 from tests.manifests import EMPTY_SPLIT, of_pretraining
 
-FILES = LocalFiles()
+FILES = LocalStorage()
 LENGTH = 8
 
 Row = tuple[int, int, int, list[str]]
@@ -51,11 +51,13 @@ def pretraining_set(
 ) -> Path:
     """A finished pretraining set: of each split the rows by batch, a shard each batch."""
     labelled = objective in ("bert", "albert")
-    schema = pretraining.schema(100, labelled, {"objective": objective, "length": LENGTH})
+    schema = pretraining.make_schema(100, labelled, {"objective": objective, "length": LENGTH})
     outputs = []
     for split, batches in splits.items():
         for at, rows in enumerate(batches):
-            made = shards.write(FILES, f"{folder}/{split}", f"{at:016x}", [batch(rows, schema)], schema, 1)
+            made = shards.write_shards(
+                FILES, f"{folder}/{split}", f"{at:016x}", [batch(rows, schema)], schema, 1
+            )
             outputs += [replace(one, file=f"{split}/{one.file}") for one in made]
     found = of_pretraining(
         outputs,
@@ -83,7 +85,7 @@ def of_split(documents: int, read: int = 0, special: int = 0, borrowed: int = 0,
 
 def lines_of(found: dict[str, Any]) -> list[str]:
     """The lines of the summary, a single blank between columns."""
-    return [" ".join(line.split()) for line in stats_tables.as_text(found).split("\n")]
+    return [" ".join(line.split()) for line in stats_tables.render_text(found).split("\n")]
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def small(tmp_path: Path) -> Path:
 
 
 def figures(folder: Path) -> dict[str, Any]:
-    return stats.figures(FILES, str(folder))
+    return stats.compute_stats(FILES, str(folder))
 
 
 def test_figures_by_hand(small: Path) -> None:
@@ -164,7 +166,7 @@ def test_a_set_without_labels_and_without_validation(tmp_path: Path, objective: 
     found = figures(folder)
     assert list(found["splits"]) == ["train"]
     assert found["splits"]["train"]["labels"] == {}
-    assert "label" not in stats_tables.as_text(found)
+    assert "label" not in stats_tables.render_text(found)
 
 
 def test_a_set_without_rows_has_no_shares(tmp_path: Path) -> None:
@@ -172,8 +174,8 @@ def test_a_set_without_rows_has_no_shares(tmp_path: Path) -> None:
     train = found["splits"]["train"]
     assert train["rows"] == train["tokens"] == 0
     assert [train[key] for key in ("fill", "padding", "full_rows", "single_segment")] == [None] * 4
-    assert "none" in stats_tables.as_text(found)
-    assert "padding." not in stats_page.page(found, "set")
+    assert "none" in stats_tables.render_text(found)
+    assert "padding." not in stats_page.render_stats_page(found, "set")
 
 
 ROW = st.integers(1, LENGTH).flatmap(
@@ -209,6 +211,6 @@ def test_documents_are_counted_in_a_part_of_a_batch() -> None:
     spans = pa.array(
         [[{"document": name} for name in names] for names in (["x"], ["a", "a"], [], ["a", "b", "a"])]
     )
-    assert sorted(documents_in(spans.slice(1)).to_pylist()) == [0, 1, 2]
-    assert documents_in(spans.slice(4)).to_pylist() == []
-    assert documents_in(spans.slice(2, 1)).to_pylist() == [0]
+    assert sorted(count_documents_per_row(spans.slice(1)).to_pylist()) == [0, 1, 2]
+    assert count_documents_per_row(spans.slice(4)).to_pylist() == []
+    assert count_documents_per_row(spans.slice(2, 1)).to_pylist() == [0]

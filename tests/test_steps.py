@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus.errors import TransientStorageError, WorkerError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import again, cli
-from bioshards.pipelines.steps import Done, Figures, measure, results, summed
+from bioshards.pipelines.steps import StepMetrics, StepResult, run_step, sum_metrics, unwrap_results
 from tests.conftest import citation, manifest, pubmed_set, sums
 from tests.pmc_bucket import Article, arrange
 from tests.standin import Missing, StandIn
@@ -217,22 +217,22 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_store_that_fails_for_a_moment_is_counted_once(tmp_path: Path) -> None:
     tries = []
 
-    def work(files: LocalFiles) -> int:
-        with files.write(str(tmp_path / "file")) as file:
+    def work(storage: LocalStorage) -> int:
+        with storage.write(str(tmp_path / "file")) as file:
             file.write(b"12345")
         tries.append(1)
         if len(tries) < 3:
             raise TransientStorageError("try again")
         return 7
 
-    done = measure("step", LocalFiles(), work, lambda result: {"sevens": result})
+    done = run_step("step", LocalStorage(), work, lambda result: {"sevens": result})
     assert done.result == 7
-    [figures] = done.figures
+    [figures] = done.metrics
     assert figures.counters() == {"items": 1, "skipped": 0, "bytes_in": 0, "bytes_out": 15, "sevens": 7}
     tries.clear()
     monkey = [TransientStorageError("for good")] * 3
     with pytest.raises(WorkerError, match="for good"):
-        measure("step", LocalFiles(), lambda _: (_ for _ in ()).throw(monkey.pop()), lambda _: {})
+        run_step("step", LocalStorage(), lambda _: (_ for _ in ()).throw(monkey.pop()), lambda _: {})
     assert not monkey
 
 
@@ -240,41 +240,41 @@ def test_bytes_are_counted_however_they_are_read_and_written(tmp_path: Path) -> 
     table = pa.table({"number": list(range(10_000))})
     lines = [b"line %d\n" % number for number in range(50)]
 
-    def work(files: LocalFiles) -> tuple[int, int]:
-        with files.write(str(tmp_path / "table")) as out, pa.ipc.new_file(out, table.schema) as writer:
+    def work(storage: LocalStorage) -> tuple[int, int]:
+        with storage.write(str(tmp_path / "table")) as out, pa.ipc.new_file(out, table.schema) as writer:
             writer.write_table(table)
-        files.write_json(str(tmp_path / "json"), {"one": 1})
-        with files.write(str(tmp_path / "lines")) as file:
+        storage.write_json(str(tmp_path / "json"), {"one": 1})
+        with storage.write(str(tmp_path / "lines")) as file:
             file.write(memoryview(b"".join(lines)))
         written = sum(path.stat().st_size for path in tmp_path.iterdir())
-        with files.open(str(tmp_path / "table")) as file, pa.ipc.open_file(file) as reader:
+        with storage.open(str(tmp_path / "table")) as file, pa.ipc.open_file(file) as reader:
             assert reader.read_all() == table
-        assert files.read_json(str(tmp_path / "json")) == {"one": 1}
-        with files.open(str(tmp_path / "lines")) as file:
+        assert storage.read_json(str(tmp_path / "json")) == {"one": 1}
+        with storage.open(str(tmp_path / "lines")) as file:
             assert list(file) == lines
-        with files.open(str(tmp_path / "lines")) as file:
+        with storage.open(str(tmp_path / "lines")) as file:
             assert file.read(10) == lines[0] + b"lin"
             assert io.BufferedReader(file).read() == b"".join(lines)[10:]  # type: ignore[type-var]
         with ThreadPoolExecutor(8) as threads:
-            list(threads.map(lambda _: files.read_json(str(tmp_path / "json")), range(400)))
+            list(threads.map(lambda _: storage.read_json(str(tmp_path / "json")), range(400)))
         size = (tmp_path / "json").stat().st_size
         return written, 401 * size + 2 * sum(map(len, lines))
 
-    done = measure("step", LocalFiles(), work, lambda _: {})
-    [figures] = done.figures
+    done = run_step("step", LocalStorage(), work, lambda _: {})
+    [figures] = done.metrics
     assert figures.bytes_out == done.result[0]
     read = figures.bytes_in - done.result[1]
     assert 80_000 < read < 81_500  # Arrow reads the end of a file more than once
 
 
 def test_stood_is_what_wrote_nothing_and_is_not_bad() -> None:
-    [stood] = measure("step", LocalFiles(), lambda _: None, lambda _: {}).figures
-    [bad] = measure("step", LocalFiles(), lambda _: None, lambda _: {"failed": 1}).figures
-    assert (stood.stood, bad.stood) == (True, False)
+    [stood] = run_step("step", LocalStorage(), lambda _: None, lambda _: {}).metrics
+    [bad] = run_step("step", LocalStorage(), lambda _: None, lambda _: {"failed": 1}).metrics
+    assert (stood.skipped, bad.skipped) == (True, False)
 
 
 FIGURES = st.builds(
-    Figures,
+    StepMetrics,
     st.sampled_from(["stage", "finish"]),
     st.booleans(),
     *[st.integers(0, 10**12)] * 3,
@@ -283,17 +283,17 @@ FIGURES = st.builds(
 
 
 @given(st.lists(FIGURES), st.randoms())
-def test_sums_depend_on_no_order_and_travel(figures: list[Figures], chance: random.Random) -> None:
-    done: list[Done[int | None]] = [
-        Done(number if number % 3 else None, (one,)) for number, one in enumerate(figures)
+def test_sums_depend_on_no_order_and_travel(figures: list[StepMetrics], chance: random.Random) -> None:
+    done: list[StepResult[int | None]] = [
+        StepResult(number if number % 3 else None, (one,)) for number, one in enumerate(figures)
     ]
-    total = summed(done)
+    total = sum_metrics(done)
     half = chance.randint(0, len(done))
     mixed = chance.sample(done, len(done))
-    assert summed(mixed[:half], mixed[half:]) == total
+    assert sum_metrics(mixed[:half], mixed[half:]) == total
     assert sum(step["items"] for step in total.values()) == len(figures)
     for step, found in total.items():
         times = [one.milliseconds for one in figures if one.step == step]
         assert (found["milliseconds"], found["max_item_ms"]) == (sum(times), max(times))
     assert pickle.loads(pickle.dumps(done)) == done
-    assert results(done) == [number for number in range(len(done)) if number % 3]
+    assert unwrap_results(done) == [number for number in range(len(done)) if number % 3]

@@ -23,10 +23,10 @@ from apache_beam.io.filesystem import BeamIOError, FileMetadata, FileSystem
 
 from bioshards.corpus.download import mirror as mirror_module
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.download.remote import RemoteFile
 from bioshards.corpus.errors import BadFileError
 from bioshards.pipelines import cli
-from bioshards.pipelines.storage import AnyFiles
+from bioshards.pipelines.storage import RoutedStorage
 from tests.asking import connected
 from tests.conftest import SAMPLE, citation, manifest, pubmed_set
 from tests.standin import Html, StandIn, Truncate
@@ -169,10 +169,10 @@ def test_words_are_counted_from_and_to_an_object_store(reference: Path, tmp_path
 
 
 def test_nothing_is_seen_of_what_was_not_written_to_its_end() -> None:
-    files = AnyFiles()
+    storage = RoutedStorage()
 
     def write() -> None:
-        with files.write("mem://bucket/a.json") as file:
+        with storage.write("mem://bucket/a.json") as file:
             file.write(b"half")
             raise OSError("connection lost")
 
@@ -185,25 +185,25 @@ PATH = "mem://bucket/a.xml.gz"
 
 
 def test_a_file_on_its_way_appears_when_it_is_kept() -> None:
-    with AnyFiles().partial(PATH, "v1") as part:
+    with RoutedStorage().open_resumable(PATH, "v1") as part:
         assert part.size == 0
         part.write(b"some ")
         part.write(b"bytes")
         assert part.size == 10
         assert PATH not in OBJECTS
-        part.keep()
+        part.commit()
         assert OBJECTS == {PATH: b"some bytes"}
     assert OBJECTS == {PATH: b"some bytes"}
 
 
 def test_a_file_on_its_way_can_be_begun_anew() -> None:
-    with AnyFiles().partial(PATH, "v1") as part:
+    with RoutedStorage().open_resumable(PATH, "v1") as part:
         part.write(b"old")
         part.restart()
         assert part.size == 0
-        assert list(part.blocks()) == []
+        assert list(part.read_blocks()) == []
         part.write(b"new")
-        part.keep()
+        part.commit()
     assert OBJECTS == {PATH: b"new"}
 
 
@@ -211,13 +211,13 @@ def test_nothing_is_left_of_a_file_that_is_broken_off_or_thrown_away() -> None:
     OBJECTS[PATH] = b"the one before"
 
     def broken_off() -> None:
-        with AnyFiles().partial(PATH, "v1") as part:
+        with RoutedStorage().open_resumable(PATH, "v1") as part:
             part.write(b"half")
             raise OSError("connection lost")
 
     with pytest.raises(OSError, match="connection lost"):
         broken_off()
-    with AnyFiles().partial(PATH, "v1") as part:
+    with RoutedStorage().open_resumable(PATH, "v1") as part:
         assert part.size == 0
         part.write(b"wrong")
         part.discard()
@@ -231,49 +231,49 @@ def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
     )
     path = "pubmed/baseline/pubmed26n0001.xml.gz"
     publish(tmp_path / path, pubmed_set(*map(citation, range(1, 500))), md5=True)
-    mirror = Mirror(AnyFiles(), "mem://bucket/mirror")
+    mirror = Mirror(RoutedStorage(), "mem://bucket/mirror")
     with StandIn(tmp_path) as server, connected(server.url) as connection:
-        remote = Remote(server.url + path, path, "PubmedArticleSet", True, "words", datetime(2020, 1, 2))
+        remote = RemoteFile(server.url + path, path, "PubmedArticleSet", True, "words", datetime(2020, 1, 2))
         server.fault(path, Html("<html>Too busy</html>"))
         server.fault(path, Truncate(1000))
         held = mirror.fetch(connection, remote)
-        assert OBJECTS[held.found.path] == (tmp_path / path).read_bytes()
+        assert OBJECTS[held.info.path] == (tmp_path / path).read_bytes()
         assert sorted(name.rpartition("/")[2] for name in OBJECTS) == [
             "pubmed26n0001.xml.gz",
             "pubmed26n0001.xml.gz.json",
             "pubmed26n0001.xml.gz.md5",
         ]
         asked = len(server.requests)
-        assert list(mirror.held(None, [remote])) == [remote]
+        assert list(mirror.find_mirrored(None, [remote])) == [remote]
         assert len(server.requests) == asked
         del OBJECTS[f"mem://bucket/mirror/{path.replace('/pubmed26', '/.records/pubmed26')}.json"]
-        assert mirror.fetch(connection, remote).fetched == 0
+        assert mirror.fetch(connection, remote).fetched_bytes == 0
         server.fault(path, Html("<html>Too busy</html>"), times=None)
-        OBJECTS[held.found.path] = b"damaged"
+        OBJECTS[held.info.path] = b"damaged"
         before = dict(OBJECTS)
-        assert isinstance(mirror.fetch_or_say(connection, remote), BadFileError)
+        assert isinstance(mirror.try_fetch(connection, remote), BadFileError)
         assert before == OBJECTS
 
 
 def test_calls_are_the_same_as_for_local_files(tmp_path: Path) -> None:
-    files = AnyFiles()
+    storage = RoutedStorage()
     for folder in ("mem://bucket/x", str(tmp_path / "x")):
         for name in ("b.txt", "a.txt", "deep/c.txt"):
-            with files.write(f"{folder}/{name}") as file:
+            with storage.write(f"{folder}/{name}") as file:
                 file.write(name.encode())
-        assert files.names(folder) == ["a.txt", "b.txt"]
-        assert files.is_folder(folder)
-        assert not files.is_folder(f"{folder}/a.txt")
-        assert files.exists(f"{folder}/a.txt")
-        assert not files.exists(f"{folder}/z.txt")
-        found = [re.sub(".*/x/", "", item.path) for item in files.walk(folder)]
+        assert storage.list_names(folder) == ["a.txt", "b.txt"]
+        assert storage.is_folder(folder)
+        assert not storage.is_folder(f"{folder}/a.txt")
+        assert storage.exists(f"{folder}/a.txt")
+        assert not storage.exists(f"{folder}/z.txt")
+        found = [re.sub(".*/x/", "", item.path) for item in storage.walk(folder)]
         assert found == ["a.txt", "b.txt", "deep/c.txt"]
-        assert [item.size for item in files.find(f"{folder}/*.txt")] == [5, 5]
-        with files.open(f"{folder}/deep/c.txt") as file:
+        assert [item.size for item in storage.glob(f"{folder}/*.txt")] == [5, 5]
+        with storage.open(f"{folder}/deep/c.txt") as file:
             assert file.read() == b"deep/c.txt"
-        files.remove(f"{folder}/a.txt")
-        files.remove(f"{folder}/a.txt")
-        assert files.names(folder) == ["b.txt"]
+        storage.remove(f"{folder}/a.txt")
+        storage.remove(f"{folder}/a.txt")
+        assert storage.list_names(folder) == ["b.txt"]
 
 
 def test_no_credentials_get_into_the_manifest(run: Callable[..., int], tmp_path: Path) -> None:

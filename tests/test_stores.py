@@ -27,21 +27,21 @@ from google.cloud.storage import Blob
 from google.cloud.storage.retry import DEFAULT_RETRY
 
 from bioshards.corpus import checksums, lock
-from bioshards.corpus.ahead import for_each
+from bioshards.corpus.ahead import parallel_for_each
 from bioshards.corpus.errors import BadFileError, CredentialsError, TransientStorageError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import again as again_module
 from bioshards.pipelines import cli, google_storage, object_store, s3_storage, storage
-from bioshards.pipelines.again import again
-from bioshards.pipelines.reachable import check
-from bioshards.pipelines.storage import AnyFiles
+from bioshards.pipelines.again import retry
+from bioshards.pipelines.reachable import check_access
+from bioshards.pipelines.storage import RoutedStorage
 from tests.conftest import SAMPLE
 from tests.standin_faults import Reset, Stall, Truncate, Unavailable
 from tests.store_faults import Answered, Between, BreakOff, LostUpload, NoChecksums, StoreFault
 
 from . import stores
 
-FILES = AnyFiles()
+FILES = RoutedStorage()
 DATA = random.Random(3).randbytes(300_000)
 
 
@@ -62,7 +62,7 @@ def way(running: Between, monkeypatch: pytest.MonkeyPatch) -> Between:
     monkeypatch.setattr(object_store, "FIRST_BYTES", 1 << 14)
     monkeypatch.setattr(object_store, "BLOCK_BYTES", 1 << 16)
     monkeypatch.setattr(again_module, "PAUSES", (0.0, 0.0, 0.0))
-    storage.configure(PipelineOptions(running.store.options))
+    storage.configure_stores(PipelineOptions(running.store.options))
     running.clear()
     return running
 
@@ -74,7 +74,7 @@ def impatient(way: Between, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(s3_storage, "_TRIES", 4)
     for module in (google_storage, s3_storage):
         monkeypatch.setattr(module, "SILENT_SECONDS", 0.5)
-    storage.configure(PipelineOptions(way.store.options))
+    storage.configure_stores(PipelineOptions(way.store.options))
 
 
 @pytest.fixture
@@ -100,11 +100,11 @@ def test_folders_are_what_names_say(folder: str) -> None:
     written(f"{folder}-other/h.txt", b"")
     written(f"{folder}/empty/", b"")  # as some tools mark a folder
     for name in (folder, f"{folder}/"):
-        assert FILES.names(name) == ["a.txt", "b.txt"]
+        assert FILES.list_names(name) == ["a.txt", "b.txt"]
         found = [item.path.removeprefix(f"{folder}/") for item in FILES.walk(name)]
         assert found == ["a.txt", "b.txt", "deep/c.txt", "deeper/f/g.txt"]
         assert FILES.is_folder(name)
-    assert not FILES.names(f"{folder}/none")
+    assert not FILES.list_names(f"{folder}/none")
     assert not FILES.walk(f"{folder}/none")
     assert not FILES.is_folder(f"{folder}/a.txt")
     assert not FILES.is_folder(f"{folder}/a")
@@ -120,7 +120,7 @@ def test_a_folder_without_a_name_is_one_too(folder: str) -> None:
     for name in (folder, f"{folder}/", f"{folder}//"):
         found = [item.path.removeprefix(f"{folder}/") for item in FILES.walk(name)]
         assert found == ["/b.txt", "a.txt", "deep//c.txt"]
-        assert FILES.names(name) == ["a.txt"]
+        assert FILES.list_names(name) == ["a.txt"]
 
 
 def test_patterns_are_those_of_local_files(folder: str) -> None:
@@ -129,7 +129,7 @@ def test_patterns_are_those_of_local_files(folder: str) -> None:
         written(f"{folder}/{name}", name.encode())
 
     def found(pattern: str) -> list[str]:
-        return [item.path.removeprefix(f"{folder}/") for item in FILES.find(f"{folder}/{pattern}")]
+        return [item.path.removeprefix(f"{folder}/") for item in FILES.glob(f"{folder}/{pattern}")]
 
     assert found("*.xml") == ["a.xml", "b.xml"]
     assert found("[ab].*") == ["a.xml", "b.txt", "b.xml"]
@@ -140,7 +140,7 @@ def test_patterns_are_those_of_local_files(folder: str) -> None:
     assert found("in[1]/e.xml") == ["in[1]/e.xml"]
     assert found("in[1]/f*.xml") == ["in[1]/f*.xml"]
     assert found("none.xml") == found("none/*.xml") == []
-    assert FILES.names(f"{folder}/in[1]") == ["e.xml", "f*.xml"]
+    assert FILES.list_names(f"{folder}/in[1]") == ["e.xml", "f*.xml"]
     assert [item.size for item in FILES.walk(f"{folder}/1*")] == [8]
 
 
@@ -151,8 +151,8 @@ def test_a_pattern_finds_what_it_finds_on_a_disk(folder: str, tmp_path: Path) ->
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
 
-    def found(files: LocalFiles, root: str, pattern: str) -> list[str]:
-        return [item.path.removeprefix(f"{root}/") for item in files.find(f"{root}/{pattern}")]
+    def found(storage: LocalStorage, root: str, pattern: str) -> list[str]:
+        return [item.path.removeprefix(f"{root}/") for item in storage.glob(f"{root}/{pattern}")]
 
     for pattern in (
         "**/*.xml",
@@ -166,7 +166,7 @@ def test_a_pattern_finds_what_it_finds_on_a_disk(folder: str, tmp_path: Path) ->
         ".h*/*",
         "**/in/**/*",
     ):
-        here = found(LocalFiles(), str(tmp_path), pattern)
+        here = found(LocalStorage(), str(tmp_path), pattern)
         assert here
         assert found(FILES, folder, pattern) == here
 
@@ -175,17 +175,17 @@ def test_a_bucket_is_a_folder(way: Between) -> None:
     written(f"{way.store.url}/at-the-top.txt")
     for url in (way.store.url, f"{way.store.url}/"):
         assert FILES.is_folder(url)
-        assert "at-the-top.txt" in FILES.names(url)
+        assert "at-the-top.txt" in FILES.list_names(url)
         assert f"{way.store.url}/at-the-top.txt" in [found.path for found in FILES.walk(url)]
     assert not FILES.exists(way.store.url)
-    assert [found.size for found in FILES.find(f"{way.store.url}/at-*.txt")] == [len(DATA)]
+    assert [found.size for found in FILES.glob(f"{way.store.url}/at-*.txt")] == [len(DATA)]
 
 
 def test_a_stamp_changes_when_an_object_is_written_anew(folder: str) -> None:
     path = written(f"{folder}/a", b"old")
-    [before] = FILES.find(path)
+    [before] = FILES.glob(path)
     written(path, b"new")
-    [after] = FILES.find(path)
+    [after] = FILES.glob(path)
     assert before.size == after.size == 3
     assert before.stamp != after.stamp
     assert FILES.walk(folder) == [after]
@@ -216,9 +216,9 @@ def test_an_object_is_read_to_its_end_and_no_further(way: Between, folder: str, 
 
 def test_a_store_that_knows_no_ranges_is_not_read() -> None:
     """Each answer would be the whole object, and of a gzipped file its records would come again and again."""
-    data = bytes(object_store.FIRST_BYTES + 1)
+    data = bytes(object_store.FIRST_READ_BYTES + 1)
     with pytest.raises(TransientStorageError, match="more than the range"):
-        object_store.opened(lambda start, count: data, lambda: len(data))
+        object_store.open_ranged(lambda start, count: data, lambda: len(data))
 
 
 def test_an_object_is_read_anywhere(way: Between, folder: str) -> None:
@@ -245,14 +245,14 @@ def test_arrow_reads_one_batch_of_many_without_the_others(
     with FILES.open(path) as file, pa.ipc.open_file(file) as reader:
         assert reader.get_batch(70) == batches[70]
     assert way.kinds()["GET"] <= 4
-    assert way.bytes_read < 100_000 < FILES.find(path)[0].size
+    assert way.bytes_read < 100_000 < FILES.glob(path)[0].size
 
 
 def test_what_is_not_there_is_said_when_it_is_opened(folder: str) -> None:
     with pytest.raises(FileNotFoundError, match="none"):
         FILES.open(f"{folder}/none")
     with pytest.raises(FileNotFoundError):
-        FILES.names(f"{folder.partition('://')[0]}://no-such-bucket/none")
+        FILES.list_names(f"{folder.partition('://')[0]}://no-such-bucket/none")
 
 
 def test_nothing_is_seen_of_what_was_not_written_to_its_end(way: Between, folder: str) -> None:
@@ -263,9 +263,9 @@ def test_nothing_is_seen_of_what_was_not_written_to_its_end(way: Between, folder
 
     with pytest.raises(OSError, match="a reader has failed"):
         write()
-    with FILES.partial(f"{folder}/b", "v1") as part:
+    with FILES.open_resumable(f"{folder}/b", "v1") as part:
         part.write(DATA)
-    assert FILES.names(folder) == []
+    assert FILES.list_names(folder) == []
     assert way.kinds()["PUT"] == 0  # the store has not even heard of it
 
 
@@ -275,7 +275,7 @@ def test_one_small_object_costs_one_request(way: Between, folder: str) -> None:
     assert way.kinds() == {"PUT": 1, "GET": 1}
     way.clear()
     FILES.exists(path)
-    FILES.names(folder)
+    FILES.list_names(folder)
     FILES.remove(path)
     assert way.kinds() == {"HEAD": 1, "LIST": 1, "DELETE": 1}
 
@@ -285,8 +285,8 @@ def test_connections_are_kept_for_all_threads(
 ) -> None:
     """A new one for each call would be two more round trips, and a warning on people's screens."""
     monkeypatch.setattr(again_module, "PAUSES", (0.2,) * 5)  # an emulator lets some of so many wait outside
-    for_each(FILES, lambda number: again(lambda: written(f"{folder}/{number}", b"")), range(60))
-    assert len(FILES.names(folder)) == 60
+    parallel_for_each(FILES, lambda number: retry(lambda: written(f"{folder}/{number}", b"")), range(60))
+    assert len(FILES.list_names(folder)) == 60
     assert "Connection pool is full" not in caplog.text
 
 
@@ -327,7 +327,7 @@ def test_an_object_that_was_replaced_has_no_size(
 
     def first(blob: Blob, **_: object) -> bytes:
         blob._properties["generation"] = "1"
-        return bytes(object_store.FIRST_BYTES)
+        return bytes(object_store.FIRST_READ_BYTES)
 
     def gone(*_: object, **__: object) -> None:
         raise NotFound("no such generation")  # type: ignore[no-untyped-call]
@@ -335,7 +335,7 @@ def test_an_object_that_was_replaced_has_no_size(
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
     monkeypatch.setattr(Blob, "download_as_bytes", first)
     monkeypatch.setattr(Blob, "reload", gone)
-    storage.configure(PipelineOptions(["--no_auth"]))
+    storage.configure_stores(PipelineOptions(["--no_auth"]))
     with FILES.open("gs://bucket/a") as file, pytest.raises(TransientStorageError, match="replaced or lost"):
         file.seek(0, io.SEEK_END)
 
@@ -348,8 +348,8 @@ def test_a_lasting_failure_has_a_name_of_its_own(way: Between, folder: str, faul
         way.fault(*READ, fault, times=None)
         with pytest.raises(TransientStorageError, match="reading"):
             file.read()
-    with pytest.raises(TransientStorageError), checksums.opened(FILES, path) as file:
-        checksums.of_file(file)
+    with pytest.raises(TransientStorageError), checksums.open_source(FILES, path) as file:
+        checksums.md5_of_file(file)
 
 
 def test_arrow_hands_on_the_stores_failure(way: Between, folder: str) -> None:
@@ -369,7 +369,7 @@ def test_what_is_not_allowed_is_no_momentary_failure(way: Between, folder: str) 
     with pytest.raises(PermissionError, match=way.store.url):
         FILES.open(path)
     assert way.kinds()["GET"] == 1
-    with pytest.raises(BadFileError), checksums.opened(FILES, path):
+    with pytest.raises(BadFileError), checksums.open_source(FILES, path):
         pass
 
 
@@ -379,7 +379,7 @@ def test_credentials_that_are_not_taken_make_no_bad_file(way: Between, folder: s
     way.fault(*READ, Unavailable(status=401), times=None)
     with pytest.raises(PermissionError, match="credentials"):
         FILES.open(path)
-    with pytest.raises(TransientStorageError), checksums.opened(FILES, path):
+    with pytest.raises(TransientStorageError), checksums.open_source(FILES, path):
         pass
 
 
@@ -409,10 +409,10 @@ def test_a_machine_without_an_answer_on_its_credentials_makes_no_bad_file(
     monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
     monkeypatch.setattr("google.auth.default", none)
     monkeypatch.setattr(Blob, "download_as_bytes", none)
-    storage.configure(PipelineOptions(["--no_auth"] if error is RefreshError else []))
+    storage.configure_stores(PipelineOptions(["--no_auth"] if error is RefreshError else []))
     with (
         pytest.raises(TransientStorageError, match="gcloud auth"),
-        checksums.opened(FILES, "gs://bucket/file"),
+        checksums.open_source(FILES, "gs://bucket/file"),
     ):
         pass
 
@@ -454,15 +454,15 @@ def test_a_write_that_goes_on_failing_leaves_what_was_there(way: Between, folder
         written(path)
     way.clear()
     assert read(path) == b"before"
-    assert FILES.names(folder) == ["writing"]
+    assert FILES.list_names(folder) == ["writing"]
 
 
 def parts_left(way: Between) -> int:
     """Uploads begun and not ended, whose parts S3 has billed ever since."""
-    store = storage.store(way.store.url)
+    store = storage.get_store(way.store.url)
     if not isinstance(store, s3_storage.S3Store):
         return 0
-    bucket = object_store.split(way.store.url)[0]
+    bucket = object_store.split_path(way.store.url)[0]
     return len(store._client.list_multipart_uploads(Bucket=bucket).get("Uploads", ()))
 
 
@@ -482,7 +482,7 @@ def test_a_lost_upload_is_done_again(way: Between, folder: str, in_parts: bytes)
             if times == 1:
                 written(f"{folder}/large", in_parts)
             else:
-                again(lambda: written(f"{folder}/large", in_parts))
+                retry(lambda: written(f"{folder}/large", in_parts))
         assert way.faults_left() == 0
         assert FILES.exists(f"{folder}/large") is (times == 2)
         assert parts_left(way) == 0
@@ -508,21 +508,21 @@ def test_a_server_without_the_checksums_of_newer_clients_is_written_to_if_that_i
     assert not isinstance(refused.value, TransientStorageError)
     assert way.kinds()["PUT"] == 1
     monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
-    storage.configure(PipelineOptions(way.store.options))
+    storage.configure_stores(PipelineOptions(way.store.options))
     for data in (b"", DATA, in_parts):
         assert read(written(f"{folder}/{len(data)}", data)) == data
 
 
 def test_what_a_killed_upload_has_left_is_swept(way: Between, folder: str) -> None:
-    store = storage.store(folder)
+    store = storage.get_store(folder)
     if isinstance(store, s3_storage.S3Store):
-        bucket, name = object_store.split(f"{folder}/large")
+        bucket, name = object_store.split_path(f"{folder}/large")
         store._client.create_multipart_upload(Bucket=bucket, Key=name)
         store._client.create_multipart_upload(Bucket=bucket, Key=f"{name}-elsewhere/large")
         assert parts_left(way) == 2
-    FILES.sweep(folder)
+    FILES.remove_temporaries(folder)
     assert parts_left(way) == (1 if isinstance(store, s3_storage.S3Store) else 0)
-    FILES.sweep(f"{folder}/large-elsewhere")
+    FILES.remove_temporaries(f"{folder}/large-elsewhere")
     assert parts_left(way) == 0
 
 
@@ -530,13 +530,13 @@ def test_listing_and_removing_are_tried_again(way: Between, folder: str) -> None
     path = written(f"{folder}/a")
     for method in ("GET", "HEAD", "DELETE"):
         way.fault(method, "*", Unavailable())
-    assert FILES.names(folder) == ["a"]
+    assert FILES.list_names(folder) == ["a"]
     assert FILES.exists(path)
     FILES.remove(path)
-    assert FILES.names(folder) == []
+    assert FILES.list_names(folder) == []
     way.fault("GET", "*", Unavailable(), times=None)
     with pytest.raises(TransientStorageError):
-        FILES.names(folder)
+        FILES.list_names(folder)
 
 
 def test_work_is_done_again_when_the_store_fails_and_only_then() -> None:
@@ -548,29 +548,29 @@ def test_work_is_done_again_when_the_store_fails_and_only_then() -> None:
             raise error
         return len(done)
 
-    again_module.PAUSES, before = (0.0, 0.0, 0.0), again_module.PAUSES
+    again_module.PAUSES_SECONDS, before = (0.0, 0.0, 0.0), again_module.PAUSES_SECONDS
     try:
-        assert again(lambda: failing(3, TransientStorageError("busy"))) == 4
+        assert retry(lambda: failing(3, TransientStorageError("busy"))) == 4
         done.clear()
         with pytest.raises(TransientStorageError):
-            again(lambda: failing(4, TransientStorageError("busy")))
+            retry(lambda: failing(4, TransientStorageError("busy")))
         assert len(done) == 4
         done.clear()
         with pytest.raises(PermissionError):
-            again(lambda: failing(1, PermissionError("no")))
+            retry(lambda: failing(1, PermissionError("no")))
         assert len(done) == 1
     finally:
-        again_module.PAUSES = before
+        again_module.PAUSES_SECONDS = before
 
 
 def test_local_files_are_swept_too(tmp_path: object) -> None:
-    files = LocalFiles()
-    with files.write(f"{tmp_path}/.tmp-1") as file:
+    storage = LocalStorage()
+    with storage.write(f"{tmp_path}/.tmp-1") as file:
         file.write(b"half")
-    with files.write(f"{tmp_path}/a") as file:
+    with storage.write(f"{tmp_path}/a") as file:
         file.write(b"whole")
-    files.sweep(str(tmp_path))
-    assert files.names(str(tmp_path)) == ["a"]
+    storage.remove_temporaries(str(tmp_path))
+    assert storage.list_names(str(tmp_path)) == ["a"]
 
 
 # Stores of other kinds, by Beam's file systems
@@ -636,19 +636,19 @@ class Memory(FileSystem):  # type: ignore[misc]  # Beam has no types
 
 def test_a_store_of_another_kind_has_the_same_calls() -> None:
     folder = "memory://bucket/out"
-    check([folder])
+    check_access([folder])
     for name in ("a b.txt", "a b.txt", "b*.txt", "in/c.txt", "in/.hidden/d.txt", "in.txt"):
         written(f"{folder}/{name}", name.encode())
     Memory.there[f"{folder}/.tmp-killed"] = b""
-    assert FILES.names(f"{folder}/") == [".tmp-killed", "a b.txt", "b*.txt", "in.txt"]
-    FILES.sweep(folder)
+    assert FILES.list_names(f"{folder}/") == [".tmp-killed", "a b.txt", "b*.txt", "in.txt"]
+    FILES.remove_temporaries(folder)
     assert [found.path.removeprefix(f"{folder}/") for found in FILES.walk(folder)] == [
         "a b.txt",
         "b*.txt",
         "in.txt",
         "in/c.txt",
     ]
-    assert [found.path for found in FILES.find(f"{folder}/a b.txt")] == [f"{folder}/a b.txt"]
+    assert [found.path for found in FILES.glob(f"{folder}/a b.txt")] == [f"{folder}/a b.txt"]
     assert read(f"{folder}/b*.txt") == b"b*.txt"
     with pytest.raises(ZeroDivisionError), FILES.write(f"{folder}/b*.txt") as file:
         file.write(bytes(1 // 0))

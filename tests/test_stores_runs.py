@@ -28,10 +28,10 @@ from google.cloud.storage.retry import DEFAULT_RETRY
 from bioshards.corpus import lock, overlap
 from bioshards.corpus.download import web
 from bioshards.corpus.errors import OutputMismatchError, TransientStorageError
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.lock import locked
-from bioshards.corpus.shards import documents_manifest
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.lock import lock_output
+from bioshards.corpus.shards import read_documents_manifest
+from bioshards.corpus.workspace import OutputDir
 from bioshards.pipelines import (
     again,
     cli,
@@ -42,8 +42,8 @@ from bioshards.pipelines import (
     shards_job,
     storage,
 )
-from bioshards.pipelines.progress import Progress
-from bioshards.pipelines.storage import AnyFiles
+from bioshards.pipelines.progress import ShardsProgress
+from bioshards.pipelines.storage import RoutedStorage
 from bioshards.vocab.__main__ import main as vocab
 from bioshards.vocab.examples import held_in_full
 from tests.conftest import SAMPLE, pubmed_set, sums
@@ -61,7 +61,7 @@ from . import articles, stores
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
-FILES = AnyFiles()
+FILES = RoutedStorage()
 
 
 @pytest.fixture(scope="module")
@@ -81,10 +81,10 @@ def ways(running: dict[str, Between], monkeypatch: pytest.MonkeyPatch) -> dict[s
     monkeypatch.setattr(lock, "RENEWED_SECONDS", 3600)  # requests are counted
     monkeypatch.setattr(google_storage, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
     monkeypatch.setattr(google_storage, "_RETRY_SECONDS", 5.0)
-    patience = web.Patience(stall=1, first_pause=0.05, longest_pause=0.2, tries=4)
+    patience = web.RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
     monkeypatch.setattr(web.Server.__init__, "__defaults__", (patience,))
     monkeypatch.setattr(fetching, "_DRIVER_PATIENCE", patience)
-    storage.configure(PipelineOptions(reaching(running)))
+    storage.configure_stores(PipelineOptions(reaching(running)))
     return running
 
 
@@ -137,7 +137,10 @@ def no_leftovers(ways: dict[str, Between]) -> bool:
     """Is nothing in the stores under a temporary name?"""
     urls = [way.store.url for way in ways.values()]
     return not [
-        found.path for url in urls for found in storage.store(url).below(url) if "/.tmp-" in found.path
+        found.path
+        for url in urls
+        for found in storage.get_store(url).list_prefix(url)
+        if "/.tmp-" in found.path
     ]
 
 
@@ -229,7 +232,7 @@ def test_abstracts_on_a_store_that_articles_hold_in_full(
     read = [path for method, path in ways[on].requests if method == "GET" and "dropped-in/data-" in path]
     assert len(read) == len(list((tmp_path / "abstracts").glob("data-*"))) == 1
     found = get(f"{url}/holding", tmp_path / "got")
-    held = overlap.read(LocalFiles(), str(found), str(tmp_path / "abstracts"))
+    held = overlap.read(LocalStorage(), str(found), str(tmp_path / "abstracts"))
     assert [tuple(row.values()) for row in held.to_pylist()] == HELD
     for name in ("overlap.arrow", "state.json"):
         assert (found / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
@@ -300,13 +303,13 @@ def test_a_second_run_of_an_output_does_not_begin(
 ) -> None:
     url = f"{ways[on].store.url}/locked"
     command = ("pubmed_to_shards", "--output", url)
-    with locked(FILES, Workspace(url)):
+    with lock_output(FILES, OutputDir(url)):
         assert beam_run(*command) == 2
         said = capsys.readouterr().err
         assert f"another run is writing {url}: process {os.getpid()} of {socket.gethostname()}" in said
-        assert FILES.names(f"{url}/.bioshards") == ["running.json"]
+        assert FILES.list_names(f"{url}/.bioshards") == ["running.json"]
     assert beam_run(*command) == 0
-    assert "running.json" not in FILES.names(f"{url}/.bioshards")
+    assert "running.json" not in FILES.list_names(f"{url}/.bioshards")
 
 
 @pytest.mark.parametrize("on", ["gs", "disk"])
@@ -321,7 +324,7 @@ def test_an_output_that_is_begun_while_another_run_looks_for_its_inputs_is_that_
     """Else it would have the one's shards by the other's configuration."""
     url = f"{ways[on].store.url}/overtaken" if on == "gs" else str(tmp_path / "overtaken")
     command = ("pubmed_to_shards", "--output", url)
-    prepare, quicker = executing.prepare, ["--keep-title-only"]
+    prepare, quicker = executing.prepare_run, ["--keep-title-only"]
 
     def prepared(*given: Any) -> None:
         prepare(*given)
@@ -352,20 +355,20 @@ def test_a_killed_run_stops_nobody_for_long(
     container that is started again."""
     ended = subprocess.Popen(["true"])
     ended.wait()
-    work = Workspace(f"{ways['gs'].store.url}/noted-{host}-{since}")
+    output_dir = OutputDir(f"{ways['gs'].store.url}/noted-{host}-{since}")
     note = {
         "host": host if host == "elsewhere" else socket.gethostname(),
         "process": os.getpid() if host == "ours" else ended.pid,
         "renewed": int(time.time()) - since,
     }
-    FILES.write_json(work.running, note)
+    FILES.write_json(output_dir.lock_path, note)
     with contextlib.ExitStack() as stack:
         if not begins:
             stack.enter_context(
                 pytest.raises(OutputMismatchError, match=r"if it was killed, run again in \d+ sec")
             )
-        stack.enter_context(locked(FILES, work))
-    assert FILES.exists(work.running) is not begins
+        stack.enter_context(lock_output(FILES, output_dir))
+    assert FILES.exists(output_dir.lock_path) is not begins
 
 
 def test_a_run_says_that_it_goes_on_also_when_it_could_not_for_a_moment(
@@ -373,18 +376,18 @@ def test_a_run_says_that_it_goes_on_also_when_it_could_not_for_a_moment(
 ) -> None:
     monkeypatch.setattr(lock, "RENEWED_SECONDS", 0.1)
     monkeypatch.setattr(s3_storage, "_TRIES", 1)
-    storage.configure(PipelineOptions(reaching(ways)))
+    storage.configure_stores(PipelineOptions(reaching(ways)))
     way = ways["s3"]
-    work = Workspace(f"{way.store.url}/renewed")
-    with locked(FILES, work):
+    output_dir = OutputDir(f"{way.store.url}/renewed")
+    with lock_output(FILES, output_dir):
         way.fault("PUT", "*/running.json", Unavailable(), times=2)
-        before = FILES.read_json(work.running)["renewed"]
+        before = FILES.read_json(output_dir.lock_path)["renewed"]
         deadline = time.monotonic() + 60
-        while FILES.read_json(work.running)["renewed"] == before:
+        while FILES.read_json(output_dir.lock_path)["renewed"] == before:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert not way.faults_left()
-    assert not FILES.exists(work.running)
+    assert not FILES.exists(output_dir.lock_path)
 
 
 def test_a_run_of_a_store_that_is_silent_is_left_at_once(
@@ -392,13 +395,13 @@ def test_a_run_of_a_store_that_is_silent_is_left_at_once(
 ) -> None:
     monkeypatch.setattr(lock, "LEAVING_SECONDS", 0.1)
     way = ways["gs"]
-    work = Workspace(f"{way.store.url}/silent")
-    with locked(FILES, work):
+    output_dir = OutputDir(f"{way.store.url}/silent")
+    with lock_output(FILES, output_dir):
         way.fault("DELETE", "*running.json*", Stall(0, 4))
         began = time.monotonic()
     assert time.monotonic() - began < 3
-    assert FILES.exists(work.running)
-    while FILES.exists(work.running):  # the answer comes at last
+    assert FILES.exists(output_dir.lock_path)
+    while FILES.exists(output_dir.lock_path):  # the answer comes at last
         assert time.monotonic() - began < 60
         time.sleep(0.05)
     assert not way.faults_left()
@@ -410,19 +413,21 @@ def test_a_process_reads_a_list_of_what_is_held_in_full_once(
     """Thousands of portions ask for it, and it may have the ids of millions of abstracts."""
     way, folder = ways["gs"], tmp_path / "full"
     abstracts, full = f"{way.store.url}/listed", f"{way.store.url}/full"
-    listed = documents_manifest(FILES, str(reference)).outputs
+    listed = read_documents_manifest(FILES, str(reference)).outputs
     firsts = [first_id(reference / shard.file) for shard in listed]
     assert len(firsts) > 1
     rows = [{"id": id_, "full_text_id": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in firsts]
-    batches = [pa.RecordBatch.from_pylist([row], overlap.OVERLAP) for row in rows]
-    identity = overlap.identity(FILES, str(reference))
-    listing = overlap.write(FILES, str(folder / overlap.FILE), str(reference), identity, batches)
+    batches = [pa.RecordBatch.from_pylist([row], overlap.OVERLAP_SCHEMA) for row in rows]
+    identity = overlap.digest_abstracts(FILES, str(reference))
+    listing = overlap.write(FILES, str(folder / overlap.FILE_NAME), str(reference), identity, batches)
     put_documents(folder, [], "pmc_to_shards", [listing])
     put(reference, abstracts)
     put(folder, full)
     way.clear()
     for shard, id_ in zip(listed, firsts, strict=True):
-        assert held_in_full.ids(FILES, abstracts, [(full, listing.rows_sha256)], [shard]).to_pylist() == [id_]
+        assert held_in_full.read_overlap_ids(
+            FILES, abstracts, [(full, listing.rows_sha256)], [shard]
+        ).to_pylist() == [id_]
     assert (
         len(
             [
@@ -466,11 +471,11 @@ def test_a_run_goes_on_when_nobody_can_look_at_it(
         [FileNotFoundError("it is gone"), TransientStorageError("silence")], itertools.repeat(None)
     )
 
-    def tick(_: Progress) -> None:
+    def tick(_: ShardsProgress) -> None:
         if error := next(errors):
             raise error
 
-    monkeypatch.setattr(Progress, "tick", tick)
+    monkeypatch.setattr(ShardsProgress, "tick", tick)
     assert beam_run("pubmed_to_shards", "--output", f"{ways['gs'].store.url}/unseen") == 0
     assert next(errors) is None
 
@@ -531,7 +536,7 @@ def test_a_store_that_cannot_be_used_is_said_before_anything_begins(
         assert words in said
         assert len(way.requests) == 1  # nobody waits for it to be tried again
     way.clear()
-    assert FILES.names(f"{url}/out") == []
+    assert FILES.list_names(f"{url}/out") == []
 
 
 @pytest.mark.parametrize("file", ["tokenizer.json", "manifest.json"])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bioshards.corpus import medline
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.tags import all_balanced, balanced
+from bioshards.corpus.tags import has_balanced_tags, have_balanced_tags
 from tests.conftest import citation
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
@@ -20,8 +20,8 @@ RECORDS = st.lists(st.lists(PIECES, max_size=12).map("".join), max_size=6)
 @given(RECORDS)
 def test_records_balance_together_as_their_text_does(records: list[str]) -> None:
     together = "".join(records)
-    assert all_balanced([record.encode() for record in records]) == (
-        len(together.encode()) > 1 and balanced(together)
+    assert have_balanced_tags([record.encode() for record in records]) == (
+        len(together.encode()) > 1 and has_balanced_tags(together)
     )
 
 
@@ -31,14 +31,14 @@ def test_what_balances_one_by_one_balances_together(records: list[str]) -> None:
     if len("".join(records).encode()) > 1 and all(
         record.count("<") - 2 * record.count("</") == 0 for record in records
     ):
-        assert all_balanced([record.encode() for record in records])
+        assert have_balanced_tags([record.encode() for record in records])
 
 
 @pytest.mark.parametrize("tag", ["<Article>", "</Article>", "<PMID", "</ArticleTitle>"])
 def test_one_broken_record_is_seen_among_many(tag: str) -> None:
     whole = [citation(number).encode() for number in range(1, 32)]
     broken = citation(99).replace(tag, "", 1).encode()
-    assert all_balanced(whole)
-    assert not all_balanced([*whole, broken])
+    assert have_balanced_tags(whole)
+    assert not have_balanced_tags([*whole, broken])
     with pytest.raises(BadRecordError):
-        medline.parse(broken)
+        medline.parse_citation(broken)

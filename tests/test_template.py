@@ -15,7 +15,7 @@ from google.protobuf import json_format  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import cli, launch, metadata, running, starting, template
 from bioshards.pipelines.dataflow import DEFAULTS
 from bioshards.pipelines.options import Parser, UsageError
@@ -83,7 +83,7 @@ WRONG = {
 
 def _parameters() -> Iterator[tuple[str, dict[str, Any]]]:
     for pipeline in cli.PIPELINES:
-        for parameter in metadata.metadata(pipeline)["parameters"]:
+        for parameter in metadata.make_metadata(pipeline)["parameters"]:
             yield pipeline, parameter
 
 
@@ -94,8 +94,8 @@ def _takes(parameter: dict[str, Any], value: str) -> bool:
 
 def _asked(pipeline: str, words: list[str]) -> argparse.Namespace:
     """What ``beam run`` understands of a template's parameters."""
-    parser = metadata.parser_of(pipeline)
-    own, others = launch.own_options(parser, words)
+    parser = metadata.load_parser(pipeline)
+    own, others = launch.split_own_args(parser, words)
     assert not others
     options, rest = parser.parse_known_args(own)
     assert not rest
@@ -105,20 +105,22 @@ def _asked(pipeline: str, words: list[str]) -> argparse.Namespace:
 @pytest.mark.parametrize("pipeline", cli.PIPELINES)
 def test_the_committed_metadata_is_what_the_parser_says(pipeline: str) -> None:
     text = (COMMITTED / f"{pipeline}.json").read_text(encoding="utf-8")
-    made = metadata.metadata(pipeline)
+    made = metadata.make_metadata(pipeline)
     assert json.loads(text) == made, "python -m bioshards.pipelines.metadata docker/metadata"
     json_format.ParseDict(
         made, dataflow.TemplateMetadata.pb(dataflow.TemplateMetadata())
     )  # as Dataflow's API knows it
-    assert {path.stem for path in COMMITTED.iterdir()} == set(cli.PIPELINES) == set(metadata.REQUIRED)
+    assert (
+        {path.stem for path in COMMITTED.iterdir()} == set(cli.PIPELINES) == set(metadata.REQUIRED_PARAMETERS)
+    )
 
 
 @pytest.mark.parametrize("pipeline", cli.PIPELINES)
 def test_every_option_is_a_parameter_that_says_what_it_is(pipeline: str) -> None:
-    parameters = {one["name"]: one for one in metadata.metadata(pipeline)["parameters"]}
+    parameters = {one["name"]: one for one in metadata.make_metadata(pipeline)["parameters"]}
     options = {
         name[2:].replace("-", "_")
-        for action in metadata.parser_of(pipeline)._actions
+        for action in metadata.load_parser(pipeline)._actions
         for name in action.option_strings
         if name.startswith("--") and not (metadata.is_flag(action) and name.startswith("--no-"))
     }
@@ -177,27 +179,28 @@ def test_a_form_fills_in_nothing_that_would_overrule_a_preset() -> None:
 @settings(max_examples=50, deadline=None)
 def test_what_an_expression_takes_the_parser_takes(data: st.DataObject) -> None:
     pipeline = data.draw(st.sampled_from(list(cli.PIPELINES)))
-    action = data.draw(st.sampled_from(list(metadata.parameters_of(PARSERS[pipeline]).values())))
-    value = data.draw(st.from_regex(metadata.pattern(action), fullmatch=True))
-    name = metadata.option(action).replace("-", "_")
+    action = data.draw(st.sampled_from(list(metadata.list_parameters(PARSERS[pipeline]).values())))
+    value = data.draw(st.from_regex(metadata.make_pattern(action), fullmatch=True))
+    name = metadata.option_name(action).replace("-", "_")
     told = getattr(_asked(pipeline, [f"--{name}={value}"]), action.dest)
-    if metadata.is_several(action):
+    if metadata.is_repeatable(action):
         assert told == [one.strip() for one in value.split(";") if one.strip()]
 
 
-PARSERS: dict[str, Parser] = {pipeline: metadata.parser_of(pipeline) for pipeline in cli.PIPELINES}
+PARSERS: dict[str, Parser] = {pipeline: metadata.load_parser(pipeline) for pipeline in cli.PIPELINES}
 
 
 @pytest.mark.parametrize(
-    ("pipeline", "missing"), [(name, one) for name, all in metadata.REQUIRED.items() for one in all]
+    ("pipeline", "missing"),
+    [(name, one) for name, all in metadata.REQUIRED_PARAMETERS.items() for one in all],
 )
 def test_what_is_required_a_job_cannot_be_without(
     pipeline: str, missing: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = {**GIVEN, "input": "pubmed:"} if pipeline == "fetch" else GIVEN
-    names = [name for name in metadata.REQUIRED[pipeline] if name != missing]
-    monkeypatch.setenv(launch.PIPELINE, pipeline)
-    monkeypatch.setattr(starting, "_remote_files", lambda paths, beams: LocalFiles())
+    names = [name for name in metadata.REQUIRED_PARAMETERS[pipeline] if name != missing]
+    monkeypatch.setenv(launch.PIPELINE_VARIABLE, pipeline)
+    monkeypatch.setattr(starting, "_remote_files", lambda paths, beams: LocalStorage())
     place = [
         "--runner=DataflowRunner",
         "--project=my-lab",
@@ -246,7 +249,7 @@ def test_the_launcher_runs_the_image_s_pipeline_with_what_beam_knows(
         return 0
 
     monkeypatch.setattr(cli, "main", run)
-    monkeypatch.setenv(launch.PIPELINE, "shards_to_words")
+    monkeypatch.setenv(launch.PIPELINE_VARIABLE, "shards_to_words")
     beams = [
         "--runner=DataflowRunner",
         "--job_name=words-2026-11",
@@ -259,7 +262,7 @@ def test_the_launcher_runs_the_image_s_pipeline_with_what_beam_knows(
     assert ran == [["run", "shards_to_words", "--words=white-space", *beams]]
     assert "--of_a_launcher_to_come=1 is passed over" in capsys.readouterr().err
     for name in ("", "shards_to_wrods"):
-        monkeypatch.setenv(launch.PIPELINE, name)
+        monkeypatch.setenv(launch.PIPELINE_VARIABLE, name)
         assert launch.main([]) == 2
         assert "it is one of fetch, pubmed_to_shards" in capsys.readouterr().err
     assert len(ran) == 1
@@ -278,7 +281,7 @@ def test_a_flex_template_is_a_container_spec(
     assert _beam(pipeline, "--out", str(out), "--image", image) == 0
     shown = capsys.readouterr().out
     assert f"template: {out}\n" in shown
-    assert all(f"{name}=..." in shown for name in metadata.REQUIRED[pipeline])
+    assert all(f"{name}=..." in shown for name in metadata.REQUIRED_PARAMETERS[pipeline])
     spec = json.loads(out.read_text())
     json_format.ParseDict(spec, dataflow.ContainerSpec.pb(dataflow.ContainerSpec()))
     assert spec["image"] == spec["defaultEnvironment"]["sdkContainerImage"] == image
@@ -360,7 +363,7 @@ def test_what_a_classic_template_needs_is_not_left_in_a_temporary_folder(
         return 1
 
     monkeypatch.setattr(running, "main", run)
-    monkeypatch.setattr(starting, "_remote_files", lambda paths, beams: LocalFiles())
+    monkeypatch.setattr(starting, "_remote_files", lambda paths, beams: LocalStorage())
     words = ["fetch", "--out", "gs://my-bucket/templates/x.json", "--temp_location=gs://my-bucket/tmp"]
     _beam(*words)
     _beam(*words, "--staging_location=gs://my-bucket/mine")
@@ -386,10 +389,10 @@ def test_the_commands_that_help_shows_are_taken(pipeline: str, capsys: pytest.Ca
         for line in shown.splitlines()
         if f"beam template {pipeline} --out" in line and "--project" in line
     ]
-    _, rest = metadata.parser_of(pipeline).parse_known_args(classic[5:])
+    _, rest = metadata.load_parser(pipeline).parse_known_args(classic[5:])
     assert rest == ["--project=P", "--region=R", "--temp_location=gs://BUCKET/tmp"]
     [flex] = re.findall(r"--parameters='\^~\^(.*)'", shown)
-    parameters = {item["name"]: item for item in metadata.metadata(pipeline)["parameters"]}
+    parameters = {item["name"]: item for item in metadata.make_metadata(pipeline)["parameters"]}
     for name, value in (pair.split("=") for pair in flex.split("~")):
         value = value.replace("BUCKET", "my-bucket")
         assert re.fullmatch(parameters[name]["regexes"][0], value)

@@ -109,26 +109,26 @@ Example = _example_class()
 )  # fmt: skip
 def test_the_checksums_are_those_that_were_published(data: bytes, expected: int) -> None:
     """RFC 3720, appendix B.4, and the check value of the catalogues of CRCs."""
-    assert tfrecord.crc32c([data]).tolist() == [expected]
+    assert tfrecord.compute_crc32c([data]).tolist() == [expected]
 
 
 @given(st.lists(st.binary(max_size=40), max_size=6))
 def test_records_of_any_lengths_are_checked_together_as_alone(records: list[bytes]) -> None:
-    assert tfrecord.crc32c(records).tolist() == [crc32c(record) for record in records]
+    assert tfrecord.compute_crc32c(records).tolist() == [crc32c(record) for record in records]
 
 
 def test_a_record_is_that_of_tensorflow() -> None:
-    assert tfrecord.framed([b"foo"]) == base64.b64decode("AwAAAAAAAACwmUkOZm9vYYq+/g==")
+    assert tfrecord.frame_records([b"foo"]) == base64.b64decode("AwAAAAAAAACwmUkOZm9vYYq+/g==")
 
 
 @given(st.lists(st.binary(max_size=300), max_size=6))
 def test_records_are_read_back(records: list[bytes]) -> None:
-    assert list(read(tfrecord.framed(records))) == records
+    assert list(read(tfrecord.frame_records(records))) == records
 
 
 @pytest.mark.parametrize("bit", range(0, 8 * 19, 5))
 def test_a_flipped_bit_is_found_by_a_checksum(bit: int) -> None:
-    record = bytearray(tfrecord.framed([b"foo"]))
+    record = bytearray(tfrecord.frame_records([b"foo"]))
     record[bit // 8] ^= 1 << bit % 8
     with pytest.raises((AssertionError, struct.error)):
         list(read(bytes(record)))
@@ -151,8 +151,8 @@ def test_a_flipped_bit_is_found_by_a_checksum(bit: int) -> None:
     ],
 )
 def test_an_integer_is_written_by_seven_bits(number: int, written: str) -> None:
-    assert tfrecord.varints(np.array([[number]])) == [bytes.fromhex(written)]
-    assert tfrecord.varints(np.array([[5, number], [number, 5]])) == [
+    assert tfrecord.encode_varints(np.array([[number]])) == [bytes.fromhex(written)]
+    assert tfrecord.encode_varints(np.array([[5, number], [number, 5]])) == [
         bytes.fromhex("05" + written),
         bytes.fromhex(written + "05"),
     ]
@@ -161,7 +161,7 @@ def test_an_integer_is_written_by_seven_bits(number: int, written: str) -> None:
 @pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int8, np.uint16, np.int32, np.uint32, np.int64])
 def test_integers_of_any_width_are_written_alike_and_left_as_they_are(dtype: type) -> None:
     values: np.ndarray[Any, Any] = np.array([[0, 1], [1, 1]], dtype)
-    assert tfrecord.varints(values) == [b"\0\1", b"\1\1"]
+    assert tfrecord.encode_varints(values) == [b"\0\1", b"\1\1"]
     assert values.tolist() == [[0, 1], [1, 1]]
 
 
@@ -170,7 +170,7 @@ def test_a_message_made_by_hand() -> None:
     entry_a = bytes.fromhex("0a01 61 1207 1a05 0a03 01ac02")
     entry_b = bytes.fromhex("0a01 62 1208 1206 0a04 0000003f")
     inner = b"\x0a" + bytes([len(entry_a)]) + entry_a + b"\x0a" + bytes([len(entry_b)]) + entry_b
-    assert tfrecord.examples(features) == [b"\x0a" + bytes([len(inner)]) + inner]
+    assert tfrecord.encode_examples(features) == [b"\x0a" + bytes([len(inner)]) + inner]
 
 
 @given(st.data(), st.integers(0, 4), st.integers(0, 5))
@@ -192,13 +192,13 @@ def test_messages_are_those_that_protobuf_writes(data: st.DataObject, rows: int,
             values_of = feature.float_list if floats else feature.int64_list
             values_of.SetInParent()
             values_of.value.extend(values)
-    assert tfrecord.examples(features) == [
+    assert tfrecord.encode_examples(features) == [
         example.SerializeToString(deterministic=True) for example in expected
     ]
 
 
 def test_floats_are_written_with_four_bytes() -> None:
-    (message,) = tfrecord.examples({"a": np.array([[0.1, 2.0]])})
+    (message,) = tfrecord.encode_examples({"a": np.array([[0.1, 2.0]])})
     assert Example.FromString(message).features.feature["a"].float_list.value == [np.float32(0.1), 2.0]
 
 
@@ -210,7 +210,7 @@ def test_a_file_of_many_rows_says_what_the_arrays_held() -> None:
         "next_sentence_labels": random.integers(0, 2, (500, 1)),
     }
     file = b"".join(
-        tfrecord.encode({name: values[start : start + 200] for name, values in features.items()})
+        tfrecord.encode_records({name: values[start : start + 200] for name, values in features.items()})
         for start in (0, 200, 400)
     )
     rows = [Example.FromString(record).features.feature for record in read(file)]
@@ -220,9 +220,9 @@ def test_a_file_of_many_rows_says_what_the_arrays_held() -> None:
 
 
 def test_no_rows_are_an_empty_file() -> None:
-    assert tfrecord.encode({"input_ids": np.zeros((0, 128), np.int64)}) == b""
+    assert tfrecord.encode_records({"input_ids": np.zeros((0, 128), np.int64)}) == b""
 
 
 def test_features_of_unequal_numbers_of_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="shorter"):
-        tfrecord.encode({"a": np.zeros((2, 1), np.int64), "b": np.zeros((1, 1), np.int64)})
+        tfrecord.encode_records({"a": np.zeros((2, 1), np.int64), "b": np.zeros((1, 1), np.int64)})

@@ -8,14 +8,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from bioshards.train.adversarial import Adversarial, divergence
+from bioshards.train.adversarial import AdversarialObjective, kl_divergence
 from tests.train_batches import FAMILIES, counts, flat, layouts, objective, rows
 
 ETA = 1e-3
 
 
-def adversarial(family: str, alpha: float = 1.0, dropout: float = 0.0, labelled: bool = True) -> Adversarial:
-    return Adversarial(objective(family, labelled, dropout), alpha)
+def adversarial(
+    family: str, alpha: float = 1.0, dropout: float = 0.0, labelled: bool = True
+) -> AdversarialObjective:
+    return AdversarialObjective(objective(family, labelled, dropout), alpha)
 
 
 def probabilities(logits: Tensor) -> list[float]:
@@ -31,17 +33,17 @@ def probabilities(logits: Tensor) -> list[float]:
 def test_the_loss_is_the_distance_of_predictions_both_ways(family: str, layout: str) -> None:
     """Written out: the sum over what counts, and over classes, of (p - q)(log p - log q)."""
     batch = layouts(rows(31))[layout]
-    model = Adversarial(objective(family), eta=0.3)  # large, so that both ways differ
+    model = AdversarialObjective(objective(family), step_size=0.3)  # large, so that both ways differ
     with torch.no_grad():
         torch.manual_seed(1)
         sums = model(batch)
         torch.manual_seed(1)
-        clean = model.objective.clean(batch)
-        words = model.encoder.get_input_embeddings()(clean.seen.ids)
-        change = model.perturbation(clean, words)
-        moved = model.predict(clean.seen, words + change)
+        clean = model.objective.compute_outputs(batch)
+        words = model.encoder.get_input_embeddings()(clean.encoder_batch.ids)
+        change = model.find_perturbation(clean, words)
+        moved = model.predict(clean.encoder_batch, words + change)
     expected = 0.0
-    for here, there, counted in zip(clean.logits.double(), moved.double(), clean.counted, strict=True):
+    for here, there, counted in zip(clean.logits.double(), moved.double(), clean.loss_mask, strict=True):
         if counted:
             p, q = probabilities(here), probabilities(there)
             expected += sum((a - b) * (math.log(a) - math.log(b)) for a, b in zip(p, q, strict=True))
@@ -54,28 +56,28 @@ def test_the_loss_is_the_distance_of_predictions_both_ways(family: str, layout: 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_change_of_a_token_is_a_step_long_and_padding_has_none(family: str) -> None:
     model, batch = adversarial(family), layouts(rows(32))["flat, constant"]
-    clean = model.objective.clean(batch)
-    words = model.encoder.get_input_embeddings()(clean.seen.ids).detach()
-    change = model.perturbation(clean, words)
+    clean = model.objective.compute_outputs(batch)
+    words = model.encoder.get_input_embeddings()(clean.encoder_batch.ids).detach()
+    change = model.find_perturbation(clean, words)
     assert not change.requires_grad
     largest = change.abs().amax(-1)
-    assert ((largest[batch.real] - ETA).abs() <= 6 * model.sigma).all()
-    assert (largest[~batch.real] <= 6 * model.sigma).all()
+    assert ((largest[batch.is_token] - ETA).abs() <= 6 * model.noise_std).all()
+    assert (largest[~batch.is_token] <= 6 * model.noise_std).all()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_it_moves_predictions_more_than_chance_does(family: str) -> None:
     model, batch = adversarial(family), flat(rows(33))
     with torch.no_grad():
-        clean = model.objective.clean(batch)
-        words = model.encoder.get_input_embeddings()(clean.seen.ids)
+        clean = model.objective.compute_outputs(batch)
+        words = model.encoder.get_input_embeddings()(clean.encoder_batch.ids)
 
         def distance(change: Tensor) -> float:
             here = model.log_probabilities(clean.logits)
-            there = model.log_probabilities(model.predict(clean.seen, words + change))
-            return divergence(here, there, clean.counted).item()
+            there = model.log_probabilities(model.predict(clean.encoder_batch, words + change))
+            return kl_divergence(here, there, clean.loss_mask).item()
 
-        change = model.perturbation(clean, words)
+        change = model.find_perturbation(clean, words)
         signs = [torch.randint(0, 2, change.shape) * 2 - 1 for _ in range(10)]
         by_chance = [distance(change.abs() * sign) for sign in signs]
     assert distance(change) > 2 * max(by_chance)
@@ -86,7 +88,7 @@ def test_a_weight_of_nothing_leaves_the_objectives_own_loss_and_gradients(family
     given_rows = rows(34)
     divide, batch = counts(given_rows)._asdict(), flat(given_rows)
     plain, model = objective(family), adversarial(family, alpha=0.0)
-    one, two = plain.total(plain(batch), divide), model.total(model(batch), divide)
+    one, two = plain.compute_loss(plain(batch), divide), model.compute_loss(model(batch), divide)
     assert torch.equal(one, two)
     one.backward()  # type: ignore[no-untyped-call]
     two.backward()  # type: ignore[no-untyped-call]
@@ -115,8 +117,8 @@ def test_its_gradient_reaches_what_makes_the_predictions(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_search_leaves_no_gradient_behind(family: str) -> None:
     model, batch = adversarial(family), flat(rows(36))
-    clean = model.objective.clean(batch)
-    model.perturbation(clean, model.encoder.get_input_embeddings()(clean.seen.ids).detach())
+    clean = model.objective.compute_outputs(batch)
+    model.find_perturbation(clean, model.encoder.get_input_embeddings()(clean.encoder_batch.ids).detach())
     assert all(part.grad is None for part in model.parameters())
 
 
@@ -143,6 +145,6 @@ def test_in_bfloat16_it_is_a_number() -> None:
         model, given_rows = adversarial(family, dropout=0.1), rows(39)
         with torch.autocast("cpu", torch.bfloat16):
             sums = model(flat(given_rows))
-        model.total(sums, counts(given_rows)._asdict()).backward()  # type: ignore[no-untyped-call]
+        model.compute_loss(sums, counts(given_rows)._asdict()).backward()  # type: ignore[no-untyped-call]
         assert all(value.isfinite() and value.dtype == torch.float32 for value in sums.values())
         assert all(part.grad is None or part.grad.isfinite().all() for part in model.parameters())

@@ -54,7 +54,7 @@ def test_no_row_sees_another(family: str, layout: str) -> None:
     with torch.no_grad():
         before, after = attention.encode(encoder, one), attention.encode(encoder, two)
     row = torch.repeat_interleave(torch.arange(len(LENGTHS)), torch.tensor(LENGTHS))
-    before, after = before[one.real], after[two.real]
+    before, after = before[one.is_token], after[two.is_token]
     assert torch.equal(before[row != 2], after[row != 2])
     assert not torch.isclose(before[row == 2], after[row == 2]).any(-1).all()
 
@@ -64,15 +64,15 @@ def test_it_is_the_attention_of_the_library(family: str) -> None:
     encoder, given_rows = objective(family).encoder.train(False), rows(4)
     batch = padded(given_rows)
     with torch.no_grad():
-        ours = attention.encode(encoder, batch)[batch.real]
+        ours = attention.encode(encoder, batch)[batch.is_token]
         encoder.set_attn_implementation("eager")
         shape = (len(given_rows), LENGTH)
         theirs = encoder(
             batch.ids.view(shape),
-            attention_mask=batch.real.view(shape),
-            token_type_ids=batch.types.view(shape),
+            attention_mask=batch.is_token.view(shape),
+            token_type_ids=batch.token_type_ids.view(shape),
         ).last_hidden_state
-    torch.testing.assert_close(ours, theirs.flatten(0, 1)[batch.real], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(ours, theirs.flatten(0, 1)[batch.is_token], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("layout", ["flat", "padded"])
@@ -83,7 +83,7 @@ def test_attention_drops_out_in_training_and_only_there(layout: str) -> None:
     def encoded(seed: int) -> Tensor:
         torch.manual_seed(seed)
         with torch.no_grad():
-            return attention.encode(encoder, batch)[batch.real]
+            return attention.encode(encoder, batch)[batch.is_token]
 
     assert torch.equal(encoded(1), encoded(1))
     assert not torch.allclose(encoded(1), encoded(2))
@@ -94,7 +94,7 @@ def test_attention_drops_out_in_training_and_only_there(layout: str) -> None:
 def test_dropped_probabilities_are_made_up_for_by_the_others() -> None:
     batch = flat(rows(6, lengths=(12, 5)))
     query, key, value = torch.randn(3, 1, 2, 17, 8)
-    segments = attention.segments(batch)
+    segments = attention.build_segments(batch)
     module = torch.nn.Module()
     torch.manual_seed(0)
     whole, _ = attention.attend(module, query, key, value, None, segments=segments)
@@ -120,16 +120,18 @@ def test_tokens_go_to_their_segments_and_come_back(sizes: list[int], fill: int, 
     ends = [*sizes, *[9] * (fill // 9), *([fill % 9] if fill % 9 else []), *[0] * empty]
     bounds = torch.tensor([0, *ends]).cumsum(0).to(torch.int32)
     tokens = int(bounds[-1])
-    batch = flat(rows(0))._replace(ids=torch.zeros(tokens, dtype=torch.int64), bounds=bounds, longest=9)
-    found = attention.segments(batch)
-    assert found.into is not None
-    assert found.back is not None
-    assert found.into[found.back].tolist() == list(range(tokens))
-    keys = found.keys[:, 0, 0]
+    batch = flat(rows(0))._replace(
+        ids=torch.zeros(tokens, dtype=torch.int64), cu_seqlens=bounds, max_seqlen=9
+    )
+    found = attention.build_segments(batch)
+    assert found.pad_index is not None
+    assert found.unpad_index is not None
+    assert found.pad_index[found.unpad_index].tolist() == list(range(tokens))
+    keys = found.key_mask[:, 0, 0]
     assert keys.sum(1).tolist() == [max(1, size) for size in ends]
     expected = [
         token
         for begin, size in zip(bounds.tolist(), ends, strict=False)
         for token in range(begin, begin + size)
     ]
-    assert found.into.view(-1, 9)[keys & (torch.tensor(ends)[:, None] > 0)].tolist() == expected
+    assert found.pad_index.view(-1, 9)[keys & (torch.tensor(ends)[:, None] > 0)].tolist() == expected

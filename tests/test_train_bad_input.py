@@ -24,8 +24,8 @@ from transformers import AutoModel
 
 from bioshards.train import training
 from bioshards.train.__main__ import main
-from bioshards.train.log import Log
-from bioshards.train.loop import NOT_FINITE
+from bioshards.train.log import MetricsLog
+from bioshards.train.loop import MAX_NON_FINITE_STEPS
 from bioshards.train.objective import Objective
 from tests.conftest import manifest, sums
 from tests.pretraining_sets import abstracts, built, shard_files
@@ -459,14 +459,14 @@ def test_a_disk_that_fills_up_at_a_checkpoint(
     size: int, says: Says, data: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    write = training._Run._write
+    write = training._TrainingRun._write_checkpoint
 
     def filling(self: Any, folder: str, trainer: Any, now: dict[str, Any]) -> None:
         with files_of_at_most(size) if now["done"] == 12 else contextlib.nullcontext():
             write(self, folder, trainer, now)
 
     with monkeypatch.context() as patched:
-        patched.setattr(training._Run, "_write", filling)
+        patched.setattr(training._TrainingRun, "_write", filling)
         said = says(data, out, code=1)
     assert f"the checkpoint of step 12 could not be written to {out} (" in said
     assert f"{out}/{BEFORE} is whole. " in said
@@ -511,15 +511,15 @@ def test_a_disk_that_is_full_at_the_first_checkpoint(
 def test_a_disk_that_is_full_at_a_line_of_the_log(
     says: Says, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = Log.write
+    write = MetricsLog.write
 
-    def filling(self: Log, entry: dict[str, Any]) -> None:
+    def filling(self: MetricsLog, entry: dict[str, Any]) -> None:
         if entry["step"] == 8:
             full()
         write(self, entry)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Log, "write", filling)
+        patched.setattr(MetricsLog, "write", filling)
         said = says(data, tmp_path / "out", code=1)
     assert "the disk is full. Free some space and run the same command again" in said
     assert is_whole(tmp_path / "out", BEFORE)
@@ -535,7 +535,7 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Make the loss of these updates, counted from 1, infinite."""
 
     def call(*updates: int) -> None:
-        total, seen = Objective.total, iter(range(1, 1000))
+        total, seen = Objective.compute_loss, iter(range(1, 1000))
 
         def infinite(self: Objective, *given: Any) -> torch.Tensor:
             loss = total(self, *given)
@@ -567,7 +567,7 @@ def test_so_many_in_a_row_end_the_run(
     out = tmp_path / "out"
     poisoned(*range(8, 40))
     said = says(data, out, "--steps", 40, "--save-every", 7, code=1)
-    assert f"no finite gradient in {NOT_FINITE} steps in a row, the last of them 17" in said
+    assert f"no finite gradient in {MAX_NON_FINITE_STEPS} steps in a row, the last of them 17" in said
     assert "a lower --learning-rate" in said
     before, after = (state(out / f"step-{step:07d}") for step in (7, 14))
     assert same_state(before["model"], after["model"])
@@ -576,7 +576,7 @@ def test_so_many_in_a_row_end_the_run(
 
 
 def test_one_less_does_not(data: Path, tmp_path: Path, poisoned: Callable[..., None]) -> None:
-    poisoned(*range(2, 2 + NOT_FINITE - 1))
+    poisoned(*range(2, 2 + MAX_NON_FINITE_STEPS - 1))
     assert train(data, tmp_path / "out") == 0
 
 

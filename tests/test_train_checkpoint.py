@@ -74,9 +74,9 @@ def test_the_last_ones_stay(keep: int, tmp_path: Path) -> None:
     for number, step in enumerate((5, 10, 100, 9_999_999, 10_000_000, 123_456_789), 1):
         save(tmp_path, step, keep=keep)
         assert len(names(tmp_path)) == min(number, keep)
-        assert checkpoint.last(str(tmp_path)) == f"{tmp_path}/step-{step:07d}"
+        assert checkpoint.find_latest(str(tmp_path)) == f"{tmp_path}/step-{step:07d}"
         assert is_whole(tmp_path / f"step-{step:07d}", str(step))
-    found = checkpoint.all_of(str(tmp_path))
+    found = checkpoint.list_checkpoints(str(tmp_path))
     assert [int(path.rsplit("-")[-1]) for path in found] == [
         *(5, 10, 100, 9_999_999, 10_000_000, 123_456_789)
     ][-keep:]
@@ -91,12 +91,12 @@ def test_fewer_stay_at_once_when_fewer_are_asked_for(tmp_path: Path) -> None:
 def test_what_only_looks_like_one_is_none_and_stays(tmp_path: Path) -> None:
     for name in ("step-000001", "step-0000001.old", "my-step-0000001", "step-000000x", "notes.txt"):
         (tmp_path / name).mkdir()
-    assert checkpoint.last(str(tmp_path)) is None
+    assert checkpoint.find_latest(str(tmp_path)) is None
     save(tmp_path, 1, 2, keep=1)
     checkpoint.sweep(str(tmp_path))
     assert len(names(tmp_path)) == 6
-    assert checkpoint.last(str(tmp_path)) == f"{tmp_path}/step-0000002"
-    assert checkpoint.last(str(tmp_path / "nowhere")) is None
+    assert checkpoint.find_latest(str(tmp_path)) == f"{tmp_path}/step-0000002"
+    assert checkpoint.find_latest(str(tmp_path / "nowhere")) is None
 
 
 def test_one_that_is_there_is_not_written_again(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from torch import Tensor
 from transformers import ElectraForMaskedLM, ElectraForPreTraining
 
 from bioshards.train import attention
-from bioshards.train.electra import Electra, corrupt, draw
+from bioshards.train.electra import ElectraObjective, corrupt, sample_tokens
 from tests.train_batches import VOCABULARY, Row, counts, flat, layouts, loss, objective, padded, rows
 
 
-def electra(dropout: float = 0.0) -> Electra:
+def electra(dropout: float = 0.0) -> ElectraObjective:
     found = objective("electra", dropout=dropout)
-    assert isinstance(found, Electra)
+    assert isinstance(found, ElectraObjective)
     return found
 
 
@@ -62,7 +62,7 @@ def test_losses_are_those_of_the_paper(layout: str) -> None:
         batch = layouts(given_rows)[layout]
         sums = model(batch)
         total = loss(model, batch, given_rows)
-        drawn = iter(draw(model.generate(batch), batch.noise).tolist())
+        drawn = iter(sample_tokens(model.compute_generator_logits(batch), batch.noise).tolist())
         model.generator.set_attn_implementation("eager")
         model.discriminator.set_attn_implementation("eager")
         parts = [
@@ -84,7 +84,7 @@ def test_drawn_tokens_follow_the_softmax() -> None:
     """Pearson's statistic over 9 tokens: above 26.1 by chance once in 1,000 times (8 degrees of freedom)."""
     torch.manual_seed(3)
     logits, number = torch.randn(9) * 2, 20_000
-    drawn = draw(logits.expand(number, 9), torch.rand(number))
+    drawn = sample_tokens(logits.expand(number, 9), torch.rand(number))
     expected = logits.softmax(0) * number
     assert (((drawn.bincount(minlength=9) - expected) ** 2) / expected).sum().item() < 26.1
 
@@ -94,7 +94,7 @@ def test_drawn_tokens_follow_the_softmax() -> None:
     st.floats(0, 1, width=32, exclude_max=True),
 )
 def test_a_drawn_token_is_the_one_that_the_noise_falls_on(logits: list[float], noise: float) -> None:
-    drawn = int(draw(torch.tensor([logits]), torch.tensor([noise])))
+    drawn = int(sample_tokens(torch.tensor([logits]), torch.tensor([noise])))
     probabilities = torch.tensor(logits, dtype=torch.float64).softmax(0)
     assert probabilities[drawn] > 0
     assert probabilities[:drawn].sum() <= noise + 1e-5
@@ -106,7 +106,7 @@ def test_a_drawn_token_is_the_one_that_the_noise_falls_on(logits: list[float], n
 def test_noise_at_its_ends_gives_a_token_that_can_be(size: int, scale: float) -> None:
     logits = torch.randn(4, size, generator=torch.Generator().manual_seed(size)) * scale
     for noise in (0.0, 1e-45, 1 - 2**-24):
-        drawn = draw(logits, torch.full((4,), noise))
+        drawn = sample_tokens(logits, torch.full((4,), noise))
         assert ((drawn >= 0) & (drawn < size)).all()
         assert (logits.softmax(-1).gather(1, drawn[:, None]) > 0).all()
 
@@ -123,13 +123,15 @@ def test_every_masked_place_gets_its_drawn_token_and_an_equal_one_is_real(
 ) -> None:
     given_rows = rows(seed)
     batch = layouts(given_rows)[layout]
-    places = len(batch.at)
+    places = len(batch.masked_positions)
     drawn = torch.tensor(data.draw(st.lists(st.integers(5, 9), min_size=places, max_size=places)))
     right = torch.tensor(data.draw(st.lists(st.booleans(), min_size=places, max_size=places)))
     drawn = torch.where(right & (batch.targets >= 0), batch.targets, drawn)
     ids, replaced = corrupt(batch, drawn)
-    expected = {int(at): int(token) for at, token in zip(batch.at, drawn, strict=True) if at}
-    text = {int(at): int(token) for at, token in zip(batch.at, batch.targets, strict=True) if at}
+    expected = {int(at): int(token) for at, token in zip(batch.masked_positions, drawn, strict=True) if at}
+    text = {
+        int(at): int(token) for at, token in zip(batch.masked_positions, batch.targets, strict=True) if at
+    }
     for place in range(len(batch.ids)):
         unmasked = int(batch.ids[place])
         assert ids[place] == expected.get(place, unmasked)
@@ -154,7 +156,7 @@ def test_only_what_is_no_padding_is_in_the_losses(seed: int, layout: str) -> Non
     other = torch.randint(0, VOCABULARY, batch.ids.shape, generator=torch.Generator().manual_seed(seed))
     with torch.no_grad():
         one = model(batch)
-        two = model(batch._replace(ids=torch.where(batch.real, batch.ids, other)))
+        two = model(batch._replace(ids=torch.where(batch.is_token, batch.ids, other)))
     for name, value in one.items():
         assert torch.equal(value, two[name])
 
@@ -201,17 +203,17 @@ def test_figures_are_counted_as_their_names_say() -> None:
     batch = flat(given_rows, tokens=192, masked=32)
     with torch.no_grad():
         sums = {name: float(value) for name, value in model(batch).items()}
-        guesses = model.generate(batch)
-        ids, replaced = corrupt(batch, draw(guesses, batch.noise))
+        guesses = model.compute_generator_logits(batch)
+        ids, replaced = corrupt(batch, sample_tokens(guesses, batch.noise))
         flagged = model.predict(batch._replace(ids=ids)) > 0
-    real, found = batch.real.tolist(), counts(given_rows)
+    real, found = batch.is_token.tolist(), counts(given_rows)
     truth = [is_it for is_it, counts_it in zip(replaced.tolist(), real, strict=True) if counts_it]
     said = [is_it for is_it, counts_it in zip(flagged.tolist(), real, strict=True) if counts_it]
     both = sum(one and other for one, other in zip(truth, said, strict=True))
     right = [int(best == target) for best, target in zip(guesses.argmax(-1), batch.targets, strict=True)]
     share = sum(truth) / found.tokens
     assert both
-    assert model.figures(sums, found._asdict()) == pytest.approx(
+    assert model.compute_metrics(sums, found._asdict()) == pytest.approx(
         {
             "mlm_accuracy": sum(right) / found.masked,
             "rtd_accuracy": sum(t == s for t, s in zip(truth, said, strict=True)) / found.tokens,
@@ -233,14 +235,14 @@ def test_a_discriminator_that_only_knows_the_share_has_its_entropy_as_loss() -> 
         last.weight.zero_()
         last.bias.fill_(math.log(share / (1 - share)))
         sums = {name: float(value) for name, value in model(batch).items()}
-    figures = model.figures(sums, counts(given_rows)._asdict())
+    figures = model.compute_metrics(sums, counts(given_rows)._asdict())
     assert sums["rtd"] / tokens == pytest.approx(figures["replaced_entropy"], rel=1e-5)
 
 
 def test_a_share_of_nothing_is_no_figure() -> None:
     nothing = dict.fromkeys(("mlm_right", "rtd_right", "replaced", "flagged", "caught"), 0.0)
-    assert electra().figures(nothing, {"masked": 0, "tokens": 0}) == {}
-    figures = electra().figures(nothing, {"masked": 9, "tokens": 50})
+    assert electra().compute_metrics(nothing, {"masked": 0, "tokens": 0}) == {}
+    figures = electra().compute_metrics(nothing, {"masked": 9, "tokens": 50})
     assert figures == {"mlm_accuracy": 0, "rtd_accuracy": 0, "replaced": 0, "replaced_entropy": 0}
 
 
@@ -249,16 +251,16 @@ def test_noise_decides_the_draw_and_the_devices_chance_does_not() -> None:
     found: list[Tensor] = []
     for seed in (1, 2):
         torch.manual_seed(seed)
-        found.append(model.clean(batch).seen.ids)
+        found.append(model.compute_outputs(batch).encoder_batch.ids)
     assert torch.equal(*found)
     other = batch._replace(noise=batch.noise.flip(0))
-    assert not torch.equal(model.clean(other).seen.ids, found[0])
+    assert not torch.equal(model.compute_outputs(other).encoder_batch.ids, found[0])
 
 
 def test_the_discriminator_sees_what_clean_says_that_it_saw() -> None:
     model, batch = electra(), flat(rows(17), tokens=192, masked=32)
-    clean = model.clean(batch)
-    assert torch.equal(model.predict(clean.seen), clean.logits)
-    assert torch.equal(clean.counted, batch.real)
-    hidden = attention.encode(model.encoder, clean.seen)
+    clean = model.compute_outputs(batch)
+    assert torch.equal(model.predict(clean.encoder_batch), clean.logits)
+    assert torch.equal(clean.loss_mask, batch.is_token)
+    hidden = attention.encode(model.encoder, clean.encoder_batch)
     assert torch.equal(model.discriminator.discriminator_predictions(hidden), clean.logits)

@@ -8,17 +8,17 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from bioshards.train import flops
-from bioshards.train.adversarial import Adversarial
-from bioshards.train.batch import Counts
-from bioshards.train.models import Shape, build
+from bioshards.train.adversarial import AdversarialObjective
+from bioshards.train.batch import BatchCounts
+from bioshards.train.models import ModelConfig, build_objective
 from bioshards.train.objective import Objective
 from tests.train_batches import FAMILIES, LENGTH, Facts, objective, padded, rows
 
 SHAPES = {
-    "electra-small": Shape("electra", 256, 12, 4, 1024, 128),
-    "electra-base": Shape("electra", 768, 12, 12, 3072, 768, generator=1 / 3),
-    "bert-base": Shape("bert", 768, 12, 12, 3072, 768),
-    "albert-base": Shape("albert", 768, 12, 12, 3072, 128),
+    "electra-small": ModelConfig("electra", 256, 12, 4, 1024, 128),
+    "electra-base": ModelConfig("electra", 768, 12, 12, 3072, 768, generator_hidden_fraction=1 / 3),
+    "bert-base": ModelConfig("bert", 768, 12, 12, 3072, 768),
+    "albert-base": ModelConfig("albert", 768, 12, 12, 3072, 128),
 }
 TABLE = {
     "electra-small": (70, 76, 88),
@@ -29,17 +29,17 @@ TABLE = {
 """MFLOP a token at lengths of 128, 256 and 512, 15 % of the tokens masked; worked out by hand."""
 
 
-def on_meta(shape: Shape, vocabulary: int) -> Objective:
+def on_meta(shape: ModelConfig, vocabulary: int) -> Objective:
     with torch.device("meta"):
-        return build(shape, Facts(vocabulary_size=vocabulary, labelled=False))
+        return build_objective(shape, Facts(vocabulary_size=vocabulary, labelled=False))
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_flop_a_token_are_those_of_the_table(name: str) -> None:
     model = on_meta(SHAPES[name], 30_000 if name == "albert-base" else 30_522)
     for length, expected in zip((128, 256, 512), TABLE[name], strict=True):
-        counts = Counts(100, 100 * length, 15 * length, 0, 100 * length**2)
-        assert round(flops.step(model, counts) / (100 * length) / 1e6) == expected
+        counts = BatchCounts(100, 100 * length, 15 * length, 0, 100 * length**2)
+        assert round(flops.count_training_step(model, counts) / (100 * length) / 1e6) == expected
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -48,25 +48,30 @@ def test_flop_of_a_step_are_those_that_pytorch_counts(family: str, labelled: boo
     """Of rows without padding, by plain products: PyTorch does not count its fused attention on a CPU."""
     given_rows = rows(51, lengths=[LENGTH] * 4)
     batch = padded(given_rows)._replace(labels=torch.zeros(4, dtype=torch.int64))
-    counts = Counts(4, 4 * LENGTH, len(batch.at), 4 if labelled else 0, 4 * LENGTH**2)
+    counts = BatchCounts(4, 4 * LENGTH, len(batch.masked_positions), 4 if labelled else 0, 4 * LENGTH**2)
     model = objective(family, labelled)
     with FlopCounterMode(display=False) as counter, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
         model(batch)
     pooled = 0 if family == "electra" else 2 * 32**2  # the library's own, of the first token alone
-    assert flops.step(model, counts) == flops.TRAINING * (counter.get_total_flops() - pooled)
+    assert flops.count_training_step(model, counts) == flops.TRAINING_TO_FORWARD_RATIO * (
+        counter.get_total_flops() - pooled
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_adversarial_step_is_dearer_by_two_passes_of_what_is_kept(family: str) -> None:
-    counts = Counts(4, 160, 24, 4, 6400)
+    counts = BatchCounts(4, 160, 24, 4, 6400)
     model = objective(family)
-    own, whole = flops.step(model, counts), flops.step(Adversarial(model), counts)
+    own, whole = (
+        flops.count_training_step(model, counts),
+        flops.count_training_step(AdversarialObjective(model), counts),
+    )
     assert 1.5 * own < whole < (1 + 5 / 3) * own
 
 
 def test_nothing_takes_nothing() -> None:
     for family in FAMILIES:
-        assert flops.step(objective(family), Counts(0, 0, 0, 0, 0)) == 0
+        assert flops.count_training_step(objective(family), BatchCounts(0, 0, 0, 0, 0)) == 0
 
 
 @pytest.mark.parametrize(
@@ -85,15 +90,15 @@ def test_a_known_gpu_has_the_peak_of_its_data_sheet(
     name: str, expected: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: name)
-    assert flops.peak(torch.device("cuda"), torch.bfloat16) == expected
+    assert flops.get_peak(torch.device("cuda"), torch.bfloat16) == expected
 
 
 def test_another_device_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA GeForce RTX 2070")
     monkeypatch.setattr(flops, "measured", lambda device, dtype: 7.0)
-    assert flops.peak(torch.device("cuda"), torch.bfloat16) == 7
-    assert flops.peak(torch.device("cpu"), torch.float32) == 7
+    assert flops.get_peak(torch.device("cuda"), torch.bfloat16) == 7
+    assert flops.get_peak(torch.device("cpu"), torch.float32) == 7
 
 
 def test_what_is_measured_is_what_a_computer_can_do() -> None:
-    assert 1e8 < flops.measured(torch.device("cpu"), torch.float32, 128) < 1e14
+    assert 1e8 < flops.measure_peak(torch.device("cpu"), torch.float32, 128) < 1e14

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from bioshards.train.gradients import Gradients, trainable
+from bioshards.train.gradients import FlatGradients, trainable_parameters
 
 
 class Net(nn.Module):
@@ -41,9 +41,9 @@ def net() -> Net:
 IDS = torch.tensor([0, 3, 3, 6])
 
 
-def assert_views(gradients: Gradients, model: nn.Module) -> None:
+def assert_views(gradients: FlatGradients, model: nn.Module) -> None:
     inside = gradients.flat.untyped_storage().data_ptr()
-    for name, parameter in trainable(model.named_parameters()).items():
+    for name, parameter in trainable_parameters(model.named_parameters()).items():
         assert parameter.grad is not None, name
         assert parameter.grad.untyped_storage().data_ptr() == inside, name
         assert parameter.grad.shape == parameter.shape, name
@@ -51,7 +51,7 @@ def assert_views(gradients: Gradients, model: nn.Module) -> None:
 
 def test_backward_adds_to_the_flat_tensor_and_zero_empties_it() -> None:
     ours, theirs = net(), net()
-    gradients = Gradients(ours.named_parameters())
+    gradients = FlatGradients(ours.named_parameters())
     assert_views(gradients, ours)
     for _ in range(2):
         gradients.zero()
@@ -71,7 +71,7 @@ def test_backward_adds_to_the_flat_tensor_and_zero_empties_it() -> None:
 
 def test_what_got_no_gradient_has_zeros_and_what_is_frozen_none() -> None:
     model = net()
-    Gradients(model.named_parameters())
+    FlatGradients(model.named_parameters())
     model(IDS).backward()
     assert model.unused.weight.grad is not None
     assert not model.unused.weight.grad.any()
@@ -80,7 +80,7 @@ def test_what_got_no_gradient_has_zeros_and_what_is_frozen_none() -> None:
 
 def test_views_that_were_replaced_are_put_back() -> None:
     model = net()
-    gradients = Gradients(model.named_parameters())
+    gradients = FlatGradients(model.named_parameters())
     model.zero_grad(set_to_none=True)
     gradients.zero()
     model(IDS).backward()
@@ -90,8 +90,8 @@ def test_views_that_were_replaced_are_put_back() -> None:
 
 def test_parts_begin_where_kernels_like_it_and_do_not_overlap() -> None:
     model = net()
-    gradients = Gradients(model.named_parameters())
-    for at, parameter in enumerate(trainable(model.named_parameters()).values(), start=1):
+    gradients = FlatGradients(model.named_parameters())
+    for at, parameter in enumerate(trainable_parameters(model.named_parameters()).values(), start=1):
         assert parameter.grad is not None
         assert parameter.grad.storage_offset() % 64 == 0
         parameter.grad.fill_(at)
@@ -103,10 +103,10 @@ def test_parts_begin_where_kernels_like_it_and_do_not_overlap() -> None:
 def test_shared_parameters_are_there_once_under_their_first_name() -> None:
     model = net()
     every = model.named_parameters(remove_duplicate=False)
-    assert list(trainable(every)) == [
+    assert list(trainable_parameters(every)) == [
         *("embeddings.weight", "inner.weight", "inner.bias", "unused.weight", "unused.bias", "head.bias")
     ]
-    gradients = Gradients(model.named_parameters(remove_duplicate=False))
+    gradients = FlatGradients(model.named_parameters(remove_duplicate=False))
     model(IDS).backward()
     norm = gradients.clip(1e9)
     other = net()
@@ -118,7 +118,7 @@ def test_shared_parameters_are_there_once_under_their_first_name() -> None:
 @given(st.floats(1e-3, 1e3), st.floats(-6, 6))
 def test_clipping_is_torchs(max_norm: float, magnitude: float) -> None:
     ours, theirs = net(), net()
-    gradients = Gradients(ours.named_parameters())
+    gradients = FlatGradients(ours.named_parameters())
     for model in (ours, theirs):
         (model(IDS) * 10**magnitude).backward()
     norm = gradients.clip(max_norm)
@@ -131,7 +131,7 @@ def test_clipping_is_torchs(max_norm: float, magnitude: float) -> None:
 
 def test_gradients_below_the_bound_keep_every_bit() -> None:
     model = net()
-    gradients = Gradients(model.named_parameters())
+    gradients = FlatGradients(model.named_parameters())
     model(IDS).backward()
     before = gradients.flat.clone()
     norm = gradients.clip(float(before.norm()) * 1.01)
@@ -140,7 +140,7 @@ def test_gradients_below_the_bound_keep_every_bit() -> None:
 
 
 def test_gradients_of_zero_stay_zero() -> None:
-    gradients = Gradients(net().named_parameters())
+    gradients = FlatGradients(net().named_parameters())
     assert float(gradients.clip(1.0)) == 0
     assert not gradients.flat.any()
 
@@ -149,7 +149,7 @@ def test_gradients_of_zero_stay_zero() -> None:
 @pytest.mark.parametrize("name", ["embeddings.weight", "head.bias"])
 def test_the_norm_is_not_finite_where_one_gradient_is_not(value: float, name: str) -> None:
     model = net()
-    gradients = Gradients(model.named_parameters())
+    gradients = FlatGradients(model.named_parameters())
     gradient = dict(model.named_parameters())[name].grad
     assert gradient is not None
     gradient.view(-1)[-1] = value
@@ -160,7 +160,7 @@ def test_the_norm_is_not_finite_where_one_gradient_is_not(value: float, name: st
 
 def test_the_norm_of_very_many_numbers_is_exact_and_of_large_ones_finite() -> None:
     parameter = nn.Parameter(torch.zeros(1 << 24))
-    gradients = Gradients([("many", parameter)])
+    gradients = FlatGradients([("many", parameter)])
     gradients.flat.fill_(0.1)
     assert float(gradients.clip(1e9)) == pytest.approx(0.1 * 2**12, rel=1e-6)
     gradients.flat.fill_(1e30)
@@ -171,14 +171,14 @@ def test_the_norm_of_very_many_numbers_is_exact_and_of_large_ones_finite() -> No
 def test_parameters_of_two_kinds_or_none_are_refused() -> None:
     half = [("a", nn.Parameter(torch.zeros(2))), ("b", nn.Parameter(torch.zeros(2, dtype=torch.float16)))]
     with pytest.raises(ValueError, match="of one type, on one device"):
-        Gradients(half)
+        FlatGradients(half)
     with pytest.raises(ValueError, match="not of none"):
-        Gradients(Net().requires_grad_(False).named_parameters())
+        FlatGradients(Net().requires_grad_(False).named_parameters())
 
 
 def test_one_process_has_nothing_to_sum() -> None:
     model = net()
-    gradients = Gradients(model.named_parameters())
+    gradients = FlatGradients(model.named_parameters())
     model(IDS).backward()
     before = gradients.flat.clone()
     gradients.all_reduce()
@@ -218,7 +218,7 @@ def test_two_processes_have_the_gradients_of_one_with_both_batches(tmp_path: Pat
 
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
-    gradients = Gradients(model.named_parameters())
+    gradients = FlatGradients(model.named_parameters())
     model(torch.arange(12.0).view(4, 3)).square().sum().backward()
     norm = gradients.clip(1.0)
     first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))

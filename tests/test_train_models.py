@@ -19,8 +19,8 @@ from transformers import (
 )
 
 from bioshards.train import attention, models
-from bioshards.train.electra import Electra
-from bioshards.train.models import InitialWeightsError, Shape, build
+from bioshards.train.electra import ElectraObjective
+from bioshards.train.models import InitialWeightsError, ModelConfig, build_objective
 from bioshards.train.objective import Objective
 from tests.train_batches import FAMILIES, VOCABULARY, Facts, flat, objective, padded, rows, shape
 from tests.vocabularies import SPECIALS, word_piece
@@ -46,7 +46,7 @@ def saved(family: str, folder: Path) -> Objective:
 
 def refused(family: str, folder: Path, pieces: dict[str, int] | None = None, **sizes: int) -> str:
     with pytest.raises(InitialWeightsError) as error:
-        build(replace(shape(family), **sizes), Facts(), str(folder), pieces)  # type: ignore[arg-type]
+        build_objective(replace(shape(family), **sizes), Facts(), str(folder), pieces)  # type: ignore[arg-type]
     assert str(folder) in str(error.value)
     return str(error.value)
 
@@ -77,14 +77,14 @@ def test_the_library_goes_on_pretraining_with_nothing_missing(family: str, tmp_p
     model, report = AutoModelForPreTraining.from_pretrained(tmp_path, output_loading_info=True)
     assert not report["missing_keys"]
     assert not report["unexpected_keys"]
-    kept = ours.discriminator if isinstance(ours, Electra) else ours.get_submodule("model")
+    kept = ours.discriminator if isinstance(ours, ElectraObjective) else ours.get_submodule("model")
     assert model.state_dict().keys() == kept.state_dict().keys()
     assert all(torch.equal(value, kept.state_dict()[name]) for name, value in model.state_dict().items())
 
 
 def test_the_generator_is_saved_as_a_masked_language_model_with_tied_embeddings(tmp_path: Path) -> None:
     ours = saved("electra", tmp_path)
-    assert isinstance(ours, Electra)
+    assert isinstance(ours, ElectraObjective)
     model, report = AutoModelForMaskedLM.from_pretrained(tmp_path / "generator", output_loading_info=True)
     assert not report["missing_keys"]
     assert not report["unexpected_keys"]
@@ -102,7 +102,7 @@ def test_a_saved_configuration_names_no_attention_of_ours(family: str, tmp_path:
     configs = list(tmp_path.rglob("config.json"))
     assert len(configs) == (2 if family == "electra" else 1)
     for config in configs:
-        assert attention.NAME not in config.read_text()
+        assert attention.ATTN_IMPLEMENTATION not in config.read_text()
         assert json.loads(config.read_text())["vocab_size"] == VOCABULARY
     assert AutoModel.from_pretrained(tmp_path).config._attn_implementation == "sdpa"
 
@@ -111,13 +111,15 @@ def test_a_saved_configuration_names_no_attention_of_ours(family: str, tmp_path:
 def test_a_loaded_model_says_what_the_trained_one_says(family: str, tmp_path: Path) -> None:
     ours, batch = saved(family, tmp_path), padded(rows(1))
     model = AutoModel.from_pretrained(tmp_path)
-    size = (len(batch.starts), batch.longest)
+    size = (len(batch.row_starts), batch.max_seqlen)
     with torch.no_grad():
         theirs = model(
-            batch.ids.view(size), attention_mask=batch.real.view(size), token_type_ids=batch.types.view(size)
+            batch.ids.view(size),
+            attention_mask=batch.is_token.view(size),
+            token_type_ids=batch.token_type_ids.view(size),
         ).last_hidden_state.flatten(0, 1)
         own = attention.encode(ours.eval().encoder, batch)
-    torch.testing.assert_close(theirs[batch.real], own[batch.real], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(theirs[batch.is_token], own[batch.is_token], rtol=1e-5, atol=1e-5)
 
 
 # What training begins with
@@ -127,13 +129,13 @@ def test_a_loaded_model_says_what_the_trained_one_says(family: str, tmp_path: Pa
 def test_a_folder_gives_all_weights_bit_by_bit(family: str, tmp_path: Path) -> None:
     ours = saved(family, tmp_path).state_dict()
     torch.manual_seed(99)
-    found = build(shape(family, dropout=0.25), Facts(), str(tmp_path))
+    found = build_objective(shape(family, dropout=0.25), Facts(), str(tmp_path))
     assert found.state_dict().keys() == ours.keys()
     assert all(torch.equal(value, ours[name]) for name, value in found.state_dict().items())
     assert found.training
     assert all(part.training for part in found.modules())
     assert found.encoder.config.hidden_dropout_prob == 0.25  # of the shape, not of the folder
-    assert found.encoder.config._attn_implementation == attention.NAME
+    assert found.encoder.config._attn_implementation == attention.ATTN_IMPLEMENTATION
     with torch.no_grad():
         assert torch.equal(found.eval()(flat(rows(2)))["mlm"], objective(family).eval()(flat(rows(2)))["mlm"])
 
@@ -143,9 +145,9 @@ def test_an_encoder_alone_gets_new_heads(family: str, tmp_path: Path) -> None:
     ours = saved(family, tmp_path / "all").encoder
     AutoModelForTokenClassification.from_pretrained(tmp_path / "all").save_pretrained(tmp_path / "tagger")
     torch.manual_seed(1)
-    one = build(shape(family), Facts(), str(tmp_path / "tagger"))
+    one = build_objective(shape(family), Facts(), str(tmp_path / "tagger"))
     torch.manual_seed(1)
-    two = build(shape(family), Facts(), str(tmp_path / "tagger"))
+    two = build_objective(shape(family), Facts(), str(tmp_path / "tagger"))
     for name, value in one.encoder.state_dict().items():
         assert "pooler" in name or torch.equal(value, ours.state_dict()[name])
     assert all(torch.equal(value, two.state_dict()[name]) for name, value in one.state_dict().items())
@@ -154,9 +156,9 @@ def test_an_encoder_alone_gets_new_heads(family: str, tmp_path: Path) -> None:
 def test_a_discriminator_without_its_generator_lends_a_new_one_its_embeddings(tmp_path: Path) -> None:
     ours = saved("electra", tmp_path)
     shutil.rmtree(tmp_path / "generator")
-    found = build(shape("electra"), Facts(), str(tmp_path))
-    assert isinstance(found, Electra)
-    assert isinstance(ours, Electra)
+    found = build_objective(shape("electra"), Facts(), str(tmp_path))
+    assert isinstance(found, ElectraObjective)
+    assert isinstance(ours, ElectraObjective)
     words = found.generator.electra.embeddings.word_embeddings.weight
     assert torch.equal(words, ours.discriminator.electra.embeddings.word_embeddings.weight)
     assert found.generator.generator_lm_head.weight is words
@@ -167,7 +169,9 @@ def test_random_weights_are_those_of_the_seed() -> None:
         found = []
         for seed in (3, 3, 4):
             torch.manual_seed(seed)
-            found.append(torch.cat([part.flatten() for part in build(shape(family), Facts()).parameters()]))
+            found.append(
+                torch.cat([part.flatten() for part in build_objective(shape(family), Facts()).parameters()])
+            )
         assert torch.equal(found[0], found[1])
         assert not torch.equal(found[0], found[2])
 
@@ -221,15 +225,15 @@ def test_other_sizes_are_all_named(tmp_path: Path) -> None:
 def test_a_vocabulary_of_another_size(tmp_path: Path) -> None:
     saved("albert", tmp_path)
     with pytest.raises(InitialWeightsError, match="vocabulary of 61 entries, and the data one of 30,000"):
-        build(shape("albert"), Facts(vocabulary_size=30_000), str(tmp_path))
+        build_objective(shape("albert"), Facts(vocabulary_size=30_000), str(tmp_path))
 
 
 def test_a_vocabulary_of_other_pieces(tmp_path: Path) -> None:
     saved("bert", tmp_path)
     ours = word_piece(*WORDS).get_vocab()
-    build(shape("bert"), Facts(), str(tmp_path), ours)  # it has no tokenizer.json to compare with
+    build_objective(shape("bert"), Facts(), str(tmp_path), ours)  # it has no tokenizer.json to compare with
     word_piece(*WORDS).save(str(tmp_path / "tokenizer.json"))
-    build(shape("bert"), Facts(), str(tmp_path), ours)
+    build_objective(shape("bert"), Facts(), str(tmp_path), ours)
     word_piece(WORDS[1], WORDS[0], *WORDS[2:-1], "other").save(str(tmp_path / "tokenizer.json"))
     assert "3 of its 61 pieces are not the data's" in refused("bert", tmp_path, ours)
     (tmp_path / "tokenizer.json").write_text("{")
@@ -241,8 +245,10 @@ def test_a_vocabulary_of_other_pieces(tmp_path: Path) -> None:
 
 def test_the_generator_is_as_wide_as_the_reference_makes_it() -> None:
     """Small: a width of 64 with one head.  Base: a third, 256 with four (google-research/electra)."""
-    small = Shape("electra", 256, 12, 4, 1024, 128).generator_config(Facts())
-    base = Shape("electra", 768, 12, 12, 3072, 768, generator=1 / 3).generator_config(Facts())
+    small = ModelConfig("electra", 256, 12, 4, 1024, 128).build_generator_config(Facts())
+    base = ModelConfig(
+        "electra", 768, 12, 12, 3072, 768, generator_hidden_fraction=1 / 3
+    ).build_generator_config(Facts())
     found = [
         (one.hidden_size, one.num_hidden_layers, one.num_attention_heads, one.intermediate_size)
         for one in (small, base)
@@ -262,12 +268,12 @@ def test_sizes_that_no_model_has_are_refused() -> None:
     ):
         fields = {"hidden": 32, "layers": 2, "heads": 2, "ffn": 48, "embedding": 32, **sizes}
         with pytest.raises(ValueError, match=message):
-            Shape(family, **fields)  # type: ignore[arg-type]
+            ModelConfig(family, **fields)  # type: ignore[arg-type]
 
 
 def test_every_family_has_its_configuration() -> None:
     for family in models.FAMILIES:
-        config = shape(family, dropout=0.3, attention_dropout=0.2).config(Facts())
+        config = shape(family, dropout=0.3, attention_dropout=0.2).build_config(Facts())
         assert config.model_type == family
         assert (config.vocab_size, config.pad_token_id, config.max_position_embeddings) == (VOCABULARY, 0, 64)
         assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.3, 0.2)

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from bioshards.train.optimisers import Adam, Lamb, OptimizerStateError, layer_scales
+from bioshards.train.optimisers import Adam, Lamb, OptimizerStateError, compute_layer_scales
 
 Numbers = list[float]
 DECAYED = {"dense": (3, 4), "embedding": (5, 2)}
@@ -120,7 +120,7 @@ def test_lamb_is_its_formula(weight_decay: float, corrected: bool) -> None:
 def test_scales_multiply_the_learning_rate(kind: type[Adam]) -> None:
     ours = parameters()
     scales = {"dense": 0.5, "embedding": 0.1, "bias": 2.0, "norm": 0.0}
-    take(ours, kind(ours.items(), scales=scales), range(20))
+    take(ours, kind(ours.items(), lr_scales=scales), range(20))
     assert_same(ours, reference(20, lamb=kind is Lamb, scales=scales))
     assert torch.equal(ours["norm"], parameters()["norm"])
 
@@ -351,7 +351,7 @@ def test_learning_rates_decay_layer_by_layer_from_the_head_down(
 ) -> None:
     names = [name for name, _ in models[kind].named_parameters()]
     layers = LAYERS[kind]
-    scales = layer_scales(names, 0.8)
+    scales = compute_layer_scales(names, 0.8)
     assert list(scales) == names
     for name, scale in scales.items():
         assert scale == pytest.approx(0.8 ** (layers + 1 - depth(name, layers))), name
@@ -361,7 +361,7 @@ def test_learning_rates_decay_layer_by_layer_from_the_head_down(
 @pytest.mark.parametrize("kind", LAYERS)
 def test_as_published_there_is_one_more_power_below_the_head(models: dict[str, nn.Module], kind: str) -> None:
     names = [name for name, _ in models[kind].named_parameters()]
-    plain, published = layer_scales(names, 0.8), layer_scales(names, 0.8, as_published=True)
+    plain, published = compute_layer_scales(names, 0.8), compute_layer_scales(names, 0.8, as_published=True)
     for name in names:
         head = depth(name, LAYERS[kind]) == LAYERS[kind] + 1
         assert published[name] == pytest.approx(1 if head else 0.8 * plain[name]), name
@@ -376,15 +376,15 @@ def test_electras_scales_are_those_of_the_published_formula() -> None:
         "electra.encoder.layer.2.output.LayerNorm.bias": 0.5**2,
         "classifier.dense.weight": 1.0,
     }
-    assert layer_scales(names, 0.5, as_published=True) == names
+    assert compute_layer_scales(names, 0.5, as_published=True) == names
 
 
 def test_a_tenth_layer_is_not_the_first() -> None:
-    scales = layer_scales([f"bert.encoder.layer.{layer}.x" for layer in range(12)], 0.9)
+    scales = compute_layer_scales([f"bert.encoder.layer.{layer}.x" for layer in range(12)], 0.9)
     assert list(scales.values()) == pytest.approx([0.9 ** (12 - layer) for layer in range(12)])
 
 
 def test_tied_weights_have_the_scale_of_the_embeddings(models: dict[str, nn.Module]) -> None:
     named = dict(models["generator"].named_parameters())
     assert "generator_lm_head.weight" not in named
-    assert layer_scales(named, 0.5)["electra.embeddings.word_embeddings.weight"] == 0.5**4
+    assert compute_layer_scales(named, 0.5)["electra.embeddings.word_embeddings.weight"] == 0.5**4

@@ -10,31 +10,31 @@ from torch import Tensor
 from torch.fx import GraphModule
 
 from bioshards.train.batch import Batch
-from bioshards.train.pairs import Pairs
+from bioshards.train.pairs import MlmObjective
 from tests.train_batches import FAMILIES, LENGTH, counts, flat, layouts, loss, objective, padded, rows
 
 PAIRS = {"bert": "nsp", "albert": "sop"}
 
 
-def pairs(family: str, labelled: bool = True) -> Pairs:
+def pairs(family: str, labelled: bool = True) -> MlmObjective:
     found = objective(family, labelled)
-    assert isinstance(found, Pairs)
+    assert isinstance(found, MlmObjective)
     return found
 
 
 # Against the library
 
 
-def by_the_library(model: Pairs, batch: Batch, pair_labels: Tensor) -> Any:
+def by_the_library(model: MlmObjective, batch: Batch, pair_labels: Tensor) -> Any:
     """The output, with its loss, of transformers' model on the padded batch."""
-    shape = (len(batch.starts), LENGTH)
-    labels = torch.full_like(batch.ids, -100).scatter(0, batch.at, batch.targets)
+    shape = (len(batch.row_starts), LENGTH)
+    labels = torch.full_like(batch.ids, -100).scatter(0, batch.masked_positions, batch.targets)
     model.model.set_attn_implementation("eager")
-    name = "next_sentence_label" if model.pair == "nsp" else "sentence_order_label"
+    name = "next_sentence_label" if model.pair_task == "nsp" else "sentence_order_label"
     return model.model(
         batch.ids.view(shape),
-        attention_mask=batch.real.view(shape),
-        token_type_ids=batch.types.view(shape),
+        attention_mask=batch.is_token.view(shape),
+        token_type_ids=batch.token_type_ids.view(shape),
         labels=labels.view(shape),
         **{name: pair_labels},
     )
@@ -71,12 +71,12 @@ def test_figures_are_those_of_the_librarys_predictions(family: str) -> None:
         sums = {name: float(value) for name, value in model(flat(given_rows, masked=40)).items()}
         batch = padded(given_rows)
         output = by_the_library(model, batch, batch.labels)
-    guesses = output.prediction_logits.argmax(-1).flatten()[batch.at]
+    guesses = output.prediction_logits.argmax(-1).flatten()[batch.masked_positions]
     logits = output.seq_relationship_logits if family == "bert" else output.sop_logits
     right = sum(
         int(guess == row.label) for guess, row in zip(logits.argmax(-1).tolist(), given_rows, strict=True)
     )
-    assert model.figures(sums, found._asdict()) == pytest.approx(
+    assert model.compute_metrics(sums, found._asdict()) == pytest.approx(
         {
             "mlm_accuracy": (guesses == batch.targets).float().mean().item(),
             f"{PAIRS[family]}_accuracy": right / found.labelled,
@@ -97,7 +97,7 @@ def test_a_batch_without_any_label_has_no_loss_of_pairs_and_is_a_number(family: 
     assert sums[PAIRS[family]].item() == 0
     assert total.isfinite()
     assert all(part.grad is None or part.grad.isfinite().all() for part in model.parameters())
-    figures = model.figures(
+    figures = model.compute_metrics(
         {name: float(value) for name, value in sums.items()}, counts(given_rows)._asdict()
     )
     assert figures.keys() == {"mlm_accuracy"}
@@ -137,7 +137,7 @@ def test_sums_add_up_over_micro_batches(family: str) -> None:
     given_rows, model = rows(27), objective(family)
     whole = loss(model, flat(given_rows), given_rows)
     divide = counts(given_rows)._asdict()
-    parts = [model.total(model(flat(part)), divide) for part in (given_rows[:2], given_rows[2:])]
+    parts = [model.compute_loss(model(flat(part)), divide) for part in (given_rows[:2], given_rows[2:])]
     torch.testing.assert_close(parts[0] + parts[1], whole)
 
 
@@ -148,14 +148,14 @@ def test_losses_in_bfloat16_are_float32_and_near(family: str, layout: str) -> No
     exact = model(batch)
     with torch.autocast("cpu", torch.bfloat16):
         near = model(batch)
-        hidden = model.clean(batch).logits
+        hidden = model.compute_outputs(batch).logits
     assert hidden.dtype == torch.float32
     for name, value in near.items():
         assert value.dtype == torch.float32
         if name in model.losses:
             torch.testing.assert_close(value, exact[name], rtol=0.03, atol=0.05)
     assert not torch.equal(near["mlm"], exact["mlm"])  # it was bfloat16
-    model.total(near, counts(rows(28))._asdict()).backward()  # type: ignore[no-untyped-call]
+    model.compute_loss(near, counts(rows(28))._asdict()).backward()  # type: ignore[no-untyped-call]
     assert all(part.grad is None or part.grad.isfinite().all() for part in model.parameters())
 
 

@@ -10,9 +10,9 @@ import pytest
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import BPE, WordPiece
 
-from bioshards.train.pieces import Pieces, VocabularyError
+from bioshards.train.pieces import PieceTable, VocabularyError
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.examples.static_masks import sentencepiece_continues
+from bioshards.vocab.examples.static_masks import find_sentencepiece_continuations
 from tests.vocabularies import SPECIALS, unigram, word_piece
 
 WORDS = ("cell", "##s", "##", "-", "##-", "β", "##β", "3", "#", "[unused1]")
@@ -45,32 +45,32 @@ def named(pieces: np.ndarray[tuple[int], np.dtype[np.bool_]], tokenizer: Tokeniz
 def test_of_wordpiece_what_begins_with_the_prefix_continues_a_word(tmp_path: Path) -> None:
     tokenizer = word_piece(*WORDS)
     folder, size, sha256 = saved(tmp_path, tokenizer)
-    pieces = Pieces.read(folder, size, sha256)
+    pieces = PieceTable.load(folder, size, sha256)
     assert pieces.size == size == 15
-    assert pieces.mask == tokenizer.token_to_id("[MASK]")
-    assert named(pieces.continues, tokenizer) == {"##s", "##", "##-", "##β"}
-    assert pieces.continues.tolist() == list(map(bool, Encoder(folder).continues))
+    assert pieces.mask_id == tokenizer.token_to_id("[MASK]")
+    assert named(pieces.is_continuation, tokenizer) == {"##s", "##", "##-", "##β"}
+    assert pieces.is_continuation.tolist() == list(map(bool, Encoder(folder).is_continuation))
 
 
 def test_of_sentencepiece_what_continues_a_word_is_what_albert_holds(tmp_path: Path) -> None:
     tokenizer = albert()
     folder, size, sha256 = saved(tmp_path, tokenizer)
-    pieces = Pieces.read(folder, size, sha256)
-    assert named(pieces.continues, tokenizer) == {"s", "ing", ").", "IL", "a-b", "K", "..."}
+    pieces = PieceTable.load(folder, size, sha256)
+    assert named(pieces.is_continuation, tokenizer) == {"s", "ing", ").", "IL", "a-b", "K", "..."}
     ids = tokenizer.get_vocab()
     added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
-    assert pieces.continues.tolist() == list(map(bool, sentencepiece_continues(ids, added)))
+    assert pieces.is_continuation.tolist() == list(map(bool, find_sentencepiece_continuations(ids, added)))
 
 
 def test_special_are_the_special_tokens_but_for_what_stands_for_text(tmp_path: Path) -> None:
     tokenizer = word_piece(*WORDS)
-    pieces = Pieces.read(*saved(tmp_path / "wordpiece", tokenizer))
-    assert named(pieces.special, tokenizer) == set(SPECIALS) - {"[UNK]"}
-    assert set(pieces.replacements.tolist()) == {1, *range(5, 15)}
+    pieces = PieceTable.load(*saved(tmp_path / "wordpiece", tokenizer))
+    assert named(pieces.is_special, tokenizer) == set(SPECIALS) - {"[UNK]"}
+    assert set(pieces.replacement_ids.tolist()) == {1, *range(5, 15)}
     tokenizer = albert()
-    pieces = Pieces.read(*saved(tmp_path / "albert", tokenizer))
-    assert named(pieces.special, tokenizer) == {"<pad>", "[CLS]", "[SEP]", "[MASK]"}
-    assert tokenizer.token_to_id("GENE$") in pieces.replacements
+    pieces = PieceTable.load(*saved(tmp_path / "albert", tokenizer))
+    assert named(pieces.is_special, tokenizer) == {"<pad>", "[CLS]", "[SEP]", "[MASK]"}
+    assert tokenizer.token_to_id("GENE$") in pieces.replacement_ids
 
 
 def test_ids_that_no_piece_has_replace_nothing(tmp_path: Path) -> None:
@@ -78,9 +78,9 @@ def test_ids_that_no_piece_has_replace_nothing(tmp_path: Path) -> None:
     ids = {**{piece: number for number, piece in enumerate(SPECIALS)}, "cell": 9}
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]"))
     tokenizer.add_special_tokens(list(SPECIALS))
-    pieces = Pieces.read(*saved(tmp_path, tokenizer))
+    pieces = PieceTable.load(*saved(tmp_path, tokenizer))
     assert pieces.size == 10
-    assert pieces.replacements.tolist() == [1, 9]
+    assert pieces.replacement_ids.tolist() == [1, 9]
 
 
 # What cannot be used
@@ -89,7 +89,7 @@ def test_ids_that_no_piece_has_replace_nothing(tmp_path: Path) -> None:
 def refused(folder: Path, *facts: int | str) -> str:
     size, sha256 = facts or (15, "0" * 64)
     with pytest.raises(VocabularyError) as error:
-        Pieces.read(str(folder), int(size), str(sha256))
+        PieceTable.load(str(folder), int(size), str(sha256))
     message = str(error.value)
     assert str(folder) in message
     return message

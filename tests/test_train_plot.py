@@ -20,8 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.train.plot import plot
-from bioshards.train.plot.curves import NoLogsError, read, smooth
-from bioshards.train.plot.panels import named, panels, written
+from bioshards.train.plot.curves import NoLogsError, read_logs, smooth
+from bioshards.train.plot.panels import format_title, format_value, select_panels
 
 ELECTRA = {
     "losses": {"mlm": 6.0, "rtd": 0.2},
@@ -158,8 +158,8 @@ def test_names_of_runs_and_quantities_are_text_only(tmp_path: Path) -> None:
 def test_a_last_line_that_is_cut_is_left_out_and_said(tmp_path: Path) -> None:
     cut = json.dumps(line(3))[:40]
     folder = run(tmp_path / "one", [line(1), line(2), cut])
-    [read_run] = read([folder])
-    assert [one["step"] for one in read_run.lines["train"]] == [1, 2]
+    [read_run] = read_logs([folder])
+    assert [one["step"] for one in read_run.entries["train"]] == [1, 2]
     assert read_run.notes == ["1 of its lines could not be read, the first of them line 3"]
     _, page = plot([folder], str(tmp_path / "curves"))
     assert "one: 1 of its lines could not be read, the first of them line 3." in Path(page).read_text()
@@ -169,31 +169,31 @@ def test_a_last_line_that_is_cut_is_left_out_and_said(tmp_path: Path) -> None:
     "bad", ["[]", "3", "{}", '{"step": "x", "kind": "train"}', "\x00\x00", "nonsense", '"']
 )
 def test_other_lines_that_are_none_are_left_out_and_counted(tmp_path: Path, bad: str) -> None:
-    [found] = read([run(tmp_path / "one", [line(1), bad + "\n", line(2)])])
-    assert [one["step"] for one in found.lines["train"]] == [1, 2]
+    [found] = read_logs([run(tmp_path / "one", [line(1), bad + "\n", line(2)])])
+    assert [one["step"] for one in found.entries["train"]] == [1, 2]
     assert found.notes == ["1 of its lines could not be read, the first of them line 2"]
 
 
 def test_a_kind_of_line_yet_to_come_is_passed_over(tmp_path: Path) -> None:
-    [found] = read([run(tmp_path / "one", [line(1), {"step": 1, "kind": "checkpoint"}])])
+    [found] = read_logs([run(tmp_path / "one", [line(1), {"step": 1, "kind": "checkpoint"}])])
     assert found.notes == []
 
 
 def test_what_a_resumed_run_logs_anew_takes_the_place_of_the_old(tmp_path: Path) -> None:
     old = [line(1), line(2), line(2, "validation"), line(3), line(4), line(4, "validation")]
     new = [line(3, loss=7.0), line(4, loss=8.0), line(4, "validation", loss=9.0), line(5)]
-    [found] = read([run(tmp_path / "one", [*old, *new])])
-    assert found.curve("train", ("loss",))[0].tolist() == [1, 2, 3, 4, 5]
-    assert found.curve("train", ("loss",))[1].tolist()[2:4] == [7.0, 8.0]
-    assert [one.tolist() for one in found.curve("validation", ("loss",))] == [[2, 4], [20 / 3, 9.0]]
+    [found] = read_logs([run(tmp_path / "one", [*old, *new])])
+    assert found.get_curve("train", ("loss",))[0].tolist() == [1, 2, 3, 4, 5]
+    assert found.get_curve("train", ("loss",))[1].tolist()[2:4] == [7.0, 8.0]
+    assert [one.tolist() for one in found.get_curve("validation", ("loss",))] == [[2, 4], [20 / 3, 9.0]]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, None, "x", [1], True, {}])
 def test_a_value_that_is_no_number_leaves_a_gap(tmp_path: Path, value: object) -> None:
     folder = run(tmp_path / "one", [line(1), line(2, loss=value, grad_norm=value), line(3)])
-    [found] = read([folder])
-    assert found.curve("train", ("loss",))[0].tolist() == [1, 2, 3]
-    assert np.isnan(found.curve("train", ("loss",))[1]).tolist() == [False, True, False]
+    [found] = read_logs([folder])
+    assert found.get_curve("train", ("loss",))[0].tolist() == [1, 2, 3]
+    assert np.isnan(found.get_curve("train", ("loss",))[1]).tolist() == [False, True, False]
     assert found.notes == ["1 of its train losses are no finite numbers, the first at step 2"]
     plot([folder], str(tmp_path / "curves"))
 
@@ -201,7 +201,7 @@ def test_a_value_that_is_no_number_leaves_a_gap(tmp_path: Path, value: object) -
 def test_keys_may_be_missing(tmp_path: Path) -> None:
     bare = [{"step": 1, "kind": "train", "losses": None}, {"step": 2, "kind": "train", "lr": 0.1}]
     folder = run(tmp_path / "one", bare)
-    assert [panel.place for panel in panels(read([folder]))] == [("lr",)]
+    assert [panel.metric for panel in select_panels(read_logs([folder]))] == [("lr",)]
     plot([folder], str(tmp_path / "curves"))
 
 
@@ -230,9 +230,9 @@ def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
 
 def test_runs_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None:
     folders = [run(tmp_path / one / "run", both(1)) for one in "ab"]
-    assert [one.name for one in read([*folders, folders[0] + "/"])][:2] == folders
-    assert [one.name for one in read([folders[0], folders[0]])] == ["run"]
-    assert [one.name for one in read([folders[0] + "/"])] == ["run"]
+    assert [one.name for one in read_logs([*folders, folders[0] + "/"])][:2] == folders
+    assert [one.name for one in read_logs([folders[0], folders[0]])] == ["run"]
+    assert [one.name for one in read_logs([folders[0] + "/"])] == ["run"]
 
 
 def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
@@ -303,10 +303,10 @@ def test_a_smoothed_value_is_the_mean_of_its_neighbours(values: list[float], hal
     ],
 )
 def test_values_are_written_by_what_they_are(place: tuple[str, ...], value: object, said: str) -> None:
-    assert written(place, value) == said
+    assert format_value(place, value) == said
 
 
 def test_quantities_nobody_has_named_are_called_by_their_keys() -> None:
-    assert named(("losses", "adversarial")) == "loss: adversarial"
-    assert named(("figures", "sop_accuracy")) == "SOP accuracy"
-    assert named(("mask_rate",)) == "mask rate"
+    assert format_title(("losses", "adversarial")) == "loss: adversarial"
+    assert format_title(("figures", "sop_accuracy")) == "SOP accuracy"
+    assert format_title(("mask_rate",)) == "mask rate"

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from bioshards.train.batch import Batch
-from bioshards.train.prefetch import Prefetch, pinned
+from bioshards.train.prefetch import Prefetcher, pin_memory
 
 
 def threads() -> int:
@@ -35,14 +35,14 @@ def until(true: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("ahead", [1, 2, 7])
 def test_steps_come_in_order_from_the_first(ahead: int) -> None:
-    with Prefetch(lambda step: step * step, 5, ahead) as prefetch:
+    with Prefetcher(lambda step: step * step, 5, ahead) as prefetch:
         assert [prefetch.get() for _ in range(50)] == [step * step for step in range(5, 55)]
     assert not threads()
 
 
 def test_so_many_steps_ahead_and_no_more() -> None:
     made: list[int] = []
-    with Prefetch(made.append, 0, 3) as prefetch:
+    with Prefetcher(made.append, 0, 3) as prefetch:
         until(lambda: len(made) == 3)
         time.sleep(0.05)
         assert made == [0, 1, 2]
@@ -53,7 +53,7 @@ def test_so_many_steps_ahead_and_no_more() -> None:
 
 
 def test_it_is_made_in_another_thread() -> None:
-    with Prefetch(lambda step: threading.get_ident(), 0) as prefetch:
+    with Prefetcher(lambda step: threading.get_ident(), 0) as prefetch:
         assert len({prefetch.get() for _ in range(5)} | {threading.get_ident()}) == 2
 
 
@@ -72,7 +72,7 @@ def breaking(at: int) -> Callable[[int], int]:
 
 @pytest.mark.parametrize("ahead", [1, 2, 10])
 def test_an_error_comes_when_its_step_does_and_stays(ahead: int) -> None:
-    with Prefetch(breaking(3), 0, ahead) as prefetch:
+    with Prefetcher(breaking(3), 0, ahead) as prefetch:
         until(lambda: threads() == 0 or ahead < 4)
         assert [prefetch.get() for _ in range(3)] == [0, 1, 2]
         for _ in range(2):
@@ -85,13 +85,13 @@ def test_an_exit_of_the_thread_is_an_error_too() -> None:
     def leaving(step: int) -> int:
         sys.exit(step)
 
-    with Prefetch(leaving, 7) as prefetch, pytest.raises(SystemExit):
+    with Prefetcher(leaving, 7) as prefetch, pytest.raises(SystemExit):
         prefetch.get()
 
 
 def test_an_error_of_the_loop_ends_the_thread() -> None:
     def loop() -> None:
-        with Prefetch(lambda step: step, 0) as prefetch:
+        with Prefetcher(lambda step: step, 0) as prefetch:
             prefetch.get()
             raise Broken
 
@@ -101,7 +101,7 @@ def test_an_error_of_the_loop_ends_the_thread() -> None:
 
 
 def test_closed_while_it_waits_for_room() -> None:
-    prefetch = Prefetch(lambda step: step, 0, 2)
+    prefetch = Prefetcher(lambda step: step, 0, 2)
     prefetch.get()
     prefetch.close()
     assert not threads()
@@ -116,7 +116,7 @@ def test_closed_while_it_works_it_ends_after_that_step() -> None:
         assert go_on.wait(10)
         made.append(step)
 
-    prefetch = Prefetch(make, 0, 100)
+    prefetch = Prefetcher(make, 0, 100)
     assert begun.wait(10)
     closing = threading.Thread(target=prefetch.close)
     closing.start()
@@ -128,7 +128,7 @@ def test_closed_while_it_works_it_ends_after_that_step() -> None:
 
 
 def test_nothing_can_be_asked_for_once_it_is_closed() -> None:
-    with Prefetch(lambda step: step, 0) as prefetch:
+    with Prefetcher(lambda step: step, 0) as prefetch:
         prefetch.get()
     with pytest.raises(RuntimeError, match="after their thread was ended"):
         prefetch.get()
@@ -136,7 +136,7 @@ def test_nothing_can_be_asked_for_once_it_is_closed() -> None:
 
 def test_who_waits_is_told_when_it_is_closed() -> None:
     go_on, said = threading.Event(), []
-    prefetch: Prefetch[bool] = Prefetch(lambda step: go_on.wait(10), 0)
+    prefetch: Prefetcher[bool] = Prefetcher(lambda step: go_on.wait(10), 0)
 
     def ask() -> None:
         try:
@@ -157,17 +157,17 @@ def test_who_waits_is_told_when_it_is_closed() -> None:
 def test_seconds_of_waiting_are_counted() -> None:
     slow, quick = threading.Event(), threading.Event()
     quick.set()
-    with Prefetch(lambda step: (slow if step == 1 else quick).wait(10), 0, 1) as prefetch:
-        until(lambda: len(prefetch._made) == 1)
+    with Prefetcher(lambda step: (slow if step == 1 else quick).wait(10), 0, 1) as prefetch:
+        until(lambda: len(prefetch._ready) == 1)
         prefetch.get()
-        before = prefetch.waited
+        before = prefetch.wait_seconds
         threading.Timer(0.2, slow.set).start()
         prefetch.get()
-        waited = prefetch.waited - before
+        waited = prefetch.wait_seconds - before
         assert waited >= 0.15
-        until(lambda: len(prefetch._made) == 1)
+        until(lambda: len(prefetch._ready) == 1)
         prefetch.get()
-        assert prefetch.waited - before - waited < waited
+        assert prefetch.wait_seconds - before - waited < waited
 
 
 def test_a_process_ends_though_nobody_closes() -> None:
@@ -185,7 +185,7 @@ def test_without_cuda_nothing_is_pinned(monkeypatch: pytest.MonkeyPatch) -> None
     part = torch.zeros(1)
     found = Batch(part, part, part, part, part, part, part, part, part, None, 1)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert pinned(found) is found
+    assert pin_memory(found) is found
 
 
 def test_with_cuda_every_tensor_is_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,4 +193,4 @@ def test_with_cuda_every_tensor_is_pinned(monkeypatch: pytest.MonkeyPatch) -> No
     found = Batch(part, part, part, part, part, part, part, part, part, None, 1)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: self + 1)
-    assert pinned(found) == Batch._make([*[part + 1] * 9, None, 1])
+    assert pin_memory(found) == Batch._make([*[part + 1] * 9, None, 1])

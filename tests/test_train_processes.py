@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from bioshards.train import processes
-from bioshards.train.processes import Processes
+from bioshards.train.processes import ProcessGroup
 from tests.training_runs import log, same_state, state, threads, told, train
 from tests.training_stops import (
     Child,
@@ -236,11 +236,11 @@ def no_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_process_alone_is_the_first_and_only_one(no_torchrun: None) -> None:
-    us = processes.start("cpu")
-    assert us == Processes(0, 1, torch.device("cpu"))
-    assert us.first
-    assert us.sums([1.5, 2.0]) == [1.5, 2.0]
-    us.wait()
+    us = processes.initialize("cpu")
+    assert us == ProcessGroup(0, 1, torch.device("cpu"))
+    assert us.is_main
+    assert us.all_reduce([1.5, 2.0]) == [1.5, 2.0]
+    us.barrier()
     us.close()
 
 
@@ -249,7 +249,7 @@ def test_a_device_that_is_not_there_is_named(device: str, no_torchrun: None) -> 
     with pytest.raises(
         ValueError, match=f"--device {device} (cannot be used here: .|is none that is trained on)"
     ):
-        processes.start(device)
+        processes.initialize(device)
 
 
 def test_sums_are_of_all_and_integers_exact(tmp_path: Path) -> None:
@@ -274,6 +274,6 @@ class _Summing:
 
 def _sum(env: dict[str, str], pipe: Any) -> None:
     os.environ.update(env)
-    us = processes.start("cpu")
-    pipe.send(us.sums([2.0**52, 0.5, 1.0] if us.first else [2.0**52 - 1, 0.25, 2.0]))
+    us = processes.initialize("cpu")
+    pipe.send(us.all_reduce([2.0**52, 0.5, 1.0] if us.is_main else [2.0**52 - 1, 0.25, 2.0]))
     us.close()

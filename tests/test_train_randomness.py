@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.train.randomness import bits, key, uniform, uniform32
+from bioshards.train.randomness import make_row_keys, random_bits, uniform, uniform_float32
 
 Numbers = npt.NDArray[np.uint64]
 _WORD = (1 << 64) - 1
@@ -33,12 +33,12 @@ def one_key(seed: int, epoch: int, row: int) -> int:
 
 
 def keys(seed: int = 0, epoch: int = 0, rows: int = 1000) -> Numbers:
-    return key(seed, np.full(rows, epoch), np.arange(rows))
+    return make_row_keys(seed, np.full(rows, epoch), np.arange(rows))
 
 
 def drawn(seed: int = 0, epoch: int = 0, stream: int = 0, rows: int = 1000, length: int = 100) -> Numbers:
     """[rows, length]"""
-    flat = bits(np.repeat(keys(seed, epoch, rows), length), np.tile(np.arange(length), rows), stream)
+    flat = random_bits(np.repeat(keys(seed, epoch, rows), length), np.tile(np.arange(length), rows), stream)
     return flat.reshape(rows, length)
 
 
@@ -69,17 +69,23 @@ def unrelated(a: Numbers, b: Numbers) -> bool:
 def test_numbers_are_those_of_splitmix64_begun_at_the_key(
     seed: int, epoch: int, row: int, place: int, stream: int
 ) -> None:
-    of_row = key(seed, np.array([epoch]), np.array([row]))
+    of_row = make_row_keys(seed, np.array([epoch]), np.array([row]))
     assert of_row.tolist() == [one_key(seed, epoch, row)]
     number = splitmix(one_key(seed, epoch, row), (stream << 32) + place)
-    assert bits(of_row, np.array([place]), stream).tolist() == [number]
+    assert random_bits(of_row, np.array([place]), stream).tolist() == [number]
     assert uniform(of_row, np.array([place]), stream).tolist() == [(number >> 11) / (1 << 53)]
-    assert uniform32(of_row, np.array([place]), stream).tolist() == [(number >> 40) / (1 << 24)]
+    assert uniform_float32(of_row, np.array([place]), stream).tolist() == [(number >> 40) / (1 << 24)]
 
 
 def test_numbers_are_what_they_have_always_been() -> None:
-    assert key(7, np.array([0, 3]), np.array([5, 5])).tolist() == [13916494961907462818, 15029617380150509269]
-    assert bits(keys(rows=2), np.array([0, 9]), 1).tolist() == [5123629938494458332, 10371490778074630982]
+    assert make_row_keys(7, np.array([0, 3]), np.array([5, 5])).tolist() == [
+        13916494961907462818,
+        15029617380150509269,
+    ]
+    assert random_bits(keys(rows=2), np.array([0, 9]), 1).tolist() == [
+        5123629938494458332,
+        10371490778074630982,
+    ]
 
 
 def test_splitmix_here_is_splitmix_elsewhere() -> None:
@@ -103,18 +109,18 @@ def test_numbers_are_from_0_to_below_1() -> None:
     """Of states that make 64 zeros, 64 ones, and ones that single precision would round up."""
     states = np.array([unmixed(0), unmixed(_WORD), unmixed(_WORD >> 1)], np.uint64)
     place = np.zeros(3, np.int64)
-    assert bits(states, place, 0).tolist() == [0, _WORD, _WORD >> 1]
+    assert random_bits(states, place, 0).tolist() == [0, _WORD, _WORD >> 1]
     assert uniform(states, place, 0).tolist() == [0, 1 - 2.0**-53, 0.5 - 2.0**-53]
-    assert uniform32(states, place, 0).tolist() == [0, 1 - 2.0**-24, 0.5 - 2.0**-24]
-    assert uniform32(states, place, 0).dtype == np.float32
+    assert uniform_float32(states, place, 0).tolist() == [0, 1 - 2.0**-24, 0.5 - 2.0**-24]
+    assert uniform_float32(states, place, 0).dtype == np.float32
 
 
 def test_arguments_are_not_changed() -> None:
     of_rows, places = keys(rows=5), np.arange(5).astype(np.uint64)
     before = of_rows.copy(), places.copy()
-    bits(of_rows, places, 0)
+    random_bits(of_rows, places, 0)
     rows = np.arange(5).astype(np.uint64)
-    key(0, rows, rows)
+    make_row_keys(0, rows, rows)
     assert (of_rows == before[0]).all()
     assert (places == before[1]).all()
     assert rows.tolist() == [0, 1, 2, 3, 4]
@@ -179,7 +185,7 @@ def test_one_bit_of_any_argument_changes_half_of_the_bits(what: str) -> None:
         epochs = np.full(500, 3) ^ (flip if what == "epoch" else 0)
         of_row = rows * 977 ^ (flip if what == "row" else 0)
         places = rows % 50 ^ (flip if what == "place" else 0)
-        return bits(key(seed, epochs, of_row), places, 0)
+        return random_bits(make_row_keys(seed, epochs, of_row), places, 0)
 
     changed = np.array([ones(numbers(0) ^ numbers(1 << bit)).mean(axis=0) for bit in range(30)])
     assert (abs(changed - 0.5) < 6 * 0.5 / 500**0.5).all()

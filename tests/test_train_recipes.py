@@ -17,17 +17,18 @@ from transformers import AlbertForPreTraining, BertForPreTraining, ElectraForPre
 
 from bioshards.train import options
 from bioshards.train.__main__ import main
-from bioshards.train.electra import Electra
-from bioshards.train.job import Job
-from bioshards.train.models import build
-from bioshards.train.pairs import Pairs
+from bioshards.train.electra import ElectraObjective
+from bioshards.train.job import TrainJob
+from bioshards.train.models import build_objective
+from bioshards.train.pairs import MlmObjective
 from bioshards.train.presets import PRESETS
-from bioshards.train.recipes import CORRUPTION, Recipe
+from bioshards.train.recipes import CORRUPTION_FRACTIONS, TrainRecipe
 from bioshards.train.schedules import learning_rate
 
 Capture = pytest.CaptureFixture[str]
 FIELDS = {
-    name: typing.get_args(kind) for name, kind in typing.get_type_hints(Recipe, include_extras=True).items()
+    name: typing.get_args(kind)
+    for name, kind in typing.get_type_hints(TrainRecipe, include_extras=True).items()
 }
 """The type of every field, and what is said of it."""
 
@@ -35,13 +36,13 @@ FIELDS = {
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The recipe that a command line asks for."""
-    seen: list[Job] = []
+    seen: list[TrainJob] = []
 
-    def note(job: Job, *_: object) -> str:
+    def note(job: TrainJob, *_: object) -> str:
         seen.append(job)
         return ""
 
-    def call(*words: object) -> Recipe:
+    def call(*words: object) -> TrainRecipe:
         monkeypatch.setattr("bioshards.train.__main__.train", note)
         assert main(["DATA", "--out", "RUN", *map(str, words)]) == 0
         return seen[-1].recipe
@@ -81,7 +82,7 @@ def test_every_field_is_an_option_with_its_help(capsys: Capture) -> None:
         main(["--help"])
     assert ended.value.code == 0
     said = " ".join(capsys.readouterr().out.split())
-    for field in dataclasses.fields(Recipe):
+    for field in dataclasses.fields(TrainRecipe):
         assert f"--{field.name.replace('_', '-')}" in said
         # argparse breaks lines at hyphens too
         assert f"{FIELDS[field.name][1]} ({field.default})".replace(" ", "") in said.replace(" ", "")
@@ -94,27 +95,27 @@ def test_an_option_sets_its_field_and_no_other(name: str, asked: Any) -> None:
     value = other.get(name)
     flag = f"--{name.replace('_', '-')}"
     if kind is bool:
-        value = not getattr(Recipe(), name)
+        value = not getattr(TrainRecipe(), name)
         words = [flag if value else f"--no-{flag[2:]}"]
     else:
         if value is None and typing.get_origin(kind) is Literal:
             value = typing.get_args(kind)[-1]
-            value = value if value != getattr(Recipe(), name) else typing.get_args(kind)[0]
+            value = value if value != getattr(TrainRecipe(), name) else typing.get_args(kind)[0]
         elif value is None:
             value = 7 if kind is int else 0.25
-            value = value if value != getattr(Recipe(), name) else 0.5
+            value = value if value != getattr(TrainRecipe(), name) else 0.5
         words = [flag, str(value)]
     changed: dict[str, Any] = {name: value}
-    assert asked(*words) == dataclasses.replace(Recipe(), **changed)
+    assert asked(*words) == dataclasses.replace(TrainRecipe(), **changed)
 
 
 def test_flags_override_the_file_and_the_file_the_preset(asked: Any, tmp_path: Path) -> None:
     path = toml(tmp_path, "batch = 32", "learning_rate = 1e-4", 'mask_unit = "word"', "padded = true")
     found = asked("--preset", "electramed", "--config", path, "--batch", 64, "--no-padded")
     assert found == dataclasses.replace(
-        PRESETS["electramed"], batch=64, learning_rate=1e-4, mask_unit="word", padded=False
+        PRESETS["electramed"], batch_size=64, learning_rate=1e-4, mask_unit="word", pad_rows=False
     )
-    assert asked() == Recipe()
+    assert asked() == TrainRecipe()
     assert asked("--preset", "pubmedbert") == PRESETS["pubmedbert"]
 
 
@@ -129,12 +130,15 @@ def test_only_what_they_make_together_is_judged(asked: Any, tmp_path: Path) -> N
 
 
 def test_a_file_of_every_field_is_read(tmp_path: Path) -> None:
-    recipe = PRESETS["bioalbert-large"].as_dict()
+    recipe = PRESETS["bioalbert-large"].to_dict()
     lines = [
         f"{name} = {str(value).lower() if isinstance(value, bool) else repr(value)}"
         for name, value in recipe.items()
     ]
-    assert Recipe(**options.from_toml(str(toml(tmp_path, *lines)), Recipe)) == PRESETS["bioalbert-large"]
+    assert (
+        TrainRecipe(**options.from_toml(str(toml(tmp_path, *lines)), TrainRecipe))
+        == PRESETS["bioalbert-large"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -221,12 +225,12 @@ def test_a_value_of_another_kind_makes_no_recipe(name: str, value: Any) -> None:
     if FIELDS[name][0] is float and isinstance(value, float):
         return
     with pytest.raises(ValueError, match=name.replace("_", "-")):
-        dataclasses.replace(Recipe(), **{name: value})
+        dataclasses.replace(TrainRecipe(), **{name: value})
 
 
 def test_warmup_is_a_number_of_steps_or_a_share() -> None:
     found = [
-        dataclasses.replace(Recipe(), steps=62_500, warmup=warmup).warmup_steps
+        dataclasses.replace(TrainRecipe(), steps=62_500, warmup=warmup).warmup_steps
         for warmup in (0, 0.1, 1, 10_000)
     ]
     assert found == [0, 6_250, 1, 10_000]
@@ -375,7 +379,7 @@ def test_a_presets_number_is_as_published(preset: str, field: str, value: object
 
 @pytest.mark.parametrize("preset", PUBLISHED)
 def test_what_no_paper_tells_is_left_to_whoever_runs_it(preset: str) -> None:
-    found = {name for name in Recipe().as_dict() if name not in PUBLISHED[preset]}
+    found = {name for name in TrainRecipe().to_dict() if name not in PUBLISHED[preset]}
     machine = {"precision", "padded", "compile", "seed"}
     of_other_families = {"generator", "generator_layers", "bias_correction", "layer_decay", "embedding"}
     assert machine <= found <= machine | of_other_families
@@ -383,7 +387,7 @@ def test_what_no_paper_tells_is_left_to_whoever_runs_it(preset: str) -> None:
 
 def test_what_becomes_of_chosen_tokens() -> None:
     """ELECTRA: 85 % [MASK] and none at random; BERT and ALBERT: 80 / 10 / 10."""
-    assert CORRUPTION == {"electra": (0.85, 0.0), "bert": (0.8, 0.1), "albert": (0.8, 0.1)}
+    assert CORRUPTION_FRACTIONS == {"electra": (0.85, 0.0), "bert": (0.8, 0.1), "albert": (0.8, 0.1)}
 
 
 @pytest.mark.parametrize(
@@ -398,7 +402,7 @@ def test_what_becomes_of_chosen_tokens() -> None:
 )
 def test_predictions_a_row(preset: str, length: int, most: int) -> None:
     """ELECTRA: round(.15 n), of int(.155 * length) at most (39 of 256, which a row cannot reach)."""
-    assert PRESETS[preset].masking.budgets(np.array([length]), length)[0] == most
+    assert PRESETS[preset].masking_config.compute_budgets(np.array([length]), length)[0] == most
 
 
 def test_bio_electra_goes_on_at_half_its_learning_rate() -> None:
@@ -449,13 +453,13 @@ def size(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def on_meta(preset: str, vocabulary: int) -> Electra | Pairs:
+def on_meta(preset: str, vocabulary: int) -> ElectraObjective | MlmObjective:
     """The preset's models, without their numbers."""
     special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
     facts = SimpleNamespace(vocabulary_size=vocabulary, special=special, labelled=True)
     with torch.device("meta"):
-        found = build(PRESETS[preset].shape, facts)
-    assert isinstance(found, (Electra, Pairs))
+        found = build_objective(PRESETS[preset].model_config, facts)
+    assert isinstance(found, (ElectraObjective, MlmObjective))
     return found
 
 
@@ -478,7 +482,7 @@ def test_a_presets_model_has_the_parameters_it_is_known_for(
 ) -> None:
     made = on_meta(preset, vocabulary)
     kept: torch.nn.Module
-    if isinstance(made, Electra):
+    if isinstance(made, ElectraObjective):
         assert isinstance(made.discriminator, ElectraForPreTraining)
         kept = made.discriminator
     else:
@@ -495,19 +499,21 @@ def test_a_presets_generator_is_a_part_of_its_discriminator(
     preset: str, hidden: int, heads: int, layers: int
 ) -> None:
     made = on_meta(preset, 31_620)
-    assert isinstance(made, Electra)
+    assert isinstance(made, ElectraObjective)
     of = made.generator.config
     assert (of.hidden_size, of.num_attention_heads, of.num_hidden_layers) == (hidden, heads, layers)
     assert of.intermediate_size == 4 * hidden
-    width = PRESETS[preset].embedding
+    width = PRESETS[preset].embedding_size
     own = (dense(width, hidden) if width != hidden else 0) + layers * transformer(hidden, 4 * hidden)
     head = dense(hidden, width) + 2 * width + 31_620
     assert size(made) == size(made.discriminator) + own + head
 
 
 def test_tiny_is_tiny() -> None:
-    recipe = dataclasses.replace(Recipe(), family="electra")
+    recipe = dataclasses.replace(TrainRecipe(), family="electra")
     special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
     with torch.device("meta"):
-        found = build(recipe.shape, SimpleNamespace(vocabulary_size=30_522, special=special, labelled=False))
+        found = build_objective(
+            recipe.model_config, SimpleNamespace(vocabulary_size=30_522, special=special, labelled=False)
+        )
     assert size(found) < 5e6

@@ -19,7 +19,7 @@ import pytest
 
 from bioshards.train import checkpoint, models
 from bioshards.train.objective import Objective
-from bioshards.train.shards import Shards
+from bioshards.train.shards import PretrainingDataset
 from tests.training_runs import command, log, same_state, state, threads, told, train
 from tests.training_stops import Child, after_step, assert_same_run, interrupt, last_of, leftovers, words
 
@@ -85,7 +85,7 @@ def test_it_may_be_stopped_at_an_epochs_very_end_and_on_either_side_of_it(
     objective: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data = pretraining_sets[objective]
-    rows = Shards(str(data)).rows
+    rows = PretrainingDataset(str(data)).rows
     batch = max(size for size in range(2, 9) if rows % size == 0)
     end = rows // batch
     options = ("--steps", end + 5, "--batch", batch, "--log-every", 1, "--validate-every", 10)
@@ -152,7 +152,7 @@ def test_the_same_command_before_the_first_step_and_after_the_last_one(
     assert "is finished: there is nothing to do" in capsys.readouterr().out
     assert all(path.stat().st_mtime_ns == when for path, when in before.items())
 
-    build = models.build
+    build = models.build_objective
 
     def told_meanwhile(*given: Any) -> Objective:
         interrupt()

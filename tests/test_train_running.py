@@ -14,29 +14,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.files import TEMPORARY
-from bioshards.train.pieces import Pieces
+from bioshards.corpus.files import TEMPORARY_PREFIX
+from bioshards.train.pieces import PieceTable
 from bioshards.train.presets import PRESETS
-from bioshards.train.runs import opened
+from bioshards.train.runs import claim_run_dir
 from bioshards.train.schedules import mask_rate
-from bioshards.train.shards import Shards
-from bioshards.train.steps import MOST_TOKENS, Steps, division
+from bioshards.train.shards import PretrainingDataset
+from bioshards.train.steps import MAX_MICRO_BATCH_TOKENS, StepLoader, partition_batch
 from tests.conftest import manifest
 from tests.training_runs import command, log, same_state, state, told, train
 from tests.training_sets import examples, in_blocks, put
 
 
-@pytest.mark.parametrize("preset", [name for name in PRESETS if not PRESETS[name].max_predictions])
+@pytest.mark.parametrize("preset", [name for name in PRESETS if not PRESETS[name].max_predictions_per_seq])
 def test_progressive_masking_masks_as_much_as_it_says(preset: str) -> None:
-    recipe = replace(PRESETS[preset], family="bert", mask_rate=0.05, mask_rate_end=0.25)
+    recipe = replace(PRESETS[preset], family="bert", mask_rate=0.05, final_mask_rate=0.25)
     for step in range(0, recipe.steps, recipe.steps // 5):
-        rate = mask_rate(step, recipe.steps, recipe.mask_rate, recipe.mask_rate_end)
-        [budget] = replace(recipe.masking, rate=rate).budgets(np.array([512]), 512)
+        rate = mask_rate(step, recipe.steps, recipe.mask_rate, recipe.final_mask_rate)
+        [budget] = replace(recipe.masking_config, rate=rate).compute_budgets(np.array([512]), 512)
         assert budget == pytest.approx(512 * rate, abs=1)
 
 
 def test_only_where_a_paper_says_so_are_predictions_limited() -> None:
-    assert {name for name in PRESETS if PRESETS[name].max_predictions} == {
+    assert {name for name in PRESETS if PRESETS[name].max_predictions_per_seq} == {
         "bioalbert-base",
         "bioalbert-large",
     }
@@ -45,16 +45,16 @@ def test_only_where_a_paper_says_so_are_predictions_limited() -> None:
 def test_a_run_that_is_continued_on_the_same_set_sees_its_rows_in_another_order_with_other_masks(
     tmp_path: Path,
 ) -> None:
-    shards = Shards(str(put(tmp_path, {"a": in_blocks(examples(48, 16, 100, False), [16])})))
+    shards = PretrainingDataset(str(put(tmp_path, {"a": in_blocks(examples(48, 16, 100, False), [16])})))
     special = np.arange(100) < 5
-    pieces = Pieces(100, 4, special, np.zeros(100, np.bool_))
-    recipe = replace(PRESETS["tiny"], family="electra", batch=16, steps=60)
-    dealt = division(recipe.batch, 1, shards.length, "cpu", None)
+    pieces = PieceTable(100, 4, special, np.zeros(100, np.bool_))
+    recipe = replace(PRESETS["tiny"], family="electra", batch_size=16, steps=60)
+    dealt = partition_batch(recipe.batch_size, 1, shards.max_seq_length, "cpu", None)
 
     def rows(first: int, steps: range) -> list[tuple[list[int], list[int]]]:
-        made = Steps(shards, pieces, recipe, dealt, first=first)
-        batches = [batch for step in steps for batch, _ in made.at(step)]
-        return [(batch.ids.tolist(), batch.at.tolist()) for batch in batches]
+        made = StepLoader(shards, pieces, recipe, dealt, first_step=first)
+        batches = [batch for step in steps for batch, _ in made.load_step(step)]
+        return [(batch.ids.tolist(), batch.masked_positions.tolist()) for batch in batches]
 
     before, after = rows(0, range(30)), rows(30, range(30, 60))
     assert all(batch not in before for batch in after)
@@ -77,8 +77,8 @@ def test_shards_for_validation_are_verified_too(
 
 def test_a_folder_in_which_a_run_was_killed_before_it_said_what_it_is_can_be_used(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()
-    (tmp_path / f"{TEMPORARY}0").touch()
-    with opened(str(tmp_path)):
+    (tmp_path / f"{TEMPORARY_PREFIX}0").touch()
+    with claim_run_dir(str(tmp_path)):
         assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
@@ -105,11 +105,11 @@ def test_what_a_run_began_from_may_be_gone_when_it_goes_on(
     micro=st.none() | st.integers(1, 20_000),
 )
 def test_a_batch_of_any_size_is_dealt_out_in_few_parts(batch: int, length: int, micro: int | None) -> None:
-    dealt = division(batch, 1, length, "cuda", micro)
-    most = micro or MOST_TOKENS["cuda"] // length
-    assert dealt.rows == batch
-    assert 1 <= dealt.micro <= most
-    assert dealt.accumulate == math.ceil(batch / min(most, batch))
+    dealt = partition_batch(batch, 1, length, "cuda", micro)
+    most = micro or MAX_MICRO_BATCH_TOKENS["cuda"] // length
+    assert dealt.rows_per_process == batch
+    assert 1 <= dealt.micro_batch_size <= most
+    assert dealt.accumulation_steps == math.ceil(batch / min(most, batch))
 
 
 @pytest.mark.parametrize("family", ["electra", "bert", "albert"])

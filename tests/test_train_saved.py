@@ -17,7 +17,7 @@ from transformers import AutoConfig, AutoTokenizer
 
 from bioshards.corpus.pretraining import SPLITS
 from bioshards.train import attention
-from bioshards.train.log import SPEEDS
+from bioshards.train.log import SPEED_FIELDS
 from bioshards.train.presets import PRESETS
 from tests.conftest import manifest
 from tests.training_runs import log, same_state, state, threads, told, train
@@ -117,7 +117,7 @@ def test_its_configuration_is_the_librarys_own(family: str, runs: dict[str, Path
     hf = runs[family] / LAST / "hf"
     for path in hf.rglob("config.json"):
         said = path.read_text()
-        assert attention.NAME not in said
+        assert attention.ATTN_IMPLEMENTATION not in said
         assert "bioshards" not in said
         assert "_attn" not in said
         known = AutoConfig.for_model(json.loads(said)["model_type"]).to_dict()
@@ -177,7 +177,7 @@ def test_run_json_says_what_was_trained_on_what_with_what(
     run, data = runs[family], pretraining_sets[family]
     said = json.loads((run / "run.json").read_text())
     recipe = said["identity"]["recipe"]
-    assert recipe.keys() == PRESETS["tiny"].as_dict().keys()
+    assert recipe.keys() == PRESETS["tiny"].to_dict().keys()
     assert (recipe["family"], recipe["hidden"], recipe["steps"], recipe["batch"]) == (family, 32, 12, 8)
     assert said["preset"] == "tiny"
     digest = hashlib.sha256((pretraining_sets["vocabulary"] / "tokenizer.json").read_bytes()).hexdigest()
@@ -246,7 +246,7 @@ def test_the_log_says_all_that_is_to_be_known(
         assert line["loss"] == pytest.approx(sum(weight[name] * line["losses"][name] for name in weight))
         assert accuracies <= line["figures"].keys()
         assert all(0 <= value <= 1 for value in line["figures"].values())
-    numbers = ("lr", "grad_norm", "skipped", "tokens", "mask_rate", "epoch", *SPEEDS)
+    numbers = ("lr", "grad_norm", "skipped", "tokens", "mask_rate", "epoch", *SPEED_FIELDS)
     for line in lines[:3]:
         assert {"step", "kind", "loss", "losses", "figures", *numbers} == line.keys()
         assert all(isinstance(line[name], (int, float)) for name in numbers)

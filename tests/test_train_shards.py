@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 from bioshards.corpus import shards as document_shards
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.pretraining import schema
-from bioshards.train.gather import gather
-from bioshards.train.shards import Shards, TrainingDataError, empty
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.pretraining import make_schema
+from bioshards.train.gather import gather_rows
+from bioshards.train.shards import PretrainingDataset, TrainingDataError, is_empty
 from tests.conftest import manifest
 from tests.invented import document
 from tests.invented import put as put_documents
@@ -41,20 +41,22 @@ def made(tmp_path: Path) -> Path:
     )
 
 
-def read(shards: Shards) -> list[Example]:
+def read(shards: PretrainingDataset) -> list[Example]:
     """All rows in their order."""
-    found = gather(shards, np.zeros(shards.rows, np.int64), np.arange(shards.rows))
+    found = gather_rows(shards, np.zeros(shards.rows, np.int64), np.arange(shards.rows))
     parts = np.split(found.ids, found.offsets[1:-1])
     return [
         Example(ids.tolist(), split, label)
-        for ids, split, label in zip(parts, found.splits.tolist(), found.labels.tolist(), strict=True)
+        for ids, split, label in zip(
+            parts, found.segment_b_starts.tolist(), found.labels.tolist(), strict=True
+        )
     ]
 
 
 def refused(folder: Path, split: str = "train") -> str:
     """What is said of a set that cannot be opened."""
     with pytest.raises(TrainingDataError) as caught:
-        Shards(str(folder), split)
+        PretrainingDataset(str(folder), split)
     return str(caught.value)
 
 
@@ -80,17 +82,17 @@ def relisted(folder: Path, number: int = 0) -> None:
 
 
 def test_what_a_set_says(made: Path) -> None:
-    shards = Shards(str(made))
+    shards = PretrainingDataset(str(made))
     assert (shards.rows, shards.tokens) == (50, sum(len(row.ids) for row in ROWS))
-    assert (shards.length, shards.objective, shards.labelled) == (16, "electra", False)
+    assert (shards.max_seq_length, shards.objective, shards.labelled) == (16, "electra", False)
     assert (shards.vocabulary_size, shards.vocabulary_sha256) == (100, "5" * 64)
-    assert shards.special == SPECIAL
-    assert shards.blocks.tolist() == [5, 9, 1, 5, 9, 1, 1, 7, 7, 5]
-    assert shards.ends.tolist() == np.cumsum(shards.blocks).tolist()
-    sizes = [size for block in range(10) for size in shards.sizes(block).tolist()]
+    assert shards.special_ids == SPECIAL
+    assert shards.block_sizes.tolist() == [5, 9, 1, 5, 9, 1, 1, 7, 7, 5]
+    assert shards.block_ends.tolist() == np.cumsum(shards.block_sizes).tolist()
+    sizes = [size for block in range(10) for size in shards.get_row_lengths(block).tolist()]
     assert sizes == [len(row.ids) for row in ROWS]
-    assert not empty(str(made), "validation")
-    assert Shards(str(made), "validation").rows == 4
+    assert not is_empty(str(made), "validation")
+    assert PretrainingDataset(str(made), "validation").rows == 4
 
 
 @pytest.mark.parametrize("objective", ["electra", "bert", "albert", "plain"])
@@ -99,7 +101,9 @@ def test_rows_are_read_as_they_were_written(objective: str, vocabulary: int, tmp
     labelled = objective in ("bert", "albert")
     rows = examples(60, 30, vocabulary, labelled)
     blocks = in_blocks(rows, [7, 1, 12])
-    shards = Shards(str(put(tmp_path, {"a": blocks[:4], "b": blocks[4:]}, None, objective, 30, vocabulary)))
+    shards = PretrainingDataset(
+        str(put(tmp_path, {"a": blocks[:4], "b": blocks[4:]}, None, objective, 30, vocabulary))
+    )
     assert shards.labelled == labelled
     assert read(shards) == rows
 
@@ -120,7 +124,7 @@ def test_the_rows_of_a_pipeline_are_those_that_arrow_reads(tmp_path: Path) -> No
             Example(list(row.ids), row.split, -100 if row.label is None else row.label)
             for row in sets.rows(tmp_path / "o", split)
         ]
-        shards = Shards(str(tmp_path / "o"), split)
+        shards = PretrainingDataset(str(tmp_path / "o"), split)
         assert read(shards) == written
         assert shards.tokens == sum(len(row.ids) for row in written)
         shards.verify(lambda line: None)
@@ -128,37 +132,40 @@ def test_the_rows_of_a_pipeline_are_those_that_arrow_reads(tmp_path: Path) -> No
 
 def test_a_set_without_rows_to_validate_on_says_so(tmp_path: Path) -> None:
     folder = str(put(tmp_path, {"a": [ROWS]}))
-    assert empty(folder, "validation")
+    assert is_empty(folder, "validation")
     with pytest.raises(
         TrainingDataError, match=r"has no rows for validation\. Make a set with some: --validation"
     ):
-        Shards(folder, "validation")
+        PretrainingDataset(folder, "validation")
 
 
 def test_record_batches_and_shards_without_rows_are_passed_over(tmp_path: Path) -> None:
-    shards = Shards(str(put(tmp_path, {"a": [[]], "b": [ROWS[:3], [], ROWS[3:]], "c": [[]]})))
-    assert shards.blocks.tolist() == [3, 47]
+    shards = PretrainingDataset(str(put(tmp_path, {"a": [[]], "b": [ROWS[:3], [], ROWS[3:]], "c": [[]]})))
+    assert shards.block_sizes.tolist() == [3, 47]
     assert read(shards) == ROWS
 
 
 def test_a_fingerprint_is_of_names_and_checksums(made: Path, tmp_path: Path) -> None:
-    prints = [Shards(str(made)).fingerprint, Shards(str(made), "validation").fingerprint]
+    prints = [
+        PretrainingDataset(str(made)).fingerprint,
+        PretrainingDataset(str(made), "validation").fingerprint,
+    ]
     shutil.copytree(made, tmp_path / "copy")
-    assert Shards(str(tmp_path / "copy")).fingerprint == prints[0]
-    prints.append(Shards(str(put(tmp_path / "x", {"x": [ROWS]}))).fingerprint)
-    prints.append(Shards(str(put(tmp_path / "y", {"y": [ROWS]}))).fingerprint)
-    prints.append(Shards(str(put(tmp_path / "z", {"x": [ROWS[::-1]]}))).fingerprint)
+    assert PretrainingDataset(str(tmp_path / "copy")).fingerprint == prints[0]
+    prints.append(PretrainingDataset(str(put(tmp_path / "x", {"x": [ROWS]}))).fingerprint)
+    prints.append(PretrainingDataset(str(put(tmp_path / "y", {"y": [ROWS]}))).fingerprint)
+    prints.append(PretrainingDataset(str(put(tmp_path / "z", {"x": [ROWS[::-1]]}))).fingerprint)
     assert len(set(prints)) == 5
     assert all(len(one) == 64 for one in prints)
 
 
 def test_nothing_is_copied_and_no_file_is_kept_open(made: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
-    many = [Shards(str(made)) for _ in range(20)]
+    many = [PretrainingDataset(str(made)) for _ in range(20)]
     assert len(os.listdir("/proc/self/fd")) == before
     with open(listed(made), "r+b") as file:  # a token, where it lies in the file, is what is gathered
         shards = many[0]
-        place = int(shards.places.ids[0]) * 2 + 2
+        place = int(shards.block_index.ids[0]) * 2 + 2
         file.seek(place)
         file.write((99).to_bytes(2, "little"))
     assert all(read(one)[0].ids[1] == 99 for one in many)
@@ -166,7 +173,7 @@ def test_nothing_is_copied_and_no_file_is_kept_open(made: Path) -> None:
 
 def test_verifying_says_how_far_it_is(made: Path) -> None:
     said: list[str] = []
-    Shards(str(made)).verify(said.append)
+    PretrainingDataset(str(made)).verify(said.append)
     assert said == ["verified 1 of 2 shards", "verified 2 of 2 shards"]
 
 
@@ -194,7 +201,7 @@ def test_a_file_in_place_of_a_folder(made: Path) -> None:
 
 def test_a_folder_of_another_machine() -> None:
     with pytest.raises(TrainingDataError, match=r"gs://a/b is no folder of this machine.*copy it here first"):
-        Shards("gs://a/b")
+        PretrainingDataset("gs://a/b")
 
 
 def test_documents_are_not_trained_on(tmp_path: Path) -> None:
@@ -293,7 +300,7 @@ def test_shards_of_another_split(tmp_path: Path) -> None:
     assert "is of the rows for validation, and its folder says train: its files were moved" in said
 
 
-OF = schema(100, False, {"objective": "electra"})
+OF = make_schema(100, False, {"objective": "electra"})
 
 
 @pytest.mark.parametrize(
@@ -351,7 +358,7 @@ def test_a_compressed_shard(made: Path) -> None:
 
 def test_rows_without_a_value(made: Path) -> None:
     path = listed(made)
-    of = schema(100, False, {})
+    of = make_schema(100, False, {})
     with pa.ipc.open_stream(path.read_bytes()) as stream:
         facts = stream.schema
         batch = next(iter(stream))
@@ -382,13 +389,13 @@ def test_changed_bytes_are_found_by_verifying(made: Path) -> None:
         file.seek(-100, os.SEEK_END)
         file.write(bytes([byte[0] ^ 1]))
     with pytest.raises(TrainingDataError) as caught:
-        Shards(str(made)).verify(lambda line: None)
+        PretrainingDataset(str(made)).verify(lambda line: None)
     said = f"{path} is not as it was written: its SHA-256 is another than the manifest's. {AGAIN}."
     assert str(caught.value) == said
 
 
 def test_a_shard_that_goes_away_while_it_is_verified(made: Path) -> None:
-    shards = Shards(str(made))
+    shards = PretrainingDataset(str(made))
     listed(made).unlink()
     with pytest.raises(TrainingDataError, match="cannot be read: No such file or directory"):
         shards.verify(lambda line: None)
@@ -410,7 +417,7 @@ def test_no_changed_byte_ends_the_process(tmp_path: Path) -> None:
             )
         path.write_bytes(damaged)
         try:
-            found = read(Shards(str(folder)))
+            found = read(PretrainingDataset(str(folder)))
         except TrainingDataError as error:
             outcomes.add(str(error).startswith(str(path)))
         else:
@@ -444,10 +451,10 @@ def test_a_row_of_nonsense_is_named(
 ) -> None:
     rows = examples(20, 16, 100, labelled=True)
     folder = put(tmp_path, {"a": [rows[:3]], "b": in_blocks(rows[3:], [7])}, objective="bert")
-    shards = Shards(str(folder))
+    shards = PretrainingDataset(str(folder))
     within = 1  # of the third record batch, which begins with the row 7 of its shard; where that ends, too
-    place = int(getattr(shards.places, column)[2])
-    place += sum(shards.sizes(2)[:within].tolist()) if column == "ids" else within
+    place = int(getattr(shards.block_index, column)[2])
+    place += sum(shards.get_row_lengths(2)[:within].tolist()) if column == "ids" else within
     written(listed(folder, 1), place, value, wide)
     with pytest.raises(TrainingDataError) as caught:
         read(shards)
@@ -457,8 +464,10 @@ def test_a_row_of_nonsense_is_named(
 def test_document_shards_under_a_sets_manifest(made: Path) -> None:
     path = listed(made)
     folder = path.parent
-    batches = [document_shards.batch([document("pubmed:1", ["One."])])]
-    (shard,) = document_shards.write(LocalFiles(), str(folder), "one", batches, batches[0].schema, 1 << 20)
+    batches = [document_shards.record_batch_from_documents([document("pubmed:1", ["One."])])]
+    (shard,) = document_shards.write_shards(
+        LocalStorage(), str(folder), "one", batches, batches[0].schema, 1 << 20
+    )
     assert folder / shard.file == path
     relisted(made)
     assert "is no shard of a pretraining set, or is damaged: its schema does not say" in refused(made)

@@ -15,40 +15,42 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.train.batch import Batch, Counts
-from bioshards.train.pieces import Pieces
-from bioshards.train.recipes import Recipe
-from bioshards.train.shards import Shards
-from bioshards.train.steps import MOST_TOKENS, Division, Steps, division
+from bioshards.train.batch import Batch, BatchCounts
+from bioshards.train.pieces import PieceTable
+from bioshards.train.recipes import TrainRecipe
+from bioshards.train.shards import PretrainingDataset
+from bioshards.train.steps import MAX_MICRO_BATCH_TOKENS, BatchPartition, StepLoader, partition_batch
 
 Sets = dict[str, Path]
-WHOLE = Division(rows=16, micro=16)
+WHOLE = BatchPartition(rows_per_process=16, micro_batch_size=16)
 KINDS = ("electra", "bert", "albert", "plain")
 RECIPES = {
-    "electra": Recipe("electra", batch=16, steps=40),
-    "bert": Recipe("bert", batch=16, steps=40, mask_unit="word", mask_rate=0.05, mask_rate_end=0.25),
-    "albert": Recipe("albert", batch=16, steps=40, mask_unit="ngram", padded=True),
-    "plain": Recipe("bert", batch=16, steps=40, max_predictions=3),
+    "electra": TrainRecipe("electra", batch_size=16, steps=40),
+    "bert": TrainRecipe(
+        "bert", batch_size=16, steps=40, mask_unit="word", mask_rate=0.05, final_mask_rate=0.25
+    ),
+    "albert": TrainRecipe("albert", batch_size=16, steps=40, mask_unit="ngram", pad_rows=True),
+    "plain": TrainRecipe("bert", batch_size=16, steps=40, max_predictions_per_seq=3),
 }
 
 
 def steps(
     sets: Sets,
     kind: str,
-    dealt: Division = WHOLE,
+    dealt: BatchPartition = WHOLE,
     split: str = "train",
     rank: int = 0,
     first: int = 0,
     **how: Any,
-) -> Steps:
+) -> StepLoader:
     """The steps of one process, of the recipe that is in use for a set, or one with some fields changed."""
-    shards = Shards(str(sets[kind]), split)
-    pieces = Pieces.read(str(sets["vocabulary"]), shards.vocabulary_size, shards.vocabulary_sha256)
+    shards = PretrainingDataset(str(sets[kind]), split)
+    pieces = PieceTable.load(str(sets["vocabulary"]), shards.vocabulary_size, shards.vocabulary_sha256)
     recipe = dataclasses.replace(RECIPES[kind], **how)
-    return Steps(shards, pieces, recipe, dealt, rank=rank, first=first)
+    return StepLoader(shards, pieces, recipe, dealt, rank=rank, first_step=first)
 
 
-def same(one: Sequence[tuple[Batch, Counts]], other: Sequence[tuple[Batch, Counts]]) -> bool:
+def same(one: Sequence[tuple[Batch, BatchCounts]], other: Sequence[tuple[Batch, BatchCounts]]) -> bool:
     """Are these micro-batches the same to the bit?"""
     return len(one) == len(other) and all(
         counts == others
@@ -62,21 +64,23 @@ def same(one: Sequence[tuple[Batch, Counts]], other: Sequence[tuple[Batch, Count
     )
 
 
-def rows(micro: Iterable[tuple[Batch, Counts]]) -> list[dict[str, list[Any]]]:
+def rows(micro: Iterable[tuple[Batch, BatchCounts]]) -> list[dict[str, list[Any]]]:
     """Each row of some micro-batches by itself, without padding: what the model sees of it, and is to say."""
     found = []
     for batch, counts in micro:
-        starts = batch.starts.tolist()
+        starts = batch.row_starts.tolist()
         ends = [*starts[1:], len(batch.ids)]
         for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            real = batch.real[start:end]
-            masked = (batch.at >= start) & (batch.at < end) & (batch.targets != -100)
+            real = batch.is_token[start:end]
+            masked = (
+                (batch.masked_positions >= start) & (batch.masked_positions < end) & (batch.targets != -100)
+            )
             found.append(
                 {
                     "ids": batch.ids[start:end][real].tolist(),
-                    "types": batch.types[start:end][real].tolist(),
-                    "places": batch.places[start:end][real].tolist(),
-                    "at": (batch.at[masked] - start).tolist(),
+                    "types": batch.token_type_ids[start:end][real].tolist(),
+                    "places": batch.position_ids[start:end][real].tolist(),
+                    "at": (batch.masked_positions[masked] - start).tolist(),
                     "targets": batch.targets[masked].tolist(),
                     "noise": batch.noise[masked].tolist(),
                     "label": batch.labels[row].item(),
@@ -86,7 +90,7 @@ def rows(micro: Iterable[tuple[Batch, Counts]]) -> list[dict[str, list[Any]]]:
     return found
 
 
-def texts(micro: Iterable[tuple[Batch, Counts]]) -> list[tuple[int, ...]]:
+def texts(micro: Iterable[tuple[Batch, BatchCounts]]) -> list[tuple[int, ...]]:
     """Each row as it was before anything of it was masked."""
     found = []
     for row in rows(micro):
@@ -100,7 +104,7 @@ def texts(micro: Iterable[tuple[Batch, Counts]]) -> list[tuple[int, ...]]:
 def all_texts(sets: Sets, kind: str, split: str = "train") -> list[tuple[int, ...]]:
     """Every row of a split, in its order."""
     of = steps(sets, kind, split=split)
-    return texts([of.in_order(0, Shards(str(sets[kind]), split).rows)])
+    return texts([of.load_sequential(0, PretrainingDataset(str(sets[kind]), split).rows)])
 
 
 # A function of the step
@@ -110,10 +114,10 @@ def all_texts(sets: Sets, kind: str, split: str = "train") -> list[tuple[int, ..
 def test_a_step_asked_alone_is_what_it_is_in_its_turn(kind: str, pretraining_sets: Sets) -> None:
     """As each resumed run asks, and as no two processes ask in the same order."""
     of = steps(pretraining_sets, kind)
-    in_turn = [of.at(step) for step in range(40)]
+    in_turn = [of.load_step(step) for step in range(40)]
     for step in (39, 0, 17, 18, 3, 3):
-        assert same(steps(pretraining_sets, kind).at(step), in_turn[step])
-        assert same(of.at(step), in_turn[step])
+        assert same(steps(pretraining_sets, kind).load_step(step), in_turn[step])
+        assert same(of.load_step(step), in_turn[step])
     assert not any(same(one, other) for one, other in itertools.combinations(in_turn, 2))
 
 
@@ -122,23 +126,23 @@ def test_an_epoch_has_every_row_once_and_the_next_one_in_another_order(
     kind: str, pretraining_sets: Sets
 ) -> None:
     expected = all_texts(pretraining_sets, kind)
-    dealt = Division(len(expected), len(expected))
+    dealt = BatchPartition(len(expected), len(expected))
     of = steps(pretraining_sets, kind, dealt, batch=len(expected))
-    epochs = [texts(of.at(step)) for step in range(3)]
+    epochs = [texts(of.load_step(step)) for step in range(3)]
     assert all(sorted(epoch) == sorted(expected) for epoch in epochs)
     assert all(one != other for one, other in itertools.combinations([expected, *epochs], 2))
-    assert of.epoch(0) == 0
-    assert of.epoch(2) == 2
+    assert of.get_epoch(0) == 0
+    assert of.get_epoch(2) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_masks_of_two_epochs_differ(kind: str, pretraining_sets: Sets) -> None:
     """Of every row that has more than a few ways to be masked, and so does what a generator says there."""
-    number = Shards(str(pretraining_sets[kind])).rows
-    of = steps(pretraining_sets, kind, Division(number, number), batch=number, mask_rate=0.2)
+    number = PretrainingDataset(str(pretraining_sets[kind])).rows
+    of = steps(pretraining_sets, kind, BatchPartition(number, number), batch=number, mask_rate=0.2)
     epochs = []
     for step in range(3):
-        micro = of.at(step)
+        micro = of.load_step(step)
         epochs.append(dict(zip(texts(micro), rows(micro), strict=True)))
     one, two, three = epochs
     assert one.keys() == two.keys() == three.keys()
@@ -150,7 +154,7 @@ def test_masks_of_two_epochs_differ(kind: str, pretraining_sets: Sets) -> None:
 
 
 def test_another_seed_is_another_order_with_other_masks(pretraining_sets: Sets) -> None:
-    one, other = (steps(pretraining_sets, "electra", seed=seed).at(0) for seed in (0, 1))
+    one, other = (steps(pretraining_sets, "electra", seed=seed).load_step(0) for seed in (0, 1))
     assert texts(one) != texts(other)
 
 
@@ -161,11 +165,13 @@ def test_another_seed_is_another_order_with_other_masks(pretraining_sets: Sets) 
 def test_processes_and_micro_batches_together_are_the_whole_batch(kind: str, pretraining_sets: Sets) -> None:
     """The very rows, the very masks and the very noise, for 1, 2, 4 and 8 processes and any micro-batch."""
     for step in (0, 23):
-        whole = rows(steps(pretraining_sets, kind).at(step))
+        whole = rows(steps(pretraining_sets, kind).load_step(step))
         assert len(whole) == 16
         for world, micro in ((1, 1), (1, 4), (1, 5), (2, 8), (2, 3), (4, 4), (4, 1), (8, 2)):
-            dealt = division(16, world, 64, "cpu", micro)
-            parts = [rows(steps(pretraining_sets, kind, dealt, rank=rank).at(step)) for rank in range(world)]
+            dealt = partition_batch(16, world, 64, "cpu", micro)
+            parts = [
+                rows(steps(pretraining_sets, kind, dealt, rank=rank).load_step(step)) for rank in range(world)
+            ]
             assert [row for part in parts for row in part] == whole
 
 
@@ -177,14 +183,14 @@ def test_however_a_batch_is_dealt_out_there_is_as_much_of_everything(
     batch = world * data.draw(st.integers(1, 8))
     micro = data.draw(st.integers(1, 9))
     step = data.draw(st.integers(0, 10**9))
-    [(_, whole)] = steps(pretraining_sets, "bert", Division(batch, batch), batch=batch).at(step)
-    dealt = division(batch, world, 64, "cpu", micro)
+    [(_, whole)] = steps(pretraining_sets, "bert", BatchPartition(batch, batch), batch=batch).load_step(step)
+    dealt = partition_batch(batch, world, 64, "cpu", micro)
     parts = [
         counts
         for rank in range(world)
-        for _, counts in steps(pretraining_sets, "bert", dealt, batch=batch, rank=rank).at(step)
+        for _, counts in steps(pretraining_sets, "bert", dealt, batch=batch, rank=rank).load_step(step)
     ]
-    assert len(parts) == world * dealt.accumulate
+    assert len(parts) == world * dealt.accumulation_steps
     assert tuple(map(sum, zip(*parts, strict=True))) == whole
 
 
@@ -197,19 +203,23 @@ def test_however_a_batch_is_dealt_out_there_is_as_much_of_everything(
 def test_without_a_word_there_are_as_few_micro_batches_as_fit(
     world: int, each: int, length: int, device: str
 ) -> None:
-    dealt = division(world * each, world, length, device, None)
-    assert dealt.rows == each
-    assert dealt.micro * length <= MOST_TOKENS[device]
-    assert dealt.accumulate <= math.ceil(each * length / MOST_TOKENS[device])
-    assert dealt.micro * (dealt.accumulate - 1) < each <= dealt.micro * dealt.accumulate
+    dealt = partition_batch(world * each, world, length, device, None)
+    assert dealt.rows_per_process == each
+    assert dealt.micro_batch_size * length <= MAX_MICRO_BATCH_TOKENS[device]
+    assert dealt.accumulation_steps <= math.ceil(each * length / MAX_MICRO_BATCH_TOKENS[device])
+    assert (
+        dealt.micro_batch_size * (dealt.accumulation_steps - 1)
+        < each
+        <= dealt.micro_batch_size * dealt.accumulation_steps
+    )
 
 
 def test_what_cannot_be_dealt_out_is_refused() -> None:
     with pytest.raises(ValueError, match="--batch 10 cannot be dealt out to 4 processes: give a multiple"):
-        division(10, 4, 64, "cpu", None)
+        partition_batch(10, 4, 64, "cpu", None)
     for micro in (0, -1):
         with pytest.raises(ValueError, match=f"--micro-batch {micro} is below 1"):
-            division(16, 2, 64, "cpu", micro)
+            partition_batch(16, 2, 64, "cpu", micro)
 
 
 # Validation
@@ -220,16 +230,16 @@ def test_validation_is_masked_the_same_each_time_and_never_as_in_training(
     kind: str, pretraining_sets: Sets
 ) -> None:
     of = steps(pretraining_sets, kind, split="validation")
-    before = [of.in_order(start, 3) for start in (0, 3, 6)]
-    of.at(5)
-    later = steps(pretraining_sets, kind, Division(4, 4), split="validation", rank=1, first=7)
-    assert same(before, [later.in_order(start, 3) for start in (0, 3, 6)])
-    assert rows(before) == rows([of.in_order(0, 9)])
+    before = [of.load_sequential(start, 3) for start in (0, 3, 6)]
+    of.load_step(5)
+    later = steps(pretraining_sets, kind, BatchPartition(4, 4), split="validation", rank=1, first=7)
+    assert same(before, [later.load_sequential(start, 3) for start in (0, 3, 6)])
+    assert rows(before) == rows([of.load_sequential(0, 9)])
     assert texts(before) == all_texts(pretraining_sets, kind, "validation")[:9]
-    number = Shards(str(pretraining_sets[kind]), "validation").rows
-    held_out = {noise for row in rows([of.in_order(0, number)]) for noise in row["noise"]}
-    trained = steps(pretraining_sets, kind, Division(number, number), split="validation", batch=number)
-    assert not any(held_out & set(row["noise"]) for step in range(3) for row in rows(trained.at(step)))
+    number = PretrainingDataset(str(pretraining_sets[kind]), "validation").rows
+    held_out = {noise for row in rows([of.load_sequential(0, number)]) for noise in row["noise"]}
+    trained = steps(pretraining_sets, kind, BatchPartition(number, number), split="validation", batch=number)
+    assert not any(held_out & set(row["noise"]) for step in range(3) for row in rows(trained.load_step(step)))
 
 
 # A run that continues another
@@ -241,15 +251,15 @@ def test_data_that_are_gone_on_with_begin_with_an_epoch_of_their_own(
 ) -> None:
     """Every row once, whatever the step; and not as they would be in a run that begins with them."""
     expected = all_texts(pretraining_sets, kind)
-    dealt = Division(len(expected), len(expected))
+    dealt = BatchPartition(len(expected), len(expected))
     anew, further = (
         steps(pretraining_sets, kind, dealt, first=first, batch=len(expected), mask_rate_end=0.0)
         for first in (0, 30)
     )
-    assert further.epoch(30) == 0
-    assert further.epoch(32) == 2
+    assert further.get_epoch(30) == 0
+    assert further.get_epoch(32) == 2
     for step in range(2):
-        one, other = anew.at(step), further.at(30 + step)
+        one, other = anew.load_step(step), further.load_step(30 + step)
         assert sorted(texts(other)) == sorted(expected)
         assert texts(other) != texts(one)
         assert not {n for row in rows(other) for n in row["noise"]} & {
@@ -258,8 +268,8 @@ def test_data_that_are_gone_on_with_begin_with_an_epoch_of_their_own(
 
 
 def test_the_share_that_is_masked_goes_by_the_step_and_not_by_the_data(pretraining_sets: Sets) -> None:
-    [(_, early)] = steps(pretraining_sets, "bert").at(0)
-    [(_, late)] = steps(pretraining_sets, "bert", first=39).at(39)
+    [(_, early)] = steps(pretraining_sets, "bert").load_step(0)
+    [(_, late)] = steps(pretraining_sets, "bert", first=39).load_step(39)
     assert late.masked / late.tokens > 3 * early.masked / early.tokens
 
 
@@ -267,7 +277,7 @@ def test_the_share_that_is_masked_grows_in_five_stages(pretraining_sets: Sets) -
     of = steps(pretraining_sets, "plain", mask_rate=0.05, mask_rate_end=0.25, max_predictions=0)
     shares = []
     for step in range(40):
-        [(_, counts)] = of.at(step)
+        [(_, counts)] = of.load_step(step)
         shares.append(counts.masked / counts.tokens)
     for stage, rate in enumerate((0.05, 0.10, 0.15, 0.20, 0.25)):
         assert np.mean(shares[8 * stage : 8 * stage + 8]) == pytest.approx(rate, abs=0.015)
@@ -282,30 +292,30 @@ def test_compiled_models_are_given_two_shapes_at_most(
     kind: str, padded: bool, pretraining_sets: Sets
 ) -> None:
     """The usual one, and that of the few batches with more tokens than there is room for."""
-    dealt = Division(16, 4)
+    dealt = BatchPartition(16, 4)
     of = steps(pretraining_sets, kind, dealt, compile=True, padded=padded)
     usual = steps(pretraining_sets, kind, dealt, padded=padded)
     shapes = set()
     for step in range(40):
-        micro = of.at(step)
-        assert rows_of_all(micro) == rows(usual.at(step))
+        micro = of.load_step(step)
+        assert rows_of_all(micro) == rows(usual.load_step(step))
         for batch, _ in micro:
             shapes.add(tuple(tuple(part.shape) if isinstance(part, torch.Tensor) else part for part in batch))
     assert len(shapes) <= (1 if padded else 2)
 
 
-def rows_of_all(micro: Sequence[tuple[Batch, Counts]]) -> list[dict[str, list[Any]]]:
+def rows_of_all(micro: Sequence[tuple[Batch, BatchCounts]]) -> list[dict[str, list[Any]]]:
     """The rows of batches that are filled up: what is behind the last row is no part of it."""
     cut = []
     for batch, counts in micro:
-        if batch.bounds is not None:
-            real = int(batch.bounds[counts.rows])
-            assert not batch.real[real:].any()
+        if batch.cu_seqlens is not None:
+            real = int(batch.cu_seqlens[counts.rows])
+            assert not batch.is_token[real:].any()
             batch = batch._replace(
                 ids=batch.ids[:real],
-                types=batch.types[:real],
-                places=batch.places[:real],
-                real=batch.real[:real],
+                token_type_ids=batch.token_type_ids[:real],
+                position_ids=batch.position_ids[:real],
+                is_token=batch.is_token[:real],
             )
         cut.append((batch, counts))
     return rows(cut)

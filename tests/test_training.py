@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.vocab import protobuf, training
-from bioshards.vocab.seeds import seeds
-from bioshards.vocab.training import VocabSizeError, pieces, sentencepiece, wordpiece
+from bioshards.vocab.seeds import find_seeds
+from bioshards.vocab.training import VocabSizeError, read_pieces, train_sentencepiece, train_wordpieces
 
 SYLLABLES = ["ga", "lo", "mi", "ter", "sen", "quo", "ba", "rid", "ol", "α", "ne", "kin", "ase", "1", "7"]
 CONTROLS = ["[CLS]", "[SEP]", "[MASK]"]
@@ -63,38 +63,40 @@ def from_text(algorithm: str, size: int, **options: Any) -> list[tuple[str, floa
         minloglevel=3,
         **options,
     )
-    return pieces(model.getvalue())
+    return read_pieces(model.getvalue())
 
 
 @pytest.mark.parametrize("size", [60, 250])
 def test_bpe_from_counts_is_bpe_from_the_text(size: int) -> None:
-    assert pieces(sentencepiece(WORDS, "bpe", size)) == from_text("bpe", size)
+    assert read_pieces(train_sentencepiece(WORDS, "bpe", size)) == from_text("bpe", size)
 
 
 @pytest.mark.parametrize("size", [60, 250])
 def test_unigram_from_counts_is_unigram_from_the_text_with_the_same_seeds(size: int, tmp_path: Path) -> None:
     file = tmp_path / "seeds.tsv"
     ordered = sorted(WORDS.items(), key=lambda pair: (-pair[1], pair[0]))
-    file.write_text("".join(f"{piece}\t{count}\n" for piece, count in seeds(ordered, 16)), encoding="utf-8")
+    file.write_text(
+        "".join(f"{piece}\t{count}\n" for piece, count in find_seeds(ordered, 16)), encoding="utf-8"
+    )
     expected = from_text("unigram", size, seed_sentencepieces_file=str(file))
-    assert pieces(sentencepiece(WORDS, "unigram", size)) == expected
+    assert read_pieces(train_sentencepiece(WORDS, "unigram", size)) == expected
 
 
 def test_frequent_words_are_pieces_of_a_unigram_model() -> None:
-    found = dict(pieces(sentencepiece(WORDS, "unigram", 250)))
+    found = dict(read_pieces(train_sentencepiece(WORDS, "unigram", 250)))
     letters = [word for word in WORDS if re.fullmatch("[a-z]{1,15}", word)]  # no piece mixes them with others
     assert {f"▁{word}" for word in sorted(letters, key=lambda word: -WORDS[word])[:60]} <= found.keys()
 
 
 def test_wordpieces_are_trained_on_each_occurrence() -> None:
-    found = wordpiece({"abab": 5, "ab": 3, "cd": 7}, 12, "abcd")
+    found = train_wordpieces({"abab": 5, "ab": 3, "cd": 7}, 12, "abcd")
     assert found == [*"abcd", "##a", "##b", "##c", "##d", "ab", "cd", "##ab", "abab"]
 
 
 def test_every_word_is_fed_as_often_as_it_occurs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "FED", 20)
     words = [("a", 100), ("bcd", 7), ("x" * 50, 3), ("e", 1)]
-    fed = list(training._repeated(words))
+    fed = list(training._repeat_words(words))
     assert Counter(" ".join(fed).split()) == Counter(dict(words))
     assert max(map(len, fed)) <= 20 + 51
     assert len(fed) > 10
@@ -134,12 +136,12 @@ def test_the_same_words_give_the_same_bytes_in_any_order_process_and_place(tmp_p
     random.Random(3).shuffle(shuffled)
     again = elsewhere(dict(shuffled), tmp_path / "in another place")
     assert once == again
-    assert once.splitlines()[2:] == wordpiece(WORDS, 400, ALPHABET)
+    assert once.splitlines()[2:] == train_wordpieces(WORDS, 400, ALPHABET)
 
 
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
 def test_ids_are_alberts(algorithm: Any) -> None:
-    found = pieces(sentencepiece(WORDS, algorithm, 200, controls=CONTROLS))
+    found = read_pieces(train_sentencepiece(WORDS, algorithm, 200, control_symbols=CONTROLS))
     assert [piece for piece, _ in found[:5]] == ["<pad>", "<unk>", *CONTROLS]
     assert len(found) == len({piece for piece, _ in found}) == 200
     assert not {"<s>", "</s>"} & dict(found).keys()
@@ -148,29 +150,29 @@ def test_ids_are_alberts(algorithm: Any) -> None:
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
 def test_every_character_of_the_alphabet_is_a_piece(algorithm: Any) -> None:
     ascii_and_more = [chr(code) for code in range(33, 127)] + ["é", "Ω", "𝛽", "中"]
-    found = dict(pieces(sentencepiece(WORDS, algorithm, 300, ascii_and_more)))
+    found = dict(read_pieces(train_sentencepiece(WORDS, algorithm, 300, ascii_and_more)))
     assert {*ascii_and_more, *ALPHABET, "▁"} <= found.keys()
 
 
 def test_a_rare_character_of_a_huge_corpus_is_a_piece() -> None:
     words = {"a": 10**12, "b": 1, "cc": 1}
     for algorithm, size in (("bpe", 9), ("unigram", 6)):
-        assert {"b", "c"} <= dict(pieces(sentencepiece(words, algorithm, size))).keys()  # type: ignore[arg-type]
+        assert {"b", "c"} <= dict(read_pieces(train_sentencepiece(words, algorithm, size))).keys()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
 def test_coverage_leaves_rare_characters_out_unless_asked_for(algorithm: Any) -> None:
     words = {**WORDS, "gaž": 5, "loż": 5}
-    found = dict(pieces(sentencepiece(words, algorithm, 150, ["ż"], coverage=0.999)))
+    found = dict(read_pieces(train_sentencepiece(words, algorithm, 150, ["ż"], character_coverage=0.999)))
     assert "ž" not in found
     assert {"ż", "g", "a"} <= found.keys()
 
 
 def test_a_longer_piece_is_allowed_where_asked_for() -> None:
     words = {"phosphatidylinositol": 50, "phosphatidyl": 20, "inositol": 30}
-    assert "▁phosphatidylinositol" not in dict(pieces(sentencepiece(words, "bpe", 40)))
+    assert "▁phosphatidylinositol" not in dict(read_pieces(train_sentencepiece(words, "bpe", 40)))
     for algorithm, size in (("bpe", 32), ("unigram", 16)):
-        found = dict(pieces(sentencepiece(words, algorithm, size, longest=30)))  # type: ignore[arg-type]
+        found = dict(read_pieces(train_sentencepiece(words, algorithm, size, max_piece_length=30)))  # type: ignore[arg-type]
         assert "▁phosphatidylinositol" in found
 
 
@@ -180,41 +182,43 @@ def test_a_corpus_too_small_says_the_largest_size(algorithm: Any, words: dict[st
     with pytest.raises(
         VocabSizeError, match=r"too small for a vocabulary of 20,000 pieces.* at most"
     ) as caught:
-        sentencepiece(words, algorithm, 20_000)
+        train_sentencepiece(words, algorithm, 20_000)
     assert f"{caught.value.largest:,}" in str(caught.value)
-    assert len(pieces(sentencepiece(words, algorithm, caught.value.largest))) == caught.value.largest
+    assert (
+        len(read_pieces(train_sentencepiece(words, algorithm, caught.value.largest))) == caught.value.largest
+    )
 
 
 def test_a_corpus_too_small_for_wordpiece_says_the_largest_size() -> None:
     with pytest.raises(VocabSizeError) as caught:
-        wordpiece({"word": 1}, 30_522, "dorw")
+        train_wordpieces({"word": 1}, 30_522, "dorw")
     assert caught.value.largest == 11  # four characters in two forms, three merges
-    assert wordpiece({"word": 1}, 11, "dorw")[-1] == "word"
+    assert train_wordpieces({"word": 1}, 11, "dorw")[-1] == "word"
 
 
 def test_a_size_without_room_for_the_alphabet_says_the_numbers() -> None:
     with pytest.raises(
         ValueError, match=r"of 6 pieces has no room for 5 special pieces and 7 characters: .* 12"
     ):
-        sentencepiece({"abc": 9}, "bpe", 6, "xyz", CONTROLS)
-    assert len(pieces(sentencepiece({"abc": 9}, "bpe", 12, "xyz", CONTROLS))) == 12
+        train_sentencepiece({"abc": 9}, "bpe", 6, "xyz", CONTROLS)
+    assert len(read_pieces(train_sentencepiece({"abc": 9}, "bpe", 12, "xyz", CONTROLS))) == 12
     with pytest.raises(ValueError, match=r"of 5 pieces has no room for 3 characters in two forms: .* 6"):
-        wordpiece({"abc": 9}, 5, "abc")
-    assert wordpiece({"abc": 9}, 6, "abc") == ["a", "b", "c", "##a", "##b", "##c"]
+        train_wordpieces({"abc": 9}, 5, "abc")
+    assert train_wordpieces({"abc": 9}, 6, "abc") == ["a", "b", "c", "##a", "##b", "##c"]
 
 
 @pytest.mark.parametrize("words", [{}, {"": 4}, {"a\tb": 3}, {"x" * 101: 5}, {"a": 0}, {"▁": 2, "▅": 2}])
 def test_nothing_to_train_on_is_an_error(words: dict[str, int]) -> None:
     for algorithm in ("bpe", "unigram"):
         with pytest.raises(ValueError, match="nothing to train on"):
-            sentencepiece(words, algorithm, 100)
+            train_sentencepiece(words, algorithm, 100)
     with pytest.raises(ValueError, match="nothing to train on"):
-        wordpiece(words, 100, "bcd")
+        train_wordpieces(words, 100, "bcd")
 
 
 def test_what_sentencepiece_refuses_is_said_in_its_words(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match=r"cannot train on these 1 words: .*already defined"):
-        sentencepiece({"abc": 9}, "bpe", 12, controls=["[CLS]", "[CLS]"])
+        train_sentencepiece({"abc": 9}, "bpe", 12, control_symbols=["[CLS]", "[CLS]"])
     assert capfd.readouterr() == ("", "")
 
 
@@ -247,13 +251,13 @@ HOSTILE = {
 def test_hostile_words_do_no_harm(capfd: pytest.CaptureFixture[str]) -> None:
     alphabet = sorted({character for word in HOSTILE for character in word})
     for algorithm in ("bpe", "unigram"):
-        model = sentencepiece({**WORDS, **HOSTILE}, algorithm, 200, alphabet, CONTROLS)
-        found = [piece for piece, _ in pieces(model)]
+        model = train_sentencepiece({**WORDS, **HOSTILE}, algorithm, 200, alphabet, CONTROLS)
+        found = [piece for piece, _ in read_pieces(model)]
         assert len(set(found)) == 200
         assert {"\x07", "\u2028", "\U0010ffff", "[CLS]"} <= set(found)
         assert not [piece for piece in found if {*piece} & {*"\0\t\n\r ▅"}]
     everything = sorted({*alphabet, *ALPHABET})
-    assert len(set(wordpiece({**WORDS, **HOSTILE}, 250, everything))) == 250
+    assert len(set(train_wordpieces({**WORDS, **HOSTILE}, 250, everything))) == 250
     assert capfd.readouterr() == ("", "")
 
 
@@ -265,22 +269,22 @@ def test_any_words_give_a_model_or_say_why_not(words: dict[str, int]) -> None:
     for algorithm in ("bpe", "unigram"):
         said = ""
         try:
-            model = sentencepiece(words, algorithm, size, alphabet)
+            model = train_sentencepiece(words, algorithm, size, alphabet)
         except ValueError as error:
             said = str(error)
         if said:
             assert "too small for" in said or "nothing to train on" in said
         else:
-            assert len(pieces(model)) == size
+            assert len(read_pieces(model)) == size
 
 
 def test_a_model_without_an_option_is_the_model() -> None:
-    model = sentencepiece(WORDS, "unigram", 250, controls=CONTROLS)
+    model = train_sentencepiece(WORDS, "unigram", 250, control_symbols=CONTROLS)
     assert b"bioshards-" not in model
-    assert protobuf.without(model, b"no such value") == model
-    shorter = protobuf.without(model, b"[SEP]")  # an option is taken out, the piece of that name stays
+    assert protobuf.remove_option(model, b"no such value") == model
+    shorter = protobuf.remove_option(model, b"[SEP]")  # an option is taken out, the piece of that name stays
     assert len(shorter) == len(model) - len(b"[SEP]") - 3
-    assert pieces(shorter) == pieces(model)
+    assert read_pieces(shorter) == read_pieces(model)
 
 
 # Byte-pair encoding with marked beginnings
@@ -290,8 +294,8 @@ def test_marked_pieces_are_those_of_the_wordpiece_trainer() -> None:
     """Ties are broken otherwise, so of a small corpus most pieces are the same and not all."""
     words = {"binding": 40, "binds": 30, "bind": 25, "kinding": 9, "ends": 7, "king": 5, "(": 50, "β": 3}
     letters = set("".join(words))
-    ours = training.marked(words, 30, letters, 32)
-    theirs = training.wordpiece(words, 2 * len(letters) + 12, letters)
+    ours = training.train_bpe_wordpieces(words, 30, letters, 32)
+    theirs = training.train_wordpieces(words, 2 * len(letters) + 12, letters)
     merged = [piece for piece in theirs if len(piece.removeprefix("##")) > 1]
     assert set(merged[:8]) <= set(ours)
     assert {"bind", "##ing"} <= set(ours)
@@ -301,9 +305,9 @@ def test_marked_pieces_are_those_of_the_wordpiece_trainer() -> None:
 def test_marked_pieces_are_pieces_of_the_words(words: dict[str, int]) -> None:
     letters = set("".join(words))
     try:
-        found = training.marked(words, 500, letters, 32)
+        found = training.train_bpe_wordpieces(words, 500, letters, 32)
     except training.VocabSizeError as small:
-        found = training.marked(words, small.largest, letters, 32)
+        found = training.train_bpe_wordpieces(words, small.largest, letters, 32)
     assert len(found) == len(set(found))
     for piece in found:
         text = piece.removeprefix("##")
@@ -314,18 +318,20 @@ def test_marked_pieces_are_pieces_of_the_words(words: dict[str, int]) -> None:
 def test_marked_pieces_do_not_depend_on_the_order_of_words() -> None:
     words = {f"w{number % 7}x{number}": number % 11 + 1 for number in range(200)}
     letters = set("".join(words))
-    assert training.marked(words, 60, letters, 32) == training.marked(
+    assert training.train_bpe_wordpieces(words, 60, letters, 32) == training.train_bpe_wordpieces(
         dict(reversed(words.items())), 60, letters, 32
     )
 
 
 def test_marked_leaves_out_words_of_other_characters_and_private_ones() -> None:
-    found = training.marked({"ab": 3, "a\U000f0001": 99, "az": 99}, 3, {"a", "b", "\U000f0001"}, 32)
+    found = training.train_bpe_wordpieces(
+        {"ab": 3, "a\U000f0001": 99, "az": 99}, 3, {"a", "b", "\U000f0001"}, 32
+    )
     assert set(found) == {"ab", "##b", "a"}
 
 
 def test_marked_says_what_it_cannot_do() -> None:
     with pytest.raises(ValueError, match="nothing to train on"):
-        training.marked({"x": 1}, 10, {"a"}, 32)
+        training.train_bpe_wordpieces({"x": 1}, 10, {"a"}, 32)
     with pytest.raises(ValueError, match="fewer than the 4 characters"):
-        training.marked({"abcd": 1}, 3, set("abcd"), 32)
+        training.train_bpe_wordpieces({"abcd": 1}, 3, set("abcd"), 32)

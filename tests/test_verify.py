@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.download import verify
-from bioshards.corpus.download.verify import Check, root_of
+from bioshards.corpus.download.verify import DownloadVerifier, parse_root_name
 from bioshards.corpus.errors import BadFileError
 
 XML = b'<?xml version="1.0"?>\n<Set><a>' + bytes(range(97, 123)) * 4000 + b"</a></Set>"
@@ -23,7 +23,7 @@ GOOD = gzip.compress(XML, mtime=0)
 
 def outcome(pieces: Iterable[bytes], md5: str | None = None) -> str:
     """The MD5 of a good file, the reason of a bad one."""
-    check = Check("Set")
+    check = DownloadVerifier("Set")
     try:
         for piece in pieces:
             check.feed(piece)
@@ -53,7 +53,7 @@ def test_another_md5_than_the_published_one() -> None:
 
 
 def test_the_message_says_both_md5s() -> None:
-    check = Check("Set")
+    check = DownloadVerifier("Set")
     check.feed(GOOD)
     with pytest.raises(BadFileError, match=f"its MD5 is {md5_of(GOOD)}, the published one is 0000"):
         check.finish("0" * 32)
@@ -76,7 +76,7 @@ def test_no_bytes_are_no_file() -> None:
     ],
 )
 def test_what_is_no_gzip_file_is_known_by_its_first_bytes(page: bytes) -> None:
-    check = Check("Set")
+    check = DownloadVerifier("Set")
     with pytest.raises(BadFileError, match="not-gzip"):
         check.feed(page[:2])
     assert outcome(singly(page)) == "not-gzip"
@@ -84,7 +84,7 @@ def test_what_is_no_gzip_file_is_known_by_its_first_bytes(page: bytes) -> None:
 
 def test_the_message_says_how_it_begins() -> None:
     with pytest.raises(BadFileError, match="it begins b'<html>Too many"):
-        Check("Set").feed(b"<html>Too many requests</html>")
+        DownloadVerifier("Set").feed(b"<html>Too many requests</html>")
 
 
 @pytest.mark.parametrize("at", [0.0, 0.1, 0.5, 0.9])
@@ -142,7 +142,7 @@ def test_zeros_after_the_end_are_padding_and_all_else_is_damage() -> None:
     ],
 )
 def test_the_root_after_whatever_may_come_before_it(head: bytes) -> None:
-    assert root_of(head) == "Set"
+    assert parse_root_name(head) == "Set"
     assert outcome([zipped(head + b"</Set>")]) != "wrong-root"
 
 
@@ -165,19 +165,19 @@ def test_the_root_after_whatever_may_come_before_it(head: bytes) -> None:
     ],
 )
 def test_another_root_or_none(head: bytes, root: str | None) -> None:
-    assert root_of(head) == root
+    assert parse_root_name(head) == root
     assert outcome([zipped(head)]) == "wrong-root"
 
 
 def test_the_message_says_which_root_there_is() -> None:
-    check = Check("Set")
+    check = DownloadVerifier("Set")
     check.feed(zipped(b"<html><body>Sorry</body></html>"))
     with pytest.raises(BadFileError, match="should be <Set>, it is <html>"):
         check.finish(None)
 
 
 def test_another_root_is_noticed_before_the_end_of_a_large_file() -> None:
-    check = Check("Set")
+    check = DownloadVerifier("Set")
     with pytest.raises(BadFileError, match="wrong-root"):
         check.feed(zipped(b"<Other>" + b"x" * 100_000)[:-8])
 
@@ -186,7 +186,7 @@ def test_another_root_is_noticed_before_the_end_of_a_large_file() -> None:
     "head", [b"<!--" * 20_000, b"<?" * 40_000, b"<!DOCTYPE a [" * 8000, b" " * 90_000, b"<a:" * 30_000]
 )
 def test_a_beginning_made_to_take_long_does_not(head: bytes) -> None:
-    assert root_of(head) is None
+    assert parse_root_name(head) is None
 
 
 # Bombs.
@@ -211,7 +211,7 @@ def test_a_bomb_is_given_up_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_bomb_takes_little_memory() -> None:
     data = b"".join(bomb(200))
     assert len(data) < 1 << 18
-    check = Check("Set")
+    check = DownloadVerifier("Set")
     tracemalloc.start()
     check.feed(data)
     check.finish(None)

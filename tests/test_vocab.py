@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.workspace import OutputDir
 from bioshards.pipelines import cli
 from bioshards.vocab import __main__ as vocab
 from bioshards.vocab import alphabet, counts, publishing, sources, training
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.recipes import PRESETS
-from bioshards.vocab.words import Casing, Words
+from bioshards.vocab.words import Casing, Pretokenizer
 from tests.conftest import manifest, sums
 from tests.manifests import put_documents
 
@@ -79,14 +79,16 @@ def test_no_piece_is_unreachable_and_no_character_of_the_alphabet_unknown(built:
 
 
 def test_the_words_are_those_of_the_documents(built: Path, shards: list[str]) -> None:
-    found = sources.look(LocalFiles(), shards)
-    text = sources.read(LocalFiles(), found, counts.Counting(hold_out=0.1), None, lambda line: None)
-    for name, words in (("words.tsv", text.words), ("validation-words.tsv", text.held_out)):
+    found = sources.load_corpus_inputs(LocalStorage(), shards)
+    text = sources.read_training_counts(
+        LocalStorage(), found, counts.CountConfig(validation_fraction=0.1), None, lambda line: None
+    )
+    for name, words in (("words.tsv", text.words), ("validation-words.tsv", text.validation_words)):
         with open(built / name, "rb") as file:
-            assert counts.read(file) == words
+            assert counts.read_counts(file) == words
     totals = manifest(built)["counts"]
     assert totals["words"] == text.words.total()
-    assert totals["validation_words"] == text.held_out.total() > 0
+    assert totals["validation_words"] == text.validation_words.total() > 0
 
 
 def test_the_encoder_reads_it(built: Path) -> None:
@@ -102,7 +104,7 @@ def test_transformers_reads_it(built: Path, monkeypatch: pytest.MonkeyPatch) -> 
     loaded: Any = AutoTokenizer.from_pretrained(str(built))
     tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
     with open(built / "words.tsv", "rb") as file:
-        words = list(counts.read(file))
+        words = list(counts.read_counts(file))
     assert loaded(words, add_special_tokens=False)["input_ids"] == [
         encoded.ids for encoded in tokenizer.encode_batch(words, add_special_tokens=False)
     ]
@@ -121,7 +123,7 @@ def test_the_papers_vocabularies(name: str, as_published: bool, shards: list[str
     [ours] = json.loads((tmp_path / "v" / "report.json").read_text())["vocabularies"]
     if name == "bioalbert":
         assert (tmp_path / "v" / "spiece.model").exists()
-        assert training.pieces((tmp_path / "v" / "spiece.model").read_bytes())[:5] == [
+        assert training.read_pieces((tmp_path / "v" / "spiece.model").read_bytes())[:5] == [
             (special, 0.0) for special in ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
         ]
         return
@@ -148,7 +150,7 @@ def test_a_kept_sentencepiece_model_and_its_tokenizer_say_the_same(shards: list[
     model = sentencepiece.SentencePieceProcessor(model_file=str(out / "spiece.model"))
     tokenizer = Tokenizer.from_file(str(out / "tokenizer.json"))
     with open(out / "words.tsv", "rb") as file:
-        for word in counts.read(file):
+        for word in counts.read_counts(file):
             text = tokenizer.normalizer.normalize_str(word)
             assert tokenizer.encode(word, add_special_tokens=False).ids == model.encode(text), word
 
@@ -179,7 +181,7 @@ def test_dummies_and_unused_tokens_have_ids_of_their_own(
 )
 def test_casings(flags: list[str], casing: Casing, shards: list[str], tmp_path: Path) -> None:
     assert build(*shards, "--out", tmp_path / "v", "--size", SIZE, *flags) == 0
-    split = Words(casing)
+    split = Pretokenizer(casing)
     for piece in pieces(tmp_path / "v")[5:]:
         text = piece.removeprefix("##") if len(piece) > 2 else piece
         assert split(text) in ([text], [])
@@ -239,7 +241,7 @@ def test_words_between_white_space_serve_every_vocabulary(
 def test_rare_words_are_left_out_if_asked_for(shards: list[str], tmp_path: Path) -> None:
     assert build(*shards, "--out", tmp_path / "v", "--size", 500, "--min-count", 5) == 0
     with open(tmp_path / "v" / "words.tsv", "rb") as file:
-        assert min(counts.read(file).values()) >= 5
+        assert min(counts.read_counts(file).values()) >= 5
     assert manifest(tmp_path / "v")["counts"]["min_count"] == 5
 
 
@@ -278,7 +280,7 @@ def test_a_report_beside_others_changes_nothing_else(built: Path, tmp_path: Path
     same = {"report.json", "report.html", "manifest.json"}
     ours, theirs = sums(folder), sums(built)
     assert {name for name in ours if ours[name] != theirs[name]} == same
-    assert publishing.finished(LocalFiles(), Workspace(str(folder)))
+    assert publishing.is_up_to_date(LocalStorage(), OutputDir(str(folder)))
     assert vocab.main(["report", str(folder)]) == 0
     assert sums(folder) == theirs
 
@@ -288,12 +290,12 @@ def test_a_report_that_was_stopped_half_way_is_made_again_and_nothing_else_is_lo
 ) -> None:
     folder = tmp_path / "v"
     shutil.copytree(built, folder)
-    write = publishing._write
+    write = publishing._write_file
 
-    def stops(files: LocalFiles, folder: str, name: str, data: Any) -> Any:
+    def stops(storage: LocalStorage, folder: str, name: str, data: Any) -> Any:
         if name == "report.html":
             raise OSError(28, os.strerror(28))
-        return write(files, folder, name, data)
+        return write(storage, folder, name, data)
 
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "_write", stops)
@@ -392,10 +394,10 @@ def test_no_words_at_all(fails: Fail, tmp_path: Path) -> None:
 def documents(folder: Path, sentences: list[str]) -> Path:
     """A finished directory of one document."""
     from bioshards.corpus import shards
-    from bioshards.corpus.document import SCHEMA, Document
+    from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
 
     out = folder / "documents"
-    files = LocalFiles()
+    storage = LocalStorage()
     nothing = dict.fromkeys(("pmcid", "doi", "journal", "article_type", "licence"))
     zero: dict[str, Any] = {"words": 0, "characters": 0, "cleaned": []}
     document = Document(
@@ -415,7 +417,9 @@ def documents(folder: Path, sentences: list[str]) -> Path:
         **nothing,  # type: ignore[arg-type]
         **zero,
     )
-    [shard] = shards.write(files, str(out), "x", [shards.batch([document])], SCHEMA, 1 << 20)
+    [shard] = shards.write_shards(
+        storage, str(out), "x", [shards.record_batch_from_documents([document])], DOCUMENT_SCHEMA, 1 << 20
+    )
     put_documents(out, [shard])
     return out
 
@@ -530,12 +534,12 @@ def test_a_report_on_what_is_no_vocabulary(tmp_path: Path, capsys: pytest.Captur
 def test_a_full_disk_is_said_and_the_next_run_is_whole(
     built: Path, shards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Fail
 ) -> None:
-    write = publishing._write
+    write = publishing._write_file
 
-    def full(files: LocalFiles, folder: str, name: str, data: Any) -> Any:
+    def full(storage: LocalStorage, folder: str, name: str, data: Any) -> Any:
         if name == "vocab.txt":
             raise OSError(28, os.strerror(28))
-        return write(files, folder, name, data)
+        return write(storage, folder, name, data)
 
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "_write", full)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bioshards.vocab.recipes import PRESETS, Recipe, preset
+from bioshards.vocab.recipes import PRESETS, VocabularyRecipe, get_preset
 
 PUBLISHED = {
     # algorithm, size, lower case, accents stripped, SentencePiece kept, unused, sorted, published coverage
@@ -23,12 +23,12 @@ def test_the_presets_are_these() -> None:
 @pytest.mark.parametrize("as_published", [False, True])
 def test_a_presets_numbers(name: str, as_published: bool) -> None:
     *numbers, coverage = PUBLISHED[name]
-    found = preset(name, as_published)
+    found = get_preset(name, as_published)
     assert [
         *(found.algorithm, found.size, found.lower_case, found.strip_accents, found.sentencepiece),
-        *(found.unused, found.by_collation),
+        *(found.num_unused_tokens, found.sort_by_collation),
     ] == numbers
-    assert found.coverage == (coverage if as_published else 0.99999)
+    assert found.character_coverage == (coverage if as_published else 0.99999)
     assert found.as_published is as_published
 
 
@@ -42,24 +42,24 @@ def test_a_presets_numbers(name: str, as_published: bool) -> None:
     ],
 )
 def test_which_words_a_preset_is_trained_on(name: str, as_published: bool, kind: str) -> None:
-    assert preset(name, as_published).kind == kind
+    assert get_preset(name, as_published).pretokenizer == kind
 
 
 def test_the_default() -> None:
-    found = Recipe()
+    found = VocabularyRecipe()
     assert (found.algorithm, found.size, found.lower_case, found.strip_accents) == ("bpe", 30_522, True, True)
-    assert found.kind == "bert"
+    assert found.pretokenizer == "bert"
 
 
 def test_words_in_lower_case_without_accents_are_those_of_bert() -> None:
-    assert Recipe().words()("Ménière's") == ["meniere", "'", "s"]
-    assert preset("bio-electra", True).words()("Ménière's") == ["Ménière's"]
-    assert preset("electramed", True).words()("Ménière's") == ["meniere's"]
-    assert preset("bioalbert", False).words()("``ﬁbrin''²") == ['"fibrin"2']
+    assert VocabularyRecipe().make_pretokenizer()("Ménière's") == ["meniere", "'", "s"]
+    assert get_preset("bio-electra", True).make_pretokenizer()("Ménière's") == ["Ménière's"]
+    assert get_preset("electramed", True).make_pretokenizer()("Ménière's") == ["meniere's"]
+    assert get_preset("bioalbert", False).make_pretokenizer()("``ﬁbrin''²") == ['"fibrin"2']
 
 
 def test_the_smallest_size_has_room_for_ascii_and_greek_in_both_forms() -> None:
     # 94 printable ASCII characters less 26 capitals, 25 Greek small letters; 36 and 25 inside of words too
-    assert Recipe(size=159).least == 5 + 68 + 25 + 36 + 25
+    assert VocabularyRecipe(size=159).min_size == 5 + 68 + 25 + 36 + 25
     with pytest.raises(ValueError, match="give 159 or more"):
-        Recipe(size=158)
+        VocabularyRecipe(size=158)

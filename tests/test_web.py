@@ -17,7 +17,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.download.web import Connection, NotFoundError, Patience, RefusedError, UnreachableError
+from bioshards.corpus.download.web import (
+    Connection,
+    NotFoundError,
+    RefusedError,
+    RetryPolicy,
+    UnreachableError,
+)
 from tests.asking import SOON, Canned, answer, connected, server_at
 from tests.standin import (
     Call,
@@ -57,14 +63,14 @@ def test_a_server_that_never_sends_more_than_the_same_beginning_is_given_up() ->
     with Canned(answer("200 OK", LETTERS[:100], length=1024)) as server, connected(server.url) as connection:
         with pytest.raises(UnreachableError, match="100 bytes read, 924 more expected"):
             arrived(connection, server.url)
-        assert len(server.heads) == SOON.tries
+        assert len(server.heads) == SOON.max_attempts
 
 
 def test_a_server_that_has_no_range_not_even_all_of_it_is_given_up() -> None:
     with Canned(answer("416 Range Not Satisfiable")) as server, connected(server.url) as connection:
         with pytest.raises(UnreachableError, match="no such range"):
             arrived(connection, server.url, 100)
-        assert len(server.heads) == SOON.tries
+        assert len(server.heads) == SOON.max_attempts
 
 
 def test_what_is_there_whole_already_is_not_sent_again() -> None:
@@ -163,7 +169,7 @@ def test_many_small_files_come_over_one_connection(served: StandIn) -> None:
 
 
 def test_who_asks_is_said_and_files_are_asked_for_as_they_are(served: StandIn) -> None:
-    with replace(server_at(served.url), agent="bioshards/9 (mail@example.org)").connect() as connection:
+    with replace(server_at(served.url), user_agent="bioshards/9 (mail@example.org)").connect() as connection:
         connection.read(f"{served.url}small.txt", 100)
     [request] = served.requests
     assert request.headers["user-agent"] == "bioshards/9 (mail@example.org)"
@@ -176,7 +182,7 @@ def test_headers_come_with_the_body(served: StandIn) -> None:
         said = connection.read(f"{served.url}small.txt", 100)
     assert said.etag
     assert '"' not in said.etag
-    assert said.modified.endswith("GMT")
+    assert said.last_modified.endswith("GMT")
     with Canned(answer('200 OK\r\nETag: W/"weak"', b"x")) as server, connected(server.url) as connection:
         assert connection.read(server.url, 100) == (b"x", "weak", "")
 
@@ -242,7 +248,7 @@ def test_what_passes_is_waited_out(served: StandIn, fault: Fault) -> None:
 @pytest.mark.parametrize("fault", PASSING, ids=repr)
 def test_what_does_not_pass_is_given_up(served: StandIn, fault: Fault) -> None:
     served.fault("*", fault, times=None)
-    with connected(served.url, replace(SOON, stall=0.1, tries=3)) as connection:
+    with connected(served.url, replace(SOON, read_timeout=0.1, max_attempts=3)) as connection:
         url = f"{served.url}small.txt"
         with pytest.raises(UnreachableError, match=f"{url} cannot be had: .*tried 3 times"):
             connection.read(url, 100)
@@ -273,7 +279,7 @@ def test_whatever_passes_the_bytes_are_the_files(
             served.fault(path, Replace(path, other, md5=False))
     start = min(start, len(LARGE))
     held = bytearray((b"\x1f\x8b" + LARGE)[:start])
-    with connected(served.url, replace(SOON, stall=0.15, tries=8)) as connection:
+    with connected(served.url, replace(SOON, read_timeout=0.15, max_attempts=8)) as connection:
         for offset, block in connection.stream(served.url + path, start):
             if offset != len(held):
                 assert offset == 0
@@ -296,7 +302,7 @@ def test_it_goes_on_as_long_as_there_is_progress(served: StandIn) -> None:
 
 def test_a_body_that_comes_too_slowly_is_broken_off_and_gone_on_with(served: StandIn) -> None:
     served.fault("large.gz", Slow(5000))
-    with connected(served.url, replace(SOON, stall=0.3, slowest=50_000)) as connection:
+    with connected(served.url, replace(SOON, read_timeout=0.3, min_bytes_per_second=50_000)) as connection:
         assert b"".join(block for _, block in connection.stream(f"{served.url}large.gz", 0)) == LARGE
     first, second = served.requests
     assert first.sent < 10_000
@@ -306,7 +312,9 @@ def test_a_body_that_comes_too_slowly_is_broken_off_and_gone_on_with(served: Sta
 def test_a_small_file_that_comes_too_slowly_is_given_up(served: StandIn) -> None:
     served.fault("large.gz", Slow(5000), times=None)
     with (
-        connected(served.url, replace(SOON, stall=0.2, slowest=50_000, tries=2)) as connection,
+        connected(
+            served.url, replace(SOON, read_timeout=0.2, min_bytes_per_second=50_000, max_attempts=2)
+        ) as connection,
         pytest.raises(UnreachableError, match="bytes a second"),
     ):
         connection.read(f"{served.url}large.gz", 1 << 20)
@@ -314,7 +322,7 @@ def test_a_small_file_that_comes_too_slowly_is_given_up(served: StandIn) -> None
 
 def test_a_slow_body_that_is_fast_enough_is_waited_for(served: StandIn) -> None:
     served.fault("large.gz", Slow(500_000))
-    with connected(served.url, replace(SOON, stall=0.1, slowest=1000)) as connection:
+    with connected(served.url, replace(SOON, read_timeout=0.1, min_bytes_per_second=1000)) as connection:
         assert connection.read(f"{served.url}large.gz", 1 << 20).body == LARGE
     assert len(served.requests) == 1
 
@@ -349,7 +357,7 @@ def test_a_pause_is_kept_by_everybody(served: StandIn, retry_after: str | Callab
 
 def test_an_overload_without_a_pause_holds_everybody_back_as_long_as_the_first(served: StandIn) -> None:
     served.fault("small.txt", Unavailable(status=429))
-    server = server_at(served.url, replace(SOON, first_pause=0.4, longest_pause=0.4))
+    server = server_at(served.url, replace(SOON, initial_backoff=0.4, max_backoff=0.4))
     with server.connect() as connection:
         connection.read(f"{served.url}small.txt", 100)
     first, second = served.requests
@@ -577,7 +585,9 @@ def test_nobody_has_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pauses_grow_to_the_longest(served: StandIn) -> None:
     served.fault("*", Ignore(), times=None)
     with (
-        connected(served.url, Patience(1, 1, tries=6, first_pause=0.04, longest_pause=0.1)) as connection,
+        connected(
+            served.url, RetryPolicy(1, 1, max_attempts=6, initial_backoff=0.04, max_backoff=0.1)
+        ) as connection,
         pytest.raises(UnreachableError),
     ):
         connection.read(f"{served.url}small.txt", 100)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from bioshards.train.batch import Batch, Counts
-from bioshards.train.models import Shape, build
+from bioshards.train.batch import Batch, BatchCounts
+from bioshards.train.models import ModelConfig, build_objective
 from bioshards.train.objective import Objective
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4
@@ -25,7 +25,7 @@ class Facts:
     """What models need to know of the data."""
 
     vocabulary_size: int = VOCABULARY
-    special: dict[str, int] = field(default_factory=lambda: SPECIAL)
+    special_ids: dict[str, int] = field(default_factory=lambda: SPECIAL)
     labelled: bool = True
 
 
@@ -122,16 +122,16 @@ def _batch(
     fill = max(0, masked - len(at))
     return Batch(
         ids=torch.tensor(ids),
-        types=torch.tensor(types),
-        places=torch.tensor(places),
-        real=torch.tensor(real),
-        at=torch.tensor(at + [0] * fill),
+        token_type_ids=torch.tensor(types),
+        position_ids=torch.tensor(places),
+        is_token=torch.tensor(real),
+        masked_positions=torch.tensor(at + [0] * fill),
         targets=torch.tensor(targets + [-100] * fill),
         noise=torch.tensor(noise + [0.5] * fill),
-        starts=torch.tensor(starts),
+        row_starts=torch.tensor(starts),
         labels=torch.tensor([row.label for row in rows]),
-        bounds=bounds,
-        longest=longest,
+        cu_seqlens=bounds,
+        max_seqlen=longest,
     )
 
 
@@ -145,9 +145,9 @@ def layouts(rows: Sequence[Row]) -> dict[str, Batch]:
     }
 
 
-def counts(rows: Sequence[Row]) -> Counts:
+def counts(rows: Sequence[Row]) -> BatchCounts:
     sizes = [len(row.ids) for row in rows]
-    return Counts(
+    return BatchCounts(
         rows=len(rows),
         tokens=sum(sizes),
         masked=sum(len(row.masked) for row in rows),
@@ -156,11 +156,19 @@ def counts(rows: Sequence[Row]) -> Counts:
     )
 
 
-def shape(family: str, dropout: float = 0.0, attention_dropout: float = 0.0) -> Shape:
+def shape(family: str, dropout: float = 0.0, attention_dropout: float = 0.0) -> ModelConfig:
     """Two layers; ELECTRA's and ALBERT's embeddings are of another width."""
     embedding = 32 if family == "bert" else 16
-    sizes = Shape(family, hidden=32, layers=2, heads=2, ffn=48, embedding=embedding, positions=64)
-    return replace(sizes, generator=0.5, dropout=dropout, attention_dropout=attention_dropout)
+    sizes = ModelConfig(
+        family,
+        hidden_size=32,
+        num_layers=2,
+        num_heads=2,
+        intermediate_size=48,
+        embedding_size=embedding,
+        max_positions=64,
+    )
+    return replace(sizes, generator_hidden_fraction=0.5, dropout=dropout, attention_dropout=attention_dropout)
 
 
 def objective(
@@ -168,7 +176,7 @@ def objective(
 ) -> Objective:
     """A small model of which the weights are large enough to tell tokens apart."""
     torch.manual_seed(5)
-    found = build(shape(family, dropout, attention_dropout), Facts(labelled=labelled))
+    found = build_objective(shape(family, dropout, attention_dropout), Facts(labelled=labelled))
     with torch.no_grad():
         for parameter in found.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.1)
@@ -176,4 +184,4 @@ def objective(
 
 
 def loss(objective: Objective, batch: Batch, rows: Sequence[Row]) -> torch.Tensor:
-    return objective.total(objective(batch), counts(rows)._asdict())
+    return objective.compute_loss(objective(batch), counts(rows)._asdict())

@@ -15,10 +15,10 @@ import torch
 
 from bioshards.train import flops
 from bioshards.train.__main__ import main
-from bioshards.train.log import SPEEDS
+from bioshards.train.log import SPEED_FIELDS
 from tests.pretraining_sets import abstracts, built, run
 
-flops.measured.__defaults__ = (128,)
+flops.measure_peak.__defaults__ = (128,)
 """What a processor can do is measured on matrices of this size: half a second less in every run."""
 
 SMALL = (
@@ -66,7 +66,9 @@ def log(run_folder: Path) -> list[dict[str, Any]]:
 
 def told(run_folder: Path) -> list[dict[str, Any]]:
     """The lines of a run's log without what depends on the machine's speed."""
-    return [{name: value for name, value in line.items() if name not in SPEEDS} for line in log(run_folder)]
+    return [
+        {name: value for name, value in line.items() if name not in SPEED_FIELDS} for line in log(run_folder)
+    ]
 
 
 def state(checkpoint: Path) -> dict[str, Any]:

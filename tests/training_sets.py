@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import VocabularyIdentity, write_manifest
-from bioshards.corpus.pretraining import LABELLED, NO_LABEL, schema
+from bioshards.corpus.pretraining import LABELLED_OBJECTIVES, NO_LABEL, make_schema
 from tests.manifests import of_pretraining
 
 SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
@@ -70,7 +70,7 @@ def put(
     Args:
         facts: what the schemas say otherwise than they should.
     """
-    files, outputs = LocalFiles(), list[shards.Shard]()
+    storage, outputs = LocalStorage(), list[shards.Shard]()
     for split, shards_of in (("train", train), ("validation", validation or {})):
         for name, blocks in shards_of.items():
             rows = [row for block in blocks for row in block]
@@ -84,12 +84,12 @@ def put(
                 "rows": len(rows),
                 "tokens": sum(len(row.ids) for row in rows),
             }
-            of = schema(vocabulary, objective in LABELLED, {**said, **(facts or {})})
+            of = make_schema(vocabulary, objective in LABELLED_OBJECTIVES, {**said, **(facts or {})})
             batches = [batch(block, of) for block in blocks]
-            made = shards.write(files, str(folder / split), name, batches, of, 1 << 40)
+            made = shards.write_shards(storage, str(folder / split), name, batches, of, 1 << 40)
             outputs += [replace(one, file=f"{split}/{one.file}") for one in made]
     manifest = of_pretraining(outputs, objective, length, VocabularyIdentity("5" * 64, vocabulary))
-    write_manifest(files, str(folder / "manifest.json"), manifest)
+    write_manifest(storage, str(folder / "manifest.json"), manifest)
     return folder
 
 

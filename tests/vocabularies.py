@@ -16,7 +16,7 @@ def word_piece(*pieces: str, casing: Casing = AS_WRITTEN) -> Tokenizer:
     """A WordPiece tokenizer of these pieces, after BERT's five."""
     ids = {piece: number for number, piece in enumerate((*SPECIALS, *pieces))}
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
-    tokenizer.normalizer = casing.normalizer()
+    tokenizer.normalizer = casing.make_normalizer()
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.add_special_tokens([AddedToken(piece, special=True, normalized=False) for piece in SPECIALS])
     return tokenizer

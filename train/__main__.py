@@ -18,14 +18,14 @@ from typing import Any
 
 from bioshards.corpus.command import report_error
 from bioshards.corpus.exit_codes import INTERRUPTED, OK
-from bioshards.corpus.live_line import LiveLine
+from bioshards.corpus.live_line import ProgressLine
 
 try:
     from . import checkpoint, options
-    from .job import Job
+    from .job import TrainJob
     from .plot import plot
     from .presets import PRESETS
-    from .recipes import Recipe
+    from .recipes import TrainRecipe
     from .training import train
 except ImportError as error:
     print(f"train: a library is missing ({error}): pip install 'bioshards[train]'", file=sys.stderr)
@@ -34,64 +34,70 @@ except ImportError as error:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    say, given = LiveLine(), None
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    progress, args = ProgressLine(), None
     try:
-        if words[:1] == ["plot"]:
-            drawn = _plot_parser().parse_args(words[1:])
-            return _end(say, "\n".join(plot(drawn.runs, drawn.out or f"{drawn.runs[0]}/curves")))
-        given = _parser().parse_args(words)
-        with _stopping(say) as stop:
-            return _end(say, train(_job(given, words), say, stop))
+        if argv[:1] == ["plot"]:
+            plot_args = _build_plot_parser().parse_args(argv[1:])
+            return _report(
+                progress, "\n".join(plot(plot_args.runs, plot_args.out or f"{plot_args.runs[0]}/curves"))
+            )
+        args = _build_parser().parse_args(argv)
+        with _stop_on_signals(progress) as stop:
+            return _report(progress, train(_job_from_args(args, argv), progress, stop))
     except KeyboardInterrupt:
-        return _end(say, f"stopped. {_goes_on(given.out)}" if given else "stopped", INTERRUPTED)
+        return _report(
+            progress, f"stopped. {_format_resume_hint(args.out)}" if args else "stopped", INTERRUPTED
+        )
     except Exception as error:
-        return _end(say, *report_error(error, "give a lower --micro-batch"))
+        return _report(progress, *report_error(error, "give a lower --micro-batch"))
 
 
-def _goes_on(run: str) -> str:
-    last = checkpoint.last(run)
+def _format_resume_hint(run: str) -> str:
+    last_checkpoint = checkpoint.find_latest(run)
     return (
-        f"The same command goes on from {last}"
-        if last
+        f"The same command goes on from {last_checkpoint}"
+        if last_checkpoint
         else "Nothing was learned yet: the same command begins anew"
     )
 
 
-def _end(say: LiveLine, message: str, code: int = OK) -> int:
-    say.end()
+def _report(progress: ProgressLine, message: str, code: int = OK) -> int:
+    progress.clear()
     rank = os.environ.get("RANK", "0")
-    who = "train" if rank == "0" else f"train, process {rank}"
+    prefix = "train" if rank == "0" else f"train, process {rank}"
     with contextlib.suppress(OSError):  # nobody reads it: what was done is done
         if code == INTERRUPTED and rank != "0":
             pass  # the first says it
         elif code != OK:
-            print(f"{who}: {message}", file=sys.stderr)
+            print(f"{prefix}: {message}", file=sys.stderr)
         elif message:
             print(message, flush=True)
     return code
 
 
 @contextlib.contextmanager
-def _stopping(say: LiveLine) -> Iterator[Event]:
+def _stop_on_signals(progress: ProgressLine) -> Iterator[Event]:
     """What Ctrl-C and SIGTERM set; a second one ends the process at once."""
     stop = Event()
 
-    def told(_number: int, _frame: object) -> None:
+    def on_signal(_number: int, _frame: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        say("stopping after this step, with a checkpoint; once more to stop at once")
+        progress("stopping after this step, with a checkpoint; once more to stop at once")
 
-    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous_handlers = {
+        number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 
-def _plot_parser() -> argparse.ArgumentParser:
+def _build_plot_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bioshards.train plot", description="Draw the curves of runs, as PNG and HTML."
     )
@@ -102,7 +108,7 @@ def _plot_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bioshards.train",
         description="Pretrain a model. A run that was stopped goes on by the same command. "
@@ -122,14 +128,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="RUN",
         help="go on from another run, on these data: weights, Adam, step",
     )
-    _add_running(parser.add_argument_group("how it is run"))
-    options.add(parser.add_argument_group("the recipe (defaults: those of tiny)"), Recipe)
+    _add_run_options(parser.add_argument_group("how it is run"))
+    options.add_arguments(parser.add_argument_group("the recipe (defaults: those of tiny)"), TrainRecipe)
     return parser
 
 
-def _add_running(group: Any) -> None:
+def _add_run_options(group: Any) -> None:
     group.add_argument("--device", help="cpu, cuda, cuda:1; else a GPU where there is one")
-    for name, kind, default, help in (
+    for name, option_type, default, help_text in (
         ("micro-batch", int, None, "rows in a forward pass, at most; else as many as fit"),
         ("log-every", int, None, "steps between lines in log.jsonl; else by --steps"),
         ("save-every", int, None, "steps between checkpoints; else by --steps"),
@@ -137,29 +143,29 @@ def _add_running(group: Any) -> None:
         ("validation-rows", int, 1024, "rows to validate on, at most (%(default)s)"),
         ("keep", int, 3, "checkpoints that stay (%(default)s)"),
     ):
-        group.add_argument(f"--{name}", type=kind, default=default, metavar="N", help=help)
+        group.add_argument(f"--{name}", type=option_type, default=default, metavar="N", help=help_text)
     group.add_argument(
         "--no-verify", action="store_true", help="do not compare the shards' SHA-256 at the beginning"
     )
 
 
-def _job(given: Any, words: Sequence[str]) -> Job:
-    changes = options.from_toml(given.config, Recipe) if given.config else {}
-    changes |= options.given(given, Recipe)
-    return Job(
-        *(given.data, given.out, dataclasses.replace(PRESETS[given.preset], **changes), given.preset),
-        vocabulary=given.vocab,
-        init=given.init,
-        continued=given.continued,
-        device=given.device,
-        micro=given.micro_batch,
-        log_every=given.log_every,
-        save_every=given.save_every,
-        validate_every=given.validate_every,
-        keep=given.keep,
-        validation_rows=given.validation_rows,
-        verify=not given.no_verify,
-        command=["python", "-m", "bioshards.train", *words],
+def _job_from_args(args: Any, argv: Sequence[str]) -> TrainJob:
+    changes = options.from_toml(args.config, TrainRecipe) if args.config else {}
+    changes |= options.from_args(args, TrainRecipe)
+    return TrainJob(
+        *(args.data, args.out, dataclasses.replace(PRESETS[args.preset], **changes), args.preset),
+        vocabulary=args.vocab,
+        init_checkpoint=args.init,
+        continue_from=args.continued,
+        device=args.device,
+        micro_batch_size=args.micro_batch,
+        log_every=args.log_every,
+        save_every=args.save_every,
+        validate_every=args.validate_every,
+        keep_checkpoints=args.keep,
+        max_validation_rows=args.validation_rows,
+        verify_checksums=not args.no_verify,
+        command=["python", "-m", "bioshards.train", *argv],
     )
 
 

@@ -16,10 +16,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from .batch import Batch
-from .objective import Clean, Objective
+from .objective import ForwardOutput, Objective
 
 
-class Adversarial(Objective):
+class AdversarialObjective(Objective):
     """An objective with the loss ``adversarial`` beside its own.
 
     The numbers are the defaults of alum/adv_masked_lm_task.py in namisan/mt-dnn (``adv_alpha``,
@@ -33,58 +33,66 @@ class Adversarial(Objective):
     """
 
     def __init__(
-        self, objective: Objective, alpha: float = 1.0, sigma: float = 1e-5, eta: float = 1e-3
+        self, objective: Objective, weight: float = 1.0, noise_std: float = 1e-5, step_size: float = 1e-3
     ) -> None:
         super().__init__()
-        self.objective, self.judged = objective, objective.judged
-        self.losses = {**objective.losses, "adversarial": (alpha, objective.judged)}
-        self.sigma, self.eta = sigma, eta
+        self.objective, self.logits_count_field = objective, objective.logits_count_field
+        self.losses = {**objective.losses, "adversarial": (weight, objective.logits_count_field)}
+        self.noise_std, self.step_size = noise_std, step_size
 
     @property
     def encoder(self) -> PreTrainedModel:
         return self.objective.encoder
 
-    def clean(self, batch: Batch) -> Clean:
-        clean = self.objective.clean(batch)
-        words = self.encoder.get_input_embeddings()(clean.seen.ids)
-        change = self.perturbation(clean, words.detach())
-        there = self.log_probabilities(self.predict(clean.seen, words + change))
-        here = self.log_probabilities(clean.logits)
-        distance = divergence(here.detach(), there, clean.counted)
-        distance = distance + divergence(there.detach(), here, clean.counted)
-        return clean._replace(sums={**clean.sums, "adversarial": distance})
+    def compute_outputs(self, batch: Batch) -> ForwardOutput:
+        outputs = self.objective.compute_outputs(batch)
+        word_embeddings = self.encoder.get_input_embeddings()(outputs.encoder_batch.ids)
+        perturbation = self.find_perturbation(outputs, word_embeddings.detach())
+        perturbed_log_probs = self.log_probabilities(
+            self.predict(outputs.encoder_batch, word_embeddings + perturbation)
+        )
+        clean_log_probs = self.log_probabilities(outputs.logits)
+        divergence_sum = kl_divergence(clean_log_probs.detach(), perturbed_log_probs, outputs.loss_mask)
+        divergence_sum = divergence_sum + kl_divergence(
+            perturbed_log_probs.detach(), clean_log_probs, outputs.loss_mask
+        )
+        return outputs._replace(sums={**outputs.sums, "adversarial": divergence_sum})
 
-    def perturbation(self, clean: Clean, words: Tensor) -> Tensor:
+    def find_perturbation(self, outputs: ForwardOutput, word_embeddings: Tensor) -> Tensor:
         """The change [T, E] of the words' embeddings that moves predictions most, without a gradient."""
-        start = self.sigma * torch.randn_like(words)
+        noise = self.noise_std * torch.randn_like(word_embeddings)
         with torch.enable_grad():  # in validation too
-            start.requires_grad_()
-            here = self.log_probabilities(clean.logits.detach())
-            there = self.log_probabilities(self.predict(clean.seen, words + start))
-            (gradient,) = torch.autograd.grad(divergence(here, there, clean.counted), start)
-        largest = gradient.abs().amax(-1, keepdim=True)
-        direction = gradient / largest.clamp(min=torch.finfo(gradient.dtype).tiny)  # padding has no gradient
-        return start.detach() + self.eta * direction
+            noise.requires_grad_()
+            clean_log_probs = self.log_probabilities(outputs.logits.detach())
+            noisy_log_probs = self.log_probabilities(
+                self.predict(outputs.encoder_batch, word_embeddings + noise)
+            )
+            (gradient,) = torch.autograd.grad(
+                kl_divergence(clean_log_probs, noisy_log_probs, outputs.loss_mask), noise
+            )
+        max_norm = gradient.abs().amax(-1, keepdim=True)
+        direction = gradient / max_norm.clamp(min=torch.finfo(gradient.dtype).tiny)  # padding has no gradient
+        return noise.detach() + self.step_size * direction
 
-    def predict(self, seen: Batch, embeds: Tensor | None = None) -> Tensor:
-        return self.objective.predict(seen, embeds)
+    def predict(self, batch: Batch, embeds: Tensor | None = None) -> Tensor:
+        return self.objective.predict(batch, embeds)
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
         return self.objective.log_probabilities(logits)
 
-    def figures(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
-        return self.objective.figures(totals, counts)
+    def compute_metrics(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
+        return self.objective.compute_metrics(totals, counts)
 
     def save(self, folder: str) -> None:
         self.objective.save(folder)
 
 
-def divergence(here: Tensor, there: Tensor, counted: Tensor) -> Tensor:
-    """Kullback and Leibler's divergence of ``there`` from ``here``, summed over what counts.
+def kl_divergence(log_p: Tensor, log_q: Tensor, loss_mask: Tensor) -> Tensor:
+    """Kullback and Leibler's divergence of ``log_q`` from ``log_p``, summed over what counts.
 
     Args:
-        here, there: [N, classes], logarithms of probabilities.
-        counted: bool[N].
+        log_p, log_q: [N, classes], logarithms of probabilities.
+        loss_mask: bool[N].
     """
-    each = F.kl_div(there, here, reduction="none", log_target=True).sum(-1)
-    return each.where(counted, 0).sum()
+    per_token = F.kl_div(log_q, log_p, reduction="none", log_target=True).sum(-1)
+    return per_token.where(loss_mask, 0).sum()

@@ -17,7 +17,7 @@ from transformers import AttentionInterface, PreTrainedModel
 
 from .batch import Batch
 
-NAME: Final = "bioshards"
+ATTN_IMPLEMENTATION: Final = "bioshards"
 """The name of this attention in a model at work; a saved configuration does not have it."""
 
 
@@ -33,16 +33,16 @@ class Segments(NamedTuple):
         longest: L.
     """
 
-    keys: Tensor
-    into: Tensor | None
-    back: Tensor | None
-    bounds: Tensor | None
-    longest: int
+    key_mask: Tensor
+    pad_index: Tensor | None
+    unpad_index: Tensor | None
+    cu_seqlens: Tensor | None
+    max_seqlen: int
 
 
-def use(model: PreTrainedModel) -> None:
+def enable(model: PreTrainedModel) -> None:
     """Let a model attend as :func:`encode` needs it."""
-    model.set_attn_implementation(NAME)
+    model.set_attn_implementation(ATTN_IMPLEMENTATION)
 
 
 def encode(model: nn.Module, batch: Batch, embeds: Tensor | None = None) -> Tensor:
@@ -56,32 +56,32 @@ def encode(model: nn.Module, batch: Batch, embeds: Tensor | None = None) -> Tens
     Returns:
         [T, H]; of padding it means nothing.
     """
-    found = model(
+    output = model(
         input_ids=batch.ids[None] if embeds is None else None,
         inputs_embeds=None if embeds is None else embeds[None],
-        token_type_ids=batch.types[None],
-        position_ids=batch.places[None],
-        segments=segments(batch),
+        token_type_ids=batch.token_type_ids[None],
+        position_ids=batch.position_ids[None],
+        segments=build_segments(batch),
     )
-    hidden: Tensor = found.last_hidden_state[0]
+    hidden: Tensor = output.last_hidden_state[0]
     return hidden
 
 
-def segments(batch: Batch) -> Segments:
+def build_segments(batch: Batch) -> Segments:
     """The segments of a batch, of shapes that depend on the shapes of the batch only."""
-    tokens, bounds = len(batch.ids), batch.bounds
-    if bounds is None:
-        length = tokens // len(batch.starts)
-        return Segments(batch.real.view(-1, 1, 1, length), None, None, None, length)
-    place = torch.arange(batch.longest, device=bounds.device)
-    first, sizes = bounds[:-1, None], bounds.diff()[:, None]
+    tokens, cu_seqlens = len(batch.ids), batch.cu_seqlens
+    if cu_seqlens is None:
+        length = tokens // len(batch.row_starts)
+        return Segments(batch.is_token.view(-1, 1, 1, length), None, None, None, length)
+    position = torch.arange(batch.max_seqlen, device=cu_seqlens.device)
+    starts, lengths = cu_seqlens[:-1, None], cu_seqlens.diff()[:, None]
     # An empty segment attends to its place 0, which is no token's: softmax over nothing is not a number.
-    keys = (place < sizes) | (place == 0)
-    into = (first + place).clamp(max=tokens - 1).flatten()
-    token = torch.arange(tokens, device=bounds.device, dtype=bounds.dtype)
-    own = torch.searchsorted(bounds[1:], token, right=True)
-    back = own * batch.longest + token - bounds[own]
-    return Segments(keys[:, None, None], into, back, bounds, batch.longest)
+    key_mask = (position < lengths) | (position == 0)
+    pad_index = (starts + position).clamp(max=tokens - 1).flatten()
+    token = torch.arange(tokens, device=cu_seqlens.device, dtype=cu_seqlens.dtype)
+    segment_index = torch.searchsorted(cu_seqlens[1:], token, right=True)
+    unpad_index = segment_index * batch.max_seqlen + token - cu_seqlens[segment_index]
+    return Segments(key_mask[:, None, None], pad_index, unpad_index, cu_seqlens, batch.max_seqlen)
 
 
 def attend(
@@ -107,29 +107,31 @@ def attend(
     Returns:
         [1, T, heads, size], and None for the weights, which are not kept.
     """
-    q, k, v = (part[0].transpose(0, 1) for part in (query, key, value))  # [T, heads, size]
-    if segments.bounds is not None and not dropout and _has_kernel(query):
-        bounds, longest = segments.bounds, segments.longest
-        found = varlen_attn(q, k, v, bounds, bounds, longest, longest, scale=scaling)
-        assert isinstance(found, Tensor)  # a pair only where sums of the softmax are asked for
-        return found[None], None
-    q, k, v = (_laid_out(part, segments) for part in (q, k, v))
-    found = F.scaled_dot_product_attention(q, k, v, attn_mask=segments.keys, dropout_p=dropout, scale=scaling)
-    found = found.transpose(1, 2).flatten(0, 1)
-    if segments.back is not None:
-        found = found.index_select(0, segments.back)
-    return found[None], None
+    q, k, v = (tensor[0].transpose(0, 1) for tensor in (query, key, value))  # [T, heads, size]
+    if segments.cu_seqlens is not None and not dropout and _has_varlen_kernel(query):
+        cu_seqlens, max_seqlen = segments.cu_seqlens, segments.max_seqlen
+        output = varlen_attn(q, k, v, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, scale=scaling)
+        assert isinstance(output, Tensor)  # a pair only where sums of the softmax are asked for
+        return output[None], None
+    q, k, v = (_pad_segments(tensor, segments) for tensor in (q, k, v))
+    output = F.scaled_dot_product_attention(
+        q, k, v, attn_mask=segments.key_mask, dropout_p=dropout, scale=scaling
+    )
+    output = output.transpose(1, 2).flatten(0, 1)
+    if segments.unpad_index is not None:
+        output = output.index_select(0, segments.unpad_index)
+    return output[None], None
 
 
-def _laid_out(tokens: Tensor, segments: Segments) -> Tensor:
+def _pad_segments(tokens: Tensor, segments: Segments) -> Tensor:
     """[T, heads, size] as [S, heads, L, size]."""
-    if segments.into is not None:
-        tokens = tokens.index_select(0, segments.into)
-    _, heads, size = tokens.shape
-    return tokens.view(-1, segments.longest, heads, size).transpose(1, 2)
+    if segments.pad_index is not None:
+        tokens = tokens.index_select(0, segments.pad_index)
+    _, heads, head_size = tokens.shape
+    return tokens.view(-1, segments.max_seqlen, heads, head_size).transpose(1, 2)
 
 
-def _has_kernel(query: Tensor) -> bool:
+def _has_varlen_kernel(query: Tensor) -> bool:
     """Can FlashAttention, which is behind PyTorch's ``varlen_attn``, take such heads on their device?
 
     It wants half precision, heads of at most 256 numbers, a multiple of 8, and an Ampere GPU or a later one
@@ -145,4 +147,4 @@ def _has_kernel(query: Tensor) -> bool:
 
 
 # No mask is registered with AttentionMaskInterface: transformers makes none for a name that it does not know.
-AttentionInterface.register(NAME, attend)
+AttentionInterface.register(ATTN_IMPLEMENTATION, attend)

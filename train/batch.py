@@ -32,24 +32,26 @@ class Batch(NamedTuple):
     """
 
     ids: Tensor
-    types: Tensor
-    places: Tensor
-    real: Tensor
-    at: Tensor
+    token_type_ids: Tensor
+    position_ids: Tensor
+    is_token: Tensor
+    masked_positions: Tensor
     targets: Tensor
     noise: Tensor
-    starts: Tensor
+    row_starts: Tensor
     labels: Tensor
-    bounds: Tensor | None
-    longest: int
+    cu_seqlens: Tensor | None
+    max_seqlen: int
 
     def to(self, device: torch.device) -> Batch:
         """The batch on a device; pinned tensors are copied while the device works on."""
-        moved = (part.to(device, non_blocking=True) if isinstance(part, Tensor) else part for part in self)
-        return Batch._make(moved)
+        fields = (
+            field.to(device, non_blocking=True) if isinstance(field, Tensor) else field for field in self
+        )
+        return Batch._make(fields)
 
 
-class Counts(NamedTuple):
+class BatchCounts(NamedTuple):
     """How much there is in a micro-batch, padding left out: what sums of losses are divided by."""
 
     rows: int

@@ -16,76 +16,76 @@ from typing import Any, Final
 import torch
 
 from bioshards.corpus.errors import InvalidValueError, RunError
-from bioshards.corpus.files import TEMPORARY
+from bioshards.corpus.files import TEMPORARY_PREFIX
 
-STATE: Final = "state.pt"
-MODEL: Final = "hf"
+STATE_FILE: Final = "state.pt"
+MODEL_FOLDER: Final = "hf"
 """The folder in a checkpoint that Hugging Face's classes load."""
-_HOLDS: Final = {"model", "optimiser", "done", "first", "tokens", "tally"}
+_STATE_KEYS: Final = {"model", "optimiser", "done", "first", "tokens", "tally"}
 """What a state is of: the trainer's part and the loop's, by their names."""
-_NAME: Final = re.compile(r"step-(\d{7,})")
+_FOLDER_PATTERN: Final = re.compile(r"step-(\d{7,})")
 
 
 class CheckpointError(RunError):
     """A checkpoint could not be written; those before it are as they were."""
 
 
-def save(run: str, step: int, write: Callable[[str], None], keep: int) -> str:
+def save(run: str, step: int, write_files: Callable[[str], None], keep_checkpoints: int) -> str:
     """Write a checkpoint and remove all but the last ones; returns its folder.
 
     Args:
-        write: puts its files into the folder it is given.
+        write_files: puts its files into the folder it is given.
         keep: how many checkpoints stay.
 
     Raises:
         CheckpointError: it could not be written, and nothing of it is left.
     """
-    final = f"{run}/step-{step:07d}"
-    if os.path.exists(final):  # a run that was stopped before its first step
-        return final
-    temporary = f"{run}/{TEMPORARY}{uuid.uuid4().hex}"
+    checkpoint = f"{run}/step-{step:07d}"
+    if os.path.exists(checkpoint):  # a run that was stopped before its first step
+        return checkpoint
+    temporary = f"{run}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
     try:
         os.makedirs(temporary)
-        write(temporary)
-        _to_disk(temporary)
-        os.rename(temporary, final)
-        _sync(run)
+        write_files(temporary)
+        _fsync_tree(temporary)
+        os.rename(temporary, checkpoint)
+        _fsync(run)
     except BaseException as error:
         shutil.rmtree(temporary, ignore_errors=True)
         if not isinstance(error, Exception):
             raise
-        before = last(run)
+        previous = find_latest(run)
         raise CheckpointError(
-            f"the checkpoint of step {step:,} could not be written to {run} ({_reason(error)}). "
-            + (f"{before} is whole. " if before else "There is none before it. ")
+            f"the checkpoint of step {step:,} could not be written to {run} ({_get_error_reason(error)}). "
+            + (f"{previous} is whole. " if previous else "There is none before it. ")
             + f"{shutil.disk_usage(run).free / 1e6:,.0f} MB are free there; mend that and run the same "
             "command again"
         ) from error
-    for old in all_of(run)[:-keep]:
-        _remove(run, old)
-    return final
+    for old in list_checkpoints(run)[:-keep_checkpoints]:
+        _remove_atomically(run, old)
+    return checkpoint
 
 
-def all_of(run: str) -> list[str]:
+def list_checkpoints(run: str) -> list[str]:
     """The run's checkpoints, by step."""
     try:
         names = os.listdir(run)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    steps = sorted(int(found[1]) for name in names if (found := _NAME.fullmatch(name)))
+    steps = sorted(int(match[1]) for name in names if (match := _FOLDER_PATTERN.fullmatch(name)))
     return [f"{run}/step-{step:07d}" for step in steps]
 
 
-def last(run: str) -> str | None:
+def find_latest(run: str) -> str | None:
     """The run's last checkpoint, if it has any."""
-    found = all_of(run)
-    return found[-1] if found else None
+    checkpoints = list_checkpoints(run)
+    return checkpoints[-1] if checkpoints else None
 
 
 def sweep(run: str) -> None:
     """Remove what a killed run has left of checkpoints that it was writing or removing."""
     for name in os.listdir(run):
-        if name.startswith(TEMPORARY):
+        if name.startswith(TEMPORARY_PREFIX):
             path = f"{run}/{name}"
             shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
 
@@ -97,42 +97,42 @@ def load(checkpoint: str, device: torch.device) -> dict[str, Any]:
         ValueError: it is damaged.
         OSError: it cannot be read.
     """
-    path = f"{checkpoint}/{STATE}"
+    path = f"{checkpoint}/{STATE_FILE}"
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
-        if not (isinstance(state, dict) and state.keys() >= _HOLDS):
+        if not (isinstance(state, dict) and state.keys() >= _STATE_KEYS):
             raise InvalidValueError("it holds something else")
     except Exception as error:  # torch has no one class for what a damaged file does to it
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             raise
         raise InvalidValueError(
-            f"{path} is missing or damaged ({_reason(error)}): remove {checkpoint}, and the same command "
+            f"{path} is missing or damaged ({_get_error_reason(error)}): remove {checkpoint}, and the same command "
             "goes on from the one before"
         ) from error
     return state
 
 
-def _remove(run: str, checkpoint: str) -> None:
+def _remove_atomically(run: str, checkpoint: str) -> None:
     """Under another name first: a checkpoint half removed is none."""
-    temporary = f"{run}/{TEMPORARY}{uuid.uuid4().hex}"
+    temporary = f"{run}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
     os.rename(checkpoint, temporary)
     shutil.rmtree(temporary)
 
 
-def _to_disk(folder: str) -> None:
+def _fsync_tree(folder: str) -> None:
     for root, _, names in os.walk(folder):
         for name in names:
-            _sync(os.path.join(root, name))
-        _sync(root)
+            _fsync(os.path.join(root, name))
+        _fsync(root)
 
 
-def _sync(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
+def _fsync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        os.fsync(descriptor)
     finally:
-        os.close(handle)
+        os.close(descriptor)
 
 
-def _reason(error: Exception) -> str:
+def _get_error_reason(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error).split("\n")[0]

@@ -18,13 +18,13 @@ from transformers import ElectraForMaskedLM, ElectraForPreTraining, PreTrainedMo
 
 from . import attention
 from .batch import Batch
-from .objective import Clean, Objective, shares
+from .objective import ForwardOutput, Objective, compute_ratios
 
-GENERATOR: Final = "generator"
+GENERATOR_FOLDER: Final = "generator"
 """The folder of the generator within the discriminator's."""
 
 
-class Electra(Objective):
+class ElectraObjective(Objective):
     """Replaced-token detection, and masked language modelling of the generator.
 
     Weights are 1 and 50 (paper, section 3.1, and its table of hyperparameters).  The discriminator's loss is
@@ -33,63 +33,63 @@ class Electra(Objective):
     """
 
     losses: Mapping[str, tuple[float, str]] = {"mlm": (1.0, "masked"), "rtd": (50.0, "tokens")}
-    judged = "tokens"
+    logits_count_field = "tokens"
 
     def __init__(self, generator: ElectraForMaskedLM, discriminator: ElectraForPreTraining) -> None:
         super().__init__()
         generator.electra.embeddings = discriminator.electra.embeddings
         generator.tie_weights()  # its output layer is the word embeddings, now the discriminator's
         self.generator, self.discriminator = generator, discriminator
-        attention.use(generator)
-        attention.use(discriminator)
+        attention.enable(generator)
+        attention.enable(discriminator)
 
     @property
     def encoder(self) -> PreTrainedModel:
         return self.discriminator.electra
 
-    def clean(self, batch: Batch) -> Clean:
-        guesses = self.generate(batch)
-        ids, replaced = corrupt(batch, draw(guesses, batch.noise))
-        seen = batch._replace(ids=ids)
-        logits = self.predict(seen)
-        flagged, replaced = (logits > 0) & batch.real, replaced & batch.real
-        right = (flagged == replaced) & batch.real
+    def compute_outputs(self, batch: Batch) -> ForwardOutput:
+        generator_logits = self.compute_generator_logits(batch)
+        ids, is_replaced = corrupt(batch, sample_tokens(generator_logits, batch.noise))
+        corrupted_batch = batch._replace(ids=ids)
+        logits = self.predict(corrupted_batch)
+        is_flagged, is_replaced = (logits > 0) & batch.is_token, is_replaced & batch.is_token
+        is_correct = (is_flagged == is_replaced) & batch.is_token
         sums = {
-            "mlm": F.cross_entropy(guesses, batch.targets, reduction="sum"),
+            "mlm": F.cross_entropy(generator_logits, batch.targets, reduction="sum"),
             "rtd": F.binary_cross_entropy_with_logits(
-                logits, replaced.float(), weight=batch.real.float(), reduction="sum"
+                logits, is_replaced.float(), weight=batch.is_token.float(), reduction="sum"
             ),
-            "mlm_right": (guesses.argmax(-1) == batch.targets).sum().float(),
-            "rtd_right": right.sum().float(),
-            "replaced": replaced.sum().float(),
-            "flagged": flagged.sum().float(),
-            "caught": (flagged & replaced).sum().float(),
+            "mlm_right": (generator_logits.argmax(-1) == batch.targets).sum().float(),
+            "rtd_right": is_correct.sum().float(),
+            "replaced": is_replaced.sum().float(),
+            "flagged": is_flagged.sum().float(),
+            "caught": (is_flagged & is_replaced).sum().float(),
         }
-        return Clean(sums, seen, logits, batch.real)
+        return ForwardOutput(sums, corrupted_batch, logits, batch.is_token)
 
-    def generate(self, batch: Batch) -> Tensor:
+    def compute_generator_logits(self, batch: Batch) -> Tensor:
         """The generator's logits [M, vocabulary] at the masked places, float32."""
-        hidden = attention.encode(self.generator.electra, batch)[batch.at]
+        hidden = attention.encode(self.generator.electra, batch)[batch.masked_positions]
         logits: Tensor = self.generator.generator_lm_head(self.generator.generator_predictions(hidden))
         return logits.float()
 
-    def predict(self, seen: Batch, embeds: Tensor | None = None) -> Tensor:
+    def predict(self, batch: Batch, embeds: Tensor | None = None) -> Tensor:
         """The discriminator's logits [T] that a token was replaced, float32."""
         logits: Tensor = self.discriminator.discriminator_predictions(
-            attention.encode(self.discriminator.electra, seen, embeds)
+            attention.encode(self.discriminator.electra, batch, embeds)
         )
         return logits.float()
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
         return torch.stack((F.logsigmoid(-logits), F.logsigmoid(logits)), -1)
 
-    def figures(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
+    def compute_metrics(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
         """Accuracies of both, and of "replaced" precision, recall, and its share of all tokens.
 
         ``replaced_entropy`` is the loss of a discriminator that knows the share and nothing else, in nats a
         token as ``rtd``: one that learns is below it.
         """
-        found = shares(
+        metrics = compute_ratios(
             {
                 "mlm_accuracy": (totals["mlm_right"], counts["masked"]),
                 "rtd_accuracy": (totals["rtd_right"], counts["tokens"]),
@@ -98,17 +98,19 @@ class Electra(Objective):
                 "replaced": (totals["replaced"], counts["tokens"]),
             }
         )
-        if (share := found.get("replaced")) is not None:
-            found["replaced_entropy"] = -sum(p * math.log(p) for p in (share, 1 - share) if p > 0)
-        return found
+        if (replaced_fraction := metrics.get("replaced")) is not None:
+            metrics["replaced_entropy"] = -sum(
+                p * math.log(p) for p in (replaced_fraction, 1 - replaced_fraction) if p > 0
+            )
+        return metrics
 
     def save(self, folder: str) -> None:
         """The discriminator into the folder, the generator into its folder ``generator``."""
         self.discriminator.save_pretrained(folder)
-        self.generator.save_pretrained(os.path.join(folder, GENERATOR))
+        self.generator.save_pretrained(os.path.join(folder, GENERATOR_FOLDER))
 
 
-def draw(logits: Tensor, noise: Tensor) -> Tensor:
+def sample_tokens(logits: Tensor, noise: Tensor) -> Tensor:
     """Draw a token for each place from the softmax of its logits.
 
     The noise is a place on the cumulated probabilities, and the token the one that it falls on.  (The
@@ -122,19 +124,21 @@ def draw(logits: Tensor, noise: Tensor) -> Tensor:
     Returns:
         int64[M].
     """
-    summed = logits.detach().softmax(-1).cumsum(-1)
-    at = noise[:, None] * summed[:, -1:]  # the sum of them all is 1 but for rounding
-    return torch.searchsorted(summed, at, right=True)[:, 0].clamp(max=logits.shape[-1] - 1)
+    cumulative = logits.detach().softmax(-1).cumsum(-1)
+    thresholds = noise[:, None] * cumulative[:, -1:]  # the sum of them all is 1 but for rounding
+    return torch.searchsorted(cumulative, thresholds, right=True)[:, 0].clamp(max=logits.shape[-1] - 1)
 
 
-def corrupt(batch: Batch, drawn: Tensor) -> tuple[Tensor, Tensor]:
+def corrupt(batch: Batch, sampled: Tensor) -> tuple[Tensor, Tensor]:
     """Put drawn tokens at all masked places, those too that the generator saw unmasked.
 
     Returns:
         the discriminator's ids [T], and which of them are not the text's: a drawn token that is the text's
         own is as good as the text's (paper, section 2).
     """
-    known, there = batch.targets >= 0, batch.ids[batch.at]
-    ids = batch.ids.scatter(0, batch.at, torch.where(known, drawn, there))
-    text = batch.ids.scatter(0, batch.at, torch.where(known, batch.targets, there))
-    return ids, ids != text
+    is_masked, current_ids = batch.targets >= 0, batch.ids[batch.masked_positions]
+    ids = batch.ids.scatter(0, batch.masked_positions, torch.where(is_masked, sampled, current_ids))
+    original_ids = batch.ids.scatter(
+        0, batch.masked_positions, torch.where(is_masked, batch.targets, current_ids)
+    )
+    return ids, ids != original_ids

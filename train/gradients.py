@@ -19,20 +19,20 @@ from bioshards.corpus.errors import InvalidValueError
 
 _ALIGNMENT: Final = 64
 """Each parameter begins at a multiple of so many numbers: fast kernels want multiples of 16 bytes."""
-_TINY: Final = 1e-6
+_EPSILON: Final = 1e-6
 """Added to the norm before dividing by it, as by ``torch.nn.utils.clip_grad_norm_``."""
 
 
-def trainable(named_parameters: Iterable[tuple[str, Parameter]]) -> dict[str, Parameter]:
+def trainable_parameters(named_parameters: Iterable[tuple[str, Parameter]]) -> dict[str, Parameter]:
     """The parameters that are trained, those that several modules share once, under their first name."""
-    found: dict[Parameter, str] = {}
+    names: dict[Parameter, str] = {}
     for name, parameter in named_parameters:
         if parameter.requires_grad:
-            found.setdefault(parameter, name)
-    return {name: parameter for parameter, name in found.items()}
+            names.setdefault(parameter, name)
+    return {name: parameter for parameter, name in names.items()}
 
 
-class Gradients:
+class FlatGradients:
     """The gradients of some parameters, all of one type and on one device, which they must not leave.
 
     Attributes:
@@ -41,20 +41,20 @@ class Gradients:
 
     def __init__(self, named_parameters: Iterable[tuple[str, Parameter]]) -> None:
         """Give each parameter that is trained a gradient of zeros; there has to be one at least."""
-        self._parameters = list(trainable(named_parameters).values())
-        kinds = {(parameter.dtype, parameter.device) for parameter in self._parameters}
-        if len(kinds) != 1:
+        self._parameters = list(trainable_parameters(named_parameters).values())
+        dtypes_and_devices = {(parameter.dtype, parameter.device) for parameter in self._parameters}
+        if len(dtypes_and_devices) != 1:
             raise InvalidValueError(
-                f"parameters have to be of one type, on one device, and not of {kinds or 'none'}"
+                f"parameters have to be of one type, on one device, and not of {dtypes_and_devices or 'none'}"
             )
-        [(dtype, device)] = kinds
+        [(dtype, device)] = dtypes_and_devices
         sizes = [parameter.numel() for parameter in self._parameters]
-        rooms = [-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes]
-        self.flat = torch.zeros(sum(rooms), dtype=dtype, device=device)
-        self._views = [
-            room[:size].view(parameter.shape)
-            for room, size, parameter in zip(
-                torch.split(self.flat, rooms), sizes, self._parameters, strict=True
+        padded_sizes = [-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes]
+        self.flat = torch.zeros(sum(padded_sizes), dtype=dtype, device=device)
+        self._gradient_views = [
+            padded_view[:size].view(parameter.shape)
+            for padded_view, size, parameter in zip(
+                torch.split(self.flat, padded_sizes), sizes, self._parameters, strict=True
             )
         ]
         self.zero()
@@ -62,7 +62,7 @@ class Gradients:
     def zero(self) -> None:
         """Begin a step: all gradients are 0, and views again where something has replaced them."""
         self.flat.zero_()
-        for parameter, view in zip(self._parameters, self._views, strict=True):
+        for parameter, view in zip(self._parameters, self._gradient_views, strict=True):
             parameter.grad = view
 
     def all_reduce(self) -> None:
@@ -79,5 +79,5 @@ class Gradients:
         """
         # Squares are added up as float64: on a CPU float32 loses 0.1 % over 2^24 numbers, 5 % over 10^8.
         norm: Tensor = torch.linalg.vector_norm(self.flat, dtype=torch.float64)
-        self.flat.mul_((max_norm / (norm + _TINY)).clamp(max=1.0))
+        self.flat.mul_((max_norm / (norm + _EPSILON)).clamp(max=1.0))
         return norm

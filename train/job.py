@@ -9,22 +9,22 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.pretraining import LABELLED
+from bioshards.corpus.pretraining import LABELLED_OBJECTIVES
 
 from . import checkpoint, runs, tokenizer
-from .loop import Every
+from .loop import Intervals
 from .models import InitialWeightsError
-from .pieces import Pieces
-from .processes import Processes
-from .recipes import Recipe
-from .shards import Shards, TrainingDataError, manifest_of
-from .steps import Division, division
+from .pieces import PieceTable
+from .processes import ProcessGroup
+from .recipes import TrainRecipe
+from .shards import PretrainingDataset, TrainingDataError, manifest_of
+from .steps import BatchPartition, partition_batch
 
-_SAVED: Final = 100
+_DEFAULT_CHECKPOINTS: Final = 100
 """Checkpoints that a run writes if nothing is said, but none more often than every 100 steps."""
-_LOGGED: Final = 10
+_MIN_LOG_INTERVAL: Final = 10
 """Steps between two lines in the log of a short run, if nothing is said; of a long one ten times as many."""
-_MODEL: Final = (
+_FIXED_FIELDS: Final = (
     *("family", "hidden", "layers", "heads", "ffn", "embedding", "positions"),
     *("generator", "generator_layers", "optimiser"),
 )
@@ -32,7 +32,7 @@ _MODEL: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TrainJob:
     """What is asked for.
 
     Attributes:
@@ -48,25 +48,25 @@ class Job:
     """
 
     data: str
-    out: str
-    recipe: Recipe
+    output: str
+    recipe: TrainRecipe
     preset: str
     vocabulary: str | None
-    init: str | None
-    continued: str | None
+    init_checkpoint: str | None
+    continue_from: str | None
     device: str | None
-    micro: int | None
+    micro_batch_size: int | None
     log_every: int | None
     save_every: int | None
     validate_every: int | None
-    keep: int
-    validation_rows: int
-    verify: bool
+    keep_checkpoints: int
+    max_validation_rows: int
+    verify_checksums: bool
     command: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TrainPlan:
     """A job that can be done.
 
     Attributes:
@@ -76,134 +76,149 @@ class Plan:
         identity: what a run that is gone on with must have been begun with (runs.py).
     """
 
-    recipe: Recipe
-    shards: Shards
-    pieces: Pieces
+    recipe: TrainRecipe
+    dataset: PretrainingDataset
+    piece_table: PieceTable
     vocabulary: str
-    dealt: Division
-    origin: str | None
-    every: Every
+    partition: BatchPartition
+    continue_checkpoint: str | None
+    intervals: Intervals
     identity: dict[str, Any]
 
 
-def plan(job: Job, us: Processes) -> Plan:
+def plan_training(job: TrainJob, processes: ProcessGroup) -> TrainPlan:
     """Look at everything that is asked for.
 
     Raises:
         TrainingDataError, VocabularyError, InitialWeightsError, OutputMismatchError, ValueError: it cannot
             be done.
     """
-    for name, value in (("keep", job.keep), ("validation-rows", job.validation_rows)):
+    for name, value in (("keep", job.keep_checkpoints), ("validation-rows", job.max_validation_rows)):
         if value < 1:
             raise InvalidValueError(f"--{name} {value} is below 1")
-    shards = Shards(job.data)
-    vocabulary = _vocabulary(job)
-    pieces = Pieces.read(vocabulary, shards.vocabulary_size, shards.vocabulary_sha256)
-    tokenizer.settings(vocabulary)
-    recipe = _for_data(job, shards)
-    began = checkpoint.last(job.out) is not None  # then nothing more is taken from another run
-    origin = _origin(job, recipe, shards) if job.continued and not began else None
-    begins = job.continued or job.init
-    return Plan(
+    dataset = PretrainingDataset(job.data)
+    vocabulary = _find_vocabulary(job)
+    piece_table = PieceTable.load(vocabulary, dataset.vocabulary_size, dataset.vocabulary_sha256)
+    tokenizer.read_config(vocabulary)
+    recipe = _resolve_recipe(job, dataset)
+    has_checkpoint = (
+        checkpoint.find_latest(job.output) is not None
+    )  # then nothing more is taken from another run
+    continue_checkpoint = (
+        _find_continue_checkpoint(job, recipe, dataset) if job.continue_from and not has_checkpoint else None
+    )
+    starts_from = job.continue_from or job.init_checkpoint
+    return TrainPlan(
         recipe,
-        shards,
-        pieces,
+        dataset,
+        piece_table,
         vocabulary,
-        division(recipe.batch, us.world, shards.length, us.device.type, job.micro),
-        origin,
-        _every(job, recipe.steps),
-        runs.identity(
-            recipe.as_dict(),
-            shards.fingerprint,
-            shards.vocabulary_sha256,
-            os.path.realpath(begins) if begins else None,
+        partition_batch(
+            recipe.batch_size,
+            processes.world_size,
+            dataset.max_seq_length,
+            processes.device.type,
+            job.micro_batch_size,
+        ),
+        continue_checkpoint,
+        _resolve_intervals(job, recipe.steps),
+        runs.build_identity(
+            recipe.to_dict(),
+            dataset.fingerprint,
+            dataset.vocabulary_sha256,
+            os.path.realpath(starts_from) if starts_from else None,
         ),
     )
 
 
-def _for_data(job: Job, shards: Shards) -> Recipe:
-    recipe = _beginning(job)
+def _resolve_recipe(job: TrainJob, dataset: PretrainingDataset) -> TrainRecipe:
+    recipe = _resolve_start(job)
     family = recipe.family
     if family == "auto":
-        family = "bert" if shards.objective == "plain" else shards.objective  # type: ignore[assignment]
-    if family in LABELLED and shards.objective in LABELLED and shards.objective != family:
+        family = "bert" if dataset.objective == "plain" else dataset.objective  # type: ignore[assignment]
+    if (
+        family in LABELLED_OBJECTIVES
+        and dataset.objective in LABELLED_OBJECTIVES
+        and dataset.objective != family
+    ):
         raise TrainingDataError(
-            f"{job.data} was built for {shards.objective}: what its labels say is not what {family} learns. "
-            f"Build a set with --objective {family}, or give --family {shards.objective}"
+            f"{job.data} was built for {dataset.objective}: what its labels say is not what {family} learns. "
+            f"Build a set with --objective {family}, or give --family {dataset.objective}"
         )
-    if shards.length > recipe.positions:
+    if dataset.max_seq_length > recipe.max_positions:
         raise TrainingDataError(
-            f"{job.data} has rows of up to {shards.length:,} tokens, and the model --positions "
-            f"{recipe.positions:,}: give more, or build a set with a lower --length"
+            f"{job.data} has rows of up to {dataset.max_seq_length:,} tokens, and the model --positions "
+            f"{recipe.max_positions:,}: give more, or build a set with a lower --length"
         )
     return replace(recipe, family=family)
 
 
-def _vocabulary(job: Job) -> str:
+def _find_vocabulary(job: TrainJob) -> str:
     """The folder of the tokenizer: the one that is given, or where it was when the set was made."""
     return job.vocabulary or manifest_of(job.data).run.vocabulary
 
 
-def _beginning(job: Job) -> Recipe:
+def _resolve_start(job: TrainJob) -> TrainRecipe:
     """The recipe, with what the model begins from."""
-    if job.init and job.continued:
+    if job.init_checkpoint and job.continue_from:
         raise InvalidValueError("--init and --continue are both given: a model begins from one of them")
-    if job.init:
-        return replace(job.recipe, begins="checkpoint")
-    if job.continued:
-        if os.path.realpath(job.continued) == os.path.realpath(job.out):
+    if job.init_checkpoint:
+        return replace(job.recipe, start_from="checkpoint")
+    if job.continue_from:
+        if os.path.realpath(job.continue_from) == os.path.realpath(job.output):
             raise InitialWeightsError(
                 "--continue and --out are one folder: a run that has stopped goes on without --continue"
             )
-        return replace(job.recipe, begins="run")
-    if job.recipe.begins != "random":
-        wanted = (
+        return replace(job.recipe, start_from="run")
+    if job.recipe.start_from != "random":
+        required_option = (
             "--init FOLDER, a Hugging Face checkpoint"
-            if job.recipe.begins == "checkpoint"
+            if job.recipe.start_from == "checkpoint"
             else "--continue RUN"
         )
         raise InvalidValueError(
-            f"this recipe begins from a {job.recipe.begins}: give {wanted}, or --begins "
+            f"this recipe begins from a {job.recipe.start_from}: give {required_option}, or --begins "
             "random for random weights"
         )
     return job.recipe
 
 
-def _origin(job: Job, recipe: Recipe, shards: Shards) -> str:
+def _find_continue_checkpoint(job: TrainJob, recipe: TrainRecipe, dataset: PretrainingDataset) -> str:
     """The checkpoint of the run that is to be continued.
 
     Raises:
         InitialWeightsError: it cannot be.
     """
-    run = job.continued or ""
-    theirs, last = runs.about(run), checkpoint.last(run)
-    if theirs is None or last is None:
+    source_run = job.continue_from or ""
+    source_info, source_checkpoint = runs.read_run_info(source_run), checkpoint.find_latest(source_run)
+    if source_info is None or source_checkpoint is None:
         raise InitialWeightsError(
-            f"--continue {run} is no run with a checkpoint in it: give the --out of a run"
+            f"--continue {source_run} is no run with a checkpoint in it: give the --out of a run"
         )
-    there = theirs["identity"]
-    ours = recipe.as_dict()
-    other = [
-        f"--{name.replace('_', '-')} {there['recipe'][name]}"
-        for name in _MODEL
-        if there["recipe"][name] != ours[name]
+    source_identity = source_info["identity"]
+    own_recipe = recipe.to_dict()
+    differences = [
+        f"--{name.replace('_', '-')} {source_identity['recipe'][name]}"
+        for name in _FIXED_FIELDS
+        if source_identity["recipe"][name] != own_recipe[name]
     ]
-    if there["vocabulary"] != shards.vocabulary_sha256:
-        other.append("another vocabulary")
-    if other:
+    if source_identity["vocabulary"] != dataset.vocabulary_sha256:
+        differences.append("another vocabulary")
+    if differences:
         raise InitialWeightsError(
-            f"--continue {run} cannot be done with this model: that one has {', '.join(other)}"
+            f"--continue {source_run} cannot be done with this model: that one has {', '.join(differences)}"
         )
-    return last
+    return source_checkpoint
 
 
-def _every(job: Job, steps: int) -> Every:
+def _resolve_intervals(job: TrainJob, steps: int) -> Intervals:
     for name, value in (("log", job.log_every), ("save", job.save_every), ("validate", job.validate_every)):
         if value is not None and value < 1:
             raise InvalidValueError(f"--{name}-every {value} is below 1")
-    seldom = max(_SAVED, steps // _SAVED)
-    return Every(
-        log=job.log_every or max(_LOGGED, min(10 * _LOGGED, steps // (2 * _SAVED))),
-        save=job.save_every or seldom,
-        validate=job.validate_every or seldom,
+    default_interval = max(_DEFAULT_CHECKPOINTS, steps // _DEFAULT_CHECKPOINTS)
+    return Intervals(
+        log=job.log_every
+        or max(_MIN_LOG_INTERVAL, min(10 * _MIN_LOG_INTERVAL, steps // (2 * _DEFAULT_CHECKPOINTS))),
+        save=job.save_every or default_interval,
+        validate=job.validate_every or default_interval,
     )

@@ -12,53 +12,53 @@ import math
 import os
 from typing import Any, Final
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 
-NAME: Final = "log.jsonl"
-SPEEDS: Final = ("tokens_per_s", "mfu", "waiting", "seconds")
+LOG_FILE: Final = "log.jsonl"
+SPEED_FIELDS: Final = ("tokens_per_s", "mfu", "waiting", "seconds")
 """Of a line, what depends on the machine; all else is the same whenever a run is done again."""
 
 
-class Log:
+class MetricsLog:
     """The log of a run, open for further lines.
 
     Attributes:
         last: the last line about training; empty where there is none.
     """
 
-    def __init__(self, run: str, steps: int) -> None:
+    def __init__(self, run: str, steps_done: int) -> None:
         """Open it, cut back to what was logged until ``steps`` steps were done."""
-        path = f"{run}/{NAME}"
-        kept = [entry for entry in _entries(path) if entry["step"] <= steps]
-        with LocalFiles().write(path) as file:
-            file.writelines(map(_line, kept))
-        trained = [entry for entry in kept if entry["kind"] == "train"]
-        self.last: dict[str, Any] = trained[-1] if trained else {}
+        path = f"{run}/{LOG_FILE}"
+        entries = [entry for entry in _read_entries(path) if entry["step"] <= steps_done]
+        with LocalStorage().write(path) as file:
+            file.writelines(map(_format_line, entries))
+        train_entries = [entry for entry in entries if entry["kind"] == "train"]
+        self.last_train_entry: dict[str, Any] = train_entries[-1] if train_entries else {}
         self._file = open(path, "ab")  # noqa: SIM115 - open as long as the run is
 
     def write(self, entry: dict[str, Any]) -> None:
         """Add a line; a number that JSON does not have is null."""
-        entry = _finite(entry)
-        self._file.write(_line(entry))
+        entry = _replace_non_finite(entry)
+        self._file.write(_format_line(entry))
         self._file.flush()
         if entry["kind"] == "train":
-            self.last = entry
+            self.last_train_entry = entry
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # a full disk: each line was written, or has said so
             self._file.close()
 
 
-def _entries(path: str) -> list[dict[str, Any]]:
+def _read_entries(path: str) -> list[dict[str, Any]]:
     """The lines that are whole."""
     if not os.path.exists(path):
         return []
     with open(path, "rb") as file:
         lines = file.read().split(b"\n")[:-1]
-    return [entry for line in lines if (entry := _entry(line))]
+    return [entry for line in lines if (entry := _parse_entry(line))]
 
 
-def _entry(line: bytes) -> dict[str, Any] | None:
+def _parse_entry(line: bytes) -> dict[str, Any] | None:
     with contextlib.suppress(ValueError):
         entry = json.loads(line)
         if isinstance(entry, dict) and isinstance(entry.get("step"), int) and "kind" in entry:
@@ -66,11 +66,11 @@ def _entry(line: bytes) -> dict[str, Any] | None:
     return None
 
 
-def _line(entry: dict[str, Any]) -> bytes:
+def _format_line(entry: dict[str, Any]) -> bytes:
     return json.dumps(entry).encode() + b"\n"
 
 
-def _finite(value: Any) -> Any:
+def _replace_non_finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: _replace_non_finite(item) for key, item in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

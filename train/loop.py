@@ -16,18 +16,18 @@ from typing import Any, Final
 
 from bioshards.corpus.errors import RunError
 
-from .batch import Batch, Counts
-from .log import Log
-from .prefetch import Prefetch
-from .processes import Processes
-from .recipes import Recipe
-from .steps import Steps
-from .trainer import Tally, Trainer
+from .batch import Batch, BatchCounts
+from .log import MetricsLog
+from .prefetch import Prefetcher
+from .processes import ProcessGroup
+from .recipes import TrainRecipe
+from .steps import StepLoader
+from .trainer import MetricSums, Trainer
 
-NOT_FINITE: Final = 10
+MAX_NON_FINITE_STEPS: Final = 10
 """Steps in a row without a finite gradient after which a run stops: one comes of a bad batch, ten of a
 model that is beyond help."""
-AHEAD: Final = 3
+PREFETCH_STEPS: Final = 3
 """Steps that are made before they are needed."""
 
 
@@ -36,7 +36,7 @@ class DivergedError(RunError):
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class Intervals:
     """How often, in steps."""
 
     log: int
@@ -45,7 +45,7 @@ class Every:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class FlopsModel:
     """What turns counts into a share of what the hardware could do.
 
     Attributes:
@@ -53,38 +53,38 @@ class Cost:
         peak: operations a second of all devices together.
     """
 
-    operations: Callable[[dict[str, int]], float]
-    peak: float
+    count_flops: Callable[[dict[str, int]], float]
+    peak_flops_per_second: float
 
 
-class _Clock:
+class _ThroughputMeter:
     """What a stretch of steps took, validations and checkpoints left out."""
 
-    def __init__(self, waited: float = 0.0) -> None:
-        self._since, self._waited = time.perf_counter(), waited
-        self._counts = dict.fromkeys(Counts._fields, 0)
+    def __init__(self, wait_seconds: float = 0.0) -> None:
+        self._started, self._wait_seconds = time.perf_counter(), wait_seconds
+        self._counts = dict.fromkeys(BatchCounts._fields, 0)
 
-    def count(self, counts: Mapping[str, int]) -> None:
+    def add_counts(self, counts: Mapping[str, int]) -> None:
         for name, value in counts.items():
             self._counts[name] += value
 
     @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        began = time.perf_counter()
+    def pause(self) -> Iterator[None]:
+        pause_started = time.perf_counter()
         yield
-        self._since += time.perf_counter() - began
+        self._started += time.perf_counter() - pause_started
 
-    def told(self, waited: float, cost: Cost) -> dict[str, float]:
-        seconds = time.perf_counter() - self._since
+    def compute_rates(self, wait_seconds: float, flops_model: FlopsModel) -> dict[str, float]:
+        seconds = time.perf_counter() - self._started
         return {
             "tokens_per_s": self._counts["tokens"] / seconds,
-            "mfu": cost.operations(self._counts) / seconds / cost.peak,
-            "waiting": (waited - self._waited) / seconds,
+            "mfu": flops_model.count_flops(self._counts) / seconds / flops_model.peak_flops_per_second,
+            "waiting": (wait_seconds - self._wait_seconds) / seconds,
         }
 
 
 @dataclass(slots=True)
-class Loop:
+class TrainingLoop:
     """A run from ``done`` steps to the recipe's last.
 
     Attributes:
@@ -96,19 +96,19 @@ class Loop:
     """
 
     trainer: Trainer
-    steps: Steps
-    validation: Callable[[], Iterator[tuple[Batch, Counts]]] | None
-    recipe: Recipe
-    processes: Processes
-    every: Every
-    cost: Cost
-    log: Log | None
-    say: Callable[[str], None]
-    save: Callable[[dict[str, Any]], None]
+    loader: StepLoader
+    validation_batches: Callable[[], Iterator[tuple[Batch, BatchCounts]]] | None
+    recipe: TrainRecipe
+    processes: ProcessGroup
+    intervals: Intervals
+    flops_model: FlopsModel
+    log: MetricsLog | None
+    progress: Callable[[str], None]
+    save_checkpoint: Callable[[dict[str, Any]], None]
     stop: Event
-    done: int
-    tokens: int
-    tally: Tally
+    steps_done: int
+    tokens_seen: int
+    metric_sums: MetricSums
 
     def run(self) -> None:
         """Train.
@@ -117,86 +117,99 @@ class Loop:
             KeyboardInterrupt: the run was told to stop, and has saved a checkpoint.
             DivergedError: see there.
         """
-        began, first, bad, clock = time.perf_counter(), self.done, 0, _Clock()
-        with Prefetch(self.steps.at, self.done, AHEAD) as batches:
-            while self.done < self.recipe.steps:
-                micro = batches.get()
-                total = self._together(counts for _, counts in micro)
-                norm = self.trainer.update(self.done, micro, total, self.tally)
-                clock.count(total)
-                self.done += 1
-                self.tokens += total["tokens"]
-                bad = 0 if math.isfinite(norm) else bad + 1
-                if bad == NOT_FINITE:
-                    raise DivergedError(self._diverged())
-                if self._now(self.every.log):
-                    entry = self._entry(norm) | clock.told(batches.waited, self.cost)
-                    seconds = time.perf_counter() - began
-                    self._tell({**entry, "seconds": seconds}, seconds / (self.done - first))
-                    clock, self.tally = _Clock(batches.waited), Tally()
-                with clock.paused():
-                    if self.validation and self._now(self.every.validate):
-                        found = self.trainer.validate(self.validation())
-                        self._tell({"step": self.done, "kind": "validation", **found})
-                    if self._now(self.every.save):
+        started, first_step, non_finite_steps, meter = (
+            time.perf_counter(),
+            self.steps_done,
+            0,
+            _ThroughputMeter(),
+        )
+        with Prefetcher(self.loader.load_step, self.steps_done, PREFETCH_STEPS) as batches:
+            while self.steps_done < self.recipe.steps:
+                micro_batches = batches.get()
+                step_counts = self._reduce_counts(counts for _, counts in micro_batches)
+                grad_norm = self.trainer.update(self.steps_done, micro_batches, step_counts, self.metric_sums)
+                meter.add_counts(step_counts)
+                self.steps_done += 1
+                self.tokens_seen += step_counts["tokens"]
+                non_finite_steps = 0 if math.isfinite(grad_norm) else non_finite_steps + 1
+                if non_finite_steps == MAX_NON_FINITE_STEPS:
+                    raise DivergedError(self._format_divergence())
+                if self._is_due(self.intervals.log):
+                    entry = self._build_entry(grad_norm) | meter.compute_rates(
+                        batches.wait_seconds, self.flops_model
+                    )
+                    seconds = time.perf_counter() - started
+                    self._log_entry({**entry, "seconds": seconds}, seconds / (self.steps_done - first_step))
+                    meter, self.metric_sums = _ThroughputMeter(batches.wait_seconds), MetricSums()
+                with meter.pause():
+                    if self.validation_batches and self._is_due(self.intervals.validate):
+                        metrics = self.trainer.validate(self.validation_batches())
+                        self._log_entry({"step": self.steps_done, "kind": "validation", **metrics})
+                    if self._is_due(self.intervals.save):
                         self._save()
 
-    def _together(self, local: Iterable[Counts]) -> dict[str, int]:
+    def _reduce_counts(self, local: Iterable[BatchCounts]) -> dict[str, int]:
         """What all processes' micro-batches of a step hold; the place where all learn that one is to stop."""
         columns = [sum(column) for column in zip(*local, strict=True)]
-        *together, stopped = map(int, self.processes.sums([*columns, self.stop.is_set()]))
-        if stopped:
+        *totals, stop_requests = map(int, self.processes.all_reduce([*columns, self.stop.is_set()]))
+        if stop_requests:
             self._save()
             raise KeyboardInterrupt
-        return dict(zip(Counts._fields, together, strict=True))
+        return dict(zip(BatchCounts._fields, totals, strict=True))
 
     def _save(self) -> None:
-        self.save({"done": self.done, "tokens": self.tokens, "tally": self.tally.state(self.processes)})
+        self.save_checkpoint(
+            {
+                "done": self.steps_done,
+                "tokens": self.tokens_seen,
+                "tally": self.metric_sums.state_dict(self.processes),
+            }
+        )
 
-    def _now(self, every: int) -> bool:
-        return self.done % every == 0 or self.done == self.recipe.steps
+    def _is_due(self, interval: int) -> bool:
+        return self.steps_done % interval == 0 or self.steps_done == self.recipe.steps
 
-    def _entry(self, norm: float) -> dict[str, Any]:
-        step = self.done - 1
+    def _build_entry(self, grad_norm: float) -> dict[str, Any]:
+        step = self.steps_done - 1
         return {
-            "step": self.done,
+            "step": self.steps_done,
             "kind": "train",
-            **self.tally.told(self.trainer.trained, self.processes),
+            **self.metric_sums.compute_metrics(self.trainer.training_objective, self.processes),
             "lr": self.trainer.learning_rate(step),
             "mask_rate": self.recipe.mask_rate_at(step),
-            "grad_norm": norm,
-            "skipped": self.tally.skipped,
-            "tokens": self.tokens,
-            "epoch": self.steps.epoch(self.done),
+            "grad_norm": grad_norm,
+            "skipped": self.metric_sums.skipped_steps,
+            "tokens": self.tokens_seen,
+            "epoch": self.loader.get_epoch(self.steps_done),
         }
 
-    def _tell(self, entry: dict[str, Any], each: float = 0.0) -> None:
+    def _log_entry(self, entry: dict[str, Any], seconds_per_step: float = 0.0) -> None:
         """Into the log, and to whoever looks on.
 
         Args:
-            each: seconds a step, of a line about training.
+            seconds_per_step: seconds a step, of a line about training.
         """
         if self.log is None:
             return
         self.log.write(entry)
         losses = " ".join(f"{name} {value:.3f}" for name, value in entry["losses"].items())
         if entry["kind"] == "validation":
-            self.say(f"step {self.done:,}: validation {losses}")
+            self.progress(f"step {self.steps_done:,}: validation {losses}")
             return
-        self.say(
-            f"step {self.done:,} of {self.recipe.steps:,}: {losses}, {entry['tokens_per_s']:,.0f} tokens/s, "
-            f"waiting {entry['waiting']:.1%}, {_time((self.recipe.steps - self.done) * each)} left"
+        self.progress(
+            f"step {self.steps_done:,} of {self.recipe.steps:,}: {losses}, {entry['tokens_per_s']:,.0f} tokens/s, "
+            f"waiting {entry['waiting']:.1%}, {_format_duration((self.recipe.steps - self.steps_done) * seconds_per_step)} left"
         )
 
-    def _diverged(self) -> str:
+    def _format_divergence(self) -> str:
         return (
-            f"no finite gradient in {NOT_FINITE} steps in a row, the last of them {self.done:,}: the model "
+            f"no finite gradient in {MAX_NON_FINITE_STEPS} steps in a row, the last of them {self.steps_done:,}: the model "
             "is beyond help. Its last checkpoint is from before; begin anew with another --out and a lower "
             "--learning-rate, a longer --warmup, or --precision float32"
         )
 
 
-def _time(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 1:
         return f"{seconds:.0f} s"

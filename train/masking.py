@@ -32,21 +32,21 @@ import numpy.typing as npt
 
 from bioshards.corpus.errors import InvalidValueError
 
-from .pieces import Pieces
-from .randomness import bits, uniform, uniform32
+from .pieces import PieceTable
+from .randomness import random_bits, uniform, uniform_float32
 
-Unit = Literal["token", "word", "ngram"]
-_CHOICE, _WORDS, _FATE, _REPLACEMENT, _NOISE = range(5)
+MaskUnit = Literal["token", "word", "ngram"]
+_PRIORITY_STREAM, _NGRAM_STREAM, _CORRUPTION_STREAM, _REPLACEMENT_STREAM, _NOISE_STREAM = range(5)
 """What random numbers are drawn for: each has its own stream."""
-_NGRAMS: Final = (6 / 11, 9 / 11)
+_NGRAM_THRESHOLDS: Final = (6 / 11, 9 / 11)
 """ALBERT's n-grams are of one to three words with probabilities in the ratio of 1/n: 6, 3 and 2 of 11."""
-_LONGEST: Final = len(_NGRAMS) + 1
-_NEVER: Final = np.iinfo(np.int64).max
+_MAX_NGRAM: Final = len(_NGRAM_THRESHOLDS) + 1
+_UNSELECTABLE: Final = np.iinfo(np.int64).max
 """The size of what cannot be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
-class Masking:
+class MaskingConfig:
     """How rows are masked.
 
     Attributes:
@@ -58,41 +58,45 @@ class Masking:
             (``configure_pretraining.py``): 0.005 more than the rate, of the longest row.
     """
 
-    unit: Unit = "token"
+    unit: MaskUnit = "token"
     rate: float = 0.15
-    masked: float = 0.85
-    random: float = 0.0
-    most: int = 0
+    mask_token_fraction: float = 0.85
+    random_token_fraction: float = 0.0
+    max_predictions: int = 0
 
     def __post_init__(self) -> None:
-        if self.unit not in get_args(Unit):
-            raise InvalidValueError(f"masking unit {self.unit!r} is none of {', '.join(get_args(Unit))}")
+        if self.unit not in get_args(MaskUnit):
+            raise InvalidValueError(f"masking unit {self.unit!r} is none of {', '.join(get_args(MaskUnit))}")
         if not 0 < self.rate < 1:
             raise InvalidValueError(
                 f"masking rate {self.rate} is a share of a row's tokens: give one between 0 and 1"
             )
-        if self.masked < 0 or self.random < 0 or self.masked + self.random > 1 + 1e-9:
+        if (
+            self.mask_token_fraction < 0
+            or self.random_token_fraction < 0
+            or self.mask_token_fraction + self.random_token_fraction > 1 + 1e-9
+        ):
             raise InvalidValueError(
-                f"masked {self.masked} and random {self.random} are shares of the tokens to predict: give "
+                f"masked {self.mask_token_fraction} and random {self.random_token_fraction} are shares of the tokens to predict: give "
                 "numbers that are together at most 1"
             )
-        if self.most < 0:
+        if self.max_predictions < 0:
             raise InvalidValueError(
-                f"{self.most} predictions a row at most: give 1 or more, or 0 for what the rate gives"
+                f"{self.max_predictions} predictions a row at most: give 1 or more, or 0 for what the rate gives"
             )
 
-    def budgets(self, tokens: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
+    def compute_budgets(self, tokens: npt.NDArray[np.int64], max_seq_length: int) -> npt.NDArray[np.int64]:
         """How many tokens may be predicted of rows of so many tokens, special ones counted.
 
         Args:
-            length: the most tokens that a row may have.
+            max_seq_length: the most tokens that a row may have.
         """
-        most = self.most or int((self.rate + 0.005) * length)
+        limit = self.max_predictions or int((self.rate + 0.005) * max_seq_length)
         budgets: npt.NDArray[np.int64] = np.rint(tokens * self.rate).astype(np.int64)
-        return budgets.clip(1, max(1, most), out=budgets)
+        return budgets.clip(1, max(1, limit), out=budgets)
 
 
-class Masked(NamedTuple):
+class MaskedRows(NamedTuple):
     """Rows laid end to end, T tokens, of which M are to be predicted.
 
     Attributes:
@@ -103,42 +107,46 @@ class Masked(NamedTuple):
     """
 
     ids: npt.NDArray[np.int64]
-    at: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int64]
     noise: npt.NDArray[np.float32]
 
 
-def mask(
+def mask_rows(
     ids: np.ndarray[Any, np.dtype[np.integer[Any]]],
     offsets: npt.NDArray[np.int64],
-    keys: npt.NDArray[np.uint64],
-    pieces: Pieces,
-    masking: Masking,
-    length: int,
-) -> Masked:
+    row_keys: npt.NDArray[np.uint64],
+    piece_table: PieceTable,
+    config: MaskingConfig,
+    max_seq_length: int,
+) -> MaskedRows:
     """Mask a micro-batch.
 
     Args:
         ids: [T], R rows of tokens laid end to end; each begins with a special token, [CLS].  Not changed.
         offsets: [R + 1], where in ids each row begins, and T.
-        keys: [R], of randomness.key.
-        length: the most tokens that a row may have.
+        row_keys: [R], of randomness.key.
+        max_seq_length: the most tokens that a row may have.
     """
-    seen = ids.astype(np.int64)
-    at = _chosen(seen, offsets, keys, pieces, masking, length)
-    targets = seen[at]
-    row = np.repeat(np.arange(len(keys)), np.diff(np.searchsorted(at, offsets)))
-    draw = keys[row], at - offsets[row]
-    fate = uniform(*draw, _FATE)
-    seen[at[fate < masking.masked]] = pieces.mask
-    if masking.random:
-        swapped = (fate >= masking.masked) & (fate < masking.masked + masking.random)
-        numbers = uniform(*draw, _REPLACEMENT)[swapped] * len(pieces.replacements)
-        seen[at[swapped]] = pieces.replacements[numbers.astype(np.int64)]
-    return Masked(seen, at, targets, uniform32(*draw, _NOISE))
+    masked_ids = ids.astype(np.int64)
+    positions = _select_positions(masked_ids, offsets, row_keys, piece_table, config, max_seq_length)
+    targets = masked_ids[positions]
+    row = np.repeat(np.arange(len(row_keys)), np.diff(np.searchsorted(positions, offsets)))
+    random_args = row_keys[row], positions - offsets[row]
+    uniforms = uniform(*random_args, _CORRUPTION_STREAM)
+    masked_ids[positions[uniforms < config.mask_token_fraction]] = piece_table.mask_id
+    if config.random_token_fraction:
+        is_random = (uniforms >= config.mask_token_fraction) & (
+            uniforms < config.mask_token_fraction + config.random_token_fraction
+        )
+        replacement_indices = uniform(*random_args, _REPLACEMENT_STREAM)[is_random] * len(
+            piece_table.replacement_ids
+        )
+        masked_ids[positions[is_random]] = piece_table.replacement_ids[replacement_indices.astype(np.int64)]
+    return MaskedRows(masked_ids, positions, targets, uniform_float32(*random_args, _NOISE_STREAM))
 
 
-class _Groups(NamedTuple):
+class _TokenGroups(NamedTuple):
     """G groups of tokens, one after another; a special token is a group too, which is never chosen.
 
     Attributes:
@@ -149,43 +157,43 @@ class _Groups(NamedTuple):
         places: [G], the place of the first token in its row.
     """
 
-    begins: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
     row: npt.NDArray[np.int64]
-    special: npt.NDArray[np.bool_]
-    keys: npt.NDArray[np.uint64]
-    places: npt.NDArray[np.int64]
+    is_special: npt.NDArray[np.bool_]
+    row_keys: npt.NDArray[np.uint64]
+    positions: npt.NDArray[np.int64]
 
 
-def _groups(
+def _group_tokens(
     ids: npt.NDArray[np.int64],
     offsets: npt.NDArray[np.int64],
-    keys: npt.NDArray[np.uint64],
-    pieces: Pieces,
-    words: bool,
-) -> _Groups:
+    row_keys: npt.NDArray[np.uint64],
+    piece_table: PieceTable,
+    whole_words: bool,
+) -> _TokenGroups:
     """The words of all rows, or their tokens."""
-    special = pieces.special[ids]
-    if words:
-        first = ~pieces.continues[ids] | special
-        first[1:] |= special[:-1]
-        begins = np.append(np.flatnonzero(first), len(ids))
-        special = special[begins[:-1]]
-        counts = np.diff(np.searchsorted(begins, offsets))
+    is_special = piece_table.is_special[ids]
+    if whole_words:
+        is_start = ~piece_table.is_continuation[ids] | is_special
+        is_start[1:] |= is_special[:-1]
+        starts = np.append(np.flatnonzero(is_start), len(ids))
+        is_special = is_special[starts[:-1]]
+        counts = np.diff(np.searchsorted(starts, offsets))
     else:
-        begins = np.arange(len(ids) + 1)
+        starts = np.arange(len(ids) + 1)
         counts = np.diff(offsets)
-    row = np.repeat(np.arange(len(keys)), counts)
-    places = begins[:-1] - np.repeat(offsets[:-1], counts)
-    return _Groups(begins, row, special, np.repeat(keys, counts), places)
+    row = np.repeat(np.arange(len(row_keys)), counts)
+    positions = starts[:-1] - np.repeat(offsets[:-1], counts)
+    return _TokenGroups(starts, row, is_special, np.repeat(row_keys, counts), positions)
 
 
-def _chosen(
+def _select_positions(
     ids: npt.NDArray[np.int64],
     offsets: npt.NDArray[np.int64],
-    keys: npt.NDArray[np.uint64],
-    pieces: Pieces,
-    masking: Masking,
-    length: int,
+    row_keys: npt.NDArray[np.uint64],
+    piece_table: PieceTable,
+    config: MaskingConfig,
+    max_seq_length: int,
 ) -> npt.NDArray[np.int64]:
     """The places to predict, ascending.
 
@@ -193,104 +201,117 @@ def _chosen(
     are sorted whose random numbers are low, and then the others of rows in which something is left.
     """
     tokens = np.diff(offsets)
-    left = masking.budgets(tokens, length)
-    groups = _groups(ids, offsets, keys, pieces, masking.unit != "token")
-    order = bits(groups.keys, groups.places, _CHOICE)
-    low = order < _enough(left, tokens)[groups.row]
-    chosen = np.zeros(len(groups.row), np.bool_)
-    take = _take_ngrams if masking.unit == "ngram" else _take_groups
-    take(groups, _sorted(groups, order, low), left, chosen)
-    if left.any():
-        take(groups, _sorted(groups, order, ~low & (left > 0)[groups.row]), left, chosen)
-    return np.flatnonzero(np.repeat(chosen, np.diff(groups.begins)))
+    budgets = config.compute_budgets(tokens, max_seq_length)
+    groups = _group_tokens(ids, offsets, row_keys, piece_table, config.unit != "token")
+    priorities = random_bits(groups.row_keys, groups.positions, _PRIORITY_STREAM)
+    is_early = priorities < _compute_priority_thresholds(budgets, tokens)[groups.row]
+    is_selected = np.zeros(len(groups.row), np.bool_)
+    select = _select_ngrams if config.unit == "ngram" else _select_groups
+    select(groups, _sort_candidates(groups, priorities, is_early), budgets, is_selected)
+    if budgets.any():
+        select(
+            groups,
+            _sort_candidates(groups, priorities, ~is_early & (budgets > 0)[groups.row]),
+            budgets,
+            is_selected,
+        )
+    return np.flatnonzero(np.repeat(is_selected, np.diff(groups.starts)))
 
 
-def _enough(left: npt.NDArray[np.int64], tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+def _compute_priority_thresholds(
+    budgets: npt.NDArray[np.int64], tokens: npt.NDArray[np.int64]
+) -> npt.NDArray[np.uint64]:
     """Below which number a row has groups enough to use up its budget, but for one row in some thousands."""
-    share = (left + 4 * np.sqrt(left) + 4) / np.maximum(tokens, 1)
-    below: npt.NDArray[np.uint64] = (np.minimum(share, 1 - 2.0**-53) * 2.0**64).astype(np.uint64)
-    return below
+    fraction = (budgets + 4 * np.sqrt(budgets) + 4) / np.maximum(tokens, 1)
+    thresholds: npt.NDArray[np.uint64] = (np.minimum(fraction, 1 - 2.0**-53) * 2.0**64).astype(np.uint64)
+    return thresholds
 
 
-def _sorted(
-    groups: _Groups, order: npt.NDArray[np.uint64], which: npt.NDArray[np.bool_]
+def _sort_candidates(
+    groups: _TokenGroups, priorities: npt.NDArray[np.uint64], is_candidate: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:
     """Those of the groups that may be chosen, row by row in the order of their random numbers.
 
     40 bits of a number count, below 24 of the row's; of equal ones the first in the row comes first.
     """
-    found = np.flatnonzero(which & ~groups.special)
-    ranks = (groups.row[found].astype(np.uint64) << np.uint64(40)) | (order[found] >> np.uint64(24))
-    return found[np.argsort(ranks, kind="stable")]
+    candidates = np.flatnonzero(is_candidate & ~groups.is_special)
+    sort_keys = (groups.row[candidates].astype(np.uint64) << np.uint64(40)) | (
+        priorities[candidates] >> np.uint64(24)
+    )
+    return candidates[np.argsort(sort_keys, kind="stable")]
 
 
-def _take_groups(
-    groups: _Groups,
+def _select_groups(
+    groups: _TokenGroups,
     candidates: npt.NDArray[np.int64],
-    left: npt.NDArray[np.int64],
-    chosen: npt.NDArray[np.bool_],
+    budgets: npt.NDArray[np.int64],
+    is_selected: npt.NDArray[np.bool_],
 ) -> None:
     """Take the candidates that fit into what is left of their row when it is their turn.
 
     In rounds: those are taken that fit together with all before them in their row; all that are larger than
     what is left then will never fit, and are dropped; the first of the others does fit.
     """
-    sizes = groups.begins[candidates + 1] - groups.begins[candidates]
+    sizes = groups.starts[candidates + 1] - groups.starts[candidates]
     while len(candidates):
         row = groups.row[candidates]
         ends = np.cumsum(sizes)
-        first = np.searchsorted(row, np.arange(len(left)))
-        before = np.append(ends - sizes, 0)[first]
-        fits = ends <= (before + left)[row]
-        chosen[candidates[fits]] = True
-        left -= np.bincount(row[fits], sizes[fits], len(left)).astype(np.int64)
-        others = ~fits & (sizes <= left[row])
-        candidates, sizes = candidates[others], sizes[others]
+        first_candidates = np.searchsorted(row, np.arange(len(budgets)))
+        preceding = np.append(ends - sizes, 0)[first_candidates]
+        fits = ends <= (preceding + budgets)[row]
+        is_selected[candidates[fits]] = True
+        budgets -= np.bincount(row[fits], sizes[fits], len(budgets)).astype(np.int64)
+        is_undecided = ~fits & (sizes <= budgets[row])
+        candidates, sizes = candidates[is_undecided], sizes[is_undecided]
 
 
-def _take_ngrams(
-    groups: _Groups,
+def _select_ngrams(
+    groups: _TokenGroups,
     candidates: npt.NDArray[np.int64],
-    left: npt.NDArray[np.int64],
-    chosen: npt.NDArray[np.bool_],
+    budgets: npt.NDArray[np.int64],
+    is_selected: npt.NDArray[np.bool_],
 ) -> None:
     """Take n-grams that begin with the candidates, each shortened to what is left of its row at its turn.
 
     One that meets words chosen before is left out as a whole, as in ALBERT.  The first of all rows are tried
     at once, then the second ones.
     """
-    sizes, words = _ngrams(groups, candidates)
+    sizes, words = _list_ngrams(groups, candidates)
     row = groups.row[candidates]
-    turn = np.arange(len(row)) - np.searchsorted(row, np.arange(len(left)))[row]
-    turns = 1 + int(turn.max(initial=-1))
-    size = np.full((turns, _LONGEST, len(left)), _NEVER)
-    word = np.zeros((turns, _LONGEST, len(left)), np.int64)
-    for n in range(_LONGEST):
-        size[turn, n, row] = sizes[n]
-        word[turn, n, row] = words[n]
-    for at, of_words in zip(word, size, strict=True):
-        if not np.count_nonzero(left):
+    rank = np.arange(len(row)) - np.searchsorted(row, np.arange(len(budgets)))[row]
+    num_ranks = 1 + int(rank.max(initial=-1))
+    sizes_by_rank = np.full((num_ranks, _MAX_NGRAM, len(budgets)), _UNSELECTABLE)
+    words_by_rank = np.zeros((num_ranks, _MAX_NGRAM, len(budgets)), np.int64)
+    for n in range(_MAX_NGRAM):
+        sizes_by_rank[rank, n, row] = sizes[n]
+        words_by_rank[rank, n, row] = words[n]
+    for rank_words, rank_sizes in zip(words_by_rank, sizes_by_rank, strict=True):
+        if not np.count_nonzero(budgets):
             break
-        fits = of_words <= left
-        met = chosen[at]
-        taken = fits & ~np.logical_or.reduce(met & fits)
-        chosen[at] = met | taken
-        left -= np.maximum.reduce(of_words * taken)
+        fits = rank_sizes <= budgets
+        is_taken = is_selected[rank_words]
+        is_accepted = fits & ~np.logical_or.reduce(is_taken & fits)
+        is_selected[rank_words] = is_taken | is_accepted
+        budgets -= np.maximum.reduce(rank_sizes * is_accepted)
 
 
-def _ngrams(
-    groups: _Groups, candidates: npt.NDArray[np.int64]
+def _list_ngrams(
+    groups: _TokenGroups, candidates: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """[3, C]: the tokens of each candidate's first word, of its first two, of all three; and these words.
 
     What is more than was drawn for it, or goes beyond a special token or the end, cannot be chosen; in its
     place is the first row's [CLS], so that no row touches what is another's.
     """
-    number = np.arange(_LONGEST)[:, None]
-    words = candidates + number
-    draw = uniform(groups.keys[candidates], groups.places[candidates], _WORDS)
-    last = np.minimum(words, len(groups.row) - 1)
-    allowed = (number <= np.searchsorted(_NGRAMS, draw, "right")) & (words == last) & ~groups.special[last]
-    sizes = groups.begins[last + 1] - groups.begins[candidates]
-    allowed = np.logical_and.accumulate(allowed)
-    return np.where(allowed, sizes, _NEVER), np.where(allowed, words, 0)
+    word_offsets = np.arange(_MAX_NGRAM)[:, None]
+    words = candidates + word_offsets
+    uniforms = uniform(groups.row_keys[candidates], groups.positions[candidates], _NGRAM_STREAM)
+    clipped_words = np.minimum(words, len(groups.row) - 1)
+    is_allowed = (
+        (word_offsets <= np.searchsorted(_NGRAM_THRESHOLDS, uniforms, "right"))
+        & (words == clipped_words)
+        & ~groups.is_special[clipped_words]
+    )
+    sizes = groups.starts[clipped_words + 1] - groups.starts[candidates]
+    is_allowed = np.logical_and.accumulate(is_allowed)
+    return np.where(is_allowed, sizes, _UNSELECTABLE), np.where(is_allowed, words, 0)

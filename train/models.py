@@ -24,12 +24,12 @@ from transformers import (
 
 from bioshards.corpus.errors import InvalidValueError, UserError
 
-from .electra import GENERATOR, Electra
+from .electra import GENERATOR_FOLDER, ElectraObjective
 from .objective import Objective
-from .pairs import Pairs
+from .pairs import MlmObjective
 
 FAMILIES: Final = ("electra", "bert", "albert")
-_SIZES: Final = (
+_SIZE_FIELDS: Final = (
     "hidden_size",
     "num_hidden_layers",
     "num_attention_heads",
@@ -44,14 +44,14 @@ class InitialWeightsError(UserError):
     """A folder does not have the weights that training is to begin with."""
 
 
-class Data(Protocol):
+class DataSpec(Protocol):
     """What models need to know of the data."""
 
     @property
     def vocabulary_size(self) -> int: ...
 
     @property
-    def special(self) -> Mapping[str, int]:
+    def special_ids(self) -> Mapping[str, int]:
         """The ids of "[PAD]", "[CLS]" and "[SEP]", among others."""
 
     @property
@@ -60,7 +60,7 @@ class Data(Protocol):
 
 
 @dataclass(frozen=True)
-class Shape:
+class ModelConfig:
     """The sizes of a model.
 
     Attributes:
@@ -75,16 +75,16 @@ class Shape:
     """
 
     family: str
-    hidden: int
-    layers: int
-    heads: int
-    ffn: int
-    embedding: int
-    positions: int = 512
+    hidden_size: int
+    num_layers: int
+    num_heads: int
+    intermediate_size: int
+    embedding_size: int
+    max_positions: int = 512
     dropout: float = 0.1
     attention_dropout: float = 0.1
-    generator: float = 0.25
-    generator_layers: float = 1.0
+    generator_hidden_fraction: float = 0.25
+    generator_layers_fraction: float = 1.0
 
     def __post_init__(self) -> None:
         """Check that there is such a model.
@@ -94,176 +94,203 @@ class Shape:
         """
         if self.family not in FAMILIES:
             raise InvalidValueError(f"family is {self.family!r}, and can be {', '.join(FAMILIES)}")
-        if self.hidden % self.heads:
-            raise InvalidValueError(f"hidden, {self.hidden}, is no multiple of heads, {self.heads}")
-        if self.family == "bert" and self.embedding != self.hidden:
-            raise InvalidValueError(f"BERT's embedding, {self.embedding}, has to be hidden, {self.hidden}")
+        if self.hidden_size % self.num_heads:
+            raise InvalidValueError(f"hidden, {self.hidden_size}, is no multiple of heads, {self.num_heads}")
+        if self.family == "bert" and self.embedding_size != self.hidden_size:
+            raise InvalidValueError(
+                f"BERT's embedding, {self.embedding_size}, has to be hidden, {self.hidden_size}"
+            )
         if self.family == "electra":
-            hidden, layers, heads = self._generator
-            if min(hidden, layers) < 1 or hidden % heads:
+            hidden_size, num_layers, num_heads = self._generator_sizes
+            if min(hidden_size, num_layers) < 1 or hidden_size % num_heads:
                 raise InvalidValueError(
-                    f"the generator would have {layers} layers of {hidden} with {heads} heads, which"
+                    f"the generator would have {num_layers} layers of {hidden_size} with {num_heads} heads, which"
                     " cannot be: set generator (its width) or generator_layers to another part"
                 )
 
     @property
-    def _generator(self) -> tuple[int, int, int]:
+    def _generator_sizes(self) -> tuple[int, int, int]:
         """Its width, layers, heads: ``get_generator_config``, google-research/electra, run_pretraining.py."""
-        hidden = round(self.hidden * self.generator)
-        return hidden, round(self.layers * self.generator_layers), max(1, hidden // 64)
+        hidden_size = round(self.hidden_size * self.generator_hidden_fraction)
+        return hidden_size, round(self.num_layers * self.generator_layers_fraction), max(1, hidden_size // 64)
 
-    def config(self, data: Data) -> PreTrainedConfig:
+    def build_config(self, data_spec: DataSpec) -> PreTrainedConfig:
         """Of the model that is kept."""
-        common = {**self._common(data), "hidden_size": self.hidden, "num_hidden_layers": self.layers}
-        common |= {"num_attention_heads": self.heads, "intermediate_size": self.ffn}
+        common = {
+            **self._common_settings(data_spec),
+            "hidden_size": self.hidden_size,
+            "num_hidden_layers": self.num_layers,
+        }
+        common |= {"num_attention_heads": self.num_heads, "intermediate_size": self.intermediate_size}
         if self.family == "electra":
-            return ElectraConfig(**common, embedding_size=self.embedding)
+            return ElectraConfig(**common, embedding_size=self.embedding_size)
         if self.family == "bert":
             return BertConfig(**common)
-        begin, end = data.special["[CLS]"], data.special["[SEP]"]
-        return AlbertConfig(**common, embedding_size=self.embedding, bos_token_id=begin, eos_token_id=end)
-
-    def generator_config(self, data: Data) -> ElectraConfig:
-        """Of ELECTRA's generator."""
-        hidden, layers, heads = self._generator
-        return ElectraConfig(
-            **self._common(data),
-            embedding_size=self.embedding,
-            hidden_size=hidden,
-            num_hidden_layers=layers,
-            num_attention_heads=heads,
-            intermediate_size=4 * hidden,
+        cls_id, sep_id = data_spec.special_ids["[CLS]"], data_spec.special_ids["[SEP]"]
+        return AlbertConfig(
+            **common, embedding_size=self.embedding_size, bos_token_id=cls_id, eos_token_id=sep_id
         )
 
-    def _common(self, data: Data) -> dict[str, Any]:
+    def build_generator_config(self, data_spec: DataSpec) -> ElectraConfig:
+        """Of ELECTRA's generator."""
+        hidden_size, num_layers, num_heads = self._generator_sizes
+        return ElectraConfig(
+            **self._common_settings(data_spec),
+            embedding_size=self.embedding_size,
+            hidden_size=hidden_size,
+            num_hidden_layers=num_layers,
+            num_attention_heads=num_heads,
+            intermediate_size=4 * hidden_size,
+        )
+
+    def _common_settings(self, data_spec: DataSpec) -> dict[str, Any]:
         return {
-            "vocab_size": data.vocabulary_size,
-            "pad_token_id": data.special["[PAD]"],
-            "max_position_embeddings": self.positions,
+            "vocab_size": data_spec.vocabulary_size,
+            "pad_token_id": data_spec.special_ids["[PAD]"],
+            "max_position_embeddings": self.max_positions,
             "hidden_dropout_prob": self.dropout,
             "attention_probs_dropout_prob": self.attention_dropout,
         }
 
 
-def build(
-    shape: Shape, data: Data, init: str | None = None, pieces: Mapping[str, int] | None = None
+def build_objective(
+    config: ModelConfig,
+    data_spec: DataSpec,
+    init_checkpoint: str | None = None,
+    vocabulary: Mapping[str, int] | None = None,
 ) -> Objective:
     """The family's objective, in training mode.
 
     Weights that no folder gives are random, by PyTorch's own generator, which the caller seeds.
 
     Args:
-        init: a folder that ``save_pretrained`` wrote: its encoder is taken, and of heads what it has; for
+        init_checkpoint: a folder that ``save_pretrained`` wrote: its encoder is taken, and of heads what it has; for
             ELECTRA the generator too, if there is a folder ``generator`` in it.
-        pieces: the vocabulary's ids by piece, to compare with the folder's tokenizer.json if it has one.
+        vocabulary: the vocabulary's ids by piece, to compare with the folder's tokenizer.json if it has one.
 
     Raises:
         InitialWeightsError: the folder has no such model, or one of another vocabulary.
     """
-    if init is not None:
-        _check_vocabulary(init, data, pieces)
+    if init_checkpoint is not None:
+        _check_vocabulary(init_checkpoint, data_spec, vocabulary)
     objective: Objective
-    if shape.family == "electra":
-        inner = os.path.join(init, GENERATOR) if init is not None else None
-        objective = Electra(
-            _made(ElectraForMaskedLM, shape.generator_config(data), inner if _there(inner) else None),
-            _made(ElectraForPreTraining, shape.config(data), init),
+    if config.family == "electra":
+        generator_folder = (
+            os.path.join(init_checkpoint, GENERATOR_FOLDER) if init_checkpoint is not None else None
         )
-    elif shape.family == "bert":
-        objective = Pairs(_made(BertForPreTraining, shape.config(data), init), data.labelled)
+        objective = ElectraObjective(
+            _build_model(
+                ElectraForMaskedLM,
+                config.build_generator_config(data_spec),
+                generator_folder if _is_folder(generator_folder) else None,
+            ),
+            _build_model(ElectraForPreTraining, config.build_config(data_spec), init_checkpoint),
+        )
+    elif config.family == "bert":
+        objective = MlmObjective(
+            _build_model(BertForPreTraining, config.build_config(data_spec), init_checkpoint),
+            data_spec.labelled,
+        )
     else:
-        objective = Pairs(_made(AlbertForPreTraining, shape.config(data), init), data.labelled)
+        objective = MlmObjective(
+            _build_model(AlbertForPreTraining, config.build_config(data_spec), init_checkpoint),
+            data_spec.labelled,
+        )
     return objective.train()
 
 
-def _there(folder: str | None) -> bool:
+def _is_folder(folder: str | None) -> bool:
     return folder is not None and os.path.isdir(folder)
 
 
-def _made(kind: type[_Model], config: PreTrainedConfig, folder: str | None) -> _Model:
+def _build_model(model_class: type[_Model], config: PreTrainedConfig, folder: str | None) -> _Model:
     """A model of random weights, or of a folder's."""
     if folder is None:
-        return kind(config)
-    config = _adopted(folder, config)
-    loaded: Any = kind.from_pretrained  # its annotation has no report of what is missing
+        return model_class(config)
+    config = _load_matching_config(folder, config)
+    from_pretrained: Any = model_class.from_pretrained  # its annotation has no report of what is missing
     try:
-        model, report = loaded(
+        model, loading_info = from_pretrained(
             folder, config=config, dtype=torch.float32, local_files_only=True, output_loading_info=True
         )
     except Exception as error:  # whatever a damaged file makes of its readers
         raise InitialWeightsError(
             f"{folder}: its weights cannot be read ({error}). Give another folder"
         ) from error
-    encoder = f"{kind.base_model_prefix}."
-    lacking = [
-        name for name in sorted(report["missing_keys"]) if name.startswith(encoder) and ".pooler." not in name
+    encoder_prefix = f"{model_class.base_model_prefix}."
+    missing = [
+        name
+        for name in sorted(loading_info["missing_keys"])
+        if name.startswith(encoder_prefix) and ".pooler." not in name
     ]
-    if lacking:
+    if missing:
         raise InitialWeightsError(
-            f"{folder}: {len(lacking)} of the encoder's weights are not in it, such as {lacking[0]}, so"
-            f" {kind.__name__} cannot begin with it. Give a folder that save_pretrained wrote"
+            f"{folder}: {len(missing)} of the encoder's weights are not in it, such as {missing[0]}, so"
+            f" {model_class.__name__} cannot begin with it. Give a folder that save_pretrained wrote"
         )
-    assert isinstance(model, kind)
+    assert isinstance(model, model_class)
     return model
 
 
-def _adopted(folder: str, config: PreTrainedConfig) -> PreTrainedConfig:
+def _load_matching_config(folder: str, config: PreTrainedConfig) -> PreTrainedConfig:
     """A folder's own configuration, with our dropout, if its sizes are ours."""
-    theirs = _config(folder)
-    if theirs.model_type != config.model_type:
+    loaded_config = _load_config(folder)
+    if loaded_config.model_type != config.model_type:
         raise InitialWeightsError(
-            f"{folder}: its model is of the family {theirs.model_type}, and {config.model_type} is to be"
+            f"{folder}: its model is of the family {loaded_config.model_type}, and {config.model_type} is to be"
             " trained. Give another folder, or a preset of that family"
         )
-    differing = [
-        f"{name} is {getattr(theirs, name)} there and {getattr(config, name)} here"
-        for name in _SIZES
-        if hasattr(config, name) and getattr(theirs, name) != getattr(config, name)
+    differences = [
+        f"{name} is {getattr(loaded_config, name)} there and {getattr(config, name)} here"
+        for name in _SIZE_FIELDS
+        if hasattr(config, name) and getattr(loaded_config, name) != getattr(config, name)
     ]
-    if differing:
+    if differences:
         raise InitialWeightsError(
-            f"{folder}: its model has other sizes: {'; '.join(differing)}."
+            f"{folder}: its model has other sizes: {'; '.join(differences)}."
             " Give another folder, or a preset of these sizes"
         )
-    theirs.hidden_dropout_prob = config.hidden_dropout_prob
-    theirs.attention_probs_dropout_prob = config.attention_probs_dropout_prob
-    return theirs
+    loaded_config.hidden_dropout_prob = config.hidden_dropout_prob
+    loaded_config.attention_probs_dropout_prob = config.attention_probs_dropout_prob
+    return loaded_config
 
 
-def _check_vocabulary(folder: str, data: Data, pieces: Mapping[str, int] | None) -> None:
+def _check_vocabulary(folder: str, data_spec: DataSpec, vocabulary: Mapping[str, int] | None) -> None:
     """A folder's vocabulary has to be the data's."""
-    size = _config(folder).vocab_size
-    if size != data.vocabulary_size:
+    size = _load_config(folder).vocab_size
+    if size != data_spec.vocabulary_size:
         raise InitialWeightsError(
             f"{folder}: its model has a vocabulary of {size:,} entries, and the data one of"
-            f" {data.vocabulary_size:,}. Encode the texts with its vocabulary, or give another folder"
+            f" {data_spec.vocabulary_size:,}. Encode the texts with its vocabulary, or give another folder"
         )
     path = os.path.join(folder, "tokenizer.json")
-    if pieces is None or not os.path.exists(path):
+    if vocabulary is None or not os.path.exists(path):
         return
     try:
-        theirs = Tokenizer.from_file(path).get_vocab()
+        loaded_vocabulary = Tokenizer.from_file(path).get_vocab()
     except Exception as error:  # tokenizers raises no other
         raise InitialWeightsError(f"{path}: it cannot be read ({error}). Give another folder") from error
-    if theirs != dict(pieces):
-        other = sum(pieces.get(piece) != number for piece, number in theirs.items())
+    if loaded_vocabulary != dict(vocabulary):
+        num_differing = sum(
+            vocabulary.get(piece) != token_id for piece, token_id in loaded_vocabulary.items()
+        )
         raise InitialWeightsError(
-            f"{path}: {other:,} of its {len(theirs):,} pieces are not the data's, or have other ids."
+            f"{path}: {num_differing:,} of its {len(loaded_vocabulary):,} pieces are not the data's, or have other ids."
             " Encode the texts with its vocabulary, or give another folder"
         )
 
 
-def _config(folder: str) -> PreTrainedConfig:
+def _load_config(folder: str) -> PreTrainedConfig:
     if not os.path.isfile(os.path.join(folder, "config.json")):
-        what = "there is no config.json in it" if os.path.isdir(folder) else "there is no such folder"
+        problem = "there is no config.json in it" if os.path.isdir(folder) else "there is no such folder"
         raise InitialWeightsError(
-            f"{folder}: {what}. Give a folder that save_pretrained wrote, such as a run's hf/"
+            f"{folder}: {problem}. Give a folder that save_pretrained wrote, such as a run's hf/"
         )
     try:
-        found = AutoConfig.from_pretrained(folder, local_files_only=True)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
     except Exception as error:  # whatever a damaged file makes of its reader
         raise InitialWeightsError(
             f"{folder}: its config.json cannot be read ({error}). Give another folder"
         ) from error
-    assert isinstance(found, PreTrainedConfig)
-    return found
+    assert isinstance(config, PreTrainedConfig)
+    return config

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from .batch import Batch
 
 
-class Clean(NamedTuple):
+class ForwardOutput(NamedTuple):
     """What a batch gave: a pass of the models, before anything is done to their input.
 
     Attributes:
@@ -27,9 +27,9 @@ class Clean(NamedTuple):
     """
 
     sums: dict[str, Tensor]
-    seen: Batch
+    encoder_batch: Batch
     logits: Tensor
-    counted: Tensor
+    loss_mask: Tensor
 
 
 class Objective(nn.Module, ABC):
@@ -41,23 +41,23 @@ class Objective(nn.Module, ABC):
     """
 
     losses: Mapping[str, tuple[float, str]]
-    judged: str
+    logits_count_field: str
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Sums over a batch: each loss by its name, and what :meth:`figures` needs."""
-        return self.clean(batch).sums
+        return self.compute_outputs(batch).sums
 
-    def total(self, sums: Mapping[str, Tensor], counts: Mapping[str, float]) -> Tensor:
+    def compute_loss(self, sums: Mapping[str, Tensor], counts: Mapping[str, float]) -> Tensor:
         """A step's loss, or a micro-batch's part of it: the weighted losses, each divided by its count.
 
         Args:
             sums: of a micro-batch.
             counts: of the whole step, by the names of ``Counts``.  What there is none of has no loss.
         """
-        total: Tensor = sum(  # type: ignore[assignment]  # there is one loss at least
+        loss: Tensor = sum(  # type: ignore[assignment]  # there is one loss at least
             weight / max(counts[count], 1) * sums[name] for name, (weight, count) in self.losses.items()
         )
-        return total
+        return loss
 
     @property
     @abstractmethod
@@ -65,11 +65,11 @@ class Objective(nn.Module, ABC):
         """The encoder that is kept, without its heads."""
 
     @abstractmethod
-    def clean(self, batch: Batch) -> Clean:
+    def compute_outputs(self, batch: Batch) -> ForwardOutput:
         """A pass of all models over a batch."""
 
     @abstractmethod
-    def predict(self, seen: Batch, embeds: Tensor | None = None) -> Tensor:
+    def predict(self, batch: Batch, embeds: Tensor | None = None) -> Tensor:
         """The logits [N, ...] of the kept encoder, of its input's embeddings [T, E] if these are given."""
 
     @abstractmethod
@@ -77,7 +77,7 @@ class Objective(nn.Module, ABC):
         """[N, classes]: what logits say of each class."""
 
     @abstractmethod
-    def figures(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
+    def compute_metrics(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
         """Accuracies and the like.
 
         Args:
@@ -93,6 +93,8 @@ class Objective(nn.Module, ABC):
         """Write what Hugging Face's ``from_pretrained`` reads: the encoder with its heads."""
 
 
-def shares(parts: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+def compute_ratios(fractions: Mapping[str, tuple[float, float]]) -> dict[str, float]:
     """Of each (part, whole) the quotient, where there is a whole."""
-    return {name: part / whole for name, (part, whole) in parts.items() if whole}
+    return {
+        name: numerator / denominator for name, (numerator, denominator) in fractions.items() if denominator
+    }

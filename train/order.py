@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from bioshards.corpus.errors import InvalidValueError
 
-_BLOCKS: Final = 0
-_ROWS: Final = 1
+_BLOCK_STREAM: Final = 0
+_ROW_STREAM: Final = 1
 """What is shuffled, so that no two permutations are of the same numbers."""
 
 
@@ -25,8 +25,8 @@ class _Epoch(NamedTuple):
     """An epoch's record batches in order, and the place in the epoch at which each window ends."""
 
     number: int
-    blocks: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    block_order: NDArray[np.int64]
+    window_ends: NDArray[np.int64]
 
 
 class _Window(NamedTuple):
@@ -34,10 +34,10 @@ class _Window(NamedTuple):
 
     epoch: int
     number: int
-    rows: NDArray[np.int64]
+    row_ids: NDArray[np.int64]
 
 
-class Order:
+class RowSampler:
     """Which row is at which place.
 
     It holds a window's rows at a time, one MB, and 24 bytes for each record batch.
@@ -51,58 +51,72 @@ class Order:
         ValueError: there are no rows.
     """
 
-    def __init__(self, blocks: Sequence[int] | NDArray[np.int64], seed: int, window: int = 64) -> None:
-        self._sizes = np.asarray(blocks, np.int64)
-        self._firsts = np.cumsum(self._sizes) - self._sizes
-        self._total = int(self._sizes.sum())
-        if not self._total:
+    def __init__(
+        self, block_sizes: Sequence[int] | NDArray[np.int64], seed: int, window_blocks: int = 64
+    ) -> None:
+        self._block_sizes = np.asarray(block_sizes, np.int64)
+        self._block_starts = np.cumsum(self._block_sizes) - self._block_sizes
+        self._num_rows = int(self._block_sizes.sum())
+        if not self._num_rows:
             raise InvalidValueError("there are no rows to put in order")
-        self._seed, self._window = seed, window
-        self._epoch = self._epoch_of(0)
-        self._rows = self._window_of(self._epoch, 0)
+        self._seed, self._window_blocks = seed, window_blocks
+        self._current_epoch = self._shuffle_epoch(0)
+        self._current_window = self._shuffle_window(self._current_epoch, 0)
 
-    def rows(self, start: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def get_rows(self, start: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The epochs and rows at the places from ``start`` to before ``start + count``, int64[count] each.
 
         They depend on nothing else that was asked before.
         """
-        epochs, rows = np.empty(count, np.int64), np.empty(count, np.int64)
-        done = 0
-        while done < count:
-            number, place = divmod(start + done, self._total)
-            epoch = self._epoch if self._epoch.number == number else self._epoch_of(number)
-            which = int(np.searchsorted(epoch.ends, place, side="right"))
-            window = self._rows
-            if (window.epoch, window.number) != (number, which):
-                window = self._window_of(epoch, which)
-            begin = place - int(epoch.ends[which]) + len(window.rows)
-            part = window.rows[begin : begin + count - done]
-            epochs[done : done + len(part)] = number
-            rows[done : done + len(part)] = part
-            done += len(part)
-            self._epoch, self._rows = epoch, window
-        return epochs, rows
+        epochs, row_ids = np.empty(count, np.int64), np.empty(count, np.int64)
+        filled = 0
+        while filled < count:
+            epoch_number, position = divmod(start + filled, self._num_rows)
+            epoch = (
+                self._current_epoch
+                if self._current_epoch.number == epoch_number
+                else self._shuffle_epoch(epoch_number)
+            )
+            window_number = int(np.searchsorted(epoch.window_ends, position, side="right"))
+            window = self._current_window
+            if (window.epoch, window.number) != (epoch_number, window_number):
+                window = self._shuffle_window(epoch, window_number)
+            offset = position - int(epoch.window_ends[window_number]) + len(window.row_ids)
+            chunk = window.row_ids[offset : offset + count - filled]
+            epochs[filled : filled + len(chunk)] = epoch_number
+            row_ids[filled : filled + len(chunk)] = chunk
+            filled += len(chunk)
+            self._current_epoch, self._current_window = epoch, window
+        return epochs, row_ids
 
-    def _epoch_of(self, number: int) -> _Epoch:
-        blocks = self._permutation(len(self._sizes), number, _BLOCKS, 0)
-        ends = np.cumsum(self._sizes[blocks])
-        return _Epoch(number, blocks, np.append(ends[self._window - 1 : -1 : self._window], ends[-1]))
+    def _shuffle_epoch(self, number: int) -> _Epoch:
+        block_order = self._permute(len(self._block_sizes), number, _BLOCK_STREAM, 0)
+        block_ends = np.cumsum(self._block_sizes[block_order])
+        return _Epoch(
+            number,
+            block_order,
+            np.append(block_ends[self._window_blocks - 1 : -1 : self._window_blocks], block_ends[-1]),
+        )
 
-    def _window_of(self, epoch: _Epoch, number: int) -> _Window:
-        blocks = epoch.blocks[number * self._window : (number + 1) * self._window]
-        rows = np.concatenate(
+    def _shuffle_window(self, epoch: _Epoch, number: int) -> _Window:
+        blocks = epoch.block_order[number * self._window_blocks : (number + 1) * self._window_blocks]
+        row_ids = np.concatenate(
             [
                 np.arange(first, first + size)
-                for first, size in zip(self._firsts[blocks], self._sizes[blocks], strict=True)
+                for first, size in zip(self._block_starts[blocks], self._block_sizes[blocks], strict=True)
             ]
         )
-        return _Window(epoch.number, number, rows[self._permutation(len(rows), epoch.number, _ROWS, number)])
+        return _Window(
+            epoch.number, number, row_ids[self._permute(len(row_ids), epoch.number, _ROW_STREAM, number)]
+        )
 
-    def _permutation(self, size: int, epoch: int, what: int, which: int) -> NDArray[np.int64]:
+    def _permute(self, size: int, epoch: int, stream: int, index: int) -> NDArray[np.int64]:
         """The numbers below ``size`` in an order of their own.
 
         Plain 64-bit numbers are drawn and sorted, for of numpy's generators these are the same in all its
         versions, and those of ``Generator.permutation`` need not be (NEP 19).
         """
-        drawn = np.random.PCG64(np.random.SeedSequence((self._seed, epoch, what, which))).random_raw(size)
-        return np.argsort(drawn, kind="stable")
+        random_keys = np.random.PCG64(np.random.SeedSequence((self._seed, epoch, stream, index))).random_raw(
+            size
+        )
+        return np.argsort(random_keys, kind="stable")

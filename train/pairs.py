@@ -16,75 +16,77 @@ from transformers import AlbertForPreTraining, BertForPreTraining, PreTrainedMod
 
 from . import attention
 from .batch import Batch
-from .objective import Clean, Objective, shares
+from .objective import ForwardOutput, Objective, compute_ratios
 
 
-class Pairs(Objective):
+class MlmObjective(Objective):
     """Masked language modelling, with ``nsp`` (BERT) or ``sop`` (ALBERT) if the data are labelled."""
 
-    judged = "masked"
+    logits_count_field = "masked"
 
     def __init__(self, model: BertForPreTraining | AlbertForPreTraining, labelled: bool) -> None:
         super().__init__()
         self.model = model
-        self.pair = ("nsp" if isinstance(model, BertForPreTraining) else "sop") if labelled else None
-        self.losses = {"mlm": (1.0, "masked")} | ({self.pair: (1.0, "labelled")} if self.pair else {})
+        self.pair_task = ("nsp" if isinstance(model, BertForPreTraining) else "sop") if labelled else None
+        self.losses = {"mlm": (1.0, "masked")} | (
+            {self.pair_task: (1.0, "labelled")} if self.pair_task else {}
+        )
         if not labelled:
-            _pooler(model).requires_grad_(False)
-            _classifier(model).requires_grad_(False)
-        attention.use(model)
+            _get_pooler(model).requires_grad_(False)
+            _get_pair_classifier(model).requires_grad_(False)
+        attention.enable(model)
 
     @property
     def encoder(self) -> PreTrainedModel:
-        found = self.model.base_model
-        assert isinstance(found, PreTrainedModel)
-        return found
+        encoder = self.model.base_model
+        assert isinstance(encoder, PreTrainedModel)
+        return encoder
 
-    def clean(self, batch: Batch) -> Clean:
+    def compute_outputs(self, batch: Batch) -> ForwardOutput:
         hidden = attention.encode(self.encoder, batch)
-        logits = self._guess(hidden[batch.at])
+        logits = self._compute_mlm_logits(hidden[batch.masked_positions])
         sums = {
             "mlm": F.cross_entropy(logits, batch.targets, reduction="sum"),
             "mlm_right": (logits.argmax(-1) == batch.targets).sum().float(),
         }
-        if self.pair:
-            judged = self._judge(hidden[batch.starts])
-            sums[self.pair] = F.cross_entropy(judged, batch.labels, reduction="sum")
-            sums[f"{self.pair}_right"] = (judged.argmax(-1) == batch.labels).sum().float()
-        return Clean(sums, batch, logits, batch.targets >= 0)
+        if self.pair_task:
+            pair_logits = self._compute_pair_logits(hidden[batch.row_starts])
+            sums[self.pair_task] = F.cross_entropy(pair_logits, batch.labels, reduction="sum")
+            sums[f"{self.pair_task}_right"] = (pair_logits.argmax(-1) == batch.labels).sum().float()
+        return ForwardOutput(sums, batch, logits, batch.targets >= 0)
 
-    def predict(self, seen: Batch, embeds: Tensor | None = None) -> Tensor:
+    def predict(self, batch: Batch, embeds: Tensor | None = None) -> Tensor:
         """The logits [M, vocabulary] at the masked places, float32."""
-        return self._guess(attention.encode(self.encoder, seen, embeds)[seen.at])
+        return self._compute_mlm_logits(attention.encode(self.encoder, batch, embeds)[batch.masked_positions])
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
         return logits.log_softmax(-1)
 
-    def figures(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
+    def compute_metrics(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
         """Accuracies: of masked tokens, and of pairs if they are judged."""
-        found = {"mlm_accuracy": (totals["mlm_right"], counts["masked"])}
-        if self.pair:
-            found[f"{self.pair}_accuracy"] = (totals[f"{self.pair}_right"], counts["labelled"])
-        return shares(found)
+        fractions = {"mlm_accuracy": (totals["mlm_right"], counts["masked"])}
+        if self.pair_task:
+            fractions[f"{self.pair_task}_accuracy"] = (totals[f"{self.pair_task}_right"], counts["labelled"])
+        return compute_ratios(fractions)
 
     def save(self, folder: str) -> None:
         """The encoder with both heads; one that the data had no labels for is as it was at the start."""
         self.model.save_pretrained(folder)
 
-    def _guess(self, hidden: Tensor) -> Tensor:
+    def _compute_mlm_logits(self, hidden: Tensor) -> Tensor:
         model = self.model
         head = model.cls.predictions if isinstance(model, BertForPreTraining) else model.predictions
         logits: Tensor = head(hidden)
         return logits.float()
 
-    def _judge(self, first: Tensor) -> Tensor:
+    def _compute_pair_logits(self, cls_hidden: Tensor) -> Tensor:
         """Logits [R, 2] from the rows' [CLS]; without dropout, as in both references."""
-        pooled = _pooler(self.model)(first).tanh()
-        logits: Tensor = _classifier(self.model)(pooled)
+        pooled = _get_pooler(self.model)(cls_hidden).tanh()
+        logits: Tensor = _get_pair_classifier(self.model)(pooled)
         return logits.float()
 
 
-def _pooler(model: BertForPreTraining | AlbertForPreTraining) -> nn.Module:
+def _get_pooler(model: BertForPreTraining | AlbertForPreTraining) -> nn.Module:
     """The layer above [CLS]."""
     if isinstance(model, BertForPreTraining):
         assert model.bert.pooler is not None  # as a model for pretraining has it
@@ -92,7 +94,7 @@ def _pooler(model: BertForPreTraining | AlbertForPreTraining) -> nn.Module:
     return model.albert.pooler
 
 
-def _classifier(model: BertForPreTraining | AlbertForPreTraining) -> nn.Module:
+def _get_pair_classifier(model: BertForPreTraining | AlbertForPreTraining) -> nn.Module:
     """The layer above that, which judges."""
     if isinstance(model, BertForPreTraining):
         return model.cls.seq_relationship

@@ -21,12 +21,12 @@ from tokenizers import Tokenizer
 
 from bioshards.corpus.errors import UserError
 
-_BLANK: Final = "▁"
+_WORD_BOUNDARY: Final = "▁"
 """What SentencePiece writes for the blank before a word."""
-_MARKS: Final = frozenset(string.punctuation) - frozenset("'<=>")
-_ENGLISH: Final = frozenset(string.ascii_lowercase) | _MARKS
+_PUNCTUATION: Final = frozenset(string.punctuation) - frozenset("'<=>")
+_ENGLISH_CHARACTERS: Final = frozenset(string.ascii_lowercase) | _PUNCTUATION
 """What ALBERT holds to be English: its list of marks lacks these four."""
-_WHERE: Final = (
+_VOCAB_HINT: Final = (
     "Give as --vocab the folder that the pretraining set was made with: the set's manifest.json names it "
     "under run.vocabulary"
 )
@@ -37,7 +37,7 @@ class VocabularyError(UserError):
 
 
 @dataclass(frozen=True)
-class Pieces:
+class PieceTable:
     """The pieces of a vocabulary, by their ids.
 
     Attributes:
@@ -49,17 +49,17 @@ class Pieces:
     """
 
     size: int
-    mask: int
-    special: npt.NDArray[np.bool_]
-    continues: npt.NDArray[np.bool_]
+    mask_id: int
+    is_special: npt.NDArray[np.bool_]
+    is_continuation: npt.NDArray[np.bool_]
 
     @cached_property
-    def replacements(self) -> npt.NDArray[np.int64]:
+    def replacement_ids(self) -> npt.NDArray[np.int64]:
         """The ids that a random token is drawn from."""
-        return np.flatnonzero(~self.special)
+        return np.flatnonzero(~self.is_special)
 
     @classmethod
-    def read(cls, folder: str, size: int, sha256: str) -> Pieces:
+    def load(cls, folder: str, size: int, sha256: str) -> PieceTable:
         """The pieces of a vocabulary's folder, which must be a pretraining set's.
 
         Args:
@@ -71,66 +71,70 @@ class Pieces:
             VocabularyError: there is no vocabulary, it cannot be read, or it is another one.
         """
         path = os.path.join(folder, "tokenizer.json")
-        data = _bytes(folder, path)
+        data = _read_tokenizer_file(folder, path)
         try:
             tokenizer = Tokenizer.from_buffer(data)
         except Exception as error:  # the library raises nothing more special
             raise VocabularyError(
-                f"{path} is damaged, or no tokenizer: the tokenizers library says {error}. {_WHERE}, or "
+                f"{path} is damaged, or no tokenizer: the tokenizers library says {error}. {_VOCAB_HINT}, or "
                 "build the vocabulary again"
             ) from None
         ids = tokenizer.get_vocab()
-        found = 1 + max(ids.values(), default=-1), hashlib.sha256(data).hexdigest()
-        if found != (size, sha256):
+        actual = 1 + max(ids.values(), default=-1), hashlib.sha256(data).hexdigest()
+        if actual != (size, sha256):
             raise VocabularyError(
-                f"{path} is not the vocabulary of this pretraining set: it has {found[0]:,} pieces and the "
-                f"SHA-256 {found[1]}, and the set was made with one of {size:,} pieces and the SHA-256 "
-                f"{sha256}. {_WHERE}"
+                f"{path} is not the vocabulary of this pretraining set: it has {actual[0]:,} pieces and the "
+                f"SHA-256 {actual[1]}, and the set was made with one of {size:,} pieces and the SHA-256 "
+                f"{sha256}. {_VOCAB_HINT}"
             )
-        return _pieces(path, json.loads(tokenizer.to_str()), ids, size)
+        return _build_piece_table(path, json.loads(tokenizer.to_str()), ids, size)
 
 
-def _bytes(folder: str, path: str) -> bytes:
+def _read_tokenizer_file(folder: str, path: str) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
-        what = "has no tokenizer.json" if os.path.isdir(folder) else "is no folder"
-        raise VocabularyError(f"{folder} {what}, so it is no vocabulary. {_WHERE}") from None
+        problem = "has no tokenizer.json" if os.path.isdir(folder) else "is no folder"
+        raise VocabularyError(f"{folder} {problem}, so it is no vocabulary. {_VOCAB_HINT}") from None
     except OSError as error:
-        raise VocabularyError(f"{path} cannot be read: {error.strerror}. {_WHERE}") from error
+        raise VocabularyError(f"{path} cannot be read: {error.strerror}. {_VOCAB_HINT}") from error
 
 
-def _pieces(path: str, told: Any, ids: Mapping[str, int], size: int) -> Pieces:
+def _build_piece_table(path: str, tokenizer_json: Any, ids: Mapping[str, int], size: int) -> PieceTable:
     """Of what the tokenizer's JSON tells."""
-    model = told["model"]
+    model = tokenizer_json["model"]
     if model["type"] not in ("WordPiece", "Unigram"):
         raise VocabularyError(
             f"{path} is of the kind {model['type']}, of which it is not known here which pieces continue a "
             "word. Make the pretraining set with a WordPiece or a SentencePiece vocabulary"
         )
     if "[MASK]" not in ids:
-        raise VocabularyError(f"{path} has no [MASK], so nothing can be masked. {_WHERE}")
+        raise VocabularyError(f"{path} has no [MASK], so nothing can be masked. {_VOCAB_HINT}")
     prefix = model.get("continuing_subword_prefix")
     unknown = model["unk_token"] if prefix is not None else model["unk_id"]
-    added = {token["content"] for token in told["added_tokens"]}
-    special = np.ones(size, np.bool_)  # also ids that no piece has
-    continues = np.zeros(size, np.bool_)
-    for piece, number in ids.items():
-        special[number] = False
+    added = {token["content"] for token in tokenizer_json["added_tokens"]}
+    is_special = np.ones(size, np.bool_)  # also ids that no piece has
+    is_continuation = np.zeros(size, np.bool_)
+    for piece, token_id in ids.items():
+        is_special[token_id] = False
         if piece not in added:
-            begins = not piece.startswith(prefix) if prefix is not None else _begins(piece)
-            continues[number] = not begins
-    for token in told["added_tokens"]:
-        special[token["id"]] = token["special"] and unknown not in (token["content"], token["id"])
-    return Pieces(size, ids["[MASK]"], special, continues)
+            starts_word = not piece.startswith(prefix) if prefix is not None else _starts_word(piece)
+            is_continuation[token_id] = not starts_word
+    for token in tokenizer_json["added_tokens"]:
+        is_special[token["id"]] = token["special"] and unknown not in (token["content"], token["id"])
+    return PieceTable(size, ids["[MASK]"], is_special, is_continuation)
 
 
-def _begins(piece: str) -> bool:
+def _starts_word(piece: str) -> bool:
     """Does ALBERT hold that a SentencePiece piece begins a word?
 
     One does with a blank or ``<`` in front, one that is a single mark, and one in which anything but English
     letters and marks is: a figure, a Greek letter (``_is_start_piece_sp`` of
     https://github.com/google-research/albert/blob/master/create_pretraining_data.py).
     """
-    return piece.startswith((_BLANK, "<")) or piece in _MARKS or not _ENGLISH.issuperset(piece.lower())
+    return (
+        piece.startswith((_WORD_BOUNDARY, "<"))
+        or piece in _PUNCTUATION
+        or not _ENGLISH_CHARACTERS.issuperset(piece.lower())
+    )

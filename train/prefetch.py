@@ -19,7 +19,7 @@ from .batch import Batch
 T = TypeVar("T")
 
 
-class Prefetch(Generic[T]):
+class Prefetcher(Generic[T]):
     """What a function makes of one step after another, some steps ahead.
 
     A context manager, at whose end the thread ends.
@@ -33,14 +33,14 @@ class Prefetch(Generic[T]):
         waited: seconds for which :meth:`get` had to wait so far.
     """
 
-    def __init__(self, make: Callable[[int], T], first: int, ahead: int = 4) -> None:
-        self.waited = 0.0
-        self._make, self._first, self._ahead = make, first, ahead
-        self._made: deque[T] = deque()
-        self._failed: BaseException | None = None
+    def __init__(self, make_item: Callable[[int], T], first_step: int, depth: int = 4) -> None:
+        self.wait_seconds = 0.0
+        self._make_item, self._first_step, self._depth = make_item, first_step, depth
+        self._ready: deque[T] = deque()
+        self._error: BaseException | None = None
         self._closed = False
-        self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._work, name="prefetch", daemon=True)
+        self._condition = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="prefetch", daemon=True)
         self._thread.start()
 
     def get(self) -> T:
@@ -51,56 +51,59 @@ class Prefetch(Generic[T]):
             BaseException: whatever the function raised for this step; and again, if asked again.
         """
         started = time.perf_counter()
-        with self._changed:
-            self._changed.wait_for(lambda: self._made or self._failed or self._closed)
-            self.waited += time.perf_counter() - started
+        with self._condition:
+            self._condition.wait_for(lambda: self._ready or self._error or self._closed)
+            self.wait_seconds += time.perf_counter() - started
             if self._closed:
                 raise RuntimeError("batches are asked for after their thread was ended")
-            if self._made:
-                self._changed.notify_all()
-                return self._made.popleft()
-            assert self._failed is not None
-            raise self._failed
+            if self._ready:
+                self._condition.notify_all()
+                return self._ready.popleft()
+            assert self._error is not None
+            raise self._error
 
     def close(self) -> None:
         """End the thread, after the step that it is at; what it has made is dropped."""
-        with self._changed:
+        with self._condition:
             self._closed = True
-            self._made.clear()
-            self._changed.notify_all()
+            self._ready.clear()
+            self._condition.notify_all()
         self._thread.join()
 
-    def _work(self) -> None:
-        step = self._first
+    def _run(self) -> None:
+        step = self._first_step
         try:
-            while self._room():
-                made = self._make(step)
-                with self._changed:
-                    self._made.append(made)
-                    self._changed.notify_all()
+            while self._wait_for_room():
+                item = self._make_item(step)
+                with self._condition:
+                    self._ready.append(item)
+                    self._condition.notify_all()
                 step += 1
         except BaseException as error:
-            with self._changed:
-                self._failed = error
-                self._changed.notify_all()
+            with self._condition:
+                self._error = error
+                self._condition.notify_all()
 
-    def _room(self) -> bool:
+    def _wait_for_room(self) -> bool:
         """Wait until another one is wanted; false: none ever will be."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or len(self._made) < self._ahead)
+        with self._condition:
+            self._condition.wait_for(lambda: self._closed or len(self._ready) < self._depth)
             return not self._closed
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 
 
-def pinned(batch: Batch) -> Batch:
+def pin_memory(batch: Batch) -> Batch:
     """The batch in page-locked memory, from which a GPU copies while it computes; as it is without CUDA."""
     if not torch.cuda.is_available():
         return batch
-    return Batch._make(part.pin_memory() if isinstance(part, torch.Tensor) else part for part in batch)
+    return Batch._make(field.pin_memory() if isinstance(field, torch.Tensor) else field for field in batch)

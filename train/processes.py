@@ -14,13 +14,13 @@ import torch.distributed as distributed
 
 from bioshards.corpus.errors import InvalidValueError
 
-_PATIENCE: Final = timedelta(hours=6)
+_PROCESS_GROUP_TIMEOUT: Final = timedelta(hours=6)
 """For which processes wait for each other: the first reads all shards before it trains, which may take longer
 than NCCL's ten minutes.  Where one of them ends, torchrun ends the others."""
 
 
 @dataclass(frozen=True, slots=True)
-class Processes:
+class ProcessGroup:
     """This process among those that train together.
 
     Attributes:
@@ -29,34 +29,34 @@ class Processes:
     """
 
     rank: int
-    world: int
+    world_size: int
     device: torch.device
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """Is it the one that writes and speaks?"""
         return self.rank == 0
 
-    def sums(self, values: Sequence[float]) -> list[float]:
+    def all_reduce(self, values: Sequence[float]) -> list[float]:
         """The sums of each value over all processes; integers are exact up to 2**53."""
-        if self.world == 1:
+        if self.world_size == 1:
             return list(values)
-        shared = torch.tensor(values, dtype=torch.float64, device=self.device)
-        distributed.all_reduce(shared)
-        summed: list[float] = shared.tolist()
-        return summed
+        tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(tensor)
+        totals: list[float] = tensor.tolist()
+        return totals
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         """Until all are here."""
-        if self.world > 1:
-            self.sums([0.0])
+        if self.world_size > 1:
+            self.all_reduce([0.0])
 
     def close(self) -> None:
-        if self.world > 1:
+        if self.world_size > 1:
             distributed.destroy_process_group()
 
 
-def start(device: str | None) -> Processes:
+def initialize(device: str | None) -> ProcessGroup:
     """Find this process's place from the environment that torchrun sets.
 
     Args:
@@ -65,25 +65,29 @@ def start(device: str | None) -> Processes:
     Raises:
         ValueError: there is no such device.
     """
-    rank, world, local = (int(os.environ.get(name, given)) for name, given in _ENVIRONMENT)
+    rank, world_size, local_rank = (
+        int(os.environ.get(name, default)) for name, default in _TORCHRUN_VARIABLES
+    )
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda":
-        device = f"cuda:{local}"
+        device = f"cuda:{local_rank}"
     if not re.fullmatch(r"(cpu|cuda)(:\d+)?", device):
         raise InvalidValueError(f"--device {device} is none that is trained on: give cpu, cuda or cuda:1")
     try:
-        found = torch.device(device)
-        torch.zeros(1, device=found)
+        torch_device = torch.device(device)
+        torch.zeros(1, device=torch_device)
     except (RuntimeError, AssertionError) as error:
         raise InvalidValueError(
             f"--device {device} cannot be used here: {str(error).splitlines()[0]}"
         ) from error
-    if found.type == "cuda":
-        torch.cuda.set_device(found)
-    if world > 1:
-        distributed.init_process_group("nccl" if found.type == "cuda" else "gloo", timeout=_PATIENCE)
-    return Processes(rank, world, found)
+    if torch_device.type == "cuda":
+        torch.cuda.set_device(torch_device)
+    if world_size > 1:
+        distributed.init_process_group(
+            "nccl" if torch_device.type == "cuda" else "gloo", timeout=_PROCESS_GROUP_TIMEOUT
+        )
+    return ProcessGroup(rank, world_size, torch_device)
 
 
-_ENVIRONMENT = (("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0"))
+_TORCHRUN_VARIABLES = (("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0"))

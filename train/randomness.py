@@ -17,16 +17,16 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-Integers = np.ndarray[Any, np.dtype[np.integer[Any]]]
+IntegerArray = np.ndarray[Any, np.dtype[np.integer[Any]]]
 _GAMMA: Final = np.uint64(0x9E3779B97F4A7C15)
-_STEPS: Final = (
+_MIX_ROUNDS: Final = (
     (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
     (np.uint64(27), np.uint64(0x94D049BB133111EB)),
 )
-_LAST: Final = np.uint64(31)
+_FINAL_SHIFT: Final = np.uint64(31)
 
 
-def key(seed: int, epochs: Integers, rows: Integers) -> npt.NDArray[np.uint64]:
+def make_row_keys(seed: int, epochs: IntegerArray, row_ids: IntegerArray) -> npt.NDArray[np.uint64]:
     """64 bits for each row in an epoch, of which :func:`bits` makes the row's numbers.
 
     Within an epoch no two rows have the same key, for each step of the hash is a bijection.
@@ -34,42 +34,50 @@ def key(seed: int, epochs: Integers, rows: Integers) -> npt.NDArray[np.uint64]:
     Args:
         seed: any whole number, of which 64 bits count.
         epochs: [R], how often the data have been gone through before.
-        rows: [R], the rows' numbers in the data.
+        row_ids: [R], the rows' numbers in the data.
     """
-    of_seed = _mixed(np.full(1, seed % (1 << 64), np.uint64) + _GAMMA)
-    of_epoch = _mixed(of_seed + _GAMMA * (epochs.astype(np.uint64) + np.uint64(1)))
-    return _mixed(of_epoch + _GAMMA * (rows.astype(np.uint64) + np.uint64(1)))
+    seed_state = _mix(np.full(1, seed % (1 << 64), np.uint64) + _GAMMA)
+    epoch_state = _mix(seed_state + _GAMMA * (epochs.astype(np.uint64) + np.uint64(1)))
+    return _mix(epoch_state + _GAMMA * (row_ids.astype(np.uint64) + np.uint64(1)))
 
 
-def bits(keys: npt.NDArray[np.uint64], places: Integers, stream: int) -> npt.NDArray[np.uint64]:
+def random_bits(
+    row_keys: npt.NDArray[np.uint64], positions: IntegerArray, stream: int
+) -> npt.NDArray[np.uint64]:
     """64 random bits for each place of a row.
 
     Args:
-        keys: [N], the key of the row that each place is in.
-        places: [N], places in their rows, below 2 to the 32.
+        row_keys: [N], the key of the row that each place is in.
+        positions: [N], places in their rows, below 2 to the 32.
         stream: what the numbers are for, from 0; those of two streams have nothing to do with each other.
     """
-    state = places.astype(np.uint64)
+    state = positions.astype(np.uint64)
     state += np.uint64(stream << 32)
     state *= _GAMMA
-    state += keys
-    return _mixed(state)
+    state += row_keys
+    return _mix(state)
 
 
-def uniform(keys: npt.NDArray[np.uint64], places: Integers, stream: int) -> npt.NDArray[np.float64]:
+def uniform(
+    row_keys: npt.NDArray[np.uint64], positions: IntegerArray, stream: int
+) -> npt.NDArray[np.float64]:
     """A number from 0 to below 1 for each place of a row, of 53 bits; the arguments are those of bits."""
-    return (bits(keys, places, stream) >> np.uint64(11)) * 2.0**-53
+    return (random_bits(row_keys, positions, stream) >> np.uint64(11)) * 2.0**-53
 
 
-def uniform32(keys: npt.NDArray[np.uint64], places: Integers, stream: int) -> npt.NDArray[np.float32]:
+def uniform_float32(
+    row_keys: npt.NDArray[np.uint64], positions: IntegerArray, stream: int
+) -> npt.NDArray[np.float32]:
     """The same in single precision, of 24 bits, so that none is rounded up to 1."""
-    return (bits(keys, places, stream) >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
+    return (random_bits(row_keys, positions, stream) >> np.uint64(40)).astype(np.float32) * np.float32(
+        2.0**-24
+    )
 
 
-def _mixed(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """The state itself, mixed in place."""
-    for shift, factor in _STEPS:
+    for shift, factor in _MIX_ROUNDS:
         state ^= state >> shift
         state *= factor
-    state ^= state >> _LAST
+    state ^= state >> _FINAL_SHIFT
     return state

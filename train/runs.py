@@ -26,7 +26,7 @@ import transformers
 
 from bioshards import __version__
 from bioshards.corpus.errors import OutputMismatchError
-from bioshards.corpus.files import TEMPORARY, LocalFiles
+from bioshards.corpus.files import TEMPORARY_PREFIX, LocalStorage
 from bioshards.corpus.manifest import (
     OutputFile,
     TrainingInput,
@@ -37,32 +37,34 @@ from bioshards.corpus.manifest import (
 )
 
 from . import checkpoint
-from .log import SPEEDS
+from .log import SPEED_FIELDS
 
-ABOUT: Final = "run.json"
-MANIFEST: Final = "manifest.json"
+RUN_FILE: Final = "run.json"
+MANIFEST_FILE: Final = "manifest.json"
 FORMAT: Final = 2
 """Raised whenever the same recipe and data give another model than before."""
 
 
-def identity(recipe: Mapping[str, Any], data: str, vocabulary: str, origin: str | None) -> dict[str, Any]:
+def build_identity(
+    recipe: Mapping[str, Any], data_fingerprint: str, vocabulary_sha256: str, origin: str | None
+) -> dict[str, Any]:
     """What must be the same for a run to be gone on with.
 
     Args:
-        data, vocabulary: SHA-256 of either.
+        data_fingerprint, vocabulary_sha256: SHA-256 of either.
         origin: the checkpoint or run that the model began from; None: random weights.
     """
     return {
         "pipeline": "train",
         "format": FORMAT,
         "recipe": dict(recipe),
-        "data": data,
-        "vocabulary": vocabulary,
+        "data": data_fingerprint,
+        "vocabulary": vocabulary_sha256,
         "origin": origin,
     }
 
 
-def versions() -> dict[str, str]:
+def get_library_versions() -> dict[str, str]:
     """Of what has a say in the numbers."""
     libraries = {
         library.__name__: library.__version__ for library in (numpy, tokenizers, torch, transformers)
@@ -71,7 +73,7 @@ def versions() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def opened(run: str) -> Iterator[None]:
+def claim_run_dir(run: str) -> Iterator[None]:
     """The run's folder, for this process alone; leftovers of a killed one are swept.
 
     Raises:
@@ -87,8 +89,13 @@ def opened(run: str) -> Iterator[None]:
         raise OutputMismatchError(
             f"{error.filename} is a file, and --out is to be a folder: give another"
         ) from error
-    ours = (".lock", TEMPORARY)  # a run that was killed while it wrote what it is leaves both
-    if not os.path.exists(f"{run}/{ABOUT}") and not all(name.startswith(ours) for name in os.listdir(run)):
+    swept_prefixes = (
+        ".lock",
+        TEMPORARY_PREFIX,
+    )  # a run that was killed while it wrote what it is leaves both
+    if not os.path.exists(f"{run}/{RUN_FILE}") and not all(
+        name.startswith(swept_prefixes) for name in os.listdir(run)
+    ):
         raise OutputMismatchError(
             f"{run} holds something else than a run: give another --out, or an empty folder"
         )
@@ -101,72 +108,74 @@ def opened(run: str) -> Iterator[None]:
         yield
 
 
-def about(run: str) -> dict[str, Any] | None:
+def read_run_info(run: str) -> dict[str, Any] | None:
     """What the folder's run says it is; None where no run has begun there.
 
     Raises:
         OutputMismatchError: it cannot be read.
     """
-    if not os.path.exists(f"{run}/{ABOUT}"):
+    if not os.path.exists(f"{run}/{RUN_FILE}"):
         return None
     try:
-        found: dict[str, Any] = LocalFiles().read_json(f"{run}/{ABOUT}")
-        found["identity"]["recipe"]["steps"]
+        run_info: dict[str, Any] = LocalStorage().read_json(f"{run}/{RUN_FILE}")
+        run_info["identity"]["recipe"]["steps"]
     except (ValueError, KeyError, TypeError) as error:
-        raise OutputMismatchError(f"{run}/{ABOUT} is damaged ({error!r}): give another --out") from error
-    return found
+        raise OutputMismatchError(f"{run}/{RUN_FILE} is damaged ({error!r}): give another --out") from error
+    return run_info
 
 
-def same(run: str, asked: Mapping[str, Any]) -> None:
+def check_identity(run: str, requested: Mapping[str, Any]) -> None:
     """Refuse to go on with a run that is another one.
 
     Raises:
         OutputMismatchError: it is; says in what.
     """
-    there = about(run)
-    if there is None or there["identity"] == asked:
+    run_info = read_run_info(run)
+    if run_info is None or run_info["identity"] == requested:
         return
-    theirs = there["identity"]
+    recorded = run_info["identity"]
     differences = [
-        f"--{name.replace('_', '-')} {theirs['recipe'].get(name)}, not {value}"
-        for name, value in asked["recipe"].items()
-        if theirs["recipe"].get(name) != value
+        f"--{name.replace('_', '-')} {recorded['recipe'].get(name)}, not {value}"
+        for name, value in requested["recipe"].items()
+        if recorded["recipe"].get(name) != value
     ]
-    for name, said in (
+    for name, difference in (
         ("data", "another pretraining set, or one that has been made anew since"),
         ("vocabulary", "another vocabulary"),
-        ("origin", f"other weights to begin from: {theirs.get('origin')}"),
+        ("origin", f"other weights to begin from: {recorded.get('origin')}"),
         ("format", "another version of bioshards"),
     ):
-        if theirs.get(name) != asked[name]:
-            differences.append(said)
+        if recorded.get(name) != requested[name]:
+            differences.append(difference)
     raise OutputMismatchError(
         f"{run} was begun with {'; '.join(differences)}. Go on with it as it was begun, or give another --out"
     )
 
 
-def finish(run: str, about: Mapping[str, Any], last: Mapping[str, Any], seconds: float) -> None:
+def write_run_manifest(
+    run: str, run_info: Mapping[str, Any], final_metrics: Mapping[str, Any], seconds: float
+) -> None:
     """Write the manifest: the run is at its last step.
 
     All but its ``run`` is the same whenever the run is done again, however often it was stopped; so the
     checkpoint's own run.json is not listed, nor how fast the last steps were.
     """
-    files = LocalFiles()
-    folder = checkpoint.last(run) or run
+    storage = LocalStorage()
+    folder = checkpoint.find_latest(run) or run
     outputs = []
-    for found in files.walk(folder):
-        if os.path.basename(found.path) == ABOUT:
+    for entry in storage.walk(folder):
+        if os.path.basename(entry.path) == RUN_FILE:
             continue
-        with open(found.path, "rb") as file:
+        with open(entry.path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        outputs.append(OutputFile(os.path.relpath(found.path, run), found.size, digest))
-    identity, run_of = about["identity"], about["run"]
-    begun = LocalFiles().read_json(f"{run}/{ABOUT}")["begun"]
+        outputs.append(OutputFile(os.path.relpath(entry.path, run), entry.size, digest))
+    identity, run_of = run_info["identity"], run_info["run"]
+    begun = LocalStorage().read_json(f"{run}/{RUN_FILE}")["begun"]
     manifest = TrainingManifest(
         config={**identity["recipe"], "format": FORMAT},
         inputs=(TrainingInput(identity["data"], identity["vocabulary"], identity["origin"]),),
         outputs=tuple(outputs),
-        last={name: value for name, value in last.items() if name not in SPEEDS},
+        last={name: value for name, value in final_metrics.items() if name not in SPEED_FIELDS},
         run=TrainingRun(
             command=tuple(run_of["command"]),
             started=begun,
@@ -178,4 +187,4 @@ def finish(run: str, about: Mapping[str, Any], last: Mapping[str, Any], seconds:
             seconds=round(seconds, 1),
         ),
     )
-    write_manifest(files, f"{run}/{MANIFEST}", manifest)
+    write_manifest(storage, f"{run}/{MANIFEST_FILE}", manifest)

@@ -12,14 +12,14 @@ from bioshards.corpus.errors import InvalidValueError
 
 Schedule = Literal["electra", "bert", "triangular"]
 SCHEDULES: Final[tuple[Schedule, ...]] = get_args(Schedule)
-_STAGES: Final = 5
+_MASK_RATE_STAGES: Final = 5
 
 
-def learning_rate(kind: Schedule, step: int, steps: int, warmup: int, peak: float) -> float:
+def learning_rate(schedule: Schedule, step: int, steps: int, warmup: int, peak_rate: float) -> float:
     """The learning rate of a step.
 
     Args:
-        kind: ``electra`` multiplies warm-up and decay, both counted from step 0, so that it never reaches its
+        schedule: ``electra`` multiplies warm-up and decay, both counted from step 0, so that it never reaches its
             peak (google-research/electra, model/optimization.py). ``bert`` warms up to the peak and then
             follows the decay counted from step 0: it falls by ``warmup / steps`` of the peak at once
             (google-research/bert, optimization.py; google-research/albert has the same). ``triangular``
@@ -27,29 +27,31 @@ def learning_rate(kind: Schedule, step: int, steps: int, warmup: int, peak: floa
         step: from 0 on; from ``steps`` on the learning rate is 0.
         steps: of the whole training.
         warmup: steps of linear warm-up; 0 for none, and then step 0 has the peak.
-        peak: what the papers call the learning rate.
+        peak_rate: what the papers call the learning rate.
     """
     if steps < 1 or not 0 <= warmup <= steps or step < 0:
         raise InvalidValueError(f"step {step} of {steps} with {warmup} of warm-up: not 0 <= warmup <= steps")
-    warm = step / warmup if step < warmup else 1.0
-    left = max(0.0, 1 - step / steps)
-    match kind:
+    warmup_factor = step / warmup if step < warmup else 1.0
+    remaining = max(0.0, 1 - step / steps)
+    match schedule:
         case "electra":
-            return peak * warm * left
+            return peak_rate * warmup_factor * remaining
         case "bert":
-            return peak * (warm if step < warmup else left)
+            return peak_rate * (warmup_factor if step < warmup else remaining)
         case "triangular":
-            return peak * (warm if step < warmup else max(0, steps - step) / max(1, steps - warmup))
+            return peak_rate * (
+                warmup_factor if step < warmup else max(0, steps - step) / max(1, steps - warmup)
+            )
         case _:
-            raise InvalidValueError(f"no schedule is called {kind!r}; there are {', '.join(SCHEDULES)}")
+            raise InvalidValueError(f"no schedule is called {schedule!r}; there are {', '.join(SCHEDULES)}")
 
 
-def mask_rate(step: int, steps: int, first: float, last: float) -> float:
-    """The share of tokens to mask at a step: five equal stages that lead evenly from ``first`` to ``last``.
+def mask_rate(step: int, steps: int, initial_rate: float, final_rate: float) -> float:
+    """The share of tokens to mask at a step: five equal stages that lead evenly from ``initial_rate`` to ``final_rate``.
 
     PubMedBERT (arXiv:2007.15779, section 2.1.3) tells of 5 % to 25 % by 5 % for every 20 % of the training.
     """
     if steps < 1 or step < 0:
         raise InvalidValueError(f"step {step} of {steps}")
-    stage = min(_STAGES - 1, _STAGES * step // steps)
-    return first + (last - first) * stage / (_STAGES - 1)
+    stage = min(_MASK_RATE_STAGES - 1, _MASK_RATE_STAGES * step // steps)
+    return initial_rate + (final_rate - initial_rate) * stage / (_MASK_RATE_STAGES - 1)

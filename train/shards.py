@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import (
     ManifestError,
     ManifestNotFoundError,
@@ -27,17 +27,17 @@ from bioshards.corpus.manifest import (
     Shard,
     read_manifest,
 )
-from bioshards.corpus.pretraining import LABELLED, PIPELINE
+from bioshards.corpus.pretraining import LABELLED_OBJECTIVES, PIPELINE
 from bioshards.corpus.workspace import FORMAT
 
-from .mapped import AGAIN, Facts, File, TrainingDataError, opened
+from .mapped import REBUILD_HINT, MappedShard, ShardMetadata, TrainingDataError, open_shard
 
-__all__ = ["Places", "Shards", "TrainingDataError", "empty", "manifest_of"]
+__all__ = ["BlockIndex", "PretrainingDataset", "TrainingDataError", "is_empty", "manifest_of"]
 
-_READ: Final = 1 << 20
+_READ_SIZE: Final = 1 << 20
 
 
-class Places(NamedTuple):
+class BlockIndex(NamedTuple):
     """Where in their files the record batches' columns begin, int64[blocks] each, counted in values.
 
     Attributes:
@@ -46,15 +46,15 @@ class Places(NamedTuple):
         tokens: how many values ``ids`` has for this record batch.
     """
 
-    file: NDArray[np.int64]
+    shard: NDArray[np.int64]
     offsets: NDArray[np.int64]
     ids: NDArray[np.int64]
     tokens: NDArray[np.int64]
-    splits: NDArray[np.int64]
+    segment_b_starts: NDArray[np.int64]
     labels: NDArray[np.int64]
 
 
-class Shards:
+class PretrainingDataset:
     """The rows of one split of a finished pretraining set, numbered in the order of its manifest.
 
     Attributes:
@@ -76,84 +76,88 @@ class Shards:
             TrainingDataError: it is no finished pretraining set, has no such rows, or a shard is not as
                 listed.
         """
-        self._folder, self._listed = folder, _listed(folder, split)
-        if not sum(one.rows for one in self._listed):
+        self._folder, self._manifest_entries = folder, _read_manifest_entries(folder, split)
+        if not sum(entry.rows for entry in self._manifest_entries):
             raise TrainingDataError(
                 f"{folder} has no rows for {split}. Make a set with some: --validation of "
                 f"beam run {PIPELINE} is the share of documents that is held out."
             )
-        digests = "".join(f"{one.file} {one.sha256}\n" for one in self._listed)
+        digests = "".join(f"{entry.file} {entry.sha256}\n" for entry in self._manifest_entries)
         self.fingerprint = hashlib.sha256(digests.encode()).hexdigest()
-        self.files: list[File] = []
-        facts: list[Facts] = []
-        found: list[tuple[int, ...]] = []
-        for number, listed in enumerate(self._listed):
-            file, said, blocks = opened(os.path.join(folder, listed.file), listed)
-            self.files.append(file)
-            facts.append(said)
-            found += [(*block, number) for block in blocks]
-        self._take(facts, split)
-        rows, offsets, ids, tokens, splits, labels, file_of = np.array(found, np.int64).T.copy()
-        self.blocks, self.ends = rows, np.cumsum(rows)
-        self.places = Places(file_of, offsets, ids, tokens, splits, labels)
+        self.shards: list[MappedShard] = []
+        metadata: list[ShardMetadata] = []
+        block_rows: list[tuple[int, ...]] = []
+        for shard_number, manifest_entry in enumerate(self._manifest_entries):
+            shard, shard_metadata, blocks = open_shard(
+                os.path.join(folder, manifest_entry.file), manifest_entry
+            )
+            self.shards.append(shard)
+            metadata.append(shard_metadata)
+            block_rows += [(*block, shard_number) for block in blocks]
+        self._set_metadata(metadata, split)
+        rows, offsets, ids, tokens, segment_b_starts, labels, shard_of_block = np.array(
+            block_rows, np.int64
+        ).T.copy()
+        self.block_sizes, self.block_ends = rows, np.cumsum(rows)
+        self.block_index = BlockIndex(shard_of_block, offsets, ids, tokens, segment_b_starts, labels)
 
-    def _take(self, facts: Sequence[Facts], split: str) -> None:
+    def _set_metadata(self, metadata: Sequence[ShardMetadata], split: str) -> None:
         """What the schemas say, which must be the same of all."""
-        first = facts[0]
-        for file, said in zip(self.files, facts, strict=True):
-            for name, here, there in zip(Facts._fields[:-2], said, first, strict=False):
-                if here != there:
+        first = metadata[0]
+        for shard, shard_metadata in zip(self.shards, metadata, strict=True):
+            for name, value, expected in zip(ShardMetadata._fields[:-2], shard_metadata, first, strict=False):
+                if value != expected:
                     raise TrainingDataError(
-                        f"{file.path} is not of the same set as {self.files[0].path}: its {name} is {here}, "
-                        f"and that one's is {there}. Make the set anew."
+                        f"{shard.path} is not of the same set as {self.shards[0].path}: its {name} is {value}, "
+                        f"and that one's is {expected}. Make the set anew."
                     )
         if first.split != split:
             raise TrainingDataError(
-                f"{self.files[0].path} is of the rows for {first.split}, and its folder says {split}: "
+                f"{self.shards[0].path} is of the rows for {first.split}, and its folder says {split}: "
                 "its files were moved. Make the set anew."
             )
-        self.rows = sum(said.rows for said in facts)
-        self.tokens = sum(said.tokens for said in facts)
-        self.objective, self.length = first.objective, first.length
-        self.labelled = self.objective in LABELLED
+        self.rows = sum(shard_metadata.rows for shard_metadata in metadata)
+        self.tokens = sum(shard_metadata.tokens for shard_metadata in metadata)
+        self.objective, self.max_seq_length = first.objective, first.max_seq_length
+        self.labelled = self.objective in LABELLED_OBJECTIVES
         self.vocabulary_size, self.vocabulary_sha256 = first.vocabulary_size, first.vocabulary_sha256
-        self.special = first.special
+        self.special_ids = first.special_ids
 
-    def sizes(self, block: int) -> NDArray[np.int64]:
+    def get_row_lengths(self, block: int) -> NDArray[np.int64]:
         """How many tokens each row of a record batch has."""
-        begin = int(self.places.offsets[block])
-        offsets = self.files[int(self.places.file[block])].offsets
-        return np.diff(np.asarray(offsets[begin : begin + int(self.blocks[block]) + 1])).astype(np.int64)
+        start = int(self.block_index.offsets[block])
+        offsets = self.shards[int(self.block_index.shard[block])].offsets
+        return np.diff(np.asarray(offsets[start : start + int(self.block_sizes[block]) + 1])).astype(np.int64)
 
-    def verify(self, say: Callable[[str], None]) -> None:
+    def verify(self, progress: Callable[[str], None]) -> None:
         """Read all shards, as many at a time as there are cores, and compare them with their checksums.
 
         Args:
-            say: is told how far it is, a line for each shard.
+            progress: is told how far it is, a line for each shard.
 
         Raises:
             TrainingDataError: a shard is not as it was written.
         """
         with ThreadPoolExecutor(os.cpu_count()) as threads:
-            waiting = [
-                threads.submit(_check, os.path.join(self._folder, one.file), one.sha256)
-                for one in self._listed
+            futures = [
+                threads.submit(_verify_checksum, os.path.join(self._folder, entry.file), entry.sha256)
+                for entry in self._manifest_entries
             ]
             try:
-                for number, done in enumerate(as_completed(waiting), 1):
-                    done.result()
-                    say(f"verified {number} of {len(waiting)} shards")
+                for count, future in enumerate(as_completed(futures), 1):
+                    future.result()
+                    progress(f"verified {count} of {len(futures)} shards")
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
 
 
-def empty(folder: str, split: str) -> bool:
+def is_empty(folder: str, split: str) -> bool:
     """Has a finished pretraining set no rows of this split?  There are none to validate on unless asked for.
 
     Raises:
         TrainingDataError: it is no finished pretraining set.
     """
-    return not sum(one.rows for one in _listed(folder, split))
+    return not sum(entry.rows for entry in _read_manifest_entries(folder, split))
 
 
 def manifest_of(folder: str) -> PretrainingManifest:
@@ -167,9 +171,9 @@ def manifest_of(folder: str) -> PretrainingManifest:
             f"{folder} is no folder of this machine, and shards are mapped: copy it here first."
         )
     try:
-        manifest = read_manifest(LocalFiles(), folder)
+        manifest = read_manifest(LocalStorage(), folder)
     except ManifestNotFoundError as error:
-        raise TrainingDataError(_unfinished(folder)) from error
+        raise TrainingDataError(_describe_unfinished(folder)) from error
     except ManifestError as error:
         raise TrainingDataError(f"{error}: run the command that made the set once more.") from error
     if not isinstance(manifest, PretrainingManifest):
@@ -185,33 +189,33 @@ def manifest_of(folder: str) -> PretrainingManifest:
     return manifest
 
 
-def _listed(folder: str, split: str) -> list[Shard]:
+def _read_manifest_entries(folder: str, split: str) -> list[Shard]:
     """The split's shards, as the manifest lists them."""
-    return [one for one in manifest_of(folder).outputs if one.file.startswith(f"{split}/")]
+    return [entry for entry in manifest_of(folder).outputs if entry.file.startswith(f"{split}/")]
 
 
-def _unfinished(folder: str) -> str:
+def _describe_unfinished(folder: str) -> str:
     if not os.path.isdir(folder):
         return f"{folder}: there is no such folder. Give the --output of beam run {PIPELINE}."
-    above = os.path.dirname(os.path.abspath(folder))
-    if os.path.exists(os.path.join(above, "manifest.json")):
-        return f"{folder} has no manifest.json, but the folder above it has: give {above}."
+    parent = os.path.dirname(os.path.abspath(folder))
+    if os.path.exists(os.path.join(parent, "manifest.json")):
+        return f"{folder} has no manifest.json, but the folder above it has: give {parent}."
     return (
         f"{folder} has no manifest.json: it is no finished pretraining set. Give the --output of a "
         f"beam run {PIPELINE} that has ended, or run it again to its end."
     )
 
 
-def _check(path: str, sha256: str) -> None:
+def _verify_checksum(path: str, sha256: str) -> None:
     """Compare a file with its checksum.  It is read: an error of the disk would end a mapping process."""
     digest = hashlib.sha256()
     try:
         with open(path, "rb") as file:
-            while block := file.read(_READ):
+            while block := file.read(_READ_SIZE):
                 digest.update(block)
     except OSError as error:
-        raise TrainingDataError(f"{path} cannot be read: {error.strerror}. {AGAIN}.") from error
+        raise TrainingDataError(f"{path} cannot be read: {error.strerror}. {REBUILD_HINT}.") from error
     if digest.hexdigest() != sha256:
         raise TrainingDataError(
-            f"{path} is not as it was written: its SHA-256 is another than the manifest's. {AGAIN}."
+            f"{path} is not as it was written: its SHA-256 is another than the manifest's. {REBUILD_HINT}."
         )

@@ -18,60 +18,64 @@ from numpy.typing import NDArray
 from bioshards.corpus.errors import InvalidValueError
 
 from . import layout, masking, randomness
-from .batch import Batch, Counts
-from .gather import gather
-from .layout import Layout
-from .order import Order
-from .pieces import Pieces
-from .prefetch import pinned
-from .recipes import Recipe
-from .shards import Shards
+from .batch import Batch, BatchCounts
+from .gather import gather_rows
+from .layout import BatchShape
+from .order import RowSampler
+from .pieces import PieceTable
+from .prefetch import pin_memory
+from .recipes import TrainRecipe
+from .shards import PretrainingDataset
 
-MOST_TOKENS: Final = {"cpu": 1 << 13, "cuda": 1 << 16}
+MAX_MICRO_BATCH_TOKENS: Final = {"cpu": 1 << 13, "cuda": 1 << 16}
 """Tokens a micro-batch at most, where nothing else is said: what keeps the activations of a base model within
 some 20 GB on a GPU, and the scores of a vocabulary in a CPU's memory."""
-Numbers = NDArray[np.int64]
-_NOT_TRAINED: Final = -1
+Int64Array = NDArray[np.int64]
+_VALIDATION_EPOCH: Final = -1
 """The epoch of validation: its masks are the same each time, and never those of training."""
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
+class BatchPartition:
     """How a step's rows are dealt out: ``rows`` to each process, which computes ``micro`` of them at a time,
     and those that are left at last."""
 
-    rows: int
-    micro: int
+    rows_per_process: int
+    micro_batch_size: int
 
     @property
-    def accumulate(self) -> int:
+    def accumulation_steps(self) -> int:
         """Micro-batches of a process."""
-        return math.ceil(self.rows / self.micro)
+        return math.ceil(self.rows_per_process / self.micro_batch_size)
 
 
-def division(batch: int, world: int, length: int, device: str, micro: int | None) -> Division:
+def partition_batch(
+    batch_size: int, world_size: int, max_seq_length: int, device: str, micro_batch_size: int | None
+) -> BatchPartition:
     """Deal out a batch.
 
     Args:
-        micro: rows at a time, at most; None: as many as :data:`MOST_TOKENS` allows, in equal parts or nearly.
+        micro_batch_size: rows at a time, at most; None: as many as :data:`MOST_TOKENS` allows, in equal parts or nearly.
 
     Raises:
         ValueError: it cannot be dealt out so.
     """
-    each, rest = divmod(batch, world)
-    if rest:
+    rows_per_process, remainder = divmod(batch_size, world_size)
+    if remainder:
         raise InvalidValueError(
-            f"--batch {batch:,} cannot be dealt out to {world} processes: give a multiple"
+            f"--batch {batch_size:,} cannot be dealt out to {world_size} processes: give a multiple"
         )
-    if micro is None:
-        parts = math.ceil(each / max(1, MOST_TOKENS[device] // length))
-        micro = math.ceil(each / parts)
-    if micro < 1:
-        raise InvalidValueError(f"--micro-batch {micro} is below 1")
-    return Division(each, min(micro, each))
+    if micro_batch_size is None:
+        num_micro_batches = math.ceil(
+            rows_per_process / max(1, MAX_MICRO_BATCH_TOKENS[device] // max_seq_length)
+        )
+        micro_batch_size = math.ceil(rows_per_process / num_micro_batches)
+    if micro_batch_size < 1:
+        raise InvalidValueError(f"--micro-batch {micro_batch_size} is below 1")
+    return BatchPartition(rows_per_process, min(micro_batch_size, rows_per_process))
 
 
-class Steps:
+class StepLoader:
     """The micro-batches of any step of one process.
 
     Args:
@@ -82,53 +86,86 @@ class Steps:
 
     def __init__(
         self,
-        shards: Shards,
-        pieces: Pieces,
-        recipe: Recipe,
-        division: Division,
+        dataset: PretrainingDataset,
+        piece_table: PieceTable,
+        recipe: TrainRecipe,
+        partition: BatchPartition,
         *,
         rank: int = 0,
-        first: int = 0,
+        first_step: int = 0,
     ) -> None:
-        self._shards, self._pieces, self._recipe, self._division = shards, pieces, recipe, division
-        self._order = Order(shards.blocks, recipe.seed)
-        self._rank, self._first = rank, first
-        self._layout = _layout(shards, recipe, division.micro)
-
-    def at(self, step: int) -> list[tuple[Batch, Counts]]:
-        """The micro-batches of a step, in the order of their rows."""
-        rows, micro = self._division.rows, self._division.micro
-        place = (
-            self._first * self._shards.rows + (step - self._first) * self._recipe.batch + self._rank * rows
+        self._dataset, self._piece_table, self._recipe, self._partition = (
+            dataset,
+            piece_table,
+            recipe,
+            partition,
         )
-        rate = self._recipe.mask_rate_at(step)
+        self._sampler = RowSampler(dataset.block_sizes, recipe.seed)
+        self._rank, self._first_step = rank, first_step
+        self._batch_shape = _choose_batch_shape(dataset, recipe, partition.micro_batch_size)
+
+    def load_step(self, step: int) -> list[tuple[Batch, BatchCounts]]:
+        """The micro-batches of a step, in the order of their rows."""
+        rows_per_process, micro_batch_size = (
+            self._partition.rows_per_process,
+            self._partition.micro_batch_size,
+        )
+        position = (
+            self._first_step * self._dataset.rows
+            + (step - self._first_step) * self._recipe.batch_size
+            + self._rank * rows_per_process
+        )
+        mask_rate = self._recipe.mask_rate_at(step)
         return [
-            self._batch(*self._order.rows(place + begin, min(micro, rows - begin)), rate)
-            for begin in range(0, rows, micro)
+            self._make_batch(
+                *self._sampler.get_rows(position + start, min(micro_batch_size, rows_per_process - start)),
+                mask_rate,
+            )
+            for start in range(0, rows_per_process, micro_batch_size)
         ]
 
-    def in_order(self, start: int, count: int) -> tuple[Batch, Counts]:
+    def load_sequential(self, start: int, count: int) -> tuple[Batch, BatchCounts]:
         """Rows as they lie in the set, with masks that are the same each time: for validation."""
-        rows = np.arange(start, start + count)
-        return self._batch(np.full(count, _NOT_TRAINED), rows, self._recipe.mask_rate)
+        row_ids = np.arange(start, start + count)
+        return self._make_batch(np.full(count, _VALIDATION_EPOCH), row_ids, self._recipe.mask_rate)
 
-    def epoch(self, step: int) -> float:
+    def get_epoch(self, step: int) -> float:
         """How often the set has been gone through before this step."""
-        return (step - self._first) * self._recipe.batch / self._shards.rows
+        return (step - self._first_step) * self._recipe.batch_size / self._dataset.rows
 
-    def _batch(self, epochs: Numbers, rows: Numbers, rate: float) -> tuple[Batch, Counts]:
-        found = gather(self._shards, epochs, rows)
-        keys = randomness.key(self._recipe.seed, epochs, rows)
-        how = dataclasses.replace(self._recipe.masking, rate=rate)
-        masked = masking.mask(found.ids, found.offsets, keys, self._pieces, how, self._shards.length)
-        made = layout.batch(found, masked, self._shards.special["[PAD]"], self._layout)
-        return pinned(made), layout.counts(found, masked)
+    def _make_batch(
+        self, epochs: Int64Array, row_ids: Int64Array, mask_rate: float
+    ) -> tuple[Batch, BatchCounts]:
+        flat_rows = gather_rows(self._dataset, epochs, row_ids)
+        row_keys = randomness.make_row_keys(self._recipe.seed, epochs, row_ids)
+        masking_config = dataclasses.replace(self._recipe.masking_config, rate=mask_rate)
+        masked_rows = masking.mask_rows(
+            flat_rows.ids,
+            flat_rows.offsets,
+            row_keys,
+            self._piece_table,
+            masking_config,
+            self._dataset.max_seq_length,
+        )
+        batch = layout.collate_rows(
+            flat_rows, masked_rows, self._dataset.special_ids["[PAD]"], self._batch_shape
+        )
+        return pin_memory(batch), layout.compute_counts(flat_rows, masked_rows)
 
 
-def _layout(shards: Shards, recipe: Recipe, rows: int) -> Layout:
+def _choose_batch_shape(dataset: PretrainingDataset, recipe: TrainRecipe, num_rows: int) -> BatchShape:
     """How rows are laid out: as they come, or, for a compiler, so that all batches have the same shapes."""
     if not recipe.compile:
-        return Layout(shards.length, recipe.padded)
-    how = dataclasses.replace(recipe.masking, rate=max(recipe.mask_rate, recipe.mask_rate_end))
-    most = int(how.budgets(np.array([shards.length]), shards.length)[0])
-    return Layout(shards.length, recipe.padded, tokens=layout.capacity(shards, rows), masked=rows * most)
+        return BatchShape(dataset.max_seq_length, recipe.pad_rows)
+    masking_config = dataclasses.replace(
+        recipe.masking_config, rate=max(recipe.mask_rate, recipe.final_mask_rate)
+    )
+    max_masked = int(
+        masking_config.compute_budgets(np.array([dataset.max_seq_length]), dataset.max_seq_length)[0]
+    )
+    return BatchShape(
+        dataset.max_seq_length,
+        recipe.pad_rows,
+        num_tokens=layout.compute_token_capacity(dataset, num_rows),
+        num_masked=num_rows * max_masked,
+    )

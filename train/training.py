@@ -13,29 +13,29 @@ import torch
 import transformers
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import utc_now
 
 from . import checkpoint, flops, models, processes, runs, shards, tokenizer
-from .batch import Batch, Counts
-from .checkpoint import MODEL, STATE
-from .job import Job, Plan, plan
-from .log import Log
-from .loop import Cost, Loop
-from .processes import Processes
-from .shards import Shards
-from .steps import Steps
-from .trainer import Tally, Trainer
+from .batch import Batch, BatchCounts
+from .checkpoint import MODEL_FOLDER, STATE_FILE
+from .job import TrainJob, TrainPlan, plan_training
+from .log import MetricsLog
+from .loop import FlopsModel, TrainingLoop
+from .processes import ProcessGroup
+from .shards import PretrainingDataset
+from .steps import StepLoader
+from .trainer import MetricSums, Trainer
 
 # Ours is the one live line.
 transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def train(job: Job, say: Callable[[str], None], stop: Event) -> str:
+def train(job: TrainJob, progress: Callable[[str], None], stop: Event) -> str:
     """Train, or go on, until the last step; returns what the first process is to tell.
 
     Args:
-        say: is told how far it is.
+        progress: is told how far it is.
         stop: set from elsewhere when the run is to end after the step that it is in.
 
     Raises:
@@ -43,194 +43,226 @@ def train(job: Job, say: Callable[[str], None], stop: Event) -> str:
             asked for cannot be done.
         KeyboardInterrupt, DivergedError, CheckpointError: see loop.py and checkpoint.py.
     """
-    us = processes.start(job.device)
-    planned = plan(job, us)
-    if us.first:
-        with runs.opened(job.out):
-            runs.same(job.out, planned.identity)
-            said = _Run(job, planned, us, say).train(stop)
+    us = processes.initialize(job.device)
+    planned = plan_training(job, us)
+    if us.is_main:
+        with runs.claim_run_dir(job.output):
+            runs.check_identity(job.output, planned.identity)
+            result = _TrainingRun(job, planned, us, progress).train(stop)
     else:
-        _Run(job, planned, us, _silent).train(stop)
-        said = ""
+        _TrainingRun(job, planned, us, _ignore_progress).train(stop)
+        result = ""
     us.close()  # not after an error: it would wait for processes that wait for this one
-    return said
+    return result
 
 
-def _silent(_line: str) -> None:
+def _ignore_progress(_line: str) -> None:
     """What the processes but the first say."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
-    job: Job
-    plan: Plan
-    us: Processes
-    say: Callable[[str], None]
+class _TrainingRun:
+    job: TrainJob
+    plan: TrainPlan
+    processes: ProcessGroup
+    progress: Callable[[str], None]
 
     def train(self, stop: Event) -> str:
-        job, us = self.job, self.us
-        if os.path.exists(f"{job.out}/{runs.MANIFEST}"):
-            return f"{job.out} is finished: there is nothing to do\n{self._how_to_load()}"
-        resumed = checkpoint.last(job.out)
-        us.wait()  # nobody writes before all have looked
-        if resumed is None and us.first and job.verify:
-            for split in (self.plan.shards, self._held_out()):
-                if split is not None:
-                    split.verify(self.say)
-        trainer = self._trainer(resumed)
-        state = self._state(trainer, resumed)
-        if resumed is None and us.first:
-            LocalFiles().write_json(f"{job.out}/{runs.ABOUT}", {**self._about(state), "begun": utc_now()})
-        log = Log(job.out, state["done"]) if us.first else None
-        loop = self._loop(trainer, state, log, stop)
-        began = time.monotonic()
+        job, processes = self.job, self.processes
+        if os.path.exists(f"{job.output}/{runs.MANIFEST_FILE}"):
+            return f"{job.output} is finished: there is nothing to do\n{self._format_loading_hint()}"
+        last_checkpoint = checkpoint.find_latest(job.output)
+        processes.barrier()  # nobody writes before all have looked
+        if last_checkpoint is None and processes.is_main and job.verify_checksums:
+            for dataset in (self.plan.dataset, self._open_validation_set()):
+                if dataset is not None:
+                    dataset.verify(self.progress)
+        trainer = self._build_trainer(last_checkpoint)
+        state = self._restore_state(trainer, last_checkpoint)
+        if last_checkpoint is None and processes.is_main:
+            LocalStorage().write_json(
+                f"{job.output}/{runs.RUN_FILE}", {**self._build_run_info(state), "begun": utc_now()}
+            )
+        metrics_log = MetricsLog(job.output, state["done"]) if processes.is_main else None
+        loop = self._build_loop(trainer, state, metrics_log, stop)
+        started = time.monotonic()
         loop.run()
-        if log is None:
+        if metrics_log is None:
             return ""
-        log.close()
-        runs.finish(job.out, self._about(state), log.last, time.monotonic() - began)
-        return self._told(loop, log.last)
+        metrics_log.close()
+        runs.write_run_manifest(
+            job.output, self._build_run_info(state), metrics_log.last_train_entry, time.monotonic() - started
+        )
+        return self._format_result(loop, metrics_log.last_train_entry)
 
-    def _trainer(self, resumed: str | None) -> Trainer:
-        recipe, init = self.plan.recipe, self.job.init
-        if init and resumed:  # its configuration, and no need for the folder any more
-            init = f"{resumed}/{MODEL}"
+    def _build_trainer(self, last_checkpoint: str | None) -> Trainer:
+        recipe, init_checkpoint = self.plan.recipe, self.job.init_checkpoint
+        if init_checkpoint and last_checkpoint:  # its configuration, and no need for the folder any more
+            init_checkpoint = f"{last_checkpoint}/{MODEL_FOLDER}"
         torch.manual_seed(recipe.seed)
-        pieces = tokenizer.pieces(self.plan.vocabulary) if init else None
-        objective = models.build(recipe.shape, self.plan.shards, init, pieces)
-        return Trainer(objective.to(self.us.device), recipe, self.us, self.plan.dealt.accumulate)
+        vocabulary = tokenizer.read_vocabulary(self.plan.vocabulary) if init_checkpoint else None
+        objective = models.build_objective(
+            recipe.model_config, self.plan.dataset, init_checkpoint, vocabulary
+        )
+        return Trainer(
+            objective.to(self.processes.device),
+            recipe,
+            self.processes,
+            self.plan.partition.accumulation_steps,
+        )
 
-    def _state(self, trainer: Trainer, resumed: str | None) -> dict[str, Any]:
-        """Where the run is: what its loop had said of itself, and ``first``, the step at which this set
+    def _restore_state(self, trainer: Trainer, last_checkpoint: str | None) -> dict[str, Any]:
+        """Where the run is: what its loop had said of itself, and ``first_step``, the step at which this set
         began; the trainer is taken there."""
-        found = resumed or self.plan.origin
-        if found is None:
+        source_checkpoint = last_checkpoint or self.plan.continue_checkpoint
+        if source_checkpoint is None:
             return {"done": 0, "first": 0, "tokens": 0, "tally": None}
-        state = checkpoint.load(found, self.us.device)
+        state = checkpoint.load(source_checkpoint, self.processes.device)
         try:
-            trainer.load(state)
+            trainer.load_state_dict(state)
         except ValueError as error:
-            raise InvalidValueError(f"{found}/{STATE} cannot be gone on with: {error}") from error
-        if resumed:
-            return {name: state[name] for name in ("done", "first", "tokens", "tally")}
-        first = state["done"]
-        if first >= self.plan.recipe.steps:
             raise InvalidValueError(
-                f"--steps {self.plan.recipe.steps:,} are all, and {self.job.continued} has done {first:,} "
+                f"{source_checkpoint}/{STATE_FILE} cannot be gone on with: {error}"
+            ) from error
+        if last_checkpoint:
+            return {name: state[name] for name in ("done", "first", "tokens", "tally")}
+        first_step = state["done"]
+        if first_step >= self.plan.recipe.steps:
+            raise InvalidValueError(
+                f"--steps {self.plan.recipe.steps:,} are all, and {self.job.continue_from} has done {first_step:,} "
                 "of them already: give more"
             )
-        return {"done": first, "first": first, "tokens": state["tokens"], "tally": None}
+        return {"done": first_step, "first": first_step, "tokens": state["tokens"], "tally": None}
 
-    def _about(self, state: dict[str, Any]) -> dict[str, Any]:
+    def _build_run_info(self, state: dict[str, Any]) -> dict[str, Any]:
         """What run.json and every checkpoint say."""
-        data = self.plan.shards
+        dataset = self.plan.dataset
         return {
             "identity": self.plan.identity,
             "preset": self.job.preset,
             "data": {
                 "folder": os.path.abspath(self.job.data),
-                "objective": data.objective,
-                "length": data.length,
-                "rows": data.rows,
-                "tokens": data.tokens,
+                "objective": dataset.objective,
+                "length": dataset.max_seq_length,
+                "rows": dataset.rows,
+                "tokens": dataset.tokens,
             },
             "vocabulary": os.path.abspath(self.plan.vocabulary),
             "first_step": state["first"],
             "run": {
                 "command": list(self.job.command),
-                "processes": self.us.world,
-                "device": str(self.us.device.type),
-                "micro_batch": self.plan.dealt.micro,
-                "versions": runs.versions(),
+                "processes": self.processes.world_size,
+                "device": str(self.processes.device.type),
+                "micro_batch": self.plan.partition.micro_batch_size,
+                "versions": runs.get_library_versions(),
             },
         }
 
-    def _loop(self, trainer: Trainer, state: dict[str, Any], log: Log | None, stop: Event) -> Loop:
-        us, recipe = self.us, self.plan.recipe
-        steps = self._steps(self.plan.shards, state["first"])
+    def _build_loop(
+        self, trainer: Trainer, state: dict[str, Any], metrics_log: MetricsLog | None, stop: Event
+    ) -> TrainingLoop:
+        processes, recipe = self.processes, self.plan.recipe
+        loader = self._build_loader(self.plan.dataset, state["first"])
 
-        def save(now: dict[str, Any]) -> None:
-            if us.first:
-                where = {**now, "first": state["first"]}
+        def save_checkpoint(loop_state: dict[str, Any]) -> None:
+            if processes.is_main:
+                checkpoint_state = {**loop_state, "first": state["first"]}
                 checkpoint.save(
-                    self.job.out,
-                    now["done"],
-                    lambda folder: self._write(folder, trainer, where),
-                    self.job.keep,
+                    self.job.output,
+                    loop_state["done"],
+                    lambda folder: self._write_checkpoint(folder, trainer, checkpoint_state),
+                    self.job.keep_checkpoints,
                 )
-            us.wait()
+            processes.barrier()
 
-        tally = Tally()
+        metric_sums = MetricSums()
         if state["tally"]:
-            tally.load(state["tally"], us)
+            metric_sums.load_state_dict(state["tally"], processes)
 
-        cost = Cost(
-            lambda counts: flops.step(trainer.trained, Counts(**counts)),
-            us.world * flops.peak(us.device, getattr(torch, recipe.precision)),
+        flops_model = FlopsModel(
+            lambda counts: flops.count_training_step(trainer.training_objective, BatchCounts(**counts)),
+            processes.world_size * flops.get_peak(processes.device, getattr(torch, recipe.precision)),
         )
-        return Loop(
+        return TrainingLoop(
             trainer=trainer,
-            steps=steps,
-            validation=self._validation(),
+            loader=loader,
+            validation_batches=self._build_validation_batches(),
             recipe=recipe,
-            processes=us,
-            every=self.plan.every,
-            cost=cost,
-            log=log,
-            say=self.say,
-            save=save,
+            processes=processes,
+            intervals=self.plan.intervals,
+            flops_model=flops_model,
+            log=metrics_log,
+            progress=self.progress,
+            save_checkpoint=save_checkpoint,
             stop=stop,
-            done=state["done"],
-            tokens=state["tokens"],
-            tally=tally,
+            steps_done=state["done"],
+            tokens_seen=state["tokens"],
+            metric_sums=metric_sums,
         )
 
-    def _steps(self, rows: Shards, first: int = 0) -> Steps:
-        return Steps(
-            *(rows, self.plan.pieces, self.plan.recipe, self.plan.dealt),
-            rank=self.us.rank,
-            first=first,
+    def _build_loader(self, dataset: PretrainingDataset, first_step: int = 0) -> StepLoader:
+        return StepLoader(
+            *(dataset, self.plan.piece_table, self.plan.recipe, self.plan.partition),
+            rank=self.processes.rank,
+            first_step=first_step,
         )
 
-    def _held_out(self) -> Shards | None:
+    def _open_validation_set(self) -> PretrainingDataset | None:
         """The validation split, if there is one."""
-        return None if shards.empty(self.job.data, "validation") else Shards(self.job.data, "validation")
-
-    def _validation(self) -> Callable[[], Iterator[tuple[Batch, Counts]]] | None:
-        """This process's part of the validation split, if there is one."""
-        held_out = self._held_out()
-        if held_out is None:
-            return None
-        rows = min(held_out.rows, self.job.validation_rows)
-        steps, micro, us = self._steps(held_out), self.plan.dealt.micro, self.us
-        begin, end = (rows * rank // us.world for rank in (us.rank, us.rank + 1))
-
-        def batches() -> Iterator[tuple[Batch, Counts]]:
-            for start in range(begin, end, micro):
-                yield steps.in_order(start, min(micro, end - start))
-
-        return batches if rows >= us.world else None
-
-    def _write(self, folder: str, trainer: Trainer, state: dict[str, Any]) -> None:
-        """The files of a checkpoint."""
-        hf = f"{folder}/{MODEL}"
-        trainer.objective.save(hf)
-        tokenizer.copy(self.plan.vocabulary, hf, self.plan.recipe.positions)
-        with open(f"{folder}/{STATE}", "wb") as file:
-            torch.save({**trainer.state(), **state}, file)
-        said = {**self._about(state), "step": state["done"], "tokens": state["tokens"], "saved": utc_now()}
-        LocalFiles().write_json(f"{folder}/{runs.ABOUT}", said)
-
-    def _told(self, loop: Loop, last: dict[str, Any]) -> str:
-        known = {name: value for name, value in last.get("losses", {}).items() if value is not None}
-        losses = ", ".join(f"{name} {value:.3f}" for name, value in known.items())
         return (
-            f"{loop.done:,} steps, {loop.tokens:,} tokens: {losses}\n{self._how_to_load()}\n"
-            f"curves:     python -m bioshards.train plot {self.job.out}"
+            None
+            if shards.is_empty(self.job.data, "validation")
+            else PretrainingDataset(self.job.data, "validation")
         )
 
-    def _how_to_load(self) -> str:
-        folder = f"{checkpoint.last(self.job.out)}/{MODEL}"
+    def _build_validation_batches(self) -> Callable[[], Iterator[tuple[Batch, BatchCounts]]] | None:
+        """This process's part of the validation split, if there is one."""
+        validation_set = self._open_validation_set()
+        if validation_set is None:
+            return None
+        num_rows = min(validation_set.rows, self.job.max_validation_rows)
+        loader, micro_batch_size, processes = (
+            self._build_loader(validation_set),
+            self.plan.partition.micro_batch_size,
+            self.processes,
+        )
+        first_row, end_row = (
+            num_rows * rank // processes.world_size for rank in (processes.rank, processes.rank + 1)
+        )
+
+        def batches() -> Iterator[tuple[Batch, BatchCounts]]:
+            for start in range(first_row, end_row, micro_batch_size):
+                yield loader.load_sequential(start, min(micro_batch_size, end_row - start))
+
+        return batches if num_rows >= processes.world_size else None
+
+    def _write_checkpoint(self, folder: str, trainer: Trainer, state: dict[str, Any]) -> None:
+        """The files of a checkpoint."""
+        model_folder = f"{folder}/{MODEL_FOLDER}"
+        trainer.objective.save(model_folder)
+        tokenizer.copy_to(self.plan.vocabulary, model_folder, self.plan.recipe.max_positions)
+        with open(f"{folder}/{STATE_FILE}", "wb") as file:
+            torch.save({**trainer.state_dict(), **state}, file)
+        run_info = {
+            **self._build_run_info(state),
+            "step": state["done"],
+            "tokens": state["tokens"],
+            "saved": utc_now(),
+        }
+        LocalStorage().write_json(f"{folder}/{runs.RUN_FILE}", run_info)
+
+    def _format_result(self, loop: TrainingLoop, final_metrics: dict[str, Any]) -> str:
+        finite_losses = {
+            name: value for name, value in final_metrics.get("losses", {}).items() if value is not None
+        }
+        losses = ", ".join(f"{name} {value:.3f}" for name, value in finite_losses.items())
+        return (
+            f"{loop.steps_done:,} steps, {loop.tokens_seen:,} tokens: {losses}\n{self._format_loading_hint()}\n"
+            f"curves:     python -m bioshards.train plot {self.job.output}"
+        )
+
+    def _format_loading_hint(self) -> str:
+        folder = f"{checkpoint.find_latest(self.job.output)}/{MODEL_FOLDER}"
         return (
             f"checkpoint: {folder}\n"
             f'load it:    transformers.AutoModel.from_pretrained("{folder}"), AutoTokenizer, '

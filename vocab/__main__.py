@@ -21,12 +21,12 @@ from typing import Any
 from bioshards.corpus.command import report_error
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.exit_codes import INTERRUPTED, OK
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.live_line import LiveLine
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.live_line import ProgressLine
 
 try:
     from . import commands
-    from .recipes import ALGORITHMS, PRESETS, Recipe, preset
+    from .recipes import ALGORITHMS, PRESETS, VocabularyRecipe, get_preset
 except ImportError as error:
     print(f"vocab: a library is missing ({error}): pip install 'bioshards[vocab]'", file=sys.stderr)
     sys.exit(2)
@@ -34,85 +34,85 @@ except ImportError as error:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    options = _parser().parse_args(words)
-    say = LiveLine()
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    args = _make_parser().parse_args(argv)
+    progress = ProgressLine()
 
-    def work() -> str:
-        if options.command == "report":
-            return commands.report(LocalFiles(), options.folder, options.beside, options.benchmarks, say)
-        return commands.build(
-            LocalFiles(),
-            options.folders,
-            options.out,
-            _recipe(options),
-            min_count=options.min_count,
-            hold_out=options.hold_out,
-            seed=options.seed,
-            beside=options.beside,
-            benchmarks=options.benchmarks,
-            command=words,
-            say=say,
+    def run_command() -> str:
+        if args.command == "report":
+            return commands.run_report(LocalStorage(), args.folder, args.beside, args.benchmarks, progress)
+        return commands.run_build(
+            LocalStorage(),
+            args.folders,
+            args.out,
+            _recipe_from_args(args),
+            min_count=args.min_count,
+            validation_fraction=args.hold_out,
+            seed=args.seed,
+            baseline_paths=args.beside,
+            benchmark_folder=args.benchmarks,
+            command=argv,
+            progress=progress,
         )
 
     try:
-        return _end(say, _interruptible(work))
+        return _print_result(progress, _run_interruptibly(run_command))
     except KeyboardInterrupt:
-        _end(say, "stopped. Nothing half-made is left: run the same command again", INTERRUPTED)
+        _print_result(progress, "stopped. Nothing half-made is left: run the same command again", INTERRUPTED)
         os._exit(INTERRUPTED)  # a library that trains would go on to its end
     except Exception as error:
-        memory = "give a higher --min-count, or a machine with more"
-        return _end(say, *report_error(error, memory))
+        memory_hint = "give a higher --min-count, or a machine with more"
+        return _print_result(progress, *report_error(error, memory_hint))
 
 
-def _interruptible(work: Callable[[], str]) -> str:
+def _run_interruptibly(function: Callable[[], str]) -> str:
     """What the work returns or raises.  It is done in a thread: in the main one a library that trains for
     minutes would not let Ctrl-C through."""
-    done: Future[str] = Future()
+    future: Future[str] = Future()
 
-    def run() -> None:
+    def run_in_thread() -> None:
         try:
-            done.set_result(work())
+            future.set_result(function())
         except BaseException as error:
-            done.set_exception(error)
+            future.set_exception(error)
 
-    threading.Thread(target=run, daemon=True).start()
-    return done.result()
+    threading.Thread(target=run_in_thread, daemon=True).start()
+    return future.result()
 
 
-def _end(say: LiveLine, message: str, code: int = OK) -> int:
-    say.end()
+def _print_result(progress: ProgressLine, message: str, exit_code: int = OK) -> int:
+    progress.clear()
     with contextlib.suppress(OSError):  # nobody reads it: what was done is done
-        if code == OK:
+        if exit_code == OK:
             print(message, flush=True)
         else:
             print(f"vocab: {message}", file=sys.stderr)
-    return code
+    return exit_code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bioshards.vocab", description="Build a vocabulary from a corpus, or report on one."
     )
-    commands = parser.add_subparsers(dest="command", required=True)
-    building = commands.add_parser("build", help="build one from documents or from counted words")
-    building.add_argument(
+    subparsers = parser.add_subparsers(dest="command", required=True)
+    build_parser = subparsers.add_parser("build", help="build one from documents or from counted words")
+    build_parser.add_argument(
         "folders",
         nargs="+",
         metavar="DIR",
         help="finished outputs of pubmed_to_shards, pmc_to_shards or shards_to_words",
     )
-    building.add_argument("--out", required=True, metavar="VOCAB", help="the folder to write")
-    _add_recipe(building.add_argument_group("which vocabulary"))
-    _add_words(building.add_argument_group("of which words"))
-    reporting = commands.add_parser("report", help="report on one again")
-    reporting.add_argument("folder", metavar="VOCAB", help="a finished vocabulary")
-    for parsing in (building, reporting):
-        group = parsing.add_argument_group("what the report has beside it")
+    build_parser.add_argument("--out", required=True, metavar="VOCAB", help="the folder to write")
+    _add_recipe_options(build_parser.add_argument_group("which vocabulary"))
+    _add_word_options(build_parser.add_argument_group("of which words"))
+    report_parser = subparsers.add_parser("report", help="report on one again")
+    report_parser.add_argument("folder", metavar="VOCAB", help="a finished vocabulary")
+    for subparser in (build_parser, report_parser):
+        group = subparser.add_argument_group("what the report has beside it")
         group.add_argument(
             "--beside",
             action="append",
-            type=_named,
+            type=_parse_named_path,
             metavar="NAME=PATH",
             default=[],
             help="another vocabulary: a vocab.txt, a tokenizer.json or a folder that has one; several times",
@@ -125,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_recipe(group: Any) -> None:
+def _add_recipe_options(group: Any) -> None:
     group.add_argument(
         "--preset", choices=list(PRESETS), help="that of a paper, mended; options given beside it win over it"
     )
@@ -168,7 +168,7 @@ def _add_recipe(group: Any) -> None:
     )
 
 
-def _add_words(group: Any) -> None:
+def _add_word_options(group: Any) -> None:
     group.add_argument(
         "--min-count",
         type=int,
@@ -186,35 +186,37 @@ def _add_words(group: Any) -> None:
     group.add_argument("--seed", type=int, metavar="N", default=0, help="decides which documents those are")
 
 
-def _named(text: str) -> tuple[str, str]:
-    name, equals, path = text.partition("=")
-    if not (name and equals and path):
+def _parse_named_path(text: str) -> tuple[str, str]:
+    name, separator, path = text.partition("=")
+    if not (name and separator and path):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PATH, as in SciBERT=scivocab/vocab.txt")
     return name, path
 
 
-def _recipe(options: Any) -> Recipe:
+def _recipe_from_args(args: Any) -> VocabularyRecipe:
     """The recipe that the command line asks for.
 
     Raises:
         ValueError: it makes no sense.
     """
-    if options.as_published and not options.preset:
+    if args.as_published and not args.preset:
         raise InvalidValueError(f"--as-published says whose: give --preset, one of {', '.join(PRESETS)}")
-    recipe = preset(options.preset, options.as_published) if options.preset else Recipe()
-    given: dict[str, Any] = {
-        "algorithm": options.algorithm,
-        "size": options.size,
-        "lower_case": None if options.cased is None else not options.cased,
-        "strip_accents": None if options.accents is None else options.accents == "strip",
-        "sentencepiece": options.sentencepiece,
-        "coverage": options.coverage,
-        "unused": options.unused,
-        "dummies": None if options.dummies is None else tuple(filter(None, options.dummies.split(","))),
+    recipe = get_preset(args.preset, args.as_published) if args.preset else VocabularyRecipe()
+    overrides: dict[str, Any] = {
+        "algorithm": args.algorithm,
+        "size": args.size,
+        "lower_case": None if args.cased is None else not args.cased,
+        "strip_accents": None if args.accents is None else args.accents == "strip",
+        "sentencepiece": args.sentencepiece,
+        "coverage": args.coverage,
+        "unused": args.unused,
+        "dummies": None if args.dummies is None else tuple(filter(None, args.dummies.split(","))),
     }
-    if options.cased and options.accents is None:
-        given["strip_accents"] = False
-    return dataclasses.replace(recipe, **{name: value for name, value in given.items() if value is not None})
+    if args.cased and args.accents is None:
+        overrides["strip_accents"] = False
+    return dataclasses.replace(
+        recipe, **{name: value for name, value in overrides.items() if value is not None}
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from .words import Split
+from .words import PretokenizeFn
 
 ASCII: Final = tuple(map(chr, range(0x21, 0x7F)))
 """Printable ASCII without the blank."""
@@ -32,43 +32,47 @@ class Alphabet(NamedTuple):
     coverage: float
 
 
-def of(counts: Mapping[str, int], share: float, words: Split) -> Alphabet:
+def build_alphabet(
+    counts: Mapping[str, int], character_coverage: float, pretokenize: PretokenizeFn
+) -> Alphabet:
     """The alphabet of words in their casing: :data:`ASCII`, :data:`GREEK`, and what else is frequent.
 
     Args:
         counts: the words and how often each occurs.
-        share: the most frequent characters are taken until they are this share of all, and then those that
+        character_coverage: the most frequent characters are taken until they are this share of all, and then those that
             are as frequent as the last one.
-        words: what the words of a text are; characters that it changes are not needed.
+        pretokenize: what the words of a text are; characters that it changes are not needed.
     """
-    found = characters(counts)
-    total = sum(found.values())
+    character_counts = count_characters(counts)
+    total = sum(character_counts.values())
     covered, rarest = 0, 0
-    for _, number in found.most_common():
-        if covered >= share * total:
+    for _, count in character_counts.most_common():
+        if covered >= character_coverage * total:
             break
-        covered, rarest = covered + number, number
-    frequent = {character for character, number in found.items() if number >= rarest > 0}
-    alphabet = frequent | {character for character in (*ASCII, *GREEK) if words(character) == [character]}
-    held = sum(number for character, number in found.items() if character in alphabet)
-    return Alphabet(tuple(sorted(alphabet)), rarest, held / total if total else 1.0)
+        covered, rarest = covered + count, count
+    frequent = {character for character, count in character_counts.items() if count >= rarest > 0}
+    alphabet = frequent | {
+        character for character in (*ASCII, *GREEK) if pretokenize(character) == [character]
+    }
+    alphabet_total = sum(count for character, count in character_counts.items() if character in alphabet)
+    return Alphabet(tuple(sorted(alphabet)), rarest, alphabet_total / total if total else 1.0)
 
 
-def characters(counts: Mapping[str, int]) -> Counter[str]:
+def count_characters(counts: Mapping[str, int]) -> Counter[str]:
     """How often each character occurs in words that occur so often."""
-    found: Counter[str] = Counter()
-    for word, number in counts.items():
+    character_counts: Counter[str] = Counter()
+    for word, count in counts.items():
         for character in word:
-            found[character] += number
-    return found
+            character_counts[character] += count
+    return character_counts
 
 
-def forms(alphabet: Alphabet, words: Split) -> Iterator[str]:
+def iter_pieces(alphabet: Alphabet, pretokenize: PretokenizeFn) -> Iterator[str]:
     """The pieces that the alphabet makes: each character at a word's begin, then each inside of one.
 
     A character that is always a word of its own (punctuation, ideographs) is never inside of one.
     """
     yield from alphabet.characters
     for character in alphabet.characters:
-        if words(f"a{character}") == [f"a{character}"]:
+        if pretokenize(f"a{character}") == [f"a{character}"]:
             yield f"##{character}"

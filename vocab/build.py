@@ -12,15 +12,15 @@ from bioshards.corpus.errors import InvalidValueError
 from . import alphabet, counts, hugging_face, training, wordpiece
 from .alphabet import Alphabet
 from .pieces import Pieces
-from .recipes import Recipe
-from .words import Words
+from .recipes import VocabularyRecipe
+from .words import Pretokenizer
 
-LONGEST_PIECE = 32
+MAX_PIECE_LENGTH = 32
 """Characters of a piece: no word that is frequent in PubMed or PMC is longer.  SentencePiece's default is
 16, and so "immunohistochemistry" cannot be a piece."""
-_SPARE = 6
+_SURPLUS_DIVISOR = 6
 """Learned is a sixth more than is needed, as one piece in twenty or thirty will lie idle."""
-_ROUNDS = 3
+_MAX_ROUNDS = 3
 """After three rounds fewer than one piece in a thousand lies idle."""
 
 
@@ -37,14 +37,14 @@ class Vocabulary(NamedTuple):
     """
 
     tokenizer: Tokenizer
-    learned: list[str] | None
-    model: bytes | None
+    ranked_pieces: list[str] | None
+    sentencepiece_model: bytes | None
     alphabet: Alphabet | None
-    distinct: int
-    tokens: int
+    distinct_words: int
+    total_words: int
 
 
-def build(recipe: Recipe, words: Mapping[str, int]) -> Vocabulary:
+def build_vocabulary(recipe: VocabularyRecipe, words: Mapping[str, int]) -> Vocabulary:
     """Build a vocabulary.
 
     Nothing is drawn at random: the same words and recipe give the same bytes.
@@ -55,113 +55,148 @@ def build(recipe: Recipe, words: Mapping[str, int]) -> Vocabulary:
     Raises:
         ValueError: the size has no room for the alphabet, or the words do not give so many pieces.
     """
-    split = recipe.words()
-    to_train = _short(counts.recased(words, split))
+    pretokenize = recipe.make_pretokenizer()
+    training_words = _drop_long_words(counts.convert_counts(words, pretokenize))
     letters = None
     if not recipe.as_published:
-        letters = alphabet.of(to_train, recipe.coverage, split)
-        known = set(letters.characters)
-        to_train = {word: number for word, number in to_train.items() if known.issuperset(word)}
-    if not to_train:
+        letters = alphabet.build_alphabet(training_words, recipe.character_coverage, pretokenize)
+        alphabet_characters = set(letters.characters)
+        training_words = {
+            word: count for word, count in training_words.items() if alphabet_characters.issuperset(word)
+        }
+    if not training_words:
         raise InvalidValueError("there is no word to train on")
-    make = _sentencepiece if recipe.sentencepiece else _wordpiece
-    tokenizer, learned, model = make(recipe, to_train, letters)
-    return Vocabulary(tokenizer, learned, model, letters, len(to_train), sum(to_train.values()))
+    train = _train_sentencepiece if recipe.sentencepiece else _train_wordpiece
+    tokenizer, ranked_pieces, model = train(recipe, training_words, letters)
+    return Vocabulary(
+        tokenizer, ranked_pieces, model, letters, len(training_words), sum(training_words.values())
+    )
 
 
-def _short(words: Mapping[str, int]) -> dict[str, int]:
+def _drop_long_words(words: Mapping[str, int]) -> dict[str, int]:
     """Without the words that are [UNK] for their length, whatever is learned of them."""
-    return {word: number for word, number in words.items() if len(word) <= wordpiece.LONGEST_WORD}
+    return {word: count for word, count in words.items() if len(word) <= wordpiece.MAX_WORD_LENGTH}
 
 
-def _sentencepiece(
-    recipe: Recipe, words: Mapping[str, int], letters: Alphabet | None
+def _train_sentencepiece(
+    recipe: VocabularyRecipe, words: Mapping[str, int], letters: Alphabet | None
 ) -> tuple[Tokenizer, None, bytes]:
     """A unigram model as SentencePiece trains it."""
-    controls = recipe.reserved[training.ASIDE :]
+    control_symbols = recipe.reserved_tokens[training.NUM_SPECIAL_PIECES :]
     characters: Collection[str] = letters.characters if letters else ()
-    coverage = 1.0 if letters else recipe.coverage
+    character_coverage = 1.0 if letters else recipe.character_coverage
     try:
-        model = training.sentencepiece(words, "unigram", recipe.size, characters, controls, coverage)
-    except training.VocabSizeError as few:
-        raise wordpiece.TooFewPiecesError(recipe.size, few.largest) from few
-    tokenizer = hugging_face.unigram(training.pieces(model), recipe.casing, recipe.dummies)
+        model = training.train_sentencepiece(
+            words, "unigram", recipe.size, characters, control_symbols, character_coverage
+        )
+    except training.VocabSizeError as error:
+        raise wordpiece.TooFewPiecesError(recipe.size, error.largest) from error
+    tokenizer = hugging_face.make_unigram_tokenizer(
+        training.read_pieces(model), recipe.casing, recipe.entity_placeholders
+    )
     return tokenizer, None, model
 
 
-def _wordpiece(
-    recipe: Recipe, words: Mapping[str, int], letters: Alphabet | None
+def _train_wordpiece(
+    recipe: VocabularyRecipe, words: Mapping[str, int], letters: Alphabet | None
 ) -> tuple[Tokenizer, list[str], bytes | None]:
     """WordPieces, learned as the recipe says."""
-    learned, model = _as_published(recipe, words) if letters is None else _mended(recipe, words, letters)
-    by_id = wordpiece.by_collation(learned, len(recipe.reserved)) if recipe.by_collation else learned
-    return hugging_face.wordpiece(by_id, recipe.casing, recipe.dummies), learned, model
+    ranked_pieces, model = (
+        _train_as_published(recipe, words) if letters is None else _train_corrected(recipe, words, letters)
+    )
+    by_id = (
+        wordpiece.sort_by_collation(ranked_pieces, len(recipe.reserved_tokens))
+        if recipe.sort_by_collation
+        else ranked_pieces
+    )
+    return (
+        hugging_face.make_wordpiece_tokenizer(by_id, recipe.casing, recipe.entity_placeholders),
+        ranked_pieces,
+        model,
+    )
 
 
-def _as_published(recipe: Recipe, words: Mapping[str, int]) -> tuple[list[str], bytes | None]:
+def _train_as_published(recipe: VocabularyRecipe, words: Mapping[str, int]) -> tuple[list[str], bytes | None]:
     """All pieces of a model of the size that is needed, and its characters in both forms."""
-    characters = alphabet.characters(words).keys() if recipe.algorithm == "wordpiece" else ()
-    ask = recipe.size
-    for _ in range(_ROUNDS):
-        found = _learn(recipe, words, ask, characters)
-        pieces = dict.fromkeys([*recipe.reserved, *found.pieces])
-        letters = sorted({bare for piece in found.pieces if len(bare := wordpiece.bare(piece)) == 1})
-        pieces.update(dict.fromkeys(form for letter in letters for form in (letter, f"##{letter}")))
-        if len(pieces) == recipe.size or (found.all_there_are and len(pieces) < recipe.size):
+    characters = alphabet.count_characters(words).keys() if recipe.algorithm == "wordpiece" else ()
+    requested_size = recipe.size
+    for _ in range(_MAX_ROUNDS):
+        learned = _learn_pieces(recipe, words, requested_size, characters)
+        pieces = dict.fromkeys([*recipe.reserved_tokens, *learned.pieces])
+        letters = sorted(
+            {character for piece in learned.pieces if len(character := wordpiece.strip_prefix(piece)) == 1}
+        )
+        pieces.update(
+            dict.fromkeys(piece_form for letter in letters for piece_form in (letter, f"##{letter}"))
+        )
+        if len(pieces) == recipe.size or (learned.is_exhausted and len(pieces) < recipe.size):
             break
-        ask += recipe.size - len(pieces)
-    return wordpiece.assemble(recipe.size, recipe.reserved, (), pieces, None), found.model
+        requested_size += recipe.size - len(pieces)
+    return wordpiece.assemble_vocabulary(recipe.size, recipe.reserved_tokens, (), pieces, None), learned.model
 
 
-def _mended(recipe: Recipe, words: Mapping[str, int], letters: Alphabet) -> tuple[list[str], bytes | None]:
+def _train_corrected(
+    recipe: VocabularyRecipe, words: Mapping[str, int], letters: Alphabet
+) -> tuple[list[str], bytes | None]:
     """The alphabet, and of the pieces learned the first that WordPiece uses.
 
     Learning and use are not the same: WordPiece takes the longest piece that fits, so that the steps by
     which a word was put together lie idle.  Where they do, the next pieces take their place.
     """
-    split = Words(recipe.casing)
-    forms = list(alphabet.forms(letters, split))
-    ask = recipe.size + recipe.size // _SPARE + len(letters.characters)
-    found = _learn(recipe, words, ask, letters.characters)
-    idle: set[str] = set()
-    by_id = wordpiece.assemble(recipe.size, recipe.reserved, forms, found.pieces, split)
-    for _ in range(_ROUNDS):
-        tokenizer = hugging_face.wordpiece(by_id, recipe.casing)
-        used = set(Pieces(tokenizer).encode(list(words))[0].tolist())
-        idle.update(piece for number, piece in enumerate(by_id) if number not in used)
-        idle.difference_update(forms, recipe.reserved)
-        pieces = [piece for piece in found.pieces if piece not in idle]
+    pretokenize = Pretokenizer(recipe.casing)
+    alphabet_pieces = list(alphabet.iter_pieces(letters, pretokenize))
+    requested_size = recipe.size + recipe.size // _SURPLUS_DIVISOR + len(letters.characters)
+    learned = _learn_pieces(recipe, words, requested_size, letters.characters)
+    unused_pieces: set[str] = set()
+    by_id = wordpiece.assemble_vocabulary(
+        recipe.size, recipe.reserved_tokens, alphabet_pieces, learned.pieces, pretokenize
+    )
+    for _ in range(_MAX_ROUNDS):
+        tokenizer = hugging_face.make_wordpiece_tokenizer(by_id, recipe.casing)
+        used_ids = set(Pieces(tokenizer).encode(list(words))[0].tolist())
+        unused_pieces.update(piece for piece_id, piece in enumerate(by_id) if piece_id not in used_ids)
+        unused_pieces.difference_update(alphabet_pieces, recipe.reserved_tokens)
+        pieces = [piece for piece in learned.pieces if piece not in unused_pieces]
         try:
-            by_id = wordpiece.assemble(recipe.size, recipe.reserved, forms, pieces, split)
+            by_id = wordpiece.assemble_vocabulary(
+                recipe.size, recipe.reserved_tokens, alphabet_pieces, pieces, pretokenize
+            )
         except wordpiece.TooFewPiecesError:
             break  # idle pieces are better than none
-    return by_id, found.model
+    return by_id, learned.model
 
 
-class _Learned(NamedTuple):
+class _LearnedPieces(NamedTuple):
     """Pieces of WordPiece, the best first, and whether the words give no more."""
 
     pieces: list[str]
     model: bytes | None
-    all_there_are: bool
+    is_exhausted: bool
 
 
-def _learn(recipe: Recipe, words: Mapping[str, int], size: int, characters: Collection[str]) -> _Learned:
+def _learn_pieces(
+    recipe: VocabularyRecipe, words: Mapping[str, int], size: int, characters: Collection[str]
+) -> _LearnedPieces:
     """Learn so many pieces, or as many as there are."""
 
-    def learn(size: int) -> tuple[list[str], bytes | None]:
+    def run_trainer(size: int) -> tuple[list[str], bytes | None]:
         if recipe.algorithm == "wordpiece":
-            return training.wordpiece(words, size, characters), None
+            return training.train_wordpieces(words, size, characters), None
         if recipe.algorithm == "bpe" and not recipe.as_published:
-            return training.marked(words, size, characters, LONGEST_PIECE), None
-        share, longest = 1.0, LONGEST_PIECE
+            return training.train_bpe_wordpieces(words, size, characters, MAX_PIECE_LENGTH), None
+        character_coverage, max_piece_length = 1.0, MAX_PIECE_LENGTH
         if recipe.as_published:
-            share, longest = recipe.coverage, training.LONGEST_PIECE
-        model = training.sentencepiece(words, recipe.algorithm, size, characters, (), share, longest)
-        names = (name for name, _ in training.pieces(model)[training.ASIDE :])
-        return list(wordpiece.from_sentencepiece(names)), model
+            character_coverage, max_piece_length = (
+                recipe.character_coverage,
+                training.DEFAULT_MAX_PIECE_LENGTH,
+            )
+        model = training.train_sentencepiece(
+            words, recipe.algorithm, size, characters, (), character_coverage, max_piece_length
+        )
+        names = (name for name, _ in training.read_pieces(model)[training.NUM_SPECIAL_PIECES :])
+        return list(wordpiece.wordpieces_from_sentencepiece(names)), model
 
     try:
-        return _Learned(*learn(size), all_there_are=False)
-    except training.VocabSizeError as few:
-        return _Learned(*learn(few.largest), all_there_are=True)
+        return _LearnedPieces(*run_trainer(size), is_exhausted=False)
+    except training.VocabSizeError as error:
+        return _LearnedPieces(*run_trainer(error.largest), is_exhausted=True)

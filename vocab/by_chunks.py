@@ -14,57 +14,61 @@ from tokenizers import Tokenizer
 
 from . import wordpiece
 
-_LOCAL: Final = ("BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Lowercase")
+_LOCAL_NORMALIZERS: Final = ("BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Lowercase")
 """Normalisers that never look across a blank: it composes with nothing and no mark moves past it."""
 
 
-def reasons_against(tokenizer: Any, library: Tokenizer) -> Iterator[str]:
+def find_incompatibilities(tokenizer_json: Any, hf_tokenizer: Tokenizer) -> Iterator[str]:
     """What there is in a tokenizer with which a text's ids may not be those of its chunks in a row."""
-    if tokenizer["truncation"] or tokenizer["padding"]:
+    if tokenizer_json["truncation"] or tokenizer_json["padding"]:
         yield "truncation or padding"
-    model = tokenizer["model"]
+    model = tokenizer_json["model"]
     if model["type"] not in ("WordPiece", "Unigram"):
         yield f"a {model['type']} model, neither WordPiece nor Unigram"
     elif model["type"] == "WordPiece" and model["unk_token"] not in model["vocab"]:
         yield f"no {model['unk_token']} in its vocabulary"
-    if not splits_as_bert(tokenizer) and not splits_as_albert(tokenizer):
+    if not is_bert_pretokenizer(tokenizer_json) and not is_albert_pretokenizer(tokenizer_json):
         yield "a pre-tokenizer that is neither BertPreTokenizer nor WhitespaceSplit and Metaspace (always)"
-    for normalizer in _normalizers(tokenizer["normalizer"]):
-        if normalizer["type"] not in _LOCAL and not _replaces_locally(normalizer):
+    for normalizer in _flatten_normalizers(tokenizer_json["normalizer"]):
+        if normalizer["type"] not in _LOCAL_NORMALIZERS and not _is_local_replacement(normalizer):
             yield f"a normaliser that may look across a blank ({normalizer['type']})"
-    for token in tokenizer["added_tokens"]:
+    for token in tokenizer_json["added_tokens"]:
         content = token["content"]
-        if token["normalized"] and library.normalizer:
-            content += library.normalizer.normalize_str(content)
+        if token["normalized"] and hf_tokenizer.normalizer:
+            content += hf_tokenizer.normalizer.normalize_str(content)
         if any(character.isspace() for character in content):
             yield f"an added token with a blank in it ({token['content']!r})"
 
 
-def splits_as_bert(tokenizer: Any) -> bool:
+def is_bert_pretokenizer(tokenizer_json: Any) -> bool:
     """Does it split at white space and punctuation?"""
-    match tokenizer["pre_tokenizer"]:
+    match tokenizer_json["pre_tokenizer"]:
         case {"type": "BertPreTokenizer"}:
             return True
     return False
 
 
-def splits_as_albert(tokenizer: Any) -> bool:
+def is_albert_pretokenizer(tokenizer_json: Any) -> bool:
     """Does it split at white space only, each word then with SentencePiece's mark before it?"""
-    match tokenizer["pre_tokenizer"]:
+    match tokenizer_json["pre_tokenizer"]:
         case {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}:
             match metaspace:
-                case {"type": "Metaspace", "replacement": wordpiece.SPACE, "prepend_scheme": "always"}:
+                case {
+                    "type": "Metaspace",
+                    "replacement": wordpiece.SENTENCEPIECE_SPACE,
+                    "prepend_scheme": "always",
+                }:
                     return True
     return False
 
 
-def _normalizers(normalizer: Any) -> list[Any]:
+def _flatten_normalizers(normalizer: Any) -> list[Any]:
     if normalizer and normalizer["type"] == "Sequence":
-        return [part for inner in normalizer["normalizers"] for part in _normalizers(inner)]
+        return [leaf for inner in normalizer["normalizers"] for leaf in _flatten_normalizers(inner)]
     return [normalizer] if normalizer else []
 
 
-def _replaces_locally(normalizer: Any) -> bool:
+def _is_local_replacement(normalizer: Any) -> bool:
     """Is it ALBERT's replacement of quotation marks, or that of several blanks by one?"""
     match normalizer:
         case {"type": "Replace", "pattern": {"String": str(pattern)}}:

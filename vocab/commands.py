@@ -12,8 +12,8 @@ from tokenizers import Tokenizer
 
 from bioshards.corpus import workspace
 from bioshards.corpus.errors import InvalidValueError, OutputMismatchError
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.lock import locked
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.lock import lock_output
 from bioshards.corpus.manifest import (
     ForeignManifestError,
     Manifest,
@@ -24,36 +24,36 @@ from bioshards.corpus.manifest import (
     encode,
     read_manifest,
 )
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 
 from . import build as building
 from . import counts, evaluation_texts, measure, publishing, sources
 from . import others as published
 from . import report as reporting
-from .counting import HELD_OUT, WORDS
-from .counts import Counting
-from .evaluation_texts import Found
-from .inputs import Documents, InputError, apart
-from .recipes import Recipe
-from .words import Words
+from .counting import VALIDATION_WORDS_FILE, WORDS_FILE
+from .counts import CountConfig
+from .evaluation_texts import BenchmarkTexts
+from .inputs import DocumentsInput, InputError, check_disjoint
+from .recipes import VocabularyRecipe
+from .words import Pretokenizer
 
-Beside = Sequence[tuple[str, str]]
+BaselinePaths = Sequence[tuple[str, str]]
 """Other vocabularies: name and path of each."""
 
 
-def build(
-    files: LocalFiles,
+def run_build(
+    storage: LocalStorage,
     folders: Sequence[str],
-    out: str,
-    recipe: Recipe,
+    output: str,
+    recipe: VocabularyRecipe,
     *,
     min_count: int | None,
-    hold_out: float,
+    validation_fraction: float,
     seed: int,
-    beside: Beside,
-    benchmarks: str | None,
+    baseline_paths: BaselinePaths,
+    benchmark_folder: str | None,
     command: Sequence[str],
-    say: Callable[[str], None],
+    progress: Callable[[str], None],
 ) -> str:
     """Build the vocabulary that the recipe describes; returns what to tell.
 
@@ -62,78 +62,96 @@ def build(
     """
     if min_count is not None and min_count < 1:
         raise InvalidValueError(f"--min-count {min_count} is below 1")
-    if not out or "://" in out:
+    if not output or "://" in output:
         raise OutputMismatchError(
-            f"--out {out!r} is no folder of this machine, and a vocabulary is built on one"
+            f"--out {output!r} is no folder of this machine, and a vocabulary is built on one"
         )
-    counting = Counting(recipe.kind, hold_out, seed)
-    apart(folders, out)
-    found = sources.look(files, folders)
-    if hold_out and not any(isinstance(source, Documents) for source in found):
+    count_config = CountConfig(recipe.pretokenizer, validation_fraction, seed)
+    check_disjoint(folders, output)
+    corpus_inputs = sources.load_corpus_inputs(storage, folders)
+    if validation_fraction and not any(
+        isinstance(corpus_input, DocumentsInput) for corpus_input in corpus_inputs
+    ):
         raise InputError(
             "--hold-out: words that are counted already are held out by shards_to_words --hold-out"
         )
-    others = _others(beside, benchmarks)
-    work = Workspace(os.path.abspath(out))
-    config = publishing.config(recipe, counting, min_count, found)
-    workspace.check(files, work, config)
-    if publishing.finished(files, work):
+    comparison = _load_comparison(baseline_paths, benchmark_folder)
+    output_dir = OutputDir(os.path.abspath(output))
+    config = publishing.make_config(recipe, count_config, min_count, corpus_inputs)
+    workspace.check_config(storage, output_dir, config)
+    if publishing.is_up_to_date(storage, output_dir):
         return (
-            f"{work.output} is finished and its input is unchanged: nothing to do. For another report: "
-            f"python -m bioshards.vocab report {out} --beside NAME=PATH"
+            f"{output_dir.path} is finished and its input is unchanged: nothing to do. For another report: "
+            f"python -m bioshards.vocab report {output} --beside NAME=PATH"
         )
-    os.makedirs(work.output, exist_ok=True)
-    run = publishing.run_of(command, found)
-    text = sources.read(files, found, counting, min_count, say)
-    say(f"training on {len(text.words):,} distinct words")
-    vocabulary = building.build(recipe, text.words)
-    totals = publishing.totals(vocabulary, text)
-    say("measuring")
-    measured = _Measured.of(recipe.sentencepiece, text.words, text.held_out)
+    os.makedirs(output_dir.path, exist_ok=True)
+    run = publishing.make_run_info(command, corpus_inputs)
+    training_counts = sources.read_training_counts(storage, corpus_inputs, count_config, min_count, progress)
+    progress(f"training on {len(training_counts.words):,} distinct words")
+    vocabulary = building.build_vocabulary(recipe, training_counts.words)
+    totals = publishing.compute_totals(vocabulary, training_counts)
+    progress("measuring")
+    measured_words = _MeasuredWords.from_counts(
+        recipe.sentencepiece, training_counts.words, training_counts.validation_words
+    )
     curve = None
-    if vocabulary.learned and recipe.algorithm != "unigram":  # of a unigram model the order is that of scores
-        curve = measure.curve(vocabulary.learned, vocabulary.tokenizer, measured.held_out or measured.words)
-    report = measured.report(vocabulary.tokenizer, curve, others, _about(config, totals))
-    workspace.check(files, work, config)  # once more: all this took minutes
-    workspace.begin(files, work, config)
-    with locked(files, work):
-        workspace.clear(files, work)
-        publishing.publish(files, work, vocabulary, recipe, text, totals, report, config, run)
-    return f"{summary(totals)}\nvocabulary: {work.output}\nreport:     {work.output}/report.html"
+    if (
+        vocabulary.ranked_pieces and recipe.algorithm != "unigram"
+    ):  # of a unigram model the order is that of scores
+        curve = measure.measure_curve(
+            vocabulary.ranked_pieces,
+            vocabulary.tokenizer,
+            measured_words.validation_words or measured_words.words,
+        )
+    report = measured_words.build_report(vocabulary.tokenizer, curve, comparison, _make_about(config, totals))
+    workspace.check_config(storage, output_dir, config)  # once more: all this took minutes
+    workspace.mark_started(storage, output_dir, config)
+    with lock_output(storage, output_dir):
+        workspace.reset(storage, output_dir)
+        publishing.publish_vocabulary(
+            storage, output_dir, vocabulary, recipe, training_counts, totals, report, config, run
+        )
+    return (
+        f"{format_summary(totals)}\nvocabulary: {output_dir.path}\nreport:     {output_dir.path}/report.html"
+    )
 
 
-def report(
-    files: LocalFiles, folder: str, beside: Beside, benchmarks: str | None, say: Callable[[str], None]
+def run_report(
+    storage: LocalStorage,
+    folder: str,
+    baseline_paths: BaselinePaths,
+    benchmark_folder: str | None,
+    progress: Callable[[str], None],
 ) -> str:
     """Write a finished vocabulary's report anew; returns what to tell.
 
     Raises:
         FileNotFoundError, InputError: there is no finished vocabulary, or what is to be beside it is not.
     """
-    work = Workspace(os.path.abspath(folder))
-    manifest = _manifest(files, folder, work)
-    others = _others(beside, benchmarks)
-    if not publishing.finished(files, work, publishing.REPORTS):
+    output_dir = OutputDir(os.path.abspath(folder))
+    manifest = _manifest(storage, folder, output_dir)
+    comparison = _load_comparison(baseline_paths, benchmark_folder)
+    if not publishing.is_up_to_date(storage, output_dir, publishing.REPORT_FILES):
         raise InputError(f"{folder} has lost files that its manifest.json lists: build it again")
     config = encode(manifest.config)
-    workspace.begin(files, work, config)
-    with locked(files, work):
-        say("measuring")
-        tokenizer = Tokenizer.from_file(f"{work.output}/tokenizer.json")
-        measured = _Measured.of(
+    workspace.mark_started(storage, output_dir, config)
+    with lock_output(storage, output_dir):
+        progress("measuring")
+        tokenizer = Tokenizer.from_file(f"{output_dir.path}/tokenizer.json")
+        measured_words = _MeasuredWords.from_counts(
             bool(manifest.config.recipe["sentencepiece"]),
-            _counts(files, f"{work.output}/{WORDS}"),
-            _counts(files, f"{work.output}/{HELD_OUT}"),
+            _read_counts(storage, f"{output_dir.path}/{WORDS_FILE}"),
+            _read_counts(storage, f"{output_dir.path}/{VALIDATION_WORDS_FILE}"),
         )
-        before = files.read_json(f"{work.output}/report.json")["curve"]
-        curve = before and before["points"]  # it takes the order of learning, which ids may not have
-        about = _about(config, manifest.counts)
-        new = measured.report(tokenizer, curve, others, about)
-        publishing.rewrite_report(files, work, manifest, new)
-    return f"report:     {work.output}/report.html"
+        old_curve = storage.read_json(f"{output_dir.path}/report.json")["curve"]
+        curve = old_curve and old_curve["points"]  # it takes the order of learning, which ids may not have
+        about = _make_about(config, manifest.counts)
+        new_report = measured_words.build_report(tokenizer, curve, comparison, about)
+        publishing.replace_report(storage, output_dir, manifest, new_report)
+    return f"report:     {output_dir.path}/report.html"
 
 
-def _manifest(files: LocalFiles, folder: str, work: Workspace) -> VocabularyManifest:
+def _manifest(files: LocalStorage, folder: str, work: OutputDir) -> VocabularyManifest:
     """The manifest of a finished vocabulary.
 
     Raises:
@@ -141,7 +159,7 @@ def _manifest(files: LocalFiles, folder: str, work: Workspace) -> VocabularyMani
     """
     found: Manifest | None
     try:
-        found = read_manifest(files, work.output)
+        found = read_manifest(files, work.path)
     except (ManifestNotFoundError, ForeignManifestError):
         found = None
     except ManifestError as error:
@@ -156,16 +174,18 @@ def _manifest(files: LocalFiles, folder: str, work: Workspace) -> VocabularyMani
     return found
 
 
-def summary(totals: VocabularyCounts) -> str:
+def format_summary(totals: VocabularyCounts) -> str:
     """Some lines on what was made of what."""
-    words, distinct, least = totals.words, totals.distinct_words, totals.min_count
-    rare = f"; those that occur less than {least:,} times are left out, or may be" if least > 1 else ""
-    lines = [f"{totals.pieces:,} pieces from {words:,} words, {distinct:,} distinct ones{rare}"]
+    words, distinct, min_count = totals.words, totals.distinct_words, totals.min_count
+    rare_note = (
+        f"; those that occur less than {min_count:,} times are left out, or may be" if min_count > 1 else ""
+    )
+    lines = [f"{totals.pieces:,} pieces from {words:,} words, {distinct:,} distinct ones{rare_note}"]
     if totals.alphabet is not None:
-        share, rarest = f"{100 * (totals.alphabet_coverage or 0):.7g} %", totals.alphabet_rarest or 0
-        often = f" {rarest:,} times or more" if rarest > 1 else ""
+        coverage, rarest_count = f"{100 * (totals.alphabet_coverage or 0):.7g} %", totals.alphabet_rarest or 0
+        frequency_note = f" {rarest_count:,} times or more" if rarest_count > 1 else ""
         lines.append(
-            f"alphabet of {totals.alphabet:,} characters, all those that occur{often}: {share} of the "
+            f"alphabet of {totals.alphabet:,} characters, all those that occur{frequency_note}: {coverage} of the "
             "words' characters"
         )
     return "\n".join(lines)
@@ -179,82 +199,92 @@ _IN_REPORT: Final = {
 """Names that report.json has for fields of the manifest, so that its bytes stay the same."""
 
 
-def _about(config: Mapping[str, Any], totals: VocabularyCounts) -> dict[str, Any]:
+def _make_about(config: Mapping[str, Any], totals: VocabularyCounts) -> dict[str, Any]:
     """What the report says at its top of the vocabulary and its corpus."""
     about = {
         **config["recipe"],
         **encode(totals),
         **(config["counting"] or {}),
-        **{k: config[k] for k in ("inputs", "library_versions")},
+        **{key: config[key] for key in ("inputs", "library_versions")},
     }
     names = {new: old for old, new in _IN_REPORT.items()}
     return {names.get(name, name): value for name, value in about.items()}
 
 
-class _Others(NamedTuple):
+class _Comparison(NamedTuple):
     """What a report has beside its vocabulary: other vocabularies, and evaluation sets if asked for."""
 
-    vocabularies: dict[str, Tokenizer]
-    evaluation: list[Found] | None
+    tokenizers: dict[str, Tokenizer]
+    benchmark_texts: list[BenchmarkTexts] | None
 
 
-def _others(beside: Beside, benchmarks: str | None) -> _Others:
+def _load_comparison(baseline_paths: BaselinePaths, benchmark_folder: str | None) -> _Comparison:
     """Read it, before any work; what is odd about other vocabularies is told.
 
     Raises:
         FileNotFoundError, ValueError: one of them, or the folder of evaluation sets, is not right.
     """
-    names = [name for name, _ in beside]
-    if len({*names, reporting.UNNAMED}) <= len(names):
+    names = [name for name, _ in baseline_paths]
+    if len({*names, reporting.DEFAULT_NAME}) <= len(names):
         raise InvalidValueError(
-            f"--beside: each needs its own name, which is not {reporting.UNNAMED!r}: {', '.join(names)}"
+            f"--beside: each needs its own name, which is not {reporting.DEFAULT_NAME!r}: {', '.join(names)}"
         )
-    with warnings.catch_warnings(record=True) as odd:
+    with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always", UserWarning)
-        loaded = {name: published.load(path) for name, path in beside}
-    for warning in odd:
+        tokenizers = {name: published.load_tokenizer(path) for name, path in baseline_paths}
+    for warning in caught_warnings:
         print(f"notice: {warning.message}", file=sys.stderr)
-    return _Others(loaded, evaluation_texts.check(benchmarks) if benchmarks else None)
+    return _Comparison(
+        tokenizers, evaluation_texts.load_benchmark_texts(benchmark_folder) if benchmark_folder else None
+    )
 
 
-class _Measured(NamedTuple):
+class _MeasuredWords(NamedTuple):
     """The words that a report measures with: BERT's, or what stands between white space for SentencePiece."""
 
-    kind: str
+    pretokenizer: str
     words: Mapping[str, int]
-    held_out: Mapping[str, int]
+    validation_words: Mapping[str, int]
 
     @classmethod
-    def of(cls, sentencepiece: bool, words: Mapping[str, int], held_out: Mapping[str, int]) -> _Measured:
+    def from_counts(
+        cls, sentencepiece: bool, words: Mapping[str, int], validation_words: Mapping[str, int]
+    ) -> _MeasuredWords:
         """Of words as they were counted for the vocabulary."""
         if sentencepiece:
-            return cls("white-space", words, held_out)
-        return cls("bert", *(counts.recased(each, Words()) for each in (words, held_out)))
+            return cls("white-space", words, validation_words)
+        return cls(
+            "bert",
+            *(
+                counts.convert_counts(split_words, Pretokenizer())
+                for split_words in (words, validation_words)
+            ),
+        )
 
-    def report(
+    def build_report(
         self,
         tokenizer: Tokenizer,
         curve: Sequence[Mapping[str, Any]] | None,
-        others: _Others,
+        comparison: _Comparison,
         about: Mapping[str, Any],
     ) -> dict[str, Any]:
         """The report's data."""
-        return reporting.report(
+        return reporting.build_report(
             *(
                 tokenizer,
                 self.words,
-                self.held_out or None,
+                self.validation_words or None,
                 curve,
-                others.vocabularies,
-                others.evaluation,
+                comparison.tokenizers,
+                comparison.benchmark_texts,
                 about,
             ),
-            kind=self.kind,
+            pretokenizer=self.pretokenizer,
         )
 
 
-def _counts(files: LocalFiles, path: str) -> Mapping[str, int]:
-    if not files.exists(path):
+def _read_counts(storage: LocalStorage, path: str) -> Mapping[str, int]:
+    if not storage.exists(path):
         return {}
-    with files.open(path) as file:
-        return counts.read(file)
+    with storage.open(path) as file:
+        return counts.read_counts(file)

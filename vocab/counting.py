@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.files import Checked, LocalFiles
+from bioshards.corpus.files import HashingWriter, LocalStorage
 from bioshards.corpus.manifest import (
     InputDocuments,
     PrunedWords,
@@ -35,20 +35,20 @@ from bioshards.corpus.manifest import (
     write_manifest,
 )
 from bioshards.corpus.shards import Shard
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 
 from . import counts, inputs
-from .counts import Counting
-from .inputs import Documents
+from .counts import CountConfig
+from .inputs import DocumentsInput
 
-WORDS: Final = "words.tsv"
-HELD_OUT: Final = "validation-words.tsv"
-_LINES: Final = 65536
+WORDS_FILE: Final = "words.tsv"
+VALIDATION_WORDS_FILE: Final = "validation-words.tsv"
+_LINES_PER_WRITE: Final = 65536
 """Lines written at a time."""
 
 
 @dataclass(frozen=True, slots=True)
-class CountedShard:
+class ShardCounts:
     """What is known of a shard once it is counted.
 
     Attributes:
@@ -58,75 +58,87 @@ class CountedShard:
         bad: why it cannot be used.
     """
 
-    name: str
+    sha256: str
     documents: int = 0
-    held_out_documents: int = 0
+    validation_documents: int = 0
     tokens: int = 0
-    held_out_tokens: int = 0
-    distinct: int = 0
-    bad: str | None = None
+    validation_tokens: int = 0
+    distinct_words: int = 0
+    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class MergedBucket:
+class BucketCounts:
     """What is in one bucket of all shards' words; ``pruned``: words that are too rare, and their tokens."""
 
-    number: int
-    distinct: int
-    held_out_distinct: int
-    pruned_distinct: int
+    index: int
+    distinct_words: int
+    validation_distinct_words: int
+    pruned_distinct_words: int
     pruned_tokens: int
 
 
-def count(files: LocalFiles, work: Workspace, folder: str, shard: Shard, counting: Counting) -> CountedShard:
+def count_shard(
+    storage: LocalStorage, output_dir: OutputDir, folder: str, shard: Shard, count_config: CountConfig
+) -> ShardCounts:
     """Count one of a directory's shards, unless that is done already."""
-    report = work.counts(shard.sha256, "json")
-    if files.exists(report):
-        return CountedShard(**files.read_json(report)["counted"])
+    report_path = output_dir.word_counts_path(shard.sha256, "json")
+    if storage.exists(report_path):
+        return ShardCounts(**storage.read_json(report_path)["counted"])
     path = f"{folder}/{shard.file}"
-    if damage := inputs.damage(files, path, shard):
-        return CountedShard(shard.sha256, bad=f"{path}: {damage}")
+    if damage := inputs.find_damage(storage, path, shard):
+        return ShardCounts(shard.sha256, failure=f"{path}: {damage}")
     started = time.monotonic()
-    found = counts.of_shard(files, folder, shard, counting)
-    counts.write(files, work.counts(shard.sha256, "arrow"), found)
-    counted = CountedShard(
-        name=shard.sha256,
-        documents=found.documents,
-        held_out_documents=found.held_out_documents,
-        tokens=found.words.total(),
-        held_out_tokens=found.held_out.total(),
-        distinct=len(found.words.keys() | found.held_out.keys()),
+    result = counts.count_shard_words(storage, folder, shard, count_config)
+    counts.write_counts(storage, output_dir.word_counts_path(shard.sha256, "arrow"), result)
+    shard_counts = ShardCounts(
+        sha256=shard.sha256,
+        documents=result.documents,
+        validation_documents=result.validation_documents,
+        tokens=result.words.total(),
+        validation_tokens=result.validation_words.total(),
+        distinct_words=len(result.words.keys() | result.validation_words.keys()),
     )
     seconds = round(time.monotonic() - started, 3)
-    files.write_json(report, {"file": shard.file, "seconds": seconds, "counted": asdict(counted)})
-    return counted
+    storage.write_json(report_path, {"file": shard.file, "seconds": seconds, "counted": asdict(shard_counts)})
+    return shard_counts
 
 
-def merge(
-    files: LocalFiles, work: Workspace, names: Iterable[str], bucket: int, min_count: int
-) -> MergedBucket:
+def merge_bucket(
+    storage: LocalStorage, output_dir: OutputDir, sha256s: Iterable[str], bucket: int, min_count: int
+) -> BucketCounts:
     """Write one bucket of all counted shards' words and of those held out, as sorted lines."""
-    table = counts.merge(files, [work.counts(name, "arrow") for name in sorted(names)], bucket)
-    _write(files, work.merged(bucket, WORDS), counts.lines(table, "count", min_count))
-    _write(files, work.merged(bucket, HELD_OUT), counts.lines(table, "held_out"))
-    times = table["count"]
-    rare = table.filter(pc.and_(pc.greater(times, 0), pc.less(times, min_count)))["count"]
-    return MergedBucket(
-        number=bucket,
-        distinct=_positive(times),
-        held_out_distinct=_positive(table["held_out"]),
-        pruned_distinct=len(rare),
-        pruned_tokens=pc.sum(rare, min_count=0).as_py(),
+    table = counts.merge_bucket_counts(
+        storage, [output_dir.word_counts_path(sha256, "arrow") for sha256 in sorted(sha256s)], bucket
+    )
+    _write_lines(
+        storage,
+        output_dir.merged_bucket_path(bucket, WORDS_FILE),
+        counts.lines_from_table(table, "count", min_count),
+    )
+    _write_lines(
+        storage,
+        output_dir.merged_bucket_path(bucket, VALIDATION_WORDS_FILE),
+        counts.lines_from_table(table, "held_out"),
+    )
+    occurrences = table["count"]
+    pruned = table.filter(pc.and_(pc.greater(occurrences, 0), pc.less(occurrences, min_count)))["count"]
+    return BucketCounts(
+        index=bucket,
+        distinct_words=_count_positive(occurrences),
+        validation_distinct_words=_count_positive(table["held_out"]),
+        pruned_distinct_words=len(pruned),
+        pruned_tokens=pc.sum(pruned, min_count=0).as_py(),
     )
 
 
-def publish(
-    files: LocalFiles,
-    work: Workspace,
+def publish_words(
+    storage: LocalStorage,
+    output_dir: OutputDir,
     config: dict[str, Any],
     inputs: Sequence[InputDocuments],
-    counted: Sequence[CountedShard],
-    merged: Sequence[MergedBucket],
+    shard_counts: Sequence[ShardCounts],
+    bucket_counts: Sequence[BucketCounts],
     run: WordsRun,
 ) -> str | None:
     """Write the words of all buckets as one sorted list, those held out as another, and the manifest last.
@@ -139,91 +151,91 @@ def publish(
     Returns:
         Why nothing is published; None where it is.
     """
-    facts = _counts(counted, merged)
+    totals = _sum_counts(shard_counts, bucket_counts)
     wanted = decode(WordsConfig, config)
-    if problem := _problem(counted, facts, wanted.min_count):
+    if problem := _find_problem(shard_counts, totals, wanted.min_count):
         return problem
-    buckets = sorted(bucket.number for bucket in merged)
+    buckets = sorted(bucket.index for bucket in bucket_counts)
     outputs = []
-    for name in (WORDS, HELD_OUT) if wanted.validation_fraction else (WORDS,):
-        paths = [work.merged(bucket, name) for bucket in buckets]
-        outputs.append(_joined(files, paths, work.output, name))
-    names = {shard.name for shard in counted}
-    sweep(files, [f"{work.folder}/counts"], (), lambda name: name.partition(".")[0] not in names)
+    for name in (WORDS_FILE, VALIDATION_WORDS_FILE) if wanted.validation_fraction else (WORDS_FILE,):
+        paths = [output_dir.merged_bucket_path(bucket, name) for bucket in buckets]
+        outputs.append(_merge_files(storage, paths, output_dir.path, name))
+    names = {shard.sha256 for shard in shard_counts}
+    sweep(storage, [f"{output_dir.work_folder}/counts"], (), lambda name: name.partition(".")[0] not in names)
     manifest = WordsManifest(
         config=wanted,
         inputs=tuple(inputs),
         outputs=tuple(outputs),
-        counts=facts,
+        counts=totals,
         run=dataclasses.replace(run, finished=utc_now()),
     )
-    write_manifest(files, work.manifest, manifest)
+    write_manifest(storage, output_dir.manifest_path, manifest)
     return None
 
 
-def finished(files: LocalFiles, work: Workspace, inputs: Sequence[Documents]) -> bool:
+def is_up_to_date(storage: LocalStorage, output_dir: OutputDir, inputs: Sequence[DocumentsInput]) -> bool:
     """Is the manifest there, of these very inputs, with everything that it lists in place?"""
-    manifest = find_manifest(files, work.output, WordsManifest)
+    manifest = find_manifest(storage, output_dir.path, WordsManifest)
     return (
         manifest is not None
         and list(manifest.inputs) == [documents.summary for documents in inputs]
-        and is_complete(files, work.output, manifest)
+        and is_complete(storage, output_dir.path, manifest)
     )
 
 
-def _write(files: LocalFiles, path: str, lines: Iterator[bytes]) -> Shard:
+def _write_lines(storage: LocalStorage, path: str, lines: Iterator[bytes]) -> Shard:
     """Write lines as they come."""
     rows = 0
-    with files.write(path) as file:
-        checked = Checked(file)
-        while block := list(itertools.islice(lines, _LINES)):
-            checked.write(b"".join(block))
+    with storage.write(path) as file:
+        writer = HashingWriter(file)
+        while block := list(itertools.islice(lines, _LINES_PER_WRITE)):
+            writer.write(b"".join(block))
             rows += len(block)
-    return Shard(path.rpartition("/")[2], rows, checked.size, checked.sha256)
+    return Shard(path.rpartition("/")[2], rows, writer.size, writer.sha256)
 
 
-def _joined(files: LocalFiles, paths: Sequence[str], folder: str, name: str) -> Shard:
+def _merge_files(storage: LocalStorage, paths: Sequence[str], folder: str, name: str) -> Shard:
     """One sorted file of several."""
     with ExitStack() as stack:
-        opened = [stack.enter_context(files.open(path)) for path in paths]
-        return _write(files, f"{folder}/{name}", counts.merge_lines(opened))
+        sorted_files = [stack.enter_context(storage.open(path)) for path in paths]
+        return _write_lines(storage, f"{folder}/{name}", counts.merge_lines(sorted_files))
 
 
-def _positive(column: pa.ChunkedArray) -> int:
+def _count_positive(column: pa.ChunkedArray) -> int:
     """How many are above 0."""
     return int(pc.sum(pc.greater(column, 0), min_count=0).as_py())
 
 
-def _counts(counted: Sequence[CountedShard], merged: Sequence[MergedBucket]) -> WordCounts:
+def _sum_counts(shard_counts: Sequence[ShardCounts], bucket_counts: Sequence[BucketCounts]) -> WordCounts:
     return WordCounts(
-        documents=sum(shard.documents for shard in counted),
-        tokens=sum(shard.tokens for shard in counted),
-        distinct=sum(bucket.distinct for bucket in merged),
+        documents=sum(shard.documents for shard in shard_counts),
+        tokens=sum(shard.tokens for shard in shard_counts),
+        distinct=sum(bucket.distinct_words for bucket in bucket_counts),
         pruned=PrunedWords(
-            distinct=sum(bucket.pruned_distinct for bucket in merged),
-            tokens=sum(bucket.pruned_tokens for bucket in merged),
+            distinct=sum(bucket.pruned_distinct_words for bucket in bucket_counts),
+            tokens=sum(bucket.pruned_tokens for bucket in bucket_counts),
         ),
         validation=ValidationWords(
-            documents=sum(shard.held_out_documents for shard in counted),
-            tokens=sum(shard.held_out_tokens for shard in counted),
-            distinct=sum(bucket.held_out_distinct for bucket in merged),
+            documents=sum(shard.validation_documents for shard in shard_counts),
+            tokens=sum(shard.validation_tokens for shard in shard_counts),
+            distinct=sum(bucket.validation_distinct_words for bucket in bucket_counts),
         ),
     )
 
 
-def _problem(counted: Sequence[CountedShard], facts: WordCounts, min_count: int) -> str | None:
+def _find_problem(shard_counts: Sequence[ShardCounts], totals: WordCounts, min_count: int) -> str | None:
     """Why these counts cannot be published; None where they can."""
-    bad = sorted(shard.bad for shard in counted if shard.bad)
-    if bad:
-        more = f" (and {len(bad) - 5} more)" if len(bad) > 5 else ""
+    failures = sorted(shard.failure for shard in shard_counts if shard.failure)
+    if failures:
+        more = f" (and {len(failures) - 5} more)" if len(failures) > 5 else ""
         return (
-            f"{len(bad)} of {len(counted)} shards cannot be used ({'; '.join(bad[:5])}{more}). All others "
+            f"{len(failures)} of {len(shard_counts)} shards cannot be used ({'; '.join(failures[:5])}{more}). All others "
             "are counted. Delete them and run the command that made them once more, which makes them anew; "
             "then run this one again"
         )
-    if facts.distinct == facts.pruned.distinct:
+    if totals.distinct == totals.pruned.distinct:
         return (
-            f"no word is left: {facts.documents:,} documents to train on have {facts.distinct:,} "
+            f"no word is left: {totals.documents:,} documents to train on have {totals.distinct:,} "
             f"words, none of them {min_count} times. Look at --input, --hold-out and --min-count"
         )
     return None

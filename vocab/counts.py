@@ -25,29 +25,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus import shards
-from bioshards.corpus.ahead import ahead
+from bioshards.corpus.ahead import prefetch_map
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.shards import Shard
 
-from .words import Split, Words
+from .words import PretokenizeFn, Pretokenizer
 
-BUCKETS: Final = 64
+NUM_BUCKETS: Final = 64
 """60 million distinct words, as the whole of PubMed and PMC may have, are 1 million a bucket."""
-KINDS: Final = ("bert", "white-space")
+PRETOKENIZERS: Final = ("bert", "white-space")
 """A word is what BERT takes for one (words.py), or what stands between white space, as for SentencePiece.
 
 White space is that of Python's ``str.split``.  Others disagree on U+0085 and U+001C to U+001F, of which there
 is none in documents of bioshards: one_line (corpus/sentences.py) makes blanks of them.
 """
 SCHEMA: Final = pa.schema([("word", pa.string()), ("count", pa.int64()), ("held_out", pa.int64())])
-_WAITING_ROWS: Final = 4_000_000
+_MAX_PENDING_ROWS: Final = 4_000_000
 """Rows of shards that wait to be added up while a bucket is merged: some 200 MB."""
-_DRAWS: Final = 1 << 32
+_HASH_RANGE: Final = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
+class CountConfig:
     """What is counted.
 
     Attributes:
@@ -57,28 +57,32 @@ class Counting:
             whatever else is in the corpus.
     """
 
-    kind: str = "bert"
-    hold_out: float = 0.0
+    pretokenizer: str = "bert"
+    validation_fraction: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise InvalidValueError(f"kind is {self.kind}; it must be one of {', '.join(KINDS)}")
-        if not 0 <= self.hold_out < 1:
-            raise InvalidValueError(f"hold_out is {self.hold_out}; it must be a share from 0 to below 1")
+        if self.pretokenizer not in PRETOKENIZERS:
+            raise InvalidValueError(
+                f"kind is {self.pretokenizer}; it must be one of {', '.join(PRETOKENIZERS)}"
+            )
+        if not 0 <= self.validation_fraction < 1:
+            raise InvalidValueError(
+                f"hold_out is {self.validation_fraction}; it must be a share from 0 to below 1"
+            )
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a manifest."""
-        return {"kind": self.kind, "validation_fraction": self.hold_out, "seed": self.seed}
+        return {"kind": self.pretokenizer, "validation_fraction": self.validation_fraction, "seed": self.seed}
 
-    def held_out(self, id_: str, pmid: int | None = None) -> bool:
+    def is_validation(self, document_id: str, pmid: int | None = None) -> bool:
         """Is the document of this id, and of this PMID if it has one, held out?"""
-        name = id_ if pmid is None else f"pmid:{pmid}"
-        digest = hashlib.blake2b(f"{self.seed} {name}".encode(), digest_size=4).digest()
-        return int.from_bytes(digest) < self.hold_out * _DRAWS
+        split_key = document_id if pmid is None else f"pmid:{pmid}"
+        digest = hashlib.blake2b(f"{self.seed} {split_key}".encode(), digest_size=4).digest()
+        return int.from_bytes(digest) < self.validation_fraction * _HASH_RANGE
 
 
-class Counted(NamedTuple):
+class WordCounts(NamedTuple):
     """The words of some documents, how often each occurs; in no order.
 
     Attributes:
@@ -87,101 +91,124 @@ class Counted(NamedTuple):
     """
 
     words: Counter[str]
-    held_out: Counter[str]
+    validation_words: Counter[str]
     documents: int
-    held_out_documents: int
+    validation_documents: int
 
 
-def count(batches: Iterable[pa.RecordBatch], counting: Counting) -> Counted:
+def count_words(batches: Iterable[pa.RecordBatch], count_config: CountConfig) -> WordCounts:
     """Count the words of documents: record batches with the columns ``id``, ``pmid`` and ``sentences``."""
     empty = SCHEMA.empty_table().select(["word", "count"])
-    kept, held = [empty], [empty]
+    training_chunks, validation_chunks = [empty], [empty]
     documents = [0, 0]
     for batch in batches:
         names = zip(batch["id"].to_pylist(), batch["pmid"].to_pylist(), strict=True)
-        apart = pa.array([counting.held_out(id_, pmid) for id_, pmid in names], pa.bool_())
-        for which, (chunks, mask) in enumerate(((kept, pc.invert(apart)), (held, apart))):
+        is_validation = pa.array(
+            [count_config.is_validation(document_id, pmid) for document_id, pmid in names], pa.bool_()
+        )
+        for split_index, (split_chunks, mask) in enumerate(
+            ((training_chunks, pc.invert(is_validation)), (validation_chunks, is_validation))
+        ):
             sentences = batch["sentences"].filter(mask)
-            documents[which] += len(sentences)
-            chunks.append(_chunks(sentences.flatten()))
-    words, held_out = (_words(_summed(chunks, ["count"]), counting.kind) for chunks in (kept, held))
-    return Counted(words, held_out, *documents)
+            documents[split_index] += len(sentences)
+            split_chunks.append(_count_chunks(sentences.flatten()))
+    words, validation_words = (
+        _words_from_chunks(_sum_by_word(split_chunks, ["count"]), count_config.pretokenizer)
+        for split_chunks in (training_chunks, validation_chunks)
+    )
+    return WordCounts(words, validation_words, *documents)
 
 
-def of_shard(files: LocalFiles, folder: str, shard: Shard, counting: Counting) -> Counted:
+def count_shard_words(
+    storage: LocalStorage, folder: str, shard: Shard, count_config: CountConfig
+) -> WordCounts:
     """The words of one of a finished directory's shards, as its manifest lists it."""
-    return count(shards.read_some(files, folder, [shard], ["id", "pmid", "sentences"]), counting)
+    return count_words(
+        shards.read_shards(storage, folder, [shard], ["id", "pmid", "sentences"]), count_config
+    )
 
 
-def recased(counts: Mapping[str, int], words: Split) -> Counter[str]:
-    """The counts of what ``words`` makes of each word: another casing's, of words counted as written."""
-    found: Counter[str] = Counter()
-    for word, number in counts.items():
-        for part in words(word):
-            found[part] += number
-    return found
+def convert_counts(counts: Mapping[str, int], pretokenize: PretokenizeFn) -> Counter[str]:
+    """The counts of what ``pretokenize`` makes of each word: another casing's, of words counted as written."""
+    converted: Counter[str] = Counter()
+    for word, count_of_word in counts.items():
+        for new_word in pretokenize(word):
+            converted[new_word] += count_of_word
+    return converted
 
 
-def write(files: LocalFiles, path: str, counted: Counted) -> None:
+def write_counts(storage: LocalStorage, path: str, word_counts: WordCounts) -> None:
     """Write one shard's counts, in buckets and sorted, so that the same counts are the same bytes."""
-    buckets: list[list[str]] = [[] for _ in range(BUCKETS)]
-    for word in sorted(counted.words.keys() | counted.held_out.keys()):
-        buckets[zlib.crc32(word.encode()) % BUCKETS].append(word)
+    buckets: list[list[str]] = [[] for _ in range(NUM_BUCKETS)]
+    for word in sorted(word_counts.words.keys() | word_counts.validation_words.keys()):
+        buckets[zlib.crc32(word.encode()) % NUM_BUCKETS].append(word)
     options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with files.write(path) as file, pa.ipc.new_file(pa.PythonFile(file, "w"), SCHEMA, options=options) as out:
+    with (
+        storage.write(path) as file,
+        pa.ipc.new_file(pa.PythonFile(file, "w"), SCHEMA, options=options) as writer,
+    ):
         for bucket in buckets:
-            columns = [bucket, [counted.words[w] for w in bucket], [counted.held_out[w] for w in bucket]]
-            arrays = [pa.array(c, t) for c, t in zip(columns, SCHEMA.types, strict=True)]
-            out.write_batch(pa.record_batch(arrays, schema=SCHEMA))
+            columns = [
+                bucket,
+                [word_counts.words[bucket_word] for bucket_word in bucket],
+                [word_counts.validation_words[bucket_word] for bucket_word in bucket],
+            ]
+            arrays = [
+                pa.array(column, column_type)
+                for column, column_type in zip(columns, SCHEMA.types, strict=True)
+            ]
+            writer.write_batch(pa.record_batch(arrays, schema=SCHEMA))
 
 
-def merge(files: LocalFiles, paths: Iterable[str], bucket: int) -> pa.Table:
+def merge_bucket_counts(storage: LocalStorage, paths: Iterable[str], bucket: int) -> pa.Table:
     """One bucket of all shards' counts added up: a row of :data:`SCHEMA` for each word, in no order."""
 
-    def part(path: str) -> pa.Table:
-        with files.open(path) as file:
+    def read_bucket(path: str) -> pa.Table:
+        with storage.open(path) as file:
             return pa.Table.from_batches([pa.ipc.open_file(file).get_batch(bucket)])
 
-    total, waiting = SCHEMA.empty_table(), [SCHEMA.empty_table()]
-    for table in ahead(files, part, paths):
-        waiting.append(table)
-        if sum(map(len, waiting)) > _WAITING_ROWS:
-            total, waiting = _summed([total, *waiting], ["count", "held_out"]), []
-    return _summed([total, *waiting], ["count", "held_out"])
+    total, pending = SCHEMA.empty_table(), [SCHEMA.empty_table()]
+    for table in prefetch_map(storage, read_bucket, paths):
+        pending.append(table)
+        if sum(map(len, pending)) > _MAX_PENDING_ROWS:
+            total, pending = _sum_by_word([total, *pending], ["count", "held_out"]), []
+    return _sum_by_word([total, *pending], ["count", "held_out"])
 
 
-def lines(table: pa.Table, column: str, min_count: int = 1) -> Iterator[bytes]:
+def lines_from_table(table: pa.Table, column: str, min_count: int = 1) -> Iterator[bytes]:
     """Lines ``WORD<tab>COUNT`` of words that ``column`` counts so often: the rarest last, then by word."""
-    wanted = table.filter(pc.greater_equal(table[column], max(1, min_count)))
-    order = pc.sort_indices(wanted, [(column, "descending"), ("word", "ascending")])
-    wanted = wanted.take(order)
-    for batch in wanted.select(["word", column]).to_batches(max_chunksize=65536):
-        for word, number in zip(batch[0].to_pylist(), batch[1].to_pylist(), strict=True):
-            yield f"{word}\t{number}\n".encode()
+    selected = table.filter(pc.greater_equal(table[column], max(1, min_count)))
+    order = pc.sort_indices(selected, [(column, "descending"), ("word", "ascending")])
+    selected = selected.take(order)
+    for batch in selected.select(["word", column]).to_batches(max_chunksize=65536):
+        for word, occurrences in zip(batch[0].to_pylist(), batch[1].to_pylist(), strict=True):
+            yield f"{word}\t{occurrences}\n".encode()
 
 
 def merge_lines(sorted_lines: Sequence[Iterable[bytes]]) -> Iterator[bytes]:
     """Lines of several sorted sources as one sorted sequence."""
-    return heapq.merge(*sorted_lines, key=_rank)
+    return heapq.merge(*sorted_lines, key=_line_sort_key)
 
 
-def as_lines(counts: Mapping[str, int], min_count: int = 1) -> Iterator[bytes]:
+def lines_from_counts(counts: Mapping[str, int], min_count: int = 1) -> Iterator[bytes]:
     """The same lines of counts that are in memory."""
-    wanted = ((word, number) for word, number in counts.items() if number >= max(1, min_count))
-    for word, number in sorted(wanted, key=lambda pair: (-pair[1], pair[0])):
-        yield f"{word}\t{number}\n".encode()
+    selected = (
+        (word, occurrences) for word, occurrences in counts.items() if occurrences >= max(1, min_count)
+    )
+    for word, occurrences in sorted(selected, key=lambda pair: (-pair[1], pair[0])):
+        yield f"{word}\t{occurrences}\n".encode()
 
 
-def read(file: BinaryIO) -> Counter[str]:
+def read_counts(file: BinaryIO) -> Counter[str]:
     """The counts of a file of such lines.
 
     Raises:
         ValueError: a line is no word and count, or the lines are not sorted.
     """
-    return read_frequent(file, None)[0]
+    return read_frequent_counts(file, None)[0]
 
 
-def read_frequent(file: BinaryIO, max_words: int | None) -> tuple[Counter[str], int]:
+def read_frequent_counts(file: BinaryIO, max_words: int | None) -> tuple[Counter[str], int]:
     """The counts of a file of such lines, its first ``max_words`` at most; nothing behind them is read.
 
     Where there are more, words as rare as the first one left out are left out too.
@@ -192,48 +219,57 @@ def read_frequent(file: BinaryIO, max_words: int | None) -> tuple[Counter[str], 
     Raises:
         ValueError: a line is no word and count, or the lines are not sorted.
     """
-    found: Counter[str] = Counter()
-    last = None
-    for number, line in enumerate(file, 1):
+    word_counts: Counter[str] = Counter()
+    last_count = None
+    for line_number, line in enumerate(file, 1):
         word, tab, count = line.decode().rstrip("\n").rpartition("\t")
-        if not tab or not word or not count.isdecimal() or (last is not None and int(count) > last):
+        if (
+            not tab
+            or not word
+            or not count.isdecimal()
+            or (last_count is not None and int(count) > last_count)
+        ):
             raise InvalidValueError(
-                f"line {number} is not a word, a tab and a count, the most frequent first: {line!r}"
+                f"line {line_number} is not a word, a tab and a count, the most frequent first: {line!r}"
             )
-        last = int(count)
-        if len(found) == max_words:
-            return Counter({word: count for word, count in found.items() if count > last}), last + 1
-        found[word] = last
-    return found, 1
+        last_count = int(count)
+        if len(word_counts) == max_words:
+            return Counter(
+                {word: count for word, count in word_counts.items() if count > last_count}
+            ), last_count + 1
+        word_counts[word] = last_count
+    return word_counts, 1
 
 
-def _rank(line: bytes) -> tuple[int, bytes]:
-    word, _, number = line.rpartition(b"\t")
-    return -int(number), word
+def _line_sort_key(line: bytes) -> tuple[int, bytes]:
+    word, _, occurrences = line.rpartition(b"\t")
+    return -int(occurrences), word
 
 
-def _chunks(sentences: pa.StringArray) -> pa.Table:
+def _count_chunks(sentences: pa.StringArray) -> pa.Table:
     """What stands between blanks, how often each."""
-    counted = pc.value_counts(pc.split_pattern(sentences, " ").flatten())
-    return pa.table({"word": counted.field("values"), "count": counted.field("counts")})
+    value_counts = pc.value_counts(pc.split_pattern(sentences, " ").flatten())
+    return pa.table({"word": value_counts.field("values"), "count": value_counts.field("counts")})
 
 
-def _summed(tables: Sequence[pa.Table], columns: list[str]) -> pa.Table:
+def _sum_by_word(tables: Sequence[pa.Table], columns: list[str]) -> pa.Table:
     """The rows of tables, those of one word added up."""
-    sums = pa.concat_tables(tables).group_by("word").aggregate([(column, "sum") for column in columns])
-    return sums.select(["word", *(f"{column}_sum" for column in columns)]).rename_columns(["word", *columns])
+    totals = pa.concat_tables(tables).group_by("word").aggregate([(column, "sum") for column in columns])
+    return totals.select(["word", *(f"{column}_sum" for column in columns)]).rename_columns(
+        ["word", *columns]
+    )
 
 
-def _words(chunks: pa.Table, kind: str) -> Counter[str]:
+def _words_from_chunks(chunks: pa.Table, pretokenizer: str) -> Counter[str]:
     """The words of chunks, how often each."""
-    words: Split = Words() if kind == "bert" else str.split
-    plain = pc.ascii_is_alnum(chunks["word"])
-    found: Counter[str] = Counter(_pairs(chunks.filter(plain)))
-    for chunk, number in _pairs(chunks.filter(pc.invert(plain))).items():
-        for word in words(chunk if chunk.isascii() else unicodedata.normalize("NFC", chunk)):
-            found[word] += number
-    return found
+    pretokenize: PretokenizeFn = Pretokenizer() if pretokenizer == "bert" else str.split
+    is_alphanumeric = pc.ascii_is_alnum(chunks["word"])
+    word_counts: Counter[str] = Counter(_dict_from_table(chunks.filter(is_alphanumeric)))
+    for chunk, occurrences in _dict_from_table(chunks.filter(pc.invert(is_alphanumeric))).items():
+        for word in pretokenize(chunk if chunk.isascii() else unicodedata.normalize("NFC", chunk)):
+            word_counts[word] += occurrences
+    return word_counts
 
 
-def _pairs(table: pa.Table) -> dict[str, int]:
+def _dict_from_table(table: pa.Table) -> dict[str, int]:
     return dict(zip(table["word"].to_pylist(), table["count"].to_pylist(), strict=True))

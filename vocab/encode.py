@@ -20,27 +20,27 @@ import pyarrow as pa
 from tokenizers import Tokenizer
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 
-from .by_chunks import reasons_against
-from .new_chunks import finder
-from .parts import joined
-from .remembered import Remembered
-from .wordpiece import SPACE
+from .by_chunks import find_incompatibilities
+from .new_chunks import make_chunk_encoder
+from .parts import join_chunk_ids
+from .remembered import BoundedCache
+from .wordpiece import SENTENCEPIECE_SPACE
 
-MEMORY: Final = 160_000_000
+CACHE_BYTES: Final = 160_000_000
 """Bytes that remembered chunks and words may take, a fifth of it the words; whichever part is full is
 forgotten and begins anew.  Measured: on articles a process takes less than one that encodes with the library
 alone; with nothing but ever new words of nine letters it grows by 230 MB, a batch in hand."""
-_BATCH: Final = 1 << 13
+_BATCH_SENTENCES: Final = 1 << 13
 """Sentences that Arrow splits at a time: some 1.5 MB of text."""
-_PADS: Final = ("[PAD]", "<pad>")
+_PAD_TOKENS: Final = ("[PAD]", "<pad>")
 """What BERT's vocabularies call it, and what ALBERT's do."""
-_SURROGATE: Final = "a text to encode has a lone surrogate, which UTF-8 cannot write"
+_SURROGATE_MESSAGE: Final = "a text to encode has a lone surrogate, which UTF-8 cannot write"
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedBatch:
     """The token ids of sentences, laid out as Arrow lays out lists; ``pa.array`` takes both without a copy.
 
     Attributes:
@@ -68,7 +68,9 @@ class Encoder:
         continues: for each id 1 where its piece continues a word, 0 where it begins one or is an added token.
     """
 
-    def __init__(self, folder: str, special_as_text: bool = False, files: LocalFiles | None = None) -> None:
+    def __init__(
+        self, folder: str, special_as_text: bool = False, storage: LocalStorage | None = None
+    ) -> None:
         """Read ``folder/tokenizer.json``, and no other file.
 
         Args:
@@ -82,44 +84,46 @@ class Encoder:
             ValueError: the file is no tokenizer, or one with which a text is not the sum of its chunks.
         """
         path = f"{folder.rstrip('/')}/tokenizer.json"
-        self._begin(path, _read(files or LocalFiles(), folder, path), special_as_text)
+        self._initialize(path, _read_tokenizer_file(storage or LocalStorage(), folder, path), special_as_text)
 
-    def _begin(self, path: str, data: bytes, special_as_text: bool) -> None:
-        self._source = path, data, special_as_text
+    def _initialize(self, path: str, data: bytes, special_as_text: bool) -> None:
+        self._pickle_args = path, data, special_as_text
         try:
-            self._library: Tokenizer = Tokenizer.from_buffer(data)
+            self._hf_tokenizer: Tokenizer = Tokenizer.from_buffer(data)
         except Exception as error:  # the library raises nothing more special
             raise InvalidValueError(
                 f"{path} is no tokenizer that the tokenizers library can read: {error}. "
                 "Give the --out of a `python -m bioshards.vocab build` that has ended, or build it again."
             ) from None
-        self._library.encode_special_tokens = special_as_text
-        tokenizer = json.loads(self._library.to_str())
-        for reason in reasons_against(tokenizer, self._library):
+        self._hf_tokenizer.encode_special_tokens = special_as_text
+        tokenizer_json = json.loads(self._hf_tokenizer.to_str())
+        for reason in find_incompatibilities(tokenizer_json, self._hf_tokenizer):
             raise InvalidValueError(
                 f"{path} has {reason}: what stands between two blanks cannot be encoded alone. Encode with "
                 "the tokenizers library, or build a vocabulary with `python -m bioshards.vocab build`."
             )
-        ids = self._library.get_vocab()
+        ids = self._hf_tokenizer.get_vocab()
         self.size = 1 + max(ids.values(), default=0)
-        self.special = {
-            token["content"]: token["id"] for token in tokenizer["added_tokens"] if token["special"]
+        self.special_ids = {
+            token["content"]: token["id"] for token in tokenizer_json["added_tokens"] if token["special"]
         }
-        self.unknown = _unknown(tokenizer["model"], ids)
-        self.pad = next((self.special[name] for name in _PADS if name in self.special), -1)
-        self.sentencepiece: bool = tokenizer["model"]["type"] == "Unigram"
-        self.continues = _continues(tokenizer, ids, self.size)
-        self._type = "H" if self.size <= 1 << 16 else "I"
-        find = finder(tokenizer, self._library, self._type, MEMORY // 5)
-        self._chunks = Remembered(find, MEMORY * 4 // 5)
+        self.unknown_id = _find_unknown_id(tokenizer_json["model"], ids)
+        self.pad_id = next((self.special_ids[name] for name in _PAD_TOKENS if name in self.special_ids), -1)
+        self.is_sentencepiece: bool = tokenizer_json["model"]["type"] == "Unigram"
+        self.is_continuation = _continuation_flags(tokenizer_json, ids, self.size)
+        self._typecode = "H" if self.size <= 1 << 16 else "I"
+        encode_chunks = make_chunk_encoder(
+            tokenizer_json, self._hf_tokenizer, self._typecode, CACHE_BYTES // 5
+        )
+        self._chunk_cache = BoundedCache(encode_chunks, CACHE_BYTES * 4 // 5)
 
     def __reduce__(self) -> tuple[Callable[..., Encoder], tuple[str, bytes, bool]]:
-        return _of_process, self._source
+        return _get_process_encoder, self._pickle_args
 
-    def pieces(self) -> dict[str, int]:
+    def get_vocab(self) -> dict[str, int]:
         """The ids of all pieces and added tokens."""
-        found: dict[str, int] = self._library.get_vocab()
-        return found
+        vocab: dict[str, int] = self._hf_tokenizer.get_vocab()
+        return vocab
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without special tokens around it: the library's ``encode(...).ids`` exactly.
@@ -130,12 +134,12 @@ class Encoder:
         if not isinstance(text, str):
             raise TypeError(f"a text to encode must be a str, this is a {type(text).__name__}")
         try:
-            ids = b"".join(self._chunks.of(text.split(" ")))
+            ids = b"".join(self._chunk_cache.get_many(text.split(" ")))
         except UnicodeEncodeError as error:
-            raise TypeError(f"{_SURROGATE}: {error}") from None
-        return array(self._type, ids).tolist()
+            raise TypeError(f"{_SURROGATE_MESSAGE}: {error}") from None
+        return array(self._typecode, ids).tolist()
 
-    def encode_all(self, sentences: Sequence[str] | pa.Array) -> Encoded:
+    def encode_all(self, sentences: Sequence[str] | pa.Array) -> EncodedBatch:
         """The ids of all sentences, of each those that :meth:`encode` gives, in half the time or less.
 
         Args:
@@ -146,57 +150,61 @@ class Encoder:
         """
         data: list[memoryview | bytes] = []
         ends, written = [np.zeros(1, np.int64)], 0
-        for start in range(0, len(sentences), _BATCH):
-            found = joined(_strings(sentences[start : start + _BATCH]), self._chunks.of)
-            _, places, ids = found.buffers()
-            stops = np.frombuffer(places, np.int64)
-            data.append(memoryview(ids)[: stops[-1]] if ids else b"")
-            ends.append(stops[1:] + written)
-            written += int(stops[-1])
-        width = array(self._type).itemsize
-        return Encoded(np.frombuffer(b"".join(data), f"u{width}"), np.concatenate(ends) // width)
+        for start in range(0, len(sentences), _BATCH_SENTENCES):
+            encoded = join_chunk_ids(
+                _arrow_from_strings(sentences[start : start + _BATCH_SENTENCES]), self._chunk_cache.get_many
+            )
+            _, offsets_buffer, ids = encoded.buffers()
+            end_offsets = np.frombuffer(offsets_buffer, np.int64)
+            data.append(memoryview(ids)[: end_offsets[-1]] if ids else b"")
+            ends.append(end_offsets[1:] + written)
+            written += int(end_offsets[-1])
+        width = array(self._typecode).itemsize
+        return EncodedBatch(np.frombuffer(b"".join(data), f"u{width}"), np.concatenate(ends) // width)
 
 
 @functools.lru_cache(maxsize=2)
-def _of_process(path: str, data: bytes, special_as_text: bool) -> Encoder:
+def _get_process_encoder(path: str, data: bytes, special_as_text: bool) -> Encoder:
     """This process' encoder of a tokenizer.json."""
     encoder = Encoder.__new__(Encoder)
-    encoder._begin(path, data, special_as_text)
+    encoder._initialize(path, data, special_as_text)
     return encoder
 
 
-def _read(files: LocalFiles, folder: str, path: str) -> bytes:
+def _read_tokenizer_file(storage: LocalStorage, folder: str, path: str) -> bytes:
     try:
-        with files.open(path) as file:
+        with storage.open(path) as file:
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
-        what = "has no tokenizer.json" if files.is_folder(folder) else "is no folder"
+        problem = "has no tokenizer.json" if storage.is_folder(folder) else "is no folder"
         raise InputNotFoundError(
-            f"{folder} {what}, so it is no vocabulary. Give the --out of a `python -m bioshards.vocab build` "
+            f"{folder} {problem}, so it is no vocabulary. Give the --out of a `python -m bioshards.vocab build` "
             "that has ended."
         ) from None
 
 
-def _unknown(model: Any, ids: dict[str, int]) -> int:
-    number: int | None = ids[model["unk_token"]] if model["type"] == "WordPiece" else model["unk_id"]
-    return -1 if number is None else number
+def _find_unknown_id(model: Any, ids: dict[str, int]) -> int:
+    token_id: int | None = ids[model["unk_token"]] if model["type"] == "WordPiece" else model["unk_id"]
+    return -1 if token_id is None else token_id
 
 
-def _continues(tokenizer: Any, ids: dict[str, int], size: int) -> bytes:
-    added = {token["content"] for token in tokenizer["added_tokens"]}
-    prefix = tokenizer["model"].get("continuing_subword_prefix")
-    table = bytearray(size)
-    for piece, number in ids.items():
-        continues = piece.startswith(prefix) if prefix is not None else not piece.startswith(SPACE)
-        table[number] = continues and piece not in added
-    return bytes(table)
+def _continuation_flags(tokenizer_json: Any, ids: dict[str, int], size: int) -> bytes:
+    added = {token["content"] for token in tokenizer_json["added_tokens"]}
+    prefix = tokenizer_json["model"].get("continuing_subword_prefix")
+    flags = bytearray(size)
+    for piece, token_id in ids.items():
+        is_continuation = (
+            piece.startswith(prefix) if prefix is not None else not piece.startswith(SENTENCEPIECE_SPACE)
+        )
+        flags[token_id] = is_continuation and piece not in added
+    return bytes(flags)
 
 
-def _strings(sentences: Any) -> pa.Array:
+def _arrow_from_strings(sentences: Any) -> pa.Array:
     try:
         strings = sentences if isinstance(sentences, pa.Array) else pa.array(sentences, pa.large_string())
     except UnicodeEncodeError as error:
-        raise TypeError(f"{_SURROGATE}: {error}") from None
+        raise TypeError(f"{_SURROGATE_MESSAGE}: {error}") from None
     if strings.null_count:
         raise TypeError("a sentence to encode must be a str, one is None")
     return strings

@@ -19,12 +19,12 @@ from xml.etree import ElementTree
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
 
-Input = tuple[str, ...]
+ModelInput = tuple[str, ...]
 """What a model reads at once: a text, or two (question and context, two sentences)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedLengths:
     """Mean input length in pieces, SOURCES: Gu et al. 2020 (arXiv 2007.15779), table 8."""
 
     bert: float
@@ -32,44 +32,44 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluationSet:
+class BenchmarkSpec:
     """A set: its files (patterns under the benchmarks' folder), how to read one, and what an input is."""
 
     name: str
     files: tuple[str, ...]
-    inputs: Callable[[bytes], Iterator[Input]]
-    published: Published | None
-    note: str
+    read_inputs: Callable[[bytes], Iterator[ModelInput]]
+    published: PublishedLengths | None
+    input_description: str
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BenchmarkTexts:
     """The inputs of a set: ``files`` that they came from, ``absent`` patterns that named none."""
 
-    set: EvaluationSet
+    benchmark: BenchmarkSpec
     files: tuple[str, ...]
-    absent: tuple[str, ...]
-    inputs: list[Input]
+    missing_patterns: tuple[str, ...]
+    inputs: list[ModelInput]
 
 
-def tagged(data: bytes, ends_at: str = "") -> Iterator[Input]:
+def read_token_lines(data: bytes, sentence_end: str = "") -> Iterator[ModelInput]:
     """Token-per-line files (IOB, CoNLL): a sentence up to each blank line, and to each token ``ends_at``."""
     sentence: list[str] = []
     for line in [*data.decode().split("\n"), ""]:
         token = line.split()[0] if line.strip() else ""
         if token and token != "-DOCSTART-":
             sentence.append(token)
-        if sentence and token in ("", "-DOCSTART-", ends_at):
+        if sentence and token in ("", "-DOCSTART-", sentence_end):
             yield (" ".join(sentence),)
             sentence = []
 
 
-def tagged_abstracts(data: bytes) -> Iterator[Input]:
+def read_abstract_token_lines(data: bytes) -> Iterator[ModelInput]:
     """Token-per-line files without a line between sentences: each full stop ends one, as in BLURB."""
-    return tagged(data, ends_at=".")
+    return read_token_lines(data, sentence_end=".")
 
 
-def table(data: bytes) -> Iterator[Input]:
+def read_table(data: bytes) -> Iterator[ModelInput]:
     """Tab-separated lines with a header: ``sentence``, or ``sentence1`` and ``sentence2``."""
     rows = csv.reader(
         io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter="\t", quoting=csv.QUOTE_NONE
@@ -84,124 +84,162 @@ def table(data: bytes) -> Iterator[Input]:
         yield tuple(row[column] for column in columns)
 
 
-def gad(data: bytes) -> Iterator[Input]:
+def read_gad(data: bytes) -> Iterator[ModelInput]:
     """GAD as BioBERT's authors give it: ``sentence, label`` without a header, or a table with one."""
     text = data.decode("utf-8-sig")
     if text.startswith("index\t"):
-        yield from table(data)
+        yield from read_table(data)
     else:
         yield from ((line.rsplit("\t", 1)[0],) for line in text.split("\n") if line)
 
 
-def lines(data: bytes) -> Iterator[Input]:
+def read_lines(data: bytes) -> Iterator[ModelInput]:
     """A sentence a line."""
     yield from ((line.strip(),) for line in data.decode().split("\n") if line.strip())
 
 
-def pubmedqa(data: bytes) -> Iterator[Input]:
+def read_pubmedqa(data: bytes) -> Iterator[ModelInput]:
     """PubMedQA's JSON: the question, and its contexts joined."""
     for item in json.loads(data).values():
         yield item["QUESTION"], " ".join(item["CONTEXTS"])
 
 
-def bioasq(data: bytes) -> Iterator[Input]:
+def read_bioasq(data: bytes) -> Iterator[ModelInput]:
     """A BioASQ batch: the yes/no questions, each with all of its snippets, as in BLURB."""
     for item in json.loads(data)["questions"]:
         if item["type"] == "yesno":
             yield item["body"], " ".join(snippet["text"] for snippet in item["snippets"])
 
 
-def ddi(data: bytes) -> Iterator[Input]:
+def read_ddi(data: bytes) -> Iterator[ModelInput]:
     """The DDI corpus' archive: a sentence for each pair of drugs, both replaced by @DRUG$, as in BLURB."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for name in archive.namelist():
             if name.endswith(".xml") and "DrugNER" not in name:
                 for sentence in ElementTree.fromstring(archive.read(name)).iter("sentence"):
-                    yield from _pairs(sentence)
+                    yield from _inputs_from_pairs(sentence)
 
 
-def _pairs(sentence: ElementTree.Element) -> Iterator[Input]:
+def _inputs_from_pairs(sentence: ElementTree.Element) -> Iterator[ModelInput]:
     text = sentence.attrib["text"]
-    spans = {entity.attrib["id"]: _span(entity.attrib["charOffset"]) for entity in sentence.iter("entity")}
+    spans = {
+        entity.attrib["id"]: _parse_span(entity.attrib["charOffset"]) for entity in sentence.iter("entity")
+    }
     for pair in sentence.iter("pair"):
-        (start, end), (second, last) = sorted((spans[pair.attrib["e1"]], spans[pair.attrib["e2"]]))
-        if second < end:  # the two overlap: one dummy
-            yield (f"{text[:start]}@DRUG-DRUG${text[max(end, last) :]}",)
+        (start, end), (second_start, second_end) = sorted(
+            (spans[pair.attrib["e1"]], spans[pair.attrib["e2"]])
+        )
+        if second_start < end:  # the two overlap: one dummy
+            yield (f"{text[:start]}@DRUG-DRUG${text[max(end, second_end) :]}",)
         else:
-            yield (f"{text[:start]}@DRUG${text[end:second]}@DRUG${text[last:]}",)
+            yield (f"{text[:start]}@DRUG${text[end:second_start]}@DRUG${text[second_end:]}",)
 
 
-def _span(offsets: str) -> tuple[int, int]:
+def _parse_span(offsets: str) -> tuple[int, int]:
     """``"5-9"`` or ``"5-9;12-14"``, ends included, as from first start to last end."""
-    numbers = [int(number) for part in offsets.split(";") for number in part.split("-")]
+    numbers = [int(number) for fragment in offsets.split(";") for number in fragment.split("-")]
     return min(numbers), max(numbers) + 1
 
 
-_MTL: Final = "mtl-bioinformatics-2016"
-SETS: Final = (
-    EvaluationSet(
-        "BC5-chem", (f"{_MTL}/BC5CDR-chem-IOB/*.tsv",), tagged, Published(35.9, 28.0), "a sentence"
-    ),
-    EvaluationSet(
-        "BC5-disease", (f"{_MTL}/BC5CDR-disease-IOB/*.tsv",), tagged, Published(35.9, 28.0), "a sentence"
-    ),
-    EvaluationSet(
-        "NCBI-disease", (f"{_MTL}/NCBI-disease-IOB/*.tsv",), tagged, Published(34.2, 27.4), "a sentence"
-    ),
-    EvaluationSet("BC2GM", (f"{_MTL}/BC2GM-IOB/*.tsv",), tagged, Published(38.5, 30.5), "a sentence"),
-    EvaluationSet("JNLPBA", (f"{_MTL}/JNLPBA/*.tsv",), tagged, Published(33.7, 26.0), "a sentence"),
-    EvaluationSet(
-        "EBM PICO",
-        tuple(f"scibert/pico/ebmnlp/{split}.txt" for split in ("train", "dev", "test")),
-        tagged_abstracts,
-        Published(30.7, 25.1),
+_MTL_FOLDER: Final = "mtl-bioinformatics-2016"
+BENCHMARKS: Final = (
+    BenchmarkSpec(
+        "BC5-chem",
+        (f"{_MTL_FOLDER}/BC5CDR-chem-IOB/*.tsv",),
+        read_token_lines,
+        PublishedLengths(35.9, 28.0),
         "a sentence",
     ),
-    EvaluationSet(
+    BenchmarkSpec(
+        "BC5-disease",
+        (f"{_MTL_FOLDER}/BC5CDR-disease-IOB/*.tsv",),
+        read_token_lines,
+        PublishedLengths(35.9, 28.0),
+        "a sentence",
+    ),
+    BenchmarkSpec(
+        "NCBI-disease",
+        (f"{_MTL_FOLDER}/NCBI-disease-IOB/*.tsv",),
+        read_token_lines,
+        PublishedLengths(34.2, 27.4),
+        "a sentence",
+    ),
+    BenchmarkSpec(
+        "BC2GM",
+        (f"{_MTL_FOLDER}/BC2GM-IOB/*.tsv",),
+        read_token_lines,
+        PublishedLengths(38.5, 30.5),
+        "a sentence",
+    ),
+    BenchmarkSpec(
+        "JNLPBA",
+        (f"{_MTL_FOLDER}/JNLPBA/*.tsv",),
+        read_token_lines,
+        PublishedLengths(33.7, 26.0),
+        "a sentence",
+    ),
+    BenchmarkSpec(
+        "EBM PICO",
+        tuple(f"scibert/pico/ebmnlp/{split}.txt" for split in ("train", "dev", "test")),
+        read_abstract_token_lines,
+        PublishedLengths(30.7, 25.1),
+        "a sentence",
+    ),
+    BenchmarkSpec(
         "ChemProt",
         tuple(f"electramed/RE/chemprot/{split}.csv" for split in ("train", "dev", "test")),
-        table,
-        Published(75.4, 55.5),
+        read_table,
+        PublishedLengths(75.4, 55.5),
         "a sentence with @CHEMICAL$ and @GENE$ (BLUE's files)",
     ),
-    EvaluationSet(
+    BenchmarkSpec(
         "ChemProt (Lim and Kang)",
         tuple(f"bio_electra/chemprot/{split}.tsv" for split in ("train", "dev", "test")),
-        table,
+        read_table,
         None,
         "a sentence with BC6ENTC, BC6ENTG and BC6OTHER for every mention",
     ),
-    EvaluationSet(
-        "DDI", ("ddi2013/DDICorpus-2013.zip",), ddi, Published(106.0, 75.9), "a sentence with @DRUG$ twice"
+    BenchmarkSpec(
+        "DDI",
+        ("ddi2013/DDICorpus-2013.zip",),
+        read_ddi,
+        PublishedLengths(106.0, 75.9),
+        "a sentence with @DRUG$ twice",
     ),
-    EvaluationSet(
+    BenchmarkSpec(
         "GAD",
         ("bio_electra/gad/train.tsv", "bio_electra/gad/test.tsv"),
-        gad,
-        Published(47.0, 35.7),
+        read_gad,
+        PublishedLengths(47.0, 35.7),
         "a sentence with @GENE$ and @DISEASE$",
     ),
-    EvaluationSet("BIOSSES", ("biosses/biosses.tsv",), table, Published(80.7, 61.6), "two sentences"),
-    EvaluationSet("HoC", ("hallmarks-of-cancer/text/*.txt",), lines, Published(40.6, 31.0), "a sentence"),
-    EvaluationSet(
+    BenchmarkSpec(
+        "BIOSSES", ("biosses/biosses.tsv",), read_table, PublishedLengths(80.7, 61.6), "two sentences"
+    ),
+    BenchmarkSpec(
+        "HoC", ("hallmarks-of-cancer/text/*.txt",), read_lines, PublishedLengths(40.6, 31.0), "a sentence"
+    ),
+    BenchmarkSpec(
         "PubMedQA",
         ("pubmedqa/data/ori_pqal.json",),
-        pubmedqa,
-        Published(343.1, 293.0),
+        read_pubmedqa,
+        PublishedLengths(343.1, 293.0),
         "question and abstract",
     ),
-    EvaluationSet(
+    BenchmarkSpec(
         "BioASQ",
         ("electramed/QA/BioASQ/7B*_golden.json",),
-        bioasq,
-        Published(702.4, 541.4),
+        read_bioasq,
+        PublishedLengths(702.4, 541.4),
         "question and snippets",
     ),
 )
 """The 13 sets of BLURB, and Bio-ELECTRA's ChemProt."""
 
 
-def find(folder: str, sets: Iterable[EvaluationSet] = SETS) -> Iterator[Found]:
+def find_benchmark_texts(
+    folder: str, benchmarks: Iterable[BenchmarkSpec] = BENCHMARKS
+) -> Iterator[BenchmarkTexts]:
     """The inputs of each set whose files are there, wholly or in part; nothing of the others.
 
     Args:
@@ -213,47 +251,50 @@ def find(folder: str, sets: Iterable[EvaluationSet] = SETS) -> Iterator[Found]:
     """
     if not os.path.isdir(folder):
         raise InputNotFoundError(f"There is no folder {folder} with benchmarks.")
-    for one in sets:
+    for benchmark in benchmarks:
         by_pattern = {
-            pattern: sorted(glob.glob(os.path.join(glob.escape(folder), pattern))) for pattern in one.files
+            pattern: sorted(glob.glob(os.path.join(glob.escape(folder), pattern)))
+            for pattern in benchmark.files
         }
         paths = [path for paths in by_pattern.values() for path in paths]
-        inputs = [found for path in paths for found in _read(one, path)]
+        inputs = [model_input for path in paths for model_input in _read_inputs(benchmark, path)]
         names = tuple(os.path.relpath(path, folder) for path in paths)
-        yield Found(one, names, tuple(pattern for pattern, paths in by_pattern.items() if not paths), inputs)
+        yield BenchmarkTexts(
+            benchmark, names, tuple(pattern for pattern, paths in by_pattern.items() if not paths), inputs
+        )
 
 
-def check(folder: str) -> list[Found]:
+def load_benchmark_texts(folder: str) -> list[BenchmarkTexts]:
     """All of them, before hours of work that would end with a benchmark that cannot be read; takes seconds.
 
     Raises:
         FileNotFoundError, ValueError: as in :func:`find`, or the folder has files of no set.
     """
-    found = list(find(folder))
-    if not any(one.inputs for one in found):
-        patterns = ", ".join(pattern for one in SETS for pattern in one.files)
+    benchmark_texts = list(find_benchmark_texts(folder))
+    if not any(benchmark.inputs for benchmark in benchmark_texts):
+        patterns = ", ".join(pattern for benchmark in BENCHMARKS for pattern in benchmark.files)
         raise InvalidValueError(
             f"The folder {folder} has none of the evaluation sets. It was searched for {patterns}: "
             "give the folder above these."
         )
-    return found
+    return benchmark_texts
 
 
-def _read(one: EvaluationSet, path: str) -> list[Input]:
+def _read_inputs(benchmark: BenchmarkSpec, path: str) -> list[ModelInput]:
     try:
         with open(path, "rb") as file:
-            inputs = list(one.inputs(file.read()))
+            inputs = list(benchmark.read_inputs(file.read()))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise _unreadable(one, path, f"{type(error).__name__}: {error}") from error
+        raise _unreadable_file_error(benchmark, path, f"{type(error).__name__}: {error}") from error
     except (ElementTree.ParseError, zipfile.BadZipFile, csv.Error) as error:
-        raise _unreadable(one, path, str(error)) from error
+        raise _unreadable_file_error(benchmark, path, str(error)) from error
     if not inputs:
-        raise _unreadable(one, path, "it holds no input")
+        raise _unreadable_file_error(benchmark, path, "it holds no input")
     return inputs
 
 
-def _unreadable(one: EvaluationSet, path: str, why: Any) -> ValueError:
+def _unreadable_file_error(benchmark: BenchmarkSpec, path: str, reason: Any) -> ValueError:
     return ValueError(
-        f"{path} cannot be read as a file of {one.name}: {why}. "
+        f"{path} cannot be read as a file of {benchmark.name}: {reason}. "
         "Put the authors' file there, or take this one away."
     )

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from bioshards.corpus import shards
 from bioshards.corpus.errors import TransientStorageError, UserError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import (
     DocumentsManifest,
     ForeignManifestError,
@@ -27,7 +27,7 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import FORMAT
 
-PIPELINES: Final = ("pubmed_to_shards", "pmc_to_shards")
+DOCUMENT_PIPELINES: Final = ("pubmed_to_shards", "pmc_to_shards")
 """The pipelines that make document shards."""
 
 
@@ -36,7 +36,7 @@ class InputError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Documents:
+class DocumentsInput:
     """A finished directory of documents.
 
     Attributes:
@@ -53,45 +53,49 @@ class Documents:
         """What it holds, wherever it lies, for a manifest."""
         return InputDocuments(
             pipeline=self.pipeline,
-            shards_sha256=shards.digest(shard.sha256 for shard in self.shards),
+            shards_sha256=shards.combine_digests(shard.sha256 for shard in self.shards),
             shards=len(self.shards),
             documents=sum(shard.rows for shard in self.shards),
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The summary as plain data, for a configuration."""
         found: dict[str, Any] = encode(self.summary)
         return found
 
 
-def find(files: LocalFiles, folders: Sequence[str], wanted: Sequence[str] = PIPELINES) -> list[Documents]:
+def load_document_inputs(
+    storage: LocalStorage, folders: Sequence[str], accepted_pipelines: Sequence[str] = DOCUMENT_PIPELINES
+) -> list[DocumentsInput]:
     """The directories of these paths, in an order that depends only on what they hold.
 
     Args:
-        wanted: the pipelines whose output may be given where these folders were, for messages.
+        accepted_pipelines: the pipelines whose output may be given where these folders were, for messages.
 
     Raises:
         InputError: one is not finished, or not of documents, or of another version of bioshards, or has a
             shard that another one has.
     """
-    found = [_documents(files, folder, wanted) for folder in folders]
-    folder_of: dict[str, str] = {}
-    for documents in found:
+    document_inputs = [_load_documents_input(storage, folder, accepted_pipelines) for folder in folders]
+    folder_by_digest: dict[str, str] = {}
+    for documents in document_inputs:
         for shard in documents.shards:
-            if other := folder_of.get(shard.sha256):
+            if other_folder := folder_by_digest.get(shard.sha256):
                 raise InputError(
-                    f"{other} and {documents.folder} hold the same shard ({shard.file}, SHA-256 "
+                    f"{other_folder} and {documents.folder} hold the same shard ({shard.file}, SHA-256 "
                     f"{shard.sha256[:12]}...), whose documents would be counted twice. Give one of them, once"
                 )
-        folder_of |= {shard.sha256: documents.folder for shard in documents.shards}
-    return sorted(found, key=lambda documents: (documents.pipeline, documents.summary.shards_sha256))
+        folder_by_digest |= {shard.sha256: documents.folder for shard in documents.shards}
+    return sorted(
+        document_inputs, key=lambda documents: (documents.pipeline, documents.summary.shards_sha256)
+    )
 
 
-def damage(files: LocalFiles, path: str, listed: Listed) -> str | None:
+def find_damage(storage: LocalStorage, path: str, shard: Listed) -> str | None:
     """What is wrong with a file of a finished directory; None where it is as its manifest lists it."""
     digest, size = hashlib.sha256(), 0
     try:
-        with files.open(path) as file:
+        with storage.open(path) as file:
             while block := file.read(1 << 20):
                 digest.update(block)
                 size += len(block)
@@ -99,53 +103,55 @@ def damage(files: LocalFiles, path: str, listed: Listed) -> str | None:
         raise
     except OSError as error:
         return error.strerror or str(error)
-    if size != listed.bytes:
-        return f"it has {size:,} bytes, and its manifest lists {listed.bytes:,}"
-    if digest.hexdigest() != listed.sha256:
+    if size != shard.bytes:
+        return f"it has {size:,} bytes, and its manifest lists {shard.bytes:,}"
+    if digest.hexdigest() != shard.sha256:
         return "its SHA-256 is not the one that its manifest lists"
     return None
 
 
-def apart(folders: Sequence[str], out: str) -> None:
+def check_disjoint(folders: Sequence[str], output: str) -> None:
     """See that what is written and what is read lie apart, so that the inputs stay as they are.
 
     Raises:
-        InputError: ``out`` is one of the folders, or lies in one, or one lies in it.
+        InputError: ``output`` is one of the folders, or lies in one, or one lies in it.
     """
     for folder in folders:
-        inside, outside = _place(out), _place(folder)
-        if inside.startswith(outside):
-            raise InputError(f"{out} lies in {folder}, which is to stay as it is. Write to another folder")
-        if outside.startswith(inside):
-            raise InputError(f"{folder} lies in {out}, which is to be written. Write to another folder")
+        output_path, input_path = _resolve_folder(output), _resolve_folder(folder)
+        if output_path.startswith(input_path):
+            raise InputError(f"{output} lies in {folder}, which is to stay as it is. Write to another folder")
+        if input_path.startswith(output_path):
+            raise InputError(f"{folder} lies in {output}, which is to be written. Write to another folder")
 
 
-def _place(folder: str) -> str:
+def _resolve_folder(folder: str) -> str:
     """Where a folder is, by whatever links it is named, with a slash at its end."""
     path = folder if "://" in folder else os.path.realpath(folder)
     return path.rstrip("/") + "/"
 
 
-def _documents(files: LocalFiles, folder: str, wanted: Sequence[str]) -> Documents:
+def _load_documents_input(
+    storage: LocalStorage, folder: str, accepted_pipelines: Sequence[str]
+) -> DocumentsInput:
     manifest: Manifest | None
     pipeline: str | None
     try:
-        manifest = read_manifest(files, folder)
+        manifest = read_manifest(storage, folder)
         pipeline = manifest.pipeline
     except ForeignManifestError as error:
         manifest, pipeline = None, error.pipeline
     except ManifestError as error:
         raise InputError(str(error).rstrip(".")) from error
     if not isinstance(manifest, DocumentsManifest):
-        made = f"was made by {pipeline}" if pipeline else "is not of bioshards"
-        *others, last = wanted
+        origin = f"was made by {pipeline}" if pipeline else "is not of bioshards"
+        *other_pipelines, last_pipeline = accepted_pipelines
         raise InputError(
-            f"{folder} does not hold documents: by its manifest.json it {made}. Give the --output of "
-            f"beam run {', '.join(others)} or {last}"
+            f"{folder} does not hold documents: by its manifest.json it {origin}. Give the --output of "
+            f"beam run {', '.join(other_pipelines)} or {last_pipeline}"
         )
     if manifest.config.format != FORMAT:
         raise InputError(
             f"{folder} was made by another version of bioshards (format {manifest.config.format}, this is "
             f"{FORMAT}). Make it anew: beam run {pipeline} with another --output"
         )
-    return Documents(folder, manifest.pipeline, manifest.outputs)
+    return DocumentsInput(folder, manifest.pipeline, manifest.outputs)

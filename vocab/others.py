@@ -18,17 +18,19 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
 
-from .wordpiece import LONGEST_WORD, UNK
+from .wordpiece import MAX_WORD_LENGTH, UNK
 from .words import Casing
 
-SPECIAL: Final = re.compile(r"\[(?:PAD|UNK|CLS|SEP|MASK|unused[0-9]+)\]|<(?:pad|unk|s|/s|mask)>")
+SPECIAL_TOKEN_PATTERN: Final = re.compile(
+    r"\[(?:PAD|UNK|CLS|SEP|MASK|unused[0-9]+)\]|<(?:pad|unk|s|/s|mask)>"
+)
 """Tokens that no text yields: BERT's, those it keeps in reserve, and SentencePiece's."""
 
-_CAPITALS: Final = 1 / 50
+_CASED_THRESHOLD: Final = 1 / 50
 """A larger share of pieces with a capital makes a vocabulary cased."""
 
 
-def load(path: str) -> Tokenizer:
+def load_tokenizer(path: str) -> Tokenizer:
     """The tokenizer that a published vocabulary makes.
 
     Args:
@@ -41,25 +43,25 @@ def load(path: str) -> Tokenizer:
     Warns:
         UserWarning: a list has blank lines or a piece twice; it is used without them.
     """
-    file = _file(path)
+    vocabulary_path = _find_vocabulary_file(path)
     try:
-        with open(file, encoding="utf-8-sig", newline="") as opened:
-            text = opened.read()
+        with open(vocabulary_path, encoding="utf-8-sig", newline="") as stream:
+            text = stream.read()
     except UnicodeDecodeError as error:
         raise InvalidValueError(
-            f"{file} is no vocabulary: byte {error.start} is not UTF-8. Give a tokenizer.json or a vocab.txt."
+            f"{vocabulary_path} is no vocabulary: byte {error.start} is not UTF-8. Give a tokenizer.json or a vocab.txt."
         ) from None
-    if text.lstrip().startswith("{") and not file.endswith(".txt"):
+    if text.lstrip().startswith("{") and not vocabulary_path.endswith(".txt"):
         try:
             return Tokenizer.from_str(text)
         except Exception as error:  # the library raises a bare Exception
             raise InvalidValueError(
-                f"{file} is no tokenizer.json that the tokenizers library reads: {error}"
+                f"{vocabulary_path} is no tokenizer.json that the tokenizers library reads: {error}"
             ) from None
-    return _word_piece(file, text)
+    return _tokenizer_from_vocab_txt(vocabulary_path, text)
 
 
-def _file(path: str) -> str:
+def _find_vocabulary_file(path: str) -> str:
     if not os.path.isdir(path):
         if os.path.exists(path):
             return path
@@ -74,38 +76,48 @@ def _file(path: str) -> str:
     )
 
 
-def casing(pieces: list[str]) -> Casing:
+def infer_casing(pieces: list[str]) -> Casing:
     """The casing that pieces show: as written, or BERT's uncased (lower case, no accents).
 
     One capital proves nothing: SciBERT's uncased vocabulary has 175 pieces with one, 0.6 % of all, left over
     from its alphabet.  Cased ones have capitals in a fifth of their pieces and more.
     """
-    written = sum(piece != piece.lower() for piece in pieces if not (piece[:1] == "[" and piece[-1:] == "]"))
-    return Casing() if written > _CAPITALS * len(pieces) else Casing(lower_case=True, strip_accents=True)
+    num_with_capitals = sum(
+        piece != piece.lower() for piece in pieces if not (piece[:1] == "[" and piece[-1:] == "]")
+    )
+    return (
+        Casing()
+        if num_with_capitals > _CASED_THRESHOLD * len(pieces)
+        else Casing(lower_case=True, strip_accents=True)
+    )
 
 
-def _word_piece(file: str, text: str) -> Tokenizer:
+def _tokenizer_from_vocab_txt(path: str, text: str) -> Tokenizer:
     lines = [line.rstrip("\r") for line in text.split("\n")]
     while lines and not lines[-1]:
         lines.pop()
     # A piece's id is its line, so a line that is not used leaves a hole and moves no other piece.
-    ids = {line: number for number, line in enumerate(lines) if line}
+    ids = {line: line_index for line_index, line in enumerate(lines) if line}
     if UNK not in ids:
         raise InvalidValueError(
-            f"{file} is no WordPiece vocabulary: it has no line {UNK}. "
+            f"{path} is no WordPiece vocabulary: it has no line {UNK}. "
             "Give a vocab.txt with one piece a line."
         )
-    blank = lines.count("")
-    repeated = len(lines) - blank - len(ids)
-    if blank or repeated:
+    num_blank = lines.count("")
+    num_repeated = len(lines) - num_blank - len(ids)
+    if num_blank or num_repeated:
         warnings.warn(
-            f"{file}: of {len(lines)} lines {blank} are blank and {repeated} repeat a piece; a "
+            f"{path}: of {len(lines)} lines {num_blank} are blank and {num_repeated} repeat a piece; a "
             "repeated piece has the id of its last line, as in BERT's own code",
             stacklevel=3,
         )
-    tokenizer = Tokenizer(WordPiece(ids, unk_token=UNK, max_input_chars_per_word=LONGEST_WORD))
-    tokenizer.normalizer = casing(list(ids)).normalizer()
+    tokenizer = Tokenizer(WordPiece(ids, unk_token=UNK, max_input_chars_per_word=MAX_WORD_LENGTH))
+    tokenizer.normalizer = infer_casing(list(ids)).make_normalizer()
     tokenizer.pre_tokenizer = BertPreTokenizer()
-    specials = [piece for piece in ids if SPECIAL.fullmatch(piece) and "unused" not in piece]
-    tokenizer.add_special_tokens([AddedToken(piece, special=True, normalized=False) for piece in specials])
+    special_tokens = [
+        piece for piece in ids if SPECIAL_TOKEN_PATTERN.fullmatch(piece) and "unused" not in piece
+    ]
+    tokenizer.add_special_tokens(
+        [AddedToken(piece, special=True, normalized=False) for piece in special_tokens]
+    )
     return tokenizer

@@ -9,19 +9,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def joined(texts: pa.Array, ids_of: Callable[[list[str]], list[bytes]]) -> pa.Array:
+def join_chunk_ids(texts: pa.Array, encode_chunks: Callable[[list[str]], list[bytes]]) -> pa.Array:
     """For each text the ids of its parts in a row.
 
     Args:
         texts: an array of strings; parts are what stands between their blanks, the empty ones too.
-        ids_of: asked once, for all distinct parts.
+        encode_chunks: asked once, for all distinct parts.
 
     Returns:
         As many large_binary values; where a text is null, an empty one.
     """
-    parts = pc.split_pattern(texts, " ")
-    distinct = parts.flatten().dictionary_encode()
-    found = ids_of(distinct.dictionary.to_pylist())
-    _, places, data = pa.array(found, pa.large_binary()).take(distinct.indices).buffers()
-    ends = np.frombuffer(places, np.int64)[parts.offsets.to_numpy()]
-    return pa.Array.from_buffers(pa.large_binary(), len(texts), [None, pa.py_buffer(ends), data])
+    chunks = pc.split_pattern(texts, " ")
+    distinct = chunks.flatten().dictionary_encode()
+    encoded = encode_chunks(distinct.dictionary.to_pylist())
+    _, offsets_buffer, data = pa.array(encoded, pa.large_binary()).take(distinct.indices).buffers()
+    text_offsets = np.frombuffer(offsets_buffer, np.int64)[chunks.offsets.to_numpy()]
+    return pa.Array.from_buffers(pa.large_binary(), len(texts), [None, pa.py_buffer(text_offsets), data])

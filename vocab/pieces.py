@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
-from .others import SPECIAL
-from .wordpiece import SPACE
+from .others import SPECIAL_TOKEN_PATTERN
+from .wordpiece import SENTENCEPIECE_SPACE
 from .words import Casing
 
-_BATCH: Final = 20_000
+_BATCH_TEXTS: Final = 20_000
 
 
 class Surface(NamedTuple):
     """A piece as it stands in a text: does it begin a word, and its characters."""
 
-    begins: bool
+    is_word_initial: bool
     text: str
 
 
@@ -45,59 +45,61 @@ class Pieces:
         self.tokenizer = Tokenizer.from_str(tokenizer.to_str())
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
-        told: dict[str, Any] = json.loads(tokenizer.to_str())
-        model = told["model"]
-        self.model: str = model["type"]
-        self.prefix: str = model.get("continuing_subword_prefix") or ""
-        added = {token["content"] for token in told["added_tokens"]}
-        everything = tokenizer.get_vocab(with_added_tokens=True)
-        own = tokenizer.get_vocab(with_added_tokens=False)
+        tokenizer_json: dict[str, Any] = json.loads(tokenizer.to_str())
+        model = tokenizer_json["model"]
+        self.model_type: str = model["type"]
+        self.continuation_prefix: str = model.get("continuing_subword_prefix") or ""
+        added = {token["content"] for token in tokenizer_json["added_tokens"]}
+        full_vocab = tokenizer.get_vocab(with_added_tokens=True)
+        model_vocab = tokenizer.get_vocab(with_added_tokens=False)
         self.ids = {
-            piece: number
-            for piece, number in sorted(own.items(), key=lambda item: item[1])
-            if piece not in added and not SPECIAL.fullmatch(piece)
+            piece: piece_id
+            for piece, piece_id in sorted(model_vocab.items(), key=lambda item: item[1])
+            if piece not in added and not SPECIAL_TOKEN_PATTERN.fullmatch(piece)
         }
-        self.size = max(everything.values(), default=-1) + 1
-        self.holes = self.size - len(set(everything.values()))
-        unknown = model.get("unk_id")
-        if unknown is None and model.get("unk_token") is not None:
-            unknown = tokenizer.token_to_id(model["unk_token"])
-        self.unknown: int = -1 if unknown is None else unknown
-        self.unknown_token: str | None = None if unknown is None else tokenizer.id_to_token(unknown)
+        self.size = max(full_vocab.values(), default=-1) + 1
+        self.num_missing_ids = self.size - len(set(full_vocab.values()))
+        unknown_id = model.get("unk_id")
+        if unknown_id is None and model.get("unk_token") is not None:
+            unknown_id = tokenizer.token_to_id(model["unk_token"])
+        self.unknown_id: int = -1 if unknown_id is None else unknown_id
+        self.unknown_token: str | None = None if unknown_id is None else tokenizer.id_to_token(unknown_id)
 
-    def casing(self) -> Casing:
+    def infer_casing(self) -> Casing:
         """What the normaliser makes of letters, by its answers."""
-        return Casing(lower_case=self.normal("A") == "a", strip_accents=self.normal("é") == "e")
+        return Casing(lower_case=self.normalize("A") == "a", strip_accents=self.normalize("é") == "e")
 
-    def normal(self, text: str) -> str:
+    def normalize(self, text: str) -> str:
         """The text as the model sees it."""
         normalizer = self.tokenizer.normalizer
         return text if normalizer is None else str(normalizer.normalize_str(text))
 
-    def surface(self, piece: str) -> Surface:
+    def get_surface(self, piece: str) -> Surface:
         """The piece without its mark."""
-        if self.prefix:
-            return Surface(not piece.startswith(self.prefix), piece.removeprefix(self.prefix))
-        return Surface(piece.startswith(SPACE), piece.removeprefix(SPACE))
+        if self.continuation_prefix:
+            return Surface(
+                not piece.startswith(self.continuation_prefix), piece.removeprefix(self.continuation_prefix)
+            )
+        return Surface(piece.startswith(SENTENCEPIECE_SPACE), piece.removeprefix(SENTENCEPIECE_SPACE))
 
-    def tokens(self, text: str) -> list[str]:
+    def tokenize(self, text: str) -> list[str]:
         """The pieces of a text, without [CLS] and [SEP].
 
         Where SentencePiece's models have no piece the library says the characters; here it is ``<unk>``.
         """
         ids = self.tokenizer.encode(text, add_special_tokens=False).ids
-        return [str(self.tokenizer.id_to_token(number)) for number in ids]
+        return [str(self.tokenizer.id_to_token(piece_id)) for piece_id in ids]
 
     def encode(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The ids of all texts in a row, and how many each text has; [CLS] and [SEP] are not added."""
         ids: list[npt.NDArray[np.int64]] = []
         lengths: list[int] = []
-        for start in range(0, len(texts), _BATCH):
-            batch = list(texts[start : start + _BATCH])
-            flat: list[int] = []
+        for start in range(0, len(texts), _BATCH_TEXTS):
+            batch = list(texts[start : start + _BATCH_TEXTS])
+            batch_ids: list[int] = []
             for encoding in self.tokenizer.encode_batch_fast(batch, add_special_tokens=False):
-                found = encoding.ids
-                lengths.append(len(found))
-                flat += found
-            ids.append(np.asarray(flat, np.int64))
+                text_ids = encoding.ids
+                lengths.append(len(text_ids))
+                batch_ids += text_ids
+            ids.append(np.asarray(batch_ids, np.int64))
         return np.concatenate([np.empty(0, np.int64), *ids]), np.asarray(lengths, np.int64)

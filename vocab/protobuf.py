@@ -10,54 +10,56 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-TRAINER_SPEC: Final = 2
+TRAINER_SPEC_FIELD: Final = 2
 """Number of the field of a SentencePiece model that has the options (its sentencepiece_model.proto)."""
 
 
-def without(model: bytes, option: bytes) -> bytes:
+def remove_option(model: bytes, option_value: bytes) -> bytes:
     """The SentencePiece model without the option, or options, that have this value."""
-    changed = []
-    for number, field, value in _fields(model):
-        if number == TRAINER_SPEC:
-            value = b"".join(inner for _, inner, said in _fields(value) if said != option)
-            field = _number(TRAINER_SPEC << 3 | 2) + _number(len(value)) + value
-        changed.append(field)
-    return b"".join(changed)
+    rewritten_fields = []
+    for field_number, field, value in _iter_fields(model):
+        if field_number == TRAINER_SPEC_FIELD:
+            value = b"".join(
+                inner for _, inner, inner_value in _iter_fields(value) if inner_value != option_value
+            )
+            field = _encode_varint(TRAINER_SPEC_FIELD << 3 | 2) + _encode_varint(len(value)) + value
+        rewritten_fields.append(field)
+    return b"".join(rewritten_fields)
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+def _iter_fields(message: bytes) -> Iterator[tuple[int, bytes, bytes]]:
     """The fields of a message: number, all its bytes, and those of its value."""
-    place = 0
-    while place < len(message):
-        start = place
-        tag, place = _read_number(message, place)
-        number, kind = tag >> 3, tag & 7
-        if kind == 2:  # length, bytes
-            length, place = _read_number(message, place)
-            end = place + length
-        elif kind == 0:  # a number
-            _, end = _read_number(message, place)
+    position = 0
+    while position < len(message):
+        start = position
+        tag, position = _read_varint(message, position)
+        field_number, wire_type = tag >> 3, tag & 7
+        if wire_type == 2:  # length, bytes
+            length, position = _read_varint(message, position)
+            end = position + length
+        elif wire_type == 0:  # a number
+            _, end = _read_varint(message, position)
         else:  # four bytes, or eight
-            end = place + (4 if kind == 5 else 8)
-        yield number, message[start:end], message[place:end]
-        place = end
+            end = position + (4 if wire_type == 5 else 8)
+        yield field_number, message[start:end], message[position:end]
+        position = end
 
 
-def _read_number(message: bytes, place: int) -> tuple[int, int]:
+def _read_varint(message: bytes, position: int) -> tuple[int, int]:
     """The number at a place, and the place behind it: seven bits a byte, lowest first, the last below 128."""
     number = shift = 0
     while True:
-        byte = message[place]
+        byte = message[position]
         number |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
+        position, shift = position + 1, shift + 7
         if byte < 128:
-            return number, place
+            return number, position
 
 
-def _number(number: int) -> bytes:
+def _encode_varint(number: int) -> bytes:
     """A number as :func:`_read_number` reads it."""
-    written = bytearray()
+    encoded = bytearray()
     while number > 127:
-        written.append(number & 127 | 128)
+        encoded.append(number & 127 | 128)
         number >>= 7
-    return bytes([*written, number])
+    return bytes([*encoded, number])

@@ -14,7 +14,7 @@ from typing import Any, Final
 import sentencepiece
 import tokenizers
 
-from bioshards.corpus.files import Checked, LocalFiles
+from bioshards.corpus.files import HashingWriter, LocalStorage
 from bioshards.corpus.manifest import (
     OutputFile,
     VocabularyConfig,
@@ -27,32 +27,37 @@ from bioshards.corpus.manifest import (
     utc_now,
     write_manifest,
 )
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 
 from . import counts, hugging_face, report_page
 from .build import Vocabulary
-from .counting import HELD_OUT, WORDS
-from .counts import Counting
-from .inputs import Documents
-from .recipes import Recipe
-from .sources import Source, Text
+from .counting import VALIDATION_WORDS_FILE, WORDS_FILE
+from .counts import CountConfig
+from .inputs import DocumentsInput
+from .recipes import VocabularyRecipe
+from .sources import CorpusInput, TrainingCounts
 
-REPORTS: Final = ("report.json", "report.html")
+REPORT_FILES: Final = ("report.json", "report.html")
 FORMAT: Final = 2
 """Raised whenever the same words and recipe give other files than before."""
 
 
-def config(
-    recipe: Recipe, counting: Counting, min_count: int | None, sources: Sequence[Source]
+def make_config(
+    recipe: VocabularyRecipe,
+    count_config: CountConfig,
+    min_count: int | None,
+    corpus_inputs: Sequence[CorpusInput],
 ) -> dict[str, Any]:
     """What must be the same for a directory to be gone on with."""
     return {
         "pipeline": "vocab",
         "format": FORMAT,
-        "recipe": recipe.as_dict(),
-        "counting": counting.as_dict() if any(isinstance(source, Documents) for source in sources) else None,
+        "recipe": recipe.to_dict(),
+        "counting": count_config.to_dict()
+        if any(isinstance(corpus_input, DocumentsInput) for corpus_input in corpus_inputs)
+        else None,
         "min_count": min_count,
-        "inputs": [source.as_dict() for source in sources],
+        "inputs": [corpus_input.to_dict() for corpus_input in corpus_inputs],
         "library_versions": {
             "sentencepiece": sentencepiece.__version__,
             "tokenizers": tokenizers.__version__,
@@ -60,90 +65,98 @@ def config(
     }
 
 
-def finished(files: LocalFiles, work: Workspace, rewritten: Collection[str] = ()) -> bool:
+def is_up_to_date(
+    storage: LocalStorage, output_dir: OutputDir, replaceable_files: Collection[str] = ()
+) -> bool:
     """Is the manifest there, and every file that it lists, of its size?
 
     Args:
-        rewritten: files that a stopped run may have written anew, so that they need only be there.
+        replaceable_files: files that a stopped run may have written anew, so that they need only be there.
     """
-    manifest = find_manifest(files, work.output, VocabularyManifest)
-    return manifest is not None and is_complete(files, work.output, manifest, any_size=rewritten)
+    manifest = find_manifest(storage, output_dir.path, VocabularyManifest)
+    return manifest is not None and is_complete(
+        storage, output_dir.path, manifest, any_size=replaceable_files
+    )
 
 
-def publish(
-    files: LocalFiles,
-    work: Workspace,
+def publish_vocabulary(
+    storage: LocalStorage,
+    output_dir: OutputDir,
     vocabulary: Vocabulary,
-    recipe: Recipe,
-    text: Text,
+    recipe: VocabularyRecipe,
+    training_counts: TrainingCounts,
     totals: VocabularyCounts,
     report: Mapping[str, Any],
     config: Mapping[str, Any],
     run: VocabularyRun,
 ) -> None:
     """Write everything, the manifest last."""
-    settings = hugging_face.config(recipe.casing, recipe.sentencepiece)
+    tokenizer_config = hugging_face.make_tokenizer_config(recipe.casing, recipe.sentencepiece)
     contents: dict[str, Iterable[bytes]] = {
-        name: [data] for name, data in hugging_face.files(vocabulary.tokenizer, settings).items()
+        name: [data]
+        for name, data in hugging_face.serialize_tokenizer(vocabulary.tokenizer, tokenizer_config).items()
     }
-    if vocabulary.model:
-        contents["spiece.model"] = [vocabulary.model]
-    contents[WORDS] = counts.as_lines(text.words)
-    if text.held_out:
-        contents[HELD_OUT] = counts.as_lines(text.held_out)
-    contents.update(_report(report))
+    if vocabulary.sentencepiece_model:
+        contents["spiece.model"] = [vocabulary.sentencepiece_model]
+    contents[WORDS_FILE] = counts.lines_from_counts(training_counts.words)
+    if training_counts.validation_words:
+        contents[VALIDATION_WORDS_FILE] = counts.lines_from_counts(training_counts.validation_words)
+    contents.update(_render_report(report))
     manifest = VocabularyManifest(
         config=decode(VocabularyConfig, config),
-        outputs=tuple(_write(files, work.output, name, data) for name, data in contents.items()),
+        outputs=tuple(_write_file(storage, output_dir.path, name, data) for name, data in contents.items()),
         counts=totals,
         run=dataclasses.replace(run, finished=utc_now()),
     )
-    write_manifest(files, work.manifest, manifest)
+    write_manifest(storage, output_dir.manifest_path, manifest)
 
 
-def totals(vocabulary: Vocabulary, text: Text) -> VocabularyCounts:
+def compute_totals(vocabulary: Vocabulary, training_counts: TrainingCounts) -> VocabularyCounts:
     """What the vocabulary was made of, in numbers."""
     letters = vocabulary.alphabet
     return VocabularyCounts(
         pieces=vocabulary.tokenizer.get_vocab_size(),
-        words=text.words.total(),
-        distinct_words=len(text.words),
-        min_count=text.min_count,
-        validation_words=text.held_out.total(),
-        trained_words=vocabulary.tokens,
-        distinct_trained_words=vocabulary.distinct,
+        words=training_counts.words.total(),
+        distinct_words=len(training_counts.words),
+        min_count=training_counts.min_count,
+        validation_words=training_counts.validation_words.total(),
+        trained_words=vocabulary.total_words,
+        distinct_trained_words=vocabulary.distinct_words,
         alphabet=len(letters.characters) if letters else None,
         alphabet_rarest=letters.rarest if letters else None,
         alphabet_coverage=round(letters.coverage, 7) if letters else None,
     )
 
 
-def rewrite_report(
-    files: LocalFiles, work: Workspace, manifest: VocabularyManifest, report: Mapping[str, Any]
+def replace_report(
+    storage: LocalStorage, output_dir: OutputDir, manifest: VocabularyManifest, report: Mapping[str, Any]
 ) -> None:
     """Put another report in the place of the one that is there; stopped half-way, it can be done again."""
-    new = {name: _write(files, work.output, name, data) for name, data in _report(report).items()}
-    outputs = tuple(new.get(output.file, output) for output in manifest.outputs)
-    write_manifest(files, work.manifest, dataclasses.replace(manifest, outputs=outputs))
+    new_outputs = {
+        name: _write_file(storage, output_dir.path, name, data)
+        for name, data in _render_report(report).items()
+    }
+    outputs = tuple(new_outputs.get(output.file, output) for output in manifest.outputs)
+    write_manifest(storage, output_dir.manifest_path, dataclasses.replace(manifest, outputs=outputs))
 
 
-def run_of(command: Sequence[str], sources: Sequence[Source]) -> VocabularyRun:
+def make_run_info(command: Sequence[str], corpus_inputs: Sequence[CorpusInput]) -> VocabularyRun:
     """What is true of this run only."""
     return VocabularyRun(
         command=("python", "-m", "bioshards.vocab", *command),
-        inputs=tuple(source.folder for source in sources),
+        inputs=tuple(corpus_input.folder for corpus_input in corpus_inputs),
     )
 
 
-def _report(report: Mapping[str, Any]) -> dict[str, Iterable[bytes]]:
-    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
-    page = report_page.page(dict(report))
-    return dict(zip(REPORTS, ([text.encode()], [page.encode()]), strict=True))
+def _render_report(report: Mapping[str, Any]) -> dict[str, Iterable[bytes]]:
+    report_json = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+    report_html = report_page.render_page(dict(report))
+    return dict(zip(REPORT_FILES, ([report_json.encode()], [report_html.encode()]), strict=True))
 
 
-def _write(files: LocalFiles, folder: str, name: str, data: Iterable[bytes]) -> OutputFile:
-    with files.write(f"{folder}/{name}") as file:
-        checked = Checked(file)
-        for part in data:
-            checked.write(part)
-    return OutputFile(name, checked.size, checked.sha256)
+def _write_file(storage: LocalStorage, folder: str, name: str, data: Iterable[bytes]) -> OutputFile:
+    with storage.write(f"{folder}/{name}") as file:
+        writer = HashingWriter(file)
+        for block in data:
+            writer.write(block)
+    return OutputFile(name, writer.size, writer.sha256)

@@ -23,14 +23,14 @@ from typing import NamedTuple
 from bioshards.corpus.errors import InvalidValueError
 
 from .pieces import Pieces
-from .wordpiece import LONGEST_WORD
+from .wordpiece import MAX_WORD_LENGTH
 
 
-class Unreachable(NamedTuple):
+class UnreachablePiece(NamedTuple):
     """A piece that no text yields, and why: "normalisation", "splitting" or "other" (it is too long, say)."""
 
     piece: str
-    why: str
+    reason: str
 
 
 def is_punctuation(character: str) -> bool:
@@ -43,75 +43,82 @@ def is_punctuation(character: str) -> bool:
     return unicodedata.category(character).startswith("P")
 
 
-def unreachable(pieces: Pieces) -> list[Unreachable]:
+def find_unreachable(pieces: Pieces) -> list[UnreachablePiece]:
     """The pieces of a WordPiece vocabulary that no text yields, by id.
 
     Raises:
         ValueError: the model is another one; what it can yield is not a matter of greedy cutting.
     """
-    if pieces.model != "WordPiece":
+    if pieces.model_type != "WordPiece":
         raise InvalidValueError(
-            f"Reachability is defined for WordPiece vocabularies, and this is {pieces.model}."
+            f"Reachability is defined for WordPiece vocabularies, and this is {pieces.model_type}."
         )
-    search = _Search(pieces)
-    waiting = {piece: search.witnesses(piece) for piece in pieces.ids}
-    lost: list[str] = []
-    while waiting:
-        candidates = {piece: next(witnesses, None) for piece, witnesses in waiting.items()}
-        lost += [piece for piece, text in candidates.items() if text is None]
-        tried = [(piece, text) for piece, text in candidates.items() if text is not None]
-        encodings = pieces.tokenizer.encode_batch([text for _, text in tried], add_special_tokens=False)
-        waiting = {
-            piece: waiting[piece]
-            for (piece, _), encoding in zip(tried, encodings, strict=True)
+    search = _WitnessSearch(pieces)
+    pending = {piece: search.iter_witnesses(piece) for piece in pieces.ids}
+    unreachable_pieces: list[str] = []
+    while pending:
+        candidates = {piece: next(witnesses, None) for piece, witnesses in pending.items()}
+        unreachable_pieces += [piece for piece, text in candidates.items() if text is None]
+        attempts = [(piece, text) for piece, text in candidates.items() if text is not None]
+        encodings = pieces.tokenizer.encode_batch([text for _, text in attempts], add_special_tokens=False)
+        pending = {
+            piece: pending[piece]
+            for (piece, _), encoding in zip(attempts, encodings, strict=True)
             if pieces.ids[piece] not in encoding.ids
         }
-    return [Unreachable(piece, search.why(piece)) for piece in sorted(lost, key=pieces.ids.__getitem__)]
+    return [
+        UnreachablePiece(piece, search.find_reason(piece))
+        for piece in sorted(unreachable_pieces, key=pieces.ids.__getitem__)
+    ]
 
 
-class _Search:
+class _WitnessSearch:
     """Texts that may yield a piece."""
 
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
-        self._all = set(pieces.tokenizer.get_vocab(with_added_tokens=False))
-        surfaces = [pieces.surface(piece) for piece in pieces.ids]
-        self._longest = max((len(text) for _, text in surfaces), default=0)
-        beginnings = [text for begins, text in surfaces if begins and self._joins(text)]
-        self._beginnings = sorted(beginnings, key=len)  # of the same length, in the order of ids
+        self._vocabulary = set(pieces.tokenizer.get_vocab(with_added_tokens=False))
+        surfaces = [pieces.get_surface(piece) for piece in pieces.ids]
+        self._max_piece_length = max((len(text) for _, text in surfaces), default=0)
+        beginnings = [
+            text for is_word_initial, text in surfaces if is_word_initial and self._is_word_internal(text)
+        ]
+        self._beginnings_by_length = sorted(beginnings, key=len)  # of the same length, in the order of ids
 
-    def _words(self, text: str) -> list[str]:
-        normal = self._pieces.normal(text)
+    def _split_words(self, text: str) -> list[str]:
+        normalized = self._pieces.normalize(text)
         pre_tokenizer = self._pieces.tokenizer.pre_tokenizer
         return (
-            [normal]
+            [normalized]
             if pre_tokenizer is None
-            else [word for word, _ in pre_tokenizer.pre_tokenize_str(normal)]
+            else [word for word, _ in pre_tokenizer.pre_tokenize_str(normalized)]
         )
 
-    def _joins(self, text: str) -> bool:
+    def _is_word_internal(self, text: str) -> bool:
         """Can the text stand within a word, as it is?"""
-        return bool(text) and self._words(f"a{text}") == [f"a{text}"]
+        return bool(text) and self._split_words(f"a{text}") == [f"a{text}"]
 
-    def why(self, piece: str) -> str:
-        begins, text = self._pieces.surface(piece)
-        if not text or "".join(self._pieces.normal(text).split()) != text:
+    def find_reason(self, piece: str) -> str:
+        is_word_initial, text = self._pieces.get_surface(piece)
+        if not text or "".join(self._pieces.normalize(text).split()) != text:
             return "normalisation"
-        whole = self._words(text) == [text] if begins else self._joins(text)
-        return "other" if whole else "splitting"
+        is_left_whole = self._split_words(text) == [text] if is_word_initial else self._is_word_internal(text)
+        return "other" if is_left_whole else "splitting"
 
-    def witnesses(self, piece: str) -> Iterator[str]:
-        begins, text = self._pieces.surface(piece)
-        if begins:
+    def iter_witnesses(self, piece: str) -> Iterator[str]:
+        is_word_initial, text = self._pieces.get_surface(piece)
+        if is_word_initial:
             yield text
-        elif self._joins(text):
-            for beginning in self._beginnings:
-                if len(beginning) + len(text) > LONGEST_WORD:
+        elif self._is_word_internal(text):
+            for beginning in self._beginnings_by_length:
+                if len(beginning) + len(text) > MAX_WORD_LENGTH:
                     break
-                if not self._goes_on(beginning, text):
+                if not self._has_longer_beginning(beginning, text):
                     yield beginning + text
 
-    def _goes_on(self, beginning: str, text: str) -> bool:
+    def _has_longer_beginning(self, beginning: str, text: str) -> bool:
         """Is there a longer piece that begins the word of these two?"""
-        room = min(len(text), self._longest - len(beginning))
-        return any(beginning + text[:more] in self._all for more in range(1, room + 1))
+        max_extension = min(len(text), self._max_piece_length - len(beginning))
+        return any(
+            beginning + text[:extension] in self._vocabulary for extension in range(1, max_extension + 1)
+        )

@@ -12,17 +12,17 @@ from tokenizers.normalizers import Normalizer
 from bioshards.corpus.errors import InvalidValueError
 
 from . import alphabet, hugging_face
-from .wordpiece import SPECIALS
-from .words import Casing, Split, Words
+from .wordpiece import SPECIAL_TOKENS
+from .words import Casing, PretokenizeFn, Pretokenizer
 
 Algorithm = Literal["bpe", "unigram", "wordpiece"]
 ALGORITHMS: Final = get_args(Algorithm)
-_DUMMY: Final = re.compile(r"(?!\[|<)(?=.*[^\w\s])\S+")
+_ENTITY_PLACEHOLDER: Final = re.compile(r"(?!\[|<)(?=.*[^\w\s])\S+")
 """A dummy has a mark, or it would take ordinary words apart, and looks like no special token."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class VocabularyRecipe:
     """A vocabulary to build.
 
     Attributes:
@@ -48,10 +48,10 @@ class Recipe:
     lower_case: bool = True
     strip_accents: bool = True
     sentencepiece: bool = False
-    coverage: float = 0.99999
-    unused: int = 0
-    dummies: tuple[str, ...] = ()
-    by_collation: bool = False
+    character_coverage: float = 0.99999
+    num_unused_tokens: int = 0
+    entity_placeholders: tuple[str, ...] = ()
+    sort_by_collation: bool = False
     as_published: bool = False
 
     def __post_init__(self) -> None:
@@ -61,26 +61,26 @@ class Recipe:
             raise InvalidValueError(
                 "--sentencepiece keeps a unigram model, for Albert: give --algorithm unigram with it"
             )
-        if not 0.98 <= self.coverage <= 1:
-            raise InvalidValueError(f"--coverage {self.coverage} is not from 0.98 to 1")
-        if self.unused < 0:
-            raise InvalidValueError(f"--unused {self.unused} is below 0")
-        for dummy in self.dummies:
-            if not _DUMMY.fullmatch(dummy):
+        if not 0.98 <= self.character_coverage <= 1:
+            raise InvalidValueError(f"--coverage {self.character_coverage} is not from 0.98 to 1")
+        if self.num_unused_tokens < 0:
+            raise InvalidValueError(f"--unused {self.num_unused_tokens} is below 0")
+        for placeholder in self.entity_placeholders:
+            if not _ENTITY_PLACEHOLDER.fullmatch(placeholder):
                 raise InvalidValueError(
-                    f"--dummies: {dummy!r} cannot be one; it must be a word with a mark, like @GENE$"
+                    f"--dummies: {placeholder!r} cannot be one; it must be a word with a mark, like @GENE$"
                 )
-        if len(set(self.dummies)) < len(self.dummies):
+        if len(set(self.entity_placeholders)) < len(self.entity_placeholders):
             raise InvalidValueError("--dummies: one is there twice")
-        if self.size < self.least:
+        if self.size < self.min_size:
             raise InvalidValueError(
-                f"--size {self.size:,} has no room for the {len(self.reserved):,} reserved tokens and the "
-                f"smallest alphabet, printable ASCII and Greek: give {self.least:,} or more"
+                f"--size {self.size:,} has no room for the {len(self.reserved_tokens):,} reserved tokens and the "
+                f"smallest alphabet, printable ASCII and Greek: give {self.min_size:,} or more"
             )
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for a manifest."""
-        return {**dataclasses.asdict(self), "dummies": list(self.dummies)}
+        return {**dataclasses.asdict(self), "dummies": list(self.entity_placeholders)}
 
     @property
     def casing(self) -> Casing:
@@ -88,67 +88,73 @@ class Recipe:
         return Casing(self.lower_case, self.strip_accents)
 
     @property
-    def kind(self) -> str:
+    def pretokenizer(self) -> str:
         """Which words are to be counted for it, one of ``counts.KINDS``."""
-        return "white-space" if self.sentencepiece or self.as_published_wordpieces else "bert"
+        return "white-space" if self.sentencepiece or self.has_unsplit_words else "bert"
 
     @property
-    def as_published_wordpieces(self) -> bool:
+    def has_unsplit_words(self) -> bool:
         """Is it trained on words that BERT's pre-tokenisation takes apart?"""
         return self.as_published and self.algorithm != "wordpiece" and not self.sentencepiece
 
     @property
-    def reserved(self) -> list[str]:
+    def reserved_tokens(self) -> list[str]:
         """What has the first ids, in their order; SciVocab's layout if there are [unused] ones."""
-        first, *others = hugging_face.ALBERT_SPECIALS if self.sentencepiece else SPECIALS
-        unused = [f"[unused{number}]" for number in range(self.unused)]
+        pad_token, *other_special_tokens = (
+            hugging_face.ALBERT_SPECIAL_TOKENS if self.sentencepiece else SPECIAL_TOKENS
+        )
+        unused_tokens = [f"[unused{number}]" for number in range(self.num_unused_tokens)]
         if self.sentencepiece:
-            return [first, *others, *unused, *self.dummies]
-        return [first, *unused, *others, *self.dummies]
+            return [pad_token, *other_special_tokens, *unused_tokens, *self.entity_placeholders]
+        return [pad_token, *unused_tokens, *other_special_tokens, *self.entity_placeholders]
 
     @property
-    def least(self) -> int:
+    def min_size(self) -> int:
         """The smallest size there is room in for what is reserved and the letters that are always there."""
-        smallest = alphabet.of({}, 1, self.words())
+        min_alphabet = alphabet.build_alphabet({}, 1, self.make_pretokenizer())
         if self.as_published or self.sentencepiece:
-            return len(self.reserved) + (0 if self.as_published else len(smallest.characters))
-        return len(self.reserved) + len(list(alphabet.forms(smallest, self.words())))
+            return len(self.reserved_tokens) + (0 if self.as_published else len(min_alphabet.characters))
+        return len(self.reserved_tokens) + len(
+            list(alphabet.iter_pieces(min_alphabet, self.make_pretokenizer()))
+        )
 
-    def words(self) -> Split:
+    def make_pretokenizer(self) -> PretokenizeFn:
         """What makes of words, as they were counted, those to train on."""
-        if self.kind == "bert":
-            return Words(self.casing)
-        normalizer: Normalizer = self.casing.normalizer()
+        if self.pretokenizer == "bert":
+            return Pretokenizer(self.casing)
+        normalizer: Normalizer = self.casing.make_normalizer()
         if self.sentencepiece:
-            normalizer = hugging_face.albert_normalizer(self.casing)
+            normalizer = hugging_face.make_albert_normalizer(self.casing)
         return lambda word: normalizer.normalize_str(word).split()
 
 
-_CASED = Recipe(lower_case=False, strip_accents=False)
+_CASED = VocabularyRecipe(lower_case=False, strip_accents=False)
 
-PRESETS: Final[dict[str, Recipe]] = {
+PRESETS: Final[dict[str, VocabularyRecipe]] = {
     # Bio-ELECTRA (Ozyurt 2020, and the vocabulary file in its repository): cased, SentencePiece BPE on the
     # abstracts of 2017, turned into 31,620 WordPieces; [PAD] [UNK] [CLS] [SEP] [MASK] have the ids 0 to 4,
     # all others are sorted.  Coverage is not said; SentencePiece's default is 0.9995.
-    "bio-electra": replace(_CASED, size=31_620, by_collation=True),
+    "bio-electra": replace(_CASED, size=31_620, sort_by_collation=True),
     # ELECTRAMed (Miolo et al. 2021) uses SciVocab, uncased (Beltagy et al. 2019; scripts/cheatsheet.txt of
     # allenai/scibert): SentencePiece BPE, coverage 0.9999, turned into 31,090 WordPieces in the order in
     # which they were learned; [PAD] is 0, 100 [unused] follow, [UNK] [CLS] [SEP] [MASK] are 101 to 104.
-    "electramed": Recipe(size=31_090, unused=100),
+    "electramed": VocabularyRecipe(size=31_090, num_unused_tokens=100),
     # BioALBERT (Naseem et al. 2020) uses ALBERT's (Lan et al. 2020; README of google-research/albert):
     # SentencePiece unigram, 30,000, lower case, without accents, coverage 0.99995, used as it is.
-    "bioalbert": Recipe(algorithm="unigram", size=30_000, sentencepiece=True),
+    "bioalbert": VocabularyRecipe(algorithm="unigram", size=30_000, sentencepiece=True),
     # PubMedBERT (Gu et al. 2020, on vocabularies): WordPiece on PubMed's abstracts, uncased; its size is
     # not said, the published model's configuration has 30,522.
-    "pubmedbert": Recipe(algorithm="wordpiece"),
+    "pubmedbert": VocabularyRecipe(algorithm="wordpiece"),
 }
 
 PUBLISHED_COVERAGE: Final = {"bio-electra": 0.9995, "electramed": 0.9999, "bioalbert": 0.99995}
 
 
-def preset(name: str, as_published: bool) -> Recipe:
+def get_preset(name: str, as_published: bool) -> VocabularyRecipe:
     """The recipe of a paper, mended or with its faults."""
     recipe = PRESETS[name]
     if not as_published:
         return recipe
-    return replace(recipe, as_published=True, coverage=PUBLISHED_COVERAGE.get(name, recipe.coverage))
+    return replace(
+        recipe, as_published=True, character_coverage=PUBLISHED_COVERAGE.get(name, recipe.character_coverage)
+    )

@@ -6,39 +6,45 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-_LONGEST: Final = 256
+_MAX_ENTRY_SIZE: Final = 256
 """Characters and bytes of ids of the longest entry that is kept: longer chunks hardly ever come again."""
-_SLOT: Final = 64
+_SLOT_BYTES: Final = 64
 """Bytes of an entry's place in a dictionary: 30 to 60 in CPython, more only while it grows."""
 
 
-class Remembered(dict[str, bytes]):
+class BoundedCache(dict[str, bytes]):
     """Ids, as bytes, by what they encode.
 
     When ``memory`` bytes are full, everything is forgotten: what is frequent is soon there again.
     """
 
-    def __init__(self, find: Callable[[list[str]], list[bytes]], memory: int) -> None:
-        self._find = find
-        self._memory = self._room = memory
+    def __init__(self, compute: Callable[[list[str]], list[bytes]], max_bytes: int) -> None:
+        self._compute = compute
+        self._max_bytes = self._free_bytes = max_bytes
 
-    def of(self, keys: list[str]) -> list[bytes]:
+    def get_many(self, keys: list[str]) -> list[bytes]:
         """The ids of each key; those that are not here are found, all at once, and are here from then on."""
-        known = list(map(self.get, keys))
-        new = [key for key, ids in zip(keys, known, strict=True) if ids is None]
-        if not new:
-            return known  # type: ignore[return-value]  # no None is in it
-        found = self._find(new)
-        self._keep(new, found)
-        rest = iter(found)
-        return [next(rest) if ids is None else ids for ids in known]
+        cached = list(map(self.get, keys))
+        missing_keys = [key for key, ids in zip(keys, cached, strict=True) if ids is None]
+        if not missing_keys:
+            return cached  # type: ignore[return-value]  # no None is in it
+        computed = self._compute(missing_keys)
+        self._store(missing_keys, computed)
+        remaining = iter(computed)
+        return [next(remaining) if ids is None else ids for ids in cached]
 
-    def _keep(self, keys: list[str], found: list[bytes]) -> None:
-        kept = {key: ids for key, ids in zip(keys, found, strict=True) if len(key) + len(ids) <= _LONGEST}
-        size = sum(map(sys.getsizeof, kept)) + sum(map(sys.getsizeof, kept.values())) + _SLOT * len(kept)
-        if size > self._room:
+    def _store(self, keys: list[str], values: list[bytes]) -> None:
+        entries = {
+            key: ids for key, ids in zip(keys, values, strict=True) if len(key) + len(ids) <= _MAX_ENTRY_SIZE
+        }
+        size = (
+            sum(map(sys.getsizeof, entries))
+            + sum(map(sys.getsizeof, entries.values()))
+            + _SLOT_BYTES * len(entries)
+        )
+        if size > self._free_bytes:
             self.clear()
-            self._room = self._memory
-        if size <= self._room:
-            self._room -= size
-            self.update(kept)
+            self._free_bytes = self._max_bytes
+        if size <= self._free_bytes:
+            self._free_bytes -= size
+            self.update(entries)

@@ -13,14 +13,14 @@ from tokenizers import Tokenizer
 from bioshards.corpus.errors import InvalidValueError
 
 from . import measure
-from .evaluation_texts import Found, Input
+from .evaluation_texts import BenchmarkTexts, ModelInput
 from .pieces import Pieces
 
-UNNAMED: Final = "this vocabulary"
+DEFAULT_NAME: Final = "this vocabulary"
 """What a vocabulary is called in its own report, unless ``about`` has a name for it."""
-MAX_LENGTH: Final = 512
+MAX_INPUT_LENGTH: Final = 512
 """Pieces that BERT, ELECTRA and Albert have positions for; what is longer is cut off."""
-PROBES: Final = (
+PROBE_WORDS: Final = (
     "diabetes",
     "leukemia",
     "lithium",
@@ -42,24 +42,24 @@ PROBES: Final = (
 """Words that general vocabularies break up.  SOURCES: Gu et al. 2020 (arXiv 2007.15779), table 1."""
 
 
-def report(
+def build_report(
     tokenizer: Tokenizer,
     words: Mapping[str, int],
-    held_out: Mapping[str, int] | None,
+    validation_words: Mapping[str, int] | None,
     curve: Sequence[Mapping[str, Any]] | None,
-    others: Mapping[str, Tokenizer],
-    benchmarks: Sequence[Found] | None,
+    baselines: Mapping[str, Tokenizer],
+    benchmark_texts: Sequence[BenchmarkTexts] | None,
     about: Mapping[str, Any],
-    kind: str = "bert",
+    pretokenizer: str = "bert",
 ) -> dict[str, Any]:
     """Everything measured of a vocabulary, beside other vocabularies.
 
     Args:
         words: the words of the training with their counts, before any change of case.
-        held_out: the same of documents that were held out; where it has words, they are what is measured on.
+        validation_words: the same of documents that were held out; where it has words, they are what is measured on.
         curve: the points of measure.curve on the words that are measured on; None leaves the curve out.
-        others: vocabularies to set beside it, by name (others.load).
-        benchmarks: evaluation sets (evaluation_texts.check); None leaves their lengths out.
+        baselines: vocabularies to set beside it, by name (others.load).
+        benchmark_texts: evaluation sets (evaluation_texts.check); None leaves their lengths out.
         about: plain data on the vocabulary and its corpus, to show at the top; ``name`` is used as its name.
             A folder's name does not belong here, but is an argument of report_page.page.
 
@@ -69,111 +69,147 @@ def report(
     Raises:
         ValueError: another vocabulary has the same name.
     """
-    name = str(about.get("name", UNNAMED))
-    if name in others:
+    name = str(about.get("name", DEFAULT_NAME))
+    if name in baselines:
         raise InvalidValueError(f"Two vocabularies are named {name!r}. Give the other one another name.")
-    measured = held_out or words
-    views = {name: Pieces(tokenizer)} | {other: Pieces(theirs) for other, theirs in others.items()}
-    vocabularies = [_vocabulary(label, pieces, measured) for label, pieces in views.items()]
+    measured_words = validation_words or words
+    pieces_by_name = {name: Pieces(tokenizer)} | {
+        baseline_name: Pieces(baseline_tokenizer) for baseline_name, baseline_tokenizer in baselines.items()
+    }
+    vocabularies = [
+        _describe_vocabulary(label, pieces, measured_words) for label, pieces in pieces_by_name.items()
+    ]
     return {
         "name": name,
         "about": dict(about),
-        "words": _words(words, held_out, kind),
+        "words": _describe_words(words, validation_words, pretokenizer),
         "vocabularies": vocabularies,
-        "curve": None if curve is None else _curve(curve, vocabularies),
+        "curve": None if curve is None else _describe_curve(curve, vocabularies),
         "probes": [
-            {"word": word, "pieces": [pieces.tokens(word) for pieces in views.values()]} for word in PROBES
+            {"word": word, "pieces": [pieces.tokenize(word) for pieces in pieces_by_name.values()]}
+            for word in PROBE_WORDS
         ],
-        "evaluation": None if benchmarks is None else _evaluation(benchmarks, list(views.values())),
+        "evaluation": None
+        if benchmark_texts is None
+        else _describe_benchmarks(benchmark_texts, list(pieces_by_name.values())),
         "overlap": [
-            {"name": other} | measure.overlap(views[name], pieces)
-            for other, pieces in views.items()
-            if other != name
+            {"name": baseline_name} | measure.measure_overlap(pieces_by_name[name], pieces)
+            for baseline_name, pieces in pieces_by_name.items()
+            if baseline_name != name
         ],
     }
 
 
-def _words(words: Mapping[str, int], held_out: Mapping[str, int] | None, kind: str) -> dict[str, Any]:
-    measured = held_out or words
-    total = sum(measured.values())
-    new = sum(count for word, count in measured.items() if word not in words)
+def _describe_words(
+    words: Mapping[str, int], validation_words: Mapping[str, int] | None, pretokenizer: str
+) -> dict[str, Any]:
+    measured_words = validation_words or words
+    total = sum(measured_words.values())
+    unseen_total = sum(count for word, count in measured_words.items() if word not in words)
     return {
-        "kind": kind,
-        "held_out": bool(held_out),
+        "kind": pretokenizer,
+        "held_out": bool(validation_words),
         "occurrences": total,
-        "distinct": len(measured),
-        "not_in_training": measure.share(new, total),
+        "distinct": len(measured_words),
+        "not_in_training": measure.rounded_ratio(unseen_total, total),
     }
 
 
-def _vocabulary(name: str, pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
-    casing = pieces.casing()
+def _describe_vocabulary(name: str, pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
+    casing = pieces.infer_casing()
     return {
         "name": name,
-        "model": pieces.model,
+        "model": pieces.model_type,
         "lower_case": casing.lower_case,
         "strip_accents": casing.strip_accents,
         "size": pieces.size,
         "pieces": len(pieces.ids),
         "unknown": pieces.unknown_token,
-        "ids_without_piece": pieces.holes,
-        "on_words": measure.on_words(pieces, words),
-        "unreachable": measure.dead_pieces(pieces),
-        "alphabet": measure.alphabet(pieces, words),
-        "longest": measure.longest(pieces),
+        "ids_without_piece": pieces.num_missing_ids,
+        "on_words": measure.measure_words(pieces, words),
+        "unreachable": measure.measure_unreachable(pieces),
+        "alphabet": measure.measure_alphabet(pieces, words),
+        "longest": measure.find_longest_pieces(pieces),
     }
 
 
-def _curve(points: Sequence[Mapping[str, Any]], vocabularies: list[dict[str, Any]]) -> dict[str, Any]:
+def _describe_curve(
+    points: Sequence[Mapping[str, Any]], vocabularies: list[dict[str, Any]]
+) -> dict[str, Any]:
     return {
         "points": [dict(point) for point in points],
         "vocabularies": [
-            {"name": one["name"], "size": one["size"], "fertility": one["on_words"]["fertility"]}
-            for one in vocabularies
+            {
+                "name": vocabulary["name"],
+                "size": vocabulary["size"],
+                "fertility": vocabulary["on_words"]["fertility"],
+            }
+            for vocabulary in vocabularies
         ],
     }
 
 
-def _evaluation(found: Sequence[Found], vocabularies: list[Pieces]) -> dict[str, Any]:
+def _describe_benchmarks(
+    benchmark_texts: Sequence[BenchmarkTexts], vocabularies: list[Pieces]
+) -> dict[str, Any]:
     """Lengths of the evaluation sets' inputs.
 
     No tokenizer of the BERT kind looks across a blank, so what stands between two is encoded once.
     """
-    distinct = sorted({chunk for one in found for texts in one.inputs for chunk in _chunks(texts)})
-    of_chunks = [
-        dict(zip(distinct, pieces.encode(distinct)[1].tolist(), strict=True)) for pieces in vocabularies
+    distinct_chunks = sorted(
+        {
+            chunk
+            for benchmark in benchmark_texts
+            for texts in benchmark.inputs
+            for chunk in _split_chunks(texts)
+        }
+    )
+    chunk_lengths_by_vocabulary = [
+        dict(zip(distinct_chunks, pieces.encode(distinct_chunks)[1].tolist(), strict=True))
+        for pieces in vocabularies
     ]
     return {
         "sets": [
-            _evaluation_set(one, [_lengths(one.inputs, of_chunk) for of_chunk in of_chunks])
-            for one in found
-            if one.inputs
+            _describe_benchmark(
+                benchmark,
+                [
+                    _input_lengths(benchmark.inputs, chunk_lengths)
+                    for chunk_lengths in chunk_lengths_by_vocabulary
+                ],
+            )
+            for benchmark in benchmark_texts
+            if benchmark.inputs
         ],
-        "missing": [one.set.name for one in found if not one.inputs],
+        "missing": [benchmark.benchmark.name for benchmark in benchmark_texts if not benchmark.inputs],
     }
 
 
-def _chunks(texts: Input) -> list[str]:
+def _split_chunks(texts: ModelInput) -> list[str]:
     return [chunk for text in texts for chunk in text.split(" ") if chunk]
 
 
-def _lengths(inputs: Sequence[Input], of_chunk: Mapping[str, int]) -> list[int]:
+def _input_lengths(inputs: Sequence[ModelInput], chunk_lengths: Mapping[str, int]) -> list[int]:
     """Pieces of each input, [CLS] and one [SEP] a text counted."""
-    return [1 + len(texts) + sum(of_chunk[chunk] for chunk in _chunks(texts)) for texts in inputs]
+    return [1 + len(texts) + sum(chunk_lengths[chunk] for chunk in _split_chunks(texts)) for texts in inputs]
 
 
-def _evaluation_set(found: Found, lengths: list[list[int]]) -> dict[str, Any]:
-    published = found.set.published
+def _describe_benchmark(benchmark_texts: BenchmarkTexts, lengths: list[list[int]]) -> dict[str, Any]:
+    published = benchmark_texts.benchmark.published
     return {
-        "name": found.set.name,
-        "input": found.set.note,
-        "inputs": len(found.inputs),
-        "files": len(found.files),
-        "of": list(found.set.files),
-        "absent": list(found.absent),
-        "lengths": [measure.share(sum(each), len(each)) for each in lengths],
+        "name": benchmark_texts.benchmark.name,
+        "input": benchmark_texts.benchmark.input_description,
+        "inputs": len(benchmark_texts.inputs),
+        "files": len(benchmark_texts.files),
+        "of": list(benchmark_texts.benchmark.files),
+        "absent": list(benchmark_texts.missing_patterns),
+        "lengths": [
+            measure.rounded_ratio(sum(input_lengths), len(input_lengths)) for input_lengths in lengths
+        ],
         "too_long": [
-            measure.share(sum(length > MAX_LENGTH for length in each), len(each)) for each in lengths
+            measure.rounded_ratio(
+                sum(length > MAX_INPUT_LENGTH for length in input_lengths), len(input_lengths)
+            )
+            for input_lengths in lengths
         ],
         "published": published and {"bert": published.bert, "pubmedbert": published.pubmedbert},
     }

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 _WIDTH: Final = 640
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 620, 14, 290
-_LEGEND_ROW: Final = 20
-_MARKS: Final = (
+_LEGEND_ROW_HEIGHT: Final = 20
+_MARKER_PATHS: Final = (
     "M-5-5h10v10h-10z",
     "M0-7L6.5 5h-13z",
     "M0-7L7 0L0 7L-7 0z",
@@ -19,48 +19,59 @@ _MARKS: Final = (
 """A shape for each other vocabulary, so that the plot can be read without colours."""
 
 
-def chart(
-    points: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]], name: str, names: Sequence[str]
+def render_chart(
+    points: Sequence[dict[str, Any]],
+    baselines: Sequence[dict[str, Any]],
+    name: str,
+    baseline_names: Sequence[str],
 ) -> str:
-    """The plot: a line through ``points``, a mark for each of ``others``, a legend below.
+    """The plot: a line through ``points``, a mark for each of ``baselines``, a legend below.
 
     Args:
         points: ``size`` and ``fertility`` of the vocabulary's beginnings.
-        others: the same of other vocabularies.
-        name: the vocabulary's name, and ``names`` the others', for HTML already.
+        baselines: the same of other vocabularies.
+        name: the vocabulary's name, and ``baseline_names`` the others', for HTML already.
     """
-    across, ticks = _sizes([one["size"] for one in (*points, *others)])
-    up, grades = _fertilities([one["fertility"] for one in (*points, *others)])
-    height = _BOTTOM + 50 + _LEGEND_ROW * (1 + len(others))
-    parts = [
+    x_of_size, x_ticks = _make_size_axis([entry["size"] for entry in (*points, *baselines)])
+    y_of_fertility, y_ticks = _make_fertility_axis([entry["fertility"] for entry in (*points, *baselines)])
+    height = _BOTTOM + 50 + _LEGEND_ROW_HEIGHT * (1 + len(baselines))
+    elements = [
         f'<svg viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" role="img" fill="currentColor">',
         f"<title>Pieces a word against the size of the vocabulary {name}</title>",
         *(
-            _line(_LEFT, up(one), _RIGHT, up(one)) + _label(_LEFT - 8, up(one) + 4, f"{one:g}", "end")
-            for one in grades
+            _svg_line(_LEFT, y_of_fertility(entry), _RIGHT, y_of_fertility(entry))
+            + _svg_label(_LEFT - 8, y_of_fertility(entry) + 4, f"{entry:g}", "end")
+            for entry in y_ticks
         ),
-        *(_line(across(one), _BOTTOM, across(one), _BOTTOM + 5) for one in ticks),
-        *(_label(across(one), _BOTTOM + 19, f"{one:,}", "middle") for one in ticks),
-        _label(_RIGHT, _BOTTOM + 36, "entries of the vocabulary (logarithmic)", "end"),
-        _label(_LEFT + 6, _TOP + 2, "pieces a word", "start"),
+        *(_svg_line(x_of_size(entry), _BOTTOM, x_of_size(entry), _BOTTOM + 5) for entry in x_ticks),
+        *(_svg_label(x_of_size(entry), _BOTTOM + 19, f"{entry:,}", "middle") for entry in x_ticks),
+        _svg_label(_RIGHT, _BOTTOM + 36, "entries of the vocabulary (logarithmic)", "end"),
+        _svg_label(_LEFT + 6, _TOP + 2, "pieces a word", "start"),
         '<polyline fill="none" stroke="var(--ours)" stroke-width="2" points="'
-        + " ".join(f"{across(one['size']):.1f},{up(one['fertility']):.1f}" for one in points)
+        + " ".join(
+            f"{x_of_size(entry['size']):.1f},{y_of_fertility(entry['fertility']):.1f}" for entry in points
+        )
         + '"/>',
-        *(_dot(across(one["size"]), up(one["fertility"])) for one in points),
-        *(_mark(at, across(one["size"]), up(one["fertility"])) for at, one in enumerate(others)),
-        _dot(_LEFT + 8, _BOTTOM + 56) + _label(_LEFT + 22, _BOTTOM + 60, name, "start"),
+        *(_svg_dot(x_of_size(entry["size"]), y_of_fertility(entry["fertility"])) for entry in points),
+        *(
+            _svg_marker(index, x_of_size(entry["size"]), y_of_fertility(entry["fertility"]))
+            for index, entry in enumerate(baselines)
+        ),
+        _svg_dot(_LEFT + 8, _BOTTOM + 56) + _svg_label(_LEFT + 22, _BOTTOM + 60, name, "start"),
     ]
-    for at, label in enumerate(names):
-        below = _BOTTOM + 56 + _LEGEND_ROW * (at + 1)
-        parts.append(_mark(at, _LEFT + 8, below) + _label(_LEFT + 22, below + 4, label, "start"))
-    return "".join([*parts, "</svg>"])
+    for index, label in enumerate(baseline_names):
+        legend_y = _BOTTOM + 56 + _LEGEND_ROW_HEIGHT * (index + 1)
+        elements.append(
+            _svg_marker(index, _LEFT + 8, legend_y) + _svg_label(_LEFT + 22, legend_y + 4, label, "start")
+        )
+    return "".join([*elements, "</svg>"])
 
 
-def _sizes(sizes: Sequence[int]) -> tuple[Callable[[float], float], list[int]]:
+def _make_size_axis(sizes: Sequence[int]) -> tuple[Callable[[float], float], list[int]]:
     """The place of a size on a logarithmic axis, and the powers of two (or thousands of them) to mark."""
     low, high = math.log2(min(sizes)), math.log2(max(sizes))
-    room = max(0.25, 0.03 * (high - low))
-    low, high = low - room, high + room
+    margin = max(0.25, 0.03 * (high - low))
+    low, high = low - margin, high + margin
     unit = 1000 if max(sizes) >= 2000 else 1
     ticks = [unit * 2**power for power in range(24)]
     return (
@@ -69,7 +80,7 @@ def _sizes(sizes: Sequence[int]) -> tuple[Callable[[float], float], list[int]]:
     )
 
 
-def _fertilities(values: Sequence[float]) -> tuple[Callable[[float], float], list[float]]:
+def _make_fertility_axis(values: Sequence[float]) -> tuple[Callable[[float], float], list[float]]:
     """The place of a fertility, and values to mark: from 1, the least there is for words that are whole."""
     low, high = min(1.0, *values), max(1.1, *values)
     step = next(
@@ -77,25 +88,23 @@ def _fertilities(values: Sequence[float]) -> tuple[Callable[[float], float], lis
     )
     first = math.ceil(round(low / step, 6))
     top = low + (high - low) * 1.06
-    grades = [round(number * step, 6) for number in range(first, math.floor(round(top / step, 6)) + 1)]
-    return lambda value: _BOTTOM - (value - low) / (top - low) * (_BOTTOM - _TOP), grades
+    ticks = [round(number * step, 6) for number in range(first, math.floor(round(top / step, 6)) + 1)]
+    return lambda value: _BOTTOM - (value - low) / (top - low) * (_BOTTOM - _TOP), ticks
 
 
-def _line(x1: float, y1: float, x2: float, y2: float) -> str:
+def _svg_line(x1: float, y1: float, x2: float, y2: float) -> str:
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="var(--line)"/>'
 
 
-def _label(x: float, y: float, text: str, anchor: str) -> str:
+def _svg_label(x: float, y: float, text: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
 
 
-def _dot(x: float, y: float) -> str:
+def _svg_dot(x: float, y: float) -> str:
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="var(--ours)"/>'
 
 
-def _mark(at: int, x: float, y: float) -> str:
-    number = at % len(_MARKS)
-    paint = (
-        f'fill="none" stroke-width="2" stroke="var(--c{number + 1})"'  # hollow: marks may lie on one another
-    )
-    return f'<path transform="translate({x:.1f} {y:.1f})" d="{_MARKS[number]}" {paint}/>'
+def _svg_marker(index: int, x: float, y: float) -> str:
+    marker_index = index % len(_MARKER_PATHS)
+    style = f'fill="none" stroke-width="2" stroke="var(--c{marker_index + 1})"'  # hollow: marks may lie on one another
+    return f'<path transform="translate({x:.1f} {y:.1f})" d="{_MARKER_PATHS[marker_index]}" {style}/>'

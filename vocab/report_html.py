@@ -8,18 +8,25 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from bioshards.corpus.page import visible
+from bioshards.corpus.page import spell_out_invisible
 
-from .wordpiece import CONTINUES, SPACE
+from .wordpiece import CONTINUATION_PREFIX, SENTENCEPIECE_SPACE
 
 
-def piece(written: str) -> str:
+def render_piece(piece_text: str) -> str:
     """A piece in a box, the mark of where it stands in a word paler than the rest."""
-    mark = next((mark for mark in (CONTINUES, SPACE) if written.startswith(mark) and written != mark), "")
-    inner = f"<i>{mark}</i>" if mark else ""
-    return f'<bdi class="piece">{inner}{html.escape(visible(written.removeprefix(mark)))}</bdi>'
+    mark = next(
+        (
+            mark
+            for mark in (CONTINUATION_PREFIX, SENTENCEPIECE_SPACE)
+            if piece_text.startswith(mark) and piece_text != mark
+        ),
+        "",
+    )
+    mark_html = f"<i>{mark}</i>" if mark else ""
+    return f'<bdi class="piece">{mark_html}{html.escape(spell_out_invisible(piece_text.removeprefix(mark)))}</bdi>'
 
 
-def pieces(written: Iterable[str]) -> str:
+def render_pieces(piece_texts: Iterable[str]) -> str:
     """Pieces in boxes."""
-    return " ".join(map(piece, written))
+    return " ".join(map(render_piece, piece_texts))

@@ -5,43 +5,47 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from bioshards.corpus.page import document, percent, table, text
+from bioshards.corpus.page import escape_html, format_percent, render_html_page, render_table
 
-from .report import MAX_LENGTH, UNNAMED
-from .report_chart import chart
-from .report_html import piece, pieces
-from .wordpiece import LONGEST_WORD, UNK
+from .report import DEFAULT_NAME, MAX_INPUT_LENGTH
+from .report_chart import render_chart
+from .report_html import render_piece, render_pieces
+from .wordpiece import MAX_WORD_LENGTH, UNK
 
 
-def page(report: dict[str, Any], name: str | None = None) -> str:
+def render_page(report: dict[str, Any], name: str | None = None) -> str:
     """The page of a report (report.py).
 
     Args:
         name: what to call the vocabulary on the page, its folder's name for example, where the report has no
             name for it and none beside it is called so.
     """
-    if name and report["name"] == UNNAMED and all(name != one["name"] for one in report["vocabularies"]):
-        ours, *others = report["vocabularies"]
-        report = {**report, "name": name, "vocabularies": [{**ours, "name": name}, *others]}
+    if (
+        name
+        and report["name"] == DEFAULT_NAME
+        and all(name != vocabulary["name"] for vocabulary in report["vocabularies"])
+    ):
+        own, *baselines = report["vocabularies"]
+        report = {**report, "name": name, "vocabularies": [{**own, "name": name}, *baselines]}
     title = "Vocabulary report"
-    if report["name"] != UNNAMED:
-        title += f": {text(report['name'])}"
-    parts = [
+    if report["name"] != DEFAULT_NAME:
+        title += f": {escape_html(report['name'])}"
+    sections = [
         f"<h1>{title}</h1>",
-        _about(report),
-        _glance(report),
-        _curve(report),
-        _probes(report),
-        _evaluation(report),
-        _alphabet(report),
-        _unreachable(report),
-        _overlap(report),
-        _longest(report),
+        _render_about(report),
+        _render_summary(report),
+        _render_curve(report),
+        _render_probes(report),
+        _render_benchmarks(report),
+        _render_alphabet(report),
+        _render_unreachable(report),
+        _render_overlap(report),
+        _render_longest(report),
     ]
-    return document(title, parts)
+    return render_html_page(title, sections)
 
 
-_WORD: Final = {
+_WORD_DEFINITIONS: Final = {
     "bert": "A word is what BERT\u2019s pre-tokenisation gives: punctuation marks and ideographs are words "
     "of their own.",
     "white-space": "A word is what stands between white space, with the punctuation marks on it.",
@@ -49,72 +53,94 @@ _WORD: Final = {
 """What a word is, by kind of words."""
 
 
-def _names(report: dict[str, Any]) -> list[str]:
-    ours, *others = [text(one["name"]) for one in report["vocabularies"]]
-    return [f'<span class="ours">{ours}</span>', *others]
+def _render_names(report: dict[str, Any]) -> list[str]:
+    own_name, *baseline_names = [escape_html(vocabulary["name"]) for vocabulary in report["vocabularies"]]
+    return [f'<span class="ours">{own_name}</span>', *baseline_names]
 
 
-def _about(report: dict[str, Any]) -> str:
-    rows = [[_key(key), _value(value)] for key, value in report["about"].items() if key != "name"]
-    return table([], rows, left=[1]) if rows else ""
+def _render_about(report: dict[str, Any]) -> str:
+    rows = [
+        [_render_key(key), _render_value(value)] for key, value in report["about"].items() if key != "name"
+    ]
+    return render_table([], rows, left_aligned=[1]) if rows else ""
 
 
-def _value(value: object) -> str:
+def _render_value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, Mapping):
-        return "<br>".join(f"{_key(key)}: {_value(one)}" for key, one in value.items()) or "none"
+        return (
+            "<br>".join(f"{_render_key(key)}: {_render_value(item)}" for key, item in value.items()) or "none"
+        )
     if isinstance(value, list | tuple):
-        apart = "<br><br>" if any(isinstance(one, Mapping) for one in value) else ", "
-        return apart.join(map(_value, value)) or "none"
-    return "none" if value is None else text(value)
+        separator = "<br><br>" if any(isinstance(item, Mapping) for item in value) else ", "
+        return separator.join(map(_render_value, value)) or "none"
+    return "none" if value is None else escape_html(value)
 
 
-def _key(key: str) -> str:
-    return text(key.replace("_", " "))
+def _render_key(key: str) -> str:
+    return escape_html(key.replace("_", " "))
 
 
-def _glance(report: dict[str, Any]) -> str:
+def _render_summary(report: dict[str, Any]) -> str:
     words = report["words"]
-    source = (
+    word_origin = (
         "documents held out from the training"
         if words["held_out"]
         else "the documents it was trained on (none were held out)"
     )
-    new = (
-        f"; {percent(words['not_in_training'])} of them never occur in the training"
+    unseen_note = (
+        f"; {format_percent(words['not_in_training'])} of them never occur in the training"
         if words["held_out"]
         else ""
     )
     vocabularies = report["vocabularies"]
 
-    def row(label: str, cell: Any) -> list[str]:
-        return [label, *(cell(one) for one in vocabularies)]
+    def make_row(label: str, render_cell: Any) -> list[str]:
+        return [label, *(render_cell(vocabulary) for vocabulary in vocabularies)]
 
     rows = [
-        row("Model", lambda one: text(one["model"])),
-        row("Casing", _casing),
-        row("Size (rows of the embedding)", lambda one: f"{one['size']:,}"),
-        row("Pieces that are not special", lambda one: f"{one['pieces']:,}"),
-        row("Fertility (pieces a word)", lambda one: f"{one['on_words']['fertility']:.4f}"),
-        row("Without words of punctuation only", lambda one: f"{one['on_words']['without_punctuation']:.4f}"),
-        row("Pieces per 100 characters", lambda one: f"{one['on_words']['per_100_characters']:.3f}"),
-        row("Words that are one piece", lambda one: percent(one["on_words"]["whole"])),
-        row(f"Words with an {UNK}", lambda one: percent(one["on_words"]["unknown_words"])),
-        row(f"Characters in an {UNK}", lambda one: percent(one["on_words"]["unknown_characters"])),
-        row("Occurrences of characters with a piece", lambda one: percent(one["alphabet"]["covered_share"])),
-        row("Pieces used on these words", lambda one: f"{one['on_words']['used']:,}"),
-        row("Pieces never used on them", lambda one: f"{one['on_words']['unused']:,}"),
-        row("Pieces that no text can yield", lambda one: _dead(one)),
-        row("Ids without a piece", lambda one: f"{one['ids_without_piece']:,}"),
+        make_row("Model", lambda vocabulary: escape_html(vocabulary["model"])),
+        make_row("Casing", _render_casing),
+        make_row("Size (rows of the embedding)", lambda vocabulary: f"{vocabulary['size']:,}"),
+        make_row("Pieces that are not special", lambda vocabulary: f"{vocabulary['pieces']:,}"),
+        make_row(
+            "Fertility (pieces a word)", lambda vocabulary: f"{vocabulary['on_words']['fertility']:.4f}"
+        ),
+        make_row(
+            "Without words of punctuation only",
+            lambda vocabulary: f"{vocabulary['on_words']['without_punctuation']:.4f}",
+        ),
+        make_row(
+            "Pieces per 100 characters",
+            lambda vocabulary: f"{vocabulary['on_words']['per_100_characters']:.3f}",
+        ),
+        make_row(
+            "Words that are one piece", lambda vocabulary: format_percent(vocabulary["on_words"]["whole"])
+        ),
+        make_row(
+            f"Words with an {UNK}", lambda vocabulary: format_percent(vocabulary["on_words"]["unknown_words"])
+        ),
+        make_row(
+            f"Characters in an {UNK}",
+            lambda vocabulary: format_percent(vocabulary["on_words"]["unknown_characters"]),
+        ),
+        make_row(
+            "Occurrences of characters with a piece",
+            lambda vocabulary: format_percent(vocabulary["alphabet"]["covered_share"]),
+        ),
+        make_row("Pieces used on these words", lambda vocabulary: f"{vocabulary['on_words']['used']:,}"),
+        make_row("Pieces never used on them", lambda vocabulary: f"{vocabulary['on_words']['unused']:,}"),
+        make_row("Pieces that no text can yield", lambda vocabulary: _render_unreachable_total(vocabulary)),
+        make_row("Ids without a piece", lambda vocabulary: f"{vocabulary['ids_without_piece']:,}"),
     ]
     return (
         "<h2>At a glance</h2>"
-        f"<p>Measured on {words['occurrences']:,} words ({words['distinct']:,} distinct) of {source}{new}. "
-        f"{_WORD[words['kind']]}</p>"
-        + table(["", *_names(report)], rows)
+        f"<p>Measured on {words['occurrences']:,} words ({words['distinct']:,} distinct) of {word_origin}{unseen_note}. "
+        f"{_WORD_DEFINITIONS[words['kind']]}</p>"
+        + render_table(["", *_render_names(report)], rows)
         + '<p class="note">Every number weighs a word by its count. Do not compare fertility and '
         "shares of words with those of a report where a word is something else, but pieces per 100 "
         "characters (of the words as written). Fertility counts an "
@@ -126,87 +152,98 @@ def _glance(report: dict[str, Any]) -> str:
     )
 
 
-def _casing(one: dict[str, Any]) -> str:
-    letters = "lower case" if one["lower_case"] else "as written"
-    return f"{letters}, accents {'stripped' if one['strip_accents'] else 'kept'}"
+def _render_casing(vocabulary: dict[str, Any]) -> str:
+    letters = "lower case" if vocabulary["lower_case"] else "as written"
+    return f"{letters}, accents {'stripped' if vocabulary['strip_accents'] else 'kept'}"
 
 
-def _dead(one: dict[str, Any]) -> str:
-    found = one["unreachable"]
-    return "not looked for" if found is None else f"{found['all']:,} ({percent(found['share'])})"
+def _render_unreachable_total(vocabulary: dict[str, Any]) -> str:
+    unreachable = vocabulary["unreachable"]
+    return (
+        "not looked for"
+        if unreachable is None
+        else f"{unreachable['all']:,} ({format_percent(unreachable['share'])})"
+    )
 
 
-def _curve(report: dict[str, Any]) -> str:
+def _render_curve(report: dict[str, Any]) -> str:
     if report["curve"] is None:
         return ""
     points = report["curve"]["points"]
-    others = report["curve"]["vocabularies"][1:]
+    baselines = report["curve"]["vocabularies"][1:]
     rows = [
         [
             f"{point['size']:,}",
             f"{point['fertility']:.4f}",
-            percent(point["whole"]),
-            percent(point["unknown_words"]),
+            format_percent(point["whole"]),
+            format_percent(point["unknown_words"]),
         ]
         for point in points
     ]
     return (
         "<h2>Size against fertility</h2><figure>"
-        + chart(points, others, text(report["name"]), [text(one["name"]) for one in others])
+        + render_chart(
+            points,
+            baselines,
+            escape_html(report["name"]),
+            [escape_html(baseline["name"]) for baseline in baselines],
+        )
         + "<figcaption>Pieces a word of the first N entries of the vocabulary in the order of learning, "
         "special tokens and alphabet first, on the words above; other vocabularies at their own "
         "size.</figcaption></figure>"
-        + table(["First N", "Pieces a word", "Words that are one piece", f"Words with an {UNK}"], rows)
+        + render_table(["First N", "Pieces a word", "Words that are one piece", f"Words with an {UNK}"], rows)
     )
 
 
-def _probes(report: dict[str, Any]) -> str:
-    rows = [[text(one["word"]), *map(pieces, one["pieces"])] for one in report["probes"]]
+def _render_probes(report: dict[str, Any]) -> str:
+    rows = [[escape_html(probe["word"]), *map(render_pieces, probe["pieces"])] for probe in report["probes"]]
     columns = range(1, len(report["vocabularies"]) + 1)
-    whole = [
+    num_whole = [
         sum(
-            len(one["pieces"][at]) == 1 and one["pieces"][at] != [vocabulary["unknown"]]
-            for one in report["probes"]
+            len(probe["pieces"][index]) == 1 and probe["pieces"][index] != [vocabulary["unknown"]]
+            for probe in report["probes"]
         )
-        for at, vocabulary in enumerate(report["vocabularies"])
+        for index, vocabulary in enumerate(report["vocabularies"])
     ]
-    rows.append(["<b>Whole</b>", *(f"<b>{count}</b> of {len(report['probes'])}" for count in whole)])
+    rows.append(["<b>Whole</b>", *(f"<b>{count}</b> of {len(report['probes'])}" for count in num_whole)])
     return (
         "<h2>Biomedical words, piece by piece</h2>"
         "<p>The words of table 1 of Gu et al. 2020 (PubMedBERT), all of which are whole in "
         "PubMedBERT\u2019s vocabulary. The mark ## stands before a piece that continues a word.</p>"
-        + table(["Word", *_names(report)], rows, left=columns)
+        + render_table(["Word", *_render_names(report)], rows, left_aligned=columns)
     )
 
 
-def _evaluation(report: dict[str, Any]) -> str:
+def _render_benchmarks(report: dict[str, Any]) -> str:
     evaluation = report["evaluation"]
     if evaluation is None:
         return ""
     rows = [
         [
-            text(one["name"]),
-            text(one["input"]),
-            f"{one['inputs']:,}",
-            percent(one["too_long"][0]),
-            f"{one['lengths'][0]:.1f}",
-            *(_length(length, one["lengths"][0]) for length in one["lengths"][1:]),
-            *_published(one["published"]),
+            escape_html(benchmark["name"]),
+            escape_html(benchmark["input"]),
+            f"{benchmark['inputs']:,}",
+            format_percent(benchmark["too_long"][0]),
+            f"{benchmark['lengths'][0]:.1f}",
+            *(_render_length(length, benchmark["lengths"][0]) for length in benchmark["lengths"][1:]),
+            *_render_published(benchmark["published"]),
         ]
-        for one in evaluation["sets"]
+        for benchmark in evaluation["sets"]
     ]
-    absent = "".join(
-        f" Of {text(one['name'])} there is no {text(', '.join(one['absent']))}."
-        for one in evaluation["sets"]
-        if one["absent"]
+    absent_note = "".join(
+        f" Of {escape_html(benchmark['name'])} there is no {escape_html(', '.join(benchmark['absent']))}."
+        for benchmark in evaluation["sets"]
+        if benchmark["absent"]
     )
-    missing = (
-        f" Sets without files: {text(', '.join(evaluation['missing']))}." if evaluation["missing"] else ""
+    missing_note = (
+        f" Sets without files: {escape_html(', '.join(evaluation['missing']))}."
+        if evaluation["missing"]
+        else ""
     )
-    ours, *others = _names(report)
-    head = [
-        *("Set", "Input", "Inputs", f"{ours}, inputs over {MAX_LENGTH}", ours),
-        *others,
+    own_name, *baseline_names = _render_names(report)
+    header = [
+        *("Set", "Input", "Inputs", f"{own_name}, inputs over {MAX_INPUT_LENGTH}", own_name),
+        *baseline_names,
         *("BERT, published", "PubMedBERT, published"),
     ]
     return (
@@ -215,39 +252,39 @@ def _evaluation(report: dict[str, Any]) -> str:
         "one piece where the vocabulary reserves it, [CLS] first, [SEP] after each text. In brackets: how "
         "many times as long as with the first vocabulary, "
         "and in the published columns as PubMedBERT’s.</p>"
-        + table(head, rows, left=[1])
+        + render_table(header, rows, left_aligned=[1])
         + '<p class="note">The published columns are table 8 of Gu et al. 2020, which does not say whether '
         "[CLS] and [SEP] are counted, nor on which splits. Its texts were prepared by other code, and its "
         f"BioASQ has questions that are not here: compare the ratios in brackets "
-        f"rather than lengths.{absent}{missing}</p>"
+        f"rather than lengths.{absent_note}{missing_note}</p>"
     )
 
 
-def _length(length: float, than: float) -> str:
-    return f"{length:.1f} ({length / than:.2f})"
+def _render_length(length: float, reference: float) -> str:
+    return f"{length:.1f} ({length / reference:.2f})"
 
 
-def _published(found: dict[str, float] | None) -> list[str]:
-    if found is None:
+def _render_published(published: dict[str, float] | None) -> list[str]:
+    if published is None:
         return ["", ""]
-    return [_length(found["bert"], found["pubmedbert"]), f"{found['pubmedbert']:.1f}"]
+    return [_render_length(published["bert"], published["pubmedbert"]), f"{published['pubmedbert']:.1f}"]
 
 
-def _alphabet(report: dict[str, Any]) -> str:
+def _render_alphabet(report: dict[str, Any]) -> str:
     rows = []
-    for name, one in zip(_names(report), report["vocabularies"], strict=True):
-        found = one["alphabet"]
-        missing = [f"{piece(character)}\u00a0{count:,}" for character, count in found["missing"]]
+    for name, vocabulary in zip(_render_names(report), report["vocabularies"], strict=True):
+        alphabet = vocabulary["alphabet"]
+        missing = [f"{render_piece(character)}\u00a0{count:,}" for character, count in alphabet["missing"]]
         rows.append(
             [
                 name,
-                f"{found['covered']:,} of {found['characters']:,}",
-                percent(found["covered_share"]),
-                f"{len(found['failing']):,}",
+                f"{alphabet['covered']:,} of {alphabet['characters']:,}",
+                format_percent(alphabet["covered_share"]),
+                f"{len(alphabet['failing']):,}",
                 ", ".join(missing) or "none",
             ]
         )
-    head = [
+    header = [
         "Vocabulary",
         "Characters",
         "Of all occurrences",
@@ -257,43 +294,48 @@ def _alphabet(report: dict[str, Any]) -> str:
     return (
         "<h2>Alphabet</h2>"
         "<p>A character is covered when it has a piece at the beginning of a word and one within: no word "
-        f"of covered characters, up to the {LONGEST_WORD} that a word may have, becomes {UNK}. Failing are "
-        f"covered ones that the encoder nevertheless makes {UNK}.</p>" + table(head, rows, left=[4])
+        f"of covered characters, up to the {MAX_WORD_LENGTH} that a word may have, becomes {UNK}. Failing are "
+        f"covered ones that the encoder nevertheless makes {UNK}.</p>"
+        + render_table(header, rows, left_aligned=[4])
     )
 
 
-def _unreachable(report: dict[str, Any]) -> str:
+def _render_unreachable(report: dict[str, Any]) -> str:
     rows = []
-    for name, one in zip(_names(report), report["vocabularies"], strict=True):
-        found = one["unreachable"]
-        if found is None:
+    for name, vocabulary in zip(_render_names(report), report["vocabularies"], strict=True):
+        unreachable = vocabulary["unreachable"]
+        if unreachable is None:
             rows.append([name, *["not looked for"] * 3, ""])
         else:
-            numbers = [f"{found[key]:,}" for key in ("all", "several_characters", "with_punctuation")]
-            rows.append([name, *numbers, pieces(found["examples"]) or "none"])
-    head = ["Vocabulary", "All", "Of several characters", "With punctuation", "Some of them, by id"]
+            numbers = [f"{unreachable[key]:,}" for key in ("all", "several_characters", "with_punctuation")]
+            rows.append([name, *numbers, render_pieces(unreachable["examples"]) or "none"])
+    header = ["Vocabulary", "All", "Of several characters", "With punctuation", "Some of them, by id"]
     return (
         "<h2>Pieces that no text can yield</h2>"
         "<p>A piece counts as reachable only if a text was found that the encoder cuts into it. The others "
         "are rows of the embedding that are never trained: punctuation or ideographs inside a piece, which "
         "the pre-tokenisation splits off, and letters that the normaliser changes.</p>"
-        + table(head, rows, left=[4])
+        + render_table(header, rows, left_aligned=[4])
         + '<p class="note">With punctuation: of two characters or more as written, ## counted, with a '
         "punctuation mark. Reachability is looked for in WordPiece vocabularies only.</p>"
     )
 
 
-def _overlap(report: dict[str, Any]) -> str:
+def _render_overlap(report: dict[str, Any]) -> str:
     if not report["overlap"]:
         return ""
     rows = []
-    for one in report["overlap"]:
-        cells = [text(one["name"])]
-        for way in ("as_written", "folded"):
-            found = one[way]
-            cells += [f"{found['pieces']:,}", percent(found["of_ours"]), percent(found["of_theirs"])]
+    for baseline in report["overlap"]:
+        cells = [escape_html(baseline["name"])]
+        for comparison in ("as_written", "folded"):
+            common = baseline[comparison]
+            cells += [
+                f"{common['pieces']:,}",
+                format_percent(common["of_ours"]),
+                format_percent(common["of_theirs"]),
+            ]
         rows.append(cells)
-    head = [
+    header = [
         "Vocabulary",
         *("In common, as written", "of ours", "of theirs"),
         *("In common, folded", "of ours", "of theirs"),
@@ -301,13 +343,13 @@ def _overlap(report: dict[str, Any]) -> str:
     return (
         "<h2>Overlap with other vocabularies</h2>"
         "<p>Special tokens left out. Folded: in lower case and without accents, each piece once, so that "
-        "cased and uncased vocabularies compare.</p>" + table(head, rows)
+        "cased and uncased vocabularies compare.</p>" + render_table(header, rows)
     )
 
 
-def _longest(report: dict[str, Any]) -> str:
+def _render_longest(report: dict[str, Any]) -> str:
     rows = [
-        [name, pieces(one["longest"])]
-        for name, one in zip(_names(report), report["vocabularies"], strict=True)
+        [name, render_pieces(vocabulary["longest"])]
+        for name, vocabulary in zip(_render_names(report), report["vocabularies"], strict=True)
     ]
-    return "<h2>Longest pieces</h2>" + table(["Vocabulary", "Longest first"], rows, left=[1])
+    return "<h2>Longest pieces</h2>" + render_table(["Vocabulary", "Longest first"], rows, left_aligned=[1])

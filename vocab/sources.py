@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import (
     InputWords,
     ManifestError,
@@ -20,18 +20,18 @@ from bioshards.corpus.shards import Shard
 from bioshards.corpus.workspace import FORMAT
 
 from . import counts, inputs
-from .counting import HELD_OUT, WORDS
-from .counts import Counting
-from .inputs import PIPELINES, Documents, InputError
-from .words import Words
+from .counting import VALIDATION_WORDS_FILE, WORDS_FILE
+from .counts import CountConfig
+from .inputs import DOCUMENT_PIPELINES, DocumentsInput, InputError
+from .words import Pretokenizer
 
 MAX_WORDS: Final = 4_000_000
 """Distinct words to train on: rarer ones would change little and cost memory (tests/bench/FIGURES.md)."""
-_COUNTED_BY: Final = "shards_to_words"
-_ANEW: Final = f"Delete it and run beam run {_COUNTED_BY} once more, which makes it anew"
+_WORDS_PIPELINE: Final = "shards_to_words"
+_REBUILD_HINT: Final = f"Delete it and run beam run {_WORDS_PIPELINE} once more, which makes it anew"
 
 
-class CountedWords(NamedTuple):
+class WordCountsInput(NamedTuple):
     """A finished directory of words and their counts.
 
     Attributes:
@@ -43,19 +43,19 @@ class CountedWords(NamedTuple):
     """
 
     folder: str
-    kind: str
+    pretokenizer: str
     min_count: int
-    counted: tuple[str, ...]
+    document_digests: tuple[str, ...]
     files: dict[str, Shard]
     digest: str
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """What it holds, wherever it lies, for a manifest."""
         found: dict[str, Any] = encode(InputWords("shards_to_words", self.digest))
         return found
 
 
-class Text(NamedTuple):
+class TrainingCounts(NamedTuple):
     """The words of all sources, as they are written, how often each.
 
     Attributes:
@@ -66,14 +66,14 @@ class Text(NamedTuple):
     """
 
     words: Counter[str]
-    held_out: Counter[str]
+    validation_words: Counter[str]
     min_count: int
 
 
-Source = Documents | CountedWords
+CorpusInput = DocumentsInput | WordCountsInput
 
 
-def look(files: LocalFiles, folders: Sequence[str]) -> list[Source]:
+def load_corpus_inputs(storage: LocalStorage, folders: Sequence[str]) -> list[CorpusInput]:
     """What the folders hold, by their manifests, in an order that depends on nothing else.
 
     Raises:
@@ -81,26 +81,31 @@ def look(files: LocalFiles, folders: Sequence[str]) -> list[Source]:
             or words of the documents of another one.
     """
     paths = [folder.rstrip("/") for folder in folders]
-    counted = [found for path in paths if (found := _counted(files, path))]
-    if len({found.digest for found in counted}) < len(counted):
-        names = ", ".join(found.folder for found in counted)
+    word_inputs = [word_input for path in paths if (word_input := _load_word_counts_input(storage, path))]
+    if len({word_input.digest for word_input in word_inputs}) < len(word_inputs):
+        names = ", ".join(word_input.folder for word_input in word_inputs)
         raise InputError(
             f"of {names} two hold the same words, which would count twice. Give one of them, once"
         )
-    words = {found.folder for found in counted}
-    documents = inputs.find(files, [path for path in paths if path not in words], [*PIPELINES, _COUNTED_BY])
-    sources: list[Source] = [*sorted(counted, key=lambda found: found.digest), *documents]
-    _see_that_no_text_counts_twice(sources)
-    return sources
+    word_folders = {word_input.folder for word_input in word_inputs}
+    document_inputs = inputs.load_document_inputs(
+        storage, [path for path in paths if path not in word_folders], [*DOCUMENT_PIPELINES, _WORDS_PIPELINE]
+    )
+    corpus_inputs: list[CorpusInput] = [
+        *sorted(word_inputs, key=lambda word_input: word_input.digest),
+        *document_inputs,
+    ]
+    _check_disjoint_documents(corpus_inputs)
+    return corpus_inputs
 
 
-def read(
-    files: LocalFiles,
-    sources: Sequence[Source],
-    counting: Counting,
+def read_training_counts(
+    storage: LocalStorage,
+    corpus_inputs: Sequence[CorpusInput],
+    count_config: CountConfig,
     min_count: int | None,
-    say: Callable[[str], None],
-) -> Text:
+    progress: Callable[[str], None],
+) -> TrainingCounts:
     """Count the words of documents, and read those that were counted before.
 
     A word may be rare in one source and frequent in all of them, so that rare ones are left out of the sum.
@@ -108,50 +113,58 @@ def read(
     source, and none as rare as the first that is not.
 
     Args:
-        counting: what is counted; of words counted before only ``kind`` matters.
+        count_config: what is counted; of words counted before only ``kind`` matters.
         min_count: words that occur less often are left out; None leaves out as few as leave
             :data:`MAX_WORDS`.
-        say: is told how far it is.
+        progress: is told how far it is.
 
     Raises:
         InputError: words were counted that do not serve, a file is not what its manifest lists, or nothing
             is left.
     """
     words: Counter[str] = Counter()
-    held_out: Counter[str] = Counter()
+    validation_words: Counter[str] = Counter()
     bounds = [1]
-    for source in sources:
-        if isinstance(source, CountedWords):
-            say(f"{source.folder}: reading its words")
-            found, bound = _read(files, source, counting.kind, WORDS, MAX_WORDS)
-            words.update(found)
-            bounds += [source.min_count, bound]
-            held_out.update(_read(files, source, counting.kind, HELD_OUT, None)[0])
+    for corpus_input in corpus_inputs:
+        if isinstance(corpus_input, WordCountsInput):
+            progress(f"{corpus_input.folder}: reading its words")
+            frequent_words, bound = _read_words(
+                storage, corpus_input, count_config.pretokenizer, WORDS_FILE, MAX_WORDS
+            )
+            words.update(frequent_words)
+            bounds += [corpus_input.min_count, bound]
+            validation_words.update(
+                _read_words(storage, corpus_input, count_config.pretokenizer, VALIDATION_WORDS_FILE, None)[0]
+            )
             continue
-        for number, shard in enumerate(source.shards, 1):
-            say(f"{source.folder}: counting the words of shard {number:,} of {len(source.shards):,}")
-            if damage := inputs.damage(files, f"{source.folder}/{shard.file}", shard):
+        for shard_number, shard in enumerate(corpus_input.shards, 1):
+            progress(
+                f"{corpus_input.folder}: counting the words of shard {shard_number:,} of {len(corpus_input.shards):,}"
+            )
+            if damage := inputs.find_damage(storage, f"{corpus_input.folder}/{shard.file}", shard):
                 raise InputError(
-                    f"{source.folder}/{shard.file} cannot be used: {damage}. Delete it and run the beam run "
-                    f"{source.pipeline} that made it once more, which makes it anew"
+                    f"{corpus_input.folder}/{shard.file} cannot be used: {damage}. Delete it and run the beam run "
+                    f"{corpus_input.pipeline} that made it once more, which makes it anew"
                 )
-            documents = counts.of_shard(files, source.folder, shard, counting)
-            words.update(documents.words)
-            held_out.update(documents.held_out)
-    words, bound = _pruned(words, min_count)
+            shard_counts = counts.count_shard_words(storage, corpus_input.folder, shard, count_config)
+            words.update(shard_counts.words)
+            validation_words.update(shard_counts.validation_words)
+    words, bound = _prune_words(words, min_count)
     if not words:
-        often = f" that occurs {min_count:,} times: give a lower --min-count" if min_count else ""
-        raise InputError(f"no word to train on in {', '.join(source.folder for source in sources)}{often}")
-    return Text(words, held_out, max(*bounds, bound))
+        frequency_hint = f" that occurs {min_count:,} times: give a lower --min-count" if min_count else ""
+        raise InputError(
+            f"no word to train on in {', '.join(corpus_input.folder for corpus_input in corpus_inputs)}{frequency_hint}"
+        )
+    return TrainingCounts(words, validation_words, max(*bounds, bound))
 
 
-def _counted(files: LocalFiles, folder: str) -> CountedWords | None:
+def _load_word_counts_input(storage: LocalStorage, folder: str) -> WordCountsInput | None:
     """The directory, if it is one of words that were counted; what is wrong with others inputs.find says."""
     try:
-        manifest = files.read_json(f"{folder}/manifest.json")
+        manifest = storage.read_json(f"{folder}/manifest.json")
     except (OSError, ValueError):
         return None
-    if not isinstance(manifest, dict) or manifest.get("pipeline") != _COUNTED_BY:
+    if not isinstance(manifest, dict) or manifest.get("pipeline") != _WORDS_PIPELINE:
         return None
     try:
         words = parse_manifest(manifest, folder)
@@ -161,66 +174,82 @@ def _counted(files: LocalFiles, folder: str) -> CountedWords | None:
     if words.config.format != FORMAT:
         raise InputError(
             f"{folder} was made by another version of bioshards (format {words.config.format}, this is "
-            f"{FORMAT}). Make it anew: beam run {_COUNTED_BY} with another --output"
+            f"{FORMAT}). Make it anew: beam run {_WORDS_PIPELINE} with another --output"
         )
-    found = CountedWords(
+    word_input = WordCountsInput(
         folder,
-        kind=words.config.kind,
+        pretokenizer=words.config.kind,
         min_count=words.config.min_count,
-        counted=tuple(documents.shards_sha256 for documents in words.inputs),
+        document_digests=tuple(documents.shards_sha256 for documents in words.inputs),
         files={output.file: output for output in words.outputs},
-        digest=shards.digest(output.sha256 for output in words.outputs),
+        digest=shards.combine_digests(output.sha256 for output in words.outputs),
     )
-    if WORDS not in found.files:
+    if WORDS_FILE not in word_input.files:
         raise InputError(
-            f"{folder}/manifest.json is not as {_COUNTED_BY} writes it (outputs: no {WORDS} among them). "
-            f"Make it anew: beam run {_COUNTED_BY} with another --output"
+            f"{folder}/manifest.json is not as {_WORDS_PIPELINE} writes it (outputs: no {WORDS_FILE} among them). "
+            f"Make it anew: beam run {_WORDS_PIPELINE} with another --output"
         )
-    return found
+    return word_input
 
 
-def _see_that_no_text_counts_twice(sources: Sequence[Source]) -> None:
+def _check_disjoint_documents(corpus_inputs: Sequence[CorpusInput]) -> None:
     """Words and the documents that they were counted from are one text, and so are two countings of these.
 
     Raises:
         InputError: two sources are of the same documents.
     """
-    folder_of: dict[str, str] = {}
-    for source in sources:
-        digests = set(source.counted if isinstance(source, CountedWords) else [source.summary.shards_sha256])
-        for digest in digests & folder_of.keys():
+    folder_by_digest: dict[str, str] = {}
+    for corpus_input in corpus_inputs:
+        digests = set(
+            corpus_input.document_digests
+            if isinstance(corpus_input, WordCountsInput)
+            else [corpus_input.summary.shards_sha256]
+        )
+        for digest in digests & folder_by_digest.keys():
             raise InputError(
-                f"{folder_of[digest]} and {source.folder} are of the same documents (shards_sha256 "
+                f"{folder_by_digest[digest]} and {corpus_input.folder} are of the same documents (shards_sha256 "
                 f"{digest[:12]}...), whose words would be counted twice. Give one of them"
             )
-        folder_of |= dict.fromkeys(digests, source.folder)
+        folder_by_digest |= dict.fromkeys(digests, corpus_input.folder)
 
 
-def _read(
-    files: LocalFiles, source: CountedWords, kind: str, name: str, max_words: int | None
+def _read_words(
+    storage: LocalStorage,
+    word_input: WordCountsInput,
+    pretokenizer: str,
+    file_name: str,
+    max_words: int | None,
 ) -> tuple[Counter[str], int]:
     """The words of a file of counts, as the kind that is wanted, and how often the rarest may occur."""
-    if source.kind != kind and kind != "bert":  # BERT's words are made of all others
+    if (
+        word_input.pretokenizer != pretokenizer and pretokenizer != "bert"
+    ):  # BERT's words are made of all others
         raise InputError(
-            f"{source.folder} holds words without the marks at them (--words bert), and this vocabulary is "
+            f"{word_input.folder} holds words without the marks at them (--words bert), and this vocabulary is "
             "trained on what stands between white space: beam run shards_to_words --words white-space"
         )
-    if name not in source.files:  # nothing was held out
+    if file_name not in word_input.files:  # nothing was held out
         return Counter(), 1
-    path = f"{source.folder}/{name}"
-    if damage := inputs.damage(files, path, source.files[name]):
-        raise InputError(f"{path} is damaged: {damage}. {_ANEW}")
-    with files.open(path) as file:
+    path = f"{word_input.folder}/{file_name}"
+    if damage := inputs.find_damage(storage, path, word_input.files[file_name]):
+        raise InputError(f"{path} is damaged: {damage}. {_REBUILD_HINT}")
+    with storage.open(path) as file:
         try:
-            found, bound = counts.read_frequent(file, max_words)
+            words, bound = counts.read_frequent_counts(file, max_words)
         except ValueError as error:
-            raise InputError(f"{path} is damaged: {error}. {_ANEW}") from error
-    return (found if source.kind == kind else counts.recased(found, Words())), bound
+            raise InputError(f"{path} is damaged: {error}. {_REBUILD_HINT}") from error
+    return (
+        words if word_input.pretokenizer == pretokenizer else counts.convert_counts(words, Pretokenizer())
+    ), bound
 
 
-def _pruned(words: Counter[str], min_count: int | None) -> tuple[Counter[str], int]:
+def _prune_words(words: Counter[str], min_count: int | None) -> tuple[Counter[str], int]:
     """The words that occur so often; for None, the most frequent, and none as rare as the first left out."""
-    least = min_count or 1
+    threshold = min_count or 1
     if min_count is None and len(words) > MAX_WORDS:
-        least = sorted(words.values(), reverse=True)[MAX_WORDS] + 1
-    return (words if least == 1 else Counter({w: n for w, n in words.items() if n >= least})), least
+        threshold = sorted(words.values(), reverse=True)[MAX_WORDS] + 1
+    return (
+        words
+        if threshold == 1
+        else Counter({word: occurrences for word, occurrences in words.items() if occurrences >= threshold})
+    ), threshold

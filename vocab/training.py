@@ -25,21 +25,21 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from bioshards.corpus.errors import InvalidValueError
 
 from . import protobuf
-from .seeds import seeds
-from .wordpiece import LONGEST_WORD, SPACE, UNK
+from .seeds import find_seeds
+from .wordpiece import MAX_WORD_LENGTH, SENTENCEPIECE_SPACE, UNK
 
-LONGEST_PIECE: Final = 16
+DEFAULT_MAX_PIECE_LENGTH: Final = 16
 """Characters of a piece at most, SPACE among them: SentencePiece's ``max_sentencepiece_length``."""
-THREADS: Final = 16
+NUM_THREADS: Final = 16
 """SentencePiece's own number.  How sums are rounded depends on it, so the machine's cores must not set it."""
-FED: Final = 1 << 16
+CHARACTERS_PER_STRING: Final = 1 << 16
 """Characters of each string that the WordPiece trainer is fed: the library counts each in one thread."""
 
-ASIDE: Final = 2
+NUM_SPECIAL_PIECES: Final = 2
 """``<pad>`` and ``<unk>``, the first pieces of every model."""
-_FIRST: Final = 0xF0000
+_FIRST_PRIVATE_CODE_POINT: Final = 0xF0000
 """The first of 131,068 private characters, which no cleaned text has; alphabets are smaller."""
-_NO_WORD: Final = frozenset("\0\t\n\r " + SPACE + "\u2585")
+_FORBIDDEN_CHARACTERS: Final = frozenset("\0\t\n\r " + SENTENCEPIECE_SPACE + "\u2585")
 """What SentencePiece cannot read in a word, or takes for something else: U+2585 is its unknown character."""
 
 
@@ -54,14 +54,14 @@ class VocabSizeError(InvalidValueError):
         self.largest = largest
 
 
-def sentencepiece(
+def train_sentencepiece(
     words: Mapping[str, int],
     algorithm: Literal["bpe", "unigram"],
     size: int,
     alphabet: Collection[str] = (),
-    controls: Sequence[str] = (),
-    coverage: float = 1.0,
-    longest: int = LONGEST_PIECE,
+    control_symbols: Sequence[str] = (),
+    character_coverage: float = 1.0,
+    max_piece_length: int = DEFAULT_MAX_PIECE_LENGTH,
 ) -> bytes:
     """A SentencePiece model of words as they are: the bytes of its ``.model`` file.
 
@@ -85,41 +85,45 @@ def sentencepiece(
         ValueError: there are no words, or the size has no room for the first ids and the characters, or
             SentencePiece refuses something, such as the same control twice.
     """
-    chosen = _in_order(words, lambda word: _NO_WORD.isdisjoint(word))
-    characters = _covered(chosen, coverage)
-    required = characters.union(alphabet) - _NO_WORD
-    room = 2 + len(controls), len(required) + 1
-    if size < sum(room):
+    training_words = _sort_usable_words(words, lambda word: _FORBIDDEN_CHARACTERS.isdisjoint(word))
+    characters = _select_characters(training_words, character_coverage)
+    required = characters.union(alphabet) - _FORBIDDEN_CHARACTERS
+    required_counts = 2 + len(control_symbols), len(required) + 1
+    if size < sum(required_counts):
         raise InvalidValueError(
-            f"a vocabulary of {size:,} pieces has no room for {room[0]} special pieces and {room[1]:,} "
-            f"characters: ask for {sum(room):,} or more, or for a smaller alphabet"
+            f"a vocabulary of {size:,} pieces has no room for {required_counts[0]} special pieces and {required_counts[1]:,} "
+            f"characters: ask for {sum(required_counts):,} or more, or for a smaller alphabet"
         )
     options = {
         "model_type": algorithm,
         "vocab_size": size,
         "hard_vocab_limit": False,  # so that it ends with what it has found, and not with an error
         "required_chars": "".join(sorted(required)),
-        "character_coverage": coverage,
-        "max_sentencepiece_length": longest,
-        "control_symbols": list(controls),
+        "character_coverage": character_coverage,
+        "max_sentencepiece_length": max_piece_length,
+        "control_symbols": list(control_symbols),
     }
     if algorithm == "unigram":
-        model = _trained_from_seeds(chosen, options, seeds(chosen, longest, characters=characters))
+        model = _train_from_seeds(
+            training_words, options, find_seeds(training_words, max_piece_length, characters=characters)
+        )
     else:
-        model = _trained(chosen, options)
-    found = len(pieces(model))
-    if found < size:
-        raise VocabSizeError(size, found)
+        model = _train_model(training_words, options)
+    num_pieces = len(read_pieces(model))
+    if num_pieces < size:
+        raise VocabSizeError(size, num_pieces)
     return model
 
 
-def pieces(model: bytes) -> list[tuple[str, float]]:
+def read_pieces(model: bytes) -> list[tuple[str, float]]:
     """The pieces of a SentencePiece model and their scores, in the order of their ids."""
-    loaded = library.SentencePieceProcessor(model_proto=model)
-    return [(loaded.id_to_piece(id), loaded.get_score(id)) for id in range(loaded.get_piece_size())]
+    processor = library.SentencePieceProcessor(model_proto=model)
+    return [(processor.id_to_piece(id), processor.get_score(id)) for id in range(processor.get_piece_size())]
 
 
-def marked(words: Mapping[str, int], size: int, alphabet: Collection[str], longest: int) -> list[str]:
+def train_bpe_wordpieces(
+    words: Mapping[str, int], size: int, alphabet: Collection[str], max_piece_length: int
+) -> list[str]:
     """WordPieces by byte-pair encoding, in the order of training, ``##`` before those that continue a word.
 
     SentencePiece merges the sign for a blank with a word's first character as any other pair, so that the
@@ -131,17 +135,26 @@ def marked(words: Mapping[str, int], size: int, alphabet: Collection[str], longe
         words: normalised words, and how often each occurs, 1 or more; those with other characters than the
             alphabet's are left out.
         size: how many pieces, the single characters that occur among them.
-        longest: characters of a piece at most.
+        max_piece_length: characters of a piece at most.
 
     Raises:
         VocabSizeError: the corpus gives fewer pieces.
         ValueError: there are no words of this alphabet, or the size has no room for it.
     """
-    characters = sorted(character for character in set(alphabet) - _NO_WORD if ord(character) < _FIRST)
-    first = {character: chr(_FIRST + number) for number, character in enumerate(characters)}
-    known = frozenset(characters)
-    chosen = [(first[word[0]] + word[1:], count) for word, count in _in_order(words, known.issuperset)]
-    symbols = sorted(set().union(*(word for word, _ in chosen)))
+    characters = sorted(
+        character
+        for character in set(alphabet) - _FORBIDDEN_CHARACTERS
+        if ord(character) < _FIRST_PRIVATE_CODE_POINT
+    )
+    start_symbols = {
+        character: chr(_FIRST_PRIVATE_CODE_POINT + number) for number, character in enumerate(characters)
+    }
+    known_characters = frozenset(characters)
+    training_words = [
+        (start_symbols[word[0]] + word[1:], count)
+        for word, count in _sort_usable_words(words, known_characters.issuperset)
+    ]
+    symbols = sorted(set().union(*(word for word, _ in training_words)))
     if size < len(symbols):
         raise InvalidValueError(
             f"{size:,} pieces are fewer than the {len(symbols):,} characters of these words, at a word's "
@@ -149,24 +162,27 @@ def marked(words: Mapping[str, int], size: int, alphabet: Collection[str], longe
         )
     options = {
         "model_type": "bpe",
-        "vocab_size": size + ASIDE,
+        "vocab_size": size + NUM_SPECIAL_PIECES,
         "hard_vocab_limit": False,
         "required_chars": "".join(symbols),
         "character_coverage": 1.0,
-        "max_sentencepiece_length": longest,
+        "max_sentencepiece_length": max_piece_length,
         "add_dummy_prefix": False,
         "split_by_unicode_script": False,  # the signs for first characters have no script
     }
-    model = _trained(chosen, options)
-    of = {sign: character for character, sign in first.items()}
-    names = [name for name, _ in pieces(model)[ASIDE:]]
-    found = [of[name[0]] + name[1:] if name[0] in of else f"##{name}" for name in names]
-    if len(found) < size:
-        raise VocabSizeError(size, len(found))
-    return found
+    model = _train_model(training_words, options)
+    character_by_symbol = {symbol: character for character, symbol in start_symbols.items()}
+    names = [name for name, _ in read_pieces(model)[NUM_SPECIAL_PIECES:]]
+    wordpieces = [
+        character_by_symbol[name[0]] + name[1:] if name[0] in character_by_symbol else f"##{name}"
+        for name in names
+    ]
+    if len(wordpieces) < size:
+        raise VocabSizeError(size, len(wordpieces))
+    return wordpieces
 
 
-def wordpiece(words: Mapping[str, int], size: int, alphabet: Collection[str]) -> list[str]:
+def train_wordpieces(words: Mapping[str, int], size: int, alphabet: Collection[str]) -> list[str]:
     """WordPieces in the order of training, ``##`` before those that continue a word.
 
     The alphabet comes first, in its order: all characters as a word's beginning, then all as a
@@ -192,8 +208,8 @@ def wordpiece(words: Mapping[str, int], size: int, alphabet: Collection[str]) ->
             f"a vocabulary of {size:,} pieces has no room for {len(characters):,} characters in two forms: "
             f"ask for {2 * len(characters):,} or more, or for a smaller alphabet"
         )
-    known = frozenset(characters) - {" "}
-    chosen = _in_order(words, known.issuperset)
+    known_characters = frozenset(characters) - {" "}
+    training_words = _sort_usable_words(words, known_characters.issuperset)
     tokenizer = Tokenizer(models.WordPiece(unk_token=UNK))
     tokenizer.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
     trainer = trainers.WordPieceTrainer(
@@ -202,57 +218,57 @@ def wordpiece(words: Mapping[str, int], size: int, alphabet: Collection[str]) ->
         show_progress=False,
         special_tokens=[*characters, *(f"##{character}" for character in characters)],
     )
-    tokenizer.train_from_iterator(_repeated(chosen), trainer)
+    tokenizer.train_from_iterator(_repeat_words(training_words), trainer)
     ids = tokenizer.get_vocab()
     if len(ids) < size:
         raise VocabSizeError(size, len(ids))
     return sorted(ids, key=ids.__getitem__)
 
 
-def _in_order(words: Mapping[str, int], fit: Callable[[str], bool]) -> list[tuple[str, int]]:
+def _sort_usable_words(words: Mapping[str, int], is_usable: Callable[[str], bool]) -> list[tuple[str, int]]:
     """The words that can be trained on and their counts, by falling count and then by themselves.
 
     Raises:
         ValueError: there are none.
     """
-    chosen = [
+    usable_words = [
         (word, count)
         for word, count in words.items()
-        if 0 < len(word) <= LONGEST_WORD and count > 0 and fit(word)
+        if 0 < len(word) <= MAX_WORD_LENGTH and count > 0 and is_usable(word)
     ]
-    if not chosen:
+    if not usable_words:
         raise InvalidValueError(f"there is nothing to train on: of {len(words):,} words none can be used")
-    return sorted(chosen, key=lambda pair: (-pair[1], pair[0]))
+    return sorted(usable_words, key=lambda pair: (-pair[1], pair[0]))
 
 
-def _covered(words: Sequence[tuple[str, int]], coverage: float) -> set[str]:
+def _select_characters(words: Sequence[tuple[str, int]], character_coverage: float) -> set[str]:
     """The characters that make up this share of the text, the most frequent ones; without SPACE."""
-    counts = Counter({SPACE: sum(count for _, count in words)})
+    counts = Counter({SENTENCEPIECE_SPACE: sum(count for _, count in words)})
     for word, count in words:
         for character in word:
             counts[character] += count
-    if coverage < 1:
+    if character_coverage < 1:
         most_frequent = sorted(counts, key=lambda character: (-counts[character], character))
-        up_to = itertools.accumulate(counts[character] for character in most_frequent)
-        enough = coverage * counts.total()
-        kept = sum(1 for before in itertools.chain([0], up_to) if before < enough)
-        return set(most_frequent[:kept]) - {SPACE}
-    return set(counts) - {SPACE}
+        cumulative_counts = itertools.accumulate(counts[character] for character in most_frequent)
+        target_count = character_coverage * counts.total()
+        num_kept = sum(1 for preceding in itertools.chain([0], cumulative_counts) if preceding < target_count)
+        return set(most_frequent[:num_kept]) - {SENTENCEPIECE_SPACE}
+    return set(counts) - {SENTENCEPIECE_SPACE}
 
 
-def _trained_from_seeds(
-    words: Sequence[tuple[str, int]], options: Mapping[str, Any], found: Sequence[tuple[str, int]]
+def _train_from_seeds(
+    words: Sequence[tuple[str, int]], options: Mapping[str, Any], seed_counts: Sequence[tuple[str, int]]
 ) -> bytes:
     """The unigram model whose seeds are these, handed over in a file of "piece TAB count" lines."""
     with tempfile.TemporaryDirectory(prefix="bioshards-") as folder:
         path = os.path.join(folder, "seeds.tsv")
         with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{piece}\t{count}\n" for piece, count in found)
-        model = _trained(words, {**options, "seed_sentencepieces_file": path})
-    return protobuf.without(model, path.encode())
+            file.writelines(f"{piece}\t{count}\n" for piece, count in seed_counts)
+        model = _train_model(words, {**options, "seed_sentencepieces_file": path})
+    return protobuf.remove_option(model, path.encode())
 
 
-def _trained(words: Sequence[tuple[str, int]], options: Mapping[str, Any]) -> bytes:
+def _train_model(words: Sequence[tuple[str, int]], options: Mapping[str, Any]) -> bytes:
     """The model that SentencePiece trains on these words as they are.
 
     Raises:
@@ -269,7 +285,7 @@ def _trained(words: Sequence[tuple[str, int]], options: Mapping[str, Any]) -> by
             unk_id=1,
             bos_id=-1,
             eos_id=-1,
-            num_threads=THREADS,
+            num_threads=NUM_THREADS,
             minloglevel=3,  # silent
             **options,
         )
@@ -280,16 +296,16 @@ def _trained(words: Sequence[tuple[str, int]], options: Mapping[str, Any]) -> by
     return model.getvalue()
 
 
-def _repeated(words: Sequence[tuple[str, int]]) -> Iterator[str]:
+def _repeat_words(words: Sequence[tuple[str, int]]) -> Iterator[str]:
     """Each word as often as it occurs, with a blank behind it, in strings of some :data:`FED` characters."""
-    parts: list[str] = []
+    strings: list[str] = []
     size = 0
     for word, count in words:
         while count:
-            times = min(count, 1 + (FED - size) // (len(word) + 1))
-            parts.append(f"{word} " * times)
-            count, size = count - times, size + times * (len(word) + 1)
-            if size > FED:
-                yield "".join(parts)
-                parts, size = [], 0
-    yield "".join(parts)
+            repetitions = min(count, 1 + (CHARACTERS_PER_STRING - size) // (len(word) + 1))
+            strings.append(f"{word} " * repetitions)
+            count, size = count - repetitions, size + repetitions * (len(word) + 1)
+            if size > CHARACTERS_PER_STRING:
+                yield "".join(strings)
+                strings, size = [], 0
+    yield "".join(strings)

@@ -14,15 +14,15 @@ from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError
 
-from .words import Split
+from .words import PretokenizeFn
 
 UNK: Final = "[UNK]"
-SPECIALS: Final = ("[PAD]", UNK, "[CLS]", "[SEP]", "[MASK]")
+SPECIAL_TOKENS: Final = ("[PAD]", UNK, "[CLS]", "[SEP]", "[MASK]")
 """BERT's five, in the order of their ids in Bio-ELECTRA's vocabulary."""
-CONTINUES: Final = "##"
-SPACE: Final = "\N{LOWER ONE EIGHTH BLOCK}"
+CONTINUATION_PREFIX: Final = "##"
+SENTENCEPIECE_SPACE: Final = "\N{LOWER ONE EIGHTH BLOCK}"
 """SentencePiece's sign for the blank before a word."""
-LONGEST_WORD: Final = 100
+MAX_WORD_LENGTH: Final = 100
 """Characters of a word beyond which it is [UNK]: Hugging Face's bound, which its BertTokenizer cannot
 change."""
 
@@ -38,67 +38,75 @@ class TooFewPiecesError(InvalidValueError):
         self.largest = largest
 
 
-def from_sentencepiece(pieces: Iterable[str]) -> Iterator[str]:
+def wordpieces_from_sentencepiece(pieces: Iterable[str]) -> Iterator[str]:
     """The pieces of a SentencePiece model, but ``<unk>`` and its like, as WordPiece writes them.
 
     The sign for a blank alone is dropped: WordPiece has no piece for a word's begin.
     """
     for piece in pieces:
-        if piece.startswith(SPACE):
+        if piece.startswith(SENTENCEPIECE_SPACE):
             if len(piece) > 1:
                 yield piece[1:]
         else:
-            yield CONTINUES + piece
+            yield CONTINUATION_PREFIX + piece
 
 
-def bare(piece: str) -> str:
+def strip_prefix(piece: str) -> str:
     """A piece without the sign that it continues a word."""
-    return piece[len(CONTINUES) :] if piece.startswith(CONTINUES) and len(piece) > len(CONTINUES) else piece
+    return (
+        piece[len(CONTINUATION_PREFIX) :]
+        if piece.startswith(CONTINUATION_PREFIX) and len(piece) > len(CONTINUATION_PREFIX)
+        else piece
+    )
 
 
-def reachable(piece: str, words: Split) -> bool:
+def is_reachable(piece: str, pretokenize: PretokenizeFn) -> bool:
     """Does the pre-tokenisation leave the piece whole, where it stands?  If not, no text ever gives it."""
-    text = bare(piece) if bare(piece) == piece else f"a{bare(piece)}"
-    return words(text) == [text]
+    text = strip_prefix(piece) if strip_prefix(piece) == piece else f"a{strip_prefix(piece)}"
+    return pretokenize(text) == [text]
 
 
-def assemble(
-    size: int, reserved: Sequence[str], forms: Iterable[str], learned: Iterable[str], words: Split | None
+def assemble_vocabulary(
+    size: int,
+    reserved_tokens: Sequence[str],
+    alphabet_pieces: Iterable[str],
+    learned_pieces: Iterable[str],
+    pretokenize: PretokenizeFn | None,
 ) -> list[str]:
     """A vocabulary of just this size, by id: what is reserved, the alphabet, then pieces as they were
     learned.
 
     Args:
-        reserved: special tokens and others that are no pieces of words.
-        forms: the alphabet's pieces, all of which have a place.
-        learned: pieces, the best first; as many are taken as there is room for.
-        words: pieces that it does not leave whole are passed over; None takes them all.
+        reserved_tokens: special tokens and others that are no pieces of words.
+        alphabet_pieces: the alphabet's pieces, all of which have a place.
+        learned_pieces: pieces, the best first; as many are taken as there is room for.
+        pretokenize: pieces that it does not leave whole are passed over; None takes them all.
 
     Raises:
         ValueError: there is no room for the alphabet.
         TooFewPiecesError: there are not enough pieces.
     """
-    vocabulary = dict.fromkeys(chain(reserved, forms))
+    vocabulary = dict.fromkeys(chain(reserved_tokens, alphabet_pieces))
     if len(vocabulary) > size:
         raise InvalidValueError(
-            f"--size {size:,} has no room for the {len(reserved):,} reserved tokens and the alphabet, "
+            f"--size {size:,} has no room for the {len(reserved_tokens):,} reserved tokens and the alphabet, "
             f"{len(vocabulary):,} together: give a larger --size or a smaller --coverage"
         )
-    for piece in learned:
+    for piece in learned_pieces:
         if len(vocabulary) == size:
             break
-        if piece not in vocabulary and (words is None or reachable(piece, words)):
+        if piece not in vocabulary and (pretokenize is None or is_reachable(piece, pretokenize)):
             vocabulary[piece] = None
     if len(vocabulary) < size:
         raise TooFewPiecesError(size, len(vocabulary))
     return list(vocabulary)
 
 
-def by_collation(vocabulary: Sequence[str], reserved: int) -> list[str]:
+def sort_by_collation(vocabulary: Sequence[str], num_reserved: int) -> list[str]:
     """The same vocabulary with its pieces sorted, much as Bio-ELECTRA's is; the reserved ones stay first.
 
     Theirs went through a locale's collation; here it is letters whatever their case or ``##``, then code
     points.
     """
-    rest = sorted(vocabulary[reserved:], key=lambda piece: (bare(piece).casefold(), piece))
-    return [*vocabulary[:reserved], *rest]
+    rest = sorted(vocabulary[num_reserved:], key=lambda piece: (strip_prefix(piece).casefold(), piece))
+    return [*vocabulary[:num_reserved], *rest]

@@ -17,10 +17,10 @@ from typing import Final
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-_ASCII: Final = re.compile(r"[0-9A-Za-z]+|[!-~]")
+_ASCII_WORD: Final = re.compile(r"[0-9A-Za-z]+|[!-~]")
 """Words of printable ASCII: BERT calls all of it punctuation but letters and digits."""
 
-Split = Callable[[str], list[str]]
+PretokenizeFn = Callable[[str], list[str]]
 """What makes words of a text."""
 
 
@@ -37,7 +37,7 @@ class Casing:
     lower_case: bool = False
     strip_accents: bool = False
 
-    def normalizer(self) -> BertNormalizer:
+    def make_normalizer(self) -> BertNormalizer:
         """The library's normaliser for this casing."""
         return BertNormalizer(
             clean_text=True,
@@ -51,16 +51,16 @@ AS_WRITTEN: Final = Casing()
 """How words are counted: every other casing's counts are made of these (counts.py)."""
 
 
-class Words:
+class Pretokenizer:
     """Callable: the words of a chunk or any other text, in order, under a casing."""
 
     def __init__(self, casing: Casing = AS_WRITTEN) -> None:
-        self._lower = casing.lower_case
-        self._normalizer = casing.normalizer()
+        self._lower_case = casing.lower_case
+        self._normalizer = casing.make_normalizer()
         self._pre_tokenizer = BertPreTokenizer()
 
     def __call__(self, text: str) -> list[str]:
         if text.isascii() and text.isprintable():
-            return _ASCII.findall(text.lower() if self._lower else text)
-        normal = self._normalizer.normalize_str(text)
-        return [word for word, _ in self._pre_tokenizer.pre_tokenize_str(normal)]
+            return _ASCII_WORD.findall(text.lower() if self._lower_case else text)
+        normalized = self._normalizer.normalize_str(text)
+        return [word for word, _ in self._pre_tokenizer.pre_tokenize_str(normalized)]

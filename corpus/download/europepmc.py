@@ -20,78 +20,86 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
 
-from .listing import PAGE_BYTES, Chosen, links, no_listing, select
-from .named import Named
-from .remote import Remote
+from .listing import MAX_PAGE_BYTES, SelectedFiles, apply_spec, make_listing_error, parse_links
+from .named import SourceSpec
+from .remote import RemoteFile
 from .web import Connection
 
 URL: Final = "https://ftp.ebi.ac.uk/pub/databases/pmc/oa/"
-CONNECTIONS: Final = 4
-PER_SECOND: Final = 8.0
+MAX_CONNECTIONS: Final = 4
+REQUESTS_PER_SECOND: Final = 8.0
 """What is asked of the file server at most, all workers together: as of NCBI's, as no limit is published."""
-STALE_DAYS: Final = 45
+STALE_AFTER_DAYS: Final = 45
 """Packages that are made weekly and are all older than this have perhaps ceased to be made."""
 
-_NAME = re.compile(r"PMC([0-9]{1,9})_PMC([0-9]{1,9})\.xml\.gz")
+_PACKAGE_NAME = re.compile(r"PMC([0-9]{1,9})_PMC([0-9]{1,9})\.xml\.gz")
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
     """A listed package, and the range of PMC ids in its name."""
 
-    first: int
-    last: int
-    remote: Remote
+    first_pmcid: int
+    last_pmcid: int
+    remote_file: RemoteFile
 
 
-def parse(page: str, base: str) -> list[Package]:
-    """The packages of the listing of ``base`` in the order of their ids; all else is passed over.
+def parse_listing(page: str, base_url: str) -> list[Package]:
+    """The packages of the listing of ``base_url`` in the order of their ids; all else is passed over.
 
     Raises:
         ListingError: there is no such file on the page.
     """
     packages: dict[str, Package] = {}
-    for link in links(page):
-        if name := _NAME.fullmatch(link.name):
-            remote = Remote(
-                url=f"{base}{link.name}",
+    for link in parse_links(page):
+        if match := _PACKAGE_NAME.fullmatch(link.name):
+            remote_file = RemoteFile(
+                url=f"{base_url}{link.name}",
                 path=f"europepmc/{link.name}",
-                root="articles",
-                md5_beside=False,
-                listed=link.words,
-                changed=link.changed,
+                root_name="articles",
+                has_md5_file=False,
+                listing_text=link.listing_text,
+                modified_at=link.modified_at,
                 size=link.size,
             )
-            packages.setdefault(link.name, Package(int(name[1]), int(name[2]), remote))
+            packages.setdefault(link.name, Package(int(match[1]), int(match[2]), remote_file))
     if not packages:
-        raise no_listing(base, page, "package (PMCn_PMCn.xml.gz)", "europepmc.py")
-    return sorted(packages.values(), key=lambda package: (package.first, package.last, package.remote.name))
+        raise make_listing_error(base_url, page, "package (PMCn_PMCn.xml.gz)", "europepmc.py")
+    return sorted(
+        packages.values(),
+        key=lambda package: (package.first_pmcid, package.last_pmcid, package.remote_file.name),
+    )
 
 
-def choose(named: Named, packages: Sequence[Package], today: date) -> Chosen:
+def select_files(spec: SourceSpec, packages: Sequence[Package], today: date) -> SelectedFiles:
     """The packages to fetch for ``europepmc:``; ``today`` tells how old the newest listed one is.
 
     Raises:
         EmptySelectionError: there is nothing of what is selected.
         ListingError: ``since=`` is asked for, and a package has no date in the listing.
     """
-    chosen = select(named, [(package.first, package.last, package.remote) for package in packages])
-    newest = max((package.remote.changed for package in packages if package.remote.changed), default=None)
+    selected = apply_spec(
+        spec, [(package.first_pmcid, package.last_pmcid, package.remote_file) for package in packages]
+    )
+    newest_modified = max(
+        (package.remote_file.modified_at for package in packages if package.remote_file.modified_at),
+        default=None,
+    )
     notices = []
-    days = (today - newest.date()).days if newest else 0
-    if newest and days > STALE_DAYS:
+    age_days = (today - newest_modified.date()).days if newest_modified else 0
+    if newest_modified and age_days > STALE_AFTER_DAYS:
         notices.append(
-            f"The newest package of Europe PMC is of {newest.date()}, {days:,} days before {today}: they may "
+            f"The newest package of Europe PMC is of {newest_modified.date()}, {age_days:,} days before {today}: they may "
             "have ceased to be refreshed. pmc: has PMC's articles as they are now."
         )
-    return Chosen(tuple(chosen), tuple(notices))
+    return SelectedFiles(tuple(selected), tuple(notices))
 
 
-def listed(connection: Connection, base: str, named: Named) -> Chosen:
+def list_files(connection: Connection, base_url: str, spec: SourceSpec) -> SelectedFiles:
     """Read the listing, and choose.
 
     Raises:
         ListingError, EmptySelectionError, DownloadError
     """
-    page = connection.read(base, PAGE_BYTES).body.decode("utf-8", "replace")
-    return choose(named, parse(page, base), datetime.now(UTC).date())
+    page = connection.read(base_url, MAX_PAGE_BYTES).body.decode("utf-8", "replace")
+    return select_files(spec, parse_listing(page, base_url), datetime.now(UTC).date())

@@ -15,21 +15,21 @@ from typing import Final, NamedTuple
 
 from bioshards.corpus.errors import RunError, UserError
 
-from .named import Named
-from .remote import Remote
+from .named import SourceSpec
+from .remote import RemoteFile
 
-PAGE_BYTES: Final = 16 << 20
+MAX_PAGE_BYTES: Final = 16 << 20
 """Longest listing that is read; that of 2026 has less than half a megabyte."""
-_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1|\Z)", re.DOTALL | re.IGNORECASE)
+_HIDDEN_MARKUP = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1|\Z)", re.DOTALL | re.IGNORECASE)
 _ANCHOR = re.compile(r"<a\s", re.IGNORECASE)
 _HREF = re.compile(r"""[^<>]{0,99}?(?<!\S)href=(["'])([^"'<>\s]{1,99})\1""", re.IGNORECASE)
-_ROW: Final = 400
+_MAX_ROW_CHARACTERS: Final = 400
 """So many characters after a link may hold its date and size."""
-_WHEN = r"(?:(\d{4})-(\d\d)-(\d\d)|(\d\d)-([A-Z][a-z]{2})-(\d{4}))[ \t]{1,9}(\d\d):(\d\d)(?::\d\d)?"
+_DATE_TIME = r"(?:(\d{4})-(\d\d)-(\d\d)|(\d\d)-([A-Z][a-z]{2})-(\d{4}))[ \t]{1,9}(\d\d):(\d\d)(?::\d\d)?"
 _SIZE = r"(?:\s|&nbsp;|<[^<>]{0,99}>)+(\d{1,15}(?:\.\d{1,3})?)([KMGT]?)(?=[\s<&]|\Z)"
-_WORDS = re.compile(rf"(?<!\d)({_WHEN})(?!\d)(?:{_SIZE})?", re.ASCII)
+_DATE_AND_SIZE = re.compile(rf"(?<!\d)({_DATE_TIME})(?!\d)(?:{_SIZE})?", re.ASCII)
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_UNITS: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+_SIZE_UNITS: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 
 class ListingError(RunError):
@@ -53,87 +53,93 @@ class Link(NamedTuple):
     """
 
     name: str
-    changed: datetime | None
+    modified_at: datetime | None
     size: int
-    words: str
+    listing_text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SelectedFiles:
     """Files to fetch, in the source's own order, and what the user should be told of the listing."""
 
-    files: tuple[Remote, ...]
+    files: tuple[RemoteFile, ...]
     notices: tuple[str, ...]
 
 
-def links(page: str) -> Iterator[Link]:
+def parse_links(page: str) -> Iterator[Link]:
     """The links of a listing.
 
     A row reaches from one link to the next.  Understood are both styles of Apache's mod_autoindex, text and
     table (https://httpd.apache.org/docs/2.4/mod/mod_autoindex.html), with ``2026-01-29 14:02`` or
     ``29-Jan-2026 14:02`` and sizes like ``60``, ``4.5K``, ``19M``.
     """
-    for row in _ANCHOR.split(_HIDDEN.sub("", page))[1:]:
+    for row in _ANCHOR.split(_HIDDEN_MARKUP.sub("", page))[1:]:
         if href := _HREF.match(row):
-            yield Link(href[2], *_date_and_size(row[href.end() : href.end() + _ROW]))
+            yield Link(href[2], *_parse_date_and_size(row[href.end() : href.end() + _MAX_ROW_CHARACTERS]))
 
 
-def _date_and_size(row: str) -> tuple[datetime | None, int, str]:
-    found = _WORDS.search(row)
-    if not found:
+def _parse_date_and_size(row: str) -> tuple[datetime | None, int, str]:
+    match = _DATE_AND_SIZE.search(row)
+    if not match:
         return None, 0, ""
-    words, year, month, day, day_, month_, year_, hour, minute, size, unit = found.groups()
+    date_text, year, month, day, other_day, other_month, other_year, hour, minute, size, unit = match.groups()
     try:
-        number = int(month) if month else _MONTHS.index(month_) + 1
-        changed = datetime(int(year or year_), number, int(day or day_), int(hour), int(minute))
+        month_number = int(month) if month else _MONTHS.index(other_month) + 1
+        modified_at = datetime(
+            int(year or other_year), month_number, int(day or other_day), int(hour), int(minute)
+        )
     except ValueError:  # no such month, day or hour
-        changed = None
+        modified_at = None
     if not size:
-        return changed, 0, words
-    return changed, int(float(size) * _UNITS[unit]), f"{words} {size}{unit}"
+        return modified_at, 0, date_text
+    return modified_at, int(float(size) * _SIZE_UNITS[unit]), f"{date_text} {size}{unit}"
 
 
-def select(named: Named, files: Sequence[tuple[int, int, Remote]]) -> list[Remote]:
+def apply_spec(spec: SourceSpec, files: Sequence[tuple[int, int, RemoteFile]]) -> list[RemoteFile]:
     """The selected ones of files (first and last number in them, and where they are), in the same order.
 
     Raises:
         EmptySelectionError: none is selected; says what there is.
         ListingError: ``since=`` is asked for, but the listing has no date for a file.
     """
-    selection = named.selection
-    chosen = [remote for first, last, remote in files if selection.overlaps(first, last)]
+    selection = spec.selection
+    selected = [remote_file for first, last, remote_file in files if selection.overlaps(first, last)]
     if selection.since:
-        chosen = [remote for remote in chosen if _changed(named, remote).date() >= selection.since]
+        selected = [
+            remote_file
+            for remote_file in selected
+            if _require_modified_at(spec, remote_file).date() >= selection.since
+        ]
     if selection.newest:
-        chosen = chosen[-selection.newest :]
-    if not chosen:
+        selected = selected[-selection.newest :]
+    if not selected:
         raise EmptySelectionError(
-            f"--input {named.text} selects no file. {_extent([remote for _, _, remote in files])}"
+            f"--input {spec.text} selects no file. {_describe_extent([remote_file for _, _, remote_file in files])}"
         )
-    return chosen
+    return selected
 
 
-def _changed(named: Named, remote: Remote) -> datetime:
-    if remote.changed is None:
+def _require_modified_at(spec: SourceSpec, remote_file: RemoteFile) -> datetime:
+    if remote_file.modified_at is None:
         raise ListingError(
-            f"--input {named.text} needs dates, but the listing has no date for {remote.url}. Select by "
+            f"--input {spec.text} needs dates, but the listing has no date for {remote_file.url}. Select by "
             "numbers, or take all; if the page does show dates, mend corpus/download/listing.py."
         )
-    return remote.changed
+    return remote_file.modified_at
 
 
-def _extent(files: Sequence[Remote]) -> str:
+def _describe_extent(files: Sequence[RemoteFile]) -> str:
     """What there is to select from, in a sentence."""
     if not files:
         return "Nothing is listed."
-    dates = sorted(remote.changed for remote in files if remote.changed)
-    put_there = f", put there from {dates[0]:%Y-%m-%d} to {dates[-1]:%Y-%m-%d}" if dates else ""
-    return f"There are {len(files):,} files, {files[0].name} to {files[-1].name}{put_there}."
+    dates = sorted(remote_file.modified_at for remote_file in files if remote_file.modified_at)
+    date_range = f", put there from {dates[0]:%Y-%m-%d} to {dates[-1]:%Y-%m-%d}" if dates else ""
+    return f"There are {len(files):,} files, {files[0].name} to {files[-1].name}{date_range}."
 
 
-def no_listing(url: str, page: str, wanted: str, module: str) -> ListingError:
+def make_listing_error(url: str, page: str, expected: str, module: str) -> ListingError:
     """The error for a page on which nothing is found: where, what, and which file of ours to mend."""
     return ListingError(
-        f"{url} lists no {wanted}. It may be an error page, or the format of the listing has changed: "
+        f"{url} lists no {expected}. It may be an error page, or the format of the listing has changed: "
         f"then mend corpus/download/{module}. The page begins: {page[:200]!r}"
     )

@@ -19,33 +19,33 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from bioshards.corpus import checksums
-from bioshards.corpus.ahead import ahead
+from bioshards.corpus.ahead import prefetch_map
 from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.files import Found, LocalFiles
+from bioshards.corpus.files import FileInfo, LocalStorage
 from bioshards.corpus.manifest import utc_now
-from bioshards.corpus.partial import Partial
+from bioshards.corpus.partial import ResumableFile
 
-from .remote import Remote
-from .verify import Check
+from .remote import RemoteFile
+from .verify import DownloadVerifier
 from .web import Connection, DownloadError, NotFoundError, RefusedError
 
 REFUSED: Final = "refused"
 UNREACHABLE: Final = "unreachable"
 """The reason where a server gives no answer: it may be the file, or the network."""
-ATTEMPTS: Final = 3
+MAX_ATTEMPTS: Final = 3
 """How often a file whose content is wrong is read again from its beginning."""
 
-_SETTLED: Final = timedelta(days=1)
+_SETTLE_TIME: Final = timedelta(days=1)
 """A listing gives minutes of an unnamed time zone: a file that was put there less than this before it
 was verified may have been replaced since without a change in the listing."""
-_RECORD: Final = {"url", "md5", "published", "stamp", "listed", "retrieved", "checked", "seconds"}
+_RECORD_FIELDS: Final = {"url", "md5", "published", "stamp", "listed", "retrieved", "checked", "seconds"}
 """What a record must say to be used."""
-_SIDECAR_BYTES: Final = 1 << 20
-_MD5 = re.compile(rb"\b[0-9a-fA-F]{32}\b")
+_MAX_SIDECAR_BYTES: Final = 1 << 20
+_MD5_PATTERN = re.compile(rb"\b[0-9a-fA-F]{32}\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class MirroredFile:
     """A verified file in the mirror.
 
     Attributes:
@@ -55,215 +55,241 @@ class Held:
         seconds: that its download took when it was fetched; 0 where that is not known.
     """
 
-    found: Found
+    info: FileInfo
     md5: str
-    published: bool
-    retrieved: str
-    fetched: int = 0
-    seconds: float = 0
+    is_md5_published: bool
+    retrieved_at: str
+    fetched_bytes: int = 0
+    download_seconds: float = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
     """A mirror folder, on any storage."""
 
-    files: LocalFiles
+    storage: LocalStorage
     folder: str
 
-    def path(self, remote: Remote) -> str:
-        return f"{self.folder}/{remote.path}"
+    def path(self, remote_file: RemoteFile) -> str:
+        return f"{self.folder}/{remote_file.path}"
 
-    def held(
-        self, connection: Connection | None, remotes: list[Remote], look_only: bool = False
-    ) -> dict[Remote, Held]:
+    def find_mirrored(
+        self, connection: Connection | None, remote_files: list[RemoteFile], is_read_only: bool = False
+    ) -> dict[RemoteFile, MirroredFile]:
         """Those of the files that are there, verified and still what the server has.
 
         Only records are read, and for the newest files the published MD5, by ``connection``; without
         one these count as not held.  Unless ``look_only``, it is remembered that they were asked for.
         """
-        folders = sorted({self.path(remote).rpartition("/")[0] for remote in remotes})
-        found = {item.path: item for folder in folders for item in self.files.walk(folder)}
-        here = [remote for remote in remotes if self.path(remote) in found]
-        held = {}
-        for remote, record in zip(here, ahead(self.files, self._record, here), strict=True):
-            there = found[self.path(remote)]
-            if record is None or not _still(record, there, remote):
+        folders = sorted({self.path(remote_file).rpartition("/")[0] for remote_file in remote_files})
+        infos_by_path = {item.path: item for folder in folders for item in self.storage.walk(folder)}
+        existing = [remote_file for remote_file in remote_files if self.path(remote_file) in infos_by_path]
+        mirrored = {}
+        for remote_file, record in zip(
+            existing, prefetch_map(self.storage, self._read_record, existing), strict=True
+        ):
+            info = infos_by_path[self.path(remote_file)]
+            if record is None or not _is_unchanged(record, info, remote_file):
                 continue
-            if remote.md5_beside and not _settled(record, remote):
+            if remote_file.has_md5_file and not _is_settled(record, remote_file):
                 try:
-                    published = self._published(connection, remote) if connection else None
+                    published_md5 = self._read_published_md5(connection, remote_file) if connection else None
                 except (
                     BadFileError,
                     RefusedError,
                 ):  # a page in its place; `fetch` asks again, and names the file
                     continue
-                if published is None or published != record["md5"]:
+                if published_md5 is None or published_md5 != record["md5"]:
                     continue
-                if not look_only:
-                    self.files.write_json(self._record_path(remote), {**record, "checked": utc_now()})
-            held[remote] = Held(
-                there, record["md5"], record["published"], record["retrieved"], seconds=record["seconds"]
+                if not is_read_only:
+                    self.storage.write_json(self._record_path(remote_file), {**record, "checked": utc_now()})
+            mirrored[remote_file] = MirroredFile(
+                info,
+                record["md5"],
+                record["published"],
+                record["retrieved"],
+                download_seconds=record["seconds"],
             )
-        return held
+        return mirrored
 
-    def fetch(self, connection: Connection, remote: Remote) -> Held:
+    def fetch(self, connection: Connection, remote_file: RemoteFile) -> MirroredFile:
         """Make sure that the file is there, verified: fetched only if it is not there already.
 
         Raises:
             BadFileError: what the server has is not the file it should be, however often it is read.
             DownloadError: the server does not give it.
         """
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                md5 = self._published(connection, remote)
-                return self._there(remote, md5) or self._download(connection, remote, md5)
-            except NotFoundError as gone:
+                published_md5 = self._read_published_md5(connection, remote_file)
+                return self._find_verified(remote_file, published_md5) or self._download(
+                    connection, remote_file, published_md5
+                )
+            except NotFoundError as not_found:
                 raise BadFileError(
-                    "gone", f"{gone}; it was listed when the run began. Run again to read the new listing"
-                ) from gone
-            except BadFileError as bad:
-                if attempt == ATTEMPTS:
+                    "gone",
+                    f"{not_found}; it was listed when the run began. Run again to read the new listing",
+                ) from not_found
+            except BadFileError as error:
+                if attempt == MAX_ATTEMPTS:
                     raise BadFileError(
-                        bad.reason, f"{remote.url}: {bad.detail} (read {ATTEMPTS} times)"
-                    ) from bad
+                        error.reason, f"{remote_file.url}: {error.detail} (read {MAX_ATTEMPTS} times)"
+                    ) from error
                 time.sleep(attempt)
         raise AssertionError("attempts end with a file or an error")
 
-    def fetch_or_say(self, connection: Connection, remote: Remote) -> Held | BadFileError:
+    def try_fetch(self, connection: Connection, remote_file: RemoteFile) -> MirroredFile | BadFileError:
         """As :meth:`fetch`, but what keeps the file from being fetched is the result, not raised."""
         try:
-            return self.fetch(connection, remote)
-        except BadFileError as bad:
-            return bad
+            return self.fetch(connection, remote_file)
+        except BadFileError as bad_file:
+            return bad_file
         except DownloadError as error:
             return BadFileError(REFUSED if isinstance(error, RefusedError) else UNREACHABLE, str(error))
 
-    def _published(self, connection: Connection, remote: Remote) -> str | None:
+    def _read_published_md5(self, connection: Connection, remote_file: RemoteFile) -> str | None:
         """The MD5 that the source publishes for the file; None where it publishes none."""
-        if not remote.md5_beside:
+        if not remote_file.has_md5_file:
             return None
         try:
-            body = connection.read(f"{remote.url}.md5", _SIDECAR_BYTES).body
+            body = connection.read(f"{remote_file.url}.md5", _MAX_SIDECAR_BYTES).body
         except NotFoundError:  # a file may be there some time before its checksum
             return None
-        given = _MD5.search(body)
-        if given is None:
+        match = _MD5_PATTERN.search(body)
+        if match is None:
             raise BadFileError("no-checksum", f"its .md5 holds no MD5; it begins {body[:80]!r}")
-        return given[0].decode().lower()
+        return match[0].decode().lower()
 
-    def _there(self, remote: Remote, md5: str | None) -> Held | None:
+    def _find_verified(self, remote_file: RemoteFile, published_md5: str | None) -> MirroredFile | None:
         """The file as it lies here, if it is the one that the server has."""
-        path = self.path(remote)
+        path = self.path(remote_file)
         # Where there is no such file, a folder's name such as mirror[1] is taken for a pattern.
-        found = next((item for item in self.files.find(path) if item.path == path), None)
-        if found is None:
+        info = next((item for item in self.storage.glob(path) if item.path == path), None)
+        if info is None:
             return None
-        record = self._record(remote)
-        if record and _still(record, found, remote) and md5 in (None, record["md5"]):
-            published = md5 is not None or record["published"]
-            held = Held(found, record["md5"], published, record["retrieved"], seconds=record["seconds"])
-            return self._remember(remote, held)
+        record = self._read_record(remote_file)
+        if record and _is_unchanged(record, info, remote_file) and published_md5 in (None, record["md5"]):
+            is_published = published_md5 is not None or record["published"]
+            mirrored_file = MirroredFile(
+                info, record["md5"], is_published, record["retrieved"], download_seconds=record["seconds"]
+            )
+            return self._write_record(remote_file, mirrored_file)
         # Copied here, or touched: its bytes say whether it is the same.
-        expected = md5 or (record["md5"] if record and _listed_as_before(record, remote) else None)
-        if expected is None or self._md5(found.path) != expected:
+        expected_md5 = published_md5 or (
+            record["md5"] if record and _has_same_listing(record, remote_file) else None
+        )
+        if expected_md5 is None or self._compute_md5(info.path) != expected_md5:
             return None
-        return self._remember(remote, Held(found, expected, md5 is not None, utc_now()))
+        return self._write_record(
+            remote_file, MirroredFile(info, expected_md5, published_md5 is not None, utc_now())
+        )
 
-    def _download(self, connection: Connection, remote: Remote, md5: str | None) -> Held:
-        path = self.path(remote)
-        began, fetched = time.monotonic(), 0
+    def _download(
+        self, connection: Connection, remote_file: RemoteFile, published_md5: str | None
+    ) -> MirroredFile:
+        path = self.path(remote_file)
+        started, fetched_bytes = time.monotonic(), 0
         # A part is gone on with only if the same file is meant: its name carries which.
-        version = hashlib.md5((md5 or remote.listed).encode(), usedforsecurity=False).hexdigest()[:8]
-        with self.files.partial(path, version) as part:
-            if there := self._there(remote, md5):  # another process has been quicker
-                part.discard()
-                return there
-            check = _fed(Check(remote.root), part)
+        version = hashlib.md5(
+            (published_md5 or remote_file.listing_text).encode(), usedforsecurity=False
+        ).hexdigest()[:8]
+        with self.storage.open_resumable(path, version) as resumable:
+            if mirrored_file := self._find_verified(
+                remote_file, published_md5
+            ):  # another process has been quicker
+                resumable.discard()
+                return mirrored_file
+            verifier = _replay_blocks(DownloadVerifier(remote_file.root_name), resumable)
             try:
-                for offset, block in connection.stream(remote.url, part.size):
-                    if offset != part.size:
-                        part.restart()
-                        check = Check(remote.root)
-                    part.write(block)
-                    fetched += len(block)
-                    check.feed(block)
-                found_md5 = check.finish(md5)
+                for offset, block in connection.stream(remote_file.url, resumable.size):
+                    if offset != resumable.size:
+                        resumable.restart()
+                        verifier = DownloadVerifier(remote_file.root_name)
+                    resumable.write(block)
+                    fetched_bytes += len(block)
+                    verifier.feed(block)
+                actual_md5 = verifier.finish(published_md5)
             except (BadFileError, NotFoundError):
-                part.discard()
+                resumable.discard()
                 raise
-            self._forget(remote)
-            part.keep()
-            [found] = self.files.find(path)
-            seconds = round(time.monotonic() - began, 3)
+            self._delete_record(remote_file)
+            resumable.commit()
+            [info] = self.storage.glob(path)
+            seconds = round(time.monotonic() - started, 3)
             # Recorded while the part is ours: who waits for it then knows that the file is there.
-            return self._remember(
-                remote, Held(found, found_md5, md5 is not None, utc_now(), fetched, seconds)
+            return self._write_record(
+                remote_file,
+                MirroredFile(info, actual_md5, published_md5 is not None, utc_now(), fetched_bytes, seconds),
             )
 
-    def _record_path(self, remote: Remote) -> str:
-        folder, _, name = self.path(remote).rpartition("/")
+    def _record_path(self, remote_file: RemoteFile) -> str:
+        folder, _, name = self.path(remote_file).rpartition("/")
         return f"{folder}/.records/{name}.json"
 
-    def _record(self, remote: Remote) -> dict[str, Any] | None:
-        path = self._record_path(remote)
-        if not self.files.exists(path):
+    def _read_record(self, remote_file: RemoteFile) -> dict[str, Any] | None:
+        path = self._record_path(remote_file)
+        if not self.storage.exists(path):
             return None
         try:
-            record: dict[str, Any] = self.files.read_json(path)
+            record: dict[str, Any] = self.storage.read_json(path)
         except (FileNotFoundError, ValueError):  # another process is replacing the file, or it is damaged
             return None
-        return record if isinstance(record, dict) and record.keys() >= _RECORD else None
+        return record if isinstance(record, dict) and record.keys() >= _RECORD_FIELDS else None
 
-    def _forget(self, remote: Remote) -> None:
-        self.files.remove(self._record_path(remote))
-        self.files.remove(f"{self.path(remote)}.md5")
+    def _delete_record(self, remote_file: RemoteFile) -> None:
+        self.storage.remove(self._record_path(remote_file))
+        self.storage.remove(f"{self.path(remote_file)}.md5")
 
-    def _remember(self, remote: Remote, held: Held) -> Held:
-        if held.published:
-            with self.files.write(f"{held.found.path}.md5") as sidecar:
-                sidecar.write(f"MD5({remote.name})= {held.md5}\n".encode())
+    def _write_record(self, remote_file: RemoteFile, mirrored_file: MirroredFile) -> MirroredFile:
+        if mirrored_file.is_md5_published:
+            with self.storage.write(f"{mirrored_file.info.path}.md5") as sidecar:
+                sidecar.write(f"MD5({remote_file.name})= {mirrored_file.md5}\n".encode())
         record = {
-            "url": remote.url,
-            "md5": held.md5,
-            "published": held.published,
-            "bytes": held.found.size,
-            "stamp": held.found.stamp,
-            "listed": remote.listed,
-            "retrieved": held.retrieved,
+            "url": remote_file.url,
+            "md5": mirrored_file.md5,
+            "published": mirrored_file.is_md5_published,
+            "bytes": mirrored_file.info.size,
+            "stamp": mirrored_file.info.stamp,
+            "listed": remote_file.listing_text,
+            "retrieved": mirrored_file.retrieved_at,
             "checked": utc_now(),
-            "seconds": held.seconds,
+            "seconds": mirrored_file.download_seconds,
         }
-        self.files.write_json(self._record_path(remote), record)
-        return held
+        self.storage.write_json(self._record_path(remote_file), record)
+        return mirrored_file
 
-    def _md5(self, path: str) -> str:
-        with self.files.open(path) as file:
-            return checksums.of_file(file)
+    def _compute_md5(self, path: str) -> str:
+        with self.storage.open(path) as file:
+            return checksums.md5_of_file(file)
 
 
-def _still(record: dict[str, Any], found: Found, remote: Remote) -> bool:
+def _is_unchanged(record: dict[str, Any], info: FileInfo, remote_file: RemoteFile) -> bool:
     """Is the file as it was verified, and the listing's words on it as they were?"""
-    return record["stamp"] == found.stamp and _listed_as_before(record, remote)
+    return record["stamp"] == info.stamp and _has_same_listing(record, remote_file)
 
 
-def _listed_as_before(record: dict[str, Any], remote: Remote) -> bool:
-    return bool(record["url"] == remote.url and remote.listed and record["listed"] == remote.listed)
+def _has_same_listing(record: dict[str, Any], remote_file: RemoteFile) -> bool:
+    return bool(
+        record["url"] == remote_file.url
+        and remote_file.listing_text
+        and record["listed"] == remote_file.listing_text
+    )
 
 
-def _settled(record: dict[str, Any], remote: Remote) -> bool:
+def _is_settled(record: dict[str, Any], remote_file: RemoteFile) -> bool:
     """Was it checked so long after it was put there that another file would show in the listing?"""
-    if remote.changed is None:
+    if remote_file.modified_at is None:
         return False
-    checked = datetime.fromisoformat(record["checked"]).replace(tzinfo=None)
-    return checked - remote.changed > _SETTLED
+    checked_at = datetime.fromisoformat(record["checked"]).replace(tzinfo=None)
+    return checked_at - remote_file.modified_at > _SETTLE_TIME
 
 
-def _fed(check: Check, part: Partial) -> Check:
+def _replay_blocks(verifier: DownloadVerifier, resumable: ResumableFile) -> DownloadVerifier:
     """The check, once it has seen what is there from before; a part that is wrong begins anew."""
     try:
-        for block in part.blocks():
-            check.feed(block)
+        for block in resumable.read_blocks():
+            verifier.feed(block)
     except BadFileError:
-        part.restart()
-        return Check(check.root)
-    return check
+        resumable.restart()
+        return DownloadVerifier(verifier.root_name)
+    return verifier

@@ -22,7 +22,7 @@ from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError
 
-PARTS: Final[dict[str, tuple[str, ...]]] = {"pubmed": ("baseline", "updates"), "europepmc": (), "pmc": ()}
+SUBSETS: Final[dict[str, tuple[str, ...]]] = {"pubmed": ("baseline", "updates"), "europepmc": (), "pmc": ()}
 """The sources, and the parts that each can be asked for."""
 
 _EXAMPLES: Final = {
@@ -44,7 +44,7 @@ class SourceSpecError(InvalidValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class FileSelection:
     """Which files (for ``pmc:``, which articles) of a source; without any of the three, all.
 
     Attributes:
@@ -65,16 +65,16 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class SourceSpec:
     """A source by name.  ``part`` is '' for all of the source, ``text`` what the user wrote."""
 
     source: str
-    part: str
-    selection: Selection
+    subset: str
+    selection: FileSelection
     text: str
 
 
-def named(text: str) -> Named | None:
+def parse_source_spec(text: str) -> SourceSpec | None:
     """What an ``--input`` names, or None where it is a path.
 
     Only ``pubmed:``, ``europepmc:`` and ``pmc:`` at the beginning are names.  A path may hold a colon too;
@@ -86,73 +86,86 @@ def named(text: str) -> Named | None:
     source, colon, rest = text.partition(":")
     if not colon:
         return None
-    if source not in PARTS:
-        _refuse_misspelt(text, source, rest)
+    if source not in SUBSETS:
+        _reject_misspelt(text, source, rest)
         return None
-    parsed = _BARE_SINCE.fullmatch(rest) or _IN_BRACKETS.fullmatch(rest)
-    if not parsed:
-        raise _bad(text, source, f"{rest!r} after {source}: cannot be read")
-    part, inside = parsed[1] or "", parsed[2]
-    if part and part not in PARTS[source]:
-        raise _bad(text, source, _unknown_part(source, part))
-    return Named(source, part, _selection(text, source, inside) if inside is not None else Selection(), text)
+    match = _BARE_SINCE.fullmatch(rest) or _IN_BRACKETS.fullmatch(rest)
+    if not match:
+        raise _make_error(text, source, f"{rest!r} after {source}: cannot be read")
+    subset, selector = match[1] or "", match[2]
+    if subset and subset not in SUBSETS[source]:
+        raise _make_error(text, source, _describe_unknown_subset(source, subset))
+    return SourceSpec(
+        source,
+        subset,
+        _parse_selection(text, source, selector) if selector is not None else FileSelection(),
+        text,
+    )
 
 
-def _selection(text: str, source: str, inside: str) -> Selection:
-    if not inside.strip():
-        raise _bad(text, source, "the brackets are empty")
-    if since := _SINCE.fullmatch(inside.strip()):
-        return Selection(since=_day(text, source, since[1]))
-    if newest := _NEWEST.fullmatch(inside.strip()):
+def _parse_selection(text: str, source: str, selector: str) -> FileSelection:
+    if not selector.strip():
+        raise _make_error(text, source, "the brackets are empty")
+    if since := _SINCE.fullmatch(selector.strip()):
+        return FileSelection(since=_parse_date(text, source, since[1]))
+    if newest := _NEWEST.fullmatch(selector.strip()):
         if source == "pmc":
-            raise _bad(text, source, "pmc: has articles, no files, so that there are no newest ones to count")
+            raise _make_error(
+                text, source, "pmc: has articles, no files, so that there are no newest ones to count"
+            )
         if not int(newest[1]):
-            raise _bad(text, source, f"[-{newest[1]}:] selects nothing")
-        return Selection(newest=int(newest[1]))
-    return Selection(tuple(_range(text, source, item.strip()) for item in inside.split(",")))
+            raise _make_error(text, source, f"[-{newest[1]}:] selects nothing")
+        return FileSelection(newest=int(newest[1]))
+    return FileSelection(tuple(_parse_range(text, source, item.strip()) for item in selector.split(",")))
 
 
-def _day(text: str, source: str, given: str) -> date:
+def _parse_date(text: str, source: str, value: str) -> date:
     try:
-        if _DATE.fullmatch(given):
-            return date.fromisoformat(given)
+        if _DATE.fullmatch(value):
+            return date.fromisoformat(value)
     except ValueError:
         pass  # a 13th month or a 31st of June
-    raise _bad(text, source, f"{given!r} is not a date (year-month-day)")
+    raise _make_error(text, source, f"{value!r} is not a date (year-month-day)")
 
 
-def _range(text: str, source: str, item: str) -> tuple[int, int | None]:
-    parsed = _RANGE.fullmatch(item)
-    if not parsed:
-        raise _bad(text, source, f"{item!r} is not a number or a range of numbers; a list has nothing else")
-    low = int(parsed[1])
-    high = int(parsed[3]) if parsed[3] else None if parsed[2] else low
+def _parse_range(text: str, source: str, item: str) -> tuple[int, int | None]:
+    match = _RANGE.fullmatch(item)
+    if not match:
+        raise _make_error(
+            text, source, f"{item!r} is not a number or a range of numbers; a list has nothing else"
+        )
+    low = int(match[1])
+    high = int(match[3]) if match[3] else None if match[2] else low
     if not low:
-        raise _bad(text, source, f"{item!r} begins at 0, numbers begin at 1")
+        raise _make_error(text, source, f"{item!r} begins at 0, numbers begin at 1")
     if high is not None and high < low:
-        raise _bad(text, source, f"the range {item} runs backwards")
+        raise _make_error(text, source, f"the range {item} runs backwards")
     return low, high
 
 
-def _unknown_part(source: str, part: str) -> str:
-    if not PARTS[source]:
-        return f"{source}: has no parts such as {part!r}, only a selection in brackets may follow"
-    near = difflib.get_close_matches(part.strip().lower(), PARTS[source], 1, 0.5)
-    hint = f"did you mean {near[0]}?" if near else "numbers and the like stand in brackets"
-    return f"{source}: has no part {part!r} ({hint})"
+def _describe_unknown_subset(source: str, subset: str) -> str:
+    if not SUBSETS[source]:
+        return f"{source}: has no parts such as {subset!r}, only a selection in brackets may follow"
+    close_matches = difflib.get_close_matches(subset.strip().lower(), SUBSETS[source], 1, 0.5)
+    hint = f"did you mean {close_matches[0]}?" if close_matches else "numbers and the like stand in brackets"
+    return f"{source}: has no part {subset!r} ({hint})"
 
 
-def _refuse_misspelt(text: str, word: str, rest: str) -> None:
+def _reject_misspelt(text: str, prefix: str, rest: str) -> None:
     """Refuse a word that is nearly a source's, where what follows is not like the rest of a path."""
-    near = (
-        difflib.get_close_matches(word.lower(), PARTS, 1, 0.8) if re.fullmatch(r"[\w-]{1,20}", word) else []
+    close_matches = (
+        difflib.get_close_matches(prefix.lower(), SUBSETS, 1, 0.8)
+        if re.fullmatch(r"[\w-]{1,20}", prefix)
+        else []
     )
-    if near and not re.search(r"[/\\.*?]", rest):
-        raise _bad(text, near[0], f"no source is called {word} (did you mean {near[0]}:{rest}?)")
+    if close_matches and not re.search(r"[/\\.*?]", rest):
+        raise _make_error(
+            text, close_matches[0], f"no source is called {prefix} (did you mean {close_matches[0]}:{rest}?)"
+        )
 
 
-def _bad(text: str, source: str, what: str) -> SourceSpecError:
+def _make_error(text: str, source: str, problem: str) -> SourceSpecError:
     return SourceSpecError(
-        f"--input {text}: {what}. What would work: {_EXAMPLES[source]}. "
+        f"--input {text}: {problem}. What would work: {_EXAMPLES[source]}. "
         f"(If a file or a folder has this name, write ./{text})"
     )

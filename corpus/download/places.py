@@ -20,17 +20,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 
-LONGEST_PAUSE: Final = 3600.0
+MAX_PAUSE_SECONDS: Final = 3600.0
 """Seconds: no pause that a server asks for is taken for longer."""
 
 _POLL_SECONDS: Final = 0.05
-_LONGEST_QUEUE: Final = 60.0
+_MAX_QUEUE_SECONDS: Final = 60.0
 """Seconds: nobody plans a request further ahead, as only those few who hold a place plan one."""
-_TIMES: Final = struct.Struct("<dd")
+_TIMES_STRUCT: Final = struct.Struct("<dd")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class RateLimiter:
     """The few places that a server has for us, and the pace at which it may be asked.
 
     Attributes:
@@ -39,27 +39,29 @@ class Places:
         per_second: requests in any second at most, evenly spaced.
     """
 
-    server: str
-    connections: int
-    per_second: float
+    server_name: str
+    max_connections: int
+    requests_per_second: float
 
-    def share(self, parts: int) -> Places:
+    def divide(self, machines: int) -> RateLimiter:
         """One part of the places, for each of several machines that cannot see each other."""
         return replace(
-            self, connections=max(1, self.connections // parts), per_second=self.per_second / parts
+            self,
+            max_connections=max(1, self.max_connections // machines),
+            requests_per_second=self.requests_per_second / machines,
         )
 
     @contextlib.contextmanager
-    def take(self) -> Iterator[None]:
+    def acquire_slot(self) -> Iterator[None]:
         """Hold one of the places; waits until one is free."""
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as stack:
             while True:
-                first = random.randrange(self.connections)
-                for number in range(self.connections):
-                    file = self._open(str((first + number) % self.connections))
+                first_slot = random.randrange(self.max_connections)
+                for offset in range(self.max_connections):
+                    file = self._open_lock_file(str((first_slot + offset) % self.max_connections))
                     with contextlib.suppress(BlockingIOError):
                         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                        held.enter_context(file)
+                        stack.enter_context(file)
                         break
                     file.close()
                 else:
@@ -68,52 +70,52 @@ class Places:
                 break
             yield
 
-    def wait(self) -> None:
+    def wait_for_turn(self) -> None:
         """Wait for the moment at which the next request may be sent."""
         while True:
-            with self._times() as times:
+            with self._open_times() as times:
                 now = time.time()
-                begins, pause_ends = times
-                if pause_ends <= now:
-                    mine = max(now, begins)
-                    times[:] = [mine + 1 / self.per_second, pause_ends]
-            if pause_ends > now:
+                next_request_at, paused_until = times
+                if paused_until <= now:
+                    send_at = max(now, next_request_at)
+                    times[:] = [send_at + 1 / self.requests_per_second, paused_until]
+            if paused_until > now:
                 # Those who waited do not all come at once: the pace above spaces them.
-                time.sleep(min(pause_ends - now, 1.0))
+                time.sleep(min(paused_until - now, 1.0))
                 continue
-            time.sleep(mine - now)
-            with self._times() as times:
+            time.sleep(send_at - now)
+            with self._open_times() as times:
                 if times[1] <= time.time():
                     return
 
     def pause(self, seconds: float) -> None:
         """Let nobody on this machine ask the server for so long; a longer pause stays."""
-        with self._times() as times:
-            times[1] = max(times[1], time.time() + min(seconds, LONGEST_PAUSE))
+        with self._open_times() as times:
+            times[1] = max(times[1], time.time() + min(seconds, MAX_PAUSE_SECONDS))
 
     @contextlib.contextmanager
-    def _times(self) -> Iterator[list[float]]:
+    def _open_times(self) -> Iterator[list[float]]:
         """[when the next request may be sent, when the pause ends], to read and to change."""
-        with self._open("pace") as file:
+        with self._open_lock_file("pace") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            data = file.read(_TIMES.size)
-            before = _TIMES.unpack(data) if len(data) == _TIMES.size else (0.0, 0.0)
+            data = file.read(_TIMES_STRUCT.size)
+            stored = _TIMES_STRUCT.unpack(data) if len(data) == _TIMES_STRUCT.size else (0.0, 0.0)
             # A time further ahead is no plan of ours: the clock has been set back, or the file is damaged.
-            furthest = time.time() + _LONGEST_QUEUE, time.time() + LONGEST_PAUSE + _LONGEST_QUEUE
-            times = [at if at <= limit else 0.0 for at, limit in zip(before, furthest, strict=True)]
+            limits = time.time() + _MAX_QUEUE_SECONDS, time.time() + MAX_PAUSE_SECONDS + _MAX_QUEUE_SECONDS
+            times = [value if value <= limit else 0.0 for value, limit in zip(stored, limits, strict=True)]
             yield times
-            if tuple(times) != before:
+            if tuple(times) != stored:
                 file.seek(0)
-                file.write(_TIMES.pack(*times))
+                file.write(_TIMES_STRUCT.pack(*times))
                 file.flush()
 
-    def _open(self, what: str) -> BinaryIO:
-        name = f"{re.sub(r'[^A-Za-z0-9.-]+', '_', self.server)}.{what}"
-        path = os.path.join(_folder(), name)
+    def _open_lock_file(self, suffix: str) -> BinaryIO:
+        name = f"{re.sub(r'[^A-Za-z0-9.-]+', '_', self.server_name)}.{suffix}"
+        path = os.path.join(_get_lock_folder(), name)
         return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b", buffering=0)
 
 
-def _folder() -> str:
+def _get_lock_folder() -> str:
     """Our own folder in the temporary one.
 
     Raises:

@@ -16,28 +16,35 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from lxml import etree
 
-from bioshards.corpus.ahead import ahead, for_each
-from bioshards.corpus.files import TEMPORARY, LocalFiles
+from bioshards.corpus.ahead import parallel_for_each, prefetch_map
+from bioshards.corpus.files import TEMPORARY_PREFIX, LocalStorage
 
 from . import pmc_inventory, pmc_metadata
 from .pmc_bucket import URL as URL
-from .pmc_bucket import Bad, ChecksumError, article, each, label, read_checked
-from .pmc_selection import Articles, Chosen
-from .pool import Pool
+from .pmc_bucket import (
+    ArticleFailure,
+    ChecksumError,
+    map_with_errors,
+    range_label,
+    read_verified,
+    version_name,
+)
+from .pmc_selection import ArticleFilter, SelectedArticles
+from .pool import DownloadPool
 from .web import Connection, DownloadError
 
-SCHEMA: Final = pa.schema(
+ARTICLE_SCHEMA: Final = pa.schema(
     [
-        *(field for field in pmc_metadata.SCHEMA if field.name != "problem"),
+        *(field for field in pmc_metadata.METADATA_SCHEMA if field.name != "problem"),
         pa.field("file", pa.string(), nullable=False),
         pa.field("bytes", pa.int64(), nullable=False),
     ]
 )
 """An article in the mirror: its metadata, its file's name in the range's folder, and that file's size."""
 
-_MOST: Final = 64 << 20  # bytes of an article's XML; 190 kB is usual, and each thread holds one
-_NAME: Final = re.compile(r"PMC\d{1,8}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
-_BEGINNING: Final = 1 << 16  # bytes in which the root element must begin
+_MAX_ARTICLE_BYTES: Final = 64 << 20  # bytes of an article's XML; 190 kB is usual, and each thread holds one
+_FILE_NAME: Final = re.compile(r"PMC\d{1,8}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
+_ROOT_SEARCH_BYTES: Final = 1 << 16  # bytes in which the root element must begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,34 +61,42 @@ class RangeReport:
         dropped: article versions that were not asked for, by reason.
     """
 
-    number: int
+    range_number: int
     selected: int
-    held: int
+    mirrored: int
     fetched: int
-    bytes: int
+    fetched_bytes: int
     removed: int
-    bad: tuple[Bad, ...]
+    failures: tuple[ArticleFailure, ...]
     dropped: dict[str, int]
 
 
-def ranges(files: LocalFiles, mirror: str) -> list[int]:
+def list_ranges(storage: LocalStorage, mirror: str) -> list[int]:
     """The ranges to be worked on: all of the inventory, and those that the mirror has articles of still."""
-    names = files.names(f"{mirror}/pmc/selected")
-    found = {int(match[1]) for name in names if (match := re.fullmatch(r"PMC([0-9]{4})xxxx\.parquet", name))}
-    return sorted(found.union(pmc_inventory.ranges(files, mirror)))
+    names = storage.list_names(f"{mirror}/pmc/selected")
+    numbers = {
+        int(match[1]) for name in names if (match := re.fullmatch(r"PMC([0-9]{4})xxxx\.parquet", name))
+    }
+    return sorted(numbers.union(pmc_inventory.list_ranges(storage, mirror)))
 
 
-def selected(files: LocalFiles, mirror: str, number: int) -> pa.Table:
-    """The articles of range ``number`` that are in the mirror: a table of :data:`SCHEMA`."""
-    path = selected_path(mirror, number)
-    if not files.exists(path):
-        return SCHEMA.empty_table()
-    with files.open(path) as file:
-        return pq.ParquetFile(file).read().cast(SCHEMA)
+def read_selected(storage: LocalStorage, mirror: str, range_number: int) -> pa.Table:
+    """The articles of range ``range_number`` that are in the mirror: a table of :data:`SCHEMA`."""
+    path = selected_path(mirror, range_number)
+    if not storage.exists(path):
+        return ARTICLE_SCHEMA.empty_table()
+    with storage.open(path) as file:
+        return pq.ParquetFile(file).read().cast(ARTICLE_SCHEMA)
 
 
-def bring(
-    files: LocalFiles, mirror: str, base: str, pool: Pool, number: int, articles: Articles, today: date
+def fetch_range(
+    storage: LocalStorage,
+    mirror: str,
+    base_url: str,
+    pool: DownloadPool,
+    range_number: int,
+    article_filter: ArticleFilter,
+    today: date,
 ) -> RangeReport:
     """Bring the articles of range ``number`` that are asked for into the mirror, as its inventory lists them.
 
@@ -89,81 +104,92 @@ def bring(
         UnreachableError: the bucket does not answer any more.
         OSError: the mirror cannot be written.
     """
-    rows = pmc_inventory.rows(files, mirror, number)
-    update = pmc_metadata.update(files, mirror, base, pool, number, rows, today, articles.versions)
-    chosen = articles.select(update.table)
-    if update.older:
-        chosen.dropped["not-newest"] = update.older
-    report = fetch_range(files, mirror, base, pool, number, chosen)
-    return replace(report, bad=update.bad + report.bad)
+    rows = pmc_inventory.read_range(storage, mirror, range_number)
+    update = pmc_metadata.update_metadata(
+        storage, mirror, base_url, pool, range_number, rows, today, article_filter.versions
+    )
+    selected = article_filter.select(update.table)
+    if update.older_versions:
+        selected.dropped["not-newest"] = update.older_versions
+    report = sync_articles(storage, mirror, base_url, pool, range_number, selected)
+    return replace(report, failures=update.failures + report.failures)
 
 
-def fetch_range(
-    files: LocalFiles, mirror: str, base: str, pool: Pool, number: int, chosen: Chosen
+def sync_articles(
+    storage: LocalStorage,
+    mirror: str,
+    base_url: str,
+    pool: DownloadPool,
+    range_number: int,
+    selected: SelectedArticles,
 ) -> RangeReport:
-    """Make range ``number`` of the mirror what was chosen: fetch what is missing, remove what is too much.
+    """Make range ``range_number`` of the mirror what was chosen: fetch what is missing, remove what is too much.
 
     Args:
-        base: the bucket's address, with a slash at its end.
-        chosen: rows of :data:`.pmc_metadata.SCHEMA` with an ``md5``, all of this range.
+        base_url: the bucket's address, with a slash at its end.
+        selected: rows of :data:`.pmc_metadata.SCHEMA` with an ``md5``, all of this range.
     """
-    folder = _folder(mirror, number)
-    sizes = {found.path.rpartition("/")[2]: found.size for found in files.walk(folder)}
-    rows = {_file(row): row for row in chosen.table.to_pylist()}
+    folder = _get_range_folder(mirror, range_number)
+    sizes = {info.path.rpartition("/")[2]: info.size for info in storage.walk(folder)}
+    rows = {_file_name_from_row(row): row for row in selected.table.to_pylist()}
     missing = {name: row for name, row in rows.items() if name not in sizes}
 
-    def work(connection: Connection, name: str) -> int:
-        body = _article(connection, base, missing[name])
-        with files.write(f"{folder}/{name}") as file:
+    def fetch_article(connection: Connection, name: str) -> int:
+        body = _read_article(connection, base_url, missing[name])
+        with storage.write(f"{folder}/{name}") as file:
             file.write(body)
         return len(body)
 
     fetched: dict[str, int] = {}
-    bad: list[Bad] = []
-    for name, outcome in each(pool, work, missing):
-        if isinstance(outcome, DownloadError):
-            bad.append(Bad.of(missing[name]["pmcid"], missing[name]["version"], outcome))
+    failures: list[ArticleFailure] = []
+    for name, result in map_with_errors(pool, fetch_article, missing):
+        if isinstance(result, DownloadError):
+            failures.append(
+                ArticleFailure.from_error(missing[name]["pmcid"], missing[name]["version"], result)
+            )
         else:
-            fetched[name] = outcome
-    there = sizes | fetched
-    _select(
-        files,
+            fetched[name] = result
+    sizes_by_name = sizes | fetched
+    _write_selected(
+        storage,
         mirror,
-        number,
-        [rows[name] | {"file": name, "bytes": there[name]} for name in rows if name in there],
+        range_number,
+        [rows[name] | {"file": name, "bytes": sizes_by_name[name]} for name in rows if name in sizes_by_name],
     )
-    surplus = [name for name in sizes if name not in rows and _NAME.fullmatch(name)]
-    begun = [name for name in files.names(folder) if name.startswith(TEMPORARY)]  # by a run that was killed
-    for_each(files, files.remove, [f"{folder}/{name}" for name in surplus + begun])
+    surplus = [name for name in sizes if name not in rows and _FILE_NAME.fullmatch(name)]
+    temporary_files = [
+        name for name in storage.list_names(folder) if name.startswith(TEMPORARY_PREFIX)
+    ]  # by a run that was killed
+    parallel_for_each(storage, storage.remove, [f"{folder}/{name}" for name in surplus + temporary_files])
     return RangeReport(
-        number=number,
+        range_number=range_number,
         selected=len(rows),
-        held=len(rows) - len(missing),
+        mirrored=len(rows) - len(missing),
         fetched=len(fetched),
-        bytes=sum(fetched.values()),
+        fetched_bytes=sum(fetched.values()),
         removed=len(surplus),
-        bad=tuple(bad),
-        dropped=dict(chosen.dropped),
+        failures=tuple(failures),
+        dropped=dict(selected.dropped),
     )
 
 
-def _article(connection: Connection, base: str, row: dict[str, Any]) -> bytes:
+def _read_article(connection: Connection, base_url: str, row: dict[str, Any]) -> bytes:
     """The article's XML, checked."""
-    name = article(row["pmcid"], row["version"])
-    url = f"{base}{name}/{name}.xml"
-    body = read_checked(connection, url, _MOST, row["md5"])
-    if _root(body) != "article":
+    name = version_name(row["pmcid"], row["version"])
+    url = f"{base_url}{name}/{name}.xml"
+    body = read_verified(connection, url, _MAX_ARTICLE_BYTES, row["md5"])
+    if _parse_root_name(body) != "article":
         raise ChecksumError(f"{url}: its MD5 is right, but it is not the XML of an article: {body[:100]!r}")
     return body
 
 
-def _root(body: bytes) -> str:
+def _parse_root_name(body: bytes) -> str:
     """The local name of the root element, '' where there is none; what follows it is not looked at."""
     parser = etree.XMLPullParser(
         events=("start",), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
     )
     try:
-        parser.feed(body[:_BEGINNING])
+        parser.feed(body[:_ROOT_SEARCH_BYTES])
         for _, element in parser.read_events():
             if isinstance(element, etree._Element):
                 return etree.QName(element).localname
@@ -172,39 +198,41 @@ def _root(body: bytes) -> str:
     return ""
 
 
-def _select(files: LocalFiles, mirror: str, number: int, rows: list[dict[str, Any]]) -> None:
+def _write_selected(
+    storage: LocalStorage, mirror: str, range_number: int, rows: list[dict[str, Any]]
+) -> None:
     """Write the list of a range's articles, if it has changed: what was made of it is then out of date."""
-    table = pa.Table.from_pylist(rows, SCHEMA)
-    path = selected_path(mirror, number)
-    if not files.exists(path) or selected(files, mirror, number) != table:
-        with files.write(path) as file:
+    table = pa.Table.from_pylist(rows, ARTICLE_SCHEMA)
+    path = selected_path(mirror, range_number)
+    if not storage.exists(path) or read_selected(storage, mirror, range_number) != table:
+        with storage.write(path) as file:
             pq.write_table(table, file, compression="zstd")
 
 
-def _file(row: dict[str, Any]) -> str:
-    return f"{article(row['pmcid'], row['version'])}-{row['md5'][:8]}.xml"
+def _file_name_from_row(row: dict[str, Any]) -> str:
+    return f"{version_name(row['pmcid'], row['version'])}-{row['md5'][:8]}.xml"
 
 
-def _folder(mirror: str, number: int) -> str:
-    return f"{mirror}/pmc/xml/{label(number)}"
+def _get_range_folder(mirror: str, range_number: int) -> str:
+    return f"{mirror}/pmc/xml/{range_label(range_number)}"
 
 
-def selected_path(mirror: str, number: int) -> str:
+def selected_path(mirror: str, range_number: int) -> str:
     """Where the list of a range's articles is."""
-    return f"{mirror}/pmc/selected/{label(number)}.parquet"
+    return f"{mirror}/pmc/selected/{range_label(range_number)}.parquet"
 
 
 # Looking ahead
 
 
-def listed_bytes(files: LocalFiles, path: str) -> int:
+def sum_selected_bytes(storage: LocalStorage, path: str) -> int:
     """The size of all articles that a range's list names."""
-    with files.open(path) as file:
+    with storage.open(path) as file:
         return sum(pq.ParquetFile(file).read(["bytes"])["bytes"].to_pylist())
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FetchPlan:
     """What is known, without asking the bucket, of what :func:`bring` would do.
 
     Attributes:
@@ -215,29 +243,37 @@ class Plan:
         surplus: what else the mirror has, which would be taken out of it.
     """
 
-    articles: int = 0
-    unknown: int = 0
+    num_articles: int = 0
+    without_metadata: int = 0
     selected: int = 0
-    held: int = 0
+    mirrored: int = 0
     surplus: int = 0
 
 
-def plan(files: LocalFiles, mirror: str, numbers: list[int], articles: Articles) -> Plan:
+def plan_ranges(
+    storage: LocalStorage, mirror: str, range_numbers: list[int], article_filter: ArticleFilter
+) -> FetchPlan:
     """What bringing these ranges would mean, from the inventory and the metadata in the mirror."""
 
-    def of_range(number: int) -> Plan:
-        rows = pmc_inventory.rows(files, mirror, number)
-        known = pmc_metadata.known(files, mirror, number)
-        found = pmc_metadata.difference(rows, known, articles.versions)
-        names = set(map(_file, articles.select(found.current).table.to_pylist()))
-        there = set(filter(_NAME.fullmatch, files.names(_folder(mirror, number))))
-        return Plan(
-            rows.num_rows - found.older,
-            found.missing.num_rows,
-            len(names),
-            len(names & there),
-            len(there - names),
+    def plan_range(range_number: int) -> FetchPlan:
+        rows = pmc_inventory.read_range(storage, mirror, range_number)
+        metadata = pmc_metadata.read_metadata(storage, mirror, range_number)
+        difference = pmc_metadata.compare_with_inventory(rows, metadata, article_filter.versions)
+        file_names = set(
+            map(_file_name_from_row, article_filter.select(difference.current).table.to_pylist())
+        )
+        existing = set(
+            filter(_FILE_NAME.fullmatch, storage.list_names(_get_range_folder(mirror, range_number)))
+        )
+        return FetchPlan(
+            rows.num_rows - difference.older_versions,
+            difference.missing.num_rows,
+            len(file_names),
+            len(file_names & existing),
+            len(existing - file_names),
         )
 
-    totals = zip(*(astuple(plan) for plan in ahead(files, of_range, numbers)), strict=True)
-    return Plan(*map(sum, totals))
+    totals = zip(
+        *(astuple(range_plan) for range_plan in prefetch_map(storage, plan_range, range_numbers)), strict=True
+    )
+    return FetchPlan(*map(sum, totals))

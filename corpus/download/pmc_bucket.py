@@ -28,25 +28,25 @@ from urllib.parse import urlencode
 from lxml import etree
 
 from .listing import ListingError
-from .pool import Pool
+from .pool import DownloadPool
 from .web import Connection, DownloadError, NotFoundError, RefusedError, UnreachableError
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 URL: Final = "https://pmc-oa-opendata.s3.amazonaws.com/"
-NAME: Final = "pmc-oa-opendata"
+BUCKET_NAME: Final = "pmc-oa-opendata"
 
-RANGE_IDS: Final = 10_000
+IDS_PER_RANGE: Final = 10_000
 """Articles are worked on by ranges of this many ids: range 123 is PMC1230000 to PMC1239999."""
 
-_PAGES: Final = 20  # of a thousand entries each: thirty are expected
-_PAGE_BYTES: Final = 4 << 20  # a thousand keys of 1,024 bytes, S3's longest, are 1 MB
-_PATIENCE: Final = (
+_MAX_PAGES: Final = 20  # of a thousand entries each: thirty are expected
+_MAX_PAGE_BYTES: Final = 4 << 20  # a thousand keys of 1,024 bytes, S3's longest, are 1 MB
+_MAX_UNANSWERED: Final = (
     20  # objects without an answer, after all retries, until it is not the objects but the bucket
 )
 
-READINGS: Final = 3
+MAX_ATTEMPTS: Final = 3
 """How often an object with the wrong checksum is read before it is given up."""
 
 
@@ -59,7 +59,7 @@ class ChecksumError(DownloadError):
 
 
 @dataclass(frozen=True, slots=True)
-class Bad:
+class ArticleFailure:
     """An article version of which an object could not be had.
 
     Attributes:
@@ -73,57 +73,59 @@ class Bad:
     detail: str
 
     @classmethod
-    def of(cls, pmcid: int, version: int, error: DownloadError) -> Bad:
+    def from_error(cls, pmcid: int, version: int, error: DownloadError) -> ArticleFailure:
         reasons = (
             (NotFoundError, "gone"),
             (RefusedError, "refused"),
             (UnreachableError, "unreachable"),
             (ChecksumError, "damaged"),
         )
-        reason = next((word for kind, word in reasons if isinstance(error, kind)), "failed")
+        reason = next((code for error_type, code in reasons if isinstance(error, error_type)), "failed")
         return cls(pmcid, version, reason, str(error))
 
 
-def label(number: int) -> str:
+def range_label(range_number: int) -> str:
     """A range's name: ``PMC0123xxxx`` for range 123."""
-    return f"PMC{number:04d}xxxx"
+    return f"PMC{range_number:04d}xxxx"
 
 
-def ids(number: int) -> tuple[int, int]:
+def range_ids(range_number: int) -> tuple[int, int]:
     """The first and the last PMC id of a range."""
-    return number * RANGE_IDS, (number + 1) * RANGE_IDS - 1
+    return range_number * IDS_PER_RANGE, (range_number + 1) * IDS_PER_RANGE - 1
 
 
-def article(pmcid: int, version: int) -> str:
+def version_name(pmcid: int, version: int) -> str:
     """An article version's name: ``PMC12345.1``."""
     return f"PMC{pmcid}.{version}"
 
 
-def folders(connection: Connection, base: str, prefix: str) -> list[str]:
+def list_folders(connection: Connection, base_url: str, prefix: str) -> list[str]:
     """The names of all "folders" right below ``prefix``, as the bucket gives them (prefix and name, ``/``).
 
     Raises:
         BadBucket: the answer is no listing, or a listing without an end.
     """
-    found: list[str] = []
+    folder_names: list[str] = []
     query = {"list-type": "2", "prefix": prefix, "delimiter": "/"}
-    for _ in range(_PAGES):
-        url = f"{base}?{urlencode(query)}"
-        page = _listing(connection, url)
-        found += [name.text or "" for name in page.iterfind("{*}CommonPrefixes/{*}Prefix")]
+    for _ in range(_MAX_PAGES):
+        url = f"{base_url}?{urlencode(query)}"
+        page = _read_listing(connection, url)
+        folder_names += [
+            prefix_element.text or "" for prefix_element in page.iterfind("{*}CommonPrefixes/{*}Prefix")
+        ]
         token = page.findtext("{*}NextContinuationToken")
         if page.findtext("{*}IsTruncated") != "true" or not token:
-            return found
+            return folder_names
         query["continuation-token"] = token
     raise BadBucket(
-        f"{base}: the listing of {prefix} has more than {_PAGES} pages, and some 30 entries were expected. "
+        f"{base_url}: the listing of {prefix} has more than {_MAX_PAGES} pages, and some 30 entries were expected. "
         "If the bucket's layout has changed, corpus/download/pmc_bucket.py is the file to mend."
     )
 
 
-def _listing(connection: Connection, url: str) -> etree._Element:
-    for _ in range(READINGS):
-        body = connection.read(url, _PAGE_BYTES).body
+def _read_listing(connection: Connection, url: str) -> etree._Element:
+    for _ in range(MAX_ATTEMPTS):
+        body = connection.read(url, _MAX_PAGE_BYTES).body
         parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
         with contextlib.suppress(etree.XMLSyntaxError):
             page = etree.fromstring(body, parser)
@@ -135,47 +137,47 @@ def _listing(connection: Connection, url: str) -> etree._Element:
     )
 
 
-def read_checked(connection: Connection, url: str, at_most: int, md5: str) -> bytes:
+def read_verified(connection: Connection, url: str, max_bytes: int, md5: str) -> bytes:
     """The object at ``url``, whose MD5 must be ``md5`` (lower case); read again where it is not.
 
     Raises:
         ChecksumError: it is not, three times.
         DownloadError: the bucket did not give it.
     """
-    for _ in range(READINGS):
-        body = connection.read(url, at_most).body
-        found = md5_of(body)
-        if found == md5:
+    for _ in range(MAX_ATTEMPTS):
+        body = connection.read(url, max_bytes).body
+        actual_md5 = md5_of_bytes(body)
+        if actual_md5 == md5:
             return body
     raise ChecksumError(
-        f"{url}: its MD5 should be {md5} and is {found} ({len(body)} bytes), read {READINGS} times"
+        f"{url}: its MD5 should be {md5} and is {actual_md5} ({len(body)} bytes), read {MAX_ATTEMPTS} times"
     )
 
 
-def md5_of(body: bytes) -> str:
+def md5_of_bytes(body: bytes) -> str:
     """The MD5 in lower-case hexadecimal."""
     return hashlib.md5(body, usedforsecurity=False).hexdigest()
 
 
-def each(
-    pool: Pool, work: Callable[[Connection, T], R], items: Iterable[T]
+def map_with_errors(
+    pool: DownloadPool, function: Callable[[Connection, T], R], items: Iterable[T]
 ) -> Iterator[tuple[T, R | DownloadError]]:
-    """Each item with what ``work`` gives for it, or with the error: one bad object does not stop the rest.
+    """Each item with what ``function`` gives for it, or with the error: one bad object does not stop the rest.
 
     Raises:
         UnreachableError: it is not one object, the bucket does not answer any more.
     """
 
-    def tried(connection: Connection, item: T) -> tuple[T, R | DownloadError]:
+    def try_item(connection: Connection, item: T) -> tuple[T, R | DownloadError]:
         try:
-            return item, work(connection, item)
+            return item, function(connection, item)
         except DownloadError as error:
             return item, error
 
     unanswered = 0
-    for item, outcome in pool.map(tried, items):
-        if isinstance(outcome, UnreachableError | RefusedError):
+    for item, result in pool.map(try_item, items):
+        if isinstance(result, UnreachableError | RefusedError):
             unanswered += 1
-            if unanswered > _PATIENCE:
-                raise UnreachableError(str(outcome))
-        yield item, outcome
+            if unanswered > _MAX_UNANSWERED:
+                raise UnreachableError(str(result))
+        yield item, result

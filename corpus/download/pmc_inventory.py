@@ -25,14 +25,14 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 
 from . import pmc_manifest
-from .pmc_bucket import RANGE_IDS
-from .pmc_manifest import NEEDED, BadInventory, Manifest
+from .pmc_bucket import IDS_PER_RANGE
+from .pmc_manifest import REQUIRED_COLUMNS, BadInventory, InventoryManifest
 from .web import Connection
 
-SCHEMA: Final = pa.schema(
+INVENTORY_SCHEMA: Final = pa.schema(
     [
         pa.field("pmcid", pa.int32(), nullable=False),
         pa.field("version", pa.int16(), nullable=False),
@@ -42,13 +42,17 @@ SCHEMA: Final = pa.schema(
 )
 """An article version; ETag and time of change are its metadata object's."""
 
-_KEY: Final = r"^metadata(?:/|%2F)PMC(?P<pmcid>[1-9][0-9]{0,7})\.(?P<version>[1-9][0-9]{0,3})\.json$"
-_TYPES: Final = {"Key": pa.string(), "LastModifiedDate": SCHEMA.field("modified").type, "ETag": pa.string()}
-_BLOCK: Final = 2 << 20  # bytes of CSV that are read at a time
-_ROWS: Final = 100_000_000  # 9.3 million in 2026
-_SHRUNK: Final = 0.9
+_KEY_PATTERN: Final = r"^metadata(?:/|%2F)PMC(?P<pmcid>[1-9][0-9]{0,7})\.(?P<version>[1-9][0-9]{0,3})\.json$"
+_COLUMN_TYPES: Final = {
+    "Key": pa.string(),
+    "LastModifiedDate": INVENTORY_SCHEMA.field("modified").type,
+    "ETag": pa.string(),
+}
+_BLOCK_BYTES: Final = 2 << 20  # bytes of CSV that are read at a time
+_MAX_ROWS: Final = 100_000_000  # 9.3 million in 2026
+_MIN_SIZE_RATIO: Final = 0.9
 """An inventory with less than this share of the last one's rows is taken for an accident."""
-_HEAP: Final = 100 * RANGE_IDS
+_IDS_PER_PARTITION: Final = 100 * IDS_PER_RANGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,57 +69,57 @@ class Inventory:
     date: str
     md5: str
     rows: int
-    strangers: int
+    skipped_rows: int
     ranges: list[int]
 
 
 # What the mirror holds
 
 
-def held(files: LocalFiles, mirror: str) -> Inventory | None:
+def read_inventory(storage: LocalStorage, mirror: str) -> Inventory | None:
     """What is known of the inventory in the mirror, or None."""
-    if not files.exists(_path(mirror)):
+    if not storage.exists(_inventory_path(mirror)):
         return None
-    with files.open(_path(mirror)) as file:
-        return _described(pq.read_metadata(file))
+    with storage.open(_inventory_path(mirror)) as file:
+        return _inventory_from_metadata(pq.read_metadata(file))
 
 
-def ranges(files: LocalFiles, mirror: str) -> list[int]:
+def list_ranges(storage: LocalStorage, mirror: str) -> list[int]:
     """The numbers of the ranges that have articles, ascending; none if there is no inventory."""
-    inventory = held(files, mirror)
+    inventory = read_inventory(storage, mirror)
     return inventory.ranges if inventory else []
 
 
-def rows(files: LocalFiles, mirror: str, number: int) -> pa.Table:
-    """The article versions of range ``number``, by pmcid and version: a table of :data:`SCHEMA`."""
-    with files.open(_path(mirror)) as file:
+def read_range(storage: LocalStorage, mirror: str, range_number: int) -> pa.Table:
+    """The article versions of range ``range_number``, by pmcid and version: a table of :data:`SCHEMA`."""
+    with storage.open(_inventory_path(mirror)) as file:
         parquet = pq.ParquetFile(file)
-        known = _described(parquet.metadata).ranges
-        if number not in known:
-            return SCHEMA.empty_table()
-        return parquet.read_row_group(known.index(number)).cast(SCHEMA)
+        range_numbers = _inventory_from_metadata(parquet.metadata).ranges
+        if range_number not in range_numbers:
+            return INVENTORY_SCHEMA.empty_table()
+        return parquet.read_row_group(range_numbers.index(range_number)).cast(INVENTORY_SCHEMA)
 
 
-def newest(table: pa.Table) -> pa.Table:
+def select_newest(table: pa.Table) -> pa.Table:
     """Each article's newest version, by number (10 after 2), of a table sorted by pmcid and version."""
-    return table.filter(last_of_each(table["pmcid"]))
+    return table.filter(mask_last_of_each(table["pmcid"]))
 
 
-def keys(table: pa.Table) -> pa.ChunkedArray:
+def make_version_keys(table: pa.Table) -> pa.ChunkedArray:
     """A number for each row that says article and version, in their order."""
     articles = pc.shift_left(table["pmcid"].cast(pa.int64()), pa.scalar(16, pa.int64()))
     return pc.add(articles, table["version"].cast(pa.int64()))
 
 
-def _path(mirror: str) -> str:
+def _inventory_path(mirror: str) -> str:
     return f"{mirror}/pmc/inventory.parquet"
 
 
-def _described(metadata: pq.FileMetaData) -> Inventory:
+def _inventory_from_metadata(metadata: pq.FileMetaData) -> Inventory:
     return Inventory(**json.loads(metadata.metadata[b"inventory"]))
 
 
-def last_of_each(sorted_values: pa.ChunkedArray) -> pa.Array:
+def mask_last_of_each(sorted_values: pa.ChunkedArray) -> pa.Array:
     """True for the last of equal values."""
     values = sorted_values.combine_chunks()
     if not len(values):
@@ -126,43 +130,51 @@ def last_of_each(sorted_values: pa.ChunkedArray) -> pa.Array:
 # Bringing the newest one
 
 
-def update(files: LocalFiles, mirror: str, connection: Connection, base: str) -> Inventory:
+def update_inventory(storage: LocalStorage, mirror: str, connection: Connection, base_url: str) -> Inventory:
     """Bring the newest inventory into the mirror; nothing but its manifest is read if it is there.
 
     Args:
-        base: the bucket's address, with a slash at its end.
+        base_url: the bucket's address, with a slash at its end.
 
     Raises:
         BadInventory: there is none, or it is not what it is said to be.
         BadBucket, ChecksumError: the bucket's listing cannot be read, or one of the inventory's files.
         DownloadError: the bucket did not answer.
     """
-    manifest = pmc_manifest.find(connection, base)
-    before = held(files, mirror)
-    if before and (before.md5 == manifest.md5 or before.date > manifest.date):
-        return before
+    manifest = pmc_manifest.find_newest(connection, base_url)
+    previous = read_inventory(storage, mirror)
+    if previous and (previous.md5 == manifest.md5 or previous.date > manifest.date):
+        return previous
     folder = f"{mirror}/pmc/inventory"  # where its files wait, should this run be stopped
-    heaps = _Heaps()
-    read = 0
-    for data in manifest.data:
-        for batch in _batches(pmc_manifest.read(files, folder, connection, base, data), manifest, data.name):
-            read += batch.num_rows
-            if read > _ROWS:
-                raise BadInventory(f"PMC's inventory of {manifest.date} has more than {_ROWS:,} rows")
-            heaps.add(_articles(batch))
-    inventory = _write(files, mirror, manifest, read, heaps, before.rows if before else 0)
-    for name in files.names(folder):
-        files.remove(f"{folder}/{name}")
+    partitions = _Partitions()
+    num_rows = 0
+    for data_file in manifest.files:
+        for batch in _read_batches(
+            pmc_manifest.read_data_file(storage, folder, connection, base_url, data_file),
+            manifest,
+            data_file.name,
+        ):
+            num_rows += batch.num_rows
+            if num_rows > _MAX_ROWS:
+                raise BadInventory(f"PMC's inventory of {manifest.date} has more than {_MAX_ROWS:,} rows")
+            partitions.add(_parse_versions(batch))
+    inventory = _write_inventory(
+        storage, mirror, manifest, num_rows, partitions, previous.rows if previous else 0
+    )
+    for name in storage.list_names(folder):
+        storage.remove(f"{folder}/{name}")
     return inventory
 
 
-def _batches(body: bytes, manifest: Manifest, name: str) -> Iterator[pa.RecordBatch]:
+def _read_batches(body: bytes, manifest: InventoryManifest, name: str) -> Iterator[pa.RecordBatch]:
     """The columns that are needed of a CSV file, some 70,000 rows at a time."""
     try:
         yield from pyarrow.csv.open_csv(
             pa.CompressedInputStream(pa.BufferReader(body), "gzip"),
-            read_options=pyarrow.csv.ReadOptions(column_names=manifest.columns, block_size=_BLOCK),
-            convert_options=pyarrow.csv.ConvertOptions(include_columns=NEEDED, column_types=_TYPES),
+            read_options=pyarrow.csv.ReadOptions(column_names=manifest.columns, block_size=_BLOCK_BYTES),
+            convert_options=pyarrow.csv.ConvertOptions(
+                include_columns=REQUIRED_COLUMNS, column_types=_COLUMN_TYPES
+            ),
         )
     except (pa.ArrowInvalid, OSError) as error:
         raise BadInventory(
@@ -171,77 +183,82 @@ def _batches(body: bytes, manifest: Manifest, name: str) -> Iterator[pa.RecordBa
         ) from error
 
 
-def _articles(batch: pa.RecordBatch) -> pa.Table:
+def _parse_versions(batch: pa.RecordBatch) -> pa.Table:
     """The article versions among a CSV file's rows."""
-    found = pc.extract_regex(batch["Key"], _KEY)
-    ours = found.is_valid()
-    found = found.filter(ours)
+    groups = pc.extract_regex(batch["Key"], _KEY_PATTERN)
+    is_article = groups.is_valid()
+    groups = groups.filter(is_article)
     columns = [
-        found.field("pmcid").cast(pa.int32()),
-        found.field("version").cast(pa.int16()),
-        batch["ETag"].filter(ours),
-        batch["LastModifiedDate"].filter(ours),
+        groups.field("pmcid").cast(pa.int32()),
+        groups.field("version").cast(pa.int16()),
+        batch["ETag"].filter(is_article),
+        batch["LastModifiedDate"].filter(is_article),
     ]
-    return pa.table(columns, SCHEMA)
+    return pa.table(columns, INVENTORY_SCHEMA)
 
 
-class _Heaps:
+class _Partitions:
     """Article versions, each with those of ids near to its own, compressed until all are known."""
 
     def __init__(self) -> None:
-        self._heaps: dict[int, tuple[pa.BufferOutputStream, pa.RecordBatchStreamWriter]] = {}
+        self._partitions: dict[int, tuple[pa.BufferOutputStream, pa.RecordBatchStreamWriter]] = {}
 
     def add(self, table: pa.Table) -> None:
-        numbers = pc.divide(table["pmcid"], _HEAP)
+        numbers = pc.divide(table["pmcid"], _IDS_PER_PARTITION)
         for number in pc.unique(numbers).to_pylist():
-            self._heap(number).write_table(table.filter(pc.equal(numbers, number)))
+            self._get_writer(number).write_table(table.filter(pc.equal(numbers, number)))
 
-    def _heap(self, number: int) -> pa.RecordBatchStreamWriter:
-        if number not in self._heaps:
+    def _get_writer(self, number: int) -> pa.RecordBatchStreamWriter:
+        if number not in self._partitions:
             stream = pa.BufferOutputStream()
             options = pa.ipc.IpcWriteOptions(compression="zstd")
-            self._heaps[number] = stream, pa.ipc.new_stream(stream, SCHEMA, options=options)
-        return self._heaps[number][1]
+            self._partitions[number] = stream, pa.ipc.new_stream(stream, INVENTORY_SCHEMA, options=options)
+        return self._partitions[number][1]
 
     def tables(self) -> Iterator[pa.Table]:
         """Each heap, sorted, by ascending ids; of versions listed twice, the one changed last."""
-        for number in sorted(self._heaps):
-            stream, writer = self._heaps.pop(number)
+        for number in sorted(self._partitions):
+            stream, writer = self._partitions.pop(number)
             writer.close()
             table = pa.ipc.open_stream(stream.getvalue()).read_all()
             table = table.sort_by([(name, "ascending") for name in ("pmcid", "version", "modified")])
-            yield table.filter(last_of_each(keys(table)))
+            yield table.filter(mask_last_of_each(make_version_keys(table)))
 
 
-def _write(
-    files: LocalFiles, mirror: str, manifest: Manifest, read: int, heaps: _Heaps, before: int
+def _write_inventory(
+    storage: LocalStorage,
+    mirror: str,
+    manifest: InventoryManifest,
+    num_rows: int,
+    partitions: _Partitions,
+    previous_rows: int,
 ) -> Inventory:
-    ranges: list[int] = []
-    rows = 0
+    range_numbers: list[int] = []
+    total_rows = 0
     with (
-        files.write(_path(mirror)) as file,
+        storage.write(_inventory_path(mirror)) as file,
         pq.ParquetWriter(
-            file, SCHEMA, compression="zstd", use_dictionary=False, write_statistics=False
+            file, INVENTORY_SCHEMA, compression="zstd", use_dictionary=False, write_statistics=False
         ) as parquet,
     ):
-        for table in heaps.tables():
+        for table in partitions.tables():
             start = 0
-            for found in pc.value_counts(pc.divide(table["pmcid"], RANGE_IDS)).to_pylist():
-                parquet.write_table(table.slice(start, found["counts"]), row_group_size=found["counts"])
-                ranges.append(found["values"])
-                start += found["counts"]
-            rows += table.num_rows
-        if not rows:
+            for entry in pc.value_counts(pc.divide(table["pmcid"], IDS_PER_RANGE)).to_pylist():
+                parquet.write_table(table.slice(start, entry["counts"]), row_group_size=entry["counts"])
+                range_numbers.append(entry["values"])
+                start += entry["counts"]
+            total_rows += table.num_rows
+        if not total_rows:
             raise BadInventory(
-                f"PMC's inventory of {manifest.date} has {read:,} rows and not one article among them. If "
+                f"PMC's inventory of {manifest.date} has {num_rows:,} rows and not one article among them. If "
                 "the bucket's names have changed, corpus/download/pmc_inventory.py is the file to mend."
             )
-        if rows < _SHRUNK * before:
+        if total_rows < _MIN_SIZE_RATIO * previous_rows:
             raise BadInventory(
-                f"PMC's inventory of {manifest.date} has {rows:,} articles, and the one in the mirror has "
-                f"{before:,}: what it lacks would be taken out of the mirror. Wait for the next one; if "
-                f"this is right, delete {_path(mirror)} and run again."
+                f"PMC's inventory of {manifest.date} has {total_rows:,} articles, and the one in the mirror has "
+                f"{previous_rows:,}: what it lacks would be taken out of the mirror. Wait for the next one; if "
+                f"this is right, delete {_inventory_path(mirror)} and run again."
             )
-        inventory = Inventory(manifest.date, manifest.md5, rows, read - rows, ranges)
+        inventory = Inventory(manifest.date, manifest.md5, total_rows, num_rows - total_rows, range_numbers)
         parquet.add_key_value_metadata({"inventory": json.dumps(asdict(inventory))})
     return inventory

@@ -22,26 +22,28 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 
 from .listing import ListingError
-from .pmc_bucket import NAME, READINGS, folders, md5_of, read_checked
+from .pmc_bucket import BUCKET_NAME, MAX_ATTEMPTS, list_folders, md5_of_bytes, read_verified
 from .web import Connection, NotFoundError
 
-FOLDER: Final = f"inventory-reports/{NAME}/metadata/"
-NEEDED: Final = ("Key", "LastModifiedDate", "ETag")
+INVENTORY_FOLDER: Final = f"inventory-reports/{BUCKET_NAME}/metadata/"
+REQUIRED_COLUMNS: Final = ("Key", "LastModifiedDate", "ETag")
 """The columns that an inventory must have."""
 
-_DATED: Final = re.compile(re.escape(FOLDER) + r"(\d{4}-\d\d-\d\dT\d\d-\d\dZ)/", re.ASCII)
-_DATA: Final = re.compile(re.escape(FOLDER) + r"data/([0-9A-Za-z-]{1,100}\.csv\.gz)")
-_MD5: Final = re.compile(r"[0-9a-fA-F]{32}")
-_TRIED: Final = 5  # the newest inventory may not be complete yet; if five are not, something else is wrong
-_MANIFEST_BYTES: Final = 4 << 20
-_PAGE_BYTES: Final = (
+_DATED_FOLDER: Final = re.compile(re.escape(INVENTORY_FOLDER) + r"(\d{4}-\d\d-\d\dT\d\d-\d\dZ)/", re.ASCII)
+_DATA_FILE: Final = re.compile(re.escape(INVENTORY_FOLDER) + r"data/([0-9A-Za-z-]{1,100}\.csv\.gz)")
+_MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
+_MAX_INVENTORIES: Final = (
+    5  # the newest inventory may not be complete yet; if five are not, something else is wrong
+)
+_MAX_MANIFEST_BYTES: Final = 4 << 20
+_MIN_READ_BYTES: Final = (
     1 << 20
 )  # so that an error page in a small file's place is read, found wrong, and read again
-_FILES: Final = 1000  # 5 in 2026
-_FILE_BYTES: Final = 1 << 30  # 50 MB in 2026
+_MAX_FILES: Final = 1000  # 5 in 2026
+_MAX_FILE_BYTES: Final = 1 << 30  # 50 MB in 2026
 
 
 class BadInventory(ListingError):
@@ -58,7 +60,7 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class InventoryManifest:
     """An inventory as its manifest describes it.
 
     Attributes:
@@ -71,97 +73,105 @@ class Manifest:
     date: str
     md5: str
     columns: tuple[str, ...]
-    data: tuple[DataFile, ...]
+    files: tuple[DataFile, ...]
 
 
-def find(connection: Connection, base: str) -> Manifest:
+def find_newest(connection: Connection, base_url: str) -> InventoryManifest:
     """The newest inventory that is complete.
 
     Args:
-        base: the bucket's address, with a slash at its end.
+        base_url: the bucket's address, with a slash at its end.
 
     Raises:
         BadInventory: there is none, or it is not what this program knows how to read.
         DownloadError: the bucket did not answer.
     """
     dates = sorted(
-        {found[1] for name in folders(connection, base, FOLDER) if (found := _DATED.fullmatch(name))}
+        {
+            match[1]
+            for name in list_folders(connection, base_url, INVENTORY_FOLDER)
+            if (match := _DATED_FOLDER.fullmatch(name))
+        }
     )
-    for date in reversed(dates[-_TRIED:]):
+    for date in reversed(dates[-_MAX_INVENTORIES:]):
         try:
-            return _parse(_manifest(connection, f"{base}{FOLDER}{date}/"), date)
+            return _parse_manifest(_read_manifest(connection, f"{base_url}{INVENTORY_FOLDER}{date}/"), date)
         except NotFoundError:
             continue
     raise BadInventory(
-        f"{base}{FOLDER} lists {len(dates)} inventories, and none of the newest {_TRIED} has a manifest. "
+        f"{base_url}{INVENTORY_FOLDER} lists {len(dates)} inventories, and none of the newest {_MAX_INVENTORIES} has a manifest. "
         "If the bucket's layout has changed, corpus/download/pmc_manifest.py is the file to mend."
     )
 
 
-def _manifest(connection: Connection, folder: str) -> bytes:
+def _read_manifest(connection: Connection, folder: str) -> bytes:
     """manifest.json, with the MD5 that manifest.checksum names, if there is such a file."""
-    for _ in range(READINGS):
-        manifest = connection.read(f"{folder}manifest.json", _MANIFEST_BYTES).body
+    for _ in range(MAX_ATTEMPTS):
+        manifest = connection.read(f"{folder}manifest.json", _MAX_MANIFEST_BYTES).body
         try:
             checksum = (
-                connection.read(f"{folder}manifest.checksum", _PAGE_BYTES).body.decode("latin-1").lower()
+                connection.read(f"{folder}manifest.checksum", _MIN_READ_BYTES).body.decode("latin-1").lower()
             )
         except NotFoundError:
             return manifest
-        if md5_of(manifest) in _MD5.findall(checksum):
+        if md5_of_bytes(manifest) in _MD5_PATTERN.findall(checksum):
             return manifest
     raise BadInventory(
-        f"{folder}manifest.json has the MD5 {md5_of(manifest)}, and manifest.checksum beside it says "
+        f"{folder}manifest.json has the MD5 {md5_of_bytes(manifest)}, and manifest.checksum beside it says "
         f"{checksum[:100]!r}. Try again later."
     )
 
 
-def _parse(body: bytes, date: str) -> Manifest:
+def _parse_manifest(body: bytes, date: str) -> InventoryManifest:
     try:
         manifest = json.loads(body)
         columns = tuple(name.strip() for name in manifest["fileSchema"].split(","))
-        data = tuple(_data_file(listed) for listed in manifest["files"])
-        if manifest["sourceBucket"] != NAME or manifest["fileFormat"] != "CSV":
+        data = tuple(_parse_file_entry(entry) for entry in manifest["files"])
+        if manifest["sourceBucket"] != BUCKET_NAME or manifest["fileFormat"] != "CSV":
             raise ValueError(f"it is of {manifest['sourceBucket']!r}, as {manifest['fileFormat']!r}")
-        if not set(NEEDED) <= set(columns) or len(set(columns)) < len(columns):
-            raise ValueError(f"its columns are {columns}, and {NEEDED} are needed")
-        if not 0 < len(data) <= _FILES:
+        if not set(REQUIRED_COLUMNS) <= set(columns) or len(set(columns)) < len(columns):
+            raise ValueError(f"its columns are {columns}, and {REQUIRED_COLUMNS} are needed")
+        if not 0 < len(data) <= _MAX_FILES:
             raise ValueError(f"it has {len(data)} files")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadInventory(
             f"The manifest of PMC's inventory of {date} cannot be read ({type(error).__name__}: {error}). "
             "If its format has changed, corpus/download/pmc_manifest.py is the file to mend."
         ) from error
-    return Manifest(date, md5_of(body), columns, data)
+    return InventoryManifest(date, md5_of_bytes(body), columns, data)
 
 
-def _data_file(listed: Any) -> DataFile:
-    key, size, md5 = listed["key"], listed["size"], listed["MD5checksum"]
-    name = _DATA.fullmatch(key)
+def _parse_file_entry(entry: Any) -> DataFile:
+    key, size, md5 = entry["key"], entry["size"], entry["MD5checksum"]
+    name = _DATA_FILE.fullmatch(key)
     if not name:
         raise ValueError(f"it names the file {key[:200]!r}")
-    if type(size) is not int or not 0 < size <= _FILE_BYTES:
+    if type(size) is not int or not 0 < size <= _MAX_FILE_BYTES:
         raise ValueError(f"{name[1]} has the size {size!r}")
-    if not _MD5.fullmatch(md5):
+    if not _MD5_PATTERN.fullmatch(md5):
         raise ValueError(f"{name[1]} has the MD5 {md5[:200]!r}")
     return DataFile(name[1], size, md5.lower())
 
 
-def read(files: LocalFiles, folder: str, connection: Connection, base: str, data: DataFile) -> bytes:
+def read_data_file(
+    storage: LocalStorage, folder: str, connection: Connection, base_url: str, data_file: DataFile
+) -> bytes:
     """A CSV file as it is compressed, checked; from ``folder`` if it is there, else put there.
 
     Raises:
         ChecksumError: it has not the MD5 that the manifest names, whenever it is read.
         DownloadError: the bucket did not give it.
     """
-    path = f"{folder}/{data.name}"
-    if files.exists(path):
-        with files.open(path) as file:
+    path = f"{folder}/{data_file.name}"
+    if storage.exists(path):
+        with storage.open(path) as file:
             body = file.read()
-        if md5_of(body) == data.md5:
+        if md5_of_bytes(body) == data_file.md5:
             return body
-    at_most = max(data.size, _PAGE_BYTES)
-    body = read_checked(connection, f"{base}{FOLDER}data/{data.name}", at_most, data.md5)
-    with files.write(path) as file:
+    max_bytes = max(data_file.size, _MIN_READ_BYTES)
+    body = read_verified(
+        connection, f"{base_url}{INVENTORY_FOLDER}data/{data_file.name}", max_bytes, data_file.md5
+    )
+    with storage.write(path) as file:
         file.write(body)
     return body

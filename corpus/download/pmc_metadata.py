@@ -15,15 +15,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 
-from .pmc_bucket import READINGS, Bad, ChecksumError, article, each, label, md5_of
-from .pmc_inventory import keys, newest
-from .pmc_record import ArticleMetadataError, parse
-from .pool import Pool
+from .pmc_bucket import (
+    MAX_ATTEMPTS,
+    ArticleFailure,
+    ChecksumError,
+    map_with_errors,
+    md5_of_bytes,
+    range_label,
+    version_name,
+)
+from .pmc_inventory import make_version_keys, select_newest
+from .pmc_record import ArticleMetadataError, parse_metadata
+from .pool import DownloadPool
 from .web import Connection, DownloadError, NotFoundError
 
-SCHEMA: Final = pa.schema(
+METADATA_SCHEMA: Final = pa.schema(
     [
         pa.field("pmcid", pa.int32(), nullable=False),
         pa.field("version", pa.int16(), nullable=False),
@@ -51,13 +59,13 @@ there is none.  ``problem`` says why metadata could not be read; ``pmid`` to ``m
 Versions = Literal["newest", "all"]
 """Which of an article's versions are looked at."""
 
-_MOST: Final = 1 << 20  # bytes of a metadata object; they have one or two thousand
-_SAVED_EVERY: Final = 2000  # objects: what is lost, at most, when a run is killed
-_MD5: Final = re.compile(r"[0-9a-f]{32}")
+_MAX_OBJECT_BYTES: Final = 1 << 20  # bytes of a metadata object; they have one or two thousand
+_SAVE_INTERVAL: Final = 2000  # objects: what is lost, at most, when a run is killed
+_MD5_PATTERN: Final = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class MetadataDifference:
     """What the mirror knows of a range, compared with the inventory.
 
     Attributes:
@@ -71,12 +79,12 @@ class Difference:
     current: pa.Table
     missing: pa.Table
     outdated: pa.Table
-    older: int
+    older_versions: int
     removed: int
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class MetadataUpdate:
     """A range's metadata, brought up to date.
 
     Attributes:
@@ -92,128 +100,150 @@ class Update:
     fetched: int
     changed: int
     removed: int
-    older: int
-    bad: tuple[Bad, ...]
+    older_versions: int
+    failures: tuple[ArticleFailure, ...]
 
 
-def known(files: LocalFiles, mirror: str, number: int) -> pa.Table:
-    """The metadata that the mirror holds of range ``number``: a table of :data:`SCHEMA`."""
-    path = _path(mirror, number)
-    if files.exists(path):
-        with files.open(path) as file:
+def read_metadata(storage: LocalStorage, mirror: str, range_number: int) -> pa.Table:
+    """The metadata that the mirror holds of range ``range_number``: a table of :data:`SCHEMA`."""
+    path = _metadata_path(mirror, range_number)
+    if storage.exists(path):
+        with storage.open(path) as file:
             table = pq.ParquetFile(file).read()
-        if table.schema.names == SCHEMA.names:
-            return table.cast(SCHEMA)
-    return SCHEMA.empty_table()
+        if table.schema.names == METADATA_SCHEMA.names:
+            return table.cast(METADATA_SCHEMA)
+    return METADATA_SCHEMA.empty_table()
 
 
-def difference(rows: pa.Table, known: pa.Table, versions: Versions = "newest") -> Difference:
-    """What must be read so that ``known`` says what the inventory's ``rows`` of the same range list."""
-    wanted = newest(rows) if versions == "newest" else rows
-    before = known.take(pc.index_in(keys(wanted), value_set=keys(known).combine_chunks()))
-    same = pc.or_(pc.equal(before["etag"], wanted["etag"]), pc.equal(before["listed"], wanted["etag"]))
-    same = pc.fill_null(same, False)
-    other = pc.and_(pc.invert(same), pc.is_valid(before["pmcid"]))
-    gone = pc.invert(pc.is_in(keys(known), value_set=keys(rows).combine_chunks()))
-    listed = SCHEMA.get_field_index("listed")
-    return Difference(
-        current=before.set_column(listed, SCHEMA.field(listed), wanted["etag"]).filter(same),
-        missing=wanted.filter(pc.invert(same)),
-        outdated=before.filter(other),
-        older=rows.num_rows - wanted.num_rows,
-        removed=pc.sum(gone).as_py() or 0,
+def compare_with_inventory(
+    inventory_rows: pa.Table, metadata: pa.Table, versions: Versions = "newest"
+) -> MetadataDifference:
+    """What must be read so that ``metadata`` says what the inventory's ``inventory_rows`` of the same range list."""
+    wanted = select_newest(inventory_rows) if versions == "newest" else inventory_rows
+    previous = metadata.take(
+        pc.index_in(make_version_keys(wanted), value_set=make_version_keys(metadata).combine_chunks())
+    )
+    is_unchanged = pc.or_(
+        pc.equal(previous["etag"], wanted["etag"]), pc.equal(previous["listed"], wanted["etag"])
+    )
+    is_unchanged = pc.fill_null(is_unchanged, False)
+    is_changed = pc.and_(pc.invert(is_unchanged), pc.is_valid(previous["pmcid"]))
+    is_removed = pc.invert(
+        pc.is_in(make_version_keys(metadata), value_set=make_version_keys(inventory_rows).combine_chunks())
+    )
+    etag_index = METADATA_SCHEMA.get_field_index("listed")
+    return MetadataDifference(
+        current=previous.set_column(etag_index, METADATA_SCHEMA.field(etag_index), wanted["etag"]).filter(
+            is_unchanged
+        ),
+        missing=wanted.filter(pc.invert(is_unchanged)),
+        outdated=previous.filter(is_changed),
+        older_versions=inventory_rows.num_rows - wanted.num_rows,
+        removed=pc.sum(is_removed).as_py() or 0,
     )
 
 
-def update(
-    files: LocalFiles,
+def update_metadata(
+    storage: LocalStorage,
     mirror: str,
-    base: str,
-    pool: Pool,
-    number: int,
-    rows: pa.Table,
+    base_url: str,
+    pool: DownloadPool,
+    range_number: int,
+    inventory_rows: pa.Table,
     today: date,
     versions: Versions = "newest",
-) -> Update:
-    """Bring the metadata of range ``number`` up to what the inventory lists, and keep it in the mirror.
+) -> MetadataUpdate:
+    """Bring the metadata of range ``range_number`` up to what the inventory lists, and keep it in the mirror.
 
     Args:
-        base: the bucket's address, with a slash at its end.
+        base_url: the bucket's address, with a slash at its end.
         rows: the inventory's rows of the range, all of them: what is not among them is forgotten.
         versions: look at each article's newest version only, or at all.
 
     Raises:
         UnreachableError: the bucket does not answer any more; what was read until then is kept.
     """
-    before = known(files, mirror, number)
-    found = difference(rows, before, versions)
-    read = {(row["pmcid"], row["version"]): row for row in found.outdated.to_pylist()}
-    fetched = changed = gone = 0
-    bad: list[Bad] = []
+    previous = read_metadata(storage, mirror, range_number)
+    found = compare_with_inventory(inventory_rows, previous, versions)
+    rows_by_version = {(row["pmcid"], row["version"]): row for row in found.outdated.to_pylist()}
+    num_fetched = num_changed = num_gone = 0
+    failures: list[ArticleFailure] = []
 
-    def work(connection: Connection, row: dict[str, Any]) -> dict[str, Any]:
-        return _read(connection, base, row, today)
+    def read_row(connection: Connection, row: dict[str, Any]) -> dict[str, Any]:
+        return _read_object(connection, base_url, row, today)
 
     try:
-        for done, (row, outcome) in enumerate(each(pool, work, found.missing.to_pylist()), start=1):
+        for num_done, (row, result) in enumerate(
+            map_with_errors(pool, read_row, found.missing.to_pylist()), start=1
+        ):
             key = row["pmcid"], row["version"]
-            if isinstance(outcome, NotFoundError):
-                read.pop(key, None)
-                gone += 1
-            elif isinstance(outcome, DownloadError):
-                bad.append(Bad.of(*key, outcome))
-                read.setdefault(key, _row(row, "", "", today, problem=str(outcome)))
+            if isinstance(result, NotFoundError):
+                rows_by_version.pop(key, None)
+                num_gone += 1
+            elif isinstance(result, DownloadError):
+                failures.append(ArticleFailure.from_error(*key, result))
+                rows_by_version.setdefault(key, _make_row(row, "", "", today, problem=str(result)))
             else:
-                fetched += 1
-                changed += key in read and read[key]["problem"] is None
-                read[key] = outcome
-            if done % _SAVED_EVERY == 0:
-                _save(files, mirror, number, _table(found.current, read))
+                num_fetched += 1
+                num_changed += key in rows_by_version and rows_by_version[key]["problem"] is None
+                rows_by_version[key] = result
+            if num_done % _SAVE_INTERVAL == 0:
+                _write_metadata(storage, mirror, range_number, _build_table(found.current, rows_by_version))
     finally:
-        table = _table(found.current, read)
-        if table != before:
-            _save(files, mirror, number, table)
-    return Update(table, fetched, changed, found.removed + gone, found.older, tuple(bad))
+        table = _build_table(found.current, rows_by_version)
+        if table != previous:
+            _write_metadata(storage, mirror, range_number, table)
+    return MetadataUpdate(
+        table, num_fetched, num_changed, found.removed + num_gone, found.older_versions, tuple(failures)
+    )
 
 
-def _read(connection: Connection, base: str, row: dict[str, Any], today: date) -> dict[str, Any]:
+def _read_object(connection: Connection, base_url: str, row: dict[str, Any], today: date) -> dict[str, Any]:
     """The metadata of a row of the inventory, as a row of :data:`SCHEMA`.
 
     The object may have changed since the inventory was taken: it is whole if it has the checksum that the
     inventory lists or the one that came with it.  An answer with neither is believed only if it makes sense.
     """
-    pmcid, version, listed = row["pmcid"], row["version"], row["etag"]
-    url = f"{base}metadata/{article(pmcid, version)}.json"
-    for _ in range(READINGS):
-        answer = connection.read(url, _MOST)
-        md5 = md5_of(answer.body)
-        whole = md5 in (listed, answer.etag)
-        if not whole and _MD5.fullmatch(answer.etag):
+    pmcid, version, inventory_etag = row["pmcid"], row["version"], row["etag"]
+    url = f"{base_url}metadata/{version_name(pmcid, version)}.json"
+    for _ in range(MAX_ATTEMPTS):
+        response = connection.read(url, _MAX_OBJECT_BYTES)
+        md5 = md5_of_bytes(response.body)
+        is_intact = md5 in (inventory_etag, response.etag)
+        if not is_intact and _MD5_PATTERN.fullmatch(response.etag):
             continue
         try:
-            return _row(row, answer.etag or md5, listed, today, **parse(answer.body, pmcid, version))
+            return _make_row(
+                row,
+                response.etag or md5,
+                inventory_etag,
+                today,
+                **parse_metadata(response.body, pmcid, version),
+            )
         except ArticleMetadataError as error:
-            if whole:
-                return _row(row, answer.etag or md5, listed, today, problem=str(error))
+            if is_intact:
+                return _make_row(row, response.etag or md5, inventory_etag, today, problem=str(error))
     raise ChecksumError(
-        f"{url}: its MD5 is {md5} and its ETag {answer.etag!r} ({len(answer.body)} bytes), {READINGS} times"
+        f"{url}: its MD5 is {md5} and its ETag {response.etag!r} ({len(response.body)} bytes), {MAX_ATTEMPTS} times"
     )
 
 
-def _row(row: dict[str, Any], etag: str, listed: str, today: date, **columns: Any) -> dict[str, Any]:
-    start = {"pmcid": row["pmcid"], "version": row["version"], "etag": etag, "listed": listed}
-    return start | {"retrieved": today, "problem": None} | columns
+def _make_row(
+    row: dict[str, Any], etag: str, inventory_etag: str, today: date, **columns: Any
+) -> dict[str, Any]:
+    fixed_columns = {"pmcid": row["pmcid"], "version": row["version"], "etag": etag, "listed": inventory_etag}
+    return fixed_columns | {"retrieved": today, "problem": None} | columns
 
 
-def _table(current: pa.Table, read: dict[tuple[int, int], dict[str, Any]]) -> pa.Table:
-    table = pa.concat_tables([current, pa.Table.from_pylist(list(read.values()), SCHEMA)])
+def _build_table(current: pa.Table, rows_by_version: dict[tuple[int, int], dict[str, Any]]) -> pa.Table:
+    table = pa.concat_tables([current, pa.Table.from_pylist(list(rows_by_version.values()), METADATA_SCHEMA)])
     return table.sort_by([("pmcid", "ascending"), ("version", "ascending")])
 
 
-def _save(files: LocalFiles, mirror: str, number: int, table: pa.Table) -> None:
-    with files.write(_path(mirror, number)) as file:
+def _write_metadata(storage: LocalStorage, mirror: str, range_number: int, table: pa.Table) -> None:
+    with storage.write(_metadata_path(mirror, range_number)) as file:
         pq.write_table(table, file, compression="zstd")
 
 
-def _path(mirror: str, number: int) -> str:
-    return f"{mirror}/pmc/metadata/{label(number)}.parquet"
+def _metadata_path(mirror: str, range_number: int) -> str:
+    return f"{mirror}/pmc/metadata/{range_label(range_number)}.parquet"

@@ -17,11 +17,11 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from bioshards.corpus.errors import BioshardsError
-from bioshards.corpus.licences import LICENCES, UNKNOWN
+from bioshards.corpus.licences import LICENCES, UNKNOWN_LICENCE
 
-from .pmc_bucket import article
+from .pmc_bucket import version_name
 
-_MD5: Final = re.compile(r"[0-9a-fA-F]{32}")
+_MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
 _LICENCE_VERSION: Final = re.compile(r"-\d(\.\d)?(-IGO)?$")
 
 
@@ -29,7 +29,7 @@ class ArticleMetadataError(BioshardsError):
     """A metadata object is not what it should be."""
 
 
-def parse(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
+def parse_metadata(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
     """The columns ``pmid`` to ``md5`` of :data:`.pmc_metadata.SCHEMA` of this article version.
 
     Raises:
@@ -37,43 +37,43 @@ def parse(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
             should be.
     """
     try:
-        found = json.loads(body)
+        metadata = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ArticleMetadataError(f"not JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(metadata, dict):
         raise ArticleMetadataError("not a JSON object")
-    if found.get("pmcid") != f"PMC{pmcid}" or _whole(found, "version") != version:
+    if metadata.get("pmcid") != f"PMC{pmcid}" or _parse_int(metadata, "version") != version:
         raise ArticleMetadataError(
-            f"it is of {found.get('pmcid')!r:.100}, version {found.get('version')!r:.100}"
+            f"it is of {metadata.get('pmcid')!r:.100}, version {metadata.get('version')!r:.100}"
         )
     return {
-        "pmid": _whole(found, "pmid"),
-        "doi": _doi(found),
-        "licence": licence(_text(found, "license_code")),
-        "open_access": _flag(found, "is_pmc_openaccess"),
-        "manuscript": _flag(found, "is_manuscript"),
-        "ocr": _flag(found, "is_historical_ocr"),
-        "retracted": _flag(found, "is_retracted"),
-        "md5": _md5_of_xml(_text(found, "xml_url"), article(pmcid, version)),
+        "pmid": _parse_int(metadata, "pmid"),
+        "doi": _parse_doi(metadata),
+        "licence": normalise_licence(_parse_text(metadata, "license_code")),
+        "open_access": _parse_bool(metadata, "is_pmc_openaccess"),
+        "manuscript": _parse_bool(metadata, "is_manuscript"),
+        "ocr": _parse_bool(metadata, "is_historical_ocr"),
+        "retracted": _parse_bool(metadata, "is_retracted"),
+        "md5": _parse_xml_md5(_parse_text(metadata, "xml_url"), version_name(pmcid, version)),
     }
 
 
-def licence(code: str | None) -> str:
+def normalise_licence(code: str | None) -> str:
     """A licence code in one spelling: ``CC BY``, ``cc-by`` and ``CC BY 4.0`` are ``CC-BY``."""
-    spelt = "-".join(re.split(r"[\s_-]+", (code or "").strip().upper()))
-    spelt = _LICENCE_VERSION.sub("", spelt)
-    return spelt if spelt in LICENCES else UNKNOWN
+    normalised = "-".join(re.split(r"[\s_-]+", (code or "").strip().upper()))
+    normalised = _LICENCE_VERSION.sub("", normalised)
+    return normalised if normalised in LICENCES else UNKNOWN_LICENCE
 
 
-def _whole(found: dict[str, Any], name: str) -> int | None:
-    value = found.get(name)
+def _parse_int(metadata: dict[str, Any], name: str) -> int | None:
+    value = metadata.get(name)
     if value is None or (type(value) is int and 0 < value < 1 << 31):
         return value
     raise ArticleMetadataError(f"{name} is {value!r:.100}, not a whole number above 0")
 
 
-def _text(found: dict[str, Any], name: str) -> str | None:
-    value = found.get(name)
+def _parse_text(metadata: dict[str, Any], name: str) -> str | None:
+    value = metadata.get(name)
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
@@ -81,31 +81,31 @@ def _text(found: dict[str, Any], name: str) -> str | None:
     return value or None
 
 
-def _doi(found: dict[str, Any]) -> str | None:
+def _parse_doi(metadata: dict[str, Any]) -> str | None:
     """The DOI, or None where it cannot be used: an odd character in it is no reason to lose the article."""
-    value = found.get("doi")
+    value = metadata.get("doi")
     if value is not None and not isinstance(value, str):
         raise ArticleMetadataError(f"doi is {value!r:.100}, not a line of text")
     value = (value or "").strip()
     return value if value and len(value) <= 2000 and value.isprintable() else None
 
 
-def _flag(found: dict[str, Any], name: str) -> bool:
-    value = found.get(name)
+def _parse_bool(metadata: dict[str, Any], name: str) -> bool:
+    value = metadata.get(name)
     if isinstance(value, bool):
         return value
     raise ArticleMetadataError(f"{name} is {value!r:.100}, not true or false")
 
 
-def _md5_of_xml(url: str | None, name: str) -> str | None:
+def _parse_xml_md5(url: str | None, name: str) -> str | None:
     """The checksum in the XML's address.  Its path must be the one we know, its host is not looked at."""
     if url is None:
         return None
     try:
-        parts = urlsplit(url)
+        url_parts = urlsplit(url)
     except ValueError as error:
         raise ArticleMetadataError(f"xml_url is {url!r:.200}: {error}") from error
-    md5 = parse_qs(parts.query).get("md5", [""])
-    if parts.path != f"/{name}/{name}.xml" or len(md5) != 1 or not _MD5.fullmatch(md5[0]):
+    md5 = parse_qs(url_parts.query).get("md5", [""])
+    if url_parts.path != f"/{name}/{name}.xml" or len(md5) != 1 or not _MD5_PATTERN.fullmatch(md5[0]):
         raise ArticleMetadataError(f"xml_url is {url!r:.200}, not s3://.../{name}/{name}.xml?md5=...")
     return md5[0].lower()

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
-from .pmc_inventory import last_of_each
+from .pmc_inventory import mask_last_of_each
 from .pmc_metadata import Versions
 
 SETS: Final = ("open-access", "manuscripts", "ocr")
@@ -35,7 +35,7 @@ SETS: Final = ("open-access", "manuscripts", "ocr")
 DEFAULT_SETS: Final = frozenset({"open-access", "manuscripts"})
 
 
-class Chosen(NamedTuple):
+class SelectedArticles(NamedTuple):
     """The rows that were chosen, by pmcid and version, and how many were not, by reason."""
 
     table: pa.Table
@@ -43,7 +43,7 @@ class Chosen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Articles:
+class ArticleFilter:
     """Which articles are asked for.
 
     Attributes:
@@ -60,40 +60,40 @@ class Articles:
     versions: Versions = "newest"
 
     def __post_init__(self) -> None:
-        for given, known in ((self.licences, LICENCES), (self.sets, SETS)):
-            if strange := sorted(given - set(known)):
-                raise InvalidValueError(f"{', '.join(strange)}: not known. There are {', '.join(known)}.")
+        for values, known in ((self.licences, LICENCES), (self.sets, SETS)):
+            if unknown := sorted(values - set(known)):
+                raise InvalidValueError(f"{', '.join(unknown)}: not known. There are {', '.join(known)}.")
 
-    def select(self, table: pa.Table) -> Chosen:
+    def select(self, table: pa.Table) -> SelectedArticles:
         """Choose among rows of :data:`.pmc_metadata.SCHEMA`.
 
         A row is dropped for the first of these reasons: ``no-xml``, ``unreadable-metadata``, ``not-newest``,
         ``licence:CODE``, ``set:ocr``, ``set:none``, ``retracted``.
         """
         table = table.sort_by([("pmcid", "ascending"), ("version", "ascending")])
-        reason = self._reasons(table)
-        counts = pc.value_counts(reason.drop_null()).to_pylist()
-        return Chosen(
-            table.filter(pc.is_null(reason)),
-            {found["values"]: found["counts"] for found in sorted(counts, key=lambda found: found["values"])},
+        reasons = self._find_drop_reasons(table)
+        counts = pc.value_counts(reasons.drop_null()).to_pylist()
+        return SelectedArticles(
+            table.filter(pc.is_null(reasons)),
+            {entry["values"]: entry["counts"] for entry in sorted(counts, key=lambda entry: entry["values"])},
         )
 
-    def _reasons(self, table: pa.Table) -> pa.ChunkedArray:
+    def _find_drop_reasons(self, table: pa.Table) -> pa.ChunkedArray:
         """Why each row is dropped, null for those that are not."""
-        readable = pc.is_null(table["problem"])
-        older = pc.invert(last_of_each(table["pmcid"]))
-        licensed = pc.is_in(table["licence"], value_set=pa.array(sorted(self.licences), pa.string()))
+        is_readable = pc.is_null(table["problem"])
+        is_older = pc.invert(mask_last_of_each(table["pmcid"]))
+        has_licence = pc.is_in(table["licence"], value_set=pa.array(sorted(self.licences), pa.string()))
         flags = {"open-access": table["open_access"], "manuscripts": table["manuscript"], "ocr": table["ocr"]}
-        member = pa.array([False] * table.num_rows, pa.bool_())
+        is_member = pa.array([False] * table.num_rows, pa.bool_())
         for name in self.sets:
-            member = pc.or_(member, flags[name])
+            is_member = pc.or_(is_member, flags[name])
         cases = [
-            (pc.and_(readable, pc.is_null(table["md5"])), "no-xml"),
-            (pc.invert(readable), "unreadable-metadata"),
-            (pc.and_(older, self.versions == "newest"), "not-newest"),
-            (pc.invert(licensed), pc.binary_join_element_wise("licence", table["licence"], ":")),
+            (pc.and_(is_readable, pc.is_null(table["md5"])), "no-xml"),
+            (pc.invert(is_readable), "unreadable-metadata"),
+            (pc.and_(is_older, self.versions == "newest"), "not-newest"),
+            (pc.invert(has_licence), pc.binary_join_element_wise("licence", table["licence"], ":")),
             (pc.and_(table["ocr"], "ocr" not in self.sets), "set:ocr"),
-            (pc.invert(member), "set:none"),
+            (pc.invert(is_member), "set:none"),
             (pc.and_(table["retracted"], self.drop_retracted), "retracted"),
         ]
         conditions, reasons = zip(*cases, strict=True)

@@ -24,72 +24,72 @@ _BETWEEN_TURNS_SECONDS: Final = 0.2
 
 
 @dataclass
-class Pool:
+class DownloadPool:
     """At most so many threads, each with a connection of its own."""
 
     server: Server
     threads: int
 
-    def completed(
-        self, work: Callable[[Connection, Item], Result], items: Iterable[Item]
+    def map_unordered(
+        self, function: Callable[[Connection, Item], Result], items: Iterable[Item]
     ) -> Iterator[tuple[Item, Result]]:
         """(item, result) of each item, as they are done.
 
         Raises:
-            Exception: what ``work`` raised first; nothing more is begun then.
+            Exception: what ``function`` raised first; nothing more is begun then.
         """
-        crew = _Crew(self.server, work, deque(items))
-        awaited = len(crew.waiting)
-        for _ in range(min(self.threads, awaited)):
-            threading.Thread(target=crew.run, name="download", daemon=True).start()
+        workers = _Workers(self.server, function, deque(items))
+        num_items = len(workers.pending)
+        for _ in range(min(self.threads, num_items)):
+            threading.Thread(target=workers.run, name="download", daemon=True).start()
         try:
-            for _ in range(awaited):
-                done = crew.done.get()
-                if isinstance(done, Exception):
-                    raise done
-                yield done
+            for _ in range(num_items):
+                outcome = workers.results.get()
+                if isinstance(outcome, Exception):
+                    raise outcome
+                yield outcome
         finally:
-            crew.waiting.clear()
+            workers.pending.clear()
 
-    def map(self, work: Callable[[Connection, Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def map(self, function: Callable[[Connection, Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """The results, in the order of the items."""
-        numbered = list(enumerate(items))
-        early: dict[int, Result] = {}
-        following = 0
+        numbered_items = list(enumerate(items))
+        early_results: dict[int, Result] = {}
+        next_number = 0
 
-        def counted(connection: Connection, item: tuple[int, Item]) -> Result:
-            return work(connection, item[1])
+        def call(connection: Connection, item: tuple[int, Item]) -> Result:
+            return function(connection, item[1])
 
-        for (number, _), result in self.completed(counted, numbered):
-            early[number] = result
-            while following in early:
-                yield early.pop(following)
-                following += 1
+        for (number, _), result in self.map_unordered(call, numbered_items):
+            early_results[number] = result
+            while next_number in early_results:
+                yield early_results.pop(next_number)
+                next_number += 1
 
 
 @dataclass
-class _Crew(Generic[Item, Result]):
+class _Workers(Generic[Item, Result]):
     """What the threads share: the items nobody has begun, and what is done."""
 
     server: Server
-    work: Callable[[Connection, Item], Result]
-    waiting: deque[Item]
-    done: queue.SimpleQueue[tuple[Item, Result] | Exception] = field(default_factory=queue.SimpleQueue)
+    function: Callable[[Connection, Item], Result]
+    pending: deque[Item]
+    results: queue.SimpleQueue[tuple[Item, Result] | Exception] = field(default_factory=queue.SimpleQueue)
 
     def run(self) -> None:
         try:
-            while self.waiting:
+            while self.pending:
                 with self.server.connect() as connection:
-                    self._turn(connection)
-                time.sleep(_BETWEEN_TURNS_SECONDS if self.waiting else 0)
+                    self._run_turn(connection)
+                time.sleep(_BETWEEN_TURNS_SECONDS if self.pending else 0)
         except Exception as error:  # handed to the thread that waits for results
-            self.done.put(error)
+            self.results.put(error)
 
-    def _turn(self, connection: Connection) -> None:
-        ends = time.monotonic() + TURN_SECONDS
-        while time.monotonic() < ends:
+    def _run_turn(self, connection: Connection) -> None:
+        deadline = time.monotonic() + TURN_SECONDS
+        while time.monotonic() < deadline:
             try:
-                item = self.waiting.popleft()
+                item = self.pending.popleft()
             except IndexError:
                 return
-            self.done.put((item, self.work(connection, item)))
+            self.results.put((item, self.function(connection, item)))

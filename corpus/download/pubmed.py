@@ -22,81 +22,95 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .listing import PAGE_BYTES, Chosen, Link, ListingError, links, no_listing, select
-from .named import Named, Selection
-from .remote import Remote
+from .listing import (
+    MAX_PAGE_BYTES,
+    Link,
+    ListingError,
+    SelectedFiles,
+    apply_spec,
+    make_listing_error,
+    parse_links,
+)
+from .named import FileSelection, SourceSpec
+from .remote import RemoteFile
 from .web import Connection, NotFoundError
 
 URL: Final = "https://ftp.ncbi.nlm.nih.gov/pubmed/"
-CONNECTIONS: Final = 4
-PER_SECOND: Final = 8.0
+MAX_CONNECTIONS: Final = 4
+REQUESTS_PER_SECOND: Final = 8.0
 """What is asked of NCBI's file server at most, all workers together.  People have measured that it serves 4
 connections well and answers 503 to 48, and to more than some 20 requests a second."""
 BASELINE: Final = "baseline"
 UPDATES: Final = "updatefiles"
 
-_ATTEMPTS: Final = 3
+_MAX_ATTEMPTS: Final = 3
 """How often a page that is no listing is read."""
-_NAME = re.compile(r"(pubmed([0-9]{2})n([0-9]{4,6})\.xml\.gz)(\.md5)?")
-_README = re.compile(
+_FILE_NAME = re.compile(r"(pubmed([0-9]{2})n([0-9]{4,6})\.xml\.gz)(\.md5)?")
+_README_RANGE = re.compile(
     r"pubmed([0-9]{2})n[0-9]{4,6}(?:\.xml)?(?:\.gz)?\s{1,9}through\s{1,9}pubmed\1n([0-9]{4,6})(?![0-9])"
 )
-_SHOWN: Final = 5
+_MAX_SHOWN: Final = 5
 """So many ranges or names are named in a notice; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ListedFile:
     """A listed file: the two digits of its year, its number, and whether its ``.md5`` is listed too."""
 
     year: int
     number: int
-    remote: Remote
-    sidecar: bool
+    remote_file: RemoteFile
+    has_md5_file: bool
 
 
-def parse(page: str, base: str, folder: str) -> list[File]:
+def parse_listing(page: str, base_url: str, folder: str) -> list[ListedFile]:
     """The files of a listing in NLM's order; whatever else is on the page is passed over.
 
     Args:
         page: the listing of ``base + folder + "/"``.
-        base: URL, or a mirror's; ends with a slash.
+        base_url: URL, or a mirror's; ends with a slash.
         folder: BASELINE or UPDATES.
 
     Raises:
         ListingError: there is no such file on the page.
     """
-    data: dict[str, tuple[int, int, Link]] = {}
-    sidecars: dict[str, Link] = {}
-    for link in links(page):
-        if name := _NAME.fullmatch(link.name):
-            if name[4]:
-                sidecars.setdefault(name[1], link)
+    data_links: dict[str, tuple[int, int, Link]] = {}
+    md5_links: dict[str, Link] = {}
+    for link in parse_links(page):
+        if match := _FILE_NAME.fullmatch(link.name):
+            if match[4]:
+                md5_links.setdefault(match[1], link)
             else:
-                data.setdefault(name[1], (int(name[2]), int(name[3]), link))
-    if not data:
-        raise no_listing(f"{base}{folder}/", page, "PubMed file (pubmedYYnNNNN.xml.gz)", "pubmed.py")
+                data_links.setdefault(match[1], (int(match[2]), int(match[3]), link))
+    if not data_links:
+        raise make_listing_error(
+            f"{base_url}{folder}/", page, "PubMed file (pubmedYYnNNNN.xml.gz)", "pubmed.py"
+        )
     files = []
-    for name_, (year, number, link) in data.items():
-        sidecar = sidecars.get(name_)
-        remote = Remote(
-            url=f"{base}{folder}/{name_}",
-            path=f"pubmed/{folder}/{name_}",
-            root="PubmedArticleSet",
-            md5_beside=True,
-            listed="; ".join(filter(None, (link.words, sidecar.words if sidecar else ""))),
-            changed=link.changed,
+    for file_name, (year, number, link) in data_links.items():
+        md5_link = md5_links.get(file_name)
+        remote_file = RemoteFile(
+            url=f"{base_url}{folder}/{file_name}",
+            path=f"pubmed/{folder}/{file_name}",
+            root_name="PubmedArticleSet",
+            has_md5_file=True,
+            listing_text="; ".join(
+                filter(None, (link.listing_text, md5_link.listing_text if md5_link else ""))
+            ),
+            modified_at=link.modified_at,
             size=link.size,
         )
-        files.append(File(year, number, remote, sidecar is not None))
-    return sorted(files, key=_place)
+        files.append(ListedFile(year, number, remote_file, md5_link is not None))
+    return sorted(files, key=_sort_key)
 
 
-def choose(named: Named, baseline: Sequence[File], updates: Sequence[File], readme: str = "") -> Chosen:
+def select_files(
+    spec: SourceSpec, baseline: Sequence[ListedFile], updates: Sequence[ListedFile], readme: str = ""
+) -> SelectedFiles:
     """The files to fetch for ``pubmed:``, all of one year: the newest baseline's, or the newest updates'.
 
     Args:
-        named: what the user asked for.
+        spec: what the user asked for.
         baseline, updates: what is listed, as `parse` gives it; empty if it is not asked for.  A baseline
             given with ``pubmed:updates`` tells where the updates must begin.
         readme: the text of ``baseline/README.txt``, or ''.
@@ -106,78 +120,82 @@ def choose(named: Named, baseline: Sequence[File], updates: Sequence[File], read
         ListingError: ``since=`` is asked for, and a file has no date in the listing; or all of a baseline is
             asked for that is still being posted.
     """
-    year = max((file.year for file in (updates if named.part == "updates" else baseline)), default=0)
-    base = [file for file in baseline if file.year == year]
-    later = [file for file in updates if file.year == year]
-    end = max((file.number for file in base), default=0)
-    announced = _announced(readme, year)
-    files: list[File] = []
+    year = max((file.year for file in (updates if spec.subset == "updates" else baseline)), default=0)
+    baseline_files = [file for file in baseline if file.year == year]
+    update_files = [file for file in updates if file.year == year]
+    last_number = max((file.number for file in baseline_files), default=0)
+    announced = _parse_announced_last(readme, year)
+    files: list[ListedFile] = []
     notices: list[str] = []
-    if named.part != "updates":
-        files += base
-        notices += _other_years(BASELINE, baseline, year)
-        notices += _gaps(year, BASELINE, base, 1)
-        unfinished = _unfinished(year, baseline, max(end, announced))
-        if unfinished and named.selection == Selection():
-            raise ListingError(f"{unfinished[0]} Run again when all of it is there, or select what is")
-        notices += unfinished
-    if named.part != "baseline":
-        files += later
-        notices += _other_years(UPDATES, updates, year)
-        before = max(end, announced) or later[0].number - 1 if later else 0
-        notices += _gaps(year, UPDATES, later, before + 1)
-    files.sort(key=_place)
-    chosen = select(named, [(file.number, file.number, file.remote) for file in files])
-    fetched = {remote.path for remote in chosen}
-    notices += _without_sidecar(file for file in files if file.remote.path in fetched)
-    return Chosen(tuple(chosen), tuple(notices))
+    if spec.subset != "updates":
+        files += baseline_files
+        notices += _check_other_years(BASELINE, baseline, year)
+        notices += _check_gaps(year, BASELINE, baseline_files, 1)
+        unfinished_notices = _check_unfinished(year, baseline, max(last_number, announced))
+        if unfinished_notices and spec.selection == FileSelection():
+            raise ListingError(
+                f"{unfinished_notices[0]} Run again when all of it is there, or select what is"
+            )
+        notices += unfinished_notices
+    if spec.subset != "baseline":
+        files += update_files
+        notices += _check_other_years(UPDATES, updates, year)
+        previous_last = max(last_number, announced) or update_files[0].number - 1 if update_files else 0
+        notices += _check_gaps(year, UPDATES, update_files, previous_last + 1)
+    files.sort(key=_sort_key)
+    selected = apply_spec(spec, [(file.number, file.number, file.remote_file) for file in files])
+    selected_paths = {remote_file.path for remote_file in selected}
+    notices += _check_md5_files(file for file in files if file.remote_file.path in selected_paths)
+    return SelectedFiles(tuple(selected), tuple(notices))
 
 
-def _place(file: File) -> tuple[int, int, str]:
+def _sort_key(file: ListedFile) -> tuple[int, int, str]:
     """The key of NLM's order: by year and number, and by path where two files have the same."""
-    return file.year, file.number, file.remote.path
+    return file.year, file.number, file.remote_file.path
 
 
-def _announced(readme: str, year: int) -> int:
+def _parse_announced_last(readme: str, year: int) -> int:
     """The number of this year's last baseline file as README.txt gives it, or 0."""
-    found = _README.search(readme)
-    return int(found[2]) if found and int(found[1]) == year else 0
+    match = _README_RANGE.search(readme)
+    return int(match[2]) if match and int(match[1]) == year else 0
 
 
-def _unfinished(year: int, baseline: Sequence[File], announced: int) -> list[str]:
+def _check_unfinished(year: int, baseline: Sequence[ListedFile], announced: int) -> list[str]:
     """What to say of a baseline that is not all there: without its end, or beside more files of the last.
 
     Made into a corpus, it would take the place of all that was known before.
     """
     counts = Counter(file.year for file in baseline)
-    end = max((file.number for file in baseline if file.year == year), default=0)
-    before = max((count for other, count in counts.items() if other != year), default=0)
-    if announced > end:
-        why = f"its README.txt says that it goes to {_name(year, announced)}"
-    elif before > counts[year]:
-        why = f"{before:,} files of another year are still there"
+    last_number = max((file.number for file in baseline if file.year == year), default=0)
+    largest_other = max((count for other_year, count in counts.items() if other_year != year), default=0)
+    if announced > last_number:
+        reason = f"its README.txt says that it goes to {_format_stem(year, announced)}"
+    elif largest_other > counts[year]:
+        reason = f"{largest_other:,} files of another year are still there"
     else:
         return []
-    return [f"The baseline is still being posted: the listing ends with {_name(year, end)}, and {why}."]
+    return [
+        f"The baseline is still being posted: the listing ends with {_format_stem(year, last_number)}, and {reason}."
+    ]
 
 
-def _other_years(folder: str, files: Iterable[File], year: int) -> Iterator[str]:
+def _check_other_years(folder: str, files: Iterable[ListedFile], year: int) -> Iterator[str]:
     """A notice for each year but the chosen one."""
-    for other, count in sorted(Counter(file.year for file in files).items()):
-        if other < year:
+    for other_year, count in sorted(Counter(file.year for file in files).items()):
+        if other_year < year:
             yield (
-                f"pubmed/{folder}/ still lists {count:,} file(s) of another year, pubmed{other:02d}. They "
+                f"pubmed/{folder}/ still lists {count:,} file(s) of another year, pubmed{other_year:02d}. They "
                 f"are left out, because a new baseline, here pubmed{year:02d}, includes all of last year's "
                 "updates. If it is still being posted, run again when it is complete."
             )
-        elif other > year:
+        elif other_year > year:
             yield (
-                f"pubmed/{folder}/ lists {count:,} file(s) of a later year, pubmed{other:02d}. They are left "
+                f"pubmed/{folder}/ lists {count:,} file(s) of a later year, pubmed{other_year:02d}. They are left "
                 f"out, because updates go with their own baseline, and the newest listed is pubmed{year:02d}."
             )
 
 
-def _gaps(year: int, folder: str, files: Iterable[File], start: int) -> Iterator[str]:
+def _check_gaps(year: int, folder: str, files: Iterable[ListedFile], start: int) -> Iterator[str]:
     """A notice of the numbers that are missing from ``start`` to the files' last, if any are."""
     gaps: list[tuple[int, int]] = []
     for number in (file.number for file in files):
@@ -186,89 +204,100 @@ def _gaps(year: int, folder: str, files: Iterable[File], start: int) -> Iterator
         start = max(start, number + 1)
     if gaps:
         shown = [
-            _name(year, low) if low == high else f"{_name(year, low)} to {_name(year, high)}"
-            for low, high in gaps[:_SHOWN]
+            _format_stem(year, low)
+            if low == high
+            else f"{_format_stem(year, low)} to {_format_stem(year, high)}"
+            for low, high in gaps[:_MAX_SHOWN]
         ]
-        more = f" and {len(gaps) - _SHOWN:,} more gaps" if len(gaps) > _SHOWN else ""
+        more = f" and {len(gaps) - _MAX_SHOWN:,} more gaps" if len(gaps) > _MAX_SHOWN else ""
         missing = sum(high - low + 1 for low, high in gaps)
         yield (
             f"The listing of pubmed/{folder}/ has no {', '.join(shown)}{more}: {missing:,} file(s) before "
-            f"{_name(year, start - 1)}. What they say of citations will be missing until NLM posts them."
+            f"{_format_stem(year, start - 1)}. What they say of citations will be missing until NLM posts them."
         )
 
 
-def _without_sidecar(files: Iterable[File]) -> Iterator[str]:
+def _check_md5_files(files: Iterable[ListedFile]) -> Iterator[str]:
     """A notice of the files whose ``.md5`` is not listed, if there are any."""
-    names = [file.remote.name for file in files if not file.sidecar]
+    names = [file.remote_file.name for file in files if not file.has_md5_file]
     if names:
-        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+        more = f" and {len(names) - _MAX_SHOWN:,} more" if len(names) > _MAX_SHOWN else ""
         yield (
-            f"No .md5 is listed beside {', '.join(names[:_SHOWN])}{more}: NLM may be posting them just now, "
+            f"No .md5 is listed beside {', '.join(names[:_MAX_SHOWN])}{more}: NLM may be posting them just now, "
             "and what is fetched cannot be checked against a checksum."
         )
 
 
-def _name(year: int, number: int) -> str:
+def _format_stem(year: int, number: int) -> str:
     return f"pubmed{year:02d}n{number:04d}"
 
 
-def listed(connection: Connection, base: str, named: Named) -> Chosen:
-    """Read the listings that ``named`` is about, and choose.
+def list_files(connection: Connection, base_url: str, spec: SourceSpec) -> SelectedFiles:
+    """Read the listings that ``spec`` is about, and choose.
 
     Raises:
         ListingError: what the server sends is no listing, three times.
         EmptySelectionError, DownloadError
     """
-    baseline = _read(connection, base, BASELINE) if named.part in ("", "baseline") else []
-    updates = _read(connection, base, UPDATES) if named.part in ("", "updates") else []
+    baseline = _read_listing(connection, base_url, BASELINE) if spec.subset in ("", "baseline") else []
+    updates = _read_listing(connection, base_url, UPDATES) if spec.subset in ("", "updates") else []
     readme = ""
     if baseline:
         with contextlib.suppress(NotFoundError):
-            readme = connection.read(f"{base}{BASELINE}/README.txt", PAGE_BYTES).body.decode(
+            readme = connection.read(f"{base_url}{BASELINE}/README.txt", MAX_PAGE_BYTES).body.decode(
                 "utf-8", "replace"
             )
-    return choose(named, baseline, updates, readme)
+    return select_files(spec, baseline, updates, readme)
 
 
-def _read(connection: Connection, base: str, folder: str) -> list[File]:
+def _read_listing(connection: Connection, base_url: str, folder: str) -> list[ListedFile]:
     """The files of one folder's listing.  Of updates there may be none, just after a new baseline."""
-    for attempt in range(1, _ATTEMPTS + 1):
-        page = connection.read(f"{base}{folder}/", PAGE_BYTES).body.decode("utf-8", "replace")
+    for attempt in range(1, _MAX_ATTEMPTS + 1):
+        page = connection.read(f"{base_url}{folder}/", MAX_PAGE_BYTES).body.decode("utf-8", "replace")
         try:
-            return parse(page, base, folder)
+            return parse_listing(page, base_url, folder)
         except ListingError:
             if folder == UPDATES and "Parent Directory" in page:
                 return []
-            if attempt == _ATTEMPTS:
+            if attempt == _MAX_ATTEMPTS:
                 raise
             time.sleep(attempt)
     raise AssertionError("attempts end with a listing or an error")
 
 
-def replaced(names: Iterable[str], chosen: Sequence[Remote]) -> list[str]:
+def check_replaced_baseline(names: Iterable[str], selected: Sequence[RemoteFile]) -> list[str]:
     """What to say if a new baseline replaces that of which the mirror has these files' names."""
-    now = max((int(name[2]) for remote in chosen if (name := _NAME.fullmatch(remote.name))), default=0)
-    old = [name for name in map(_NAME.fullmatch, names) if name and not name[4] and int(name[2]) < now]
-    if not old:
+    new_year = max(
+        (int(match[2]) for remote_file in selected if (match := _FILE_NAME.fullmatch(remote_file.name))),
+        default=0,
+    )
+    old_matches = [
+        match
+        for match in map(_FILE_NAME.fullmatch, names)
+        if match and not match[4] and int(match[2]) < new_year
+    ]
+    if not old_matches:
         return []
-    before = sorted({int(name[2]) for name in old})
-    years = ", ".join(f"pubmed{year:02d}" for year in before)
+    old_years = sorted({int(match[2]) for match in old_matches})
+    years = ", ".join(f"pubmed{year:02d}" for year in old_years)
     return [
-        f"The new baseline pubmed{now:02d} replaces {years}: all of it is fetched and processed anew. The "
-        f"mirror's {len(old):,} files of {years} are no longer used: delete them before its folder is an "
+        f"The new baseline pubmed{new_year:02d} replaces {years}: all of it is fetched and processed anew. The "
+        f"mirror's {len(old_matches):,} files of {years} are no longer used: delete them before its folder is an "
         "--input."
     ]
 
 
-def unlisted(names: Iterable[str], chosen: Sequence[Remote], folder: str) -> list[str]:
+def find_unlisted(names: Iterable[str], selected: Sequence[RemoteFile], folder: str) -> list[str]:
     """Of the names in the mirror's folder, the year's files that the listing does not have (any more).
 
     Within a year NLM adds files and replaces them, it takes none away: so the listing is the one that
-    is wrong, and without them what they say would be lost.  ``chosen`` is all of the listing.
+    is wrong, and without them what they say would be lost.  ``selected`` is all of the listing.
     """
-    listed = {remote.path for remote in chosen}
-    years = {name[2] for remote in chosen if (name := _NAME.fullmatch(remote.name))}
-    found = [name for name in map(_NAME.fullmatch, names) if name and not name[4]]
+    listed_paths = {remote_file.path for remote_file in selected}
+    years = {match[2] for remote_file in selected if (match := _FILE_NAME.fullmatch(remote_file.name))}
+    matches = [match for match in map(_FILE_NAME.fullmatch, names) if match and not match[4]]
     return sorted(
-        name[1] for name in found if name[2] in years and f"pubmed/{folder}/{name[1]}" not in listed
+        match[1]
+        for match in matches
+        if match[2] in years and f"pubmed/{folder}/{match[1]}" not in listed_paths
     )

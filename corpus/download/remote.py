@@ -7,7 +7,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
+class RemoteFile:
     """What is known of a file before it is fetched.
 
     Attributes:
@@ -23,10 +23,10 @@ class Remote:
 
     url: str
     path: str
-    root: str
-    md5_beside: bool
-    listed: str = ""
-    changed: datetime | None = None
+    root_name: str
+    has_md5_file: bool
+    listing_text: str = ""
+    modified_at: datetime | None = None
     size: int = 0
 
     @property

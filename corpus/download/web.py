@@ -22,14 +22,14 @@ import urllib3.exceptions
 
 from bioshards.corpus.errors import RunError
 
-from .places import LONGEST_PAUSE, Places
+from .places import MAX_PAUSE_SECONDS, RateLimiter
 
 _BLOCK_BYTES: Final = 1 << 17
-_TRY_AGAIN: Final = frozenset({408, 425, 429, *range(500, 600)} - {501, 505})
-_MOVED: Final = frozenset({301, 302, 303, 307, 308})
+_RETRYABLE_STATUSES: Final = frozenset({408, 425, 429, *range(500, 600)} - {501, 505})
+_REDIRECT_STATUSES: Final = frozenset({301, 302, 303, 307, 308})
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(?:(\d{1,18})|\*)", re.ASCII)
-_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
-_REDIRECTS: Final = 3
+_CONTENT_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
+_MAX_REDIRECTS: Final = 3
 
 
 class DownloadError(RunError):
@@ -56,16 +56,16 @@ class _RetryableError(Exception):
         self.pause = pause
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """A small body, whole.  Headers that are absent are ''; the ETag is without its quotes."""
 
     body: bytes
     etag: str
-    modified: str
+    last_modified: str
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long to wait for a server.
 
     Attributes:
@@ -75,27 +75,27 @@ class Patience:
         first_pause, longest_pause: seconds between tries: the first, doubled each time up to the longest.
     """
 
-    connect: float = 20
-    stall: float = 60
-    slowest: float = 1000
-    tries: int = 10
-    first_pause: float = 1
-    longest_pause: float = 120
+    connect_timeout: float = 20
+    read_timeout: float = 60
+    min_bytes_per_second: float = 1000
+    max_attempts: int = 10
+    initial_backoff: float = 1
+    max_backoff: float = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
     """A server's address and how it may be asked."""
 
-    base: str
-    agent: str
-    places: Places
-    patience: Patience = Patience()
+    base_url: str
+    user_agent: str
+    rate_limiter: RateLimiter
+    retry_policy: RetryPolicy = RetryPolicy()
 
     @contextlib.contextmanager
     def connect(self) -> Iterator[Connection]:
         """A connection, in one of the server's places, which is given back at the end."""
-        with self.places.take(), contextlib.closing(Connection(self)) as connection:
+        with self.rate_limiter.acquire_slot(), contextlib.closing(Connection(self)) as connection:
             yield connection
 
 
@@ -112,10 +112,10 @@ class Connection:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._session = _Session()
-        self._session.headers.update({"User-Agent": server.agent, "Accept-Encoding": "identity"})
+        self._session.headers.update({"User-Agent": server.user_agent, "Accept-Encoding": "identity"})
         # Proxies and certificates of the environment, looked up once: else it is a fifth of a request's time.
         for name, value in self._session.merge_environment_settings(
-            server.base, {}, None, None, None
+            server.base_url, {}, None, None, None
         ).items():
             setattr(self._session, name, value)
         self._session.trust_env = False
@@ -123,24 +123,24 @@ class Connection:
     def close(self) -> None:
         self._session.close()
 
-    def read(self, url: str, at_most: int) -> Answer:
-        """The whole body of a small file, of ``at_most`` bytes.
+    def read(self, url: str, max_bytes: int) -> HttpResponse:
+        """The whole body of a small file, of ``max_bytes`` bytes.
 
         Raises:
             DownloadError: it cannot be had.
         """
-        for tries in self._tries(url):
-            with tries, self._ask(url, {}) as response:
+        for attempt in self._iter_attempts(url):
+            with attempt, self._request(url, {}) as response:
                 body = bytearray()
-                for block in self._blocks(response, 0):
+                for block in self._read_blocks(response, 0):
                     body += block
-                    if len(body) > at_most:
+                    if len(body) > max_bytes:
                         raise RefusedError(
-                            f"{url} has more than {at_most:,} bytes, which nothing here should"
+                            f"{url} has more than {max_bytes:,} bytes, which nothing here should"
                         )
                 headers = response.headers
                 etag = headers.get("ETag", "").removeprefix("W/").strip('"')
-                return Answer(bytes(body), etag, headers.get("Last-Modified", ""))
+                return HttpResponse(bytes(body), etag, headers.get("Last-Modified", ""))
         raise AssertionError("tries end with an answer or an error")
 
     def stream(self, url: str, start: int) -> Iterator[tuple[int, bytes]]:
@@ -152,142 +152,142 @@ class Connection:
         Raises:
             DownloadError: it cannot be had to its end.
         """
-        at = furthest = start
+        offset = max_offset = start
         validator = ""
-        for tries in self._tries(url):
-            headers = {"Range": f"bytes={at}-"} if at else {}
-            if at and validator:
+        for attempt in self._iter_attempts(url):
+            headers = {"Range": f"bytes={offset}-"} if offset else {}
+            if offset and validator:
                 headers["If-Range"] = validator
-            with tries:
-                with self._ask(url, headers) as response:
+            with attempt:
+                with self._request(url, headers) as response:
                     if response.status_code == 416:
-                        if response.headers.get("Content-Range") == f"bytes */{at}":
+                        if response.headers.get("Content-Range") == f"bytes */{offset}":
                             return  # all of it is there
-                        at = 0  # it is shorter than what is there
+                        offset = 0  # it is shorter than what is there
                         raise _RetryableError("the server has no such range of it")
-                    said = _validator(response)
+                    new_validator = _get_validator(response)
                     if response.status_code != 206:
-                        at, validator = 0, said
-                    elif validator and said not in ("", validator):  # it does not know If-Range
-                        at = 0
+                        offset, validator = 0, new_validator
+                    elif validator and new_validator not in ("", validator):  # it does not know If-Range
+                        offset = 0
                         raise _RetryableError("the server sends a range of another version of it")
-                    validator = said or validator
-                    for block in self._blocks(response, at):
-                        yield at, block
-                        at += len(block)
-                        if at > furthest:  # what was sent before, sent again, is no progress
-                            furthest = at
-                            tries.progress()
+                    validator = new_validator or validator
+                    for block in self._read_blocks(response, offset):
+                        yield offset, block
+                        offset += len(block)
+                        if offset > max_offset:  # what was sent before, sent again, is no progress
+                            max_offset = offset
+                            attempt.mark_progress()
                 return
 
-    def _tries(self, url: str) -> Iterator[_Try]:
+    def _iter_attempts(self, url: str) -> Iterator[_Attempt]:
         """Tries until one ends without an error that another may mend."""
-        patience, failed = self._server.patience, 0
+        policy, num_failures = self._server.retry_policy, 0
         while True:
-            attempt = _Try()
+            attempt = _Attempt()
             yield attempt
             if attempt.failure is None:
                 return
-            failed = 1 if attempt.progressed else failed + 1
+            num_failures = 1 if attempt.has_progressed else num_failures + 1
             pause = attempt.failure.pause
-            if failed >= patience.tries or (pause or 0) > LONGEST_PAUSE:
+            if num_failures >= policy.max_attempts or (pause or 0) > MAX_PAUSE_SECONDS:
                 raise UnreachableError(
-                    f"{url} cannot be had: {attempt.failure} (tried {failed} times in a row)"
-                    if failed >= patience.tries
+                    f"{url} cannot be had: {attempt.failure} (tried {num_failures} times in a row)"
+                    if num_failures >= policy.max_attempts
                     else f"{url} cannot be had: {attempt.failure}; the server asks to come back in "
                     f"{pause:.0f} seconds"
                 )
             if pause is not None:
-                self._server.places.pause(pause)
-            grown = min(patience.first_pause * 2 ** (failed - 1), patience.longest_pause)
-            time.sleep(max(pause or 0, grown * random.uniform(0.5, 1.5)))
+                self._server.rate_limiter.pause(pause)
+            backoff = min(policy.initial_backoff * 2 ** (num_failures - 1), policy.max_backoff)
+            time.sleep(max(pause or 0, backoff * random.uniform(0.5, 1.5)))
 
     @contextlib.contextmanager
-    def _ask(self, url: str, headers: dict[str, str]) -> Iterator[requests.Response]:
+    def _request(self, url: str, headers: dict[str, str]) -> Iterator[requests.Response]:
         """Send one request; the answer's head, with a status of success (or 416), its body to be read."""
-        asked = url
-        for _ in range(_REDIRECTS + 1):
-            self._server.places.wait()
-            with self._one(asked, headers) as response:
+        current_url = url
+        for _ in range(_MAX_REDIRECTS + 1):
+            self._server.rate_limiter.wait_for_turn()
+            with self._send(current_url, headers) as response:
                 status = response.status_code
-                if status not in _MOVED:
-                    self._judge(url, response)
+                if status not in _REDIRECT_STATUSES:
+                    self._raise_for_status(url, response)
                     yield response
                     return
                 location = response.headers.get("Location", "")
-                target = _on_same_host(asked, location)
+                target = _resolve_redirect(current_url, location)
                 if target is None:
                     raise RefusedError(
                         f"{url} is redirected to another host ({location[:200]}), which is not followed"
                     )
-                asked = target
+                current_url = target
         raise RefusedError(f"{url} is redirected again and again")
 
     @contextlib.contextmanager
-    def _one(self, url: str, headers: dict[str, str]) -> Iterator[requests.Response]:
-        patience = self._server.patience
+    def _send(self, url: str, headers: dict[str, str]) -> Iterator[requests.Response]:
+        policy = self._server.retry_policy
         try:
             with self._session.get(
                 url,
                 headers=headers,
                 stream=True,
                 allow_redirects=False,
-                timeout=(patience.connect, patience.stall),
+                timeout=(policy.connect_timeout, policy.read_timeout),
             ) as response:
                 yield response
         except requests.exceptions.SSLError as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise RefusedError(
-                    f"{url}: the server's certificate cannot be trusted: {_reason(error)}"
+                    f"{url}: the server's certificate cannot be trusted: {_find_innermost_reason(error)}"
                 ) from error
-            raise _RetryableError(_reason(error)) from error
+            raise _RetryableError(_find_innermost_reason(error)) from error
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-            raise _RetryableError(_reason(error)) from error
+            raise _RetryableError(_find_innermost_reason(error)) from error
 
-    def _judge(self, url: str, response: requests.Response) -> None:
+    def _raise_for_status(self, url: str, response: requests.Response) -> None:
         """Raise unless the answer's status is one of success."""
         status = response.status_code
         if status in (200, 206, 416):
             return
-        said = f"the server answers {status} {response.reason}"
+        message = f"the server answers {status} {response.reason}"
         if status in (404, 410):
-            raise NotFoundError(f"{url} is not there: {said}")
-        if status in _TRY_AGAIN:
-            pause = _pause_asked_for(response.headers.get("Retry-After", ""))
+            raise NotFoundError(f"{url} is not there: {message}")
+        if status in _RETRYABLE_STATUSES:
+            pause = _parse_retry_after(response.headers.get("Retry-After", ""))
             if pause is None and status in (429, 503):
-                pause = self._server.patience.first_pause  # nobody asks while it is overloaded
-            raise _RetryableError(said, pause)
-        raise RefusedError(f"{url} is refused: {said}")
+                pause = self._server.retry_policy.initial_backoff  # nobody asks while it is overloaded
+            raise _RetryableError(message, pause)
+        raise RefusedError(f"{url} is refused: {message}")
 
-    def _blocks(self, response: requests.Response, at: int) -> Iterator[bytes]:
+    def _read_blocks(self, response: requests.Response, offset: int) -> Iterator[bytes]:
         """The body as it comes, to the end that its headers announce."""
-        end = _end_of_body(response, at)
-        patience = self._server.patience
-        window_began, window_bytes = time.monotonic(), 0
+        end = _find_body_end(response, offset)
+        policy = self._server.retry_policy
+        window_start, window_bytes = time.monotonic(), 0
         while block := response.raw.read1(_BLOCK_BYTES, decode_content=False):
-            at += len(block)
+            offset += len(block)
             window_bytes += len(block)
             yield block
-            seconds = time.monotonic() - window_began
-            if seconds > patience.stall:
-                if window_bytes < patience.slowest * seconds:
+            seconds = time.monotonic() - window_start
+            if seconds > policy.read_timeout:
+                if window_bytes < policy.min_bytes_per_second * seconds:
                     raise _RetryableError(f"it sends only {window_bytes / seconds:.0f} bytes a second")
-                window_began, window_bytes = time.monotonic(), 0
-        if end is not None and at != end:
-            raise _RetryableError(f"the connection ended at byte {at:,} of {end:,}")
+                window_start, window_bytes = time.monotonic(), 0
+        if end is not None and offset != end:
+            raise _RetryableError(f"the connection ended at byte {offset:,} of {end:,}")
 
 
-class _Try:
+class _Attempt:
     """One try, as a context that keeps an error which another try may mend."""
 
     def __init__(self) -> None:
         self.failure: _RetryableError | None = None
-        self.progressed = False
+        self.has_progressed = False
 
-    def progress(self) -> None:
-        self.progressed = True
+    def mark_progress(self) -> None:
+        self.has_progressed = True
 
-    def __enter__(self) -> _Try:
+    def __enter__(self) -> _Attempt:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
@@ -297,36 +297,36 @@ class _Try:
         return False
 
 
-def _on_same_host(asked: str, location: str) -> str | None:
+def _resolve_redirect(url: str, location: str) -> str | None:
     """Where a redirect leads to; None where that is on another host, or no address."""
     try:
-        target = urljoin(asked, location)
-        return target if urlsplit(target)[:2] == urlsplit(asked)[:2] else None
+        target = urljoin(url, location)
+        return target if urlsplit(target)[:2] == urlsplit(url)[:2] else None
     except ValueError:
         return None
 
 
-def _end_of_body(response: requests.Response, at: int) -> int | None:
+def _find_body_end(response: requests.Response, offset: int) -> int | None:
     """The offset at which the body ends; None where the headers do not say."""
     if response.status_code == 206:
-        given = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
-        if not given or int(given[1]) != at:
+        match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
+        if not match or int(match[1]) != offset:
             raise _RetryableError(
                 f"the server answers with another range: {response.headers.get('Content-Range')}"
             )
-        if given[2]:
-            return int(given[2])
+        if match[2]:
+            return int(match[2])
     length = response.headers.get("Content-Length", "")
-    return at + int(length) if _LENGTH.fullmatch(length) else None
+    return offset + int(length) if _CONTENT_LENGTH.fullmatch(length) else None
 
 
-def _validator(response: requests.Response) -> str:
+def _get_validator(response: requests.Response) -> str:
     """What ``If-Range`` may name: a strong ETag, else the date of the last change."""
     etag = response.headers.get("ETag", "")
     return etag if etag.startswith('"') else response.headers.get("Last-Modified", "")
 
 
-def _pause_asked_for(retry_after: str) -> float | None:
+def _parse_retry_after(retry_after: str) -> float | None:
     """Seconds of a Retry-After header, which is a number or a date (RFC 9110, 10.2.3)."""
     if re.fullmatch(r"\s*\d{1,9}\s*", retry_after):
         return float(retry_after)
@@ -336,7 +336,7 @@ def _pause_asked_for(retry_after: str) -> float | None:
         return None
 
 
-def _reason(error: Exception) -> str:
+def _find_innermost_reason(error: Exception) -> str:
     """The innermost reason of an error that wraps others, in a few words."""
     while (inner := error.__cause__ or error.__context__) and isinstance(inner, Exception):
         error = inner

@@ -116,7 +116,7 @@ class DocumentsConfig:
     """Version of the data files."""
     preset: str | None
     """Value of ``--preset``."""
-    rules: Mapping[str, Json]
+    document_config: Mapping[str, Json]
     """Filters and text processing, by the names of the options."""
     library_versions: Mapping[str, str]
     """Versions of the libraries that the text depends on."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import numpy as np
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.evaluate.datasets import Benchmark, Split
 
 from . import examples, report
@@ -60,7 +60,7 @@ def check_contamination(
     os.makedirs(output, exist_ok=True)
     benchmark_examples = examples.read_benchmarks(benchmarks_dir, known_benchmarks, progress)
     result = find_matches(benchmark_examples, corpora, splits, min_shared_ngrams, workers, progress)
-    report.write_report(LocalFiles(), output, result)
+    report.write_report(LocalStorage(), output, result)
     return report.format_summary(result, output)
 
 

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus import shards
-from bioshards.corpus.document import SCHEMA
+from bioshards.corpus.document import DOCUMENT_SCHEMA
 from bioshards.corpus.errors import UserError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import (
     DocumentsManifest,
     ManifestError,
@@ -109,7 +109,7 @@ def open_corpus(folder: str) -> Corpus:
     """
     hint = f"Give --corpus the --output of beam run {' or '.join(_PIPELINES)}"
     try:
-        manifest = read_manifest(LocalFiles(), folder)
+        manifest = read_manifest(LocalStorage(), folder)
     except ManifestNotFoundError as error:
         raise CorpusError(str(error)) from error
     except ManifestError as error:
@@ -117,7 +117,7 @@ def open_corpus(folder: str) -> Corpus:
     if not isinstance(manifest, DocumentsManifest):
         raise CorpusError(f"{folder} holds no documents, it was made by {manifest.pipeline}. {hint}")
     outputs = manifest.outputs
-    digest = shards.digest(shard.sha256 for shard in outputs)
+    digest = shards.combine_digests(shard.sha256 for shard in outputs)
     return Corpus(folder, manifest.pipeline, sum(shard.rows for shard in outputs), digest, outputs)
 
 
@@ -168,7 +168,7 @@ def _scan_shard(query: MatchQuery, folder: str, shard: Shard) -> ShardHits:
     path = f"{folder}/{shard.file}"
     try:
         _check_shard(path, shard.bytes)
-        return _find_hits(query, shards.read_some(LocalFiles(), folder, [shard], _COLUMNS))
+        return _find_hits(query, shards.read_shards(LocalStorage(), folder, [shard], _COLUMNS))
     except (OSError, pa.ArrowInvalid) as error:
         raise CorpusError(
             f"{path} cannot be read ({error}). Delete it and run the beam run that made it once more, "
@@ -179,12 +179,12 @@ def _scan_shard(query: MatchQuery, folder: str, shard: Shard) -> ShardHits:
 def _check_shard(path: str, size: int) -> None:
     if os.path.getsize(path) != size:
         raise OSError(f"it has {os.path.getsize(path):,} bytes, and its manifest lists {size:,}")
-    with shards.opened(LocalFiles(), path) as file:
+    with shards.open_mapped(LocalStorage(), path) as file:
         schema = pa.ipc.read_schema(file)
     for name in _COLUMNS:
-        if name not in schema.names or schema.field(name).type != SCHEMA.field(name).type:
+        if name not in schema.names or schema.field(name).type != DOCUMENT_SCHEMA.field(name).type:
             raise CorpusError(
-                f"{path} has no column {name} of {SCHEMA.field(name).type}: another version of bioshards "
+                f"{path} has no column {name} of {DOCUMENT_SCHEMA.field(name).type}: another version of bioshards "
                 "has made it. Make it anew: beam run with another --output"
             )
 

@@ -23,7 +23,7 @@ def render_page(result: ContaminationResult, summaries: list[SplitSummary]) -> s
     folders = ", ".join(
         f"{corpus.folder} ({corpus.pipeline}, {corpus.documents:,} documents)" for corpus in result.corpora
     )
-    return page.document(
+    return page.render_html_page(
         title,
         [
             f"<h1>{title}</h1>",
@@ -45,14 +45,14 @@ def render_page(result: ContaminationResult, summaries: list[SplitSummary]) -> s
 
 
 def _render_paragraph(text: str, css_class: str = "") -> str:
-    return f"<p{f' class={css_class}' if css_class else ''}>{page.text(text)}</p>"
+    return f"<p{f' class={css_class}' if css_class else ''}>{page.escape_html(text)}</p>"
 
 
 def _render_summaries(summaries: Iterable[SplitSummary]) -> str:
-    return page.table(
-        list(map(page.text, TABLE_HEADER)),
-        [list(map(page.text, summary.to_cells())) for summary in summaries],
-        left=(1,),
+    return page.render_table(
+        list(map(page.escape_html, TABLE_HEADER)),
+        [list(map(page.escape_html, summary.to_cells())) for summary in summaries],
+        left_aligned=(1,),
     )
 
 
@@ -77,6 +77,6 @@ def _render_documents(result: ContaminationResult) -> str:
     ]
     header = ("document", "PMID", "by PMID", f"shared {NGRAM_SIZE}-grams", "", "sets")
     note = f"{len(shown_matches):,} of {len(result.document_matches):,}; all are in documents.tsv."
-    return page.table(header, [list(map(page.text, row)) for row in cells], left=(5,)) + _render_paragraph(
-        note, "note"
-    )
+    return page.render_table(
+        header, [list(map(page.escape_html, row)) for row in cells], left_aligned=(5,)
+    ) + _render_paragraph(note, "note")

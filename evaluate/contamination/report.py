@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 
 from . import accounts as words
 from . import page
@@ -21,7 +21,7 @@ EXCLUDE_IDS_FILE: Final = "exclude-ids.txt"
 _FORMAT: Final = 1
 
 
-def write_report(storage: LocalFiles, output: str, result: ContaminationResult) -> None:
+def write_report(storage: LocalStorage, output: str, result: ContaminationResult) -> None:
     """Write all files, each of which appears whole; report.json last."""
     summaries = words.summarise_splits(result.example_matches)
     _write_lines(storage, f"{output}/{EXCLUDE_IDS_FILE}", _format_exclusions(result))
@@ -55,7 +55,7 @@ def format_summary(result: ContaminationResult, output: str) -> str:
     return "\n".join(lines)
 
 
-def _write_lines(storage: LocalFiles, path: str, lines: Iterable[str]) -> None:
+def _write_lines(storage: LocalStorage, path: str, lines: Iterable[str]) -> None:
     with storage.write(path) as file:
         for line in lines:
             file.write(line.encode("utf-8", "backslashreplace") + b"\n")

@@ -47,9 +47,9 @@ def iter_archive(path: str) -> Iterator[tuple[str, bytes]]:
     """
     try:
         with open(path, "rb") as file:
-            for member in archives.members(file, "set.zip"):
-                if member.bad:
-                    raise BenchmarkFileError(path, None, f"a member is not read: {member.bad.detail}")
+            for member in archives.iter_members(file, "set.zip"):
+                if member.error:
+                    raise BenchmarkFileError(path, None, f"a member is not read: {member.error.detail}")
                 yield member.name, member.read(archives.MAX_MEMBER_BYTES)
     except BadFileError as bad:
         raise BenchmarkFileError(path, None, f"it cannot be read as a zip archive: {bad.detail}") from bad

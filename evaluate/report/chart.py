@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bioshards.corpus.page import text
+from bioshards.corpus.page import escape_html
 
 _WIDTH: Final = 720
 _LEFT, _RIGHT = 190, 650
@@ -59,12 +59,12 @@ def draw_chart(title: str, tasks: Sequence[str], models: Sequence[ModelBars]) ->
     ]
     return (
         f'<svg viewBox="0 0 {_WIDTH} {y + 24}" width="{_WIDTH}" role="img" fill="currentColor">'
-        f"<title>{text(title)}</title>{''.join([*grid_lines, *elements])}</svg>"
+        f"<title>{escape_html(title)}</title>{''.join([*grid_lines, *elements])}</svg>"
     )
 
 
 def _draw_score(bar: ScoreBar, y: float, model_index: int, model: ModelBars, task: str) -> Iterator[str]:
-    tooltip = f"<title>{text(f'{model.name}, {task}: {bar.label}')}</title>"
+    tooltip = f"<title>{escape_html(f'{model.name}, {task}: {bar.label}')}</title>"
     yield _draw_bar(
         _LEFT, y, _x_position(max(0.0, bar.score)) - _LEFT, model_index, model.is_published, tooltip
     )
@@ -92,4 +92,4 @@ def _draw_bar(x: float, y: float, width: float, model_index: int, is_hollow: boo
 
 
 def _draw_label(x: float, y: float, label: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text(label)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape_html(label)}</text>'

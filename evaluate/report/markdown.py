@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from bioshards.corpus.page import visible
+from bioshards.corpus.page import spell_out_invisible
 
 from .cells import Cell, ReportTable
 from .tables import build_models_table, build_suite_tables, format_legend
@@ -39,7 +39,7 @@ def _render_table(table: ReportTable, level: int) -> str:
     ]
     body = "\n\n".join(filter(None, parts))
     if table.is_collapsed:
-        return f"<details><summary>{html.escape(visible(table.title, ' '))}</summary>\n\n{body}\n\n</details>"
+        return f"<details><summary>{html.escape(spell_out_invisible(table.title, ' '))}</summary>\n\n{body}\n\n</details>"
     return f"{'#' * level} {_escape_text(table.title)}\n\n{body}"
 
 
@@ -59,4 +59,4 @@ def _render_footnote(mark: str, text: str) -> str:
 
 def _escape_text(text: str) -> str:
     """Text that is no mark-up, in one line."""
-    return html.escape(_SPECIAL_CHARACTERS.sub(r"\\\g<0>", visible(text, keep=" ")), quote=False)
+    return html.escape(_SPECIAL_CHARACTERS.sub(r"\\\g<0>", spell_out_invisible(text, keep=" ")), quote=False)

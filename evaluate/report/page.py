@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bioshards.corpus import page as html
-from bioshards.corpus.page import text
+from bioshards.corpus.page import escape_html
 
 from .cells import Cell, ReportTable, get_footnote_symbols, get_task_title, list_model_labels
 from .chart import ModelBars, ScoreBar, draw_chart
@@ -17,43 +17,43 @@ def render_page(report: Mapping[str, Any]) -> str:
     """The page of a report (gathering.gather)."""
     page_title = f"Evaluation of {', '.join(model['name'] for model in report['models'])}"
     parts = [
-        f"<h1>{text(page_title)}</h1>",
-        f"<p>{text(format_legend(report))}</p>",
+        f"<h1>{escape_html(page_title)}</h1>",
+        f"<p>{escape_html(format_legend(report))}</p>",
         _render_table(build_models_table(report)),
     ]
     for suite in report["suites"]:
         score_table, *other_tables = build_suite_tables(suite)
         parts += [_render_table(score_table), _render_chart(suite), *map(_render_table, other_tables)]
-    return html.document(text(page_title), parts)
+    return html.render_html_page(escape_html(page_title), parts)
 
 
 def _render_table(table: ReportTable) -> str:
     rows = [list(map(_render_cell, row)) for row in table.rows]
     body = "".join(
         [
-            *(f"<p>{text(paragraph)}</p>" for paragraph in table.intro),
-            html.table(list(map(_render_cell, table.header)), rows, table.left_aligned),
+            *(f"<p>{escape_html(paragraph)}</p>" for paragraph in table.intro),
+            html.render_table(list(map(_render_cell, table.header)), rows, table.left_aligned),
             *(
-                f'<p class="note">{_render_marks(mark)} {text(paragraph)}</p>'
+                f'<p class="note">{_render_marks(mark)} {escape_html(paragraph)}</p>'
                 for mark, paragraph in table.footnotes
             ),
         ]
     )
     if table.is_collapsed:
-        return f"<details><summary>{text(table.title)}</summary>{body}</details>"
-    return f"<h2>{text(table.title)}</h2>{body}"
+        return f"<details><summary>{escape_html(table.title)}</summary>{body}</details>"
+    return f"<h2>{escape_html(table.title)}</h2>{body}"
 
 
 def _render_cell(cell: Cell) -> str:
-    content = text(cell.text)
+    content = escape_html(cell.text)
     if cell.is_ours:
         content = f'<span class="ours">{content}</span>'
-    below = f'<br><span class="note">{text(cell.below)}</span>' if cell.below else ""
+    below = f'<br><span class="note">{escape_html(cell.below)}</span>' if cell.below else ""
     return f"{content}{_render_marks(cell.marks)}{below}"
 
 
 def _render_marks(marks: str) -> str:
-    return f"<sup>{text(marks)}</sup>" if marks else ""
+    return f"<sup>{escape_html(marks)}</sup>" if marks else ""
 
 
 def _render_chart(suite: Mapping[str, Any]) -> str:
@@ -73,7 +73,7 @@ def _render_chart(suite: Mapping[str, Any]) -> str:
         "Marks are those of the table above; its footnotes hold here too."
     )
     svg = draw_chart(f"Scores of {suite['title']}", list(map(get_task_title, tasks)), chart_models)
-    return f"<figure>{svg}<figcaption>{text(caption)}</figcaption></figure>"
+    return f"<figure>{svg}<figcaption>{escape_html(caption)}</figcaption></figure>"
 
 
 def _make_our_bar(task: Mapping[str, Any], label: str) -> ScoreBar | None:

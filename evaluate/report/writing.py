@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.evaluate import results
 
 from .gathering import MetricLookup, SettingsLookup, build_report
@@ -29,7 +29,7 @@ FORMATTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 
 
 def write_report(
-    storage: LocalFiles,
+    storage: LocalStorage,
     sources: Sequence[str],
     output: str,
     find_metric: MetricLookup,

@@ -26,13 +26,13 @@ import numpy as np
 import torch
 from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
 
-from bioshards.train.gather import Rows, gather
-from bioshards.train.layout import Layout, batch, capacity, counts
-from bioshards.train.masking import Masking, mask
-from bioshards.train.order import Order
-from bioshards.train.pieces import Pieces
-from bioshards.train.randomness import key
-from bioshards.train.shards import Shards
+from bioshards.train.gather import FlatRows, gather_rows
+from bioshards.train.layout import BatchShape, collate_rows, compute_counts, compute_token_capacity
+from bioshards.train.masking import MaskingConfig, mask_rows
+from bioshards.train.order import RowSampler
+from bioshards.train.pieces import PieceTable
+from bioshards.train.randomness import make_row_keys
+from bioshards.train.shards import PretrainingDataset
 from tests.bench.corpora import examples
 from tests.bench.jobs import ratios
 from tests.bench.timing import MB, Figure
@@ -54,7 +54,7 @@ class Unmasked(NamedTuple):
     noise: Any
 
 
-def unmasked(rows: Rows) -> Any:
+def unmasked(rows: FlatRows) -> Any:
     """The rows as they are, in the numbers that a model takes."""
     none = np.zeros(0, np.int64)
     return Unmasked(rows.ids.astype(np.int64), none, none, np.zeros(0, np.float32))
@@ -68,37 +68,43 @@ def rate(steps: range, make: Callable[[int], int]) -> float:
 
 
 def assembling(
-    shards: Shards, order: Order, rows: int, layout: Layout, mask: Callable[[Rows], Any]
+    shards: PretrainingDataset,
+    order: RowSampler,
+    rows: int,
+    layout: BatchShape,
+    mask: Callable[[FlatRows], Any],
 ) -> Callable[[int], int]:
     """Makes the batch of a step; returns how many tokens it has."""
 
     def make(step: int) -> int:
-        found = gather(shards, *order.rows(step * rows, rows))
+        found = gather_rows(shards, *order.get_rows(step * rows, rows))
         masked = mask(found)
-        batch(found, masked, shards.special["[PAD]"], layout)
-        return counts(found, masked).tokens
+        collate_rows(found, masked, shards.special_ids["[PAD]"], layout)
+        return compute_counts(found, masked).tokens
 
     return make
 
 
-def maskings(shards: Shards, pieces: Pieces) -> Iterator[tuple[str, Callable[[Rows], Any]]]:
+def maskings(
+    shards: PretrainingDataset, pieces: PieceTable
+) -> Iterator[tuple[str, Callable[[FlatRows], Any]]]:
     """Our ways of masking, by name: ELECTRA's, BERT's of whole words, ALBERT's."""
-    bert = Masking(unit="word", masked=0.8, random=0.1)
+    bert = MaskingConfig(unit="word", mask_token_fraction=0.8, random_token_fraction=0.1)
     for name, masking in (
-        ("tokens masked", Masking(unit="token", masked=0.85, random=0.0)),
+        ("tokens masked", MaskingConfig(unit="token", mask_token_fraction=0.85, random_token_fraction=0.0)),
         ("words masked", bert),
         ("n-grams masked", replace(bert, unit="ngram")),
     ):
 
-        def masked(rows: Rows, masking: Masking = masking) -> Any:
-            keys = key(0, rows.epochs, rows.rows)
-            return mask(rows.ids, rows.offsets, keys, pieces, masking, shards.length)
+        def masked(rows: FlatRows, masking: MaskingConfig = masking) -> Any:
+            keys = make_row_keys(0, rows.epochs, rows.row_ids)
+            return mask_rows(rows.ids, rows.offsets, keys, pieces, masking, shards.max_seq_length)
 
         yield name, masked
 
 
 def collating(
-    shards: Shards, order: Order, rows: int, vocabulary: str, pieces: Pieces, words: bool
+    shards: PretrainingDataset, order: RowSampler, rows: int, vocabulary: str, pieces: PieceTable, words: bool
 ) -> tuple[range, Callable[[int], int]]:
     """The library's collator on rows that are lists already, with what spares it a look for special tokens.
 
@@ -107,23 +113,25 @@ def collating(
     """
     tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_file=os.path.join(vocabulary, "tokenizer.json"),
-        **{f"{name[1:-1].lower()}_token": name for name in shards.special},
+        **{f"{name[1:-1].lower()}_token": name for name in shards.special_ids},
     )
     collate = DataCollatorForLanguageModeling(tokenizer, whole_word_mask=words)
     taken, tokens = [], []
     for step in range(COLLATED):
-        found = gather(shards, *order.rows(step * rows, rows))
+        found = gather_rows(shards, *order.get_rows(step * rows, rows))
         tokens.append(len(found.ids))
         examples = []
         for ids in np.split(found.ids, found.offsets[1:-1]):
             if words:
-                ids = np.pad(ids, (0, shards.length - len(ids)), constant_values=shards.special["[PAD]"])
+                ids = np.pad(
+                    ids, (0, shards.max_seq_length - len(ids)), constant_values=shards.special_ids["[PAD]"]
+                )
             example = {
                 "input_ids": ids.tolist(),
-                "special_tokens_mask": pieces.special[ids].astype(int).tolist(),
+                "special_tokens_mask": pieces.is_special[ids].astype(int).tolist(),
             }
             if words:
-                starts = np.arange(len(ids)) + np.cumsum(~pieces.continues[ids])
+                starts = np.arange(len(ids)) + np.cumsum(~pieces.is_continuation[ids])
                 example["offset_mapping"] = np.stack((starts, starts + 1), axis=1).tolist()
             examples.append(example)
         taken.append(examples)
@@ -147,21 +155,21 @@ def main() -> None:
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     torch.set_num_threads(1)
     started = time.perf_counter()
-    shards = Shards(data)
+    shards = PretrainingDataset(data)
     opened = time.perf_counter() - started
-    order, rows = Order(shards.blocks, 0), options.rows
-    steps = range(max(1, min(shards.rows // rows, 20_000_000 // (rows * shards.length))))
-    room = capacity(shards, rows)
+    order, rows = RowSampler(shards.block_sizes, 0), options.rows
+    steps = range(max(1, min(shards.rows // rows, 20_000_000 // (rows * shards.max_seq_length))))
+    room = compute_token_capacity(shards, rows)
 
-    def layout(padded: bool = False, tokens: bool = False) -> Layout:
-        return Layout(shards.length, padded, room if tokens else 0)
+    def layout(padded: bool = False, tokens: bool = False) -> BatchShape:
+        return BatchShape(shards.max_seq_length, padded, room if tokens else 0)
 
     ways: dict[str, tuple[range, Callable[[int], int]]] = {
         f"not masked, {name}": (steps, assembling(shards, order, rows, layout(**how), unmasked))
         for name, how in WAYS.items()
     }
     goals: dict[str, tuple[float, float | None]] = {"not masked, end to end": (60, 100)}
-    pieces = Pieces.read(vocabulary, shards.vocabulary_size, shards.vocabulary_sha256)
+    pieces = PieceTable.load(vocabulary, shards.vocabulary_size, shards.vocabulary_sha256)
     for name, masked in maskings(shards, pieces):
         ways[f"{name}, end to end"] = (steps, assembling(shards, order, rows, layout(), masked))
         goals[f"{name}, end to end"] = (15, None)
@@ -187,7 +195,7 @@ def main() -> None:
     ]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MB
     print(
-        f"{shards.rows:,} rows of {shards.length}, {shards.tokens / shards.rows:.0f} tokens each; opened in "
+        f"{shards.rows:,} rows of {shards.max_seq_length}, {shards.tokens / shards.rows:.0f} tokens each; opened in "
         f"{opened * 1000:.1f} ms; batches of {rows} rows; one core; peak {peak:.0f} MB with mapped shards."
         f"\n\n{timing.table(figures)}"
     )

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.evaluate.contamination import corpus as contamination_corpus
 from bioshards.evaluate.contamination import examples as contamination_examples
 from bioshards.evaluate.contamination.corpus import Corpus, MatchQuery
@@ -51,7 +51,7 @@ def plain(corpora: list[Corpus], known: Grams) -> int:
     """The same with Python's sets."""
     there: Grams = set()
     for corpus in corpora:
-        for batch in shards.read(LocalFiles(), corpus.folder, ["sentences"]):
+        for batch in shards.read_directory(LocalStorage(), corpus.folder, ["sentences"]):
             for sentences in batch["sentences"].to_pylist():
                 there |= grams(" ".join(sentences)) & known
     return len(there)

@@ -29,7 +29,7 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import Unigram, WordPiece
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.vocab.encode import Encoder
 from tests.bench.corpora import data, documents
 from tests.bench.jobs import TRIES, Bench, ratios
@@ -55,7 +55,7 @@ def batches(folders: list[str]) -> Iterator[pa.Array]:
     """The sentences of finished directories."""
     found: list[pa.Array] = []
     for folder in folders:
-        for batch in shards.read(LocalFiles(), folder, ["sentences"]):
+        for batch in shards.read_directory(LocalStorage(), folder, ["sentences"]):
             found.append(batch.column("sentences").flatten())
             if sum(map(len, found)) >= BATCH:
                 yield pa.concat_arrays(found)

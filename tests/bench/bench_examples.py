@@ -28,11 +28,11 @@ import pyarrow.compute as pc
 from tokenizers import BertWordPieceTokenizer, Tokenizer
 
 from bioshards.corpus import pretraining, shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import building
-from bioshards.vocab.examples.block import Block
-from bioshards.vocab.examples.recipes import PRESETS, Recipe
+from bioshards.vocab.examples.block import TokenBlock
+from bioshards.vocab.examples.recipes import PRESETS, ExampleRecipe
 from tests.bench.bench_encode import PUBLISHED
 from tests.bench.corpora import data, documents
 from tests.bench.example_jobs import ExampleJobs, pipeline_figures
@@ -60,7 +60,9 @@ def read(path: str) -> pa.RecordBatch:
 def texts(folders: list[str], work: Path, sample_mb: float) -> dict[str, float]:
     """All documents, and a sample of them; by the name of the file the bytes of its sentences."""
     batches = [
-        batch for folder in folders for batch in shards.read(LocalFiles(), folder, ["id", "sentences"])
+        batch
+        for folder in folders
+        for batch in shards.read_directory(LocalStorage(), folder, ["id", "sentences"])
     ]
     table = pa.Table.from_batches(batches).combine_chunks()
     sizes = {}
@@ -74,9 +76,9 @@ def texts(folders: list[str], work: Path, sample_mb: float) -> dict[str, float]:
     return sizes
 
 
-def block(text: pa.RecordBatch, encoder: Encoder) -> Block:
+def block(text: pa.RecordBatch, encoder: Encoder) -> TokenBlock:
     """The documents, encoded."""
-    made = Block(encoder)
+    made = TokenBlock(encoder)
     for start in range(0, len(text), DOCUMENTS):
         batch = text.slice(start, DOCUMENTS)
         sentences = pc.list_value_length(batch["sentences"]).to_numpy().astype(np.int64)
@@ -84,11 +86,11 @@ def block(text: pa.RecordBatch, encoder: Encoder) -> Block:
     return made
 
 
-def rows_of(made: Block, recipe: Recipe, encoder: Encoder) -> tuple[int, int]:
+def rows_of(made: TokenBlock, recipe: ExampleRecipe, encoder: Encoder) -> tuple[int, int]:
     """Make all record batches of one pass; returns how many rows and tokens there are."""
-    plan = building.plan(made, recipe, 0, 1)
-    order, _ = plan.sorted()
-    batches = list(plan.batches(order, pretraining.schema(encoder.size, recipe.labelled, {})))
+    plan = building.plan_rows(made, recipe, 0, 1)
+    order, _ = plan.sort_by_key()
+    batches = list(plan.iter_batches(order, pretraining.make_schema(encoder.size, recipe.has_labels, {})))
     return sum(map(len, batches)), plan.tokens
 
 
@@ -123,7 +125,7 @@ def electra(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, Any]:
         checkout,
         f"{folder}/vocab.txt",
         normalizer["lowercase"],
-        ELECTRA.length,
+        ELECTRA.max_seq_length,
         text["sentences"].to_pylist(),
     )
     found = Encoder(folder).encode_all(text["sentences"].flatten())
@@ -146,7 +148,7 @@ def bert(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, Any]:
     for sentences in text["sentences"].to_pylist():
         found = tokenizer.encode_batch_fast(sentences, add_special_tokens=False)
         tokenized.append([one.tokens for one in found if one.tokens])
-    return references.bert(checkout, BERT.length, BERT.short, tokenized)
+    return references.bert(checkout, BERT.max_seq_length, BERT.short_seq_prob, tokenized)
 
 
 WAYS: Final[dict[str, Callable[[pa.RecordBatch, str, str], dict[str, Any]]]] = {

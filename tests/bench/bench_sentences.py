@@ -20,7 +20,7 @@ from typing import Final
 
 from bioshards.corpus import sentence_model, sentence_words, sentences
 from bioshards.corpus.errors import MissingExtraError
-from bioshards.corpus.splitters import splitter
+from bioshards.corpus.splitters import load_splitter
 from tests.bench.sentence_gold import Paragraph, Score, craft, genia, held_out, score
 
 Split = Callable[[str], list[str]]
@@ -30,7 +30,11 @@ SPEED_BAR, SPEED_MOONSHOT = 30, 60  # MB/s a core
 
 
 def _forget() -> None:
-    for remembered in (sentence_words.BEFORE, sentence_words.AFTER, sentence_model.ENDS):
+    for remembered in (
+        sentence_words.CLASS_BEFORE_STOP,
+        sentence_words.CLASS_AFTER_STOP,
+        sentence_model.IS_BOUNDARY,
+    ):
         remembered.clear()
 
 
@@ -85,7 +89,7 @@ PEERS: Final = (
     Peer("sentencex", "sentencex", _sentencex),
     Peer("nltk, Punkt untrained", "nltk", _nltk),
     Peer("pysbd", "pysbd", _pysbd, rounds=1),
-    Peer("scispacy (--splitter scispacy)", "scispacy", lambda: splitter("scispacy"), rounds=1),
+    Peer("scispacy (--splitter scispacy)", "scispacy", lambda: load_splitter("scispacy"), rounds=1),
 )
 
 

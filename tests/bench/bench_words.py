@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from tests.bench.corpora import documents
 from tests.bench.jobs import Bench, less, ratios
 from tests.bench.timing import MB, Figure
@@ -68,7 +68,11 @@ def main() -> None:
     shutil.rmtree(work, ignore_errors=True)
     timing.adopt_orphans()
     bench = Bench(work)
-    size = sum(batch["sentences"].nbytes for folder in folders for batch in shards.read(LocalFiles(), folder))
+    size = sum(
+        batch["sentences"].nbytes
+        for folder in folders
+        for batch in shards.read_directory(LocalStorage(), folder)
+    )
     for _ in range(options.repeats):
         bench.python("read", "-c", READ, *folders)
         totals = {

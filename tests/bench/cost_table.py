@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import cost
-from bioshards.vocab.inputs import find
+from bioshards.vocab.inputs import load_document_inputs
 from tests.bench.bench_pubmed import LXML, LXML_START
 from tests.bench.corpora import data, documents
 from tests.bench.example_jobs import small
@@ -111,7 +111,9 @@ class Costs(Bench):
             items, size = manifest["funnel"]["records"], sum(one["bytes"] for one in manifest["inputs"])
         else:
             items = sum(one["documents"] for one in manifest["inputs"])
-            size = sum(one.bytes for one in find(LocalFiles(), manifest["run"]["inputs"])[0].shards)
+            size = sum(
+                one.bytes for one in load_document_inputs(LocalStorage(), manifest["run"]["inputs"])[0].shards
+            )
         return Row(name, what, items, size, seconds - start * slow / yardstick, yardstick)
 
 
@@ -156,7 +158,10 @@ def main() -> None:
         command = [sys.executable, "-m", "bioshards.vocab", "build", *texts, "--out", vocabulary]
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     costs = Costs(work, options.tries)
-    print(f"The yardstick of the rates in cost.py is {cost.YARDSTICK:,} records/s.\n\n{HEAD}", flush=True)
+    print(
+        f"The yardstick of the rates in cost.py is {cost.REFERENCE_RECORDS_PER_SECOND:,} records/s.\n\n{HEAD}",
+        flush=True,
+    )
     for row in of_sources(costs, baseline.make(work, 1, 1).paths[0]):
         print(row.line(), flush=True)
     for kind, folder in zip(("abstracts", "articles"), texts, strict=True):

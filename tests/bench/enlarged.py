@@ -18,8 +18,8 @@ from typing import Final
 import pyarrow as pa
 
 from bioshards.corpus import shards
-from bioshards.corpus.document import SCHEMA
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.document import DOCUMENT_SCHEMA
+from bioshards.corpus.files import LocalStorage
 from tests.manifests import put_documents
 
 SEED: Final = 7
@@ -31,13 +31,13 @@ SHARD: Final = 24_000_000
 
 def copied(batch: pa.RecordBatch, copy: int, pmids: Iterator[int], draw: random.Random) -> pa.RecordBatch:
     """The batch under new ids and PMIDs, some of its chunks changed."""
-    offsets, flat = shards.listed([_changed(lines, draw) for lines in batch["sentences"].to_pylist()])
+    offsets, flat = shards.flatten_lists([_changed(lines, draw) for lines in batch["sentences"].to_pylist()])
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns["id"] = pa.array([f"{name}-{copy}" for name in batch["id"].to_pylist()])
     fresh = [None if pmid is None else next(pmids) for pmid in batch["pmid"].to_pylist()]
     columns["pmid"] = pa.array(fresh, pa.int32())
     columns["sentences"] = pa.ListArray.from_arrays(offsets, pa.array(flat, pa.string()))
-    return pa.RecordBatch.from_arrays(list(columns.values()), schema=SCHEMA)
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=DOCUMENT_SCHEMA)
 
 
 def _changed(sentences: list[str], draw: random.Random) -> list[str]:
@@ -55,7 +55,7 @@ def batches(folders: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
     while True:
         copy += 1
         for folder in folders:
-            for batch in shards.read(LocalFiles(), folder):
+            for batch in shards.read_directory(LocalStorage(), folder):
                 if made >= size:
                     return
                 made += batch.nbytes
@@ -68,7 +68,7 @@ def main() -> None:
     if Path(out, "manifest.json").exists():
         return
     found = batches(folders, round(float(size) * 1e6))
-    written = shards.write(LocalFiles(), out, "enlarged", found, SCHEMA, SHARD)
+    written = shards.write_shards(LocalStorage(), out, "enlarged", found, DOCUMENT_SCHEMA, SHARD)
     put_documents(out, written)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
-from bioshards.vocab.inputs import find
+from bioshards.corpus.files import LocalStorage
+from bioshards.vocab.inputs import load_document_inputs
 from tests.bench.jobs import ROOT, Bench, less, ratios
 from tests.bench.timing import MB, Figure, Run
 
@@ -62,8 +62,8 @@ class ExampleJobs(Bench):
 def small(folder: str, out: Path) -> str:
     """A directory of one document, for what a job needs to start."""
     out.mkdir(exist_ok=True)
-    batch = next(shards.read(LocalFiles(), folder)).slice(0, 1)
-    written = shards.write(LocalFiles(), str(out), "one", iter([batch]), batch.schema, 1)
+    batch = next(shards.read_directory(LocalStorage(), folder)).slice(0, 1)
+    written = shards.write_shards(LocalStorage(), str(out), "one", iter([batch]), batch.schema, 1)
     manifest = json.loads(Path(folder, "manifest.json").read_text())
     (out / "manifest.json").write_text(json.dumps({**manifest, "outputs": [asdict(one) for one in written]}))
     return str(out)
@@ -86,7 +86,7 @@ def pipeline_figures(
             bench.examples(f"electra {workers}", large, vocabulary, workers, *PRESET, tries=options.tries)
     for kind, chosen in KINDS.items():
         bench.examples(kind, large, vocabulary, 2, *chosen, tries=1)
-    size = sum(shard.bytes for shard in find(LocalFiles(), [large])[0].shards)
+    size = sum(shard.bytes for shard in load_document_inputs(LocalStorage(), [large])[0].shards)
     rows = [Figure("document shards", [size / MB], "MB")]
     rows += [row for workers in (1, 2) for row in _figures(bench, workers)]
     one_worker, two = (

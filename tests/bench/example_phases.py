@@ -19,8 +19,8 @@ from bioshards.pipelines import cli
 from bioshards.vocab import inputs
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import building, dealing, making, publishing
-from bioshards.vocab.examples.plan import Plan
-from bioshards.vocab.examples.writing import Writer
+from bioshards.vocab.examples.plan import RowPlan
+from bioshards.vocab.examples.writing import ShardWriter
 
 
 class Stopwatch:
@@ -83,11 +83,11 @@ def main() -> None:
     watch.calls("checking the shards' SHA-256", inputs, "damage")
     watch.calls("encoding", Encoder, "encode_all")
     watch.calls("planning the rows", building, "plan")
-    watch.calls("sorting them", Plan, "sorted")
-    watch.iterates("gathering their tokens", Plan, "batches")
+    watch.calls("sorting them", RowPlan, "sorted")
+    watch.iterates("gathering their tokens", RowPlan, "batches")
     watch.calls("dealing them out", dealing, "deal")
     watch.calls("merging what was dealt out", publishing, "merge")
-    watch.calls("writing, with SHA-256", Writer, "write")
+    watch.calls("writing, with SHA-256", ShardWriter, "write")
     code = cli.main(["run", "shards_to_pretraining", "--workers", "1", *sys.argv[1:]])
     watch.begin("")
     total = sum(watch.seconds.values())

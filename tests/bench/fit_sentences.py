@@ -15,8 +15,14 @@ from typing import Final
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from bioshards.corpus.sentence_model import CAPITALS, SETTLED, Kinds, features, kinds
-from bioshards.corpus.sentences import CANDIDATE, one_line
+from bioshards.corpus.sentence_model import (
+    CAPITALS,
+    CERTAIN_CLASSES,
+    BoundaryContext,
+    extract_context,
+    extract_features,
+)
+from bioshards.corpus.sentences import BOUNDARY_CANDIDATE, collapse_whitespace
 from tests.bench.sentence_gold import Paragraph, craft, genia, held_out, invented
 
 ROOT: Final = Path(__file__).parent.parent.parent
@@ -30,17 +36,17 @@ HEADER: Final = """\
 """
 
 
-def undecided(paragraph: Paragraph) -> Iterator[tuple[Kinds, bool]]:
+def undecided(paragraph: Paragraph) -> Iterator[tuple[BoundaryContext, bool]]:
     """What the model sees of each mark that is not settled, and whether a sentence ends there."""
-    text = one_line(paragraph.text)
+    text = collapse_whitespace(paragraph.text)
     start = read = characters = 0
-    for match in CANDIDATE.finditer(text):
+    for match in BOUNDARY_CANDIDATE.finditer(text):
         stop, after = match.span()
         characters += len(text[read:after].replace(" ", ""))
         read = after
         is_end = characters in paragraph.ends
-        found = kinds(text, start, stop, after)
-        if found[1] not in SETTLED or text[after] not in CAPITALS:
+        found = extract_context(text, start, stop, after)
+        if found[1] not in CERTAIN_CLASSES or text[after] not in CAPITALS:
             yield found, is_end
         if is_end:
             start = after
@@ -50,7 +56,7 @@ def fit(paragraphs: Iterable[Paragraph]) -> list[tuple[str, float]]:
     """(feature, weight) of each that matters, by name."""
     seen = [case for paragraph in paragraphs for case in undecided(paragraph)]
     rows = DictVectorizer()
-    matrix = rows.fit_transform([dict.fromkeys(features(found), 1) for found, _ in seen])
+    matrix = rows.fit_transform([dict.fromkeys(extract_features(found), 1) for found, _ in seen])
     model = LogisticRegression(max_iter=5000).fit(matrix, [is_end for _, is_end in seen])
     weights = dict(zip(rows.get_feature_names_out(), model.coef_[0], strict=True))
     kept = [(name, float(weight)) for name, weight in weights.items() if abs(weight) >= SMALLEST]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from bioshards.pipelines import cost, dataflow
-from bioshards.pipelines.cost import Machines
-from bioshards.pipelines.plan import ARTICLE_BYTES
-from bioshards.vocab.examples.portions import ENOUGH
+from bioshards.pipelines.cost import WorkerPool
+from bioshards.pipelines.plan import MEAN_ARTICLE_BYTES
+from bioshards.vocab.examples.portions import MIN_GROUP_BYTES
 from bioshards.vocab.examples.recipes import PRESETS
 
 CITATIONS: Final = 65e9
@@ -25,11 +25,11 @@ RANGES: Final = 1_400
 """Of 10,000 PMC ids."""
 ABSTRACTS: Final = 28_300_000 * 1_950
 """Bytes of documents: so many records have an abstract, each of 1,950 bytes as ours have."""
-BODIES: Final = 0.334 * ARTICLES * ARTICLE_BYTES
+BODIES: Final = 0.334 * ARTICLES * MEAN_ARTICLE_BYTES
 """Bytes of documents: so much of their XML articles' text takes, of 2,254 real ones."""
 SHARD: Final = 256_000_000
-MACHINES: Final = Machines(
-    dataflow.MOST_WORKERS, dataflow.VCPUS, dataflow.MEMORY_GB, dataflow.DEFAULTS.disk_size_gb
+MACHINES: Final = WorkerPool(
+    dataflow.MAX_WORKERS, dataflow.DEFAULT_VCPUS, dataflow.DEFAULT_MEMORY_GB, dataflow.DEFAULTS.disk_size_gb
 )
 HEAD: Final = (
     "| pipeline | input | core hours | hours of waiting | worker hours | time | money |\n"
@@ -55,34 +55,34 @@ def jobs() -> Iterator[Job]:
     yield Job(
         "pubmed_to_shards",
         f"40 million citations, {CITATIONS / 1e9:.0f} GB",
-        cost.PUBMED.seconds(CITATIONS),
-        cost.of_sources(FILES, CITATIONS),
+        cost.PUBMED_RATE.estimate_core_seconds(CITATIONS),
+        cost.estimate_source_wait(FILES, CITATIONS),
         FILES,
     )
     yield Job(
         "pmc_to_shards",
-        f"{ARTICLES / 1e6:.0f} million articles, {ARTICLES * ARTICLE_BYTES / 1e12:.1f} TB",
-        cost.ARTICLES.seconds(ARTICLES * ARTICLE_BYTES),
-        cost.of_sources(RANGES, ARTICLES * ARTICLE_BYTES, ARTICLES),
+        f"{ARTICLES / 1e6:.0f} million articles, {ARTICLES * MEAN_ARTICLE_BYTES / 1e12:.1f} TB",
+        cost.ARTICLE_RATE.estimate_core_seconds(ARTICLES * MEAN_ARTICLE_BYTES),
+        cost.estimate_source_wait(RANGES, ARTICLES * MEAN_ARTICLE_BYTES, ARTICLES),
         RANGES,
     )
     yield Job(
         "shards_to_words",
         f"all documents, {both / 1e9:.0f} GB",
-        cost.WORDS.seconds(both),
-        cost.waiting(cost.SHARD_CALLS * shards, both),
+        cost.WORD_COUNT_RATE.estimate_core_seconds(both),
+        cost.estimate_store_wait(cost.STORE_CALLS_PER_SHARD * shards, both),
         shards,
     )
     for preset, recipe in PRESETS.items():
         what, size = ("articles", BODIES) if preset == "bio-electra-pp" else ("abstracts", ABSTRACTS)
         passes = f", {recipe.dupe_factor} passes" if recipe.dupe_factor > 1 else ""
-        seconds = cost.EXAMPLES[recipe.objective].seconds(size, recipe.dupe_factor)
-        portions = math.ceil(size / ENOUGH)
+        seconds = cost.OBJECTIVE_RATES[recipe.objective].estimate_core_seconds(size, recipe.dupe_factor)
+        portions = math.ceil(size / MIN_GROUP_BYTES)
         yield Job(
             f"shards_to_pretraining, {preset}",
             f"{what}, {size / 1e9:.0f} GB{passes}",
             seconds,
-            cost.waiting(cost.SHARD_CALLS * portions, size),
+            cost.estimate_store_wait(cost.STORE_CALLS_PER_SHARD * portions, size),
             portions,
         )
 
@@ -91,7 +91,7 @@ def table() -> str:
     """The table in Markdown."""
     rows = []
     for job in jobs():
-        takes = cost.cost(job.core_seconds, job.items, MACHINES, job.waiting)
+        takes = cost.estimate_cost(job.core_seconds, job.items, MACHINES, job.waiting)
         rows.append(
             f"| {job.name} | {job.what} | {takes.core_hours:.1f} | {job.waiting / 3600:.1f} | "
             f"{takes.worker_hours:.1f} | {takes.seconds / 60:.0f} min | ${takes.dollars:.2f} |"

@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus import finishing, lifecycle
-from bioshards.corpus.duplicates import DIGESTS
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.sources import Source
-from bioshards.corpus.staging import STAGED_KEYS, Staged
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.duplicates import TEXT_DIGEST_SCHEMA
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.sources import SourceFile
+from bioshards.corpus.staging import STAGED_KEY_SCHEMA, StageResult
+from bioshards.corpus.workspace import OutputDir
 
 DELETED_SHARE = 0.01
 PMIDS_PER_KEY = 5 / 6
@@ -33,45 +33,51 @@ ODD = np.uint64(0x9E3779B97F4A7C15)
 """Times this, the number of a text is spread over all digests."""
 
 
-def staged_of(files: int, keys: int) -> list[Staged]:
+def staged_of(files: int, keys: int) -> list[StageResult]:
     """What staging would say of ``files`` files of ``keys`` keys each."""
     found = []
     for number in range(1, files + 1):
         name = f"pubmed26n{number:04d}"
-        source = Source(26, number, f"{name}.xml.gz", f"{name}.xml.gz", 1, "1")
-        found.append(Staged(source, f"{name}-{number:08x}", f"{number:032x}", records=keys, keys=keys))
+        source = SourceFile(26, number, f"{name}.xml.gz", f"{name}.xml.gz", 1, "1")
+        found.append(
+            StageResult(source, f"{name}-{number:08x}", f"{number:032x}", records=keys, num_keys=keys)
+        )
     return found
 
 
-def write_keys(work: Workspace, staged: list[Staged]) -> None:
+def write_keys(output_dir: OutputDir, staged: list[StageResult]) -> None:
     """The keys and digests that staging would leave; the same ones for the same numbers."""
-    total = sum(source.keys for source in staged)
+    total = sum(source.num_keys for source in staged)
     highest = int(total * PMIDS_PER_KEY)
-    files = LocalFiles()
+    storage = LocalStorage()
     for index, source in enumerate(staged):
-        path = work.staged(source.name or "", "keys")
-        if files.exists(path):
+        path = output_dir.staged_path(source.output_name or "", "keys")
+        if storage.exists(path):
             continue
         random = np.random.default_rng(index)
-        rows = source.keys
+        rows = source.num_keys
         columns = {
             "key": pa.array(random.integers(1, highest, rows, dtype=np.int64)),
             "version": pa.array(np.ones(rows, np.int16)),
             "position": pa.array(np.arange(rows, dtype=np.int32)),
             "deletes": pa.array(random.random(rows) < DELETED_SHARE),
             "drop": pc.if_else(pa.array(random.random(rows) < 0.3), "no-abstract", None).cast(
-                STAGED_KEYS.field("drop").type
+                STAGED_KEY_SCHEMA.field("drop").type
             ),
         }
         texts = random.integers(0, total * TEXTS_PER_KEY, rows, dtype=np.uint64)
         halves = np.stack([texts * ODD, texts], axis=1)
-        table = pa.table(columns, schema=STAGED_KEYS)
+        table = pa.table(columns, schema=STAGED_KEY_SCHEMA)
         digests = pa.Array.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(halves)])
         ids = pc.binary_join_element_wise("pubmed", table["key"].cast(pa.string()), ":")
         columns = {"key": table["key"], "id": ids, "position": table["position"], "digest": digests}
-        compared = pa.table(columns, schema=DIGESTS)
-        _write(files, work.staged(source.name or "", "digests"), compared.filter(_compared(table)))
-        _write(files, path, table)
+        compared = pa.table(columns, schema=TEXT_DIGEST_SCHEMA)
+        _write(
+            storage,
+            output_dir.staged_path(source.output_name or "", "digests"),
+            compared.filter(_compared(table)),
+        )
+        _write(storage, path, table)
 
 
 def _compared(keys: pa.Table) -> pa.ChunkedArray:
@@ -79,30 +85,41 @@ def _compared(keys: pa.Table) -> pa.ChunkedArray:
     return pc.and_(pc.invert(keys["deletes"]), pc.is_null(keys["drop"]))
 
 
-def _write(files: LocalFiles, path: str, table: pa.Table) -> None:
-    with files.write(path) as out, pa.ipc.new_stream(out, table.schema) as stream:
+def _write(storage: LocalStorage, path: str, table: pa.Table) -> None:
+    with storage.write(path) as out, pa.ipc.new_stream(out, table.schema) as stream:
         stream.write_table(table)
 
 
-def _buckets(staged: list[Staged]) -> int:
-    return lifecycle.buckets(sum(source.keys for source in staged))
+def _buckets(staged: list[StageResult]) -> int:
+    return lifecycle.count_buckets(sum(source.num_keys for source in staged))
 
 
-def decide(work: Workspace, staged: list[Staged]) -> dict[str, object]:
+def decide(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
     """Decide every bucket, one after the other as one worker would; the seconds of each."""
     count = _buckets(staged)
-    return _timed(count, lambda bucket: finishing.decide(LocalFiles(), work, staged, bucket, count, False))
+    return _timed(
+        count,
+        lambda bucket: finishing.write_version_decisions(
+            LocalStorage(), output_dir, staged, bucket, count, False
+        ),
+    )
 
 
-def duplicates(work: Workspace, staged: list[Staged]) -> dict[str, object]:
+def duplicates(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
     """Decide every bucket's duplicates in the same way, and count them."""
-    files, count, decided = LocalFiles(), _buckets(staged), _decided(work, staged)
+    storage, count, decided = LocalStorage(), _buckets(staged), _decided(output_dir, staged)
     said = _timed(
-        count, lambda bucket: finishing.decide_duplicates(files, work, staged, decided, bucket, count)
+        count,
+        lambda bucket: finishing.write_duplicate_decisions(
+            storage, output_dir, staged, decided, bucket, count
+        ),
     )
     found = 0
     for bucket in range(count):
-        found += sum(table.num_rows for table in finishing._all_verdicts(files, [work.duplicates(bucket)]))
+        found += sum(
+            table.num_rows
+            for table in finishing._read_all_decisions(storage, [output_dir.duplicate_decisions_path(bucket)])
+        )
     return {**said, "found": found}
 
 
@@ -115,32 +132,34 @@ def _timed(count: int, decide_one: Callable[[int], str]) -> dict[str, object]:
     return {"buckets": count, "seconds": seconds}
 
 
-def _decided(work: Workspace, staged: list[Staged]) -> list[str]:
-    return [work.verdicts(bucket) for bucket in range(_buckets(staged))]
+def _decided(output_dir: OutputDir, staged: list[StageResult]) -> list[str]:
+    return [output_dir.decisions_path(bucket) for bucket in range(_buckets(staged))]
 
 
-def read_back(work: Workspace, staged: list[Staged]) -> dict[str, object]:
+def read_back(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
     """Pick each source's verdicts out of all buckets and fingerprint them, as finishing it begins."""
-    decided = _decided(work, staged)
+    decided = _decided(output_dir, staged)
     dead = 0
     fingerprints = 0.0
     for index in range(len(staged)):
-        verdicts = finishing._verdicts(LocalFiles(), decided, index).sort_by("position")
+        verdicts = finishing._read_decisions(LocalStorage(), decided, index).sort_by("position")
         dead += verdicts.num_rows
         started = time.perf_counter()
-        lifecycle.fingerprint(verdicts)
+        lifecycle.digest_decisions(verdicts)
         fingerprints += time.perf_counter() - started
     return {"dead": dead, "fingerprints": round(fingerprints, 3)}
 
 
-def check(work: Workspace, staged: list[Staged]) -> dict[str, object]:
+def check(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
     """Count another way the records that live, one for each PMID less those deleted after it, and the
     duplicates among them: those that are compared less their different texts.
     """
     parts = []
     for index, source in enumerate(staged):
         keys, digests = (
-            pa.ipc.open_stream(Path(work.staged(source.name or "", ending)).read_bytes()).read_all()
+            pa.ipc.open_stream(
+                Path(output_dir.staged_path(source.output_name or "", ending)).read_bytes()
+            ).read_all()
             for ending in ("keys", "digests")
         )
         order = pc.add(pc.cast(keys["position"], pa.int64()), index << 32)
@@ -174,13 +193,13 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=1600)
     parser.add_argument("--keys", type=int, default=30_000)
     options = parser.parse_args()
-    work = Workspace(str(options.work.resolve()))
+    output_dir = OutputDir(str(options.work.resolve()))
     staged = staged_of(options.files, options.keys)
     if options.step == "make":
-        write_keys(work, staged)
+        write_keys(output_dir, staged)
         print("{}")
     else:
-        print(json.dumps(STEPS[options.step](work, staged)))
+        print(json.dumps(STEPS[options.step](output_dir, staged)))
 
 
 if __name__ == "__main__":

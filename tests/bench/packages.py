@@ -26,7 +26,7 @@ def real(data: str | None) -> list[Path]:
 
 def packages(work: Path, paths: list[Path], articles: int) -> list[str]:
     """Packages of so many articles each, of distinct PMC ids."""
-    bodies = [xml for path in paths for xml in article_file.articles(io.BytesIO(path.read_bytes()))]
+    bodies = [xml for path in paths for xml in article_file.iter_articles(io.BytesIO(path.read_bytes()))]
     made = []
     for package in range(PACKAGES):
         first = 1 + package * 10_000

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.vocab.examples.recipes import PRESETS
 from tests.bench.corpora import data
 from tests.bench.jobs import ROOT
@@ -67,7 +67,7 @@ def words(folder: Path) -> int:
     """What stands between white space."""
     return sum(
         pc.sum(pc.list_value_length(pc.utf8_split_whitespace(batch["sentences"].flatten()))).as_py()
-        for batch in shards.read(LocalFiles(), str(folder), ["sentences"])
+        for batch in shards.read_directory(LocalStorage(), str(folder), ["sentences"])
     )
 
 
@@ -89,9 +89,9 @@ def row(preset: str, kind: str, work: Path) -> str:
     documents, rows, tokens = counts["documents"], counts["rows"], counts["tokens"]
     passes = recipe.dupe_factor
     return (
-        f"| {preset} ({recipe.length}) | {'articles' if kind == 'jats' else 'abstracts'} | {documents:,} "
+        f"| {preset} ({recipe.max_seq_length}) | {'articles' if kind == 'jats' else 'abstracts'} | {documents:,} "
         f"| {words(folder) / documents:,.0f} | {counts['input_tokens'] / passes / documents:,.0f} | {rows:,} "
-        f"| {rows / passes / documents:.2f} | {tokens / rows:.0f} | {tokens / rows / recipe.length:.1%} "
+        f"| {rows / passes / documents:.2f} | {tokens / rows:.0f} | {tokens / rows / recipe.max_seq_length:.1%} "
         f"| {counts['special_tokens'] / tokens:.1%} | {counts['other_document_tokens'] / tokens:.1%} "
         f"| {sum(counts['lost_tokens'].values()) / counts['input_tokens']:.1%} |"
     )

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
-from bioshards.vocab.wordpiece import LONGEST_WORD
-from bioshards.vocab.words import Words
+from bioshards.corpus.files import LocalStorage
+from bioshards.vocab.wordpiece import MAX_WORD_LENGTH
+from bioshards.vocab.words import Pretokenizer
 
 SEED: Final = 6
 HALVED: Final = 4
@@ -27,11 +27,11 @@ HALVED: Final = 4
 
 def sentences(folders: Sequence[str]) -> Iterator[str]:
     """All sentences of finished folders, their words with one blank between them."""
-    words = Words()
+    words = Pretokenizer()
     for folder in folders:
-        for batch in shards.read(LocalFiles(), folder, ["sentences"]):
+        for batch in shards.read_directory(LocalStorage(), folder, ["sentences"]):
             for sentence in batch.column("sentences").flatten().to_pylist():
-                yield " ".join(word for word in words(sentence) if len(word) <= LONGEST_WORD)
+                yield " ".join(word for word in words(sentence) if len(word) <= MAX_WORD_LENGTH)
 
 
 def recombined(real: Sequence[tuple[str, int]], distinct: int) -> list[tuple[str, int]]:

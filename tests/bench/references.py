@@ -18,7 +18,7 @@ from unittest.mock import MagicMock
 
 import numpy as np
 
-from bioshards.vocab.encode import Encoded
+from bioshards.vocab.encode import EncodedBatch
 
 Documents = Sequence[Sequence[str]]
 """Sentences of documents."""
@@ -85,7 +85,7 @@ def bert(checkout: str, length: int, short: float, documents: Sequence[Any]) -> 
     return {"cpu": [time.process_time() - started], "rows": rows, "tokens": tokens}
 
 
-def differing(lines: Sequence[Sequence[int]], ours: Encoded) -> int:
+def differing(lines: Sequence[Sequence[int]], ours: EncodedBatch) -> int:
     """How many lines have other ids than ours; those without any, of which both have some, are left out."""
     starts, stops = ours.offsets[:-1], ours.offsets[1:]
     some = stops > starts

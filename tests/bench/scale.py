@@ -21,12 +21,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from bioshards.corpus.ahead import WIDTH
+from bioshards.corpus.ahead import MAX_CONCURRENT_CALLS
 from bioshards.corpus.download import pubmed
-from bioshards.corpus.download.mirror import Held, Mirror
-from bioshards.corpus.download.named import named
-from bioshards.corpus.files import LocalFiles
-from bioshards.pipelines.fetching import server_at
+from bioshards.corpus.download.mirror import Mirror, MirroredFile
+from bioshards.corpus.download.named import parse_source_spec
+from bioshards.corpus.files import LocalStorage
+from bioshards.pipelines.fetching import make_server
 from tests.bench.timing import MB, Figure, Run
 from tests.conftest import citation, pubmed_set
 from tests.standin import StandIn
@@ -145,16 +145,16 @@ def listing(rehearsal: Rehearsal) -> list[Figure]:
 
 def _hold(folder: Path, url: str) -> None:
     """A mirror that holds all that is listed, as a run leaves it."""
-    mirror, wanted = Mirror(LocalFiles(), str(folder)), named("pubmed:")
+    mirror, wanted = Mirror(LocalStorage(), str(folder)), parse_source_spec("pubmed:")
     assert wanted
-    with server_at(url, None, 4, 8.0).connect() as connection:
-        chosen = pubmed.listed(connection, url, wanted).files
+    with make_server(url, None, 4, 8.0).connect() as connection:
+        chosen = pubmed.list_files(connection, url, wanted).files
     for remote in chosen:
         path = Path(mirror.path(remote))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"\x1f\x8b")
-        [found] = mirror.files.find(str(path))
-        mirror._remember(remote, Held(found, "0" * 32, True, "2026-11-01T10:00:00Z"))
+        [found] = mirror.storage.glob(str(path))
+        mirror._write_record(remote, MirroredFile(found, "0" * 32, True, "2026-11-01T10:00:00Z"))
 
 
 def ranges(rehearsal: Rehearsal) -> list[Figure]:
@@ -234,7 +234,7 @@ def calls(rehearsal: Rehearsal) -> list[Figure]:
             before = said[few][run][step]
             serial, ahead = ((now[at] - before[at]) / (many - few) for at in range(2))
             once = now[0] - many * serial
-            total = [once + full * (serial + ahead / at_once) for at_once in (WIDTH, 1)]
+            total = [once + full * (serial + ahead / at_once) for at_once in (MAX_CONCURRENT_CALLS, 1)]
             minutes = [of * CALL_SECONDS / 60 for of in total]
             name = f"{run}, {step}: {once:.0f} calls, and for each of {full:,} {serial:g}"
             figures.append(Figure(f"{name} and {ahead:g} ahead", minutes[:1], "min"))

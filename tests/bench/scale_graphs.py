@@ -18,35 +18,35 @@ from typing import Any, Final
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from bioshards.corpus.article_rules import ArticleRules
+from bioshards.corpus.article_rules import PmcConfig
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.places import Places
+from bioshards.corpus.download.places import RateLimiter
 from bioshards.corpus.download.pmc_inventory import Inventory
-from bioshards.corpus.download.pmc_selection import Articles
-from bioshards.corpus.download.remote import Remote
+from bioshards.corpus.download.pmc_selection import ArticleFilter
+from bioshards.corpus.download.remote import RemoteFile
 from bioshards.corpus.download.web import Server
-from bioshards.corpus.files import Found, LocalFiles
+from bioshards.corpus.files import FileInfo, LocalStorage
 from bioshards.corpus.manifest import DocumentsRun, PretrainingInput, PretrainingRun, WordsRun, decode
-from bioshards.corpus.rules import Rules, TextRules
+from bioshards.corpus.rules import PubMedConfig, TextConfig
 from bioshards.corpus.shards import Shard
-from bioshards.corpus.sources import Part, Source, source
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.sources import SourceFile, SourcePart, source_from_file
+from bioshards.corpus.workspace import OutputDir
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards, shards_to_pretraining, shards_to_words
-from bioshards.pipelines.bucket import Bucket
-from bioshards.pipelines.fetching import REMOTE_LANES, Fetching
-from bioshards.pipelines.job import Job
-from bioshards.vocab.counts import Counting
+from bioshards.pipelines.bucket import PmcArticlePlan
+from bioshards.pipelines.fetching import REMOTE_SLOTS, DownloadPlan
+from bioshards.pipelines.job import ShardsJob
+from bioshards.vocab.counts import CountConfig
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import portions, recipes
-from bioshards.vocab.examples.making import Making
-from bioshards.vocab.examples.writing import Writer
-from bioshards.vocab.inputs import Documents
+from bioshards.vocab.examples.making import BuildConfig
+from bioshards.vocab.examples.writing import ShardWriter
+from bioshards.vocab.inputs import DocumentsInput
 from tests.vocabularies import word_piece
 
 LIMIT: Final = 10_000_000
 """Bytes of a graph that Dataflow takes."""
 BUCKET: Final = "gs://some-laboratory/bioshards"
-FILES = LocalFiles()
+FILES = LocalStorage()
 
 Build = Callable[[beam.Pipeline], None]
 
@@ -70,46 +70,52 @@ def stamp(number: int, size: int) -> str:
 
 def citations(files: int, wanted: int = 0) -> Build:
     """``pubmed_to_shards`` of so many files that are there, and so many to be fetched first."""
-    return lambda root: pubmed_to_shards.build(root, _shards_job(abstracts(files), Rules(), remotes(wanted)))
+    return lambda root: pubmed_to_shards.build(
+        root, _shards_job(abstracts(files), PubMedConfig(), remotes(wanted))
+    )
 
 
-def articles(ranges: int, sources: list[Source] | None = None) -> Build:
+def articles(ranges: int, sources: list[SourceFile] | None = None) -> Build:
     """``pmc_to_shards`` of so many ranges of PMC's bucket, and of sources that are there."""
     inventory = Inventory("2026-11-01", digest(0)[:32], 10_000 * ranges, 0, list(range(ranges)))
-    bucket = Bucket(_fetching(), list(range(ranges)), Articles(frozenset({"CC0", "CC-BY"})), inventory)
-    job = replace(_shards_job(sources or [], ArticleRules(), []), bucket=bucket)
+    article_plan = PmcArticlePlan(
+        _fetching(), list(range(ranges)), ArticleFilter(frozenset({"CC0", "CC-BY"})), inventory
+    )
+    job = replace(_shards_job(sources or [], PmcConfig(), []), article_plan=article_plan)
     return lambda root: pmc_to_shards.build(root, job)
 
 
 def words(shards: int) -> Build:
     """``shards_to_words`` of so many shards."""
     run = WordsRun(command=("bench",), inputs=())
-    job = shards_to_words.Job(FILES, Workspace(f"{BUCKET}/words"), documents(shards), Counting(), 1, {}, run)
+    job = shards_to_words.WordsJob(
+        FILES, OutputDir(f"{BUCKET}/words"), documents(shards), CountConfig(), 1, {}, run
+    )
     return lambda root: shards_to_words.build(root, job)
 
 
 def examples(shards: int, vocabulary: Path) -> Build:
     """``shards_to_pretraining`` of so many shards, each large enough to be a portion, globally shuffled."""
     found = documents(shards)
-    making = Making(
+    making = BuildConfig(
         recipe=recipes.DEFAULTS["electra"],
         encoder=Encoder(str(vocabulary), special_as_text=True),
-        vocabulary=digest(vocabulary),
+        vocabulary_sha256=digest(vocabulary),
         seed=0,
-        validation=0.01,
-        buckets={"train": 1200, "validation": 12},
-        max_bytes=128_000_000,
-        writer=Writer(None),
+        validation_fraction=0.01,
+        num_buckets={"train": 1200, "validation": 12},
+        max_shard_bytes=128_000_000,
+        writer=ShardWriter(None),
     )
-    job = shards_to_pretraining.Job(
-        files=FILES,
-        work=Workspace(f"{BUCKET}/examples"),
-        inputs=[decode(PretrainingInput, {**one.as_dict(), "overlap": []}) for one in found],
-        portions=list(portions.portions(found, 0, {})),
-        making=making,
+    job = shards_to_pretraining.PretrainingJob(
+        storage=FILES,
+        output_dir=OutputDir(f"{BUCKET}/examples"),
+        inputs=[decode(PretrainingInput, {**one.to_dict(), "overlap": []}) for one in found],
+        shard_groups=list(portions.group_shards(found, 0, {})),
+        build_config=making,
         max_rejected=0.001,
         config={},
-        run=PretrainingRun(command=("bench",), inputs=(), vocabulary="vocabulary"),
+        run_info=PretrainingRun(command=("bench",), inputs=(), vocabulary="vocabulary"),
     )
     return lambda root: shards_to_pretraining.build(root, job)
 
@@ -126,18 +132,18 @@ def vocabulary(folder: Path, size: int = 30_522) -> Path:
     return folder
 
 
-def abstracts(files: int) -> list[Source]:
+def abstracts(files: int) -> list[SourceFile]:
     """NLM's files in a mirror."""
     folder = f"{BUCKET}/mirror/pubmed/baseline"
     found = []
     for number in range(1, files + 1):
         size = 15_000_000 + int(digest(number)[:5], 16)
         path = f"{folder}/pubmed26n{number:04d}.xml.gz"
-        found.append(source(Found(path, size, stamp(number, size)), "2026-11-02T10:00:00Z"))
+        found.append(source_from_file(FileInfo(path, size, stamp(number, size)), "2026-11-02T10:00:00Z"))
     return found
 
 
-def loose(articles: int, group: int = 10_000) -> list[Source]:
+def loose(articles: int, group: int = 10_000) -> list[SourceFile]:
     """Single articles, a file each, gathered into sources."""
     found = []
     for first in range(0, articles, group):
@@ -145,59 +151,59 @@ def loose(articles: int, group: int = 10_000) -> list[Source]:
         for number in range(first, min(first + group, articles)):
             size = 30_000 + int(digest(number)[:5], 16)
             name = f"PMC{1_000_000 + number}.1.xml"
-            parts.append(Part(name, f"{BUCKET}/pmc/{name}", size, stamp(number, size)))
+            parts.append(SourcePart(name, f"{BUCKET}/pmc/{name}", size, stamp(number, size)))
         label = f"PMC{first // group:04d}xxxx"
         of = (f"{BUCKET}/pmc/{label}", 2 * 10**9, digest(first)[:32])
-        found.append(Source(0, first, label, *of, parts=tuple(parts), files=len(parts)))
+        found.append(SourceFile(0, first, label, *of, parts=tuple(parts), num_files=len(parts)))
     return found
 
 
-def remotes(files: int) -> list[Remote]:
+def remotes(files: int) -> list[RemoteFile]:
     """The rows of NLM's listing."""
     base = "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline"
     return [
-        Remote(
+        RemoteFile(
             url=f"{base}/pubmed26n{number:04d}.xml.gz",
             path=f"pubmed/baseline/pubmed26n{number:04d}.xml.gz",
-            root="PubmedArticleSet",
-            md5_beside=True,
+            root_name="PubmedArticleSet",
+            has_md5_file=True,
             size=19_000_000,
-            listed=f"2026-01-{1 + number % 28:02d} 14:{number % 60:02d} 19M",
+            listing_text=f"2026-01-{1 + number % 28:02d} 14:{number % 60:02d} 19M",
         )
         for number in range(1, files + 1)
     ]
 
 
-def documents(shards: int) -> list[Documents]:
+def documents(shards: int) -> list[DocumentsInput]:
     """A finished directory of abstracts."""
     listed = []
     for number in range(shards):
         name = f"data-pubmed26n{number:04d}-{digest(number)[:8]}-00000.arrow"
         listed.append(Shard(name, 20_000 + number % 9_999, 40_000_000 + number * 7919, digest(number)))
-    return [Documents(f"{BUCKET}/abstracts", "pubmed_to_shards", tuple(listed))]
+    return [DocumentsInput(f"{BUCKET}/abstracts", "pubmed_to_shards", tuple(listed))]
 
 
-def _shards_job(sources: list[Source], rules: TextRules, wanted: list[Remote]) -> Job:
-    config: dict[str, Any] = {"pipeline": "pubmed_to_shards", "rules": rules.as_dict()}
-    return Job(
-        files=FILES,
-        work=Workspace(f"{BUCKET}/shards"),
+def _shards_job(sources: list[SourceFile], rules: TextConfig, wanted: list[RemoteFile]) -> ShardsJob:
+    config: dict[str, Any] = {"pipeline": "pubmed_to_shards", "rules": rules.to_dict()}
+    return ShardsJob(
+        storage=FILES,
+        output_dir=OutputDir(f"{BUCKET}/shards"),
         sources=sources,
-        wanted=wanted,
-        fetching=_fetching(),
-        bucket=None,
-        rules=rules,
+        to_fetch=wanted,
+        download_plan=_fetching(),
+        article_plan=None,
+        document_config=rules,
         keep_dropped=False,
         dedup="exact",
-        drop_in=f"{BUCKET}/abstracts",
-        excluded=None,
+        overlap_with=f"{BUCKET}/abstracts",
+        exclusion_list=None,
         max_shard_bytes=500_000_000,
         max_rejected=0.001,
         config=config,
-        run=DocumentsRun(command=("bench",)),
+        run_info=DocumentsRun(command=("bench",)),
     )
 
 
-def _fetching() -> Fetching:
-    server = Server("https://a.server/", "bioshards", Places("a.server", 4, 8.0))
-    return Fetching(Mirror(FILES, f"{BUCKET}/mirror"), server, REMOTE_LANES, 1)
+def _fetching() -> DownloadPlan:
+    server = Server("https://a.server/", "bioshards", RateLimiter("a.server", 4, 8.0))
+    return DownloadPlan(Mirror(FILES, f"{BUCKET}/mirror"), server, REMOTE_SLOTS, 1)

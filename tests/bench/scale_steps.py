@@ -31,16 +31,16 @@ import pyarrow.csv
 from bioshards.corpus import publishing, shards, workspace
 from bioshards.corpus.document import Document
 from bioshards.corpus.download import pmc, pmc_inventory
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.finishing import Finished
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.finishing import FinalizeResult
 from bioshards.corpus.manifest import DocumentsRun
-from bioshards.corpus.rules import Rules
+from bioshards.corpus.rules import PubMedConfig
 from bioshards.corpus.shards import Shard
-from bioshards.corpus.staging import Staged
-from bioshards.corpus.workspace import FORMAT, Workspace
+from bioshards.corpus.staging import StageResult
+from bioshards.corpus.workspace import FORMAT, OutputDir
 from bioshards.pipelines import cli
-from bioshards.pipelines.inputs import Inputs
-from bioshards.pipelines.progress import Progress
+from bioshards.pipelines.inputs import RunInputs
+from bioshards.pipelines.progress import ShardsProgress
 from bioshards.vocab import inputs
 from bioshards.vocab.examples import portions
 from tests import invented
@@ -50,13 +50,13 @@ from tests.pmc_bucket import BASE, BUCKET, FOLDER, Bucket, FolderConnection
 
 from . import scale_graphs
 
-FILES: Final = LocalFiles()
+FILES: Final = LocalStorage()
 CSV_ROWS: Final = 500_000
 HIGHEST_PMCID: Final = 13_000_000
 CONFIG: Final = {
     "pipeline": "pubmed_to_shards",
     "format": FORMAT,
-    "rules": Rules().as_dict(),
+    "rules": PubMedConfig().to_dict(),
     "keep_dropped": False,
     "dedup": "none",
 }
@@ -84,11 +84,11 @@ def inventory(work: Path, rows: int) -> dict[str, Any]:
         _write_inventory(Bucket(root), rows)
         (root / f"{rows}.made").touch()
     with clock("read"):
-        found = pmc_inventory.update(FILES, mirror, FolderConnection(root), BASE)
+        found = pmc_inventory.update_inventory(FILES, mirror, FolderConnection(root), BASE)
     with clock("list ranges"):
-        numbers = pmc.ranges(FILES, mirror)
+        numbers = pmc.list_ranges(FILES, mirror)
     with clock("read a range"):
-        pmc_inventory.rows(FILES, mirror, numbers[len(numbers) // 2])
+        pmc_inventory.read_range(FILES, mirror, numbers[len(numbers) // 2])
     size = Path(mirror, "pmc/inventory.parquet").stat().st_size
     return {"rows": found.rows, "ranges": len(numbers), "bytes": size, **clock.seconds}
 
@@ -120,23 +120,30 @@ def _write_inventory(bucket: Bucket, rows: int) -> None:
 
 def manifest(work: Path, count: int) -> dict[str, Any]:
     """Publish made-up shards; the reports of steps as they pass between them."""
-    output, clock = Workspace(str(work / "published")), Clock()
-    shutil.rmtree(output.output, ignore_errors=True)
+    output, clock = OutputDir(str(work / "published")), Clock()
+    shutil.rmtree(output.path, ignore_errors=True)
     staged, finished = list(map(_staged, range(count))), list(map(_finished, range(count)))
     with clock("publish"):
-        publishing.publish(
-            FILES, output, Rules(), dict(CONFIG), staged, finished, 0.001, DocumentsRun(command=("bench",))
+        publishing.publish_output(
+            FILES,
+            output,
+            PubMedConfig(),
+            dict(CONFIG),
+            staged,
+            finished,
+            0.001,
+            DocumentsRun(command=("bench",)),
         )
     with clock("read"):
-        shards.documents_manifest(FILES, output.output)
+        shards.read_documents_manifest(FILES, output.path)
     with clock("find"):
-        [found] = inputs.find(FILES, [output.output])
+        [found] = inputs.load_document_inputs(FILES, [output.path])
     with clock("portions"):
-        some = list(portions.portions([found], 0, {}))
+        some = list(portions.group_shards([found], 0, {}))
     with clock("finished?"):
-        workspace.finished(FILES, output, [])
+        workspace.is_up_to_date(FILES, output, [])
     return {
-        "manifest": Path(output.manifest).stat().st_size,
+        "manifest": Path(output.manifest_path).stat().st_size,
         "staged": len(pickle.dumps(staged)) // count,
         "finished": len(pickle.dumps(finished)) // count,
         "of portions": len(some),
@@ -144,21 +151,21 @@ def manifest(work: Path, count: int) -> dict[str, Any]:
     }
 
 
-def _staged(number: int) -> Staged:
+def _staged(number: int) -> StageResult:
     source = scale_graphs.abstracts(1)[0]
     name = f"pubmed26n{number:05d}"
     md5 = scale_graphs.digest(number)[:32]
-    return Staged(source, f"{name}-{md5[:8]}", md5, 30_000, 12, 30_012)
+    return StageResult(source, f"{name}-{md5[:8]}", md5, 30_000, 12, 30_012)
 
 
-def _finished(number: int) -> Finished:
+def _finished(number: int) -> FinalizeResult:
     """A report with as many years, languages and rules as those of real files have."""
     draw = random.Random(number)
     name = f"pubmed26n{number:05d}-{scale_graphs.digest(number)[:8]}"
     size = 35_000_000 + draw.randrange(10**6)
     listed = Shard(f"data-{name}-00000.arrow", 20_000, size, scale_graphs.digest(name))
-    return Finished(
-        name=name,
+    return FinalizeResult(
+        output_name=name,
         shards=[listed],
         dropped=[],
         funnel={"kept": 20_000, "no-abstract": 9_000, "superseded": 900, "deleted": 100},
@@ -188,20 +195,20 @@ def _documents(number: int) -> list[Document]:
 
 def watch(work: Path, count: int) -> dict[str, Any]:
     """A look at a run of which half is done."""
-    output, clock = Workspace(str(work / "watched")), Clock()
-    shutil.rmtree(output.output, ignore_errors=True)
-    folder = Path(output.folder, "staged")
+    output, clock = OutputDir(str(work / "watched")), Clock()
+    shutil.rmtree(output.path, ignore_errors=True)
+    folder = Path(output.work_folder, "staged")
     folder.mkdir(parents=True)
     sources = scale_graphs.abstracts(count)
-    progress = Progress(FILES, output, Inputs(sources), io.StringIO())
+    progress = ShardsProgress(FILES, output, RunInputs(sources), io.StringIO())
     report = json.dumps({"staged": {"records": 30_000}, "seconds": 3.0})
     for one in sources[: count // 2]:
         for ending in ("json", "arrow", "keys"):
             (folder / f"{one.stem}-12345678.{ending}").write_text(report if ending == "json" else "")
     with clock("first look"):
-        progress.tick()
+        progress.update()
     with clock("next look"):
-        progress.tick()
+        progress.update()
     return clock.seconds
 
 

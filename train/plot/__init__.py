@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bioshards.corpus import page as html
-from bioshards.corpus.files import LocalFiles
-from bioshards.corpus.page import text
+from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.page import escape_html
 
-from .curves import Kind, NoLogsError, Run, read
-from .panels import SMOOTHED, named, panels, written
+from .curves import NoLogsError, RunLog, Split, read_logs
+from .panels import SMOOTHING_DIVISOR, format_title, format_value, select_panels
 
 
-def plot(folders: Sequence[str], out: str) -> list[str]:
+def plot(folders: Sequence[str], output: str) -> list[str]:
     """Draw the curves of runs.
 
     Args:
         folders: the runs' folders, in the order of the legend.
-        out: what to call the picture and the page, with either's ending (``.png``, ``.html``) or with none.
+        output: what to call the picture and the page, with either's ending (``.png``, ``.html``) or with none.
 
     Returns:
         The two files written.
@@ -29,56 +29,60 @@ def plot(folders: Sequence[str], out: str) -> list[str]:
         NoLogsError: a folder is no run, none of the runs has logged anything, or matplotlib is missing.
         OSError: a file cannot be written.
     """
-    runs = read(folders)
-    shown = panels(runs)
-    if not shown:
+    runs = read_logs(folders)
+    selected_panels = select_panels(runs)
+    if not selected_panels:
         raise NoLogsError(f"there is nothing to draw yet: no step is logged in {', '.join(folders)}")
     try:
-        from .drawing import pictures  # not before something is drawn: training needs no matplotlib
+        from .drawing import render_pictures  # not before something is drawn: training needs no matplotlib
     except ModuleNotFoundError as error:
         raise NoLogsError(f"curves are drawn with {error.name}: pip install 'bioshards[train]'") from error
-    png, svg = pictures(runs, shown)
-    stem = out.removesuffix(".png").removesuffix(".html")
-    contents = {f"{stem}.png": png, f"{stem}.html": _page(runs, svg).encode()}
+    png, svg = render_pictures(runs, selected_panels)
+    stem = output.removesuffix(".png").removesuffix(".html")
+    contents = {f"{stem}.png": png, f"{stem}.html": _render_page(runs, svg).encode()}
     for path, content in contents.items():
-        with LocalFiles().write(path) as file:
+        with LocalStorage().write(path) as file:
             file.write(content)
     return list(contents)
 
 
-def _page(runs: Sequence[Run], svg: str) -> str:
-    title = text(f"Training curves: {', '.join(run.name for run in runs)}")
-    notes = [f"<li>{text(run.name)}: {text(note)}.</li>" for run in runs for note in run.notes]
+def _render_page(runs: Sequence[RunLog], svg: str) -> str:
+    title = escape_html(f"Training curves: {', '.join(run.name for run in runs)}")
+    notes = [f"<li>{escape_html(run.name)}: {escape_html(note)}.</li>" for run in runs for note in run.notes]
     body = [
         f"<h1>{title}</h1>",
         f"<ul>{''.join(notes)}</ul>" if notes else "",
-        f"<figure>{svg}<figcaption>{_caption(runs)}</figcaption></figure>",
+        f"<figure>{svg}<figcaption>{_build_caption(runs)}</figcaption></figure>",
         "<h2>Last values of training</h2>",
-        _last(runs, "train"),
+        _render_last_values(runs, "train"),
         "<h2>Last values of validation</h2>",
-        _last(runs, "validation"),
+        _render_last_values(runs, "validation"),
     ]
-    return html.document(title, body)
+    return html.render_html_page(title, body)
 
 
-def _caption(runs: Sequence[Run]) -> str:
-    said = "A colour is a run; whole lines are of training, dashed ones with marks of validation."
-    if any(len(run.lines["train"]) >= SMOOTHED for run in runs):
-        said += (
-            f" Training lines of {SMOOTHED} points or more, but for the learning rate, are smoothed for the "
+def _build_caption(runs: Sequence[RunLog]) -> str:
+    caption = "A colour is a run; whole lines are of training, dashed ones with marks of validation."
+    if any(len(run.entries["train"]) >= SMOOTHING_DIVISOR for run in runs):
+        caption += (
+            f" Training lines of {SMOOTHING_DIVISOR} points or more, but for the learning rate, are smoothed for the "
             "eye: a point is the mean of its neighbours, one per cent of all points on either side and fewer "
             "near the ends. The thin lines are what was logged."
         )
-    return said
+    return caption
 
 
-def _last(runs: Sequence[Run], kind: Kind) -> str:
+def _render_last_values(runs: Sequence[RunLog], split: Split) -> str:
     """A table of the last line of each run."""
-    lasts = [run.last(kind) for run in runs]
-    places = dict.fromkeys(place for last in lasts for place in last)
-    if not places:
+    last_values = [run.get_last_values(split) for run in runs]
+    metrics = dict.fromkeys(metric for values in last_values for metric in values)
+    if not metrics:
         return "<p>Nothing is logged of it.</p>"
     rows = [
-        [text(named(place)), *(text(written(place, last.get(place))) for last in lasts)] for place in places
+        [
+            escape_html(format_title(metric)),
+            *(escape_html(format_value(metric, values.get(metric))) for values in last_values),
+        ]
+        for metric in metrics
     ]
-    return html.table(["", *(text(run.name) for run in runs)], rows)
+    return html.render_table(["", *(escape_html(run.name) for run in runs)], rows)

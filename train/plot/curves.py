@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from bioshards.corpus.errors import UserError
 
-LOG: Final = "log.jsonl"
-Kind = Literal["train", "validation"]
-Place = tuple[str, ...]
+LOG_FILE: Final = "log.jsonl"
+Split = Literal["train", "validation"]
+MetricPath = tuple[str, ...]
 """Where a value is in a line of the log: ``("lr",)`` or ``("losses", "mlm")``."""
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
 class NoLogsError(UserError):
@@ -26,43 +26,47 @@ class NoLogsError(UserError):
 
 
 @dataclass
-class Run:
+class RunLog:
     """A run's lines, of each kind by ascending step, and what its reader should know of them."""
 
     name: str
-    lines: dict[Kind, list[dict[str, Any]]] = field(default_factory=lambda: {"train": [], "validation": []})
+    entries: dict[Split, list[dict[str, Any]]] = field(
+        default_factory=lambda: {"train": [], "validation": []}
+    )
     notes: list[str] = field(default_factory=list)
 
-    def curve(self, kind: Kind, place: Place) -> tuple[Numbers, Numbers]:
+    def get_curve(self, split: Split, metric: MetricPath) -> tuple[FloatArray, FloatArray]:
         """Steps and values of the lines that have the value; NaN where it is no finite number."""
         points = [
-            (line["step"], number(value))
-            for line in self.lines[kind]
-            if (value := _at(line, place)) is not _MISSING
+            (entry["step"], number_from_value(value))
+            for entry in self.entries[split]
+            if (value := _get_value(entry, metric)) is not _MISSING
         ]
         steps, values = np.array(points, np.float64).reshape(-1, 2).T
         return steps, values
 
-    def places(self, part: str) -> list[Place]:
+    def list_metrics(self, group: str) -> list[MetricPath]:
         """The values in ``losses`` or ``figures``, in the order in which they come up."""
-        found: dict[Place, None] = {}
-        for line in (*self.lines["train"], *self.lines["validation"]):
-            if isinstance(names := line.get(part), Mapping):
-                found.update(dict.fromkeys((part, name) for name in names))
-        return list(found)
+        metrics: dict[MetricPath, None] = {}
+        for entry in (*self.entries["train"], *self.entries["validation"]):
+            if isinstance(names := entry.get(group), Mapping):
+                metrics.update(dict.fromkeys((group, name) for name in names))
+        return list(metrics)
 
-    def last(self, kind: Kind) -> dict[Place, Any]:
+    def get_last_values(self, split: Split) -> dict[MetricPath, Any]:
         """The values of the last line, in its order."""
-        found: dict[Place, Any] = {}
-        for name, value in (self.lines[kind] or [{}])[-1].items():
+        values: dict[MetricPath, Any] = {}
+        for name, value in (self.entries[split] or [{}])[-1].items():
             if isinstance(value, Mapping):
-                found.update({(name, inner): one for inner, one in value.items()})
+                values.update(
+                    {(name, nested_name): nested_value for nested_name, nested_value in value.items()}
+                )
             elif name != "kind":
-                found[(name,)] = value
-        return found
+                values[(name,)] = value
+        return values
 
 
-def read(folders: Iterable[str]) -> list[Run]:
+def read_logs(folders: Iterable[str]) -> list[RunLog]:
     """Read the logs of runs, each named by its folder, or by its whole path where two folders have one name.
 
     Raises:
@@ -71,86 +75,94 @@ def read(folders: Iterable[str]) -> list[Run]:
     folders = list(dict.fromkeys(folders))
     names = [os.path.basename(os.path.abspath(folder)) for folder in folders]
     return [
-        _read(folder, name if names.count(name) == 1 else folder)
+        _read_log(folder, name if names.count(name) == 1 else folder)
         for folder, name in zip(folders, names, strict=True)
     ]
 
 
-def number(value: object) -> float:
+def number_from_value(value: object) -> float:
     """A value of a line as a number: NaN for what is none, or not finite."""
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     return math.nan
 
 
-def smooth(values: Numbers, half: int) -> Numbers:
-    """The mean of each value, ``half`` before it and as many after it, NaN left out.
+def smooth(values: FloatArray, half_window: int) -> FloatArray:
+    """The mean of each value, ``half_window`` before it and as many after it, NaN left out.
 
     Near the beginning, where curves are steep, fewer are taken on both sides; near the end fewer after it.
     """
-    at = np.arange(len(values))
-    before = np.minimum(half, at)
-    after = np.minimum(before, at[::-1])
-    there = np.isfinite(values)
-    sums = np.concatenate([[0.0], np.cumsum(np.where(there, values, 0.0))])
-    counts = np.concatenate([[0], np.cumsum(there)])
-    count = counts[at + after + 1] - counts[at - before]
-    total = sums[at + after + 1] - sums[at - before]
+    positions = np.arange(len(values))
+    num_before = np.minimum(half_window, positions)
+    num_after = np.minimum(num_before, positions[::-1])
+    is_finite = np.isfinite(values)
+    cumulative_sums = np.concatenate([[0.0], np.cumsum(np.where(is_finite, values, 0.0))])
+    cumulative_counts = np.concatenate([[0], np.cumsum(is_finite)])
+    count = cumulative_counts[positions + num_after + 1] - cumulative_counts[positions - num_before]
+    total = cumulative_sums[positions + num_after + 1] - cumulative_sums[positions - num_before]
     return np.where(count > 0, total / np.maximum(count, 1), math.nan)
 
 
-def _read(folder: str, name: str) -> Run:
-    path = os.path.join(folder, LOG)
+def _read_log(folder: str, name: str) -> RunLog:
+    path = os.path.join(folder, LOG_FILE)
     if not os.path.isdir(folder):
         raise NoLogsError(f"{folder}: there is no such folder")
     try:
         with open(path, "rb") as file:
-            written = file.read()
+            content = file.read()
     except FileNotFoundError:
-        raise NoLogsError(f"{folder} is no run: it has no {LOG}. Name what was given to --out") from None
+        raise NoLogsError(f"{folder} is no run: it has no {LOG_FILE}. Name what was given to --out") from None
     except OSError as error:
         raise NoLogsError(f"{path} cannot be read: {error.strerror}") from error
-    run = Run(name)
-    bad = [at for at, line in enumerate(written.splitlines(), start=1) if not _take(run, line)]
-    if bad:
-        run.notes.append(f"{len(bad)} of its lines could not be read, the first of them line {bad[0]}")
-    if not run.lines["train"] and not run.lines["validation"]:
+    run = RunLog(name)
+    bad_lines = [
+        line_number
+        for line_number, line in enumerate(content.splitlines(), start=1)
+        if not _add_line(run, line)
+    ]
+    if bad_lines:
+        run.notes.append(
+            f"{len(bad_lines)} of its lines could not be read, the first of them line {bad_lines[0]}"
+        )
+    if not run.entries["train"] and not run.entries["validation"]:
         run.notes.append("it has logged no step yet")
-    for kind, lines in run.lines.items():
-        if wrong := [line["step"] for line in lines if math.isnan(number(line.get("loss")))]:
+    for split, entries in run.entries.items():
+        if non_finite_steps := [
+            line["step"] for line in entries if math.isnan(number_from_value(line.get("loss")))
+        ]:
             run.notes.append(
-                f"{len(wrong)} of its {kind} losses are no finite numbers, the first at step {wrong[0]:,}"
+                f"{len(non_finite_steps)} of its {split} losses are no finite numbers, the first at step {non_finite_steps[0]:,}"
             )
     return run
 
 
-def _take(run: Run, written: bytes) -> bool:
+def _add_line(run: RunLog, written: bytes) -> bool:
     """Take a line of the log up, if it is whole.
 
     A run that was killed goes on from its last checkpoint and logs some steps anew: what was logged from that
     step on does not count any more.
     """
     try:
-        line = json.loads(written)
+        entry = json.loads(written)
     except ValueError:
         return False
-    if not isinstance(line, dict) or not isinstance(step := line.get("step"), int):
+    if not isinstance(entry, dict) or not isinstance(step := entry.get("step"), int):
         return False
-    if (kind := line.get("kind")) in run.lines:
-        if run.lines[kind] and run.lines[kind][-1]["step"] >= step:
-            for of_kind, lines in run.lines.items():
-                run.lines[of_kind] = [one for one in lines if one["step"] < step]
-        run.lines[kind].append(line)
+    if (split := entry.get("kind")) in run.entries:
+        if run.entries[split] and run.entries[split][-1]["step"] >= step:
+            for other_split, entries in run.entries.items():
+                run.entries[other_split] = [previous for previous in entries if previous["step"] < step]
+        run.entries[split].append(entry)
     return True
 
 
 _MISSING: Final = object()
 
 
-def _at(line: Mapping[str, Any], place: Sequence[str]) -> object:
+def _get_value(entry: Mapping[str, Any], metric: Sequence[str]) -> object:
     """The value at a place of a line, or ``_MISSING``."""
-    value: Any = line
-    for key in place:
+    value: Any = entry
+    for key in metric:
         if not isinstance(value, Mapping) or key not in value:
             return _MISSING
         value = value[key]

@@ -16,24 +16,24 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocator, PercentFormatter
 
-from bioshards.corpus.page import visible
+from bioshards.corpus.page import spell_out_invisible
 
-from .curves import Run, smooth
-from .panels import CHANCE, SMOOTHED, Panel, named
+from .curves import RunLog, smooth
+from .panels import BASELINES, SMOOTHING_DIVISOR, Panel, format_title
 
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8b929a")
 """Okabe and Ito's, which the colour-blind tell apart; grey for their black, which a dark page would hide."""
-_MARKS: Final = "s^oDv"
+_MARKERS: Final = "s^oDv"
 """Of validation, hollow: five for seven colours, so that no two of 35 runs look the same."""
-_TEXT: Final = "#1b1f24"
-_LINE: Final = "#d4dae1"
-_OF_PAGE: Final = {_TEXT: "var(--text)", _LINE: "var(--line)"}
+_TEXT_COLOUR: Final = "#1b1f24"
+_LINE_COLOUR: Final = "#d4dae1"
+_PAGE_COLOURS: Final = {_TEXT_COLOUR: "var(--text)", _LINE_COLOUR: "var(--line)"}
 """Colours that a page has its own for, light or dark (corpus/page.py)."""
 _STYLE: Final[dict[str, Any]] = {
-    "axes.edgecolor": _LINE,
+    "axes.edgecolor": _LINE_COLOUR,
     "axes.facecolor": "none",
     "axes.grid": True,
-    "axes.labelcolor": _TEXT,
+    "axes.labelcolor": _TEXT_COLOUR,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
@@ -41,115 +41,125 @@ _STYLE: Final[dict[str, Any]] = {
     "figure.facecolor": "none",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
-    "grid.color": _LINE,
+    "grid.color": _LINE_COLOUR,
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "path.simplify_threshold": 0.5,  # of a pixel: few points for lines of many steps
     "savefig.facecolor": "auto",
     "svg.fonttype": "none",
     "svg.hashsalt": "bioshards",
-    "text.color": _TEXT,
+    "text.color": _TEXT_COLOUR,
     "text.parse_math": False,
-    "xtick.color": _TEXT,
+    "xtick.color": _TEXT_COLOUR,
     "xtick.major.size": 0,
-    "ytick.color": _TEXT,
+    "ytick.color": _TEXT_COLOUR,
     "ytick.major.size": 0,
     "ytick.minor.size": 0,
 }
 _COLUMNS: Final = 2
-_LONGEST_NAME: Final = 40
-_CHARACTERS: Final = 140
+_MAX_NAME_LENGTH: Final = 40
+_LEGEND_WIDTH: Final = 140
 """What a line of the legend has room for."""
-_FEW: Final = 30
+_MAX_MARKERS: Final = 30
 """Points of a line that each get a mark."""
 
 
-def pictures(runs: Sequence[Run], panels: Sequence[Panel]) -> tuple[bytes, str]:
+def render_pictures(runs: Sequence[RunLog], panels: Sequence[Panel]) -> tuple[bytes, str]:
     """The picture as PNG, and as SVG to put into a page, in its colours; the same bytes every time."""
     settings: dict[Any, Any] = {key: value for key, value in rcParamsDefault.items() if key != "backend"}
     png, svg = io.BytesIO(), io.StringIO()
     with rc_context(settings | _STYLE):
-        figure = _figure(runs, panels)
+        figure = _build_figure(runs, panels)
         figure.savefig(png, format="png", dpi=120, facecolor="white", metadata={"Software": None})
         figure.set_layout_engine("none")  # what has its place by now keeps it
-        undated = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(svg, format="svg", metadata=undated)
+        metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(svg, format="svg", metadata=metadata)
     drawing = svg.getvalue()
-    for colour, own in _OF_PAGE.items():
-        drawing = drawing.replace(colour, own)
+    for colour, css_variable in _PAGE_COLOURS.items():
+        drawing = drawing.replace(colour, css_variable)
     # Without XML's head, which does not belong into a page.
     return png.getvalue(), drawing[drawing.index("<svg") :].replace(
         "<svg ", '<svg role="img" aria-label="Training curves" ', 1
     )
 
 
-def _figure(runs: Sequence[Run], panels: Sequence[Panel]) -> Figure:
+def _build_figure(runs: Sequence[RunLog], panels: Sequence[Panel]) -> Figure:
     rows = -(-len(panels) // _COLUMNS)
     figure = Figure(figsize=(10, 0.8 + 2.5 * rows), layout="constrained")
     grid = figure.add_gridspec(rows, _COLUMNS)
-    for at, panel in enumerate(panels):
-        axes = figure.add_subplot(grid[divmod(at, _COLUMNS)], sharex=figure.axes[0] if at else None)
-        for of_run, run in enumerate(runs):
-            _draw(axes, panel, run, of_run)
-        _label(axes, panel)
-    lines = [Line2D([], [], color=_colour(at), **_mark(at)) for at in range(len(runs))]
-    names = [_short(run.name) for run in runs]
-    across = max(1, _CHARACTERS // (8 + max(map(len, names))))
-    figure.legend(lines, names, loc="outside upper left", ncols=across)
+    for index, panel in enumerate(panels):
+        axes = figure.add_subplot(grid[divmod(index, _COLUMNS)], sharex=figure.axes[0] if index else None)
+        for run_index, run in enumerate(runs):
+            _draw_run(axes, panel, run, run_index)
+        _label_axes(axes, panel)
+    lines = [
+        Line2D([], [], color=_get_run_colour(index), **_get_marker_style(index)) for index in range(len(runs))
+    ]
+    names = [_shorten(run.name) for run in runs]
+    columns = max(1, _LEGEND_WIDTH // (8 + max(map(len, names))))
+    figure.legend(lines, names, loc="outside upper left", ncols=columns)
     styles: dict[str, Any] = {"training": "-", "validation": "--"}
-    if any(panel.place in CHANCE for panel in panels):
+    if any(panel.metric in BASELINES for panel in panels):
         styles["chance, given the share replaced"] = ":"
-    lines = [Line2D([], [], color=_TEXT, linewidth=1, linestyle=style) for style in styles.values()]
+    lines = [Line2D([], [], color=_TEXT_COLOUR, linewidth=1, linestyle=style) for style in styles.values()]
     figure.legend(lines, list(styles), loc="outside lower left", ncols=len(lines))
     return figure
 
 
-def _draw(axes: Axes, panel: Panel, run: Run, at: int) -> None:
+def _draw_run(axes: Axes, panel: Panel, run: RunLog, run_index: int) -> None:
     """A run's lines: training smoothed, on the thin line of what was logged; validation dashed."""
-    colour = _colour(at)
-    steps, values = run.curve("train", panel.place)
-    if panel.smoothed and (half := len(values) // SMOOTHED):
+    colour = _get_run_colour(run_index)
+    steps, values = run.get_curve("train", panel.metric)
+    if panel.is_smoothed and (half_window := len(values) // SMOOTHING_DIVISOR):
         axes.plot(steps, values, color=colour, linewidth=0.5, alpha=0.35)
-        values = smooth(values, half)
-    axes.plot(steps, values, color=colour, linewidth=1.4, marker="." if len(steps) <= _FEW else "")
-    steps, values = run.curve("validation", panel.place)
-    every = max(1, len(steps) // _FEW)
-    axes.plot(steps, values, "--", color=colour, linewidth=1, markevery=every, **_mark(at))
-    if panel.place in CHANCE:
-        steps, values = run.curve("train", CHANCE[panel.place])
-        axes.plot(steps, smooth(values, len(values) // SMOOTHED), ":", color=colour, linewidth=1.2)
+        values = smooth(values, half_window)
+    axes.plot(steps, values, color=colour, linewidth=1.4, marker="." if len(steps) <= _MAX_MARKERS else "")
+    steps, values = run.get_curve("validation", panel.metric)
+    marker_interval = max(1, len(steps) // _MAX_MARKERS)
+    axes.plot(
+        steps,
+        values,
+        "--",
+        color=colour,
+        linewidth=1,
+        markevery=marker_interval,
+        **_get_marker_style(run_index),
+    )
+    if panel.metric in BASELINES:
+        steps, values = run.get_curve("train", BASELINES[panel.metric])
+        axes.plot(steps, smooth(values, len(values) // SMOOTHING_DIVISOR), ":", color=colour, linewidth=1.2)
 
 
-def _label(axes: Axes, panel: Panel) -> None:
+def _label_axes(axes: Axes, panel: Panel) -> None:
     unit = panel.unit
-    plain = FuncFormatter(lambda value, _: f"{value:,.6g}")
-    drawn = np.concatenate([np.asarray(line.get_ydata(), np.float64) for line in axes.lines])
-    lowest, highest = np.nanmin(drawn), np.nanmax(drawn)
+    number_formatter = FuncFormatter(lambda value, _: f"{value:,.6g}")
+    plotted_values = np.concatenate([np.asarray(line.get_ydata(), np.float64) for line in axes.lines])
+    lowest, highest = np.nanmin(plotted_values), np.nanmax(plotted_values)
     if panel.scale == "far" and 0 < 10 * lowest <= highest:
         axes.set_yscale("log")
         axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
-        axes.yaxis.set_minor_formatter(plain)
+        axes.yaxis.set_minor_formatter(number_formatter)
         unit = f"{unit}, logarithmic".removeprefix(", ")
     elif panel.scale == "from zero":
         axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(PercentFormatter(1) if panel.scale == "share" else plain)
+    axes.yaxis.set_major_formatter(PercentFormatter(1) if panel.scale == "share" else number_formatter)
     axes.xaxis.set_major_locator(MaxNLocator(7, integer=True, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.set_title(named(panel.place))
+    axes.set_title(format_title(panel.metric))
     axes.set_xlabel("step")
     axes.set_ylabel(unit)
 
 
-def _colour(at: int) -> str:
-    return _COLOURS[at % len(_COLOURS)]
+def _get_run_colour(run_index: int) -> str:
+    return _COLOURS[run_index % len(_COLOURS)]
 
 
-def _mark(at: int) -> dict[str, Any]:
-    return {"marker": _MARKS[at % len(_MARKS)], "markersize": 5, "fillstyle": "none"}
+def _get_marker_style(run_index: int) -> dict[str, Any]:
+    return {"marker": _MARKERS[run_index % len(_MARKERS)], "markersize": 5, "fillstyle": "none"}
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     """A run's name for the legend: its ends, if it is long."""
-    name = visible(name, keep=" ")
-    half = _LONGEST_NAME // 2
-    return name if len(name) <= _LONGEST_NAME else f"{name[:half]}…{name[-half:]}"
+    name = spell_out_invisible(name, keep=" ")
+    half_length = _MAX_NAME_LENGTH // 2
+    return name if len(name) <= _MAX_NAME_LENGTH else f"{name[:half_length]}…{name[-half_length:]}"

@@ -8,15 +8,15 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from .curves import Place, Run, number
+from .curves import MetricPath, RunLog, number_from_value
 
-CHANCE: Final[dict[Place, Place]] = {("losses", "rtd"): ("figures", "replaced_entropy")}
+BASELINES: Final[dict[MetricPath, MetricPath]] = {("losses", "rtd"): ("figures", "replaced_entropy")}
 """What a loss is compared with: here, the loss of who knows the share of replaced tokens and nothing else."""
-SMOOTHED: Final = 100
+SMOOTHING_DIVISOR: Final = 100
 """A drawn point is the mean of its neighbours on either side, a point in so many of the line's."""
-_SHARES: Final = ("accuracy", "precision", "recall", "replaced", "mfu", "waiting", "mask_rate")
+_FRACTION_SUFFIXES: Final = ("accuracy", "precision", "recall", "replaced", "mfu", "waiting", "mask_rate")
 """How the names of shares end; they are written as per cent."""
-_NAMES: Final[dict[Place, str]] = {
+_METRIC_TITLES: Final[dict[MetricPath, str]] = {
     ("loss",): "loss (parts weighted, added up)",
     ("lr",): "learning rate",
     ("grad_norm",): "gradient norm before clipping",
@@ -38,60 +38,60 @@ class Panel:
         smoothed: noise hides its course.
     """
 
-    place: Place
+    metric: MetricPath
     unit: str = ""
     scale: Literal["far", "from zero", "share", "plain"] = "plain"
-    smoothed: bool = True
+    is_smoothed: bool = True
 
 
-def panels(runs: Sequence[Run]) -> list[Panel]:
+def select_panels(runs: Sequence[RunLog]) -> list[Panel]:
     """A panel for every quantity that any of the runs knows a number of."""
-    losses = [("loss",), *_places(runs, "losses")]
-    figures = [place for place in _places(runs, "figures") if place not in CHANCE.values()]
-    found = [
-        *(Panel(place, "nats", "far") for place in losses),
-        *(Panel(place, scale="share" if is_share(place) else "plain") for place in figures),
-        Panel(("lr",), scale="from zero", smoothed=False),
+    losses = [("loss",), *_list_metrics(runs, "losses")]
+    metrics = [metric for metric in _list_metrics(runs, "figures") if metric not in BASELINES.values()]
+    candidates = [
+        *(Panel(metric, "nats", "far") for metric in losses),
+        *(Panel(metric, scale="share" if is_fraction(metric) else "plain") for metric in metrics),
+        Panel(("lr",), scale="from zero", is_smoothed=False),
         Panel(("grad_norm",), scale="far"),
         Panel(("tokens_per_s",), scale="from zero"),
     ]
-    return [panel for panel in found if any(_is_known(run, panel.place) for run in runs)]
+    return [panel for panel in candidates if any(_has_values(run, panel.metric) for run in runs)]
 
 
-def named(place: Place) -> str:
+def format_title(metric: MetricPath) -> str:
     """What a quantity is called."""
-    if place in _NAMES:
-        return _NAMES[place]
-    head, *_ = place
-    return f"loss: {_spoken(place[-1])}" if head == "losses" else _spoken(place[-1])
+    if metric in _METRIC_TITLES:
+        return _METRIC_TITLES[metric]
+    group, *_ = metric
+    return f"loss: {_words_from_name(metric[-1])}" if group == "losses" else _words_from_name(metric[-1])
 
 
-def written(place: Place, value: Any) -> str:
+def format_value(metric: MetricPath, value: Any) -> str:
     """A value as text; a dash where there is none."""
     if value is None:
         return "–"
-    if isinstance(value, bool | str) or np.isnan(as_number := number(value)):
+    if isinstance(value, bool | str) or np.isnan(numeric_value := number_from_value(value)):
         return str(value)
-    if is_share(place):
-        return f"{100 * as_number:.4g} %"
-    if isinstance(value, int) or place == ("tokens_per_s",):
+    if is_fraction(metric):
+        return f"{100 * numeric_value:.4g} %"
+    if isinstance(value, int) or metric == ("tokens_per_s",):
         return f"{value:,.0f}"
-    return f"{as_number:.4g}"
+    return f"{numeric_value:.4g}"
 
 
-def is_share(place: Place) -> bool:
+def is_fraction(metric: MetricPath) -> bool:
     """Whether a quantity is from 0 to 1."""
-    return place[0] != "losses" and place[-1].endswith(_SHARES)
+    return metric[0] != "losses" and metric[-1].endswith(_FRACTION_SUFFIXES)
 
 
-def _spoken(name: str) -> str:
+def _words_from_name(name: str) -> str:
     words = name.split("_")
     return " ".join(word.upper() if word in ("mlm", "rtd", "nsp", "sop") else word for word in words)
 
 
-def _places(runs: Sequence[Run], part: str) -> list[Place]:
-    return list(dict.fromkeys(place for run in runs for place in run.places(part)))
+def _list_metrics(runs: Sequence[RunLog], group: str) -> list[MetricPath]:
+    return list(dict.fromkeys(metric for run in runs for metric in run.list_metrics(group)))
 
 
-def _is_known(run: Run, place: Place) -> bool:
-    return any(np.isfinite(run.curve(kind, place)[1]).any() for kind in run.lines)
+def _has_values(run: RunLog, metric: MetricPath) -> bool:
+    return any(np.isfinite(run.get_curve(split, metric)[1]).any() for split in run.entries)

@@ -5,39 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from . import electra, pairs, plain
-from .block import Block
-from .plan import Plan
-from .randomness import Chances, key
-from .recipes import Recipe
-from .rows import Row
+from .block import TokenBlock
+from .plan import RowPlan
+from .randomness import DocumentRng, derive_document_key
+from .recipes import ExampleRecipe
+from .rows import ExampleRow
 
 
-def plan(block: Block, recipe: Recipe, seed: int, passes: int) -> Plan:
+def plan_rows(block: TokenBlock, recipe: ExampleRecipe, seed: int, num_passes: int) -> RowPlan:
     """All rows of all passes over a block."""
-    planned = Plan(block)
-    names = block.documents().to_pylist()
-    for number in range(passes):
-        keys = [key(seed, number, name) for name in names]
+    row_plan = RowPlan(block)
+    document_ids = block.get_document_ids().to_pylist()
+    for pass_number in range(num_passes):
+        document_keys = [derive_document_key(seed, pass_number, name) for name in document_ids]
         if recipe.objective == "plain":
-            order = sorted(range(len(keys)), key=keys.__getitem__)
-            _add(planned, plain.rows(order, block, recipe), keys)
+            order = sorted(range(len(document_keys)), key=document_keys.__getitem__)
+            _add_rows(row_plan, plain.build_rows(order, block, recipe), document_keys)
             continue
-        chances = Chances()
-        for document, its_key in enumerate(keys):
-            _add(planned, _rows(document, block, chances.begin(its_key), recipe), keys)
-    return planned
+        rng = DocumentRng()
+        for document, document_key in enumerate(document_keys):
+            _add_rows(row_plan, _build_rows(document, block, rng.reseed(document_key), recipe), document_keys)
+    return row_plan
 
 
-def _rows(document: int, block: Block, chances: Chances, recipe: Recipe) -> Iterator[Row]:
+def _build_rows(
+    document: int, block: TokenBlock, rng: DocumentRng, recipe: ExampleRecipe
+) -> Iterator[ExampleRow]:
     if recipe.objective == "electra":
-        return electra.rows(document, block[document], chances, recipe)
-    return pairs.rows(document, block, chances, recipe)
+        return electra.build_rows(document, block[document], rng, recipe)
+    return pairs.build_rows(document, block, rng, recipe)
 
 
-def _add(planned: Plan, rows: Iterable[Row], keys: list[int]) -> None:
+def _add_rows(row_plan: RowPlan, rows: Iterable[ExampleRow], document_keys: list[int]) -> None:
     """Add rows, those that begin with the same document one after another, numbered within it."""
-    document, number = -1, 0
+    document, row_number = -1, 0
     for row in rows:
-        number = number + 1 if row.spans[0].document == document else 0
+        row_number = row_number + 1 if row.spans[0].document == document else 0
         document = row.spans[0].document
-        planned.add(row, keys[document], number)
+        row_plan.add(row, document_keys[document], row_number)

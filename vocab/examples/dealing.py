@@ -16,34 +16,42 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus import shards
-from bioshards.corpus.ahead import ahead
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.ahead import prefetch_map
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.pretraining import BATCH_ROWS
 
-from .block import Positions
-from .plan import Keys, Plan
+from .block import Int64Array
+from .plan import KeyArray, RowPlan
 
-_KEY: Final = pa.field("key", pa.uint64(), nullable=False)
+_KEY_FIELD: Final = pa.field("key", pa.uint64(), nullable=False)
 
 
-def deal(
-    files: LocalFiles, path: str, plan: Plan, order: Positions, keys: Keys, schema: pa.Schema, buckets: int
+def spill_rows(
+    storage: LocalStorage,
+    path: str,
+    row_plan: RowPlan,
+    order: Int64Array,
+    keys: KeyArray,
+    schema: pa.Schema,
+    num_buckets: int,
 ) -> None:
     """Write a plan's rows, sorted by their keys, as a record batch for each of the buckets."""
-    upper = keys >> np.uint64(32)
-    ends = np.searchsorted((upper * np.uint64(buckets)) >> np.uint64(32), np.arange(buckets + 1))
-    with_key = schema.append(_KEY)
+    upper_bits = keys >> np.uint64(32)
+    ends = np.searchsorted((upper_bits * np.uint64(num_buckets)) >> np.uint64(32), np.arange(num_buckets + 1))
+    schema_with_key = schema.append(_KEY_FIELD)
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with (
-        files.write(path) as file,
-        pa.ipc.new_file(pa.PythonFile(file, "w"), with_key, options=options) as out,
+        storage.write(path) as file,
+        pa.ipc.new_file(pa.PythonFile(file, "w"), schema_with_key, options=options) as writer,
     ):
         for start, stop in zip(ends.tolist(), ends[1:].tolist(), strict=False):
-            rows = _whole(list(plan.batches(order[start:stop], schema)), schema)
-            out.write_batch(pa.record_batch([*rows.columns, pa.array(keys[start:stop])], schema=with_key))
+            rows = _concat_batches(list(row_plan.iter_batches(order[start:stop], schema)), schema)
+            writer.write_batch(
+                pa.record_batch([*rows.columns, pa.array(keys[start:stop])], schema=schema_with_key)
+            )
 
 
-class Bucket(NamedTuple):
+class ShuffleBucket(NamedTuple):
     """Rows of all portions.
 
     Attributes:
@@ -52,34 +60,34 @@ class Bucket(NamedTuple):
 
     rows: pa.RecordBatch
     order: pa.Array
-    keys: Keys
+    keys: KeyArray
 
 
-def bucket(files: LocalFiles, paths: Sequence[str], number: int) -> Bucket:
+def read_bucket(storage: LocalStorage, paths: Sequence[str], bucket_index: int) -> ShuffleBucket:
     """All rows of a bucket."""
-    parts = list(ahead(files, lambda path: _part(files, path, number), paths))
-    rows = _whole(parts, parts[0].schema)
+    parts = list(prefetch_map(storage, lambda path: _read_part(storage, path, bucket_index), paths))
+    rows = _concat_batches(parts, parts[0].schema)
     order = pc.sort_indices(rows["key"])
-    return Bucket(rows.select(rows.schema.names[:-1]), order, rows["key"].take(order).to_numpy())
+    return ShuffleBucket(rows.select(rows.schema.names[:-1]), order, rows["key"].take(order).to_numpy())
 
 
-def _part(files: LocalFiles, path: str, number: int) -> pa.RecordBatch:
+def _read_part(storage: LocalStorage, path: str, bucket_index: int) -> pa.RecordBatch:
     """A bucket of one file, which is closed at once: there may be more of them than may be open."""
-    with shards.opened(files, path) as file, pa.ipc.open_file(file) as reader:
-        return reader.get_batch(number)
+    with shards.open_mapped(storage, path) as file, pa.ipc.open_file(file) as reader:
+        return reader.get_batch(bucket_index)
 
 
-def _whole(parts: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+def _concat_batches(parts: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     """Record batches as one; the list is emptied, so that no more than two copies of the rows are there."""
     columns = pa.Table.from_batches(parts, schema).columns
     parts.clear()
-    whole = []
+    combined = []
     while columns:
-        whole.append(columns.pop(0).combine_chunks())
-    return pa.record_batch(whole, schema=schema)
+        combined.append(columns.pop(0).combine_chunks())
+    return pa.record_batch(combined, schema=schema)
 
 
-def batches(bucket: Bucket, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def iter_batches(bucket: ShuffleBucket, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """A bucket's rows, in their order, as record batches of a shard."""
     for start in range(0, len(bucket.rows), BATCH_ROWS):
         # Few at a time: taking lists, Arrow makes a number of eight bytes for each token.

@@ -10,79 +10,94 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from .randomness import Source
-from .recipes import Recipe
-from .rows import OVERHEAD, Range, Row, span, tokens
+from .randomness import RandomSource
+from .recipes import ExampleRecipe
+from .rows import NUM_PAIR_SPECIALS, ExampleRow, TokenRange, count_tokens, make_span
 
-SHORTEST: Final = 5
+MIN_TARGET_LENGTH: Final = 5
 """The lowest target of a short row."""
-_TO_FIRST: Final = 0.5
+_TO_SEGMENT_A_PROB: Final = 0.5
 """How often the sentence goes to segment A that would make it longer than half of the row."""
-_NO_BOUND: Final = 100_000
+_UNBOUNDED: Final = 100_000
 
 
-def rows(document: int, edges: Sequence[int], random: Source, recipe: Recipe) -> Iterator[Row]:
+def build_rows(
+    document: int, edges: Sequence[int], rng: RandomSource, recipe: ExampleRecipe
+) -> Iterator[ExampleRow]:
     """The rows of a document.
 
     Sentences are gathered until they have the target's length; what does not fit into the row then is lost,
     or with ``recipe.keep_overflow`` is the beginning of what is gathered next.
     """
-    target = _target(random, recipe)
-    waiting: list[Range] = []
-    size = 0
-    for number in range(len(edges) - 1):
-        start, stop = edges[number], edges[number + 1]
-        waiting.append((start, stop))
-        size += stop - start
-        while size >= target:
-            row, waiting = _row(document, edges, waiting, target, random, recipe)
-            size = tokens(waiting)
+    target_length = _draw_target_length(rng, recipe)
+    pending: list[TokenRange] = []
+    num_pending_tokens = 0
+    for sentence in range(len(edges) - 1):
+        start, stop = edges[sentence], edges[sentence + 1]
+        pending.append((start, stop))
+        num_pending_tokens += stop - start
+        while num_pending_tokens >= target_length:
+            row, pending = _build_row(document, edges, pending, target_length, rng, recipe)
+            num_pending_tokens = count_tokens(pending)
             yield row
-            target = _target(random, recipe)
-    while size:
-        row, waiting = _row(document, edges, waiting, target, random, recipe)
-        size = tokens(waiting)
+            target_length = _draw_target_length(rng, recipe)
+    while num_pending_tokens:
+        row, pending = _build_row(document, edges, pending, target_length, rng, recipe)
+        num_pending_tokens = count_tokens(pending)
         yield row
-        target = _target(random, recipe)
+        target_length = _draw_target_length(rng, recipe)
 
 
-def _target(random: Source, recipe: Recipe) -> int:
-    return random.randint(SHORTEST, recipe.length) if random.random() < recipe.short else recipe.length
+def _draw_target_length(rng: RandomSource, recipe: ExampleRecipe) -> int:
+    return (
+        rng.randint(MIN_TARGET_LENGTH, recipe.max_seq_length)
+        if rng.random() < recipe.short_seq_prob
+        else recipe.max_seq_length
+    )
 
 
-def _row(
-    document: int, edges: Sequence[int], waiting: list[Range], target: int, random: Source, recipe: Recipe
-) -> tuple[Row, list[Range]]:
+def _build_row(
+    document: int,
+    edges: Sequence[int],
+    pending: list[TokenRange],
+    target_length: int,
+    rng: RandomSource,
+    recipe: ExampleRecipe,
+) -> tuple[ExampleRow, list[TokenRange]]:
     """A row of the sentences that wait, and what waits from then on."""
-    half = _NO_BOUND if random.random() < recipe.single else (target - OVERHEAD) // 2
-    first: list[Range] = []
-    second: list[Range] = []
-    in_first = in_second = 0
-    for start, stop in waiting:
+    segment_a_target = (
+        _UNBOUNDED if rng.random() < recipe.single_segment_prob else (target_length - NUM_PAIR_SPECIALS) // 2
+    )
+    segment_a: list[TokenRange] = []
+    segment_b: list[TokenRange] = []
+    num_tokens_a = num_tokens_b = 0
+    for start, stop in pending:
         size = stop - start
         if (
-            not in_first
-            or in_first + size < half
-            or (not in_second and in_first < half and random.random() < _TO_FIRST)
+            not num_tokens_a
+            or num_tokens_a + size < segment_a_target
+            or (not num_tokens_b and num_tokens_a < segment_a_target and rng.random() < _TO_SEGMENT_A_PROB)
         ):
-            _append(first, start, stop)
-            in_first += size
+            _append_range(segment_a, start, stop)
+            num_tokens_a += size
         else:
-            _append(second, start, stop)
-            in_second += size
-    over: list[Range] = []
-    if in_first + in_second > recipe.length - OVERHEAD:
-        first, over = _cut(first, recipe.length - 2)
-        second, more = _cut(second, max(0, recipe.length - OVERHEAD - tokens(first)))
-        over += more
-    end = max(ranges[-1][1] for ranges in (first, second) if ranges)
-    row_span = span(document, 1, edges, (first[0][0], end))
+            _append_range(segment_b, start, stop)
+            num_tokens_b += size
+    overflow: list[TokenRange] = []
+    if num_tokens_a + num_tokens_b > recipe.max_seq_length - NUM_PAIR_SPECIALS:
+        segment_a, overflow = _split_ranges(segment_a, recipe.max_seq_length - 2)
+        segment_b, overflow_b = _split_ranges(
+            segment_b, max(0, recipe.max_seq_length - NUM_PAIR_SPECIALS - count_tokens(segment_a))
+        )
+        overflow += overflow_b
+    end = max(ranges[-1][1] for ranges in (segment_a, segment_b) if ranges)
+    row_span = make_span(document, 1, edges, (segment_a[0][0], end))
     if recipe.keep_overflow:
-        return Row(first, second, (row_span,)), over
-    return Row(first, second, (row_span,), lost=tokens(over)), []
+        return ExampleRow(segment_a, segment_b, (row_span,)), overflow
+    return ExampleRow(segment_a, segment_b, (row_span,), lost_tokens=count_tokens(overflow)), []
 
 
-def _append(ranges: list[Range], start: int, stop: int) -> None:
+def _append_range(ranges: list[TokenRange], start: int, stop: int) -> None:
     """Add a sentence, as one range with the last where it follows it."""
     if ranges and ranges[-1][1] == start:
         ranges[-1] = (ranges[-1][0], stop)
@@ -90,15 +105,15 @@ def _append(ranges: list[Range], start: int, stop: int) -> None:
         ranges.append((start, stop))
 
 
-def _cut(ranges: list[Range], room: int) -> tuple[list[Range], list[Range]]:
+def _split_ranges(ranges: list[TokenRange], max_tokens: int) -> tuple[list[TokenRange], list[TokenRange]]:
     """The tokens that there is room for, and the others."""
-    kept: list[Range] = []
-    over: list[Range] = []
+    taken: list[TokenRange] = []
+    overflow: list[TokenRange] = []
     for start, stop in ranges:
-        middle = min(stop, start + room)
-        room -= middle - start
-        if middle > start:
-            kept.append((start, middle))
-        if middle < stop:
-            over.append((middle, stop))
-    return kept, over
+        cut = min(stop, start + max_tokens)
+        max_tokens -= cut - start
+        if cut > start:
+            taken.append((start, cut))
+        if cut < stop:
+            overflow.append((cut, stop))
+    return taken, overflow

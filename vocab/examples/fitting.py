@@ -14,66 +14,68 @@ import pyarrow as pa
 
 from bioshards.corpus import shards
 from bioshards.corpus.errors import TransientStorageError
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.inputs import Documents, InputError
+from bioshards.vocab.inputs import DocumentsInput, InputError
 
-_LOOKED_AT: Final = 500
+_SAMPLE_DOCUMENTS: Final = 500
 """Documents of each directory that are looked at."""
-MOST_UNKNOWN: Final = 0.05
+MAX_UNKNOWN_SHARE: Final = 0.05
 """The highest share of [UNK].  Of biomedical text the papers' vocabularies leave 0.01 to 0.7 % of words."""
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz"
 
 
-def check(files: LocalFiles, inputs: Sequence[Documents], encoder: Encoder, vocabulary: str) -> None:
+def check_vocabulary(
+    storage: LocalStorage, inputs: Sequence[DocumentsInput], encoder: Encoder, vocabulary_folder: str
+) -> None:
     """See that the vocabulary of this folder can be used for these documents.
 
     Raises:
         InputError: it cannot, or an input has no documents at all.
     """
     for name in ("[CLS]", "[SEP]", "[MASK]"):
-        if name not in encoder.special:
+        if name not in encoder.special_ids:
             raise InputError(
-                f"--vocab {vocabulary} has no special token {name}, which every objective needs. Give "
+                f"--vocab {vocabulary_folder} has no special token {name}, which every objective needs. Give "
                 "the --out of a python -m bioshards.vocab build"
             )
     for documents in inputs:
-        sentences = _sentences(files, documents)
+        sentences = _sample_sentences(storage, documents)
         if sentences is None:
             raise InputError(
                 f"{documents.folder} has no documents, so there is nothing to make examples of. Its "
                 "manifest.json says why (funnel)"
             )
-        _check(sentences, encoder, vocabulary, documents.folder)
+        _check_sample(sentences, encoder, vocabulary_folder, documents.folder)
 
 
-def _sentences(files: LocalFiles, documents: Documents) -> pa.Array | None:
+def _sample_sentences(storage: LocalStorage, documents: DocumentsInput) -> pa.Array | None:
     """Those of the first documents; None where there are none."""
-    listed = [shard for shard in documents.shards if shard.rows]
+    shard_entries = [shard for shard in documents.shards if shard.rows]
     try:
-        batches = shards.read_some(files, documents.folder, listed, ["sentences"])
-        found = [batch["sentences"].slice(0, _LOOKED_AT) for batch in itertools.islice(batches, 1)]
-        for sentences in found:
+        batches = shards.read_shards(storage, documents.folder, shard_entries, ["sentences"])
+        samples = [batch["sentences"].slice(0, _SAMPLE_DOCUMENTS) for batch in itertools.islice(batches, 1)]
+        for sentences in samples:
             sentences.validate(full=True)  # a damaged file may have lists that point anywhere
     except TransientStorageError:
         raise
     except (OSError, pa.ArrowException):
         return pa.array([], pa.string())  # the run looks at each shard, and says what is wrong with it
-    return found[0].flatten() if found else None
+    return samples[0].flatten() if samples else None
 
 
-def _check(sentences: pa.Array, encoder: Encoder, vocabulary: str, folder: str) -> None:
+def _check_sample(sentences: pa.Array, encoder: Encoder, vocabulary_folder: str, folder: str) -> None:
     ids = encoder.encode_all(sentences).ids
-    unknown = int((ids == encoder.unknown).sum())
-    if unknown > MOST_UNKNOWN * len(ids):
+    num_unknown = int((ids == encoder.unknown_id).sum())
+    if num_unknown > MAX_UNKNOWN_SHARE * len(ids):
         raise InputError(
-            f"--vocab {vocabulary} does not fit {folder}: {unknown / len(ids):.0%} of the tokens of its "
+            f"--vocab {vocabulary_folder} does not fit {folder}: {num_unknown / len(ids):.0%} of the tokens of its "
             "first documents are [UNK]. Build one of these documents: python -m bioshards.vocab build"
         )
     keeps_case = encoder.encode(_ALPHABET) != encoder.encode(_ALPHABET.upper())
     if keeps_case and len(ids) and not any(text != text.lower() for text in sentences.to_pylist()):
         raise InputError(
-            f"--vocab {vocabulary} does not fit {folder}: it keeps capitals, and the documents are in "
+            f"--vocab {vocabulary_folder} does not fit {folder}: it keeps capitals, and the documents are in "
             "lower case, so that thousands of its pieces would never be used. Give a vocabulary in lower "
             "case, or documents as they were written (without --preset electramed or --lower-case)"
         )

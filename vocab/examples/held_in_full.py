@@ -12,50 +12,52 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus import overlap, shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.shards import Shard
-from bioshards.vocab.inputs import Documents, InputError, damage
+from bioshards.vocab.inputs import DocumentsInput, InputError, find_damage
 
-Lists = dict[str, dict[str, str]]
+OverlapLists = dict[str, dict[str, str]]
 """For a folder of abstracts, the folders of full text that list some of them, and ``rows_sha256``."""
 
 
-def lists(files: LocalFiles, inputs: Sequence[Documents]) -> Lists:
+def load_overlap_lists(storage: LocalStorage, inputs: Sequence[DocumentsInput]) -> OverlapLists:
     """The lists that are to be obeyed among these inputs.
 
     Raises:
         InputError: a list is of abstracts that are not, or no longer, among the inputs, or is damaged.
     """
-    abstracts = {
-        overlap.identity(files, documents.folder): documents.folder
+    folder_by_identity = {
+        overlap.digest_abstracts(storage, documents.folder): documents.folder
         for documents in inputs
         if documents.pipeline == "pubmed_to_shards"
     }
-    found: Lists = {folder: {} for folder in abstracts.values()}
+    overlap_lists: OverlapLists = {folder: {} for folder in folder_by_identity.values()}
     for documents in inputs:
-        listed = shards.documents_manifest(files, documents.folder).overlap if abstracts else ()
-        for one in listed:
-            if one.abstracts not in abstracts:
+        entries = (
+            shards.read_documents_manifest(storage, documents.folder).overlap if folder_by_identity else ()
+        )
+        for entry in entries:
+            if entry.abstracts not in folder_by_identity:
                 raise InputError(
-                    f"{documents.folder}/{overlap.FILE} lists abstracts of other shards "
-                    f"than {' and '.join(found)} has. If that has been updated since, run pmc_to_shards "
+                    f"{documents.folder}/{overlap.FILE_NAME} lists abstracts of other shards "
+                    f"than {' and '.join(overlap_lists)} has. If that has been updated since, run pmc_to_shards "
                     "again with the same --drop-in"
                 )
-            path = f"{documents.folder}/{one.file}"
-            if wrong := damage(files, path, one):
+            path = f"{documents.folder}/{entry.file}"
+            if problem := find_damage(storage, path, entry):
                 raise InputError(
-                    f"{path}: {wrong}. Delete it and run pmc_to_shards again with the same --drop-in, which "
+                    f"{path}: {problem}. Delete it and run pmc_to_shards again with the same --drop-in, which "
                     "makes it anew"
                 )
-            found[abstracts[one.abstracts]][documents.folder] = one.rows_sha256
-    return found
+            overlap_lists[folder_by_identity[entry.abstracts]][documents.folder] = entry.rows_sha256
+    return overlap_lists
 
 
-def ids(
-    files: LocalFiles,
+def read_overlap_ids(
+    storage: LocalStorage,
     folder: str,
-    listed_by: Sequence[tuple[str, str]],
-    listed: Sequence[Shard],
+    overlap_lists: Sequence[tuple[str, str]],
+    shard_entries: Sequence[Shard],
 ) -> pa.Array:
     """The ids of abstracts in some shards of a folder that are held in full.
 
@@ -63,26 +65,30 @@ def ids(
     through; from an object store a process reads a list once, and keeps its ids.
 
     Args:
-        listed_by: the folders of full text, with the SHA-256 of their lists.
-        listed: the shards, as the folder's manifest lists them.
+        overlap_lists: the folders of full text, with the SHA-256 of their lists.
+        shard_entries: the shards, as the folder's manifest lists them.
     """
-    if not listed_by:
+    if not overlap_lists:
         return pa.array([], pa.string())
-    of_shards = [batch["id"] for batch in shards.read_some(files, folder, listed, ["id"])]
-    wanted = pa.chunked_array(of_shards, pa.string()).combine_chunks()
-    found = [_of_list(files, *one, folder) for one in listed_by]
-    return pa.concat_arrays([ids.filter(pc.is_in(ids, value_set=wanted)).combine_chunks() for ids in found])
+    id_batches = [batch["id"] for batch in shards.read_shards(storage, folder, shard_entries, ["id"])]
+    shard_ids = pa.chunked_array(id_batches, pa.string()).combine_chunks()
+    listed_ids = [_read_list_ids(storage, *overlap_list, folder) for overlap_list in overlap_lists]
+    return pa.concat_arrays(
+        [list_ids.filter(pc.is_in(list_ids, value_set=shard_ids)).combine_chunks() for list_ids in listed_ids]
+    )
 
 
-_kept: dict[tuple[str, str], pa.ChunkedArray] = {}
+_cached_ids: dict[tuple[str, str], pa.ChunkedArray] = {}
 """The ids of the lists on object stores that this process has read: every portion asks for the same ones."""
 
 
-def _of_list(files: LocalFiles, full: str, sha256: str, folder: str) -> pa.ChunkedArray:
+def _read_list_ids(storage: LocalStorage, full_text_folder: str, sha256: str, folder: str) -> pa.ChunkedArray:
     """The ids of the list, of this SHA-256, in a folder of full text."""
-    if "://" not in full:
-        return overlap.read(files, full, folder)["id"]
-    if (full, sha256) not in _kept:
-        ids = overlap.read(files, full, folder)["id"]
-        _kept[full, sha256] = pa.chunked_array([ids.combine_chunks()])  # a copy, without the other columns
-    return _kept[full, sha256]
+    if "://" not in full_text_folder:
+        return overlap.read(storage, full_text_folder, folder)["id"]
+    if (full_text_folder, sha256) not in _cached_ids:
+        list_ids = overlap.read(storage, full_text_folder, folder)["id"]
+        _cached_ids[full_text_folder, sha256] = pa.chunked_array(
+            [list_ids.combine_chunks()]
+        )  # a copy, without the other columns
+    return _cached_ids[full_text_folder, sha256]

@@ -25,22 +25,22 @@ import pyarrow.compute as pc
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.pretraining import NO_LABEL
 
-from .static_masks import Masked
+from .static_masks import MaskedRow
 
 Features = dict[str, np.ndarray[Any, Any]]
 
 
-def pairs(batch: pa.RecordBatch) -> pa.RecordBatch:
+def select_labelled(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows that have a label; those that have none are ``batch.num_rows`` less."""
     return batch.filter(pc.not_equal(batch["label"], pa.scalar(NO_LABEL, pa.int8())))
 
 
-def electra(batch: pa.RecordBatch, length: int, pad: int) -> Features:
+def make_electra_features(batch: pa.RecordBatch, max_seq_length: int, pad_id: int) -> Features:
     """``input_ids``, ``input_mask`` (1 where it is no padding) and ``segment_ids`` (1 in segment B).
 
     Args:
-        length: that of all features.
-        pad: [PAD]'s id.  The references write 0, which is [PAD] in their vocabularies.  Where it is not,
+        max_seq_length: that of all features.
+        pad_id: [PAD]'s id.  The references write 0, which is [PAD] in their vocabularies.  Where it is not,
             the trainers see no difference, for they go by the mask, and who looks for [PAD] is right.
 
     Raises:
@@ -48,17 +48,23 @@ def electra(batch: pa.RecordBatch, length: int, pad: int) -> Features:
     """
     ids = batch["input_ids"]
     lengths = pc.list_value_length(ids).to_numpy()
-    used = _used(lengths, length)
-    second = batch["split"].to_numpy()[:, None]
+    is_used = _make_padding_mask(lengths, max_seq_length)
+    segment_b_starts = batch["split"].to_numpy()[:, None]
     return {
-        "input_ids": _padded(ids.flatten().to_numpy(), used, pad),
-        "input_mask": used.astype(np.int64),
-        "segment_ids": (used & (second > 0) & (np.arange(length) >= second)).astype(np.int64),
+        "input_ids": _pad_rows(ids.flatten().to_numpy(), is_used, pad_id),
+        "input_mask": is_used.astype(np.int64),
+        "segment_ids": (
+            is_used & (segment_b_starts > 0) & (np.arange(max_seq_length) >= segment_b_starts)
+        ).astype(np.int64),
     }
 
 
-def bert(
-    batch: pa.RecordBatch, masked: Sequence[Masked], length: int, max_predictions: int, pad: int
+def make_bert_features(
+    batch: pa.RecordBatch,
+    masked_rows: Sequence[MaskedRow],
+    max_seq_length: int,
+    max_predictions: int,
+    pad_id: int,
 ) -> Features:
     """ELECTRA's three, of which ``input_ids`` are masked, and what is to be predicted.
 
@@ -67,71 +73,77 @@ def bert(
 
     Args:
         batch: rows that have labels (:func:`pairs`).
-        masked: each row's static masks, in the order of the rows.
-        length, pad: as for :func:`electra`.
+        masked_rows: each row's static masks, in the order of the rows.
+        max_seq_length, pad_id: as for :func:`electra`.
 
     Raises:
         ValueError: a row is longer, or has more predictions or no label; there are not as many masks as rows.
     """
-    if len(masked) != batch.num_rows:
-        raise InvalidValueError(f"{batch.num_rows} rows have the masks of {len(masked)}. Mask each row once.")
+    if len(masked_rows) != batch.num_rows:
+        raise InvalidValueError(
+            f"{batch.num_rows} rows have the masks of {len(masked_rows)}. Mask each row once."
+        )
     labels = batch["label"].to_numpy()
     if not np.isin(labels, (0, 1)).all():
         raise InvalidValueError(
             "a row has no label of 0 or 1, and its file needs one. Leave it out with pairs()."
         )
-    features = electra(batch, length, pad)
-    features["input_ids"] = _padded(_joined(row.ids for row in masked), features["input_mask"] > 0, pad)
-    used = _used(np.array([len(row.positions) for row in masked], np.int64), max_predictions)
+    features = make_electra_features(batch, max_seq_length, pad_id)
+    features["input_ids"] = _pad_rows(
+        _concat_rows(row.ids for row in masked_rows), features["input_mask"] > 0, pad_id
+    )
+    is_used = _make_padding_mask(
+        np.array([len(row.positions) for row in masked_rows], np.int64), max_predictions
+    )
     return features | {
-        "masked_lm_positions": _padded(_joined(row.positions for row in masked), used, 0),
-        "masked_lm_ids": _padded(_joined(row.labels for row in masked), used, 0),
-        "masked_lm_weights": used.astype(np.float32),
+        "masked_lm_positions": _pad_rows(_concat_rows(row.positions for row in masked_rows), is_used, 0),
+        "masked_lm_ids": _pad_rows(_concat_rows(row.labels for row in masked_rows), is_used, 0),
+        "masked_lm_weights": is_used.astype(np.float32),
         "next_sentence_labels": labels.astype(np.int64)[:, None],
     }
 
 
-def albert(
+def make_albert_features(
     batch: pa.RecordBatch,
-    masked: Sequence[Masked],
-    length: int,
+    masked_rows: Sequence[MaskedRow],
+    max_seq_length: int,
     max_predictions: int,
-    pad: int,
-    continues: bytes,
+    pad_id: int,
+    is_continuation: bytes,
 ) -> Features:
     """BERT's features, and ``token_boundary``: 1 where a word or a special token begins, before masking.
 
     ``next_sentence_labels`` is 1 where the segments have changed places: the reference has kept the name.
 
     Args:
-        continues: for each id 1 where its piece continues a word (as in ``Masking``).
+        is_continuation: for each id 1 where its piece continues a word (as in ``Masking``).
         Others, and errors: as for :func:`bert`.
     """
-    features = bert(batch, masked, length, max_predictions, pad)
-    begins = 1 - np.frombuffer(continues, np.uint8).astype(np.int64)
+    features = make_bert_features(batch, masked_rows, max_seq_length, max_predictions, pad_id)
+    is_word_start = 1 - np.frombuffer(is_continuation, np.uint8).astype(np.int64)
     ids = batch["input_ids"].flatten().to_numpy()
-    return features | {"token_boundary": _padded(begins[ids], features["input_mask"] > 0, 0)}
+    return features | {"token_boundary": _pad_rows(is_word_start[ids], features["input_mask"] > 0, 0)}
 
 
-def _used(lengths: np.ndarray[Any, Any], length: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _make_padding_mask(lengths: np.ndarray[Any, Any], length: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which places of an array of ``length`` columns are taken, where line i has ``lengths[i]`` values."""
     if lengths.max(initial=0) > length:
         raise InvalidValueError(
             f"a row has {lengths.max()} values, and is to be padded to {length}. Give the length, or the "
             "number of predictions, with which the rows were made."
         )
-    taken: np.ndarray[Any, np.dtype[np.bool_]] = np.arange(length) < lengths[:, None]
-    return taken
+    padding_mask: np.ndarray[Any, np.dtype[np.bool_]] = np.arange(length) < lengths[:, None]
+    return padding_mask
 
 
-def _padded(
-    values: np.ndarray[Any, Any], used: np.ndarray[Any, np.dtype[np.bool_]], padding: int
+def _pad_rows(
+    values: np.ndarray[Any, Any], is_used: np.ndarray[Any, np.dtype[np.bool_]], pad_value: int
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The rows' values, one after another in ``values``, at the places that are used."""
-    table = np.full(used.shape, padding, np.int64)
-    table[used] = values
-    return table
+    padded = np.full(is_used.shape, pad_value, np.int64)
+    padded[is_used] = values
+    return padded
 
 
-def _joined(rows: Iterable[list[int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _concat_rows(rows: Iterable[list[int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.fromiter(chain.from_iterable(rows), np.int64)

@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import Shard, decode
 
 
 @dataclass
-class Made:
+class BuildResult:
     """What is known of a portion once its examples are made.
 
     Attributes:
@@ -26,35 +26,35 @@ class Made:
 
     name: str
     outputs: list[Shard] = field(default_factory=list)
-    dealt: dict[str, list[str]] = field(default_factory=dict)
-    splits: dict[str, Counter[str]] = field(default_factory=dict)
-    years: dict[str, Counter[str]] = field(default_factory=dict)
+    spill_files: dict[str, list[str]] = field(default_factory=dict)
+    split_counts: dict[str, Counter[str]] = field(default_factory=dict)
+    tokens_by_year: dict[str, Counter[str]] = field(default_factory=dict)
     documents: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
-    bad: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
     @classmethod
-    def read(cls, report: dict[str, Any]) -> Made:
+    def from_dict(cls, report: dict[str, Any]) -> BuildResult:
         """Of the plain data that it is in a portion's report."""
-        made = cls(**report)
-        made.outputs = [decode(Shard, listed) for listed in report["outputs"]]
-        made.splits = {split: Counter(counts) for split, counts in made.splits.items()}
-        made.dropped, made.rejected = Counter(made.dropped), Counter(made.rejected)
-        made.years = {source: Counter(years) for source, years in made.years.items()}
-        return made
+        result = cls(**report)
+        result.outputs = [decode(Shard, listed) for listed in report["outputs"]]
+        result.split_counts = {split: Counter(counts) for split, counts in result.split_counts.items()}
+        result.dropped, result.rejected = Counter(result.dropped), Counter(result.rejected)
+        result.tokens_by_year = {source: Counter(years) for source, years in result.tokens_by_year.items()}
+        return result
 
 
-class Rejected:
+class RejectsWriter:
     """Documents that cannot be used, as JSON lines; the documents themselves stay where they are."""
 
-    def __init__(self, files: LocalFiles, path: str, stack: ExitStack) -> None:
-        self._files, self._path, self._stack = files, path, stack
-        self._out: BinaryIO | None = None
+    def __init__(self, storage: LocalStorage, path: str, stack: ExitStack) -> None:
+        self._storage, self._path, self._stack = storage, path, stack
+        self._file: BinaryIO | None = None
 
     def add(self, file: str, document: str, reason: str, detail: str) -> None:
         """Say of a document of this file why it cannot be used."""
-        if self._out is None:
-            self._out = self._stack.enter_context(self._files.write(self._path))
+        if self._file is None:
+            self._file = self._stack.enter_context(self._storage.write(self._path))
         entry = {"file": file, "id": document, "reason": reason, "detail": detail}
-        self._out.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+        self._file.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")

@@ -19,27 +19,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus import pretraining, shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import encode
 from bioshards.corpus.pretraining import SPLITS
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 from bioshards.vocab import inputs
-from bioshards.vocab.counts import Counting
-from bioshards.vocab.encode import Encoded, Encoder
+from bioshards.vocab.counts import CountConfig
+from bioshards.vocab.encode import EncodedBatch, Encoder
 
 from . import building, dealing, held_in_full, writing
-from .block import Block
-from .made import Made, Rejected
-from .portions import Portion
-from .recipes import Recipe
+from .block import TokenBlock
+from .made import BuildResult, RejectsWriter
+from .portions import ShardGroup
+from .recipes import ExampleRecipe
 
-MAX_TOKENS: Final = 10_000_000
+MAX_DOCUMENT_TOKENS: Final = 10_000_000
 """Tokens of a document; one with more is rejected.  The longest of 2,254 real articles has 152,000 words."""
 _COLUMNS: Final = ("id", "source", "pmid", "year", "sentences")
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
+class BuildConfig:
     """What is made of documents.
 
     Attributes:
@@ -52,164 +52,189 @@ class Making:
         writer: writes a shard's files.
     """
 
-    recipe: Recipe
+    recipe: ExampleRecipe
     encoder: Encoder
-    vocabulary: str
+    vocabulary_sha256: str
     seed: int
-    validation: float
-    buckets: dict[str, int]
-    max_bytes: int
-    writer: writing.Writer
+    validation_fraction: float
+    num_buckets: dict[str, int]
+    max_shard_bytes: int
+    writer: writing.ShardWriter
 
 
-def make(files: LocalFiles, work: Workspace, portion: Portion, making: Making) -> Made:
+def build_group(
+    storage: LocalStorage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
+) -> BuildResult:
     """Make a portion's examples, unless that is done already."""
-    report = work.made(portion.name, "json")
-    if files.exists(report):
-        before = files.read_json(report)
-        made = Made.read(before["made"])
-        waiting = [work.dealt(name) for names in made.dealt.values() for name in names]
+    report_path = output_dir.build_report_path(shard_group.name, "json")
+    if storage.exists(report_path):
+        cached_report = storage.read_json(report_path)
+        result = BuildResult.from_dict(cached_report["made"])
+        spill_paths = [
+            output_dir.shuffle_spill_path(name) for names in result.spill_files.values() for name in names
+        ]
         if (
-            before["buckets"] == making.buckets
-            and writing.stand(files, work.output, made.outputs)
-            and all(map(files.exists, waiting))
+            cached_report["buckets"] == build_config.num_buckets
+            and writing.has_all_outputs(storage, output_dir.path, result.outputs)
+            and all(map(storage.exists, spill_paths))
         ):
-            return made
-        files.remove(report)  # before the files of these names are other ones
-    paths = {f"{portion.folder}/{shard.file}": shard for shard in portion.shards}
-    damages = {path: inputs.damage(files, path, shard) for path, shard in paths.items()}
-    if bad := [f"{path}: {damage}" for path, damage in damages.items() if damage]:
-        return Made(portion.name, bad=bad)
+            return result
+        storage.remove(report_path)  # before the files of these names are other ones
+    shard_by_path = {f"{shard_group.folder}/{shard.file}": shard for shard in shard_group.shards}
+    damages = {path: inputs.find_damage(storage, path, shard) for path, shard in shard_by_path.items()}
+    if failures := [f"{path}: {damage}" for path, damage in damages.items() if damage]:
+        return BuildResult(shard_group.name, failures=failures)
     started = time.monotonic()
-    made = _Maker(files, work, portion, making).made()
+    result = _Builder(storage, output_dir, shard_group, build_config).build()
     seconds = round(time.monotonic() - started, 3)
-    first, *others = (shard.file for shard in portion.shards)
-    title = f"{first} and {len(others)} more" if others else first
-    files.write_json(
-        report, {"file": title, "seconds": seconds, "buckets": making.buckets, "made": encode(made)}
+    first, *other_files = (shard.file for shard in shard_group.shards)
+    title = f"{first} and {len(other_files)} more" if other_files else first
+    storage.write_json(
+        report_path,
+        {"file": title, "seconds": seconds, "buckets": build_config.num_buckets, "made": encode(result)},
     )
-    return made
+    return result
 
 
-class _Maker:
+class _Builder:
     """Reads a portion once; a block of documents is written when it is as large as a shard may be."""
 
-    def __init__(self, files: LocalFiles, work: Workspace, portion: Portion, making: Making) -> None:
-        self._files, self._work, self._portion, self._making = files, work, portion, making
-        self._blocks = {split: Block(making.encoder) for split in SPLITS}
-        self._written = Counter[str]()
-        self._made = Made(
-            portion.name,
-            splits={split: Counter() for split in SPLITS},
-            dealt={split: [] for split in SPLITS},
+    def __init__(
+        self, storage: LocalStorage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
+    ) -> None:
+        self._storage, self._output_dir, self._shard_group, self._build_config = (
+            storage,
+            output_dir,
+            shard_group,
+            build_config,
         )
-        self._hold_out = Counting(hold_out=making.validation, seed=making.seed)
+        self._blocks = {split: TokenBlock(build_config.encoder) for split in SPLITS}
+        self._num_written = Counter[str]()
+        self._result = BuildResult(
+            shard_group.name,
+            split_counts={split: Counter() for split in SPLITS},
+            spill_files={split: [] for split in SPLITS},
+        )
+        self._split_config = CountConfig(
+            validation_fraction=build_config.validation_fraction, seed=build_config.seed
+        )
 
-    def made(self) -> Made:
+    def build(self) -> BuildResult:
         """Read all of it; returns what is made."""
-        portion = self._portion
-        listed = portion.shards
-        left_out = held_in_full.ids(self._files, portion.folder, portion.listed_by, listed)
+        shard_group = self._shard_group
+        shard_entries = shard_group.shards
+        overlap_ids = held_in_full.read_overlap_ids(
+            self._storage, shard_group.folder, shard_group.overlap_lists, shard_entries
+        )
         with ExitStack() as stack:
-            rejects = Rejected(self._files, self._work.rejected(self._portion.name), stack)
-            for shard in listed:
-                for batch in shards.read_some(self._files, portion.folder, [shard], _COLUMNS):
-                    self._made.documents += len(batch)
-                    in_full = pc.is_in(batch["id"], value_set=left_out)
-                    self._made.dropped["in-full"] += in_full.true_count
-                    batch = batch.filter(pc.invert(in_full))
+            rejects = RejectsWriter(
+                self._storage, self._output_dir.rejects_path(self._shard_group.name), stack
+            )
+            for shard in shard_entries:
+                for batch in shards.read_shards(self._storage, shard_group.folder, [shard], _COLUMNS):
+                    self._result.documents += len(batch)
+                    is_overlap = pc.is_in(batch["id"], value_set=overlap_ids)
+                    self._result.dropped["in-full"] += is_overlap.true_count
+                    batch = batch.filter(pc.invert(is_overlap))
                     names = zip(batch["id"].to_pylist(), batch["pmid"].to_pylist(), strict=True)
-                    held_out = pa.array(
-                        [self._hold_out.held_out(id_, pmid) for id_, pmid in names], pa.bool_()
+                    is_validation = pa.array(
+                        [self._split_config.is_validation(document_id, pmid) for document_id, pmid in names],
+                        pa.bool_(),
                     )
-                    for split, mask in zip(SPLITS, (pc.invert(held_out), held_out), strict=True):
-                        self._add(split, batch.filter(mask), shard.file, rejects)
+                    for split, mask in zip(SPLITS, (pc.invert(is_validation), is_validation), strict=True):
+                        self._add_documents(split, batch.filter(mask), shard.file, rejects)
         for split in SPLITS:
-            self._write(split)
-        return self._made
+            self._write_block(split)
+        return self._result
 
-    def _add(self, split: str, batch: pa.RecordBatch, file: str, rejects: Rejected) -> None:
+    def _add_documents(self, split: str, batch: pa.RecordBatch, file: str, rejects: RejectsWriter) -> None:
         """Encode documents and put them into the block of their split."""
         if not len(batch):
             return
-        making = self._making
-        sentences, encoded, tokens = _encoded(batch, making.encoder)
-        good = (tokens > 0) & (tokens <= MAX_TOKENS)
-        if not good.all():
-            self._made.dropped["no-tokens"] += int((tokens == 0).sum())
-            for row in np.flatnonzero(tokens > MAX_TOKENS).tolist():
-                detail = f"{tokens[row]:,} tokens, and {MAX_TOKENS:,} are the most"
+        build_config = self._build_config
+        sentences, encoded, tokens = _encode_documents(batch, build_config.encoder)
+        is_usable = (tokens > 0) & (tokens <= MAX_DOCUMENT_TOKENS)
+        if not is_usable.all():
+            self._result.dropped["no-tokens"] += int((tokens == 0).sum())
+            for row in np.flatnonzero(tokens > MAX_DOCUMENT_TOKENS).tolist():
+                detail = f"{tokens[row]:,} tokens, and {MAX_DOCUMENT_TOKENS:,} are the most"
                 rejects.add(file, batch["id"][row].as_py(), "too-long", detail)
-                self._made.rejected["too-long"] += 1
-            batch = batch.filter(pa.array(good))
-            sentences, encoded, tokens = _encoded(batch, making.encoder)
-        counts = self._made.splits[split]
+                self._result.rejected["too-long"] += 1
+            batch = batch.filter(pa.array(is_usable))
+            sentences, encoded, tokens = _encode_documents(batch, build_config.encoder)
+        counts = self._result.split_counts[split]
         counts["documents"] += len(batch)
-        counts["unknown"] += int((encoded.ids == making.encoder.unknown).sum())
-        for source, year, size in _by_year(batch, tokens):
-            self._made.years.setdefault(source, Counter())[year] += size
+        counts["unknown"] += int((encoded.ids == build_config.encoder.unknown_id).sum())
+        for source, year, num_tokens in _sum_tokens_by_year(batch, tokens):
+            self._result.tokens_by_year.setdefault(source, Counter())[year] += num_tokens
         block = self._blocks[split]
         block.add(batch["id"], sentences, encoded)
-        if block.tokens * encoded.ids.itemsize * self._passes(split) >= making.max_bytes:
-            self._write(split)
+        if block.tokens * encoded.ids.itemsize * self._num_passes(split) >= build_config.max_shard_bytes:
+            self._write_block(split)
 
-    def _passes(self, split: str) -> int:
+    def _num_passes(self, split: str) -> int:
         """A held-out document is looked at in one way."""
-        return self._making.recipe.dupe_factor if split == "train" else 1
+        return self._build_config.recipe.dupe_factor if split == "train" else 1
 
-    def _write(self, split: str) -> None:
+    def _write_block(self, split: str) -> None:
         """Make rows of a split's block and write them; the block is a new one then."""
-        block, self._blocks[split] = self._blocks[split], Block(self._making.encoder)
+        block, self._blocks[split] = self._blocks[split], TokenBlock(self._build_config.encoder)
         if not len(block):
             return
-        making, passes = self._making, self._passes(split)
-        plan = building.plan(block, making.recipe, making.seed, passes)
-        name = f"{self._portion.name}-{self._written[split]:05d}"
-        self._written[split] += 1
-        counts = self._made.splits[split]
-        counts["rows"] += len(plan)
-        counts["tokens"] += plan.tokens
-        counts["special_tokens"] += plan.special
-        counts["other_document_tokens"] += plan.borrowed
-        counts["lost_tokens"] += plan.lost
-        counts["unlabelled"] += plan.unlabelled
-        counts["input_tokens"] += block.tokens * passes
-        schema = schema_of(making, split, len(plan), plan.tokens)
-        order, keys = plan.sorted()
-        if making.buckets:
+        build_config, num_passes = self._build_config, self._num_passes(split)
+        row_plan = building.plan_rows(block, build_config.recipe, build_config.seed, num_passes)
+        name = f"{self._shard_group.name}-{self._num_written[split]:05d}"
+        self._num_written[split] += 1
+        counts = self._result.split_counts[split]
+        counts["rows"] += len(row_plan)
+        counts["tokens"] += row_plan.tokens
+        counts["special_tokens"] += row_plan.special_tokens
+        counts["other_document_tokens"] += row_plan.other_document_tokens
+        counts["lost_tokens"] += row_plan.lost_tokens
+        counts["unlabelled"] += row_plan.unlabelled_rows
+        counts["input_tokens"] += block.tokens * num_passes
+        schema = make_schema(build_config, split, len(row_plan), row_plan.tokens)
+        order, keys = row_plan.sort_by_key()
+        if build_config.num_buckets:
             file = f"{split}-{name}.arrow"
-            dealing.deal(
-                self._files, self._work.dealt(file), plan, order, keys, schema, making.buckets[split]
+            dealing.spill_rows(
+                self._storage,
+                self._output_dir.shuffle_spill_path(file),
+                row_plan,
+                order,
+                keys,
+                schema,
+                build_config.num_buckets[split],
             )
-            self._made.dealt[split].append(file)
+            self._result.spill_files[split].append(file)
         else:
-            batches = plan.batches(order, schema)
-            self._made.outputs += making.writer.write(
-                self._files, self._work.output, split, f"data-{name}", schema, batches, keys
+            batches = row_plan.iter_batches(order, schema)
+            self._result.outputs += build_config.writer.write(
+                self._storage, self._output_dir.path, split, f"data-{name}", schema, batches, keys
             )
 
 
-def schema_of(making: Making, split: str, rows: int, tokens: int) -> pa.Schema:
+def make_schema(build_config: BuildConfig, split: str, rows: int, tokens: int) -> pa.Schema:
     """The schema of a shard of so many rows and tokens."""
-    recipe, encoder = making.recipe, making.encoder
-    facts = {
+    recipe, encoder = build_config.recipe, build_config.encoder
+    metadata = {
         "objective": recipe.objective,
-        "length": recipe.length,
-        "vocabulary_sha256": making.vocabulary,
+        "length": recipe.max_seq_length,
+        "vocabulary_sha256": build_config.vocabulary_sha256,
         "vocabulary_size": encoder.size,
         "special": {
-            "[PAD]": encoder.pad,
-            "[UNK]": encoder.unknown,
-            **{name: encoder.special[name] for name in ("[CLS]", "[SEP]", "[MASK]")},
+            "[PAD]": encoder.pad_id,
+            "[UNK]": encoder.unknown_id,
+            **{name: encoder.special_ids[name] for name in ("[CLS]", "[SEP]", "[MASK]")},
         },
         "split": split,
         "rows": rows,
         "tokens": tokens,
     }
-    return pretraining.schema(encoder.size, recipe.labelled, facts)
+    return pretraining.make_schema(encoder.size, recipe.has_labels, metadata)
 
 
-def _encoded(batch: pa.RecordBatch, encoder: Encoder) -> tuple[Any, Encoded, Any]:
+def _encode_documents(batch: pa.RecordBatch, encoder: Encoder) -> tuple[Any, EncodedBatch, Any]:
     """How many sentences each document has, the ids of all of them, and how many tokens each document has."""
     sentences = pc.list_value_length(batch["sentences"]).to_numpy(zero_copy_only=False).astype(np.int64)
     encoded = encoder.encode_all(batch["sentences"].flatten())
@@ -217,7 +242,7 @@ def _encoded(batch: pa.RecordBatch, encoder: Encoder) -> tuple[Any, Encoded, Any
     return sentences, encoded, np.diff(ends)
 
 
-def _by_year(batch: pa.RecordBatch, tokens: Any) -> Iterable[tuple[str, str, int]]:
+def _sum_tokens_by_year(batch: pa.RecordBatch, tokens: Any) -> Iterable[tuple[str, str, int]]:
     table = pa.table({"source": batch["source"], "year": batch["year"], "tokens": pa.array(tokens)})
     for group in table.group_by(["source", "year"]).aggregate([("tokens", "sum")]).to_pylist():
         year = "unknown" if group["year"] is None else str(group["year"])

@@ -19,99 +19,114 @@ from typing import Final
 
 from bioshards.corpus.pretraining import NO_LABEL
 
-from .randomness import Source
-from .recipes import Recipe
-from .rows import OVERHEAD, Pool, Range, Row, Span, span
+from .randomness import RandomSource
+from .recipes import ExampleRecipe
+from .rows import NUM_PAIR_SPECIALS, DocumentEdges, ExampleRow, RowSpan, TokenRange, make_span
 
-_SHORTEST: Final = 2
-_TRIES: Final = 10
-_RANDOM_NEXT: Final = 0.5
-_SWAPPED: Final = 0.5
+_MIN_TARGET_LENGTH: Final = 2
+_MAX_DRAWS: Final = 10
+_RANDOM_NEXT_PROB: Final = 0.5
+_SWAP_PROB: Final = 0.5
 IN_ORDER: Final = 0
 NOT_IN_ORDER: Final = 1
 
 
-def rows(document: int, pool: Pool, random: Source, recipe: Recipe) -> Iterator[Row]:
+def build_rows(
+    document: int, document_edges: DocumentEdges, rng: RandomSource, recipe: ExampleRecipe
+) -> Iterator[ExampleRow]:
     """The rows of a document.
 
     Args:
         document: which one of the pool.
-        pool: the edges of all documents of which second segments may come; no sentence is without tokens.
+        document_edges: the edges of all documents of which second segments may come; no sentence is without tokens.
     """
-    edges = pool[document]
+    edges = document_edges[document]
     sentences = len(edges) - 1
-    target = recipe.length - OVERHEAD
-    if random.random() < recipe.short:
-        target = random.randint(_SHORTEST, target)
-    begin = 0
-    while begin < sentences:
-        end = min(bisect_left(edges, edges[begin] + target, begin + 1), sentences)
-        alone = end - begin == 1
-        middle = begin + (1 if alone else random.randint(1, end - begin - 1))
-        first, second = (edges[begin], edges[middle]), (edges[middle], edges[end])
-        other, others, label = document, edges, IN_ORDER
-        if _random_next(alone, pool, random, recipe):
-            other = _other(document, len(pool), random)
-            others = pool[other]
-            second = _from_anywhere(others, target - _size(first), random)
+    target_length = recipe.max_seq_length - NUM_PAIR_SPECIALS
+    if rng.random() < recipe.short_seq_prob:
+        target_length = rng.randint(_MIN_TARGET_LENGTH, target_length)
+    start = 0
+    while start < sentences:
+        end = min(bisect_left(edges, edges[start] + target_length, start + 1), sentences)
+        is_single_sentence = end - start == 1
+        middle = start + (1 if is_single_sentence else rng.randint(1, end - start - 1))
+        segment_a, segment_b = (edges[start], edges[middle]), (edges[middle], edges[end])
+        next_document, next_edges, label = document, edges, IN_ORDER
+        if _should_draw_random_next(is_single_sentence, document_edges, rng, recipe):
+            next_document = _draw_other_document(document, len(document_edges), rng)
+            next_edges = document_edges[next_document]
+            segment_b = _draw_segment(next_edges, target_length - _range_size(segment_a), rng)
             label = NOT_IN_ORDER
             end = middle
-        elif alone:
+        elif is_single_sentence:
             label = NO_LABEL
-        elif recipe.objective == "albert" and random.random() < _SWAPPED:
-            first, second = second, first
+        elif recipe.objective == "albert" and rng.random() < _SWAP_PROB:
+            segment_a, segment_b = segment_b, segment_a
             label = NOT_IN_ORDER
-        room = recipe.length - (OVERHEAD - 1 if label == NO_LABEL else OVERHEAD)
-        a, b = _fitting(first, second, room, random)
-        spans: tuple[Span, ...] = (span(document, 1, edges, a),)
+        max_tokens = recipe.max_seq_length - (
+            NUM_PAIR_SPECIALS - 1 if label == NO_LABEL else NUM_PAIR_SPECIALS
+        )
+        truncated_a, truncated_b = _truncate_pair(segment_a, segment_b, max_tokens, rng)
+        spans: tuple[RowSpan, ...] = (make_span(document, 1, edges, truncated_a),)
         if label != NO_LABEL:
-            spans += (span(other, 2 + _size(a), others, b),)
-        lost = _size(first) - _size(a)
-        borrowed = 0
-        if other == document:
-            lost += _size(second) - _size(b)
+            spans += (make_span(next_document, 2 + _range_size(truncated_a), next_edges, truncated_b),)
+        lost_tokens = _range_size(segment_a) - _range_size(truncated_a)
+        other_document_tokens = 0
+        if next_document == document:
+            lost_tokens += _range_size(segment_b) - _range_size(truncated_b)
         else:
-            borrowed = _size(b)
-        yield Row([a], [] if label == NO_LABEL else [b], spans, label, lost, borrowed)
-        begin = end
+            other_document_tokens = _range_size(truncated_b)
+        yield ExampleRow(
+            [truncated_a],
+            [] if label == NO_LABEL else [truncated_b],
+            spans,
+            label,
+            lost_tokens,
+            other_document_tokens,
+        )
+        start = end
 
 
-def _random_next(alone: bool, pool: Pool, random: Source, recipe: Recipe) -> bool:
-    """Is the second segment to be another document's?  ``alone``: there is no sentence for it in this one."""
-    if len(pool) == 1:
+def _should_draw_random_next(
+    is_single_sentence: bool, document_edges: DocumentEdges, rng: RandomSource, recipe: ExampleRecipe
+) -> bool:
+    """Is the second segment to be another document's?  ``is_single_sentence``: there is no sentence for it in this one."""
+    if len(document_edges) == 1:
         return False
     if recipe.objective == "bert":
-        return alone or random.random() < _RANDOM_NEXT
-    return alone and recipe.as_published
+        return is_single_sentence or rng.random() < _RANDOM_NEXT_PROB
+    return is_single_sentence and recipe.as_published
 
 
-def _other(document: int, documents: int, random: Source) -> int:
+def _draw_other_document(document: int, num_documents: int, rng: RandomSource) -> int:
     """A random document that is not this one."""
-    for _ in range(_TRIES):
-        other = random.randint(0, documents - 1)
+    for _ in range(_MAX_DRAWS):
+        other = rng.randint(0, num_documents - 1)
         if other != document:
             return other
-    return (document + 1) % documents
+    return (document + 1) % num_documents
 
 
-def _from_anywhere(edges: Sequence[int], size: int, random: Source) -> Range:
+def _draw_segment(edges: Sequence[int], size: int, rng: RandomSource) -> TokenRange:
     """Sentences from a random one on, until they have this size or the document ends."""
-    begin = random.randint(0, len(edges) - 2)
-    end = bisect_left(edges, edges[begin] + size, begin + 1)
-    return edges[begin], edges[min(end, len(edges) - 1)]
+    start = rng.randint(0, len(edges) - 2)
+    end = bisect_left(edges, edges[start] + size, start + 1)
+    return edges[start], edges[min(end, len(edges) - 1)]
 
 
-def _size(one: Range) -> int:
-    return one[1] - one[0]
+def _range_size(token_range: TokenRange) -> int:
+    return token_range[1] - token_range[0]
 
 
-def _fitting(first: Range, second: Range, room: int, random: Source) -> tuple[Range, Range]:
+def _truncate_pair(
+    segment_a: TokenRange, segment_b: TokenRange, max_tokens: int, rng: RandomSource
+) -> tuple[TokenRange, TokenRange]:
     """The two without as many tokens as are too many, the longer losing one at either end each time."""
-    (a, b), (c, d) = first, second
-    while b - a + d - c > room:
-        front = random.random() < 0.5
-        if b - a > d - c:
-            a, b = (a + 1, b) if front else (a, b - 1)
+    (start_a, end_a), (start_b, end_b) = segment_a, segment_b
+    while end_a - start_a + end_b - start_b > max_tokens:
+        should_cut_front = rng.random() < 0.5
+        if end_a - start_a > end_b - start_b:
+            start_a, end_a = (start_a + 1, end_a) if should_cut_front else (start_a, end_a - 1)
         else:
-            c, d = (c + 1, d) if front else (c, d - 1)
-    return (a, b), (c, d)
+            start_b, end_b = (start_b + 1, end_b) if should_cut_front else (start_b, end_b - 1)
+    return (start_a, end_a), (start_b, end_b)

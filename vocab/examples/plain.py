@@ -10,38 +10,40 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .recipes import Recipe
-from .rows import SEP, Pool, Range, Row, Span, span
+from .recipes import ExampleRecipe
+from .rows import SEP_RANGE, DocumentEdges, ExampleRow, RowSpan, TokenRange, make_span
 
-_BOTH_ENDS: Final = 2
+_NUM_END_TOKENS: Final = 2
 """[CLS] and the last [SEP]."""
-_SEPARATED: Final = 2
+_MIN_FREE_TOKENS: Final = 2
 """The least that another document takes of a row: its [SEP] and a token."""
 
 
-def rows(order: Iterable[int], pool: Pool, recipe: Recipe) -> Iterator[Row]:
+def build_rows(
+    order: Iterable[int], document_edges: DocumentEdges, recipe: ExampleRecipe
+) -> Iterator[ExampleRow]:
     """The rows of documents, none of them without tokens, in this order; all but the last one are full.
 
     A row that has room for one token more than a document ends with is left with it: a [SEP] would fill it.
     """
-    room = recipe.length - _BOTH_ENDS
-    ranges: list[Range] = []
-    spans: list[Span] = []
-    used = 0
+    max_tokens = recipe.max_seq_length - _NUM_END_TOKENS
+    ranges: list[TokenRange] = []
+    spans: list[RowSpan] = []
+    num_tokens = 0
     for document in order:
-        edges = pool[document]
-        at, end = edges[0], edges[-1]
-        while at < end:
-            if used and room - used < _SEPARATED:
-                yield Row(ranges, [], tuple(spans))
-                ranges, spans, used = [], [], 0
-            if used:
-                ranges.append(SEP)
-                used += 1
-            taken = (at, min(end, at + room - used))
-            spans.append(span(document, 1 + used, edges, taken))
-            ranges.append(taken)
-            used += taken[1] - at
-            at = taken[1]
+        edges = document_edges[document]
+        start, end = edges[0], edges[-1]
+        while start < end:
+            if num_tokens and max_tokens - num_tokens < _MIN_FREE_TOKENS:
+                yield ExampleRow(ranges, [], tuple(spans))
+                ranges, spans, num_tokens = [], [], 0
+            if num_tokens:
+                ranges.append(SEP_RANGE)
+                num_tokens += 1
+            token_range = (start, min(end, start + max_tokens - num_tokens))
+            spans.append(make_span(document, 1 + num_tokens, edges, token_range))
+            ranges.append(token_range)
+            num_tokens += token_range[1] - start
+            start = token_range[1]
     if ranges:
-        yield Row(ranges, [], tuple(spans))
+        yield ExampleRow(ranges, [], tuple(spans))

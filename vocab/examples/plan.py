@@ -13,129 +13,148 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from bioshards.corpus.pretraining import BATCH_ROWS, NO_LABEL, SPAN
+from bioshards.corpus.pretraining import BATCH_ROWS, NO_LABEL, SPAN_TYPE
 
-from .block import Block, Positions
-from .randomness import row_keys
-from .rows import CLS, SEP, Row, tokens
+from .block import Int64Array, TokenBlock
+from .randomness import derive_row_keys
+from .rows import CLS_RANGE, SEP_RANGE, ExampleRow, count_tokens
 
-Keys = np.ndarray[Any, np.dtype[np.uint64]]
+KeyArray = np.ndarray[Any, np.dtype[np.uint64]]
 
 
-class Plan:
+class RowPlan:
     """Rows of one block's documents.
 
     Attributes:
         special: how many of the rows' tokens are [CLS] and [SEP]; ``lost``, ``borrowed``: see ``rows.Row``.
     """
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: TokenBlock) -> None:
         self._block: Final = block
         self._ranges, self._range_ends = array("q"), array("q", [0])
-        self._splits, self._labels = array("H"), array("b")
+        self._segment_b_starts, self._labels = array("H"), array("b")
         self._spans, self._span_ends = array("q"), array("q", [0])
-        self._keys, self._numbers = array("Q"), array("Q")
-        self.special = self.lost = self.borrowed = 0
+        self._keys, self._row_numbers = array("Q"), array("Q")
+        self.special_tokens = self.lost_tokens = self.other_document_tokens = 0
 
-    def add(self, row: Row, key: int, number: int) -> None:
-        """Add a row; ``key``: of its document and pass, ``number``: which one of theirs it is."""
+    def add(self, row: ExampleRow, key: int, row_number: int) -> None:
+        """Add a row; ``key``: of its document and pass, ``row_number``: which one of theirs it is."""
         ranges = self._ranges
-        before = len(ranges)
-        ranges.extend(CLS)
-        for one in row.first:
-            ranges.extend(one)
-        ranges.extend(SEP)
-        self._splits.append(2 + tokens(row.first) if row.second else 0)
-        if row.second:
-            for one in row.second:
-                ranges.extend(one)
-            ranges.extend(SEP)
+        first_range = len(ranges)
+        ranges.extend(CLS_RANGE)
+        for token_range in row.segment_a:
+            ranges.extend(token_range)
+        ranges.extend(SEP_RANGE)
+        self._segment_b_starts.append(2 + count_tokens(row.segment_a) if row.segment_b else 0)
+        if row.segment_b:
+            for token_range in row.segment_b:
+                ranges.extend(token_range)
+            ranges.extend(SEP_RANGE)
         self._range_ends.append(len(ranges) // 2)
         self._labels.append(row.label)
         for span in row.spans:
             self._spans.extend(span)
         self._span_ends.append(len(self._spans) // 4)
         self._keys.append(key)
-        self._numbers.append(number)
-        text = len(row.first) - row.first.count(SEP) + len(row.second)
-        self.special += (len(ranges) - before) // 2 - text
-        self.lost += row.lost
-        self.borrowed += row.borrowed
+        self._row_numbers.append(row_number)
+        num_text_ranges = len(row.segment_a) - row.segment_a.count(SEP_RANGE) + len(row.segment_b)
+        self.special_tokens += (len(ranges) - first_range) // 2 - num_text_ranges
+        self.lost_tokens += row.lost_tokens
+        self.other_document_tokens += row.other_document_tokens
 
     def __len__(self) -> int:
-        return len(self._splits)
+        return len(self._segment_b_starts)
 
     @property
-    def unlabelled(self) -> int:
+    def unlabelled_rows(self) -> int:
         """Rows without a label."""
         return self._labels.count(NO_LABEL)
 
     @property
     def tokens(self) -> int:
         """Tokens of all rows, special ones among them."""
-        ranges = _table(self._ranges, 2)
+        ranges = _table_from_array(self._ranges, 2)
         return int((ranges[:, 1] - ranges[:, 0]).sum())
 
-    def sorted(self) -> tuple[Positions, Keys]:
+    def sort_by_key(self) -> tuple[Int64Array, KeyArray]:
         """The rows in the order of their keys, and these."""
-        keys = row_keys(_numbers(self._keys, np.uint64), _numbers(self._numbers, np.uint64))
+        keys = derive_row_keys(
+            _numpy_from_array(self._keys, np.uint64), _numpy_from_array(self._row_numbers, np.uint64)
+        )
         order = np.argsort(keys, kind="stable")
         return order, keys[order]
 
-    def batches(
-        self, order: Positions, schema: pa.Schema, size: int = BATCH_ROWS
+    def iter_batches(
+        self, order: Int64Array, schema: pa.Schema, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
         """These rows as record batches of so many.
 
         Args:
             schema: of ``corpus.pretraining``.
         """
-        ids = self._block.ids()
-        ranges, spans = _table(self._ranges, 2), _table(self._spans, 4)
-        range_ends, span_ends = _numbers(self._range_ends, np.int64), _numbers(self._span_ends, np.int64)
-        splits, labels = _numbers(self._splits, np.uint16), _numbers(self._labels, np.int8)
-        for start in range(0, len(order), size):
-            rows = order[start : start + size]
-            which, _ = _joined(range_ends[rows], range_ends[rows + 1])
-            sizes = ranges[which, 1] - ranges[which, 0]
-            places, _ = _joined(ranges[which, 0], ranges[which, 1])
+        ids = self._block.get_token_ids()
+        ranges, spans = _table_from_array(self._ranges, 2), _table_from_array(self._spans, 4)
+        range_ends, span_ends = (
+            _numpy_from_array(self._range_ends, np.int64),
+            _numpy_from_array(self._span_ends, np.int64),
+        )
+        segment_b_starts, labels = (
+            _numpy_from_array(self._segment_b_starts, np.uint16),
+            _numpy_from_array(self._labels, np.int8),
+        )
+        for start in range(0, len(order), batch_rows):
+            rows = order[start : start + batch_rows]
+            range_indices, _ = _concat_ranges(range_ends[rows], range_ends[rows + 1])
+            sizes = ranges[range_indices, 1] - ranges[range_indices, 0]
+            token_indices, _ = _concat_ranges(ranges[range_indices, 0], ranges[range_indices, 1])
             ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), sizes]))
             row_ends = np.concatenate(
                 [np.zeros(1, np.int64), np.cumsum(range_ends[rows + 1] - range_ends[rows])]
             )
-            which_spans, span_offsets = _joined(span_ends[rows], span_ends[rows + 1])
+            span_indices, span_offsets = _concat_ranges(span_ends[rows], span_ends[rows + 1])
             columns = {
-                "input_ids": _lists(ends[row_ends], pa.array(ids[places]), schema.field("input_ids").type),
-                "split": pa.array(splits[rows]),
+                "input_ids": _make_list_array(
+                    ends[row_ends], pa.array(ids[token_indices]), schema.field("input_ids").type
+                ),
+                "split": pa.array(segment_b_starts[rows]),
                 "label": pa.array(labels[rows]),
-                "spans": _lists(span_offsets, self._with_ids(spans[which_spans]), pa.list_(SPAN)),
+                "spans": _make_list_array(
+                    span_offsets, self._resolve_spans(spans[span_indices]), pa.list_(SPAN_TYPE)
+                ),
             }
             yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
-    def _with_ids(self, spans: Positions) -> pa.Array:
+    def _resolve_spans(self, spans: Int64Array) -> pa.Array:
         """Spans with documents' ids, and with sentences numbered as in the documents."""
-        of, start, first, end = spans.T
-        numbered = (start, self._block.numbers(of, first), self._block.numbers(of, end - 1) + 1)
-        columns = [self._block.documents().take(pa.array(of))]
-        columns += [pa.array(one, SPAN.field(at).type) for at, one in enumerate(numbered, 1)]
-        return pa.StructArray.from_arrays(columns, fields=list(SPAN))
+        documents, start, first_sentence, end_sentence = spans.T
+        integer_columns = (
+            start,
+            self._block.get_sentence_numbers(documents, first_sentence),
+            self._block.get_sentence_numbers(documents, end_sentence - 1) + 1,
+        )
+        columns = [self._block.get_document_ids().take(pa.array(documents))]
+        columns += [
+            pa.array(values, SPAN_TYPE.field(field_index).type)
+            for field_index, values in enumerate(integer_columns, 1)
+        ]
+        return pa.StructArray.from_arrays(columns, fields=list(SPAN_TYPE))
 
 
-def _numbers(values: array[int], type_: Any) -> np.ndarray[Any, np.dtype[Any]]:
+def _numpy_from_array(values: array[int], type_: Any) -> np.ndarray[Any, np.dtype[Any]]:
     return np.frombuffer(values, type_) if values else np.zeros(0, type_)
 
 
-def _table(values: array[int], columns: int) -> Positions:
-    found: Positions = _numbers(values, np.int64).reshape(-1, columns)
-    return found
+def _table_from_array(values: array[int], columns: int) -> Int64Array:
+    table: Int64Array = _numpy_from_array(values, np.int64).reshape(-1, columns)
+    return table
 
 
-def _joined(starts: Positions, stops: Positions) -> tuple[Positions, Positions]:
+def _concat_ranges(starts: Int64Array, stops: Int64Array) -> tuple[Int64Array, Int64Array]:
     """All numbers from each start to before its stop, one range after another, and where each begins."""
     sizes = stops - starts
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes), offsets
 
 
-def _lists(offsets: Positions, values: pa.Array, type_: pa.DataType) -> pa.Array:
+def _make_list_array(offsets: Int64Array, values: pa.Array, type_: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=type_)

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from bioshards.corpus.shards import Shard
-from bioshards.vocab.inputs import Documents
+from bioshards.vocab.inputs import DocumentsInput
 
-ENOUGH: Final = 16_000_000
+MIN_GROUP_BYTES: Final = 16_000_000
 """Bytes of shards that are enough for a portion: some 10,000 abstracts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class ShardGroup:
     """Shards of one directory.
 
     Attributes:
@@ -33,41 +33,45 @@ class Portion:
     name: str
     folder: str
     shards: tuple[Shard, ...]
-    listed_by: tuple[tuple[str, str], ...]
+    overlap_lists: tuple[tuple[str, str], ...]
 
 
-def portions(
-    inputs: Iterable[Documents], seed: int, lists: Mapping[str, Mapping[str, str]]
-) -> Iterator[Portion]:
+def group_shards(
+    inputs: Iterable[DocumentsInput], seed: int, lists_by_folder: Mapping[str, Mapping[str, str]]
+) -> Iterator[ShardGroup]:
     """The shards of directories, those that follow one another taken together until they are enough.
 
     Args:
-        lists: of abstracts that are held in full (held_in_full.py).
+        lists_by_folder: of abstracts that are held in full (held_in_full.py).
     """
     for documents in inputs:
-        listed_by = tuple(sorted(lists.get(documents.folder, {}).items()))
-        for shards in _together(documents.shards):
-            yield _portion(documents.folder, shards, listed_by, seed)
+        overlap_lists = tuple(sorted(lists_by_folder.get(documents.folder, {}).items()))
+        for group in _split_by_size(documents.shards):
+            yield _make_group(documents.folder, group, overlap_lists, seed)
 
 
-def _together(shards: Iterable[Shard]) -> list[list[Shard]]:
+def _split_by_size(shards: Iterable[Shard]) -> list[list[Shard]]:
     """Shards in a row that are enough together; what is too little at the end joins the last."""
-    found: list[list[Shard]] = [[]]
+    groups: list[list[Shard]] = [[]]
     for shard in shards:
-        if _size(found[-1]) >= ENOUGH:
-            found.append([])
-        found[-1].append(shard)
-    if len(found) > 1 and _size(found[-1]) < ENOUGH // 2:
-        rest = found.pop()
-        found[-1] += rest
-    return [some for some in found if some]
+        if _total_bytes(groups[-1]) >= MIN_GROUP_BYTES:
+            groups.append([])
+        groups[-1].append(shard)
+    if len(groups) > 1 and _total_bytes(groups[-1]) < MIN_GROUP_BYTES // 2:
+        remainder = groups.pop()
+        groups[-1] += remainder
+    return [group for group in groups if group]
 
 
-def _size(shards: Iterable[Shard]) -> int:
+def _total_bytes(shards: Iterable[Shard]) -> int:
     return sum(shard.bytes for shard in shards)
 
 
-def _portion(folder: str, shards: list[Shard], listed_by: tuple[tuple[str, str], ...], seed: int) -> Portion:
-    digests = sorted(digest for _, digest in listed_by)
-    text = " ".join([str(seed), *(shard.sha256 for shard in shards), *digests])
-    return Portion(hashlib.sha256(text.encode()).hexdigest()[:16], folder, tuple(shards), listed_by)
+def _make_group(
+    folder: str, shards: list[Shard], overlap_lists: tuple[tuple[str, str], ...], seed: int
+) -> ShardGroup:
+    digests = sorted(digest for _, digest in overlap_lists)
+    name_source = " ".join([str(seed), *(shard.sha256 for shard in shards), *digests])
+    return ShardGroup(
+        hashlib.sha256(name_source.encode()).hexdigest()[:16], folder, tuple(shards), overlap_lists
+    )

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bioshards.corpus import shards
-from bioshards.corpus.ahead import for_each
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.ahead import parallel_for_each
+from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import (
     PretrainingConfig,
     PretrainingCounts,
@@ -29,20 +29,20 @@ from bioshards.corpus.manifest import (
     utc_now,
     write_manifest,
 )
-from bioshards.corpus.pretraining import RECORDS, SPLITS
+from bioshards.corpus.pretraining import SPLITS, TFRECORD_FOLDERS
 from bioshards.corpus.shards import Shard
-from bioshards.corpus.workspace import Workspace
+from bioshards.corpus.workspace import OutputDir
 
 from . import dealing, writing
-from .made import Made
-from .making import Making, schema_of
+from .made import BuildResult
+from .making import BuildConfig, make_schema
 
-LOST: Final = {"electra": "overflow", "bert": "truncated", "albert": "truncated"}
+LOSS_REASONS: Final = {"electra": "overflow", "bert": "truncated", "albert": "truncated"}
 """The reason for which an objective's builder loses tokens; plain packing loses none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """A shard of rows of all portions, or nothing where a bucket has none."""
 
     split: str
@@ -50,40 +50,49 @@ class Merged:
     outputs: list[Shard]
 
 
-def merge(
-    files: LocalFiles, work: Workspace, making: Making, dealt: Sequence[str], split: str, bucket: int
-) -> Merged:
+def merge_bucket(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    build_config: BuildConfig,
+    spill_files: Sequence[str],
+    split: str,
+    bucket: int,
+) -> MergeResult:
     """Write one bucket of the rows that portions have dealt out, unless that is done already.
 
     Args:
-        dealt: the files, of this split, that the rows are in.
+        spill_files: the files, of this split, that the rows are in.
     """
-    name = f"data-{bucket:05d}-of-{making.buckets[split]:05d}"
-    report = work.merged(bucket, f"{split}.json")
-    of = shards.digest([name, *sorted(dealt)])
-    if files.exists(report):
-        done = files.read_json(report)
-        there = [decode(Shard, listed) for listed in done["outputs"]]
-        if done["of"] == of and writing.stand(files, work.output, there):
-            return Merged(split, bucket, there)
-        files.remove(report)  # before its shard, of the same name, is another one
-    found = dealing.bucket(files, [work.dealt(file) for file in sorted(dealt)], bucket)
+    name = f"data-{bucket:05d}-of-{build_config.num_buckets[split]:05d}"
+    report_path = output_dir.merged_bucket_path(bucket, f"{split}.json")
+    cache_key = shards.combine_digests([name, *sorted(spill_files)])
+    if storage.exists(report_path):
+        cached_report = storage.read_json(report_path)
+        there = [decode(Shard, listed) for listed in cached_report["outputs"]]
+        if cached_report["of"] == cache_key and writing.has_all_outputs(storage, output_dir.path, there):
+            return MergeResult(split, bucket, there)
+        storage.remove(report_path)  # before its shard, of the same name, is another one
+    shuffle_bucket = dealing.read_bucket(
+        storage, [output_dir.shuffle_spill_path(file) for file in sorted(spill_files)], bucket
+    )
     outputs: list[Shard] = []  # of no rows, as ``datasets`` opens no shard without any
-    if rows := len(found.rows):
-        schema = schema_of(making, split, rows, len(found.rows["input_ids"].flatten()))
-        batches = dealing.batches(found, schema)
-        outputs = making.writer.write(files, work.output, split, name, schema, batches, found.keys)
-    files.write_json(report, {"of": of, "outputs": encode(outputs)})
-    return Merged(split, bucket, outputs)
+    if rows := len(shuffle_bucket.rows):
+        schema = make_schema(build_config, split, rows, len(shuffle_bucket.rows["input_ids"].flatten()))
+        batches = dealing.iter_batches(shuffle_bucket, schema)
+        outputs = build_config.writer.write(
+            storage, output_dir.path, split, name, schema, batches, shuffle_bucket.keys
+        )
+    storage.write_json(report_path, {"of": cache_key, "outputs": encode(outputs)})
+    return MergeResult(split, bucket, outputs)
 
 
-def publish(
-    files: LocalFiles,
-    work: Workspace,
+def publish_pretraining_set(
+    storage: LocalStorage,
+    output_dir: OutputDir,
     config: dict[str, Any],
     inputs: Sequence[PretrainingInput],
-    made: Sequence[Made],
-    merged: Sequence[Merged],
+    build_results: Sequence[BuildResult],
+    merge_results: Sequence[MergeResult],
     run: PretrainingRun,
     max_rejected: float,
 ) -> str | None:
@@ -98,76 +107,86 @@ def publish(
         Why nothing is published; None where it is.
     """
     wanted = decode(PretrainingConfig, config)
-    facts = _counts(made, wanted.objective)
-    if problem := _problem(made, facts, max_rejected):
+    totals = _sum_results(build_results, wanted.objective)
+    if problem := _find_problem(build_results, totals, max_rejected):
         return problem
-    outputs = [listed for portion in made for listed in portion.outputs]
-    outputs += [listed for bucket in merged for listed in bucket.outputs]
-    outputs.sort(key=lambda listed: listed.file)
-    if fault := _fault(facts, outputs):
-        return fault
-    _sweep(files, work, outputs, made, merged)
+    outputs = [output for result in build_results for output in result.outputs]
+    outputs += [output for merge_result in merge_results for output in merge_result.outputs]
+    outputs.sort(key=lambda output: output.file)
+    if inconsistency := _find_inconsistency(totals, outputs):
+        return inconsistency
+    _remove_stale_files(storage, output_dir, outputs, build_results, merge_results)
     splits = []
     for split in SPLITS:
         folder = f"{split}/"
-        of_split = [
-            dataclasses.replace(listed, file=listed.file.removeprefix(folder))
-            for listed in outputs
-            if listed.file.startswith(folder)
+        split_shards = [
+            dataclasses.replace(output, file=output.file.removeprefix(folder))
+            for output in outputs
+            if output.file.startswith(folder)
         ]
-        if of_split:
-            shards.publish(files, f"{work.output}/{split}", of_split)
+        if split_shards:
+            shards.write_dataset_info(storage, f"{output_dir.path}/{split}", split_shards)
             splits.append(split)
         else:  # of other inputs there may have been some
             for name in ("state.json", "dataset_info.json"):
-                files.remove(f"{work.output}/{split}/{name}")
-    files.write_json(f"{work.output}/dataset_dict.json", {"splits": splits})
+                storage.remove(f"{output_dir.path}/{split}/{name}")
+    storage.write_json(f"{output_dir.path}/dataset_dict.json", {"splits": splits})
     manifest = PretrainingManifest(
         config=wanted,
         inputs=tuple(inputs),
         outputs=tuple(outputs),
-        counts=facts,
+        counts=totals,
         run=dataclasses.replace(run, finished=utc_now()),
     )
-    write_manifest(files, work.manifest, manifest)
-    tidy(files, work)
+    write_manifest(storage, output_dir.manifest_path, manifest)
+    remove_spill_files(storage, output_dir)
     return None
 
 
-def tidy(files: LocalFiles, work: Workspace) -> None:
+def remove_spill_files(storage: LocalStorage, output_dir: OutputDir) -> None:
     """Remove the rows that were dealt out, once they are in their shards."""
-    for_each(files, files.remove, map(work.dealt, files.names(f"{work.folder}/dealt")))
+    parallel_for_each(
+        storage,
+        storage.remove,
+        map(output_dir.shuffle_spill_path, storage.list_names(f"{output_dir.work_folder}/dealt")),
+    )
 
 
-def finished(files: LocalFiles, work: Workspace, inputs: Sequence[PretrainingInput]) -> bool:
+def is_up_to_date(storage: LocalStorage, output_dir: OutputDir, inputs: Sequence[PretrainingInput]) -> bool:
     """Is the manifest there, of these very inputs, with everything that it lists in place?"""
-    manifest = find_manifest(files, work.output, PretrainingManifest)
+    manifest = find_manifest(storage, output_dir.path, PretrainingManifest)
     if manifest is None or list(manifest.inputs) != list(inputs):
         return False
-    splits = {listed.file.partition("/")[0] for listed in manifest.outputs} & set(SPLITS)
-    opened_by = {"dataset_dict.json", *(f"{split}/state.json" for split in splits)}
-    return is_complete(files, work.output, manifest, present=opened_by)
+    splits = {output.file.partition("/")[0] for output in manifest.outputs} & set(SPLITS)
+    index_files = {"dataset_dict.json", *(f"{split}/state.json" for split in splits)}
+    return is_complete(storage, output_dir.path, manifest, present=index_files)
 
 
-def _counts(made: Sequence[Made], objective: str) -> PretrainingCounts:
-    sources = sorted({source for portion in made for source in portion.years})
+def _sum_results(build_results: Sequence[BuildResult], objective: str) -> PretrainingCounts:
+    sources = sorted({source for result in build_results for source in result.tokens_by_year})
     return PretrainingCounts(
-        documents=sum(portion.documents for portion in made),
-        dropped=dict(sorted((+_summed(portion.dropped for portion in made)).items())),
-        rejected=dict(sorted(_summed(portion.rejected for portion in made).items())),
-        train=_of_split(made, "train", objective),
-        validation=_of_split(made, "validation", objective),
+        documents=sum(result.documents for result in build_results),
+        dropped=dict(sorted((+_sum_counters(result.dropped for result in build_results)).items())),
+        rejected=dict(sorted(_sum_counters(result.rejected for result in build_results).items())),
+        train=_of_split(build_results, "train", objective),
+        validation=_of_split(build_results, "validation", objective),
         years={
-            source: dict(sorted(_summed(one.years.get(source, Counter()) for one in made).items()))
+            source: dict(
+                sorted(
+                    _sum_counters(
+                        source_result.tokens_by_year.get(source, Counter()) for source_result in build_results
+                    ).items()
+                )
+            )
             for source in sources
         },
     )
 
 
-def _of_split(made: Sequence[Made], split: str, objective: str) -> SplitCounts:
-    total = _summed(portion.splits.get(split, Counter()) for portion in made)
+def _of_split(made: Sequence[BuildResult], split: str, objective: str) -> SplitCounts:
+    total = _sum_counters(portion.split_counts.get(split, Counter()) for portion in made)
     return SplitCounts(
-        lost_tokens={LOST[objective]: total["lost_tokens"]} if total["lost_tokens"] else {},
+        lost_tokens={LOSS_REASONS[objective]: total["lost_tokens"]} if total["lost_tokens"] else {},
         documents=total["documents"],
         rows=total["rows"],
         tokens=total["tokens"],
@@ -179,69 +198,78 @@ def _of_split(made: Sequence[Made], split: str, objective: str) -> SplitCounts:
     )
 
 
-def _summed(parts: Iterable[Counter[str]]) -> Counter[str]:
+def _sum_counters(counters: Iterable[Counter[str]]) -> Counter[str]:
     total: Counter[str] = Counter()
-    for part in parts:
-        total.update(part)
+    for counter in counters:
+        total.update(counter)
     return total
 
 
-def _problem(made: Sequence[Made], facts: PretrainingCounts, max_rejected: float) -> str | None:
+def _find_problem(
+    build_results: Sequence[BuildResult], totals: PretrainingCounts, max_rejected: float
+) -> str | None:
     """Why these rows cannot be published; None where they can."""
-    bad = sorted(shard for portion in made for shard in portion.bad)
-    if bad:
-        more = f" (and {len(bad) - 5} more)" if len(bad) > 5 else ""
+    failures = sorted(failure for result in build_results for failure in result.failures)
+    if failures:
+        more = f" (and {len(failures) - 5} more)" if len(failures) > 5 else ""
         return (
-            f"{len(bad)} shard{'s' if len(bad) > 1 else ''} cannot be used ({'; '.join(bad[:5])}{more}). All "
+            f"{len(failures)} shard{'s' if len(failures) > 1 else ''} cannot be used ({'; '.join(failures[:5])}{more}). All "
             "others are done. "
             "Delete them and run the command that made them once more, which makes them anew; then run this "
             "one again"
         )
-    rejected = sum(facts.rejected.values())
-    if rejected > max_rejected * facts.documents:
+    rejected = sum(totals.rejected.values())
+    if rejected > max_rejected * totals.documents:
         return (
-            f"{rejected:,} of {facts.documents:,} documents were rejected, more than --max-rejected "
+            f"{rejected:,} of {totals.documents:,} documents were rejected, more than --max-rejected "
             f"{max_rejected:g} allows. OUT/rejected/ says why; nothing is published. With a higher "
             "--max-rejected the same command publishes what is made already"
         )
-    if not facts.train.rows:
+    if not totals.train.rows:
         return (
-            f"there is nothing to train on: of {facts.documents:,} documents "
-            f"{facts.validation.documents:,} are held out, "
-            f"{facts.dropped.get('in-full', 0):,} are held in full, "
-            f"{facts.dropped.get('no-tokens', 0):,} have no tokens and {rejected:,} are rejected. "
+            f"there is nothing to train on: of {totals.documents:,} documents "
+            f"{totals.validation.documents:,} are held out, "
+            f"{totals.dropped.get('in-full', 0):,} are held in full, "
+            f"{totals.dropped.get('no-tokens', 0):,} have no tokens and {rejected:,} are rejected. "
             "Look at --input and --validation"
         )
     return None
 
 
-def _fault(facts: PretrainingCounts, outputs: Sequence[Shard]) -> str | None:
+def _find_inconsistency(totals: PretrainingCounts, outputs: Sequence[Shard]) -> str | None:
     """What does not add up, which is nobody's fault but ours; None where all does."""
-    for split, of in (("train", facts.train), ("validation", facts.validation)):
-        written = sum(one.rows for one in outputs if one.file.startswith(f"{split}/"))
-        own = of.tokens - of.special_tokens - of.other_document_tokens
-        text = own + sum(of.lost_tokens.values())
-        if written != of.rows or text != of.input_tokens:
+    for split, split_totals in (("train", totals.train), ("validation", totals.validation)):
+        written_rows = sum(output.rows for output in outputs if output.file.startswith(f"{split}/"))
+        own = split_totals.tokens - split_totals.special_tokens - split_totals.other_document_tokens
+        accounted_tokens = own + sum(split_totals.lost_tokens.values())
+        if written_rows != split_totals.rows or accounted_tokens != split_totals.input_tokens:
             return (
-                f"{split} does not add up: {written:,} of {of.rows:,} rows are in shards, and {text:,} of "
-                f"{of.input_tokens:,} tokens are accounted for. This is a fault of bioshards, or of what "
+                f"{split} does not add up: {written_rows:,} of {split_totals.rows:,} rows are in shards, and {accounted_tokens:,} of "
+                f"{split_totals.input_tokens:,} tokens are accounted for. This is a fault of bioshards, or of what "
                 "lies in OUT/.bioshards: please report it, delete that folder and run again"
             )
     return None
 
 
-def _sweep(
-    files: LocalFiles,
-    work: Workspace,
+def _remove_stale_files(
+    storage: LocalStorage,
+    output_dir: OutputDir,
     outputs: Sequence[Shard],
-    made: Sequence[Made],
-    merged: Sequence[Merged],
+    build_results: Sequence[BuildResult],
+    merge_results: Sequence[MergeResult],
 ) -> None:
     """Remove what was made of other inputs."""
-    folders = [f"{work.output}/{folder}" for folder in (*SPLITS, *RECORDS.values())]
-    keep = {f"{work.output}/{listed.file}" for listed in outputs}
-    sweep(files, folders, keep, lambda name: name.startswith(("data-", "pretrain_data.")))
-    current = {work.made(portion.name, "json") for portion in made}
-    current |= {work.merged(one.bucket, f"{one.split}.json") for one in merged}
-    current |= {work.rejected(portion.name) for portion in made if portion.rejected}
-    sweep(files, [f"{work.folder}/made", f"{work.folder}/merged", f"{work.output}/rejected"], current)
+    folders = [f"{output_dir.path}/{folder}" for folder in (*SPLITS, *TFRECORD_FOLDERS.values())]
+    keep = {f"{output_dir.path}/{listed.file}" for listed in outputs}
+    sweep(storage, folders, keep, lambda name: name.startswith(("data-", "pretrain_data.")))
+    current_paths = {output_dir.build_report_path(result.name, "json") for result in build_results}
+    current_paths |= {
+        output_dir.merged_bucket_path(merge_result.bucket, f"{merge_result.split}.json")
+        for merge_result in merge_results
+    }
+    current_paths |= {output_dir.rejects_path(result.name) for result in build_results if result.rejected}
+    sweep(
+        storage,
+        [f"{output_dir.work_folder}/made", f"{output_dir.work_folder}/merged", f"{output_dir.path}/rejected"],
+        current_paths,
+    )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 
-class Pool(Protocol):
+class DocumentEdges(Protocol):
     """The edges of each of several documents."""
 
     def __len__(self) -> int: ...
@@ -20,17 +20,17 @@ class Pool(Protocol):
     def __getitem__(self, document: int) -> Sequence[int]: ...
 
 
-Range = tuple[int, int]
+TokenRange = tuple[int, int]
 """Tokens, from a position to before another."""
 
-CLS: Final[Range] = (0, 1)
-SEP: Final[Range] = (1, 2)
+CLS_RANGE: Final[TokenRange] = (0, 1)
+SEP_RANGE: Final[TokenRange] = (1, 2)
 """The first two tokens of all, before any document's, are these."""
-OVERHEAD: Final = 3
+NUM_PAIR_SPECIALS: Final = 3
 """Special tokens of a row with two segments."""
 
 
-class Span(NamedTuple):
+class RowSpan(NamedTuple):
     """Where a part of a row comes from; the columns of ``corpus.pretraining.SPAN``."""
 
     document: int
@@ -39,7 +39,7 @@ class Span(NamedTuple):
     end_sentence: int
 
 
-class Row(NamedTuple):
+class ExampleRow(NamedTuple):
     """An example.
 
     Attributes:
@@ -49,24 +49,26 @@ class Row(NamedTuple):
         borrowed: tokens in it that are another document's.
     """
 
-    first: list[Range]
-    second: list[Range]
-    spans: tuple[Span, ...]
+    segment_a: list[TokenRange]
+    segment_b: list[TokenRange]
+    spans: tuple[RowSpan, ...]
     label: int = 0
-    lost: int = 0
-    borrowed: int = 0
+    lost_tokens: int = 0
+    other_document_tokens: int = 0
 
 
-def span(document: int, start: int, edges: Sequence[int], tokens: Range) -> Span:
+def make_span(document: int, start: int, edges: Sequence[int], token_range: TokenRange) -> RowSpan:
     """Which sentences of the document these tokens are of.
 
     Args:
         start: where in ``input_ids`` the tokens begin.
         edges: of the document.
     """
-    return Span(document, start, bisect_right(edges, tokens[0]) - 1, bisect_left(edges, tokens[1]))
+    return RowSpan(
+        document, start, bisect_right(edges, token_range[0]) - 1, bisect_left(edges, token_range[1])
+    )
 
 
-def tokens(ranges: Sequence[Range]) -> int:
+def count_tokens(ranges: Sequence[TokenRange]) -> int:
     """How many tokens these are."""
     return sum(stop - start for start, stop in ranges)

@@ -18,19 +18,19 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Protocol
 
-from bioshards.vocab.wordpiece import SPACE
+from bioshards.vocab.wordpiece import SENTENCEPIECE_SPACE
 
-from .randomness import Source
+from .randomness import RandomSource
 
-_NGRAMS: Final = (6 / 11, 9 / 11)
+_NGRAM_THRESHOLDS: Final = (6 / 11, 9 / 11)
 """ALBERT's n-grams are of one to three words, with probabilities in the ratio of 1/n: a draw below the first
 is one of one word, below the second of two."""
-_MARKS: Final = frozenset(string.punctuation) - frozenset("'<=>")
+_PUNCTUATION: Final = frozenset(string.punctuation) - frozenset("'<=>")
 """ALBERT's punctuation: one of these is a piece that begins a word, several of them are not."""
-_OF_WORDS: Final = frozenset(string.ascii_lowercase) | _MARKS
+_WORD_CHARACTERS: Final = frozenset(string.ascii_lowercase) | _PUNCTUATION
 
 
-class Random(Source, Protocol):
+class ShufflingRandomSource(RandomSource, Protocol):
     """What the draws are made with; ``random.Random`` is one."""
 
     def shuffle(self, items: list[Any], /) -> None:
@@ -38,7 +38,7 @@ class Random(Source, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Masking:
+class StaticMasking:
     """How rows of a vocabulary are masked.
 
     Attributes:
@@ -51,16 +51,16 @@ class Masking:
             vocabularies :func:`sentencepiece_continues`), for masks of whole words; None for single pieces.
     """
 
-    mask: int
-    special: frozenset[int]
-    size: int
+    mask_id: int
+    special_ids: frozenset[int]
+    vocabulary_size: int
     max_predictions: int = 20
-    probability: float = 0.15
-    continues: bytes | None = None
+    mask_prob: float = 0.15
+    is_continuation: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Masked:
+class MaskedRow:
     """A row with pieces replaced, the places of those to predict, in their order, and what stood there."""
 
     ids: list[int]
@@ -68,47 +68,47 @@ class Masked:
     labels: list[int]
 
 
-def bert(ids: Sequence[int], how: Masking, random: Random) -> Masked:
+def mask_bert_row(ids: Sequence[int], masking: StaticMasking, rng: ShufflingRandomSource) -> MaskedRow:
     """A row as BERT masks it: words in a random order, but for those too long for what is left to predict."""
-    words = _words(ids, how)
-    random.shuffle(words)
-    budget = _budget(ids, how)
-    masked, chosen = list(ids), set[int]()
+    words = _group_words(ids, masking)
+    rng.shuffle(words)
+    budget = _max_masked(ids, masking)
+    masked_ids, chosen_positions = list(ids), set[int]()
     for word in words:
-        if len(chosen) == budget:
+        if len(chosen_positions) == budget:
             break
-        if len(chosen) + len(word) <= budget:
-            chosen.update(word)
-            _replace(masked, word, how, random)
-    return _with_labels(ids, masked, chosen)
+        if len(chosen_positions) + len(word) <= budget:
+            chosen_positions.update(word)
+            _replace_ids(masked_ids, word, masking, rng)
+    return _make_masked_row(ids, masked_ids, chosen_positions)
 
 
-def albert(ids: Sequence[int], how: Masking, random: Random) -> Masked:
+def mask_albert_row(ids: Sequence[int], masking: StaticMasking, rng: ShufflingRandomSource) -> MaskedRow:
     """A row as ALBERT masks it: n-grams of words, made shorter where they would be too long for what is left.
 
     An n-gram that meets one chosen before is not taken; one that begins near the row's end has fewer words.
     The reference draws its n from numpy's own source, here it is drawn from the one given; and its last
     shuffle, which changes nothing of the row, is left out.
     """
-    words = _words(ids, how)
-    firsts = list(range(len(words)))
-    random.shuffle(firsts)
-    budget = _budget(ids, how)
-    masked, chosen = list(ids), set[int]()
-    for first in firsts:
-        if len(chosen) == budget:
+    words = _group_words(ids, masking)
+    start_words = list(range(len(words)))
+    rng.shuffle(start_words)
+    budget = _max_masked(ids, masking)
+    masked_ids, chosen_positions = list(ids), set[int]()
+    for start_word in start_words:
+        if len(chosen_positions) == budget:
             break
-        n = 1 + bisect(_NGRAMS, random.random())
-        while sum(map(len, words[first : first + n])) > budget - len(chosen):
+        n = 1 + bisect(_NGRAM_THRESHOLDS, rng.random())
+        while sum(map(len, words[start_word : start_word + n])) > budget - len(chosen_positions):
             n -= 1
-        pieces = list(chain.from_iterable(words[first : first + n]))
-        if chosen.isdisjoint(pieces):
-            chosen.update(pieces)
-            _replace(masked, pieces, how, random)
-    return _with_labels(ids, masked, chosen)
+        ngram_positions = list(chain.from_iterable(words[start_word : start_word + n]))
+        if chosen_positions.isdisjoint(ngram_positions):
+            chosen_positions.update(ngram_positions)
+            _replace_ids(masked_ids, ngram_positions, masking, rng)
+    return _make_masked_row(ids, masked_ids, chosen_positions)
 
 
-def sentencepiece_continues(pieces: Mapping[str, int], special: Container[str]) -> bytes:
+def find_sentencepiece_continuations(pieces: Mapping[str, int], special_tokens: Container[str]) -> bytes:
     """For each id 1 where ALBERT holds that its SentencePiece piece continues a word.
 
     It does if it is letters of English and punctuation only, and not a single mark, and without a blank or
@@ -116,41 +116,45 @@ def sentencepiece_continues(pieces: Mapping[str, int], special: Container[str]) 
 
     Args:
         pieces: the ids of all of the vocabulary.
-        special: those of them that are special tokens, which continue nothing.
+        special_tokens: those of them that are special tokens, which continue nothing.
     """
-    table = bytearray(1 + max(pieces.values()))
-    for piece, number in pieces.items():
-        begins = piece.startswith((SPACE, "<")) or piece in _MARKS or piece in special
-        table[number] = not begins and _OF_WORDS.issuperset(piece.lower())
-    return bytes(table)
+    flags = bytearray(1 + max(pieces.values()))
+    for piece, piece_id in pieces.items():
+        is_word_start = (
+            piece.startswith((SENTENCEPIECE_SPACE, "<")) or piece in _PUNCTUATION or piece in special_tokens
+        )
+        flags[piece_id] = not is_word_start and _WORD_CHARACTERS.issuperset(piece.lower())
+    return bytes(flags)
 
 
-def _words(ids: Sequence[int], how: Masking) -> list[list[int]]:
+def _group_words(ids: Sequence[int], masking: StaticMasking) -> list[list[int]]:
     """The places of each word's pieces; what continues no word of the row is a word of its own."""
     words: list[list[int]] = []
-    for place, piece in enumerate(ids):
-        if piece in how.special:
+    for position, piece_id in enumerate(ids):
+        if piece_id in masking.special_ids:
             continue
-        if how.continues and how.continues[piece] and words:
-            words[-1].append(place)
+        if masking.is_continuation and masking.is_continuation[piece_id] and words:
+            words[-1].append(position)
         else:
-            words.append([place])
+            words.append([position])
     return words
 
 
-def _budget(ids: Sequence[int], how: Masking) -> int:
-    return min(how.max_predictions, max(1, round(len(ids) * how.probability)))
+def _max_masked(ids: Sequence[int], masking: StaticMasking) -> int:
+    return min(masking.max_predictions, max(1, round(len(ids) * masking.mask_prob)))
 
 
-def _replace(masked: list[int], places: Iterable[int], how: Masking, random: Random) -> None:
+def _replace_ids(
+    masked_ids: list[int], positions: Iterable[int], masking: StaticMasking, rng: ShufflingRandomSource
+) -> None:
     """Of the pieces to be predicted 80 % become [MASK], 10 % stay, and 10 % become any other."""
-    for place in places:
-        if random.random() < 0.8:
-            masked[place] = how.mask
-        elif random.random() >= 0.5:
-            masked[place] = random.randint(0, how.size - 1)
+    for position in positions:
+        if rng.random() < 0.8:
+            masked_ids[position] = masking.mask_id
+        elif rng.random() >= 0.5:
+            masked_ids[position] = rng.randint(0, masking.vocabulary_size - 1)
 
 
-def _with_labels(ids: Sequence[int], masked: list[int], chosen: set[int]) -> Masked:
-    positions = sorted(chosen)
-    return Masked(masked, positions, [ids[place] for place in positions])
+def _make_masked_row(ids: Sequence[int], masked_ids: list[int], chosen_positions: set[int]) -> MaskedRow:
+    positions = sorted(chosen_positions)
+    return MaskedRow(masked_ids, positions, [ids[position] for position in positions])

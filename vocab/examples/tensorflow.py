@@ -19,16 +19,16 @@ from bioshards.corpus.pretraining import NO_LABEL
 from bioshards.vocab.encode import Encoder
 
 from . import layouts, static_masks, tfrecord
-from .plan import Keys
-from .recipes import Recipe
-from .static_masks import Masking
+from .plan import KeyArray
+from .recipes import ExampleRecipe
+from .static_masks import StaticMasking
 
-_PROBABILITY: Final = 0.15
+_MASK_PROB: Final = 0.15
 """Share of tokens to predict, in BERT's and ALBERT's code and in the papers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tensorflow:
+class RecordEncoder:
     """How rows become records.
 
     Attributes:
@@ -37,31 +37,43 @@ class Tensorflow:
         masking: how BERT's and ALBERT's are masked; None for ELECTRA's, which are not.
     """
 
-    recipe: Recipe
-    pad: int
-    continues: bytes
-    masking: Masking | None
+    recipe: ExampleRecipe
+    pad_id: int
+    is_continuation: bytes
+    masking: StaticMasking | None
 
-    def records(self, batch: pa.RecordBatch, keys: Keys) -> tuple[bytes, int]:
+    def encode_batch(self, batch: pa.RecordBatch, keys: KeyArray) -> tuple[bytes, int]:
         """The records of rows with these keys, and how many: rows without a label are in no file of pairs."""
-        length = self.recipe.length
+        max_seq_length = self.recipe.max_seq_length
         if self.masking is None:
-            return tfrecord.encode(layouts.electra(batch, length, self.pad)), len(batch)
-        of_row = keys[batch["label"].to_numpy() != NO_LABEL].tolist()
-        kept = layouts.pairs(batch)
-        if not of_row:
+            return tfrecord.encode_records(
+                layouts.make_electra_features(batch, max_seq_length, self.pad_id)
+            ), len(batch)
+        row_keys = keys[batch["label"].to_numpy() != NO_LABEL].tolist()
+        labelled_batch = layouts.select_labelled(batch)
+        if not row_keys:
             return b"", 0
-        rows = zip(kept["input_ids"].to_pylist(), of_row, strict=True)
-        most = self.masking.max_predictions
+        keyed_rows = zip(labelled_batch["input_ids"].to_pylist(), row_keys, strict=True)
+        max_predictions = self.masking.max_predictions
         if self.recipe.objective == "bert":
-            masked = [static_masks.bert(ids, self.masking, random.Random(key)) for ids, key in rows]
-            return tfrecord.encode(layouts.bert(kept, masked, length, most, self.pad)), len(kept)
-        masked = [static_masks.albert(ids, self.masking, random.Random(key)) for ids, key in rows]
-        features = layouts.albert(kept, masked, length, most, self.pad, self.continues)
-        return tfrecord.encode(features), len(kept)
+            masked_rows = [
+                static_masks.mask_bert_row(ids, self.masking, random.Random(key)) for ids, key in keyed_rows
+            ]
+            return tfrecord.encode_records(
+                layouts.make_bert_features(
+                    labelled_batch, masked_rows, max_seq_length, max_predictions, self.pad_id
+                )
+            ), len(labelled_batch)
+        masked_rows = [
+            static_masks.mask_albert_row(ids, self.masking, random.Random(key)) for ids, key in keyed_rows
+        ]
+        features = layouts.make_albert_features(
+            labelled_batch, masked_rows, max_seq_length, max_predictions, self.pad_id, self.is_continuation
+        )
+        return tfrecord.encode_records(features), len(labelled_batch)
 
 
-def tensorflow(encoder: Encoder, recipe: Recipe) -> Tensorflow:
+def make_record_encoder(encoder: Encoder, recipe: ExampleRecipe) -> RecordEncoder:
     """What writes rows of this recipe for the original trainers.
 
     Raises:
@@ -71,19 +83,26 @@ def tensorflow(encoder: Encoder, recipe: Recipe) -> Tensorflow:
         raise InvalidValueError(
             "--tfrecord is for electra, bert and albert: no original trainer reads plain rows"
         )
-    pad = max(encoder.pad, 0)
-    continues = _continues(encoder)
+    pad_id = max(encoder.pad_id, 0)
+    is_continuation = _continuation_flags(encoder)
     if recipe.objective == "electra":
-        return Tensorflow(recipe, pad, continues, None)
-    special = frozenset((encoder.special["[CLS]"], encoder.special["[SEP]"]))
-    most = recipe.max_predictions or math.ceil(_PROBABILITY * recipe.length)
-    words = continues if recipe.whole_words else None
-    masking = Masking(encoder.special["[MASK]"], special, encoder.size, most, _PROBABILITY, words)
-    return Tensorflow(recipe, pad, continues, masking)
+        return RecordEncoder(recipe, pad_id, is_continuation, None)
+    special_ids = frozenset((encoder.special_ids["[CLS]"], encoder.special_ids["[SEP]"]))
+    max_predictions = recipe.max_predictions or math.ceil(_MASK_PROB * recipe.max_seq_length)
+    word_continuation = is_continuation if recipe.whole_words else None
+    masking = StaticMasking(
+        encoder.special_ids["[MASK]"],
+        special_ids,
+        encoder.size,
+        max_predictions,
+        _MASK_PROB,
+        word_continuation,
+    )
+    return RecordEncoder(recipe, pad_id, is_continuation, masking)
 
 
-def _continues(encoder: Encoder) -> bytes:
+def _continuation_flags(encoder: Encoder) -> bytes:
     """Which ids continue a word: of SentencePiece's pieces ALBERT's code has a rule of its own."""
-    if encoder.sentencepiece:
-        return static_masks.sentencepiece_continues(encoder.pieces(), encoder.special)
-    return encoder.continues
+    if encoder.is_sentencepiece:
+        return static_masks.find_sentencepiece_continuations(encoder.get_vocab(), encoder.special_ids)
+    return encoder.is_continuation

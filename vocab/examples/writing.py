@@ -8,68 +8,76 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from bioshards.corpus.files import Checked, LocalFiles
-from bioshards.corpus.pretraining import RECORDS
+from bioshards.corpus.files import HashingWriter, LocalStorage
+from bioshards.corpus.pretraining import TFRECORD_FOLDERS
 from bioshards.corpus.shards import Shard
 
-from .plan import Keys
-from .tensorflow import Tensorflow
+from .plan import KeyArray
+from .tensorflow import RecordEncoder
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class ShardWriter:
     """Writes what is asked for.
 
     Attributes:
         tensorflow: makes records for the original trainers; None where none are asked for.
     """
 
-    tensorflow: Tensorflow | None = None
+    record_encoder: RecordEncoder | None = None
 
     def write(
         self,
-        files: LocalFiles,
+        storage: LocalStorage,
         output: str,
         split: str,
         name: str,
         schema: pa.Schema,
         batches: Iterator[pa.RecordBatch],
-        keys: Keys,
+        keys: KeyArray,
     ) -> list[Shard]:
         """Write one shard of a split; returns its files as a manifest lists them.
 
         Args:
             keys: 64 bits for each row.
         """
-        rows = written = 0
+        rows = num_records = 0
         with ExitStack() as stack:
-            arrow = _Listed(files, output, f"{split}/{name}.arrow", stack)
-            records = None
-            if self.tensorflow:
-                path = f"{RECORDS[split]}/pretrain_data.tfrecord-{name.removeprefix('data-')}"
-                records = _Listed(files, output, path, stack)
-            stream = stack.enter_context(pa.ipc.new_stream(pa.PythonFile(arrow.file, "w"), schema))
+            arrow_file = _OutputFile(storage, output, f"{split}/{name}.arrow", stack)
+            record_file = None
+            if self.record_encoder:
+                path = f"{TFRECORD_FOLDERS[split]}/pretrain_data.tfrecord-{name.removeprefix('data-')}"
+                record_file = _OutputFile(storage, output, path, stack)
+            stream = stack.enter_context(pa.ipc.new_stream(pa.PythonFile(arrow_file.writer, "w"), schema))
             for batch in batches:
                 stream.write_batch(batch)
-                if self.tensorflow and records:
-                    data, count = self.tensorflow.records(batch, keys[rows : rows + len(batch)])
-                    records.file.write(data)
-                    written += count
+                if self.record_encoder and record_file:
+                    record_bytes, count = self.record_encoder.encode_batch(
+                        batch, keys[rows : rows + len(batch)]
+                    )
+                    record_file.writer.write(record_bytes)
+                    num_records += count
                 rows += len(batch)
-        return [arrow.listed(rows), *([records.listed(written)] if records else [])]
+        return [
+            arrow_file.to_manifest_entry(rows),
+            *([record_file.to_manifest_entry(num_records)] if record_file else []),
+        ]
 
 
-def stand(files: LocalFiles, output: str, listed: Iterable[Shard]) -> bool:
+def has_all_outputs(storage: LocalStorage, output: str, outputs: Iterable[Shard]) -> bool:
     """Are the files that :meth:`Writer.write` has listed still there, with as many bytes?"""
-    return all([found.size for found in files.find(f"{output}/{one.file}")] == [one.bytes] for one in listed)
+    return all(
+        [file_info.size for file_info in storage.glob(f"{output}/{entry.file}")] == [entry.bytes]
+        for entry in outputs
+    )
 
 
-class _Listed:
+class _OutputFile:
     """A file being written, to be listed once it is whole."""
 
-    def __init__(self, files: LocalFiles, output: str, path: str, stack: ExitStack) -> None:
+    def __init__(self, storage: LocalStorage, output: str, path: str, stack: ExitStack) -> None:
         self._path = path
-        self.file = Checked(stack.enter_context(files.write(f"{output}/{path}")))
+        self.writer = HashingWriter(stack.enter_context(storage.write(f"{output}/{path}")))
 
-    def listed(self, rows: int) -> Shard:
-        return Shard(self._path, rows, self.file.size, self.file.sha256)
+    def to_manifest_entry(self, rows: int) -> Shard:
+        return Shard(self._path, rows, self.writer.size, self.writer.sha256)
