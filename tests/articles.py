@@ -9,20 +9,20 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-SAMPLE = Path(__file__).parent.parent / "corpus" / "sample" / "pmc"
-BY = "https://creativecommons.org/licenses/by/4.0/"
+PMC_SAMPLE = Path(__file__).parent.parent / "corpus" / "sample" / "pmc"
+CC_BY_URL = "https://creativecommons.org/licenses/by/4.0/"
 
 
-def article(
+def article_xml(
     pmcid: int | None,
     text: str = "Nothing was measured. Nothing was found.",
     version: int = 1,
     *,
-    licence: str | None = BY,
+    licence: str | None = CC_BY_URL,
     pmid: int | None = None,
     doi: str | None = None,
     language: str = "en",
-    kind: str = "research-article",
+    article_type: str = "research-article",
     title: str = "Of nothing",
     abstract: str = "",
     body: str | None = None,
@@ -37,12 +37,14 @@ def article(
     }
     body = f"<sec><title>Methods</title><p>{text}</p></sec>" if body is None else body
     return (
-        f'<article article-type="{kind}" xml:lang="{language}" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'<article article-type="{article_type}" xml:lang="{language}" xmlns:xlink="http://www.w3.org/1999/xlink" '
         'xmlns:mml="http://www.w3.org/1998/Math/MathML">'
         "<front><journal-meta><journal-title-group><journal-title>Letters on Nothing</journal-title>"
         "</journal-title-group></journal-meta><article-meta>"
         + "".join(
-            f'<article-id pub-id-type="{kind}">{value}</article-id>' for kind, value in ids.items() if value
+            f'<article-id pub-id-type="{article_type}">{value}</article-id>'
+            for article_type, value in ids.items()
+            if value
         )
         + f"<title-group><article-title>{title}</article-title></title-group>"
         + '<pub-date pub-type="epub"><year>2024</year></pub-date>'
@@ -52,23 +54,23 @@ def article(
     )
 
 
-def put(folder: Path, articles: Mapping[str, str | bytes]) -> Path:
+def write_files(folder: Path, articles: Mapping[str, str | bytes]) -> Path:
     """Write files of these names and contents; text is packed if the name says ``.gz``.  Gives the folder."""
-    for name, xml in articles.items():
+    for name, content in articles.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(xml, str):
-            xml = gzip.compress(xml.encode(), mtime=0) if name.endswith(".gz") else xml.encode()
-        path.write_bytes(xml)
+        if isinstance(content, str):
+            content = gzip.compress(content.encode(), mtime=0) if name.endswith(".gz") else content.encode()
+        path.write_bytes(content)
     return folder
 
 
-def package(articles: Iterable[str]) -> str:
+def europepmc_package_xml(articles: Iterable[str]) -> str:
     """The articles in Europe PMC's wrapper."""
     return f"<articles>{''.join(articles)}</articles>"
 
 
-def zipped(members: Mapping[str, str]) -> bytes:
+def zip_articles(members: Mapping[str, str]) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, xml in members.items():
@@ -76,7 +78,7 @@ def zipped(members: Mapping[str, str]) -> bytes:
     return file.getvalue()
 
 
-def tarred(members: Mapping[str, str], mode: str = "w:gz") -> bytes:
+def tar_articles(members: Mapping[str, str], mode: str = "w:gz") -> bytes:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode=mode) as archive:  # type: ignore[call-overload]
         for name, xml in members.items():

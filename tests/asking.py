@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from bioshards.corpus.download.places import RateLimiter
 from bioshards.corpus.download.web import Connection, RetryPolicy, Server
 
-SOON = RetryPolicy(
+FAST_RETRY = RetryPolicy(
     connect_timeout=2,
     read_timeout=0.4,
     min_bytes_per_second=1000,
@@ -21,17 +21,21 @@ SOON = RetryPolicy(
 )
 
 
-def server_at(
-    url: str, patience: RetryPolicy = SOON, connections: int = 4, per_second: float = 500
+def make_server(
+    url: str, retry_policy: RetryPolicy = FAST_RETRY, connections: int = 4, per_second: float = 500
 ) -> Server:
-    return Server(url, "bioshards/test", RateLimiter(urlsplit(url).netloc, connections, per_second), patience)
+    return Server(
+        url, "bioshards/test", RateLimiter(urlsplit(url).netloc, connections, per_second), retry_policy
+    )
 
 
-def connected(url: str, patience: RetryPolicy = SOON) -> contextlib.AbstractContextManager[Connection]:
-    return server_at(url, patience).connect()
+def open_connection(
+    url: str, retry_policy: RetryPolicy = FAST_RETRY
+) -> contextlib.AbstractContextManager[Connection]:
+    return make_server(url, retry_policy).connect()
 
 
-class Canned:
+class CannedServer:
     """A server that gives each request the next of these answers, as they stand, and hangs up.
 
     The last answer is given for ever.  ``heads`` has what was asked.
@@ -41,9 +45,9 @@ class Canned:
         self._answers = answers
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/"
-        self.heads: list[str] = []
+        self.request_heads: list[str] = []
 
-    def __enter__(self) -> Canned:
+    def __enter__(self) -> CannedServer:
         threading.Thread(target=self._serve, daemon=True).start()
         return self
 
@@ -56,13 +60,13 @@ class Canned:
             while True:
                 connection, _ = self._socket.accept()
                 with connection, contextlib.suppress(ConnectionError):
-                    self.heads.append(connection.recv(65536).decode())
-                    answer = self._answers[min(len(self.heads), len(self._answers)) - 1]
-                    for piece in (answer,) if isinstance(answer, bytes) else answer:
-                        connection.sendall(piece)
+                    self.request_heads.append(connection.recv(65536).decode())
+                    answer = self._answers[min(len(self.request_heads), len(self._answers)) - 1]
+                    for chunk in (answer,) if isinstance(answer, bytes) else answer:
+                        connection.sendall(chunk)
 
 
-def answer(head: str, body: bytes = b"", length: int | str | None = None) -> bytes:
+def http_response(status_and_headers: str, body: bytes = b"", length: int | str | None = None) -> bytes:
     """An answer with this status line and headers (lines without their ends), and a Content-Length."""
-    lines = [f"HTTP/1.1 {head}", f"Content-Length: {len(body) if length is None else length}"]
+    lines = [f"HTTP/1.1 {status_and_headers}", f"Content-Length: {len(body) if length is None else length}"]
     return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1") + body

@@ -17,9 +17,9 @@ import pytest
 
 from bioshards.pipelines import cli, pubmed_to_shards
 from tests import manifests
-from tests.forked import beam
+from tests.forked import run_beam
 
-SAMPLE = Path(pubmed_to_shards.sample_folder())
+PUBMED_SAMPLE = Path(pubmed_to_shards.sample_folder())
 
 
 @pytest.fixture(autouse=True)
@@ -29,46 +29,48 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "127.0.0.1,localhost")
     connect = socket.socket.connect
 
-    def guarded(self: socket.socket, address: Any) -> None:
-        if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1", "localhost"):
+    def guarded(sock: socket.socket, address: Any) -> None:
+        if sock.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1", "localhost"):
             raise AssertionError(f"a test connects to {address}")
-        connect(self, address)
+        connect(sock, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_search_for_state() -> None:
+def skip_state_inspection() -> None:
     """Beam looks through each function anew for state and timers, 40 % of a small run: ours have none."""
     from apache_beam.transforms import core, userstate
 
-    search = userstate.get_dofn_specs
+    inspect_dofn = userstate.get_dofn_specs
 
-    def known(dofn: Any) -> tuple[set[Any], set[Any]]:
-        return (set(), set()) if type(dofn) is core.CallableWrapperDoFn else search(dofn)
+    def inspect_unless_callable(dofn: Any) -> tuple[set[Any], set[Any]]:
+        return (set(), set()) if type(dofn) is core.CallableWrapperDoFn else inspect_dofn(dofn)
 
-    userstate.get_dofn_specs = known
+    userstate.get_dofn_specs = inspect_unless_callable
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_options_parsed_again() -> None:
+def cache_parsed_options() -> None:
     """Beam makes a parser for each look at a run's options, a third of a small run: the same words once."""
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    make, made = PipelineOptions.__init__, dict[tuple[Any, ...], dict[str, Any]]()
+    parse, cache = PipelineOptions.__init__, dict[tuple[Any, ...], dict[str, Any]]()
 
-    def known(self: Any, flags: Any = None, **others: Any) -> None:
-        if flags is None or others:
-            make(self, flags, **others)
+    def parse_once(self: Any, flags: Any = None, **overrides: Any) -> None:
+        if flags is None or overrides:
+            parse(self, flags, **overrides)
             return
-        words = type(self), *flags
-        if words not in made:
-            make(self, flags)
-            made[words] = copy.deepcopy(self._all_options)
-        own = {name: copy.copy(value) for name, value in made[words].items()}
-        self.__dict__.update(_flags=flags, _visible_options=argparse.Namespace(**own), _all_options=own)
+        cache_key = type(self), *flags
+        if cache_key not in cache:
+            parse(self, flags)
+            cache[cache_key] = copy.deepcopy(self._all_options)
+        options = {name: copy.copy(value) for name, value in cache[cache_key].items()}
+        self.__dict__.update(
+            _flags=flags, _visible_options=argparse.Namespace(**options), _all_options=options
+        )
 
-    PipelineOptions.__init__ = known
+    PipelineOptions.__init__ = parse_once
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -82,7 +84,7 @@ def every_manifest_is_valid(tmp_path_factory: pytest.TempPathFactory) -> Iterato
     wrong = {
         str(folder): found
         for folder in manifests.written(tmp_path_factory.getbasetemp())
-        if (found := manifests.problems(manifest(folder)))
+        if (found := manifests.problems(load_manifest(folder)))
     }
     assert not wrong
 
@@ -117,9 +119,9 @@ def run_pmc() -> Callable[..., int]:
     return call
 
 
-def sums(output: Path) -> dict[str, str]:
+def published_digests(output: Path) -> dict[str, str]:
     """SHA-256 of everything a run publishes; of the manifest, all that is not about this run alone."""
-    found = {}
+    digests = {}
     for path in sorted(output.rglob("*")):
         name = str(path.relative_to(output))
         if path.is_file() and not name.startswith(".bioshards"):
@@ -128,16 +130,16 @@ def sums(output: Path) -> dict[str, str]:
                 manifest = json.loads(data)
                 del manifest["run"]
                 data = json.dumps(manifest).encode()
-            found[name] = hashlib.sha256(data).hexdigest()
-    return found
+            digests[name] = hashlib.sha256(data).hexdigest()
+    return digests
 
 
-def manifest(output: Path) -> dict[str, Any]:
+def load_manifest(output: Path) -> dict[str, Any]:
     loaded: dict[str, Any] = json.loads((output / "manifest.json").read_text())
     return loaded
 
 
-def documents(output: Path) -> dict[str, dict[str, Any]]:
+def load_documents(output: Path) -> dict[str, dict[str, Any]]:
     """All documents of a finished directory by id."""
     from bioshards.corpus import shards
     from bioshards.corpus.files import LocalStorage
@@ -149,22 +151,24 @@ def documents(output: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def citation(pmid: int, abstract: str = "One sentence. Another one.", version: int = 1, **parts: str) -> str:
-    """A small PubmedArticle; ``parts`` replace the title or the language."""
+def citation_xml(
+    pmid: int, abstract: str = "One sentence. Another one.", version: int = 1, **fields: str
+) -> str:
+    """A small PubmedArticle; ``fields`` replace the title or the language."""
     return (
         f'<PubmedArticle><MedlineCitation Status="MEDLINE"><PMID Version="{version}">{pmid}</PMID><Article>'
         "<Journal><JournalIssue><PubDate><Year>2020</Year></PubDate></JournalIssue></Journal>"
-        f"<ArticleTitle>{parts.get('title', 'A title.')}</ArticleTitle>"
+        f"<ArticleTitle>{fields.get('title', 'A title.')}</ArticleTitle>"
         + (f"<Abstract><AbstractText>{abstract}</AbstractText></Abstract>" if abstract else "")
-        + f"<Language>{parts.get('language', 'eng')}</Language></Article></MedlineCitation></PubmedArticle>"
+        + f"<Language>{fields.get('language', 'eng')}</Language></Article></MedlineCitation></PubmedArticle>"
     )
 
 
-def pubmed_set(*records: str, deleted: tuple[int, ...] = ()) -> bytes:
+def pubmed_set_xml(*records: str, deleted: tuple[int, ...] = ()) -> bytes:
     """A PubmedArticleSet of these records."""
-    deletion = "".join(f'<PMID Version="1">{pmid}</PMID>' for pmid in deleted)
-    tail = f"<DeleteCitation>{deletion}</DeleteCitation>" if deleted else ""
-    return f'<?xml version="1.0"?>\n<PubmedArticleSet>{"".join(records)}{tail}</PubmedArticleSet>'.encode()
+    deleted_pmids = "".join(f'<PMID Version="1">{pmid}</PMID>' for pmid in deleted)
+    deletion_xml = f"<DeleteCitation>{deleted_pmids}</DeleteCitation>" if deleted else ""
+    return f'<?xml version="1.0"?>\n<PubmedArticleSet>{"".join(records)}{deletion_xml}</PubmedArticleSet>'.encode()
 
 
 DATA = os.environ.get("BIOSHARDS_DATA")
@@ -175,8 +179,8 @@ needs_data = pytest.mark.skipif(not DATA, reason="BIOSHARDS_DATA is not set: the
 def full_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The output of the sample's articles, dropped ones kept."""
     output = tmp_path_factory.mktemp("full-text") / "out"
-    done = beam("run", "pmc_to_shards", "--workers", 1, "--keep-dropped", "--output", output)
-    assert done.returncode == 0, done.stderr
+    completed = run_beam("run", "pmc_to_shards", "--workers", 1, "--keep-dropped", "--output", output)
+    assert completed.returncode == 0, completed.stderr
     return output
 
 
@@ -184,23 +188,23 @@ def full_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample's output, dropped documents kept: what every other way of running must equal."""
     output = tmp_path_factory.mktemp("reference") / "out"
-    done = beam("run", "pubmed_to_shards", "--workers", 1, "--keep-dropped", "--output", output)
-    assert done.returncode == 0, done.stderr
+    completed = run_beam("run", "pubmed_to_shards", "--workers", 1, "--keep-dropped", "--output", output)
+    assert completed.returncode == 0, completed.stderr
     return output
 
 
 @pytest.fixture(scope="session")
 def pretraining_sets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A small pretraining set for each objective, by its name, and under "vocabulary" what they share."""
-    from tests.training_runs import corpus, pretraining_set
+    from tests.training_runs import build_pretraining_set, write_corpus_and_vocabulary
 
     folder = tmp_path_factory.mktemp("pretraining-sets")
-    documents, vocabulary = corpus(folder)
-    sets = {
-        objective: pretraining_set(folder / objective, objective, documents, vocabulary)
+    documents, vocabulary = write_corpus_and_vocabulary(folder)
+    outputs = {
+        objective: build_pretraining_set(folder / objective, objective, documents, vocabulary)
         for objective in ("electra", "bert", "albert", "plain")
     }
-    return {**sets, "vocabulary": vocabulary}
+    return {**outputs, "vocabulary": vocabulary}
 
 
 @pytest.fixture(scope="session")
@@ -208,6 +212,6 @@ def real_abstracts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The documents of all real PubMed records."""
     output = tmp_path_factory.mktemp("real-abstracts") / "out"
     inputs = ("--input", f"{DATA}/pubmed", "--max-rejected", 0.01)
-    done = beam("run", "pubmed_to_shards", "--workers", 1, "--output", output, *inputs)
-    assert done.returncode == 0, done.stderr
+    completed = run_beam("run", "pubmed_to_shards", "--workers", 1, "--output", output, *inputs)
+    assert completed.returncode == 0, completed.stderr
     return output

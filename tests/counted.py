@@ -22,8 +22,8 @@ from bioshards.vocab import counting
 from bioshards.vocab.examples import making
 from bioshards.vocab.examples import publishing as of_examples
 
-METHODS: Final = ("open", "write", "exists", "remove", "names", "find", "walk", "is_folder")
-STEPS: Final = (
+COUNTED_METHODS: Final = ("open", "write", "exists", "remove", "names", "find", "walk", "is_folder")
+STEP_FUNCTIONS: Final = (
     (staging, "stage"),
     (finishing, "decide"),
     (finishing, "decide_duplicates"),
@@ -39,7 +39,7 @@ STEPS: Final = (
 """What does a step's work, one call an item; everything else is the driver's."""
 
 
-class Calls:
+class StorageCalls:
     """Calls by step, method and whether they are some of many under way at a time (corpus/ahead.py)."""
 
     def __init__(self) -> None:
@@ -47,50 +47,50 @@ class Calls:
         self._step = "driver"
         self._lock = threading.Lock()
 
-    def _of(self, step: str, at_a_time: bool) -> int:
-        return sum(n for (of, _, ahead), n in self.counts.items() if (of, ahead) == (step, at_a_time))
+    def _count(self, step: str, concurrent: bool) -> int:
+        return sum(n for (of, _, ahead), n in self.counts.items() if (of, ahead) == (step, concurrent))
 
     @property
     def steps(self) -> list[str]:
         """The steps that have asked for anything."""
         return sorted({step for step, _, _ in self.counts})
 
-    def serial(self, step: str) -> int:
+    def sequential(self, step: str) -> int:
         """Calls of a step of which each waits for the one before it."""
-        return self._of(step, False)
+        return self._count(step, False)
 
-    def ahead(self, step: str) -> int:
+    def concurrent(self, step: str) -> int:
         """Calls of a step of which several are under way."""
-        return self._of(step, True)
+        return self._count(step, True)
 
-    def note(self, method: str) -> None:
+    def record(self, method: str) -> None:
         thread = threading.current_thread()
         step = "driver" if thread is threading.main_thread() else self._step
         with self._lock:
             self.counts[step, method, thread.name.startswith("ahead")] += 1
 
-    def during(self, step: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(work)
-        def wrapped(*arguments: Any, **named: Any) -> Any:
-            before, self._step = self._step, step
+    def attribute_to_step(self, step: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*arguments: Any, **kwargs: Any) -> Any:
+            previous_step, self._step = self._step, step
             try:
-                return work(*arguments, **named)
+                return function(*arguments, **kwargs)
             finally:
-                self._step = before
+                self._step = previous_step
 
         return wrapped
 
 
 @contextlib.contextmanager
-def counted() -> Iterator[Calls]:
+def count_storage_calls() -> Iterator[StorageCalls]:
     """Count all calls on this machine's files, as if they were far away; a run is to have one worker."""
-    calls = Calls()
+    calls = StorageCalls()
 
-    def noting(method: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(work)
-        def wrapped(*arguments: Any, **named: Any) -> Any:
-            calls.note(method)
-            return work(*arguments, **named)
+    def count_calls(method: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*arguments: Any, **kwargs: Any) -> Any:
+            calls.record(method)
+            return function(*arguments, **kwargs)
 
         return wrapped
 
@@ -98,10 +98,10 @@ def counted() -> Iterator[Calls]:
         stack.enter_context(mock.patch.object(LocalStorage, "far", True))
         # Progress is looked for once, at the end: what it asks for is the driver's then, and no step's.
         stack.enter_context(mock.patch.object(executing, "TICK_SECONDS", 3600))
-        for method in METHODS:
-            work = noting(method, getattr(LocalStorage, method))
-            stack.enter_context(mock.patch.object(LocalStorage, method, work))
-        for module, name in STEPS:
-            work = calls.during(name, getattr(module, name))
-            stack.enter_context(mock.patch.object(module, name, work))
+        for method in COUNTED_METHODS:
+            wrapper = count_calls(method, getattr(LocalStorage, method))
+            stack.enter_context(mock.patch.object(LocalStorage, method, wrapper))
+        for module, name in STEP_FUNCTIONS:
+            wrapper = calls.attribute_to_step(name, getattr(module, name))
+            stack.enter_context(mock.patch.object(module, name, wrapper))
         yield calls

@@ -26,15 +26,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.stores import Store
+from tests.stores import EmulatedStore
 
-WORKER = Path(__file__).parent / "dataflow_worker.py"
+WORKER_SCRIPT = Path(__file__).parent / "dataflow_worker.py"
 PROJECT, REGION = "bioshards-test", "us-central1"
-_JOBS = f"/v1b3/projects/{PROJECT}/locations/{REGION}/jobs"
+_JOBS_PATH = f"/v1b3/projects/{PROJECT}/locations/{REGION}/jobs"
 
 
 @dataclass
-class Service:
+class FakeDataflow:
     """The service, while it runs.
 
     Attributes:
@@ -47,13 +47,13 @@ class Service:
     """
 
     folder: Path
-    store: Store
+    store: EmulatedStore
     port: int = 0
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    hold: threading.Event = field(default_factory=threading.Event)
-    fails: str = ""
-    refuses: str = ""
-    ran: dict[str, dict[str, Any]] = field(default_factory=dict)
+    jobs_released: threading.Event = field(default_factory=threading.Event)
+    failure_message: str = ""
+    refusal_message: str = ""
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def options(self) -> list[str]:
@@ -65,119 +65,134 @@ class Service:
             "--experiments=disable_logging_submission_environment",  # a second of pip freeze
         ]
 
-    def take(self, job: dict[str, Any]) -> dict[str, Any]:
+    def submit_job(self, job: dict[str, Any]) -> dict[str, Any]:
         """Begin a job, or answer with the one of its name that is running, as the service does."""
-        for other in self.jobs.values():
-            if other["name"] == job["name"] and other["currentState"] == "JOB_STATE_RUNNING":
-                return other
-        identity = f"2026-11-22_00_00_00-{len(self.jobs) + 1}"
-        self.jobs[identity] = {**job, "id": identity, "currentState": "JOB_STATE_RUNNING"}
-        threading.Thread(target=self._run, args=(self.jobs[identity],), daemon=True).start()
-        return self.jobs[identity]
+        for running_job in self.jobs.values():
+            if running_job["name"] == job["name"] and running_job["currentState"] == "JOB_STATE_RUNNING":
+                return running_job
+        job_id = f"2026-11-22_00_00_00-{len(self.jobs) + 1}"
+        self.jobs[job_id] = {**job, "id": job_id, "currentState": "JOB_STATE_RUNNING"}
+        threading.Thread(target=self._run, args=(self.jobs[job_id],), daemon=True).start()
+        return self.jobs[job_id]
 
     def _run(self, job: dict[str, Any]) -> None:
-        self.hold.wait()
+        self.jobs_released.wait()
         time.sleep(0.5)  # no job ends before Beam has looked at it once
         try:
-            self.ran[job["id"]] = {"error": self.fails} if self.fails else self._worked(job)
+            self.results[job["id"]] = (
+                {"error": self.failure_message} if self.failure_message else self._run_on_worker(job)
+            )
         except Exception as error:
-            self.ran[job["id"]] = {"error": f"{type(error).__name__}: {error}"}
-        failed = self.ran[job["id"]]["error"]
+            self.results[job["id"]] = {"error": f"{type(error).__name__}: {error}"}
+        failed = self.results[job["id"]]["error"]
         job["currentState"] = "JOB_STATE_FAILED" if failed else "JOB_STATE_DONE"
 
-    def _worked(self, job: dict[str, Any]) -> dict[str, Any]:
+    def _run_on_worker(self, job: dict[str, Any]) -> dict[str, Any]:
         """What a worker has to say of the job."""
         environment = job["environment"]
         options = environment["sdkPipelineOptions"]["options"]
-        staged = self.folder / job["id"]
-        staged.mkdir(parents=True)
+        staging_dir = self.folder / job["id"]
+        staging_dir.mkdir(parents=True)
         for package in environment["workerPools"][0]["packages"]:
-            data = self._fetched(package["location"].partition("/")[2])
-            (staged / package["name"]).write_bytes(data)
-        (staged / "pipeline.pb").write_bytes(self._fetched(options["pipelineUrl"].removeprefix("gs://")))
-        (staged / "options.json").write_text(json.dumps(options))
-        python = self._booted(staged)
-        done = subprocess.run(
-            [python, WORKER, staged / "pipeline.pb", staged / "options.json"],
-            cwd=staged,
+            data = self._download_object(package["location"].partition("/")[2])
+            (staging_dir / package["name"]).write_bytes(data)
+        (staging_dir / "pipeline.pb").write_bytes(
+            self._download_object(options["pipelineUrl"].removeprefix("gs://"))
+        )
+        (staging_dir / "options.json").write_text(json.dumps(options))
+        python = self._create_environment(staging_dir)
+        completed = subprocess.run(
+            [python, WORKER_SCRIPT, staging_dir / "pipeline.pb", staging_dir / "options.json"],
+            cwd=staging_dir,
             env={**self.store.environment, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"},
             capture_output=True,
             text=True,
             check=True,
         )
-        said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        return said
+        result: dict[str, Any] = json.loads(completed.stdout.splitlines()[-1])
+        return result
 
-    def _booted(self, staged: Path) -> Path:
+    def _create_environment(self, staging_dir: Path) -> Path:
         """The Python of a new environment with the extra packages, installed as Beam's boot program does."""
-        home = staged / "environment"
-        venv.create(home, with_pip=False, symlinks=True)
-        [packages] = home.glob("lib/python*/site-packages")
-        lent = next(path for path in sys.path if path.endswith("site-packages"))
-        (packages / "lent.pth").write_text(lent + "\n")
+        environment_dir = staging_dir / "environment"
+        venv.create(environment_dir, with_pip=False, symlinks=True)
+        [site_packages] = environment_dir.glob("lib/python*/site-packages")
+        host_packages = next(path for path in sys.path if path.endswith("site-packages"))
+        (site_packages / "lent.pth").write_text(host_packages + "\n")
         pip = [
             sys.executable,
             "-m",
             "pip",
             "--python",
-            str(home / "bin/python"),
+            str(environment_dir / "bin/python"),
             "install",
             "--quiet",
             "--no-index",
         ]
-        for name in (staged / "extra_packages.txt").read_text().split():
-            for how in (["--upgrade", "--force-reinstall", "--no-deps"], []):
+        for name in (staging_dir / "extra_packages.txt").read_text().split():
+            for pip_flags in (["--upgrade", "--force-reinstall", "--no-deps"], []):
                 command = [
                     *pip,
                     "--disable-pip-version-check",
                     "--no-cache-dir",
                     "--no-compile",
-                    *how,
-                    str(staged / name),
+                    *pip_flags,
+                    str(staging_dir / name),
                 ]
-                outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-                subprocess.run(command, cwd=staged, env=outside, capture_output=True, text=True, check=True)
-        return self.environment(staged.name)
+                clean_environment = {
+                    name: value for name, value in os.environ.items() if name != "PYTHONPATH"
+                }
+                subprocess.run(
+                    command,
+                    cwd=staging_dir,
+                    env=clean_environment,
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
+        return self.python_of_job(staging_dir.name)
 
-    def environment(self, job: str) -> Path:
+    def python_of_job(self, job: str) -> Path:
         """The Python of the machine that a job ran on."""
         return self.folder / job / "environment/bin/python"
 
-    def _fetched(self, path: str) -> bytes:
+    def _download_object(self, path: str) -> bytes:
         """An object of the store; ``path``: bucket and name."""
         bucket, _, name = path.partition("/")
-        where = f"{self.store.endpoint}/storage/v1/b/{bucket}/o/{urllib.parse.quote(name, safe='')}?alt=media"
-        with urllib.request.urlopen(where) as answer:
-            data: bytes = answer.read()
+        url = f"{self.store.endpoint}/storage/v1/b/{bucket}/o/{urllib.parse.quote(name, safe='')}?alt=media"
+        with urllib.request.urlopen(url) as response:
+            data: bytes = response.read()
         return data
 
 
 @contextlib.contextmanager
-def running(folder: Path, store: Store) -> Iterator[Service]:
+def run_fake_dataflow(folder: Path, store: EmulatedStore) -> Iterator[FakeDataflow]:
     """The service, its jobs released from the beginning."""
-    service = Service(folder, store)
-    service.hold.set()
+    service = FakeDataflow(folder, store)
+    service.jobs_released.set()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            path = self.path.partition("?")[0].removeprefix(_JOBS).strip("/")
-            identity, _, part = path.partition("/")
-            if not identity and service.refuses:
-                self._answer({"error": {"code": 403, "message": service.refuses}}, 403)
-            elif not identity:
-                active = [job for job in service.jobs.values() if job["currentState"] == "JOB_STATE_RUNNING"]
-                self._answer({"jobs": [_brief(job) for job in active]})
-            elif part == "messages":
-                said = service.ran.get(identity, {}).get("error")
-                self._answer({"jobMessages": [_message(said)] if said else []})
+            path = self.path.partition("?")[0].removeprefix(_JOBS_PATH).strip("/")
+            job_id, _, resource = path.partition("/")
+            if not job_id and service.refusal_message:
+                self._respond({"error": {"code": 403, "message": service.refusal_message}}, 403)
+            elif not job_id:
+                running_jobs = [
+                    job for job in service.jobs.values() if job["currentState"] == "JOB_STATE_RUNNING"
+                ]
+                self._respond({"jobs": [_summarise_job(job) for job in running_jobs]})
+            elif resource == "messages":
+                failure = service.results.get(job_id, {}).get("error")
+                self._respond({"jobMessages": [_make_error_message(failure)] if failure else []})
             else:
-                self._answer(_brief(service.jobs[identity]))
+                self._respond(_summarise_job(service.jobs[job_id]))
 
         def do_POST(self) -> None:
             data = self.rfile.read(int(self.headers["Content-Length"]))
-            self._answer(_brief(service.take(json.loads(data, parse_float=_whole))))
+            self._respond(_summarise_job(service.submit_job(json.loads(data, parse_float=_parse_number))))
 
-        def _answer(self, value: dict[str, Any], status: int = 200) -> None:
+        def _respond(self, value: dict[str, Any], status: int = 200) -> None:
             data = json.dumps(value).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -194,21 +209,21 @@ def running(folder: Path, store: Store) -> Iterator[Service]:
     try:
         yield service
     finally:
-        service.hold.set()
+        service.jobs_released.set()
         server.shutdown()
         server.server_close()
 
 
-def _whole(number: str) -> float:
+def _parse_number(number: str) -> float:
     """Options come as a Struct, in which every number is a float; the service hands whole ones on as such."""
     return int(float(number)) if float(number).is_integer() else float(number)
 
 
-def _brief(job: dict[str, Any]) -> dict[str, Any]:
+def _summarise_job(job: dict[str, Any]) -> dict[str, Any]:
     return {name: job[name] for name in ("id", "name", "currentState", "clientRequestId")}
 
 
-def _message(text: str) -> dict[str, str]:
+def _make_error_message(text: str) -> dict[str, str]:
     return {
         "id": "1",
         "time": "2026-11-22T00:00:00Z",

@@ -20,19 +20,23 @@ def main(pipeline: str, options: str) -> None:
     from apache_beam.portability.api import beam_runner_api_pb2
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-    graph = beam_runner_api_pb2.Pipeline.FromString(Path(pipeline).read_bytes())
-    for environment in graph.components.environments.values():  # from a container to this process
+    pipeline_proto = beam_runner_api_pb2.Pipeline.FromString(Path(pipeline).read_bytes())
+    for environment in pipeline_proto.components.environments.values():  # from a container to this process
         environment.urn, environment.payload = python_urns.EMBEDDED_PYTHON, b""
         del environment.dependencies[:]
-    given = PipelineOptions.from_dictionary(json.loads(Path(options).read_text()))
-    FileSystems.set_options(given)
+    pipeline_options = PipelineOptions.from_dictionary(json.loads(Path(options).read_text()))
+    FileSystems.set_options(pipeline_options)
     error = ""
     try:
-        FnApiRunner().run_via_runner_api(graph, given).wait_until_finish()
+        FnApiRunner().run_via_runner_api(pipeline_proto, pipeline_options).wait_until_finish()
     except Exception:
         error = traceback.format_exc()
-    ours = [module.__file__ for name, module in sys.modules.items() if name.startswith("bioshards.")]
-    print(json.dumps({"error": error, "from": sorted({str(file).split("/bioshards/")[0] for file in ours})}))
+    package_files = [module.__file__ for name, module in sys.modules.items() if name.startswith("bioshards.")]
+    print(
+        json.dumps(
+            {"error": error, "from": sorted({str(file).split("/bioshards/")[0] for file in package_files})}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from dockerfile_parse import DockerfileParser
 
-ROOT = Path(__file__).parent.parent
-DOCKERFILE = ROOT / "docker/Dockerfile"
+REPOSITORY = Path(__file__).parent.parent
+DOCKERFILE = REPOSITORY / "docker/Dockerfile"
 
 
 @dataclass
@@ -35,47 +35,47 @@ class Stage:
         return [value for name, value in self.steps if name == instruction]
 
 
-def stages() -> dict[str, Stage]:
+def parse_stages() -> dict[str, Stage]:
     """The Dockerfile's stages by name; what stands before the first is that of no name."""
-    found = {"": Stage("", "")}
-    stage = found[""]
+    stages_by_name = {"": Stage("", "")}
+    stage = stages_by_name[""]
     for step in DockerfileParser(str(DOCKERFILE)).structure:
         if step["instruction"] == "FROM":
             base, _, name = step["value"].partition(" AS ")
-            stage = found[name] = Stage(name, base)
+            stage = stages_by_name[name] = Stage(name, base)
         elif step["instruction"] != "COMMENT":
             stage.steps.append((step["instruction"], step["value"]))
-    return found
+    return stages_by_name
 
 
-def in_context(path: str) -> bool:
+def is_in_build_context(path: str) -> bool:
     """Does .dockerignore let the path into a build?  By Docker's rule: the last line that fits decides."""
-    let = True
-    for line in (ROOT / ".dockerignore").read_text().splitlines():
+    is_included = True
+    for line in (REPOSITORY / ".dockerignore").read_text().splitlines():
         if line and not line.startswith("#"):
-            wanted = line.startswith("!")
+            is_negated = line.startswith("!")
             pattern = re.escape(line.lstrip("!")).replace(r"\*\*/", "(.*/)?").replace(r"\*", "[^/]*")
             if re.fullmatch(f"{pattern}(/.*)?", path):
-                let = wanted
-    return let
+                is_included = is_negated
+    return is_included
 
 
-def checkout() -> list[str]:
+def list_checkout_files() -> list[str]:
     """The files that git would check out, and new ones that it does not ignore."""
-    listed = subprocess.run(
+    completed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
+        cwd=REPOSITORY,
         capture_output=True,
         text=True,
         check=False,
     )
-    if listed.returncode:  # a checkout without git's own files
-        paths = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
+    if completed.returncode:  # a checkout without git's own files
+        paths = (path.relative_to(REPOSITORY) for path in REPOSITORY.rglob("*") if path.is_file())
         return [str(path) for path in paths if not str(path).startswith(("build/", "out/", "."))]
-    return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+    return [name for name in completed.stdout.splitlines() if (REPOSITORY / name).is_file()]
 
 
-class Images:
+class StageEnvironments:
     """Stages carried out below a folder.
 
     Args:
@@ -83,13 +83,13 @@ class Images:
             everything.  ``pip check`` is left out then, as it would check the lender.
     """
 
-    def __init__(self, folder: Path, lent: str | None) -> None:
-        self.folder, self.lent = folder, lent
-        self.stages = stages()
+    def __init__(self, folder: Path, host_packages: str | None) -> None:
+        self.folder, self.host_packages = folder, host_packages
+        self.stages = parse_stages()
         self.context = folder / "context"
-        for name in filter(in_context, checkout()):
+        for name in filter(is_in_build_context, list_checkout_files()):
             (self.context / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, self.context / name)
+            shutil.copyfile(REPOSITORY / name, self.context / name)
 
     def root(self, stage: str) -> Path:
         """What is ``/`` to a stage; one that goes on from another that is more than a base has the same."""
@@ -99,84 +99,88 @@ class Images:
     def bin(self, stage: str) -> Path:
         return self.root(stage) / "usr/local/bin"
 
-    def packages(self, stage: str) -> Path:
+    def site_packages(self, stage: str) -> Path:
         [found] = self.root(stage).glob("usr/local/lib/python*/site-packages")
         return found
 
     def environment(self, stage: str) -> dict[str, str]:
         """The variables of a process in the stage: what it and the stages below it set, and few besides."""
-        if self.lent:
-            found = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_COMPILE": "1"}
+        if self.host_packages:
+            variables = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_COMPILE": "1"}
         else:  # where packages come from
-            found = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-        found |= {
+            variables = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+        variables |= {
             "PATH": f"{self.bin(stage)}:/usr/bin:/bin",
             "HOME": str(self.root(stage)),
             "LANG": "C.UTF-8",
         }
-        below = stage
-        while below in self.stages:
-            for instruction, value in self.stages[below].steps:
+        current_stage = stage
+        while current_stage in self.stages:
+            for instruction, value in self.stages[current_stage].steps:
                 if instruction in ("ARG", "ENV"):
-                    set_here = re.findall(r'(\w+)=("[^"]*"|\S+)', value)
-                    found = {name: self._here(stage, text.strip('"')) for name, text in set_here} | found
-            below = self.stages[below].base
-        return found
+                    assignments = re.findall(r'(\w+)=("[^"]*"|\S+)', value)
+                    variables = {
+                        name: self._resolve_image_paths(stage, text.strip('"')) for name, text in assignments
+                    } | variables
+            current_stage = self.stages[current_stage].base
+        return variables
 
-    def make(self, stage: str) -> None:
+    def build_stage(self, stage: str) -> None:
         """Carry the stage out, from an empty environment or that of the stage below it."""
-        where = root = self.root(stage)
+        working_dir = root = self.root(stage)
         if not self.bin(stage).exists():
-            self._environment_of_base(stage)
+            self._create_base_environment(stage)
         for instruction, value in self.stages[stage].steps:
             if instruction == "WORKDIR":
-                where = root / value.lstrip("/")
-                where.mkdir(parents=True)
+                working_dir = root / value.lstrip("/")
+                working_dir.mkdir(parents=True)
             elif instruction == "COPY" and not value.startswith("--from"):
-                self._copy(stage, where, value)
+                self._run_copy_step(stage, working_dir, value)
             elif instruction == "RUN":
-                self._run(stage, where, value)
+                self._run_command_step(stage, working_dir, value)
 
-    def _environment_of_base(self, stage: str) -> None:
-        venv.create(self.root(stage) / "usr/local", with_pip=self.lent is None, symlinks=True)
-        if self.lent:
-            (self.packages(stage) / "lent.pth").write_text(f"{self.lent}\n")
+    def _create_base_environment(self, stage: str) -> None:
+        venv.create(self.root(stage) / "usr/local", with_pip=self.host_packages is None, symlinks=True)
+        if self.host_packages:
+            (self.site_packages(stage) / "lent.pth").write_text(f"{self.host_packages}\n")
             pip = self.bin(stage) / "pip"
             pip.write_text(f'#!/bin/sh\n[ "$1" = check ] || exec {self.bin(stage)}/python -m pip "$@"\n')
             pip.chmod(0o755)
 
-    def _copy(self, stage: str, where: Path, value: str) -> None:
+    def _run_copy_step(self, stage: str, working_dir: Path, value: str) -> None:
         *sources, target = value.split()
         for source in sources:
             path = self.context / source
-            into = self.root(stage) / target.lstrip("/") if target.startswith("/") else where / target
+            target_dir = (
+                self.root(stage) / target.lstrip("/") if target.startswith("/") else working_dir / target
+            )
             if path.is_dir():
-                shutil.copytree(path, into)
+                shutil.copytree(path, target_dir)
             else:
-                into.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, into / path.name)
+                target_dir.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, target_dir / path.name)
 
-    def _run(self, stage: str, where: Path, value: str) -> None:
-        mounted = []
+    def _run_command_step(self, stage: str, working_dir: Path, value: str) -> None:
+        mount_links = []
         for mount in re.findall(r"--mount=(\S+)", value):
-            given = dict(part.split("=") for part in mount.split(","))
-            source = self.root(given["from"]) if "from" in given else self.context
-            mounted.append(self.root(stage) / given["target"].lstrip("/"))
-            mounted[-1].symlink_to(source / given["source"].lstrip("/"))
-        command = self._here(stage, re.sub(r"--mount=\S+\s*", "", value))
-        done = subprocess.run(
+            mount_options = dict(part.split("=") for part in mount.split(","))
+            source = self.root(mount_options["from"]) if "from" in mount_options else self.context
+            mount_links.append(self.root(stage) / mount_options["target"].lstrip("/"))
+            mount_links[-1].symlink_to(source / mount_options["source"].lstrip("/"))
+        command = self._resolve_image_paths(stage, re.sub(r"--mount=\S+\s*", "", value))
+        completed = subprocess.run(
             ["/bin/sh", "-c", command],
-            cwd=where,
+            cwd=working_dir,
             env=self.environment(stage),
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        for link in mounted:
+        assert completed.returncode == 0, f"{command}\n{completed.stdout}\n{completed.stderr}"
+        for link in mount_links:
             link.unlink()
 
-    def _here(self, stage: str, text: str) -> str:
+    def _resolve_image_paths(self, stage: str, text: str) -> str:
         """The text with absolute paths of the image below the stage's folder."""
         return re.sub(
             r"(?<![\w./}$:])/(?=(wheels|constraints\.txt|opt|source)\b)", f"{self.root(stage)}/", text
@@ -185,13 +189,13 @@ class Images:
 
 def main() -> None:
     """Make the images' environments for real, and print what they take."""
-    images = Images(Path(sys.argv[1]).absolute(), None)
+    images = StageEnvironments(Path(sys.argv[1]).absolute(), None)
     for stage in ("wheel", "worker", "trainer"):
-        begun = time.monotonic()
-        images.make(stage)
-        taken = time.monotonic() - begun
+        started_at = time.monotonic()
+        images.build_stage(stage)
+        seconds = time.monotonic() - started_at
         size = sum(path.lstat().st_size for path in images.root(stage).rglob("*") if path.is_file())
-        print(f"{stage}: {taken:.0f} s, {size / 1e6:,.0f} MB")
+        print(f"{stage}: {seconds:.0f} s, {size / 1e6:,.0f} MB")
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ from bioshards.evaluate.datasets import Benchmark, BenchmarkFiles, load_records,
 from bioshards.evaluate.records import Record
 from bioshards.evaluate.sets.texts import TEXT_BENCHMARKS
 
-BY_NAME: Mapping[str, Benchmark] = {one.name: one for one in TEXT_BENCHMARKS}
+TEXT_BENCHMARKS_BY_NAME: Mapping[str, Benchmark] = {one.name: one for one in TEXT_BENCHMARKS}
 
 
-def put(folder: Path, name: str, content: str | bytes) -> str:
+def write_file(folder: Path, name: str, content: str | bytes) -> str:
     """Write a file below a folder; its path."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,22 +22,22 @@ def put(folder: Path, name: str, content: str | bytes) -> str:
     return str(path)
 
 
-def located(folder: Path, name: str) -> BenchmarkFiles:
+def find_benchmark_files(folder: Path, name: str) -> BenchmarkFiles:
     """Where a set of texts lies in a folder that has some of it."""
-    found = locate_benchmark(str(folder), BY_NAME[name])
-    assert found is not None
-    return found
+    benchmark_files = locate_benchmark(str(folder), TEXT_BENCHMARKS_BY_NAME[name])
+    assert benchmark_files is not None
+    return benchmark_files
 
 
-def parts(folder: Path, name: str) -> dict[str, list[Record]]:
+def load_splits(folder: Path, name: str) -> dict[str, list[Record]]:
     """The parts of a set of texts."""
-    return {part: list(records) for part, records in load_records(located(folder, name)).items()}
+    return {part: list(records) for part, records in load_records(find_benchmark_files(folder, name)).items()}
 
 
-def archive(files: Mapping[str, str | bytes]) -> bytes:
+def make_zip(files: Mapping[str, str | bytes]) -> bytes:
     """A zip archive of these files."""
     data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as opened:
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive_file:
         for name, content in files.items():
-            opened.writestr(name, content)
+            archive_file.writestr(name, content)
     return data.getvalue()

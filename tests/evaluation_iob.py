@@ -10,10 +10,10 @@ import pytest
 
 from bioshards.evaluate.datasets import BenchmarkFileError
 
-CRICHTON = "Zorbin\tB-Chemical\nacid\tI-Chemical\ncured\tO\n.\tO\n\nNo\tO\nzorbin\tB-Chemical\n\n"
+CRICHTON_SAMPLE = "Zorbin\tB-Chemical\nacid\tI-Chemical\ncured\tO\n.\tO\n\nNo\tO\nzorbin\tB-Chemical\n\n"
 
 
-def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+def write_benchmark_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     """The folder with these files in it."""
     for name, content in files.items():
         path = folder / name
@@ -22,8 +22,8 @@ def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     return folder
 
 
-def refused(read: Callable[[], object], path: Path, line: int | None, why: str) -> None:
+def assert_rejected(read: Callable[[], object], path: Path, line: int | None, reason: str) -> None:
     """Reading fails, and the error names the file, the line and the reason."""
-    place = re.escape(f"{path}, line {line}: " if line else f"{path}: ")
-    with pytest.raises(BenchmarkFileError, match=f"^{place}.*{why}"):
+    location = re.escape(f"{path}, line {line}: " if line else f"{path}: ")
+    with pytest.raises(BenchmarkFileError, match=f"^{location}.*{reason}"):
         read()

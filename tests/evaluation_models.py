@@ -29,18 +29,18 @@ _SIZES: dict[str, Any] = {
     "intermediate_size": 32,
     "max_position_embeddings": 64,
 }
-_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_LETTERS = string.ascii_lowercase + string.digits + string.punctuation
+_SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_CHARACTERS = string.ascii_lowercase + string.digits + string.punctuation
 WORDS = ("protein", "gene", "drug", "cells", "patients", "the", "of", "in", "is", "no", "yes", "drug$")
 
 
-def checkpoint(folder: Path, family: Family = "electra", positions: int = 64) -> Path:
+def save_tiny_checkpoint(folder: Path, family: Family = "electra", positions: int = 64) -> Path:
     """A checkpoint in a folder, the same each time."""
     torch.manual_seed(0)
     sizes = {**_SIZES, "max_position_embeddings": positions}
     tokenizer: Any
     model: Any
-    pieces = [*_SPECIAL, *_LETTERS, *(f"##{one}" for one in _LETTERS), *WORDS]
+    pieces = [*_SPECIAL_TOKENS, *_CHARACTERS, *(f"##{one}" for one in _CHARACTERS), *WORDS]
     match family:
         case "bert" | "electra":
             tokenizer = BertTokenizer(vocab={piece: at for at, piece in enumerate(pieces)})
@@ -51,23 +51,27 @@ def checkpoint(folder: Path, family: Family = "electra", positions: int = 64) ->
                     ElectraConfig(vocab_size=len(pieces), embedding_size=8, **sizes)
                 )
         case "albert":
-            scored = [("<pad>", 0.0), ("<unk>", 0.0), *((one, 0.0) for one in _SPECIAL[2:])]
-            scored += [(one, -5.0) for one in _LETTERS] + [("▁", -3.0)] + [(f"▁{one}", -4.0) for one in WORDS]
-            tokenizer = AlbertTokenizer(vocab=scored)
-            model = AlbertModel(AlbertConfig(vocab_size=len(scored), embedding_size=8, **sizes))
+            scored_pieces = [("<pad>", 0.0), ("<unk>", 0.0), *((one, 0.0) for one in _SPECIAL_TOKENS[2:])]
+            scored_pieces += (
+                [(one, -5.0) for one in _CHARACTERS] + [("▁", -3.0)] + [(f"▁{one}", -4.0) for one in WORDS]
+            )
+            tokenizer = AlbertTokenizer(vocab=scored_pieces)
+            model = AlbertModel(AlbertConfig(vocab_size=len(scored_pieces), embedding_size=8, **sizes))
         case "roberta":
-            marks = [
+            roberta_pieces = [
                 "<s>",
                 "<pad>",
                 "</s>",
                 "<unk>",
                 "<mask>",
-                *_LETTERS,
+                *_CHARACTERS,
                 "Ġ",
-                *(f"Ġ{one}" for one in _LETTERS),
+                *(f"Ġ{one}" for one in _CHARACTERS),
             ]
-            tokenizer = RobertaTokenizer(vocab={piece: at for at, piece in enumerate(marks)}, merges=[])
-            model = RobertaModel(RobertaConfig(vocab_size=len(marks), type_vocab_size=1, **sizes))
+            tokenizer = RobertaTokenizer(
+                vocab={piece: at for at, piece in enumerate(roberta_pieces)}, merges=[]
+            )
+            model = RobertaModel(RobertaConfig(vocab_size=len(roberta_pieces), type_vocab_size=1, **sizes))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

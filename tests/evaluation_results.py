@@ -24,7 +24,7 @@ METRICS: Mapping[str, Metric] = {
         positive_f1("1"),
     )
 }
-ENTITIES = entity_f1().name
+ENTITY_F1 = entity_f1().name
 DEFAULTS: Mapping[str, Any] = {"learning_rate": 5e-05, "batch": 32, "epochs": 20}
 
 
@@ -36,20 +36,20 @@ def defaults_of(result: Result) -> Mapping[str, Any]:
     return DEFAULTS
 
 
-def result(
+def make_result(
     model: str = "tiny",
     task: str = "bc5-chem",
     seed: int = 0,
     *,
     suite: str = "blurb",
-    metric: str = ENTITIES,
+    metric: str = ENTITY_F1,
     rows: Iterable[Iterable[float]] = ((3, 4, 4, 3, 4, 4), (1, 1, 2, 1, 1, 2)),
-    **others: Any,
+    **overrides: Any,
 ) -> Result:
     """A result whose test examples have the statistics ``rows``."""
-    units = numpy.array([*rows], dtype=numpy.float64)
-    scores = METRICS[metric].scores_from_stats(units)
-    made: Any = {
+    per_example_stats = numpy.array([*rows], dtype=numpy.float64)
+    scores = METRICS[metric].scores_from_stats(per_example_stats)
+    defaults: Any = {
         "format": FORMAT,
         "model": {
             "name": model,
@@ -64,7 +64,11 @@ def result(
         "main": METRICS[metric].main_score,
         "seed": seed,
         "scores": {"dev": {name: score / 2 for name, score in scores.items()}, "test": scores},
-        "units": {"names": list(METRICS[metric].stat_names), "test": units.T.tolist(), "ids": f"of {task}"},
+        "units": {
+            "names": list(METRICS[metric].stat_names),
+            "test": per_example_stats.T.tolist(),
+            "ids": f"of {task}",
+        },
         "settings": dict(DEFAULTS),
         "sampled": None,
         "legacy": [],
@@ -75,9 +79,9 @@ def result(
         "device": "cpu",
         "versions": {"bioshards": "0.9"},
     }
-    return made | others  # type: ignore[no-any-return]
+    return defaults | overrides  # type: ignore[no-any-return]
 
 
-def by_path(*results: Result) -> dict[str, Result]:
+def results_by_path(*results: Result) -> dict[str, Result]:
     """As results.find gives them."""
-    return {f"{at}/seed-{one['seed']}.json": one for at, one in enumerate(results)}
+    return {f"{number}/seed-{one['seed']}.json": one for number, one in enumerate(results)}

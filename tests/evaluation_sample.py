@@ -9,27 +9,27 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from tests.evaluation_relation_files import relations
-from tests.evaluation_tagged_files import Contents, tagged
-from tests.evaluation_text_files import texts
+from tests.evaluation_relation_files import relation_files
+from tests.evaluation_tagged_files import FileContents, tagging_files
+from tests.evaluation_text_files import text_files
 
-SAMPLE: Final = Path(__file__).parent.parent / "evaluate" / "sample"
+BENCHMARK_SAMPLE: Final = Path(__file__).parent.parent / "evaluate" / "sample"
 
 
-def contents() -> Contents:
+def sample_contents() -> FileContents:
     """All files of the sample but its README."""
-    return {**tagged(), **relations(), **texts()}
+    return {**tagging_files(), **relation_files(), **text_files()}
 
 
-def write(folder: Path) -> None:
+def write_sample(folder: Path) -> None:
     """The files of the sample in a folder."""
-    for name, text in contents().items():
+    for name, text in sample_contents().items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
 
 
 if __name__ == "__main__":
-    for one in SAMPLE.glob("*/"):
+    for one in BENCHMARK_SAMPLE.glob("*/"):
         shutil.rmtree(one)
-    write(SAMPLE)
+    write_sample(BENCHMARK_SAMPLE)

@@ -13,7 +13,7 @@ from typing import Final
 
 from bioshards.evaluate.records import Mention
 
-NAMES: Final[Mapping[str, Sequence[str]]] = {
+ENTITY_NAMES: Final[Mapping[str, Sequence[str]]] = {
     "drug": (
         *("talmedrine", "spirelactone", "ovirastane", "quelonide", "bremaxine", "fenoxadil", "carbivastol"),
         *("pirodexan", "nelumicin", "oxabradone", "sertivane", "dolquinast", "amivorin", "lestrapine"),
@@ -176,7 +176,7 @@ FACTOIDS: Final = (
 
 _SLOT: Final = re.compile(r"\{(\w+)(?:=([^}]*))?\}")
 _WORD: Final = re.compile(r"\w+(?:[-.']\w+)*|[^\w\s]")
-_CASES: Final = (
+_LEAD_INS: Final = (
     "",
     "",
     "In this open trial, ",
@@ -187,19 +187,19 @@ _CASES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AnnotatedText:
     """A text and the names in it, each with the kind of name (``drug``) for its type."""
 
     text: str
     mentions: tuple[Mention, ...]
 
-    def names(self, kind: str) -> list[str]:
+    def entity_names(self, entity_type: str) -> list[str]:
         """The names of a kind."""
-        return [self.text[one.start : one.end] for one in self.mentions if one.type == kind]
+        return [self.text[one.start : one.end] for one in self.mentions if one.type == entity_type]
 
-    def tagged(self, types: Mapping[str, str]) -> list[tuple[str, str]]:
+    def bio_tagged_words(self, types: Mapping[str, str]) -> list[tuple[str, str]]:
         """Words with BIO tags; names of other kinds than these are no mentions."""
-        found = []
+        tagged_words = []
         for word in _WORD.finditer(self.text):
             inside = [
                 one
@@ -211,43 +211,49 @@ class Said:
                 if inside
                 else "O"
             )
-            found.append((word.group(), tag))
-        return found
+            tagged_words.append((word.group(), tag))
+        return tagged_words
 
 
-def fill(draw: Random, template: str, given: Mapping[str, str] | None = None) -> Said:
-    """A template with names: those ``given`` by kind, else any, each once in a sentence."""
-    text, done = "", 0
+def fill_template(
+    rng: Random, template: str, names_by_type: Mapping[str, str] | None = None
+) -> AnnotatedText:
+    """A template with names: those ``names_by_type`` by kind, else any, each once in a sentence."""
+    text, position = "", 0
     mentions: list[Mention] = []
     used: set[str] = set()
     for slot in _SLOT.finditer(template):
-        kind, said = slot.groups()
-        text += template[done : slot.start()]
-        done = slot.end()
-        if kind == "n":
-            text += (given or {}).get("n") or str(draw.randrange(2, 90))
+        entity_type, fixed_name = slot.groups()
+        text += template[position : slot.start()]
+        position = slot.end()
+        if entity_type == "n":
+            text += (names_by_type or {}).get("n") or str(rng.randrange(2, 90))
             continue
-        name = said or (given or {}).get(kind) or draw.choice([one for one in NAMES[kind] if one not in used])
+        name = (
+            fixed_name
+            or (names_by_type or {}).get(entity_type)
+            or rng.choice([one for one in ENTITY_NAMES[entity_type] if one not in used])
+        )
         used.add(name)
-        mentions.append(Mention(len(text), len(text) + len(name), kind))
+        mentions.append(Mention(len(text), len(text) + len(name), entity_type))
         text += name
-    text += template[done:]
-    return Said(text[:1].upper() + text[1:], tuple(mentions))
+    text += template[position:]
+    return AnnotatedText(text[:1].upper() + text[1:], tuple(mentions))
 
 
-def in_case(draw: Random, template: str) -> str:
+def add_lead_in(rng: Random, template: str) -> str:
     """A template with something before it, or as it is."""
-    case = draw.choice(_CASES)
-    return case + (template[0].lower() + template[1:] if case else template)
+    lead_in = rng.choice(_LEAD_INS)
+    return lead_in + (template[0].lower() + template[1:] if lead_in else template)
 
 
-def joined(parts: Sequence[Said], between: str = " ") -> Said:
+def join_texts(parts: Sequence[AnnotatedText], separator: str = " ") -> AnnotatedText:
     """Sentences as one text."""
     text = ""
     mentions: list[Mention] = []
     for part in parts:
-        text += between if text else ""
-        at = len(text)
-        mentions += [Mention(at + one.start, at + one.end, one.type) for one in part.mentions]
+        text += separator if text else ""
+        offset = len(text)
+        mentions += [Mention(offset + one.start, offset + one.end, one.type) for one in part.mentions]
         text += part.text
-    return Said(text, tuple(mentions))
+    return AnnotatedText(text, tuple(mentions))

@@ -12,99 +12,96 @@ from typing import Any, Final
 
 from bioshards.vocab.examples.rows import ExampleRow, TokenRange
 
-_GOLDEN: Final = Path(__file__).parent / "golden" / "examples"
-_FIRST: Final = 2
+_GOLDEN_DIR: Final = Path(__file__).parent / "golden" / "examples"
+_FIRST_TOKEN: Final = 2
 """The position of the first document's first token: before it are [CLS] and [SEP]."""
 
 
-def golden(name: str) -> Any:
+def load_golden(name: str) -> Any:
     """What was recorded of a reference's own code; "about" in the file says how."""
-    return json.loads((_GOLDEN / f"{name}.json").read_text())
+    return json.loads((_GOLDEN_DIR / f"{name}.json").read_text())
 
 
-def edges(sentences: Sequence[int], first: int = _FIRST) -> list[int]:
+def sentence_offsets(sentences: Sequence[int], first_token: int = _FIRST_TOKEN) -> list[int]:
     """A document, given how many tokens its sentences have; those without any are left out."""
-    return list(accumulate(filter(None, sentences), initial=first))
+    return list(accumulate(filter(None, sentences), initial=first_token))
 
 
-def pool(documents: Sequence[Sequence[int]]) -> list[list[int]]:
+def document_offsets(documents: Sequence[Sequence[int]]) -> list[list[int]]:
     """Documents one after the other."""
-    found: list[list[int]] = []
+    offsets: list[list[int]] = []
     for sentences in documents:
-        found.append(edges(sentences, found[-1][-1] if found else _FIRST))
-    return found
+        offsets.append(sentence_offsets(sentences, offsets[-1][-1] if offsets else _FIRST_TOKEN))
+    return offsets
 
 
-def documents(count: int, seed: int) -> list[list[int]]:
+def random_documents(count: int, seed: int) -> list[list[int]]:
     """Documents of a sentence or more, as many of up to 8 as of more; half of the sentences of 23."""
-    source = random.Random(seed)
+    rng = random.Random(seed)
     return [
-        [
-            1 + min(int(source.lognormvariate(3.1, 0.6)), 250)
-            for _ in range(1 + int(source.expovariate(1 / 11)))
-        ]
+        [1 + min(int(rng.lognormvariate(3.1, 0.6)), 250) for _ in range(1 + int(rng.expovariate(1 / 11)))]
         for _ in range(count)
     ]
 
 
-class Scripted:
+class ScriptedRandom:
     """A source of chances that are given one by one: floats for ``random()``, integers for ``randint()``."""
 
-    def __init__(self, *chances: float) -> None:
-        self.left = list(chances)
+    def __init__(self, *draws: float) -> None:
+        self.remaining = list(draws)
 
     def random(self) -> float:
-        chance = self.left.pop(0)
-        assert isinstance(chance, float), f"random() was asked for, randint() expected ({chance})"
-        return chance
+        draw = self.remaining.pop(0)
+        assert isinstance(draw, float), f"random() was asked for, randint() expected ({draw})"
+        return draw
 
     def randint(self, a: int, b: int) -> int:
-        chance = self.left.pop(0)
-        assert isinstance(chance, int), f"randint({a}, {b}) was asked for, random() expected ({chance})"
-        assert a <= chance <= b
-        return chance
+        draw = self.remaining.pop(0)
+        assert isinstance(draw, int), f"randint({a}, {b}) was asked for, random() expected ({draw})"
+        assert a <= draw <= b
+        return draw
 
 
-def positions(ranges: Sequence[TokenRange]) -> list[int]:
+def expand_ranges(ranges: Sequence[TokenRange]) -> list[int]:
     """The tokens, one by one."""
     return [token for start, stop in ranges for token in range(start, stop)]
 
 
-def laid_out(row: ExampleRow) -> list[int]:
+def input_positions(row: ExampleRow) -> list[int]:
     """The tokens of a row as they will stand in ``input_ids``; [CLS] is 0, [SEP] is 1."""
-    second = [*positions(row.segment_b), 1] if row.segment_b else []
-    return [0, *positions(row.segment_a), 1, *second]
+    second = [*expand_ranges(row.segment_b), 1] if row.segment_b else []
+    return [0, *expand_ranges(row.segment_a), 1, *second]
 
 
-def check_spans(row: ExampleRow, whole: Sequence[Sequence[int]]) -> None:
+def assert_spans_match(row: ExampleRow, offsets: Sequence[Sequence[int]]) -> None:
     """Spans begin where they say, follow one another, and name the sentences of their tokens, no others.
 
     Args:
-        whole: the edges of all documents, by the numbers that spans have for them.
+        offsets: the edges of all documents, by the numbers that spans have for them.
     """
-    tokens = laid_out(row)
+    tokens = input_positions(row)
     starts = [span.start for span in row.spans]
     assert starts[0] == 1
     assert starts == sorted(set(starts))
     for span, (start, stop) in zip(row.spans, pairwise([*starts, len(tokens)]), strict=True):
-        text = [token for token in tokens[start:stop] if token >= _FIRST]
+        text = [token for token in tokens[start:stop] if token >= _FIRST_TOKEN]
         assert text
         assert text[0] == tokens[start]
-        bounds = whole[span.document]
+        bounds = offsets[span.document]
         assert bounds[span.first_sentence] <= min(text) < bounds[span.first_sentence + 1]
         assert bounds[span.end_sentence - 1] <= max(text) < bounds[span.end_sentence]
 
 
-def about(found: int, times: int, chance: float) -> bool:
+def is_near_expected_count(observed: int, trials: int, probability: float) -> bool:
     """Has what happens with this chance happened as often as it should, within five standard deviations?"""
-    return abs(found - times * chance) <= 5 * sqrt(times * chance * (1 - chance))
+    return abs(observed - trials * probability) <= 5 * sqrt(trials * probability * (1 - probability))
 
 
-def like(found: float, recorded: Sequence[float]) -> bool:
+def is_near_recorded_mean(observed: float, recorded: Sequence[float]) -> bool:
     """Is it a figure like those of the reference, within five standard deviations of the difference?
 
     Args:
         recorded: the mean and the standard deviation of twelve runs.
     """
     mean, deviation = recorded
-    return abs(found - mean) <= 5 * deviation * sqrt(1 + 1 / 12)
+    return abs(observed - mean) <= 5 * deviation * sqrt(1 + 1 / 12)

@@ -31,7 +31,7 @@ from bioshards.vocab.examples.plan import RowPlan
 from bioshards.vocab.examples.portions import ShardGroup, group_shards
 from bioshards.vocab.examples.recipes import ExampleRecipe
 from bioshards.vocab.examples.rows import ExampleRow, RowSpan
-from tests.vocabularies import word_piece
+from tests.vocabularies import make_wordpiece
 
 from . import invented
 
@@ -40,34 +40,34 @@ NO_TOKENS = "\u200b\x07"
 WORDS = [f"w{number}" for number in range(300)]
 CLS, SEP = 2, 3
 """Their ids in every vocabulary here."""
-EVERYTHING = 10**9
+UNLIMITED_BYTES = 10**9
 
 # Vocabularies
 
 
-def saved(folder: Path, tokenizer: Tokenizer) -> Encoder:
+def save_encoder(folder: Path, tokenizer: Tokenizer) -> Encoder:
     """The encoder of a tokenizer, written to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
     return Encoder(str(folder))
 
 
-def of_words(folder: Path, *pieces: str) -> Encoder:
+def make_word_encoder(folder: Path, *pieces: str) -> Encoder:
     """A vocabulary in which each of :data:`WORDS` is a token."""
-    return saved(folder, word_piece(*WORDS, *pieces))
+    return save_encoder(folder, make_wordpiece(*WORDS, *pieces))
 
 
-def sentencepiece(*pieces: str, unknown: str = "<unk>") -> Tokenizer:
+def make_sentencepiece(*pieces: str, unknown: str = "<unk>") -> Tokenizer:
     """A tokenizer of ALBERT's kind, with BERT's special tokens."""
-    everything = ["<pad>", unknown, "[CLS]", "[SEP]", "[MASK]", *pieces]
-    scored = [(piece, -1.0 - number) for number, piece in enumerate(everything)]
+    pieces_in_order = ["<pad>", unknown, "[CLS]", "[SEP]", "[MASK]", *pieces]
+    scored = [(piece, -1.0 - number) for number, piece in enumerate(pieces_in_order)]
     tokenizer = Tokenizer(Unigram(scored, unk_id=1))
     tokenizer.pre_tokenizer = Steps([WhitespaceSplit(), Metaspace(prepend_scheme="always")])
     tokenizer.add_special_tokens(["<pad>", "[CLS]", "[SEP]", "[MASK]"])
     return tokenizer
 
 
-def fake(size: int = 60_000) -> Encoder:
+def make_fake_encoder(size: int = 60_000) -> Encoder:
     """What a block asks of an encoder, without one."""
     return cast(Encoder, SimpleNamespace(size=size, special={"[CLS]": CLS, "[SEP]": SEP}))
 
@@ -75,18 +75,20 @@ def fake(size: int = 60_000) -> Encoder:
 # Documents
 
 
-def document(id_: str, *sentences: str, **more: Any) -> Document:
+def make_sentences_document(id_: str, *sentences: str, **overrides: Any) -> Document:
     """A document; of PubMed's the PMID is in the id."""
-    return invented.document(id_, sentences, **more)
+    return invented.make_document(id_, sentences, **overrides)
 
 
-def abstracts(first: int, last: int) -> list[Document]:
+def make_abstracts(first: int, last: int) -> list[Document]:
     """Documents of these PMIDs, each of a few sentences of a few words."""
     return [
-        document(
+        make_sentences_document(
             f"pubmed:{number}",
             *(
-                " ".join(WORDS[(number * 7 + sentence * 3 + at) % len(WORDS)] for at in range(1 + number % 5))
+                " ".join(
+                    WORDS[(number * 7 + sentence * 3 + word) % len(WORDS)] for word in range(1 + number % 5)
+                )
                 for sentence in range(1 + number % 6)
             ),
             year=2000 + number % 3,
@@ -95,66 +97,68 @@ def abstracts(first: int, last: int) -> list[Document]:
     ]
 
 
-def put(
+def write_documents(
     folder: Path,
-    shards_of: Mapping[str, Sequence[Document]],
+    documents_by_shard: Mapping[str, Sequence[Document]],
     pipeline: str = "pubmed_to_shards",
     overlap: Sequence[OverlapFile] = (),
 ) -> inputs.DocumentsInput:
     """A finished directory with a shard for each name, the longest of two record batches."""
-    half = (max(map(len, shards_of.values()), default=0) + 1) // 2
-    invented.put(folder, shards_of, pipeline, max(1, half), overlap)
+    half = (max(map(len, documents_by_shard.values()), default=0) + 1) // 2
+    invented.write_document_dir(folder, documents_by_shard, pipeline, max(1, half), overlap)
     (found,) = inputs.load_document_inputs(LocalStorage(), [str(folder)])
     return found
 
 
-def all_in_one(documents: inputs.DocumentsInput, seed: int = 0, **lists: Mapping[str, str]) -> ShardGroup:
+def make_single_group(
+    documents: inputs.DocumentsInput, seed: int = 0, **overlap_lists: Mapping[str, str]
+) -> ShardGroup:
     """A directory as one portion."""
-    (portion,) = group_shards([documents], seed, {documents.folder: lists.get("lists", {})})
+    (portion,) = group_shards([documents], seed, {documents.folder: overlap_lists.get("lists", {})})
     return portion
 
 
-def making(encoder: Encoder, recipe: ExampleRecipe | None = None, **how: Any) -> BuildConfig:
+def make_build_config(encoder: Encoder, recipe: ExampleRecipe | None = None, **overrides: Any) -> BuildConfig:
     """What is made of documents: rows of 16 tokens of ELECTRA's kind, unless said otherwise."""
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "vocabulary": "0123",
         "seed": 0,
         "validation": 0.25,
         "buckets": {},
-        "max_bytes": EVERYTHING,
+        "max_bytes": UNLIMITED_BYTES,
         "writer": writing.ShardWriter(),
     }
     return BuildConfig(
-        recipe=recipe or ExampleRecipe("electra", 16, 0.05, 0.1), encoder=encoder, **(given | how)
+        recipe=recipe or ExampleRecipe("electra", 16, 0.05, 0.1), encoder=encoder, **(defaults | overrides)
     )
 
 
 # Blocks and plans
 
 
-def block_of(
-    documents: Mapping[str, Sequence[int]], encoder: Encoder | None = None, at_a_time: int = 1
+def make_block(
+    documents: Mapping[str, Sequence[int]], encoder: Encoder | None = None, chunk_size: int = 1
 ) -> TokenBlock:
     """A block of documents by id, of sentences with so many tokens; its tokens' ids are 10, 11, 12 and so on.
 
     Args:
         at_a_time: documents added together.
     """
-    encoder = encoder or fake()
+    encoder = encoder or make_fake_encoder()
     block = TokenBlock(encoder)
     dtype = np.uint16 if encoder.size <= 1 << 16 else np.uint32
-    waiting = iter(documents.items())
-    while some := list(itertools.islice(waiting, at_a_time)):
-        sizes = [size for _, sentences in some for size in sentences]
+    remaining = iter(documents.items())
+    while chunk := list(itertools.islice(remaining, chunk_size)):
+        sizes = [size for _, sentences in chunk for size in sentences]
         ids = 10 + block.tokens + np.arange(sum(sizes))
         offsets = np.cumsum([0, *sizes])
-        names = pa.array([id_ for id_, _ in some], pa.string())
-        counts = np.array([len(sentences) for _, sentences in some], np.int64)
+        names = pa.array([id_ for id_, _ in chunk], pa.string())
+        counts = np.array([len(sentences) for _, sentences in chunk], np.int64)
         block.add(names, counts, EncodedBatch(ids.astype(dtype), offsets))
     return block
 
 
-def split_mix(state: int, number: int) -> int:
+def splitmix64(state: int, number: int) -> int:
     """The generator's number by its definition, in Python's integers."""
     mask = (1 << 64) - 1
     z = (state + 0x9E3779B97F4A7C15 * (number + 1)) & mask
@@ -163,18 +167,18 @@ def split_mix(state: int, number: int) -> int:
     return z ^ (z >> 31)
 
 
-def single(document: int, start: int, stop: int, **more: Any) -> ExampleRow:
+def make_single_segment_row(document: int, start: int, stop: int, **overrides: Any) -> ExampleRow:
     """A row of one segment."""
-    return ExampleRow([(start, stop)], [], (RowSpan(document, 1, 0, 1),), **more)
+    return ExampleRow([(start, stop)], [], (RowSpan(document, 1, 0, 1),), **overrides)
 
 
-def schema(size: int = 60_000, labelled: bool = False) -> pa.Schema:
+def make_schema(size: int = 60_000, labelled: bool = False) -> pa.Schema:
     return pretraining.make_schema(size, labelled, {})
 
 
-def table(plan: RowPlan, columns: pa.Schema | None = None, size: int = 2048) -> list[dict[str, Any]]:
+def plan_rows(plan: RowPlan, columns: pa.Schema | None = None, size: int = 2048) -> list[dict[str, Any]]:
     """A plan's rows in the order of their keys."""
-    columns = columns or schema()
+    columns = columns or make_schema()
     return [
         row for batch in plan.iter_batches(plan.sort_by_key()[0], columns, size) for row in batch.to_pylist()
     ]
@@ -183,62 +187,62 @@ def table(plan: RowPlan, columns: pa.Schema | None = None, size: int = 2048) -> 
 # What is written
 
 
-def made_of(
-    out: Path, portion: ShardGroup, how: BuildConfig, storage: LocalStorage | None = None
+def build_from_group(
+    output: Path, portion: ShardGroup, config: BuildConfig, storage: LocalStorage | None = None
 ) -> BuildResult:
     """What is made of a portion in this folder."""
-    return build_group(storage or LocalStorage(), OutputDir(str(out)), portion, how)
+    return build_group(storage or LocalStorage(), OutputDir(str(output)), portion, config)
 
 
-def listed_rows(output: Path, listed: Iterable[Shard]) -> list[dict[str, Any]]:
+def read_listed_rows(output: Path, entries: Iterable[Shard]) -> list[dict[str, Any]]:
     """The rows of the Arrow shards among what a manifest lists."""
     return [
         row
-        for one in listed
-        if one.file.endswith(".arrow")
-        for row in pa.ipc.open_stream(pa.memory_map(str(output / one.file))).read_all().to_pylist()
+        for entry in entries
+        if entry.file.endswith(".arrow")
+        for row in pa.ipc.open_stream(pa.memory_map(str(output / entry.file))).read_all().to_pylist()
     ]
 
 
-def files_in(output: Path) -> set[str]:
+def list_files(output: Path) -> set[str]:
     """All files, those of the work folder too."""
     return {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()}
 
 
-def bytes_of(output: Path, made: BuildResult) -> dict[str, bytes]:
+def read_result_files(output: Path, result: BuildResult) -> dict[str, bytes]:
     """What the files of a portion hold."""
     output_dir = OutputDir(str(output))
-    names = [f"{output}/{one.file}" for one in made.outputs]
+    names = [f"{output}/{entry.file}" for entry in result.outputs]
     names += [
-        output_dir.shuffle_spill_path(name) for several in made.spill_files.values() for name in several
+        output_dir.shuffle_spill_path(name) for several in result.spill_files.values() for name in several
     ]
     return {name: Path(name).read_bytes() for name in names}
 
 
-class Failing(LocalStorage):
+class FullDiskStorage(LocalStorage):
     """A disk that is full once so many bytes are written to files with this in their path."""
 
-    def __init__(self, part: str, after: int = 0) -> None:
-        self._part, self._left = part, after
+    def __init__(self, path_part: str, free_bytes: int = 0) -> None:
+        self._path_part, self._free_bytes = path_part, free_bytes
 
     @contextmanager
     def write(self, path: str) -> Iterator[BinaryIO]:
         with super().write(path) as file:
-            yield cast(BinaryIO, _Full(self, file)) if self._part in path else file
+            yield cast(BinaryIO, _FullDiskFile(self, file)) if self._path_part in path else file
 
-    def take(self, size: int) -> None:
-        self._left -= size
-        if self._left < 0:
+    def use_bytes(self, size: int) -> None:
+        self._free_bytes -= size
+        if self._free_bytes < 0:
             raise OSError(28, "No space left on device")
 
 
-class _Full:
-    def __init__(self, disk: Failing, file: BinaryIO) -> None:
+class _FullDiskFile:
+    def __init__(self, disk: FullDiskStorage, file: BinaryIO) -> None:
         self._disk, self._file = disk, file
         self.closed = False
 
     def write(self, data: bytes) -> int:
-        self._disk.take(len(memoryview(data).cast("B")))
+        self._disk.use_bytes(len(memoryview(data).cast("B")))
         return self._file.write(data)
 
     def flush(self) -> None:

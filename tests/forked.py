@@ -27,23 +27,23 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from types import SimpleNamespace
 
-Settings = Mapping[str, object]
+Overrides = Mapping[str, object]
 """Names in a process' modules (``bioshards.corpus.ahead:AT_A_TIME``), and what they are set to there."""
 
-SERVER = multiprocessing.get_context("forkserver")
+FORK_SERVER = multiprocessing.get_context("forkserver")
 """There is one server, of all files' forks: it begins with the first fork that is wanted."""
-_FORK = multiprocessing.get_context("fork")
-_STARTED: list[ForkServerProcess] = []
-_imported = list[str]()
+_FORK_CONTEXT = multiprocessing.get_context("fork")
+_STARTED_PROCESSES: list[ForkServerProcess] = []
+_preloaded_modules = list[str]()
 
 
-def imports(*modules: str) -> None:
+def preload_modules(*modules: str) -> None:
     """Let the server import these modules, too: to be said when a file of tests is read."""
-    _imported.extend(modules)
-    SERVER.set_forkserver_preload(_imported)
+    _preloaded_modules.extend(modules)
+    FORK_SERVER.set_forkserver_preload(_preloaded_modules)
 
 
-imports(
+preload_modules(
     "apache_beam.runners.worker.sdk_worker_main",
     "bioshards.pipelines.article_transforms",
     "bioshards.pipelines.local",
@@ -54,45 +54,47 @@ imports(
 )
 
 
-def beam(*arguments: object, settings: Settings | None = None) -> subprocess.CompletedProcess[str]:
+def run_beam(*arguments: object, overrides: Overrides | None = None) -> subprocess.CompletedProcess[str]:
     """The ``beam`` command as a process of its own, to its end."""
-    with tempfile.TemporaryDirectory() as folder:
-        said = Path(folder, "said")
-        process = started(*arguments, said=said, settings=settings)
+    with tempfile.TemporaryDirectory() as temp_dir:
+        stderr_path = Path(temp_dir, "said")
+        process = start_beam(*arguments, stderr_path=stderr_path, overrides=overrides)
         process.join()
         assert process.exitcode is not None
         return subprocess.CompletedProcess(
             [str(word) for word in arguments],
             process.exitcode,
-            Path(f"{said}.out").read_text(),
-            said.read_text(),
+            Path(f"{stderr_path}.out").read_text(),
+            stderr_path.read_text(),
         )
 
 
-def started(
-    *arguments: object, said: str | Path = os.devnull, settings: Settings | None = None
+def start_beam(
+    *arguments: object, stderr_path: str | Path = os.devnull, overrides: Overrides | None = None
 ) -> ForkServerProcess:
     """``beam`` with these arguments as a process with a session of its own.
 
     Its error output is added to the file ``said``, its output to that name with ``.out``; without a name both
     are lost.
     """
-    words = [str(word) for word in arguments]
-    process = SERVER.Process(target=_command, args=(words, dict(os.environ), str(said), dict(settings or {})))
+    argv = [str(word) for word in arguments]
+    process = FORK_SERVER.Process(
+        target=_run_command, args=(argv, dict(os.environ), str(stderr_path), dict(overrides or {}))
+    )
     process.start()
-    _STARTED.append(process)
+    _STARTED_PROCESSES.append(process)
     return process
 
 
 @atexit.register
-def _nobody_is_left() -> None:
+def _kill_leftover_processes() -> None:
     """Kill what a failed test has left: multiprocessing would wait for it, in an exit that comes later."""
-    for process in _STARTED:
+    for process in _STARTED_PROCESSES:
         if process.is_alive():
-            kill(process)
+            kill_process_group(process)
 
 
-def kill(process: ForkServerProcess) -> None:
+def kill_process_group(process: ForkServerProcess) -> None:
     """``kill -9`` of a process that was started, and of its workers."""
     assert process.pid
     with contextlib.suppress(ProcessLookupError):  # it has no session yet, and no workers
@@ -101,44 +103,46 @@ def kill(process: ForkServerProcess) -> None:
     process.join()
 
 
-def kill_when(process: ForkServerProcess, so_far: Callable[[], bool]) -> None:
+def kill_when(process: ForkServerProcess, condition: Callable[[], bool]) -> None:
     """Kill a process as soon as it has come so far, which it must before its end."""
-    _wait(process, so_far)
-    kill(process)
+    _wait_until(process, condition)
+    kill_process_group(process)
 
 
-def interrupt_when(process: ForkServerProcess, so_far: Callable[[], bool]) -> None:
+def interrupt_when(process: ForkServerProcess, condition: Callable[[], bool]) -> None:
     """Ctrl-C as soon as a process has come so far, and its end."""
-    _wait(process, so_far)
+    _wait_until(process, condition)
     assert process.pid
     os.killpg(process.pid, signal.SIGINT)
     process.join(30)
 
 
-def _wait(process: ForkServerProcess, so_far: Callable[[], bool]) -> None:
-    while not so_far():
+def _wait_until(process: ForkServerProcess, condition: Callable[[], bool]) -> None:
+    while not condition():
         assert process.is_alive(), "it ended before it could be stopped"
         time.sleep(0.001)
 
 
-def killed_ten_times(output: Path, *arguments: object, settings: Settings | None = None) -> None:
+def kill_ten_times(output: Path, *arguments: object, overrides: Overrides | None = None) -> None:
     """Kill a run with this output ten times, wherever it is, each going on with the last."""
-    begun = time.monotonic()
-    measured = f"{output}-measured"
-    assert beam(*arguments, "--output", measured, settings=settings).returncode == 0
-    lasts = time.monotonic() - begun
-    chance, killed = random.Random(7), 0
+    started_at = time.monotonic()
+    measured_output = f"{output}-measured"
+    assert run_beam(*arguments, "--output", measured_output, overrides=overrides).returncode == 0
+    duration = time.monotonic() - started_at
+    rng, killed = random.Random(7), 0
     while killed < 10:
-        process = started(*arguments, "--output", output, settings=settings)
-        process.join(chance.uniform(0, lasts))
+        process = start_beam(*arguments, "--output", output, overrides=overrides)
+        process.join(rng.uniform(0, duration))
         if process.is_alive():
-            kill(process)
+            kill_process_group(process)
         killed += process.exitcode == -signal.SIGKILL
         if (output / "manifest.json").exists():
             shutil.rmtree(output)
 
 
-def _command(words: list[str], environment: dict[str, str], said: str, settings: Settings) -> None:
+def _run_command(
+    argv: list[str], environment: dict[str, str], stderr_path: str, overrides: Overrides
+) -> None:
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     from apache_beam.runners.portability import local_job_service
@@ -147,34 +151,41 @@ def _command(words: list[str], environment: dict[str, str], said: str, settings:
 
     os.environ.clear()
     os.environ.update(environment)
-    for number, name in ((1, said if said == os.devnull else f"{said}.out"), (2, said)):
+    for number, name in (
+        (1, stderr_path if stderr_path == os.devnull else f"{stderr_path}.out"),
+        (2, stderr_path),
+    ):
         with open(name, "a") as file:
             os.dup2(file.fileno(), number)
-    for name, value in settings.items():
+    for name, value in overrides.items():
         module, _, attribute = name.partition(":")
         setattr(pkgutil.resolve_name(module), attribute, value)
-    workers = int(words[words.index("--workers") + 1]) if "--workers" in words else os.cpu_count() or 1
-    idle = [_Worker() for _ in range(workers)] if workers > 1 else []
+    workers = int(argv[argv.index("--workers") + 1]) if "--workers" in argv else os.cpu_count() or 1
+    idle_workers = [_ForkedWorker() for _ in range(workers)] if workers > 1 else []
 
-    def begun(line: str, shell: bool, env: dict[str, str]) -> _Worker | subprocess.Popen[bytes]:
-        return idle.pop().begin(env) if idle else subprocess.Popen(line, shell=shell, env=env)
+    def start_worker(
+        command: str, shell: bool, env: dict[str, str]
+    ) -> _ForkedWorker | subprocess.Popen[bytes]:
+        return (
+            idle_workers.pop().start(env) if idle_workers else subprocess.Popen(command, shell=shell, env=env)
+        )
 
-    local_job_service.subprocess = SimpleNamespace(Popen=begun)
-    sys.exit(cli.main(words))
+    local_job_service.subprocess = SimpleNamespace(Popen=start_worker)
+    sys.exit(cli.main(argv))
 
 
-class _Worker:
+class _ForkedWorker:
     """A worker process of Beam's, which waits for its environment: what Beam uses of a ``Popen``."""
 
     def __init__(self) -> None:
-        told, self._tell = _FORK.Pipe()
-        self._process = _FORK.Process(target=_work, args=(told,), daemon=True)
+        receiver, self._connection = _FORK_CONTEXT.Pipe()
+        self._process = _FORK_CONTEXT.Process(target=_run_worker, args=(receiver,), daemon=True)
         self._process.start()
-        told.close()
+        receiver.close()
 
-    def begin(self, environment: dict[str, str]) -> _Worker:
-        self._tell.send((environment, signal.pthread_sigmask(signal.SIG_BLOCK, ())))
-        reduction.send_handle(self._tell, 2, self._process.pid)  # the run's errors may go elsewhere now
+    def start(self, environment: dict[str, str]) -> _ForkedWorker:
+        self._connection.send((environment, signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+        reduction.send_handle(self._connection, 2, self._process.pid)  # the run's errors may go elsewhere now
         return self
 
     def poll(self) -> int | None:
@@ -191,11 +202,11 @@ class _Worker:
         return self._process.exitcode
 
 
-def _work(told: Connection) -> None:
+def _run_worker(connection: Connection) -> None:
     from apache_beam.runners.worker import sdk_worker_main
 
-    environment, blocked = told.recv()
-    os.dup2(reduction.recv_handle(told), 2)
+    environment, blocked_signals = connection.recv()
+    os.dup2(reduction.recv_handle(connection), 2)
     os.environ.update(environment)
-    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked_signals)
     sdk_worker_main.main([])

@@ -14,12 +14,12 @@ from bioshards.corpus.shards import Shard
 from tests.manifests import put_documents
 
 
-def document(id_: str, sentences: Sequence[str], pmid: int | None = None, **more: Any) -> Document:
+def make_document(id_: str, sentences: Sequence[str], pmid: int | None = None, **overrides: Any) -> Document:
     """A document of these sentences; ``pubmed:7`` has the PMID 7 unless another is given."""
     source, _, number = id_.partition(":")
     if pmid is None and source == "pubmed":
         pmid = int(number)
-    facts: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "id": id_,
         "source": source,
         "pmid": pmid,
@@ -42,22 +42,23 @@ def document(id_: str, sentences: Sequence[str], pmid: int | None = None, **more
         "characters": 0,
         "cleaned": {},
     }
-    return Document(**{**facts, **more})
+    return Document(**{**defaults, **overrides})
 
 
-def put(
+def write_document_dir(
     folder: Path,
-    shards_of: Mapping[str, Sequence[Document]],
+    documents_by_shard: Mapping[str, Sequence[Document]],
     pipeline: str = "pubmed_to_shards",
-    a_batch: int = 50,
+    batch_size: int = 50,
     overlap: Sequence[OverlapFile] = (),
 ) -> Path:
     """A finished directory with a shard for each name, of record batches of so many documents."""
     storage, outputs = LocalStorage(), list[Shard]()
-    for name, documents in shards_of.items():
-        starts = range(0, max(1, len(documents)), a_batch)
+    for name, documents in documents_by_shard.items():
+        batch_starts = range(0, max(1, len(documents)), batch_size)
         batches = [
-            shards.record_batch_from_documents(list(documents[start : start + a_batch])) for start in starts
+            shards.record_batch_from_documents(list(documents[start : start + batch_size]))
+            for start in batch_starts
         ]
         outputs += shards.write_shards(storage, str(folder), name, batches, DOCUMENT_SCHEMA, 1 << 30)
     put_documents(folder, outputs, pipeline, overlap)

@@ -20,14 +20,14 @@ from lxml import etree
 PARSER = etree.XMLParser(
     resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
 )
-TITLE_WORDS = 8
+MIN_TITLE_WORDS = 8
 """A reference's title of fewer words may well be said by chance."""
 
-TITLES = {"article-title", "chapter-title", "part-title", "data-title", "trans-title"}
-BOOKS = {"source", "trans-source"}
-CITATIONS = {"mixed-citation", "element-citation", "nlm-citation", "citation"}
-PEOPLE = {"person-group", "name", "string-name", "collab", "etal"}
-BLOCKS = {
+TITLE_TAGS = {"article-title", "chapter-title", "part-title", "data-title", "trans-title"}
+BOOK_TITLE_TAGS = {"source", "trans-source"}
+CITATION_TAGS = {"mixed-citation", "element-citation", "nlm-citation", "citation"}
+PERSON_TAGS = {"person-group", "name", "string-name", "collab", "etal"}
+BLOCK_TAGS = {
     *(
         "p",
         "title",
@@ -57,7 +57,7 @@ BLOCKS = {
     ),
 }
 """Elements that end a word where they begin and where they end."""
-NOT_PROSE = {
+NON_PROSE_TAGS = {
     *("ref-list", "table", "math", "tex-math", "inline-formula", "disp-formula", "disp-formula-group"),
     *("label", "object-id", "graphic", "inline-graphic", "alt-text", "long-desc", "media", "fn", "fn-group"),
     *(
@@ -72,17 +72,17 @@ NOT_PROSE = {
 }
 
 
-def tree(xml: bytes) -> Any:
+def parse_article(xml: bytes) -> Any:
     """The article's tree under local names, its entities as characters."""
     root: Any = etree.fromstring(xml, PARSER)
     for node in list(root.iter(etree.Entity)):
-        replace(node, html.unescape(node.text or "") + (node.tail or ""))
+        replace_node_with_text(node, html.unescape(node.text or "") + (node.tail or ""))
     for node in root.xpath("//*[namespace-uri()]"):
         node.tag = node.tag.rpartition("}")[2]
     return root
 
 
-def replace(node: Any, text: str) -> None:
+def replace_node_with_text(node: Any, text: str) -> None:
     """Put text in the place of a node and its tail."""
     parent, before = node.getparent(), node.getprevious()
     if before is not None:
@@ -93,53 +93,53 @@ def replace(node: Any, text: str) -> None:
     parent.remove(node)
 
 
-def without(element: Any, names: set[str], *, bibliography: bool = False) -> Any:
+def copy_without(element: Any, names: set[str], *, bibliography: bool = False) -> Any:
     """A copy without the elements of these names, and without xrefs to references, tails kept."""
-    whole = copy.deepcopy(element)
-    whole.tail = None
-    for node in list(whole.iter()):
-        citing = bibliography and node.tag == "xref" and node.get("ref-type") == "bibr"
-        if (node.tag in names or citing) and node is not whole and node.getparent() is not None:
-            replace(node, (" " if node.tag in BLOCKS else "") + (node.tail or ""))
-    return whole
+    copied = copy.deepcopy(element)
+    copied.tail = None
+    for node in list(copied.iter()):
+        is_citation = bibliography and node.tag == "xref" and node.get("ref-type") == "bibr"
+        if (node.tag in names or is_citation) and node is not copied and node.getparent() is not None:
+            replace_node_with_text(node, (" " if node.tag in BLOCK_TAGS else "") + (node.tail or ""))
+    return copied
 
 
 def text_of(element: Any) -> str:
     """The element's text, blocks in it set apart."""
     parts = []
     for event, node in etree.iterwalk(element, events=("start", "end")):
-        if node.tag in BLOCKS:
+        if node.tag in BLOCK_TAGS:
             parts.append(" ")
         parts.append((node.text if event == "start" else node.tail if node is not element else "") or "")
     return "".join(parts)
 
 
-def words(text: str) -> list[str]:
+def normalised_words(text: str) -> list[str]:
     """The words in lower case: letters and digits, as they read whatever they are made of."""
     return re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).lower())
 
 
-def normal(text: str) -> str:
-    return " ".join(words(text))
+def normalise_text(text: str) -> str:
+    return " ".join(normalised_words(text))
 
 
-def reference_titles(xml: bytes) -> list[str]:
+def find_reference_titles(xml: bytes) -> list[str]:
     """The titles of eight words or more in reference lists, as lower-case words; sorted, each once.
 
     Of a citation without marked titles, the sentences of its text stand for them.
     """
-    found = set()
-    for references in tree(xml).iter("ref-list"):
-        for node in references.iter(*TITLES, *BOOKS, *CITATIONS):
-            if node.tag in TITLES | BOOKS:
-                found.add(normal(text_of(node)))
-            elif node.tag in CITATIONS and next(node.iter(*TITLES), None) is None:
-                sentences = re.split(r"[.?!]\s+|\n\s*\n", text_of(without(node, PEOPLE)))
-                found.update(map(normal, sentences))
-    return sorted(title for title in found if len(title.split()) >= TITLE_WORDS)
+    titles = set()
+    for references in parse_article(xml).iter("ref-list"):
+        for node in references.iter(*TITLE_TAGS, *BOOK_TITLE_TAGS, *CITATION_TAGS):
+            if node.tag in TITLE_TAGS | BOOK_TITLE_TAGS:
+                titles.add(normalise_text(text_of(node)))
+            elif node.tag in CITATION_TAGS and next(node.iter(*TITLE_TAGS), None) is None:
+                sentences = re.split(r"[.?!]\s+|\n\s*\n", text_of(copy_without(node, PERSON_TAGS)))
+                titles.update(map(normalise_text, sentences))
+    return sorted(title for title in titles if len(title.split()) >= MIN_TITLE_WORDS)
 
 
-def main_parts(article: Any) -> Iterator[Any]:
+def main_sections(article: Any) -> Iterator[Any]:
     """The article's own body and its main abstracts: those without a type."""
     for abstract in article.findall("front/article-meta/abstract"):
         if abstract.get("abstract-type") in (None, "abstract"):
@@ -147,38 +147,40 @@ def main_parts(article: Any) -> Iterator[Any]:
     yield from article.findall("body")
 
 
-def prose_words(xml: bytes) -> collections.Counter[str]:
+def count_prose_words(xml: bytes) -> collections.Counter[str]:
     """The words of the paragraphs and titles in body and main abstract that are surely prose.
 
     Without reference lists, citations of them, the cells of tables, formulas, labels and footnotes.
     """
-    counted: collections.Counter[str] = collections.Counter()
-    for part in main_parts(tree(xml)):
-        for node in outermost(without(part, NOT_PROSE, bibliography=True), {"p", "title"}):
-            counted.update(words(text_of(node)))
-    return counted
+    counts: collections.Counter[str] = collections.Counter()
+    for part in main_sections(parse_article(xml)):
+        for node in outermost_elements(copy_without(part, NON_PROSE_TAGS, bibliography=True), {"p", "title"}):
+            counts.update(normalised_words(text_of(node)))
+    return counts
 
 
-def outermost(element: Any, names: set[str]) -> Iterator[Any]:
+def outermost_elements(element: Any, names: set[str]) -> Iterator[Any]:
     """The elements of these names that are in no other of them."""
     for node in element.iter(*names):
-        if not any(above.tag in names for above in node.iterancestors()):
+        if not any(ancestor.tag in names for ancestor in node.iterancestors()):
             yield node
 
 
-def said(xml: bytes, *left_out: str) -> str:
+def article_text(xml: bytes, *excluded_tags: str) -> str:
     """All that the article itself says outside of reference lists: a line a paragraph, title or caption."""
-    root = without(tree(xml), {"ref-list", *left_out})
-    blocks = outermost(root, {"p", "title", "caption", "title-group", "attrib", "fn"})
-    return "\n".join(normal(text_of(node)) for node in blocks)
+    root = copy_without(parse_article(xml), {"ref-list", *excluded_tags})
+    blocks = outermost_elements(root, {"p", "title", "caption", "title-group", "attrib", "fn"})
+    return "\n".join(normalise_text(text_of(node)) for node in blocks)
 
 
-def leaks(xml: bytes, text: Iterable[str]) -> list[str]:
+def find_leaked_titles(xml: bytes, text: Iterable[str]) -> list[str]:
     """The titles of references that a text made of the article says, and the article itself does not."""
-    haystack = f" {normal(' '.join(text))} "
-    found = [title for title in reference_titles(xml) if f" {title} " in haystack]
-    if not found:
+    haystack = f" {normalise_text(' '.join(text))} "
+    leaked = [title for title in find_reference_titles(xml) if f" {title} " in haystack]
+    if not leaked:
         return []
-    lines = f"{said(xml)}\n{said(xml, 'xref')}".split("\n")  # numbers glued to words part them from titles
-    own = "\n".join(f" {line} " for line in lines)
-    return [title for title in found if f" {title} " not in own]
+    lines = f"{article_text(xml)}\n{article_text(xml, 'xref')}".split(
+        "\n"
+    )  # numbers glued to words part them from titles
+    own_lines = "\n".join(f" {line} " for line in lines)
+    return [title for title in leaked if f" {title} " not in own_lines]

@@ -14,13 +14,20 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def running(folder: Path, python: str = sys.executable) -> Iterator[list[str]]:
+def run_portable_services(folder: Path, python: str = sys.executable) -> Iterator[list[str]]:
     """Gives the options of a run that goes on there; ``python`` is that of the workers' environment."""
-    job, pool = _free_port(), _free_port()
+    job_port, pool_port = _find_free_port(), _find_free_port()
     path = f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"  # a pool starts workers as "python"
     modules = (
-        (sys.executable, "portability.local_job_service_main", "-p", str(job), "--staging_dir", str(folder)),
-        (python, "worker.worker_pool_main", f"--service_port={pool}"),
+        (
+            sys.executable,
+            "portability.local_job_service_main",
+            "-p",
+            str(job_port),
+            "--staging_dir",
+            str(folder),
+        ),
+        (python, "worker.worker_pool_main", f"--service_port={pool_port}"),
     )
     processes = [
         subprocess.Popen(
@@ -34,11 +41,11 @@ def running(folder: Path, python: str = sys.executable) -> Iterator[list[str]]:
         for program, module, *words in modules
     ]
     try:
-        _wait_for(job)
-        _wait_for(pool)
+        _wait_for(job_port)
+        _wait_for(pool_port)
         yield [
-            *("--runner=PortableRunner", f"--job_endpoint=localhost:{job}"),
-            *("--environment_type=EXTERNAL", f"--environment_config=localhost:{pool}"),
+            *("--runner=PortableRunner", f"--job_endpoint=localhost:{job_port}"),
+            *("--environment_type=EXTERNAL", f"--environment_config=localhost:{pool_port}"),
         ]
     finally:
         for process in processes:
@@ -46,10 +53,10 @@ def running(folder: Path, python: str = sys.executable) -> Iterator[list[str]]:
             process.wait()
 
 
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
+def _find_free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port
 
 

@@ -13,7 +13,7 @@ from bioshards.corpus import medline
 from bioshards.corpus.medline import AbstractSection, Citation
 from bioshards.corpus.medline_file import iter_records
 
-PROFILE = settings(
+RECORD_SETTINGS = settings(
     derandomize=True,
     deadline=None,
     database=None,
@@ -37,7 +37,7 @@ def first_year(date: etree._Element | None) -> int | None:
     return int(found[0]) if found else None
 
 
-def plain_reading(record: etree._Element) -> Citation:
+def parse_with_lxml(record: etree._Element) -> Citation:
     citation = record if record.tag == "MedlineCitation" else record.find("MedlineCitation")
     assert citation is not None
     pmid = citation.find("PMID")
@@ -77,19 +77,19 @@ def plain_reading(record: etree._Element) -> Citation:
     )
 
 
-def both(inner: str) -> tuple[Citation, Citation]:
+def parse_both_ways(inner: str) -> tuple[Citation, Citation]:
     """A record as it is read from a file, and as the plain reading has it."""
     data = f'<PubmedArticleSet xmlns:mml="{MATHML}">\n{inner}\n</PubmedArticleSet>'.encode()
-    [(_, cut)] = iter_records(io.BytesIO(data))
+    [(_, record_bytes)] = iter_records(io.BytesIO(data))
     parser = etree.XMLParser(remove_comments=True, remove_pis=True, resolve_entities=False)
     [record] = etree.fromstring(data, parser)
-    return medline.parse_citation(cut), plain_reading(record)
+    return medline.parse_citation(record_bytes), parse_with_lxml(record)
 
 
 # Records made up at random
 
 
-def escaped(text: str) -> str:
+def escape_xml(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
@@ -98,8 +98,10 @@ TEXT = st.text(LEGAL | st.sampled_from(" \t\n<>&'\"=/"), max_size=10) | st.sampl
     ["p < 0.05", "AT&T", "a /> b", "<Abstract>", "</ArticleTitle>", "Label='x'", "10 µg", "<PMID>1</PMID>"]
 )
 RUNS = st.one_of(
-    TEXT.map(escaped).map(lambda text: text.replace("]]>", "]]&gt;")),
-    TEXT.map(lambda text: escaped(text).replace(">", "&gt;").replace("'", "&apos;").replace('"', "&quot;")),
+    TEXT.map(escape_xml).map(lambda text: text.replace("]]>", "]]&gt;")),
+    TEXT.map(
+        lambda text: escape_xml(text).replace(">", "&gt;").replace("'", "&apos;").replace('"', "&quot;")
+    ),
     TEXT.map(lambda text: "<![CDATA[" + text.replace("]]>", "") + "]]>"),
     st.sampled_from(["&#945;", "&#x10D;", "&#x2009;", "<!-- </i> <Abstract> -->", "<?pi </b>?>", "<!---->"]),
 )
@@ -119,7 +121,7 @@ INLINE: st.SearchStrategy[str] = st.recursive(
     ).map(lambda pair: f"<{pair[0]}>{pair[1]}</{pair[0]}>" if pair[1] else f"<{pair[0]}/>"),
     max_leaves=4,
 )
-PLAIN = TEXT.map(lambda text: escaped(text).replace(">", ""))
+PLAIN = TEXT.map(lambda text: escape_xml(text).replace(">", ""))
 MIXED = PLAIN | st.lists(RUNS, max_size=3).map("".join) | st.lists(INLINE, max_size=4).map("".join)
 LABELS = st.sampled_from(
     [
@@ -143,7 +145,7 @@ YEARS = st.integers(1700, 2100).map(str)
 @st.composite
 def attribute(draw: st.DrawFn, name: str, value: str) -> str:
     quote = draw(st.sampled_from("\"'"))
-    value = escaped(value).replace(quote, "&quot;" if quote == '"' else "&apos;")
+    value = escape_xml(value).replace(quote, "&quot;" if quote == '"' else "&apos;")
     if draw(st.booleans()):
         value = value.replace(">", "&gt;")
     before, left, right = draw(
@@ -155,11 +157,13 @@ def attribute(draw: st.DrawFn, name: str, value: str) -> str:
 @st.composite
 def element(draw: st.DrawFn, /, name: str, content: str, **attributes: str | None) -> str:
     """An element with its attributes in any order and writing; one without content may be closed."""
-    given_ = [(key, value) for key, value in attributes.items() if value is not None]
-    start = name + "".join(draw(attribute(key, value)) for key, value in draw(st.permutations(given_)))
+    present_attributes = [(key, value) for key, value in attributes.items() if value is not None]
+    start = name + "".join(
+        draw(attribute(key, value)) for key, value in draw(st.permutations(present_attributes))
+    )
     if not content and draw(st.booleans()):
         return f"<{start}{draw(st.sampled_from(['', ' ']))}/>"
-    blank = draw(st.sampled_from(["", " ", "\n"])) if given_ else ""
+    blank = draw(st.sampled_from(["", " ", "\n"])) if present_attributes else ""
     return f"<{start}{blank}>{content}</{name}>"
 
 
@@ -205,9 +209,9 @@ def abstract(draw: st.DrawFn, name: str = "Abstract") -> str:
         parts.append(draw(GAPS) + draw(element("AbstractText", content, Label=label, NlmCategory=category)))
     if draw(st.booleans()):
         parts.append(draw(GAPS) + draw(element("CopyrightInformation", draw(MIXED))))
-    kind = draw(st.sampled_from(["Publisher", "AIDS"])) if name == "OtherAbstract" else None
+    abstract_type = draw(st.sampled_from(["Publisher", "AIDS"])) if name == "OtherAbstract" else None
     language = draw(st.none() | st.just("ger")) if name == "OtherAbstract" else None
-    return draw(element(name, "".join(parts) + draw(GAPS), Type=kind, Language=language))
+    return draw(element(name, "".join(parts) + draw(GAPS), Type=abstract_type, Language=language))
 
 
 DOIS = st.sampled_from(["10.1000/a.1", "10.1000/B&lt;2&gt;", " 10.1000/c;3-4\n", "10.1000/d&amp;e"])
@@ -215,9 +219,9 @@ DOIS = st.sampled_from(["10.1000/a.1", "10.1000/B&lt;2&gt;", " 10.1000/c;3-4\n",
 
 @st.composite
 def location(draw: st.DrawFn) -> str:
-    kind = draw(st.sampled_from(["doi", "pii"]))
+    id_type = draw(st.sampled_from(["doi", "pii"]))
     return draw(
-        element("ELocationID", draw(DOIS), EIdType=kind, ValidYN=draw(st.sampled_from([None, "Y", "N"])))
+        element("ELocationID", draw(DOIS), EIdType=id_type, ValidYN=draw(st.sampled_from([None, "Y", "N"])))
     )
 
 
@@ -257,23 +261,23 @@ def article(draw: st.DrawFn) -> str:
 
 @st.composite
 def comments(draw: st.DrawFn) -> str:
-    kinds = st.sampled_from(
+    ref_types = st.sampled_from(
         ["Cites", "RetractionOf", "RetractionIn", "ErratumIn", "RetractedandRepublishedIn"]
     )
-    new = draw(st.booleans())
+    is_new_form = draw(st.booleans())
     items = []
-    for kind in draw(st.lists(kinds, min_size=1, max_size=2)):
+    for ref_type in draw(st.lists(ref_types, min_size=1, max_size=2)):
         inside = f"<RefSource>{draw(PLAIN)}</RefSource>{draw(pmid())}"
-        if new:
-            items.append(draw(GAPS) + draw(element("CommentsCorrections", inside, RefType=kind)))
+        if is_new_form:
+            items.append(draw(GAPS) + draw(element("CommentsCorrections", inside, RefType=ref_type)))
         else:
-            items.append(f"{draw(GAPS)}<{kind}>{inside}</{kind}>")
-    name = "CommentsCorrectionsList" if new or draw(st.booleans()) else "CommentsCorrections"
+            items.append(f"{draw(GAPS)}<{ref_type}>{inside}</{ref_type}>")
+    name = "CommentsCorrectionsList" if is_new_form or draw(st.booleans()) else "CommentsCorrections"
     return f"<{name}>{''.join(items)}</{name}>"
 
 
 @st.composite
-def citation(draw: st.DrawFn) -> str:
+def citation_element(draw: st.DrawFn) -> str:
     parts = [draw(pmid())]
     parts.append(f"<DateCompleted><Year>{draw(YEARS)}</Year></DateCompleted>")
     parts.append(draw(article()))
@@ -289,13 +293,13 @@ def citation(draw: st.DrawFn) -> str:
 
 @st.composite
 def ids(draw: st.DrawFn) -> str:
-    kinds = st.sampled_from(["pubmed", "doi", "pmc", "pmcid", "pii", "mid"])
+    id_types = st.sampled_from(["pubmed", "doi", "pmc", "pmcid", "pii", "mid"])
     items = []
-    for kind in draw(st.lists(kinds, min_size=1, max_size=4)):
+    for id_type in draw(st.lists(id_types, min_size=1, max_size=4)):
         value = draw(
-            DOIS if kind == "doi" else st.sampled_from(["", "PMC12", "pmc-id: PMC345;", "S1-2(3)4", "77"])
+            DOIS if id_type == "doi" else st.sampled_from(["", "PMC12", "pmc-id: PMC345;", "S1-2(3)4", "77"])
         )
-        items.append(draw(GAPS) + draw(element("ArticleId", value, IdType=kind)))
+        items.append(draw(GAPS) + draw(element("ArticleId", value, IdType=id_type)))
     return f"<ArticleIdList>{''.join(items)}{draw(GAPS)}</ArticleIdList>"
 
 
@@ -314,7 +318,7 @@ def references(draw: st.DrawFn, depth: int = 2) -> str:
 
 @st.composite
 def article_record(draw: st.DrawFn) -> str:
-    inside = draw(citation())
+    inside = draw(citation_element())
     if not draw(st.integers(0, 4)):
         return inside
     if draw(st.integers(0, 5)):
@@ -331,36 +335,36 @@ def article_record(draw: st.DrawFn) -> str:
 # Single facts, on a small record
 
 
-def small(
+def small_record_xml(
     *,
-    pmid_: str = '<PMID Version="1">5</PMID>',
+    pmid_xml: str = '<PMID Version="1">5</PMID>',
     date: str = "<PubDate><Year>2001</Year></PubDate>",
     title: str = "<ArticleTitle>A title.</ArticleTitle>",
-    abstract_: str = "<Abstract><AbstractText>Some text.</AbstractText></Abstract>",
+    abstract_xml: str = "<Abstract><AbstractText>Some text.</AbstractText></Abstract>",
     languages: str = "<Language>eng</Language>",
     types: str = (
         "<PublicationTypeList><PublicationType UI='D1'>Review</PublicationType></PublicationTypeList>"
     ),
-    after: str = "",
-    data: str = "",
+    extra_xml: str = "",
+    pubmed_data_xml: str = "",
 ) -> str:
     return (
-        f'<PubmedArticle><MedlineCitation Status="MEDLINE">{pmid_}<Article PubModel="Print"><Journal>'
-        f"<JournalIssue>{date}</JournalIssue></Journal>{title}{abstract_}<AuthorList><Author>"
-        f"<LastName>Doe</LastName></Author></AuthorList>{languages}{types}</Article>{after}"
-        f"</MedlineCitation>{data}</PubmedArticle>"
+        f'<PubmedArticle><MedlineCitation Status="MEDLINE">{pmid_xml}<Article PubModel="Print"><Journal>'
+        f"<JournalIssue>{date}</JournalIssue></Journal>{title}{abstract_xml}<AuthorList><Author>"
+        f"<LastName>Doe</LastName></Author></AuthorList>{languages}{types}</Article>{extra_xml}"
+        f"</MedlineCitation>{pubmed_data_xml}</PubmedArticle>"
     )
 
 
-def read(record: str) -> Citation:
+def parse_record(record: str) -> Citation:
     return medline.parse_citation(record.encode())
 
 
-PIECE = re.compile(
+MARKUP_PIECE = re.compile(
     r"""(?s)<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|(?P<tag></?[A-Za-z](?:[^<>"']|"[^"]*"|'[^']*')*>)|/>"""
 )
 
-OWN = (
+OWN_IDS_XML = (
     "<ArticleIdList><ArticleId IdType='pubmed'>5</ArticleId><ArticleId IdType='doi'>10.1/own</ArticleId>"
     "<ArticleId IdType='pmc'>PMC1</ArticleId></ArticleIdList>"
 )

@@ -16,7 +16,7 @@ from lxml import etree
 PARSER = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
 
 
-def order(path: Path) -> tuple[int, int, str, str]:
+def file_order(path: Path) -> tuple[int, int, str, str]:
     numbered = re.search(r"(\d\d)n(\d{4})", path.name)
     if numbered:
         return int(numbered[1]), int(numbered[2]), path.name, str(path)
@@ -24,36 +24,36 @@ def order(path: Path) -> tuple[int, int, str, str]:
     return (int(year[1]) if year and "samp" in path.name else 999, 0, path.name, str(path))
 
 
-def root(path: Path) -> Any:
+def parse_root(path: Path) -> Any:
     data = path.read_bytes()
     return etree.fromstring(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data, PARSER)
 
 
-def words(element: Any) -> list[str]:
+def element_words(element: Any) -> list[str]:
     return [] if element is None else "".join(element.itertext(etree.Element)).split()
 
 
-class Oracle:
+class PubMedOracle:
     """What lives after all files are applied: PMID -> (words of the title, words of the abstract)."""
 
     def __init__(self, paths: list[Path]) -> None:
         self.live: dict[str, tuple[list[str], list[str]]] = {}
         self.facts: dict[str, dict[str, object]] = {}
         self.records = 0
-        seen = set()
-        for path in sorted(paths, key=order):
+        seen_files = set()
+        for path in sorted(paths, key=file_order):
             identity = (re.sub(r"\.xml(\.gz)?", "", path.name), path.read_bytes())
-            if identity not in seen:
-                seen.add(identity)
-                self.apply(root(path))
+            if identity not in seen_files:
+                seen_files.add(identity)
+                self.apply(parse_root(path))
 
-    def apply(self, top: Any) -> None:
-        here: dict[str, int] = {}
-        for record in [top] if top.tag in ("PubmedArticle", "MedlineCitation") else top:
+    def apply(self, file_root: Any) -> None:
+        versions_in_file: dict[str, int] = {}
+        for record in [file_root] if file_root.tag in ("PubmedArticle", "MedlineCitation") else file_root:
             if record.tag == "DeleteCitation":
                 for pmid in record.findall("PMID"):
                     self.live.pop(pmid.text or "", None)
-                    here.pop(pmid.text or "", None)
+                    versions_in_file.pop(pmid.text or "", None)
             elif record.tag in ("PubmedArticle", "MedlineCitation"):
                 self.records += 1
                 citation = record if record.tag == "MedlineCitation" else record.find("MedlineCitation")
@@ -61,18 +61,18 @@ class Oracle:
                 if not pmid.text.isdecimal():  # "11119751-a": no PMID, so no PubMed record
                     continue
                 version = int(pmid.get("Version", "1"))
-                if version >= here.get(pmid.text, 0):
-                    here[pmid.text] = version
-                    self.live[pmid.text] = self.text(citation)
-                    self.facts[pmid.text] = self.other(record, citation)
+                if version >= versions_in_file.get(pmid.text, 0):
+                    versions_in_file[pmid.text] = version
+                    self.live[pmid.text] = self.title_and_abstract(citation)
+                    self.facts[pmid.text] = self.metadata(record, citation)
 
-    def text(self, citation: Any) -> tuple[list[str], list[str]]:
+    def title_and_abstract(self, citation: Any) -> tuple[list[str], list[str]]:
         abstract: list[str] = []
         for part in citation.findall("Article/Abstract/AbstractText"):
-            abstract += words(part)
-        return words(citation.find("Article/ArticleTitle")), abstract
+            abstract += element_words(part)
+        return element_words(citation.find("Article/ArticleTitle")), abstract
 
-    def other(self, record: Any, citation: Any) -> dict[str, object]:
+    def metadata(self, record: Any, citation: Any) -> dict[str, object]:
         ids = {
             item.get("IdType"): item.text
             for item in reversed(record.findall("PubmedData/ArticleIdList/ArticleId"))
@@ -105,6 +105,6 @@ class Oracle:
             "labels": [
                 item.get("Label")
                 for item in citation.findall("Article/Abstract/AbstractText")
-                if words(item) and (item.get("Label") or "").strip()
+                if element_words(item) and (item.get("Label") or "").strip()
             ],
         }

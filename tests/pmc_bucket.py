@@ -26,8 +26,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 BUCKET = "pmc-oa-opendata"
-FOLDER = f"inventory-reports/{BUCKET}/metadata/"
-BASE = "http://bucket.invalid/"
+INVENTORY_PREFIX = f"inventory-reports/{BUCKET}/metadata/"
+BASE_URL = "http://bucket.invalid/"
 DOCTYPE = (
     '<!DOCTYPE article PUBLIC "-//NLM//DTD JATS (Z39.96) Journal Archiving and Interchange DTD with MathML3 '
     'v1.4 20241031//EN" "JATS-archivearticle1-4-mathml3.dtd">'
@@ -35,7 +35,7 @@ DOCTYPE = (
 
 
 @dataclass(frozen=True)
-class Article:
+class FakeArticle:
     """An article version; ``licence`` is PMC's code (``CC BY``) or None."""
 
     pmcid: int
@@ -89,16 +89,16 @@ class Article:
         }
 
 
-def arrange(root: Path, articles: Iterable[Article], day: str) -> Bucket:
+def create_bucket(root: Path, articles: Iterable[FakeArticle], inventory_date: str) -> FakeBucket:
     """A bucket of these articles under ``root``, with an inventory of that day (``2026-09-04``)."""
-    bucket = Bucket(root)
+    bucket = FakeBucket(root)
     for article in articles:
-        bucket.put(article)
-    bucket.inventory(day)
+        bucket.put_article(article)
+    bucket.publish_inventory(inventory_date)
     return bucket
 
 
-class Bucket:
+class FakeBucket:
     """A bucket that can be changed; what has changed is in the next inventory."""
 
     def __init__(self, root: Path) -> None:
@@ -109,7 +109,7 @@ class Bucket:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
 
-    def put(self, article: Article, **metadata: object) -> None:
+    def put_article(self, article: FakeArticle, **metadata: object) -> None:
         """Put an article in, or a changed one in its place; ``metadata`` replaces values of its JSON."""
         body = json.dumps(article.metadata | metadata).encode()
         if article.has_xml:
@@ -121,13 +121,13 @@ class Bucket:
         shutil.rmtree(self.root / f"PMC{pmcid}.{version}")
         (self.root / f"metadata/PMC{pmcid}.{version}.json").unlink()
 
-    def inventory(
+    def publish_inventory(
         self,
         day: str,
         *,
         etags: Mapping[str, str] | None = None,
-        strangers: Sequence[str] = (),
-        changed: Callable[[dict[str, Any]], object] | None = None,
+        extra_keys: Sequence[str] = (),
+        edit_manifest: Callable[[dict[str, Any]], object] | None = None,
         complete: bool = True,
     ) -> None:
         """List the metadata objects in two CSV files, with a manifest.
@@ -140,16 +140,19 @@ class Bucket:
         """
         rows = [
             [BUCKET, quote(key), f"{day}T00:00:00.000Z", (etags or {}).get(key, etag)]
-            for key, etag in sorted([*self._metadata(), *((key, "0" * 32) for key in strangers)])
+            for key, etag in sorted([*self._list_metadata(), *((key, "0" * 32) for key in extra_keys)])
         ]
-        listed = [self._csv(day, half, rows[half::2]) for half in range(min(2, len(rows)))]
-        self.manifest(day, listed, changed, complete)
+        csv_files = [
+            self._write_csv(day, file_number, rows[file_number::2])
+            for file_number in range(min(2, len(rows)))
+        ]
+        self.publish_manifest(day, csv_files, edit_manifest, complete)
 
-    def manifest(
+    def publish_manifest(
         self,
         day: str,
-        listed: Sequence[Mapping[str, Any]],
-        changed: Callable[[dict[str, Any]], object] | None = None,
+        csv_files: Sequence[Mapping[str, Any]],
+        edit_manifest: Callable[[dict[str, Any]], object] | None = None,
         complete: bool = True,
     ) -> None:
         """Say that the inventory of a day is these CSV files; the other arguments are :meth:`inventory`'s."""
@@ -160,12 +163,12 @@ class Bucket:
             "creationTimestamp": "1788483600000",
             "fileFormat": "CSV",
             "fileSchema": "Bucket, Key, LastModifiedDate, ETag",
-            "files": listed,
+            "files": csv_files,
         }
-        if changed:
-            changed(manifest)
-        folder = f"{FOLDER}{day}T01-00Z"
-        self.write(f"{FOLDER}hive/dt={day}-01-00/symlink.txt", b"s3://elsewhere\n")
+        if edit_manifest:
+            edit_manifest(manifest)
+        folder = f"{INVENTORY_PREFIX}{day}T01-00Z"
+        self.write(f"{INVENTORY_PREFIX}hive/dt={day}-01-00/symlink.txt", b"s3://elsewhere\n")
         if complete:
             body = json.dumps(manifest).encode()
             self.write(f"{folder}/manifest.json", body)
@@ -173,15 +176,15 @@ class Bucket:
         else:
             self.write(f"{folder}/waiting", b"")
 
-    def _metadata(self) -> Iterator[tuple[str, str]]:
+    def _list_metadata(self) -> Iterator[tuple[str, str]]:
         for path in (self.root / "metadata").glob("*.json"):
             yield f"metadata/{path.name}", hashlib.md5(path.read_bytes()).hexdigest()
 
-    def _csv(self, day: str, half: int, rows: list[list[str]]) -> dict[str, Any]:
+    def _write_csv(self, day: str, file_number: int, rows: list[list[str]]) -> dict[str, Any]:
         text = io.StringIO()
         csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
         body = gzip.compress(text.getvalue().encode(), mtime=0)
-        key = f"{FOLDER}data/{day}-{half}.csv.gz"
+        key = f"{INVENTORY_PREFIX}data/{day}-{file_number}.csv.gz"
         self.write(key, body)
         return {"key": key, "size": len(body), "MD5checksum": hashlib.md5(body).hexdigest()}
 
@@ -200,9 +203,9 @@ class FolderConnection(Connection):
         self.requests: list[str] = []
         self.faults: dict[str, list[Any]] = defaultdict(list)
 
-    def read(self, url: str, at_most: int) -> HttpResponse:
-        assert url.startswith(BASE), f"asked elsewhere: {url}"
-        key = url.removeprefix(BASE)
+    def read(self, url: str, max_bytes: int) -> HttpResponse:
+        assert url.startswith(BASE_URL), f"asked elsewhere: {url}"
+        key = url.removeprefix(BASE_URL)
         self.requests.append(key)
         fault = self.faults[key].pop(0) if self.faults[key] else None
         if isinstance(fault, BaseException):
@@ -210,8 +213,8 @@ class FolderConnection(Connection):
         if isinstance(fault, HttpResponse):
             return fault
         answer = self._listing(key) if key.startswith("?") else self._object(url, key)
-        if len(answer.body) > at_most:
-            raise RefusedError(f"{url}: larger than {at_most} bytes")
+        if len(answer.body) > max_bytes:
+            raise RefusedError(f"{url}: larger than {max_bytes} bytes")
         return fault(answer) if fault else answer
 
     def _object(self, url: str, key: str) -> HttpResponse:
@@ -242,21 +245,21 @@ class FolderConnection(Connection):
             "",
         )
 
-    def asked(self, part: str) -> list[str]:
-        """The requests whose key has ``part`` in it."""
-        return [key for key in self.requests if part in key]
+    def requests_containing(self, text: str) -> list[str]:
+        """The requests whose key has ``text`` in it."""
+        return [key for key in self.requests if text in key]
 
 
-class OneAfterTheOther(DownloadPool):
+class SequentialPool(DownloadPool):
     """A pool of one connection."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
-    def map(self, work: Callable[[Connection, T], R], items: Iterable[T]) -> Iterator[R]:
+    def map(self, function: Callable[[Connection, T], R], items: Iterable[T]) -> Iterator[R]:
         for item in items:
-            yield work(self.connection, item)
+            yield function(self.connection, item)
 
 
 TODAY = date(2026, 9, 5)
-HTML = HttpResponse(b"<html><body>Please try again later</body></html>", "", "")
+HTML_RESPONSE = HttpResponse(b"<html><body>Please try again later</body></html>", "", "")

@@ -22,15 +22,15 @@ from bioshards.corpus.document import Document
 from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.pretraining import SPLITS
 from bioshards.pipelines import cli
-from tests.conftest import manifest
-from tests.invented import document, put
-from tests.vocabularies import SPECIALS, word_piece
+from tests.conftest import load_manifest
+from tests.invented import make_document, write_document_dir
+from tests.vocabularies import SPECIAL_TOKENS, make_wordpiece
 
 NO_TOKENS = "\u200b\u200b"
 """A sentence of which BERT's normalisation leaves nothing."""
 
 
-def run(*arguments: object) -> int:
+def run_shards_to_pretraining(*arguments: object) -> int:
     """``beam run shards_to_pretraining`` in this process, one worker unless said otherwise."""
     return cli.main(["run", "shards_to_pretraining", "--workers", "1", *map(str, arguments)])
 
@@ -38,7 +38,7 @@ def run(*arguments: object) -> int:
 # Documents
 
 
-def texts(*folders: Path) -> dict[str, list[str]]:
+def load_sentences(*folders: Path) -> dict[str, list[str]]:
     """The sentences of all documents of these directories, by document."""
     return {
         row["id"]: row["sentences"]
@@ -52,7 +52,7 @@ def texts(*folders: Path) -> dict[str, list[str]]:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class UniqueWordCorpus:
     """Directories of documents, and a vocabulary for them.
 
     Attributes:
@@ -64,68 +64,72 @@ class Corpus:
     vocabulary: Path
     documents: tuple[Document, ...]
 
-    def given(self, *folders: Path) -> list[object]:
+    def input_options(self, *folders: Path) -> list[object]:
         """The options that name the inputs, all unless some are named, and the vocabulary."""
         words = [word for folder in folders or self.folders for word in ("--input", folder)]
         return [*words, "--vocab", self.vocabulary]
 
 
-def unique(folder: Path, entries: int = 0, abstracts: int = 90, articles: int = 10) -> Corpus:
+def write_unique_word_corpus(
+    folder: Path, min_vocabulary_size: int = 0, abstracts: int = 90, articles: int = 10
+) -> UniqueWordCorpus:
     """Abstracts and articles of words of which each is there once, and is a token.
 
     There are sentences without tokens, single ones longer than a row, documents of one sentence, one
     document without tokens, and articles with the PMID of an abstract.
 
     Args:
-        entries: the vocabulary has so many at least; the words' are its last ones.
+        min_vocabulary_size: the vocabulary has so many at least; the words' are its last ones.
     """
-    chance = random.Random(7)
-    word = (f"w{number}" for number in itertools.count())
+    rng = random.Random(7)
+    next_words = (f"w{number}" for number in itertools.count())
 
     def sentence(size: int) -> str:
-        return " ".join(itertools.islice(word, size))
+        return " ".join(itertools.islice(next_words, size))
 
     def sentences(number: int, longest: int) -> list[str]:
-        found = [sentence(min(longest, 1 + int(chance.expovariate(1 / 14)))) for _ in range(number)]
-        if chance.random() < 0.2:
-            found.insert(chance.randrange(len(found) + 1), NO_TOKENS)
-        return found
+        sentence_list = [sentence(min(longest, 1 + int(rng.expovariate(1 / 14)))) for _ in range(number)]
+        if rng.random() < 0.2:
+            sentence_list.insert(rng.randrange(len(sentence_list) + 1), NO_TOKENS)
+        return sentence_list
 
     pubmed = [
-        document(f"pubmed:{number}", sentences(chance.randint(2, 9), 80), year=2000 + number % 7)
+        make_document(f"pubmed:{number}", sentences(rng.randint(2, 9), 80), year=2000 + number % 7)
         for number in range(1, abstracts)
     ]
     pubmed += [
-        document(f"pubmed:{abstracts}", [NO_TOKENS, ""]),
-        document(f"pubmed:{abstracts + 1}", [sentence(300)], year=None),
-        document(f"pubmed:{abstracts + 2}", [sentence(6)]),
-        document(f"pubmed:{abstracts + 3}", [sentence(1)]),
+        make_document(f"pubmed:{abstracts}", [NO_TOKENS, ""]),
+        make_document(f"pubmed:{abstracts + 1}", [sentence(300)], year=None),
+        make_document(f"pubmed:{abstracts + 2}", [sentence(6)]),
+        make_document(f"pubmed:{abstracts + 3}", [sentence(1)]),
     ]
     pmc = [
-        document(f"pmc:PMC{number}.1", sentences(25, 120), pmid=number if number % 2 else None)
+        make_document(f"pmc:PMC{number}.1", sentences(25, 120), pmid=number if number % 2 else None)
         for number in range(1, articles)
     ]
-    pmc.append(document(f"pmc:PMC{articles}.1", [sentence(400), sentence(2), sentence(700)]))
-    chance.shuffle(pubmed)
+    pmc.append(make_document(f"pmc:PMC{articles}.1", [sentence(400), sentence(2), sentence(700)]))
+    rng.shuffle(pubmed)
     folders = (
-        put(folder / "abstracts", {"a": pubmed[::3], "b": pubmed[1::3], "c": pubmed[2::3]}),
-        put(folder / "articles", {"PMC1": pmc[:4], "PMC2": pmc[4:]}, "pmc_to_shards"),
+        write_document_dir(folder / "abstracts", {"a": pubmed[::3], "b": pubmed[1::3], "c": pubmed[2::3]}),
+        write_document_dir(folder / "articles", {"PMC1": pmc[:4], "PMC2": pmc[4:]}, "pmc_to_shards"),
     )
     lines = [line for one in (*pubmed, *pmc) for line in one.sentences]
-    used = {word for line in lines for word in line.split()} - {NO_TOKENS}
-    idle = [f"idle{number}" for number in range(entries - len(used) - len(SPECIALS))]
+    used = {next_words for line in lines for next_words in line.split()} - {NO_TOKENS}
+    unused_pieces = [
+        f"idle{number}" for number in range(min_vocabulary_size - len(used) - len(SPECIAL_TOKENS))
+    ]
     vocabulary = folder / "vocabulary"
     vocabulary.mkdir()
-    pieces = [*idle, *sorted(used, key=lambda word: int(word[1:]))]
-    word_piece(*pieces).save(str(vocabulary / "tokenizer.json"))
-    return Corpus(folders, vocabulary, (*pubmed, *pmc))
+    pieces = [*unused_pieces, *sorted(used, key=lambda next_words: int(next_words[1:]))]
+    make_wordpiece(*pieces).save(str(vocabulary / "tokenizer.json"))
+    return UniqueWordCorpus(folders, vocabulary, (*pubmed, *pmc))
 
 
 # Prose
 
 _SUBJECTS = ("The mice", "All cells", "Most patients", "No kidney", "Naïve nurses", "BRCA1 carriers")
 _VERBS = ("grew", "slept", "declined", "were fed", "were counted", "did not change", "doubled")
-_ENDS = (
+_ENDINGS = (
     "at night",
     "in winter",
     "after 12 days",
@@ -136,42 +140,45 @@ _ENDS = (
 )
 
 
-def paragraph(seed: str, number: int) -> list[str]:
+def make_paragraph(seed: str, number: int) -> list[str]:
     """So many invented sentences, the same for the same seed."""
-    chance = random.Random(seed)
-    parts = (_SUBJECTS, _VERBS, _ENDS)
-    return [" ".join(chance.choice(part) for part in parts) + "." for _ in range(number)]
+    rng = random.Random(seed)
+    parts = (_SUBJECTS, _VERBS, _ENDINGS)
+    return [" ".join(rng.choice(part) for part in parts) + "." for _ in range(number)]
 
 
-def abstracts(folder: Path, **shards_of: range) -> Path:
+def write_abstracts(folder: Path, **pmids_by_shard: range) -> Path:
     """A finished directory of abstracts of prose: by shard, their PMIDs."""
-    return put(
+    return write_document_dir(
         folder,
         {
-            name: [document(f"pubmed:{number}", paragraph(str(number), 3 + number % 9)) for number in numbers]
-            for name, numbers in shards_of.items()
+            name: [
+                make_document(f"pubmed:{number}", make_paragraph(str(number), 3 + number % 9))
+                for number in numbers
+            ]
+            for name, numbers in pmids_by_shard.items()
         },
     )
 
 
-def articles(folder: Path, **shards_of: range) -> Path:
+def write_articles(folder: Path, **numbers_by_shard: range) -> Path:
     """A finished directory of articles of prose: by shard, their numbers, which are their PMIDs too."""
-    return put(
+    return write_document_dir(
         folder,
         {
             name: [
-                document(f"pmc:PMC{number}.1", paragraph(f"article {number}", 60), pmid=number)
+                make_document(f"pmc:PMC{number}.1", make_paragraph(f"article {number}", 60), pmid=number)
                 for number in numbers
             ]
-            for name, numbers in shards_of.items()
+            for name, numbers in numbers_by_shard.items()
         },
         "pmc_to_shards",
     )
 
 
-def built(folder: Path, *inputs: Path, options: Sequence[str] = ("--size", "300")) -> Path:
+def build_vocabulary(folder: Path, *inputs: Path, options: Sequence[str] = ("--size", "300")) -> Path:
     """A vocabulary built on these directories."""
-    words = [
+    argv = [
         sys.executable,
         "-m",
         "bioshards.vocab",
@@ -181,8 +188,8 @@ def built(folder: Path, *inputs: Path, options: Sequence[str] = ("--size", "300"
         str(folder),
         *options,
     ]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    completed = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
     return folder
 
 
@@ -190,7 +197,7 @@ def built(folder: Path, *inputs: Path, options: Sequence[str] = ("--size", "300"
 
 
 @dataclass(frozen=True)
-class Row:
+class PretrainingRow:
     """A row of a pretraining set.
 
     Attributes:
@@ -211,25 +218,25 @@ class Row:
         return self.ids[1 : self.split - 1], self.ids[self.split : -1]
 
 
-def shard_files(output: Path, split: str) -> list[Path]:
+def list_shards(output: Path, split: str) -> list[Path]:
     """The shards of a split in the order in which the manifest lists them."""
     return [
-        output / listed["file"]
-        for listed in manifest(output)["outputs"]
-        if listed["file"].startswith(f"{split}/") and listed["file"].endswith(".arrow")
+        output / entry["file"]
+        for entry in load_manifest(output)["outputs"]
+        if entry["file"].startswith(f"{split}/") and entry["file"].endswith(".arrow")
     ]
 
 
-def rows(output: Path, split: str) -> list[Row]:
+def load_rows(output: Path, split: str) -> list[PretrainingRow]:
     """All rows of a split, shard by shard."""
-    return [row for path in shard_files(output, split) for row in rows_of(path)]
+    return [row for path in list_shards(output, split) for row in load_shard_rows(path)]
 
 
-def rows_of(path: Path) -> list[Row]:
+def load_shard_rows(path: Path) -> list[PretrainingRow]:
     """The rows of a shard."""
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
         return [
-            Row(
+            PretrainingRow(
                 tuple(row["input_ids"]),
                 row["split"],
                 row.get("label"),
@@ -239,11 +246,11 @@ def rows_of(path: Path) -> list[Row]:
         ]
 
 
-def of_both(output: Path) -> dict[str, list[Row]]:
+def load_rows_by_split(output: Path) -> dict[str, list[PretrainingRow]]:
     """The rows of each split."""
-    return {split: rows(output, split) for split in SPLITS}
+    return {split: load_rows(output, split) for split in SPLITS}
 
 
-def held_out(output: Path) -> set[str]:
+def load_validation_documents(output: Path) -> set[str]:
     """The documents of the validation rows."""
-    return {span[0] for row in rows(output, "validation") for span in row.spans}
+    return {span[0] for row in load_rows(output, "validation") for span in row.spans}

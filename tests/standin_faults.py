@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Unavailable:
+class ServiceUnavailable:
     """The server is too busy, for as long as ``retry_after`` says (seconds or a date), if it says so."""
 
     retry_after: str | None = None
@@ -19,24 +19,24 @@ class Unavailable:
 
 
 @dataclass(frozen=True)
-class Missing:
+class NotFound:
     """404."""
 
 
 @dataclass(frozen=True)
-class Ignore:
+class NoResponse:
     """The connection is closed without any answer."""
 
 
 @dataclass(frozen=True)
-class Reset:
+class ConnectionReset:
     """The connection is reset after so many bytes of the body, all of which the client can still read."""
 
     after_bytes: int
 
 
 @dataclass(frozen=True)
-class Truncate:
+class TruncatedBody:
     """The connection is closed after so many bytes of the body, though the header announces all."""
 
     after_bytes: int
@@ -51,40 +51,40 @@ class Stall:
 
 
 @dataclass(frozen=True)
-class Slow:
+class SlowBody:
     """This answer's body comes at so many bytes a second."""
 
     bytes_per_second: float
 
 
 @dataclass(frozen=True)
-class Corrupt:
+class CorruptByte:
     """The file's byte at this place is another one (if it is in the range asked for); its length is right."""
 
     at_byte: int
 
 
 @dataclass(frozen=True)
-class NoRange:
+class RangeIgnored:
     """The Range header is ignored: 200 and the whole file."""
 
 
 @dataclass(frozen=True)
-class Html:
+class HtmlPage:
     """A page for people, with status 200."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Body:
+class FixedBody:
     """These bytes, with status 200: a hostile listing, a wrong checksum file."""
 
     data: bytes
 
 
 @dataclass(frozen=True)
-class Endless:
+class EndlessBody:
     """These bytes again and again, with status 200 and no length, until the client has had enough."""
 
     data: bytes
@@ -98,7 +98,7 @@ class Redirect:
 
 
 @dataclass(frozen=True)
-class Replace:
+class Republication:
     """Republication: this answer is the old file, every later one the new (:func:`standin_pages.publish`).
 
     With ``md5`` the checksum beside it is the new file's too.
@@ -110,26 +110,26 @@ class Replace:
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionCall:
     """This function is called first; the answer is what the folder then holds."""
 
     function: Callable[[], object]
 
 
 Fault = (
-    Unavailable
-    | Missing
-    | Ignore
-    | Reset
-    | Truncate
+    ServiceUnavailable
+    | NotFound
+    | NoResponse
+    | ConnectionReset
+    | TruncatedBody
     | Stall
-    | Slow
-    | Corrupt
-    | NoRange
-    | Html
-    | Body
-    | Endless
+    | SlowBody
+    | CorruptByte
+    | RangeIgnored
+    | HtmlPage
+    | FixedBody
+    | EndlessBody
     | Redirect
-    | Replace
-    | Call
+    | Republication
+    | FunctionCall
 )

@@ -24,69 +24,69 @@ S3_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 Digest = Callable[[BufferedReader], str]
 
 
-def publish(path: Path, data: bytes, md5: bool = False) -> None:
+def publish_file(path: Path, data: bytes, md5: bool = False) -> None:
     """Put a file there at once, as a server does; XML becomes gzip where the name ends in ``.gz``.
 
     ``md5`` writes ``path.md5`` too, in the words of ``openssl md5``, as NLM's are.
     """
     if path.suffix == ".gz" and not data.startswith(b"\x1f\x8b"):
         data = gzip.compress(data, 6, mtime=0)
-    _write(path, data)
+    _write_atomically(path, data)
     if md5:
         line = f"MD5({path.name})= {hashlib.md5(data).hexdigest()}\n"
-        _write(path.with_name(path.name + ".md5"), line.encode())
+        _write_atomically(path.with_name(path.name + ".md5"), line.encode())
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write_atomically(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name("." + path.name)
     temporary.write_bytes(data)
     temporary.replace(path)
 
 
-def arrange_pubmed(root: Path, baseline: Mapping[str, bytes], updates: Mapping[str, bytes]) -> None:
+def create_pubmed_server(root: Path, baseline: Mapping[str, bytes], updates: Mapping[str, bytes]) -> None:
     """``ROOT/pubmed`` of names such as ``pubmed26n0001.xml.gz`` and XML, or gzip, for each."""
     for folder, contents in (("baseline", baseline), ("updatefiles", updates)):
         (root / "pubmed" / folder).mkdir(parents=True, exist_ok=True)
         for name, data in contents.items():
-            publish(root / "pubmed" / folder / name, data, md5=True)
+            publish_file(root / "pubmed" / folder / name, data, md5=True)
     if baseline:
         first, last = (name.removesuffix(".gz") for name in (min(baseline), max(baseline)))
         following = f"{last[:9]}{int(last[9:13]) + 1:04d}.xml"
-        publish(
+        publish_file(
             root / "pubmed" / "baseline" / "README.txt",
             f"The complete baseline consists of files {first} through {last}.\n"
             f"The first Update file to be loaded is {following}.\n".encode(),
         )
 
 
-def arrange_europepmc(root: Path, packages: Mapping[str, Sequence[str]]) -> None:
+def create_europepmc_server(root: Path, packages: Mapping[str, Sequence[str]]) -> None:
     """``ROOT/europepmc`` of names such as ``PMC13900_PMC17829.xml.gz`` and the articles in each."""
     (root / "europepmc").mkdir(parents=True, exist_ok=True)
     for name, articles in packages.items():
-        publish(root / "europepmc" / name, f"<articles>{''.join(articles)}</articles>".encode())
+        publish_file(root / "europepmc" / name, f"<articles>{''.join(articles)}</articles>".encode())
 
 
-def ncbi_page(folder: Path, address: str) -> bytes:
-    """The page of a folder on NCBI's file server; ``address`` is its path there, ``/pubmed/baseline/``."""
-    title = escape(f"Index of {address.rstrip('/') or '/'}")
+def ncbi_listing(folder: Path, url_path: str) -> bytes:
+    """The page of a folder on NCBI's file server; ``url_path`` is its path there, ``/pubmed/baseline/``."""
+    title = escape(f"Index of {url_path.rstrip('/') or '/'}")
     entries = list(_entries(folder))
     width = max([23, *(len(name) for name, _, _ in entries)]) + 1
     rows = "".join(
         f'<a href="{quote(name)}">{escape(name)}</a>{" " * (width - len(name))}{date}  {size}\n'
         for name, date, size in entries
     )
-    parent = f'<a href="{_parent(address)}">Parent Directory</a>{" " * (width + 2)}  - \n'
+    parent = f'<a href="{_parent_path(url_path)}">Parent Directory</a>{" " * (width + 2)}  - \n'
     return (
         f"<html>\n<head><title>{title}</title></head>\n<body>\n<h1>{title}</h1>\n"
         f"<hr><pre>{parent}{rows}</pre><hr>\n</body></html>\n"
     ).encode()
 
 
-def apache_page(folder: Path, address: str) -> bytes:
+def apache_listing(folder: Path, url_path: str) -> bytes:
     """The page of a folder on Europe PMC's file server."""
-    title = escape(f"Index of {address.rstrip('/') or '/'}")
-    heads = "".join(
+    title = escape(f"Index of {url_path.rstrip('/') or '/'}")
+    header_cells = "".join(
         f'<th><a href="?C={letter};O=A">{name}</a></th>'
         for letter, name in zip("NMSD", ("Name", "Last modified", "Size", "Description"), strict=True)
     )
@@ -98,13 +98,13 @@ def apache_page(folder: Path, address: str) -> bytes:
             f'<td align="right">{size}</td><td>&nbsp;</td></tr>\n'
         )
 
-    rows = row("back", _parent(address), "Parent Directory", "&nbsp;", "  - ") + "".join(
+    rows = row("back", _parent_path(url_path), "Parent Directory", "&nbsp;", "  - ") + "".join(
         row("compressed", quote(name), name, date, size) for name, date, size in _entries(folder)
     )
     return (
         '<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 3.2 Final//EN">\n'
         f"<html>\n <head>\n  <title>{title}</title>\n </head>\n <body>\n<h1>{title}</h1>\n  <table>\n"
-        f'   <tr><th valign="top"><img src="/icons/blank.gif" alt="[ICO]"></th>{heads}</tr>\n'
+        f'   <tr><th valign="top"><img src="/icons/blank.gif" alt="[ICO]"></th>{header_cells}</tr>\n'
         f'   <tr><th colspan="5"><hr></th></tr>\n{rows}'
         '   <tr><th colspan="5"><hr></th></tr>\n</table>\n</body></html>\n'
     ).encode()
@@ -120,10 +120,10 @@ def _entries(folder: Path) -> Iterator[tuple[str, str, str]]:
                 if entry.is_dir():
                     yield entry.name + "/", date, "  - "
                 else:
-                    yield entry.name, date, apache_size(info.st_size)
+                    yield entry.name, date, format_apache_size(info.st_size)
 
 
-def apache_size(size: int) -> str:
+def format_apache_size(size: int) -> str:
     """A size in Apache's four characters: `` 60 ``, ``4.5K``, `` 19M``."""
     if size < 973:
         return f"{size:3d} "
@@ -132,15 +132,15 @@ def apache_size(size: int) -> str:
     return f"{value:.1f}{unit}" if value < 9.95 else f"{value:3.0f}{unit}"
 
 
-def _parent(address: str) -> str:
-    return quote(address.rstrip("/").rpartition("/")[0] + "/")
+def _parent_path(url_path: str) -> str:
+    return quote(url_path.rstrip("/").rpartition("/")[0] + "/")
 
 
 class BadQuery(Exception):
     """S3 would answer 400."""
 
 
-def s3_page(bucket: Path, query: Mapping[str, str], page_size: int, md5: Digest) -> bytes:
+def s3_listing(bucket: Path, query: Mapping[str, str], page_size: int, md5: Digest) -> bytes:
     """A page of a bucket's listing.
 
     Args:
@@ -162,16 +162,16 @@ def s3_page(bucket: Path, query: Mapping[str, str], page_size: int, md5: Digest)
         raise BadQuery(str(error)) from error
     if query.get("list-type") != "2" or delimiter not in ("", "/"):
         raise BadQuery("the stand-in lists by list-type=2 with the delimiter / or none")
-    entries = [name for name in _keys(bucket, prefix, delimiter) if name > after]
-    page, more = entries[:limit], len(entries) > limit
-    token = base64.b64encode(page[-1].encode()).decode() if more else ""
+    entries = [name for name in _list_keys(bucket, prefix, delimiter) if name > after]
+    page, is_truncated = entries[:limit], len(entries) > limit
+    token = base64.b64encode(page[-1].encode()).decode() if is_truncated else ""
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="{S3_NAMESPACE}">'
         f"<Name>pmc-oa-opendata</Name><Prefix>{escape(prefix)}</Prefix><KeyCount>{len(page)}</KeyCount>"
         f"<MaxKeys>{limit}</MaxKeys><Delimiter>{delimiter}</Delimiter>"
-        f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>"
+        f"<IsTruncated>{'true' if is_truncated else 'false'}</IsTruncated>"
         + (f"<NextContinuationToken>{token}</NextContinuationToken>" if token else "")
-        + "".join(_contents(key, bucket / key, md5) for key in page if not key.endswith("/"))
+        + "".join(_contents_xml(key, bucket / key, md5) for key in page if not key.endswith("/"))
         + "".join(
             f"<CommonPrefixes><Prefix>{escape(common)}</Prefix></CommonPrefixes>"
             for common in page
@@ -181,7 +181,7 @@ def s3_page(bucket: Path, query: Mapping[str, str], page_size: int, md5: Digest)
     ).encode()
 
 
-def _contents(key: str, path: Path, md5: Digest) -> str:
+def _contents_xml(key: str, path: Path, md5: Digest) -> str:
     with path.open("rb") as file:
         info, etag = os.fstat(file.fileno()), md5(file)
     changed = datetime.fromtimestamp(int(info.st_mtime), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
@@ -192,14 +192,14 @@ def _contents(key: str, path: Path, md5: Digest) -> str:
     )
 
 
-def _keys(bucket: Path, prefix: str, delimiter: str) -> list[str]:
+def _list_keys(bucket: Path, prefix: str, delimiter: str) -> list[str]:
     """The keys, and with a delimiter the common prefixes, that begin with ``prefix``, in S3's order."""
-    found = set()
-    for here, folders, names in os.walk(bucket):
-        at = os.path.relpath(here, bucket) + "/" if Path(here) != bucket else ""
-        for key in (at + name for name in names if not name.startswith(".")):
+    keys = set()
+    for folder, folders, names in os.walk(bucket):
+        key_prefix = os.path.relpath(folder, bucket) + "/" if Path(folder) != bucket else ""
+        for key in (key_prefix + name for name in names if not name.startswith(".")):
             if key.startswith(prefix):
                 end = key.find(delimiter, len(prefix)) if delimiter else -1
-                found.add(key if end < 0 else key[: end + 1])
-        folders[:] = [name for name in folders if prefix.startswith(f"{at}{name}/"[: len(prefix)])]
-    return sorted(found, key=str.encode)
+                keys.add(key if end < 0 else key[: end + 1])
+        folders[:] = [name for name in folders if prefix.startswith(f"{key_prefix}{name}/"[: len(prefix)])]
+    return sorted(keys, key=str.encode)

@@ -22,33 +22,42 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.standin_faults import Reset, Stall, Truncate, Unavailable
-from tests.stores import Store
+from tests.standin_faults import ConnectionReset, ServiceUnavailable, Stall, TruncatedBody
+from tests.stores import EmulatedStore
 
 
 @dataclass(frozen=True)
-class BreakOff:
+class UploadReset:
     """The connection is reset while the client is still sending: so many bytes of its body are read."""
 
     after_bytes: int
 
 
 @dataclass(frozen=True)
-class LostUpload:
+class MissingUpload:
     """S3's answer where the parts of an upload are gone."""
 
 
 @dataclass(frozen=True)
-class Answered:
+class LostResponse:
     """The store does what it is asked, but the connection is reset in place of an answer."""
 
 
 @dataclass(frozen=True)
-class NoChecksums:
+class ChecksumsUnsupported:
     """The answer of a server that is older than the checksums that Amazon's client sends since 2025."""
 
 
-StoreFault = Unavailable | Stall | Reset | Truncate | BreakOff | LostUpload | Answered | NoChecksums
+StoreFault = (
+    ServiceUnavailable
+    | Stall
+    | ConnectionReset
+    | TruncatedBody
+    | UploadReset
+    | MissingUpload
+    | LostResponse
+    | ChecksumsUnsupported
+)
 
 _CHECKSUMS = ("x-amz-checksum-", "x-amz-sdk-checksum-", "x-amz-trailer")
 _NOT_IMPLEMENTED = (
@@ -60,14 +69,14 @@ _NO_SUCH_UPLOAD = b"<Error><Code>NoSuchUpload</Code><Message>There is no such up
 
 
 @dataclass
-class _Script:
+class _ScheduledFault:
     method: str
     pattern: str
     fault: StoreFault
-    left: int | None
+    remaining: int | None
 
 
-class Between(ThreadingHTTPServer):
+class ObjectStoreProxy(ThreadingHTTPServer):
     """The way to a store; open inside ``with``.
 
     Attributes:
@@ -80,21 +89,21 @@ class Between(ThreadingHTTPServer):
     request_queue_size = 128
     daemon_threads = True
 
-    def __init__(self, behind: Store) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, upstream: EmulatedStore) -> None:
+        super().__init__(("127.0.0.1", 0), _ProxyHandler)
         endpoint = f"http://127.0.0.1:{self.server_address[1]}"
         self.store = replace(
-            behind,
+            upstream,
             endpoint=endpoint,
-            options=[word.replace(behind.endpoint, endpoint) for word in behind.options],
-            environment=dict.fromkeys(behind.environment, endpoint),
+            options=[word.replace(upstream.endpoint, endpoint) for word in upstream.options],
+            environment=dict.fromkeys(upstream.environment, endpoint),
         )
-        self.behind = behind
+        self.upstream = upstream
         self.requests: list[tuple[str, str]] = []
         self.bytes_read = 0
-        self.generations = False
-        self._scripts: list[_Script] = []
-        self._changing = threading.Lock()
+        self.emulate_generations = False
+        self._scheduled_faults: list[_ScheduledFault] = []
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
@@ -107,35 +116,35 @@ class Between(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Clients that go away are what some faults are about."""
 
-    def fault(self, method: str, pattern: str, fault: StoreFault, times: int | None = 1) -> None:
+    def schedule_fault(self, method: str, pattern: str, fault: StoreFault, times: int | None = 1) -> None:
         """Make this fault of the next requests of this kind; None: of all of them."""
-        self._scripts.append(_Script(method, pattern, fault, times))
+        self._scheduled_faults.append(_ScheduledFault(method, pattern, fault, times))
 
-    def faults_left(self) -> int:
+    def pending_fault_count(self) -> int:
         """How many faults have not happened yet."""
-        return sum(script.left or 0 for script in self._scripts)
+        return sum(script.remaining or 0 for script in self._scheduled_faults)
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """No more faults, and count from nothing."""
-        self._scripts.clear()
+        self._scheduled_faults.clear()
         self.requests.clear()
         self.bytes_read = 0
 
     def next_fault(self, method: str, path: str) -> StoreFault | None:
-        with self._changing:
+        with self._lock:
             self.requests.append((method, path))
-            for script in self._scripts:
-                if script.left != 0 and method == script.method and fnmatchcase(path, script.pattern):
-                    script.left = None if script.left is None else script.left - 1
+            for script in self._scheduled_faults:
+                if script.remaining != 0 and method == script.method and fnmatchcase(path, script.pattern):
+                    script.remaining = None if script.remaining is None else script.remaining - 1
                     return script.fault
         return None
 
-    def kinds(self) -> collections.Counter[str]:
+    def count_requests(self) -> collections.Counter[str]:
         """How many requests there were of each kind: GET (of bytes), HEAD, LIST, PUT, DELETE, other."""
-        return collections.Counter(_kind(method, path) for method, path in self.requests)
+        return collections.Counter(_request_kind(method, path) for method, path in self.requests)
 
 
-def _kind(method: str, path: str) -> str:
+def _request_kind(method: str, path: str) -> str:
     if (
         "list-type=2" in path
         or path.endswith("uploads")
@@ -150,43 +159,46 @@ def _kind(method: str, path: str) -> str:
     return {"GET": "GET", "HEAD": "HEAD", "PUT": "PUT", "DELETE": "DELETE"}.get(method, "other")
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ProxyHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: Between
+    server: ObjectStoreProxy
 
-    def _answer(self) -> None:
+    def _handle(self) -> None:
         fault = self.server.next_fault(self.command, unquote(self.path))
-        if isinstance(fault, BreakOff):
+        if isinstance(fault, UploadReset):
             self.rfile.read(min(fault.after_bytes, int(self.headers.get("Content-Length", 0))))
-            return self._reset()
+            return self._reset_connection()
         if self.headers.get("Expect", "").lower() == "100-continue":
             self.wfile.flush()
-        body = self._body()
-        if isinstance(fault, Unavailable):
+        body = self._read_body()
+        if isinstance(fault, ServiceUnavailable):
             return self._send(fault.status, [], b"<Error><Code>ServiceUnavailable</Code></Error>")
-        if isinstance(fault, NoChecksums) and any(
+        if isinstance(fault, ChecksumsUnsupported) and any(
             name.lower().startswith(_CHECKSUMS) for name in self.headers
         ):
             return self._send(501, [("Content-Type", "application/xml")], _NOT_IMPLEMENTED)
-        if isinstance(fault, LostUpload):
+        if isinstance(fault, MissingUpload):
             return self._send(404, [("Content-Type", "application/xml")], _NO_SUCH_UPLOAD)
         if isinstance(fault, Stall) and not fault.after_bytes:
             time.sleep(fault.seconds)
         status, headers, data = self._forward(body)
-        if self.server.generations and self.path.startswith("/download/"):
-            found, asked = self._generation(), parse_qs(urlsplit(self.path).query).get("generation", [])
-            if asked not in ([], [found]):
+        if self.server.emulate_generations and self.path.startswith("/download/"):
+            generation, requested_generation = (
+                self._get_generation(),
+                parse_qs(urlsplit(self.path).query).get("generation", []),
+            )
+            if requested_generation not in ([], [generation]):
                 return self._send(404, [], b"No such object")
-            headers.append(("X-Goog-Generation", found))
-        if isinstance(fault, Answered):
-            return self._reset()
+            headers.append(("X-Goog-Generation", generation))
+        if isinstance(fault, LostResponse):
+            return self._reset_connection()
         self._send(status, headers, data, fault)
         return None
 
-    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _answer
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _handle
 
-    def _body(self) -> bytes:
+    def _read_body(self) -> bytes:
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):
             return self.rfile.read(int(self.headers.get("Content-Length", 0)))
         body = b""
@@ -197,28 +209,30 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        way = http.client.HTTPConnection(urlsplit(self.server.behind.endpoint).netloc)
+        upstream_connection = http.client.HTTPConnection(urlsplit(self.server.upstream.endpoint).netloc)
         headers = {
             name: value
             for name, value in self.headers.items()
             if name.lower() not in ("transfer-encoding", "content-length", "expect", "connection")
         }
         try:
-            way.request(self.command, self.path, body or None, {**headers, "Content-Length": str(len(body))})
-            answer = way.getresponse()
-            kept = [
-                (name, value.replace(self.server.behind.endpoint, self.server.store.endpoint))
-                for name, value in answer.getheaders()
+            upstream_connection.request(
+                self.command, self.path, body or None, {**headers, "Content-Length": str(len(body))}
+            )
+            response = upstream_connection.getresponse()
+            response_headers = [
+                (name, value.replace(self.server.upstream.endpoint, self.server.store.endpoint))
+                for name, value in response.getheaders()
                 if name.lower() not in ("transfer-encoding", "connection", "date", "server")
             ]
-            return answer.status, kept, answer.read()
+            return response.status, response_headers, response.read()
         finally:
-            way.close()
+            upstream_connection.close()
 
-    def _generation(self) -> str:
-        address = self.server.behind.endpoint + urlsplit(self.path).path.removeprefix("/download")
-        with urllib.request.urlopen(address) as answer:
-            return str(json.load(answer)["generation"])
+    def _get_generation(self) -> str:
+        address = self.server.upstream.endpoint + urlsplit(self.path).path.removeprefix("/download")
+        with urllib.request.urlopen(address) as response:
+            return str(json.load(response)["generation"])
 
     def _send(
         self, status: int, headers: list[tuple[str, str]], data: bytes, fault: StoreFault | None = None
@@ -237,15 +251,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data[: fault.after_bytes])
             time.sleep(fault.seconds)
             data = data[fault.after_bytes :]
-        if isinstance(fault, Reset | Truncate):
+        if isinstance(fault, ConnectionReset | TruncatedBody):
             self.wfile.write(data[: fault.after_bytes])
             self.close_connection = True
-            if isinstance(fault, Reset):
-                self._reset()
+            if isinstance(fault, ConnectionReset):
+                self._reset_connection()
             return
         self.wfile.write(data)
 
-    def _reset(self) -> None:
+    def _reset_connection(self) -> None:
         """End the connection by a reset, which the client sees once it has read what is there."""
         self.close_connection = True
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

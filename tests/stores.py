@@ -23,7 +23,7 @@ BUCKET = "bioshards-test"
 
 
 @dataclass(frozen=True)
-class Store:
+class EmulatedStore:
     """A store that is running.
 
     Attributes:
@@ -39,53 +39,55 @@ class Store:
 
 
 @contextlib.contextmanager
-def gcs() -> Iterator[Store]:
+def run_gcs() -> Iterator[EmulatedStore]:
     """Google Cloud Storage, in memory, with an empty bucket."""
-    port = free_port()
-    words = ("gcp_storage_emulator", "start", "--port", str(port), "-H", "127.0.0.1", "-M")
-    with _process([*words, "--default-bucket", BUCKET], port):
+    port = find_free_port()
+    module_argv = ("gcp_storage_emulator", "start", "--port", str(port), "-H", "127.0.0.1", "-M")
+    with _run_module([*module_argv, "--default-bucket", BUCKET], port):
         endpoint = f"http://127.0.0.1:{port}"
-        yield Store(f"gs://{BUCKET}", endpoint, ["--no_auth"], {"STORAGE_EMULATOR_HOST": endpoint})
+        yield EmulatedStore(f"gs://{BUCKET}", endpoint, ["--no_auth"], {"STORAGE_EMULATOR_HOST": endpoint})
 
 
 @contextlib.contextmanager
-def s3() -> Iterator[Store]:
+def run_s3() -> Iterator[EmulatedStore]:
     """S3, in memory, with an empty bucket."""
-    port = free_port()
-    with _process(["moto.server", "-H", "127.0.0.1", "-p", str(port)], port):
+    port = find_free_port()
+    with _run_module(["moto.server", "-H", "127.0.0.1", "-p", str(port)], port):
         endpoint = f"http://127.0.0.1:{port}"
         urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT")).close()
         options = ["--s3_access_key_id=x", "--s3_secret_access_key=y", "--s3_region_name=us-east-1"]
-        yield Store(f"s3://{BUCKET}", endpoint, [f"--s3_endpoint_url={endpoint}", *options])
+        yield EmulatedStore(f"s3://{BUCKET}", endpoint, [f"--s3_endpoint_url={endpoint}", *options])
 
 
-def put(store: Store, name: str, data: bytes) -> None:
+def upload_object(store: EmulatedStore, name: str, data: bytes) -> None:
     """Write an object of Google's, with no client between."""
     name = urllib.parse.quote(name, safe="")
-    address = f"{store.endpoint}/upload/storage/v1/b/{BUCKET}/o?uploadType=media&name={name}"
-    urllib.request.urlopen(urllib.request.Request(address, data=data, method="POST")).close()
+    url = f"{store.endpoint}/upload/storage/v1/b/{BUCKET}/o?uploadType=media&name={name}"
+    urllib.request.urlopen(urllib.request.Request(url, data=data, method="POST")).close()
 
 
-def get(store: Store, name: str) -> bytes:
+def download_object(store: EmulatedStore, name: str) -> bytes:
     """Read one."""
     name = urllib.parse.quote(name, safe="")
-    with urllib.request.urlopen(f"{store.endpoint}/download/storage/v1/b/{BUCKET}/o/{name}?alt=media") as got:
-        data: bytes = got.read()
+    with urllib.request.urlopen(
+        f"{store.endpoint}/download/storage/v1/b/{BUCKET}/o/{name}?alt=media"
+    ) as response:
+        data: bytes = response.read()
         return data
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
+def find_free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port
 
 
 @contextlib.contextmanager
-def _process(words: list[str], port: int) -> Iterator[None]:
+def _run_module(module_argv: list[str], port: int) -> Iterator[None]:
     """``python -m`` of these words, until the block ends."""
     process = subprocess.Popen(
-        [sys.executable, "-m", *words],
+        [sys.executable, "-m", *module_argv],
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -93,7 +95,7 @@ def _process(words: list[str], port: int) -> Iterator[None]:
     try:
         deadline = time.monotonic() + 60
         while socket.socket().connect_ex(("127.0.0.1", port)):
-            assert process.poll() is None, f"{words[0]} has ended with {process.returncode}"
+            assert process.poll() is None, f"{module_argv[0]} has ended with {process.returncode}"
             assert time.monotonic() < deadline, f"nothing listens on {port}"
             time.sleep(0.05)
         yield

@@ -28,11 +28,11 @@ from bioshards.corpus.errors import BadFileError
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
-Files = list[tuple[str, bytes]]
+ArchiveFiles = list[tuple[str, bytes]]
 
 ONE = b"<article><front/><body><p>One.</p></body></article>"
 TWO = "<article><body><p>Naïve β-cells.</p></body></article>".encode()
-FILES: Files = [
+FILES: ArchiveFiles = [
     ("PMC000xxxxxx/PMC1.xml", ONE),
     ("PMC000xxxxxx/PMC1.pdf", b"%PDF-1.4" + bytes(700)),
     ("./PMC2.nxml", TWO * 30),
@@ -44,9 +44,9 @@ FILES: Files = [
 ARTICLES = [(name, data) for name, data in FILES if name.endswith(("xml", "xml.gz"))]
 
 
-def tar(files: Files, kind: int = tarfile.PAX_FORMAT) -> bytes:
+def pack_tar(files: ArchiveFiles, tar_format: int = tarfile.PAX_FORMAT) -> bytes:
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=kind) as archive:
+    with tarfile.open(fileobj=out, mode="w", format=tar_format) as archive:
         for name, data in files:
             info = tarfile.TarInfo(name)
             info.size = len(data)
@@ -54,11 +54,11 @@ def tar(files: Files, kind: int = tarfile.PAX_FORMAT) -> bytes:
     return out.getvalue()
 
 
-def tar_gz(files: Files) -> bytes:
-    return gzip.compress(tar(files), mtime=0)
+def pack_tar_gz(files: ArchiveFiles) -> bytes:
+    return gzip.compress(pack_tar(files), mtime=0)
 
 
-def zipped(files: Files, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+def pack_zip(files: ArchiveFiles, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method) as archive:
         for name, data in files:
@@ -79,7 +79,7 @@ def entry(name: str, kind: bytes, data: bytes = b"", **fields: object) -> bytes:
 END = bytes(1024)
 
 
-class Trickle(io.BytesIO):
+class TrickleReader(io.BytesIO):
     """Gives at most ``step`` bytes a read."""
 
     def __init__(self, data: bytes, step: int) -> None:
@@ -97,7 +97,7 @@ def content(member: archives.ArchiveMember, size: int = 1000) -> bytes:
     return b"".join(parts)
 
 
-def unpacked(data: bytes, name: str) -> Files:
+def unpacked(data: bytes, name: str) -> ArchiveFiles:
     found = []
     for member in iter_members(io.BytesIO(data), name):
         assert member.error is None, member.error
@@ -126,14 +126,14 @@ def refusal(data: bytes, name: str, read: bool = True) -> BadFileError:
     return caught.value
 
 
-WRITERS: dict[str, tuple[str, Callable[[Files], bytes]]] = {
-    "tar.gz": ("a.tar.gz", tar_gz),
-    "tgz in capitals": ("A.TGZ", tar_gz),
-    "pax": ("a.tar", tar),
-    "gnu": ("a.tar", lambda files: tar(files, tarfile.GNU_FORMAT)),
-    "ustar": ("a.tar", lambda files: tar(files, tarfile.USTAR_FORMAT)),
-    "zip": ("a.zip", zipped),
-    "zip, stored": ("a.zip", lambda files: zipped(files, zipfile.ZIP_STORED)),
+WRITERS: dict[str, tuple[str, Callable[[ArchiveFiles], bytes]]] = {
+    "tar.gz": ("a.tar.gz", pack_tar_gz),
+    "tgz in capitals": ("A.TGZ", pack_tar_gz),
+    "pax": ("a.tar", pack_tar),
+    "gnu": ("a.tar", lambda files: pack_tar(files, tarfile.GNU_FORMAT)),
+    "ustar": ("a.tar", lambda files: pack_tar(files, tarfile.USTAR_FORMAT)),
+    "zip": ("a.zip", pack_zip),
+    "zip, stored": ("a.zip", lambda files: pack_zip(files, zipfile.ZIP_STORED)),
 }
 SHORT = {what: writer for what, writer in WRITERS.items() if what not in ("ustar", "tgz in capitals")}
 
@@ -170,8 +170,8 @@ def test_an_archive_without_members_is_empty(what: str) -> None:
 
 @pytest.mark.parametrize("step", [1, 2, 3, 511, 513])
 def test_tar_archives_are_the_same_whatever_a_read_gives(step: int) -> None:
-    for data in (tar_gz(FILES), tar(FILES)):
-        found = [(item.name, content(item)) for item in iter_members(Trickle(data, step), "a.tar.gz")]
+    for data in (pack_tar_gz(FILES), pack_tar(FILES)):
+        found = [(item.name, content(item)) for item in iter_members(TrickleReader(data, step), "a.tar.gz")]
         assert found == ARTICLES
 
 
@@ -186,9 +186,9 @@ def test_members_are_read_as_files_of_articles() -> None:
 
 def test_two_members_of_one_name_are_two() -> None:
     files = [("PMC1.xml", ONE), ("PMC1.xml", TWO)]
-    assert unpacked(tar(files), "a.tar") == files
+    assert unpacked(pack_tar(files), "a.tar") == files
     with pytest.warns(UserWarning, match="Duplicate name"):
-        data = zipped(files)
+        data = pack_zip(files)
     assert unpacked(data, "a.zip") == files
 
 
@@ -196,7 +196,7 @@ def test_two_members_of_one_name_are_two() -> None:
 def test_long_names_are_whole(length: int) -> None:
     files = [("d/" * 40 + "ä" + "n" * (length - 86) + ".xml", ONE), ("PMC2.xml", TWO)]
     for kind in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
-        assert unpacked(tar(files, kind), "a.tar") == files
+        assert unpacked(pack_tar(files, kind), "a.tar") == files
 
 
 def test_old_tars_without_types_and_names_in_two_parts() -> None:
@@ -205,13 +205,13 @@ def test_old_tars_without_types_and_names_in_two_parts() -> None:
         ("PMC1.xml", ONE)
     ]
     long = "a" * 90 + "/" + "b" * 90 + ".xml"
-    assert unpacked(tar([(long, ONE)], tarfile.USTAR_FORMAT), "a.tar") == [(long, ONE)]
+    assert unpacked(pack_tar([(long, ONE)], tarfile.USTAR_FORMAT), "a.tar") == [(long, ONE)]
 
 
 def test_hidden_files_are_no_articles() -> None:
     files = [("__MACOSX/._PMC1.xml", b"\0\5\x16\7"), (".xml", ONE), ("PMC1.xml", ONE)]
-    assert unpacked(tar(files), "a.tar") == files[2:]
-    assert unpacked(zipped(files), "a.zip") == files[2:]
+    assert unpacked(pack_tar(files), "a.tar") == files[2:]
+    assert unpacked(pack_zip(files), "a.zip") == files[2:]
 
 
 def test_a_zip_written_to_a_pipe_is_read() -> None:
@@ -256,7 +256,7 @@ MADE = st.lists(
 
 @PROFILE
 @given(MADE, st.integers(1, 1000))
-def test_any_files_come_back_from_any_archive(files: Files, size: int) -> None:
+def test_any_files_come_back_from_any_archive(files: ArchiveFiles, size: int) -> None:
     expected = [
         (name, data)
         for name, data in files
@@ -292,21 +292,21 @@ HOSTILE = [
 def test_hostile_names_are_refused_and_the_rest_is_read(name: str) -> None:
     files = [("PMC7.xml", ONE), (name, ONE), ("PMC8.xml", TWO)]
     expected = [("PMC7.xml", None), (name, "hostile-name"), ("PMC8.xml", None)]
-    assert refused(tar(files), "a.tar") == expected
-    assert refused(tar_gz(files), "a.tar.gz") == expected
-    assert refused(zipped(files), "a.zip") == expected
+    assert refused(pack_tar(files), "a.tar") == expected
+    assert refused(pack_tar_gz(files), "a.tar.gz") == expected
+    assert refused(pack_zip(files), "a.zip") == expected
 
 
 def test_names_like_hostile_ones_are_fine() -> None:
     files = [("a..b/..PMC/PMC1..2.xml", ONE), ("PMC1:2.xml", ONE), ("Größe 2.xml", ONE)]
-    assert unpacked(tar(files), "a.tar") == files
-    assert unpacked(zipped(files), "a.zip") == files
+    assert unpacked(pack_tar(files), "a.tar") == files
+    assert unpacked(pack_zip(files), "a.zip") == files
 
 
 def test_a_zero_byte_in_a_name_hides_no_ending() -> None:
-    data = zipped([("PMC1.xmlX.pdf", ONE), ("PMC2.xml", TWO)]).replace(b"xmlX.pdf", b"xml\0.pdf")
+    data = pack_zip([("PMC1.xmlX.pdf", ONE), ("PMC2.xml", TWO)]).replace(b"xmlX.pdf", b"xml\0.pdf")
     assert unpacked(data, "a.zip") == [("PMC2.xml", TWO)]
-    data = zipped([("PMC1.pdfX.xml", ONE), ("PMC2.xml", TWO)]).replace(b"pdfX.xml", b"pdf\0.xml")
+    data = pack_zip([("PMC1.pdfX.xml", ONE), ("PMC2.xml", TWO)]).replace(b"pdfX.xml", b"pdf\0.xml")
     assert refused(data, "a.zip") == [("PMC1.pdf\0.xml", "hostile-name"), ("PMC2.xml", None)]
 
 
@@ -341,7 +341,7 @@ def test_a_link_in_a_zip_is_refused() -> None:
 
 
 def test_an_encrypted_member_of_a_zip_is_refused() -> None:
-    data = bytearray(zipped([("PMC1.xml", ONE), ("PMC2.xml", TWO)]))
+    data = bytearray(pack_zip([("PMC1.xml", ONE), ("PMC2.xml", TWO)]))
     data[6] |= 1
     data[data.index(b"PK\1\2") + 8] |= 1
     assert refused(bytes(data), "a.zip") == [("PMC1.xml", "encrypted"), ("PMC2.xml", None)]
@@ -349,7 +349,7 @@ def test_an_encrypted_member_of_a_zip_is_refused() -> None:
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_methods_that_unpack_without_bound_are_refused(method: int) -> None:
-    data = zipped([("PMC1.xml", ONE)], method)
+    data = pack_zip([("PMC1.xml", ONE)], method)
     assert refused(data, "a.zip") == [("PMC1.xml", "unsupported-compression")]
 
 
@@ -361,7 +361,7 @@ def test_large_members_are_refused_by_their_size(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_refused_member_reads_as_empty() -> None:
-    [member] = iter_members(io.BytesIO(tar([("../PMC1.xml", ONE)])), "a.tar")
+    [member] = iter_members(io.BytesIO(pack_tar([("../PMC1.xml", ONE)])), "a.tar")
     assert member.read(10) == b""
 
 
@@ -381,7 +381,7 @@ def test_no_truncated_archive_passes_for_a_whole_one(what: str) -> None:
 
 
 def test_what_fills_a_tars_last_record_may_be_missing() -> None:
-    data = tar(ARTICLES).rstrip(b"\0")
+    data = pack_tar(ARTICLES).rstrip(b"\0")
     data += bytes(-len(data) % 512)
     for zeros in (1024, 1025, 1536, 9999):
         assert unpacked(data + bytes(zeros), "a.tar") == ARTICLES
@@ -390,9 +390,9 @@ def test_what_fills_a_tars_last_record_may_be_missing() -> None:
 
 def test_a_fault_in_a_member_is_raised_again_by_the_next() -> None:
     """A reader may take a member's error for the member's own and go on."""
-    damaged = bytearray(zipped([("PMC1.xml", TWO), ("PMC2.xml", ONE)], zipfile.ZIP_STORED))
+    damaged = bytearray(pack_zip([("PMC1.xml", TWO), ("PMC2.xml", ONE)], zipfile.ZIP_STORED))
     damaged[40] ^= 1
-    cut = tar([("PMC1.xml", TWO * 1000), ("PMC2.xml", ONE)])[:20_000]
+    cut = pack_tar([("PMC1.xml", TWO * 1000), ("PMC2.xml", ONE)])[:20_000]
     for data, name in ((cut, "a.tar"), (bytes(damaged), "a.zip")):
         reading = iter_members(io.BytesIO(data), name)
         member = next(reading)
@@ -407,7 +407,7 @@ def test_a_fault_in_a_member_is_raised_again_by_the_next() -> None:
 
 def test_damage_in_a_part_of_a_member_that_nobody_read_is_noticed() -> None:
     files = [("PMC1.xml", random.Random(1).randbytes(5000)), ("PMC2.xml", ONE)]
-    data = bytearray(zipped(files, zipfile.ZIP_STORED))
+    data = bytearray(pack_zip(files, zipfile.ZIP_STORED))
     data[4000] ^= 1
     assert refusal(bytes(data), "a.zip", read=False).reason == "corrupt-archive"
 
@@ -428,9 +428,9 @@ def test_a_flipped_byte_gives_the_same_articles_or_a_named_error(what: str) -> N
             assert len(found) <= len(ARTICLES)
 
 
-def outcome(data: bytes, name: str) -> tuple[Files, str | None]:
+def outcome(data: bytes, name: str) -> tuple[ArchiveFiles, str | None]:
     """The articles found, and in which error it ended."""
-    found: Files = []
+    found: ArchiveFiles = []
     try:
         found.extend((member.name, content(member)) for member in iter_members(io.BytesIO(data), name))
     except BadFileError as bad:
@@ -455,23 +455,23 @@ def test_what_is_no_archive_is_refused_as_that(what: str, name: str) -> None:
 
 
 def test_an_archive_is_what_its_name_says() -> None:
-    assert refusal(zipped(FILES), "a.tar").reason == "not-an-archive"
-    assert refusal(tar(FILES), "a.zip").reason == "not-an-archive"
+    assert refusal(pack_zip(FILES), "a.tar").reason == "not-an-archive"
+    assert refusal(pack_tar(FILES), "a.zip").reason == "not-an-archive"
 
 
 def test_more_after_the_end_mark_of_a_tar_is_not_lost_silently() -> None:
     for data in (
-        tar(FILES) + tar(FILES),
-        tar(FILES) + b"x",
+        pack_tar(FILES) + pack_tar(FILES),
+        pack_tar(FILES) + b"x",
         entry("PMC1.xml", b"0", ONE) + bytes(512) + b"y" * 512,
     ):
         assert refusal(data, "a.tar").reason == "corrupt-archive"
-    assert refusal(tar_gz(FILES) + tar_gz(FILES), "a.tar.gz").reason == "corrupt-archive"
+    assert refusal(pack_tar_gz(FILES) + pack_tar_gz(FILES), "a.tar.gz").reason == "corrupt-archive"
 
 
 def test_a_zip_within_a_truncated_zip_does_not_pass_for_it() -> None:
-    inner = zipped([("PMC9.xml", TWO)])
-    outer = zipped([("PMC1.xml", ONE), ("more.zip", inner)], zipfile.ZIP_STORED)
+    inner = pack_zip([("PMC9.xml", TWO)])
+    outer = pack_zip([("PMC1.xml", ONE), ("more.zip", inner)], zipfile.ZIP_STORED)
     cut = outer[: outer.index(inner) + len(inner)]
     assert refusal(cut, "a.zip").reason == "corrupt-archive"
 
@@ -554,14 +554,14 @@ def test_a_tar_of_many_members_needs_no_memory_for_them() -> None:
 def test_a_gzip_bomb_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "BOMB_BYTES", 1 << 20)
     for name in ("PMC1.xml", "PMC1.pdf"):  # passed over or not
-        bomb = gzip.compress(tar([(name, bytes(30_000_000))]))
+        bomb = gzip.compress(pack_tar([(name, bytes(30_000_000))]))
         assert peak(lambda bomb=bomb: refusal(bomb, "a.tar.gz")) < 12_000_000  # type: ignore[misc]
         assert refusal(bomb, "a.tar.gz").reason == "bomb"
 
 
 def test_a_zip_bomb_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "BOMB_BYTES", 1 << 20)
-    bomb = zipped([(f"PMC{number}.xml", bytes(3_000_000)) for number in range(5)])
+    bomb = pack_zip([(f"PMC{number}.xml", bytes(3_000_000)) for number in range(5)])
     assert peak(lambda: refusal(bomb, "a.zip")) < 9_000_000
     assert refusal(bomb, "a.zip").reason == "bomb"
     assert refusal(bomb, "a.zip", read=False).reason == "bomb"
@@ -570,7 +570,7 @@ def test_a_zip_bomb_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_members_that_overlap_in_a_zip_are_a_bomb(monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory of 2,000 entries that all point to the same data."""
     monkeypatch.setattr(archives, "BOMB_BYTES", 1 << 20)
-    one = zipped([("PMC1.xml", bytes(500_000))])
+    one = pack_zip([("PMC1.xml", bytes(500_000))])
     directory, end = one.index(b"PK\1\2"), one.index(b"PK\5\6")
     listed = one[directory:end] * 2000
     counts = struct.pack("<HHLL", 2000, 2000, len(listed), directory)
@@ -584,13 +584,13 @@ def test_what_packs_as_text_does_is_no_bomb(monkeypatch: pytest.MonkeyPatch) -> 
     words = ["cells", "were", "grown", "in", "medium", "<p>", "</p>", "with", "and", "without"]
     text = " ".join(random.Random(1).choices(words, k=400_000)).encode()
     files = [("PMC1.xml", text), ("PMC2.xml", text)]
-    assert unpacked(tar_gz(files), "a.tar.gz") == files
-    assert unpacked(zipped(files), "a.zip") == files
+    assert unpacked(pack_tar_gz(files), "a.tar.gz") == files
+    assert unpacked(pack_zip(files), "a.zip") == files
 
 
 @pytest.mark.parametrize("stated", [0, 10, len(TWO) - 1, len(TWO) + 1, 1 << 20])
 def test_a_size_that_a_zip_states_is_not_believed(stated: int) -> None:
-    data = bytearray(zipped([("PMC1.xml", TWO)]))
+    data = bytearray(pack_zip([("PMC1.xml", TWO)]))
     at = data.index(b"PK\1\2")
     data[at + 24 : at + 28] = struct.pack("<L", stated)
     assert refusal(bytes(data), "a.zip").reason == "corrupt-archive"
@@ -605,6 +605,6 @@ def test_a_failing_disk_is_no_damaged_archive() -> None:
                 raise OSError(5, "Input/output error")
             return super().read(size)
 
-    for data, name in ((tar(FILES), "a.tar"), (zipped(FILES), "a.zip")):
+    for data, name in ((pack_tar(FILES), "a.tar"), (pack_zip(FILES), "a.zip")):
         with pytest.raises(OSError, match="Input/output"):
             list(iter_members(Failing(data), name))

@@ -24,7 +24,7 @@ from bioshards.corpus.jats_blocks import ARTICLE_PARTS, TextBlock
 from bioshards.corpus.jats_front import ArticleMetadata
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
-GOOD = ArticleMetadata(
+ACCEPTED_ARTICLE = ArticleMetadata(
     pmcid="PMC77",
     version=2,
     pmid=12_345,
@@ -55,7 +55,7 @@ def reason(
 
 def test_the_reasons_are_asked_in_the_order_in_which_they_are_listed() -> None:
     rules = PmcConfig(drop_article_types=("letter",), drop_retracted=True, min_words=6)
-    front = GOOD._replace(
+    front = ACCEPTED_ARTICLE._replace(
         licence="CC-BY-NC", language="fre", article_type="letter", retracted=True, ocr=True, manuscript=True
     )
     has_body, blocks = False, BLOCKS[:1]
@@ -88,57 +88,62 @@ def test_the_newest_version_is_the_highest() -> None:
 @pytest.mark.parametrize("licence", [None, *LICENCES])
 def test_by_default_the_licence_must_permit_all_to_anybody(licence: str | None) -> None:
     expected = None if licence in {"CC0", "CC-BY", "CC-BY-SA"} else "licence"
-    assert reason(GOOD._replace(licence=licence), PmcConfig()) == expected
+    assert reason(ACCEPTED_ARTICLE._replace(licence=licence), PmcConfig()) == expected
 
 
 @pytest.mark.parametrize("licence", [None, *LICENCES])
 def test_any_licence_can_be_asked_for_and_none_is_unknown(licence: str | None) -> None:
     code = licence or "unknown"
-    assert reason(GOOD._replace(licence=licence), PmcConfig(licences=(code,))) is None
+    assert reason(ACCEPTED_ARTICLE._replace(licence=licence), PmcConfig(licences=(code,))) is None
     others = tuple(name for name in LICENCES if name != code)
-    assert reason(GOOD._replace(licence=licence), PmcConfig(licences=others)) == "licence"
+    assert reason(ACCEPTED_ARTICLE._replace(licence=licence), PmcConfig(licences=others)) == "licence"
 
 
 def test_a_licence_nobody_knows_is_none_of_those_asked_for() -> None:
-    assert reason(GOOD._replace(licence="CC-BY-XX"), PmcConfig(licences=tuple(LICENCES))) == "licence"
+    assert (
+        reason(ACCEPTED_ARTICLE._replace(licence="CC-BY-XX"), PmcConfig(licences=tuple(LICENCES)))
+        == "licence"
+    )
 
 
 def test_articles_in_english_are_kept_and_others_on_demand() -> None:
-    french = GOOD._replace(language="fre")
+    french = ACCEPTED_ARTICLE._replace(language="fre")
     assert reason(french, PmcConfig()) == "language"
     assert reason(french, PmcConfig(languages=("eng", "fre"))) is None
     assert reason(french, PmcConfig(languages=())) is None
-    assert reason(GOOD, PmcConfig(languages=("fre",))) == "language"
+    assert reason(ACCEPTED_ARTICLE, PmcConfig(languages=("fre",))) == "language"
 
 
 @pytest.mark.parametrize("types", [("Research-Article",), ("letter", "research-article")])
 def test_article_types_are_dropped_in_whatever_case_they_are_given(types: tuple[str, ...]) -> None:
-    assert reason(GOOD, PmcConfig(drop_article_types=types)) == "article-type"
-    assert reason(GOOD._replace(article_type=None), PmcConfig(drop_article_types=types)) is None
+    assert reason(ACCEPTED_ARTICLE, PmcConfig(drop_article_types=types)) == "article-type"
+    assert reason(ACCEPTED_ARTICLE._replace(article_type=None), PmcConfig(drop_article_types=types)) is None
 
 
 def test_retracted_articles_are_dropped_on_demand_only() -> None:
-    retracted = GOOD._replace(retracted=True)
+    retracted = ACCEPTED_ARTICLE._replace(retracted=True)
     assert reason(retracted, PmcConfig()) is None
     assert reason(retracted, PmcConfig(drop_retracted=True)) == "retracted"
 
 
 def test_scanned_pages_are_kept_on_demand_only() -> None:
-    scanned = GOOD._replace(ocr=True)
+    scanned = ACCEPTED_ARTICLE._replace(ocr=True)
     assert reason(scanned, PmcConfig()) == "ocr"
     assert reason(scanned, PmcConfig(keep_ocr=True)) is None
 
 
 def test_articles_without_a_body_are_kept_on_demand_only() -> None:
     abstract = [*BLOCKS[:1], TextBlock("abstract", ("Abstract",), "We slept.")]
-    assert reason(GOOD, PmcConfig(), abstract, has_body=False) == "no-body"
-    assert reason(GOOD, PmcConfig(keep_abstract_only=True), abstract, has_body=False) is None
-    assert reason(GOOD, PmcConfig(keep_abstract_only=True), BLOCKS[:1], has_body=False) == "no-text"
+    assert reason(ACCEPTED_ARTICLE, PmcConfig(), abstract, has_body=False) == "no-body"
+    assert reason(ACCEPTED_ARTICLE, PmcConfig(keep_abstract_only=True), abstract, has_body=False) is None
+    assert (
+        reason(ACCEPTED_ARTICLE, PmcConfig(keep_abstract_only=True), BLOCKS[:1], has_body=False) == "no-text"
+    )
 
 
 @pytest.mark.parametrize("blocks", [[], BLOCKS[:1], [TextBlock("sub-article", (), "Well done.")]])
 def test_a_title_alone_and_what_is_left_out_are_no_text(blocks: list[TextBlock]) -> None:
-    assert reason(GOOD, PmcConfig(), blocks) == "no-text"
+    assert reason(ACCEPTED_ARTICLE, PmcConfig(), blocks) == "no-text"
 
 
 @pytest.mark.parametrize(
@@ -147,8 +152,8 @@ def test_a_title_alone_and_what_is_left_out_are_no_text(blocks: list[TextBlock])
 def test_words_are_counted_with_the_title_where_it_is_text(
     bound: int, titles: bool, expected: str | None
 ) -> None:
-    assert reason(GOOD, PmcConfig(min_words=bound, titles=titles)) == expected
-    assert reason(GOOD, PmcConfig(min_words=5, titles=False)) is None
+    assert reason(ACCEPTED_ARTICLE, PmcConfig(min_words=bound, titles=titles)) == expected
+    assert reason(ACCEPTED_ARTICLE, PmcConfig(min_words=5, titles=False)) is None
 
 
 # The rules themselves

@@ -20,7 +20,7 @@ from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.jats_blocks import ARTICLE_PARTS, TextBlock
 from bioshards.corpus.sentences import collapse_whitespace
-from tests.test_article_rules import GOOD
+from tests.test_article_rules import ACCEPTED_ARTICLE
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
@@ -38,7 +38,9 @@ BLOCKS = [
 ]
 
 
-def shaped(blocks: list[TextBlock], front: Any = GOOD, has_body: bool = True, **rules: Any) -> Document:
+def shaped(
+    blocks: list[TextBlock], front: Any = ACCEPTED_ARTICLE, has_body: bool = True, **rules: Any
+) -> Document:
     return ArticleDocumentBuilder(PmcConfig(**rules)).build_document(front, has_body, blocks, "a.xml", 3)[1]
 
 
@@ -97,7 +99,7 @@ def test_a_document_has_what_the_article_says() -> None:
 def test_blocks_without_headings_are_a_section_without_a_heading() -> None:
     """A letter has neither an abstract nor headings, and is text all the same."""
     why, letter = ArticleDocumentBuilder(PmcConfig()).build_document(
-        GOOD,
+        ACCEPTED_ARTICLE,
         True,
         [TITLE, TextBlock("body", (), "We agree. Thanks."), TextBlock("body", (), "Yours.")],
         "a.xml",
@@ -282,7 +284,7 @@ def test_sentences_are_written_as_the_recipe_wants_them() -> None:
 def test_a_section_without_a_line_left_is_none() -> None:
     blocks = [TextBlock("body", ("A",), "No."), TextBlock("body", ("B",), "It is longer than that.")]
     rules = PmcConfig(min_line_characters=10, min_words=6)
-    why, found = ArticleDocumentBuilder(rules).build_document(GOOD, True, blocks, "a.xml", 0)
+    why, found = ArticleDocumentBuilder(rules).build_document(ACCEPTED_ARTICLE, True, blocks, "a.xml", 0)
     assert why is None  # words are counted before lines are left out
     assert found.sections == [("B", 0)]
     assert found.removed_characters == {"short-lines": 3}
@@ -310,7 +312,7 @@ def test_a_section_without_a_line_left_is_none() -> None:
 def test_flags_say_what_else_is_to_be_known(
     changes: dict[str, Any], has_body: bool, flags: list[str]
 ) -> None:
-    assert shaped(BLOCKS, GOOD._replace(**changes), has_body).flags == flags
+    assert shaped(BLOCKS, ACCEPTED_ARTICLE._replace(**changes), has_body).flags == flags
 
 
 # Identity
@@ -328,11 +330,11 @@ def test_flags_say_what_else_is_to_be_known(
 def test_an_article_of_pmc_goes_by_its_number_there(
     changes: dict[str, Any], expected: tuple[str, int]
 ) -> None:
-    assert identify_article(GOOD._replace(**changes)) == expected
+    assert identify_article(ACCEPTED_ARTICLE._replace(**changes)) == expected
 
 
 def test_others_go_by_their_doi_in_any_case_and_then_by_their_pmid() -> None:
-    other = GOOD._replace(pmcid=None)
+    other = ACCEPTED_ARTICLE._replace(pmcid=None)
     name, number = identify_article(other)
     assert name == "doi:10.5555/sleep.7"
     assert identify_article(other._replace(doi="10.5555/SLEEP.7", pmid=None, version=5)) == (name, number)
@@ -344,7 +346,7 @@ def test_others_go_by_their_doi_in_any_case_and_then_by_their_pmid() -> None:
 
 def test_an_article_without_any_id_is_bad() -> None:
     with pytest.raises(BadRecordError) as caught:
-        identify_article(GOOD._replace(pmcid=None, doi=None, pmid=None))
+        identify_article(ACCEPTED_ARTICLE._replace(pmcid=None, doi=None, pmid=None))
     assert caught.value.reason == "no-id"
 
 
@@ -352,11 +354,14 @@ def test_an_article_without_any_id_is_bad() -> None:
 @given(st.none() | st.text(min_size=1), st.integers(1, 2**31 - 1))
 def test_numbers_of_others_are_beyond_all_of_pmcs_and_fit_a_column(doi: str | None, pmid: int) -> None:
     doi = doi and doi.encode(errors="replace").decode()
-    assert 2**40 <= identify_article(GOOD._replace(pmcid=None, doi=doi, pmid=pmid))[1] < 2**63
+    assert 2**40 <= identify_article(ACCEPTED_ARTICLE._replace(pmcid=None, doi=doi, pmid=pmid))[1] < 2**63
 
 
 def test_numbers_of_others_are_hardly_ever_the_same() -> None:
-    found = {identify_article(GOOD._replace(pmcid=None, doi=None, pmid=pmid))[1] for pmid in range(1, 20_000)}
+    found = {
+        identify_article(ACCEPTED_ARTICLE._replace(pmcid=None, doi=None, pmid=pmid))[1]
+        for pmid in range(1, 20_000)
+    }
     assert len(found) == 19_999
 
 
@@ -423,7 +428,7 @@ def test_counts_and_sections_are_those_of_the_sentences(
 )
 def test_a_document_is_short_by_its_own_words(blocks: list[TextBlock], bound: int) -> None:
     why, found = ArticleDocumentBuilder(PmcConfig(min_words=bound)).build_document(
-        GOOD, True, blocks, "a.xml", 0
+        ACCEPTED_ARTICLE, True, blocks, "a.xml", 0
     )
     assert why == ("no-text" if not found.sections else "short" if found.num_words < bound else None)
     assert found == shaped(blocks)._replace(position=0)
@@ -431,6 +436,6 @@ def test_a_document_is_short_by_its_own_words(blocks: list[TextBlock], bound: in
 
 def test_one_shaper_shapes_any_number_of_articles_alike() -> None:
     shaper = ArticleDocumentBuilder(PmcConfig())
-    documents = [shaper.build_document(GOOD, True, BLOCKS, "a.xml", 3)[1] for _ in range(3)]
+    documents = [shaper.build_document(ACCEPTED_ARTICLE, True, BLOCKS, "a.xml", 3)[1] for _ in range(3)]
     assert documents == [shaped(BLOCKS)] * 3
     assert dataclasses.is_dataclass(PmcConfig)

@@ -33,18 +33,20 @@ from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.licences import LICENCES
 from bioshards.corpus.records import SourceRecord, VersionKey
 from bioshards.corpus.sources import SourceFile
-from tests.pmc_bucket import BASE, TODAY, FolderConnection, OneAfterTheOther, arrange
-from tests.test_archives import tar_gz, zipped
+from tests.pmc_bucket import BASE_URL, TODAY, FolderConnection, SequentialPool, create_bucket
+from tests.test_archives import pack_tar_gz, pack_zip
 
 from . import pmc_bucket
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 FILES = LocalStorage()
-ALL = PmcConfig(licences=tuple(LICENCES), languages=(), keep_ocr=True, keep_abstract_only=True)
+KEEP_EVERYTHING = PmcConfig(licences=tuple(LICENCES), languages=(), keep_ocr=True, keep_abstract_only=True)
 SAMPLE = Path(article_file.__file__).parent / "sample" / "pmc"
 
 
-def article(number: int, text: str = "One. Two.", version: int = 1, body: str = "", front: str = "") -> bytes:
+def small_article(
+    number: int, text: str = "One. Two.", version: int = 1, body: str = "", extra_front: str = ""
+) -> bytes:
     """A small article of CC-BY; ``body`` and ``front`` are put in as they are."""
     body = body or f"<body><sec><title>Methods</title><p>{text}</p></sec></body>"
     return (
@@ -54,15 +56,15 @@ def article(number: int, text: str = "One. Two.", version: int = 1, body: str = 
         f"<title-group><article-title>Of {number}</article-title></title-group>"
         '<permissions><license><ext-link xmlns:xlink="http://www.w3.org/1999/xlink" '
         'xlink:href="https://creativecommons.org/licenses/by/4.0/">CC BY</ext-link></license></permissions>'
-        f"{front}</article-meta></front>{body}</article>"
+        f"{extra_front}</article-meta></front>{body}</article>"
     ).encode()
 
 
-def package(*articles: bytes) -> bytes:
+def pack_articles(*articles: bytes) -> bytes:
     return b"<?xml version='1.0'?>\n<articles>" + b"\n".join(articles) + b"</articles>"
 
 
-def write(folder: Path, files: dict[str, bytes]) -> Path:
+def write_byte_files(folder: Path, files: dict[str, bytes]) -> Path:
     for name, data in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +72,7 @@ def write(folder: Path, files: dict[str, bytes]) -> Path:
     return folder
 
 
-def read(folder: Path, rules: PmcConfig = ALL, keep_dropped: bool = False) -> list[SourceRecord]:
+def read(folder: Path, rules: PmcConfig = KEEP_EVERYTHING, keep_dropped: bool = False) -> list[SourceRecord]:
     """The records of all sources in a folder, in order."""
     reader = ArticleReader(rules, keep_dropped)
     return [
@@ -103,24 +105,24 @@ def document_of(record: SourceRecord) -> Document:
 
 
 def test_each_file_is_a_record_and_a_bad_one_costs_itself_only(tmp_path: Path) -> None:
-    folder = write(
+    folder = write_byte_files(
         tmp_path / "in",
         {
-            "PMC1.xml": article(1),
-            "PMC2.xml": article(2).replace(b"</sec>", b""),
+            "PMC1.xml": small_article(1),
+            "PMC2.xml": small_article(2).replace(b"</sec>", b""),
             "PMC3.xml": b"",
-            "PMC4.xml": article(4)[:-20],
-            "PMC5.xml": article(5, "caf\xe9").decode().encode("latin-1"),
-            "PMC6.xml.gz": gzip.compress(article(6)),
-            "PMC7.xml.gz": gzip.compress(article(7))[:-9],
+            "PMC4.xml": small_article(4)[:-20],
+            "PMC5.xml": small_article(5, "caf\xe9").decode().encode("latin-1"),
+            "PMC6.xml.gz": gzip.compress(small_article(6)),
+            "PMC7.xml.gz": gzip.compress(small_article(7))[:-9],
             "PMC8.xml": b"<html>503</html>",
-            "PMC9.xml": b'<!DOCTYPE article [<!ENTITY a "b">]>' + article(9),
-            "PMC10.xml": article(10, "&nonesuch;"),
-            "PMC11.xml": article(11).replace(b"PMC11", b"PMCx"),
+            "PMC9.xml": b'<!DOCTYPE article [<!ENTITY a "b">]>' + small_article(9),
+            "PMC10.xml": small_article(10, "&nonesuch;"),
+            "PMC11.xml": small_article(11).replace(b"PMC11", b"PMCx"),
             "PMC12.nxml": b'<?xml version="1.0" encoding="latin-1"?>'
-            + article(12, "é").decode().encode("latin-1"),
+            + small_article(12, "é").decode().encode("latin-1"),
             "PMC13.xml": b"<pmc-articleset><error>none</error></pmc-articleset>",
-            "PMC14.xml": package(article(14), article(15)),
+            "PMC14.xml": pack_articles(small_article(14), small_article(15)),
         },
     )
     assert told(read(folder)) == [
@@ -142,25 +144,27 @@ def test_each_file_is_a_record_and_a_bad_one_costs_itself_only(tmp_path: Path) -
 
 
 def test_rejections_say_why_and_not_where_on_this_machine(tmp_path: Path) -> None:
-    folder = write(tmp_path / "in", {"PMC1.xml": article(1)[:-20], "PMC2.xml": article(2, "&x;")})
+    folder = write_byte_files(
+        tmp_path / "in", {"PMC1.xml": small_article(1)[:-20], "PMC2.xml": small_article(2, "&x;")}
+    )
     truncated, malformed = read(folder)
     assert truncated.error
     assert malformed.error
     assert "ends before </article>" in truncated.error.detail
     assert "&x;" in malformed.error.detail
-    assert malformed.raw == article(2, "&x;")
+    assert malformed.raw == small_article(2, "&x;")
     assert str(tmp_path) not in truncated.error.detail + malformed.error.detail
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_that_may_not_be_read_costs_itself_only(tmp_path: Path) -> None:
-    folder = write(tmp_path / "in", {"PMC1.xml": article(1), "PMC2.xml": article(2)})
+    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2)})
     (folder / "PMC1.xml").chmod(0)
     assert [what for _, _, what in told(read(folder))] == ["unreadable", "pmc:PMC2.1"]
 
 
 def test_a_link_to_nowhere_is_a_rejection(tmp_path: Path) -> None:
-    folder = write(tmp_path / "in", {"PMC1.xml": article(1)})
+    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1)})
     (folder / "PMC2.xml").symlink_to(tmp_path / "gone.xml")
     assert [what for _, _, what in told(read(folder))] == ["pmc:PMC1.1", "unreadable"]
 
@@ -168,7 +172,9 @@ def test_a_link_to_nowhere_is_a_rejection(tmp_path: Path) -> None:
 def test_of_a_file_of_several_that_breaks_off_the_whole_ones_are_used_and_the_break_is_said(
     tmp_path: Path,
 ) -> None:
-    folder = write(tmp_path / "in", {"mine.xml": package(article(1), article(2))[:-30]})
+    folder = write_byte_files(
+        tmp_path / "in", {"mine.xml": pack_articles(small_article(1), small_article(2))[:-30]}
+    )
     assert told(read(folder)) == [("in/mine.xml", 0, "pmc:PMC1.1"), ("in/mine.xml", 1, "truncated-xml")]
 
 
@@ -184,13 +190,13 @@ def test_the_sample_is_read_as_its_names_say() -> None:
 
 
 def test_what_is_dropped_has_a_key_with_its_reason_and_a_document_only_on_demand(tmp_path: Path) -> None:
-    folder = write(
+    folder = write_byte_files(
         tmp_path / "in",
         {
-            "PMC1.xml": article(1, version=3).replace(b"/by/", b"/by-nc/").replace(b"CC BY", b""),
-            "PMC2.xml": article(2, body="<body/>"),
-            "PMC3.xml": article(3, body="<body><sec><title>Only a title</title></sec></body>"),
-            "PMC4.xml": article(4).replace(b"<article ", b'<article xml:lang="fr" '),
+            "PMC1.xml": small_article(1, version=3).replace(b"/by/", b"/by-nc/").replace(b"CC BY", b""),
+            "PMC2.xml": small_article(2, body="<body/>"),
+            "PMC3.xml": small_article(3, body="<body><sec><title>Only a title</title></sec></body>"),
+            "PMC4.xml": small_article(4).replace(b"<article ", b'<article xml:lang="fr" '),
         },
     )
     dropped = read(folder, PmcConfig())
@@ -212,8 +218,8 @@ def test_what_is_dropped_has_a_key_with_its_reason_and_a_document_only_on_demand
 
 
 def test_articles_that_pmc_has_not_have_keys_beyond_its_own(tmp_path: Path) -> None:
-    doi = article(1).replace(b'"pmcid">PMC1<', b'"doi">10.5555/A<').replace(b"pmcid-ver", b"other")
-    [record] = read(write(tmp_path, {"a.xml": doi}))
+    doi = small_article(1).replace(b'"pmcid">PMC1<', b'"doi">10.5555/A<').replace(b"pmcid-ver", b"other")
+    [record] = read(write_byte_files(tmp_path, {"a.xml": doi}))
     assert document_of(record).id == "doi:10.5555/a"
     assert record.keys[0].article_number >= 2**40
 
@@ -222,9 +228,11 @@ def test_articles_that_pmc_has_not_have_keys_beyond_its_own(tmp_path: Path) -> N
 
 
 def test_in_a_package_a_malformed_article_costs_itself_only(tmp_path: Path) -> None:
-    bad = article(2).replace(b"<sec>", b"<sec><x>")
-    data = package(article(1), bad, b"<book>no article</book>", article(3, "&nonesuch;"), article(4))
-    folder = write(tmp_path, {"PMC1_PMC9.xml.gz": gzip.compress(data)})
+    bad = small_article(2).replace(b"<sec>", b"<sec><x>")
+    data = pack_articles(
+        small_article(1), bad, b"<book>no article</book>", small_article(3, "&nonesuch;"), small_article(4)
+    )
+    folder = write_byte_files(tmp_path, {"PMC1_PMC9.xml.gz": gzip.compress(data)})
     records = read(folder)
     assert told(records) == [
         ("PMC1_PMC9.xml.gz", position, what)
@@ -238,39 +246,42 @@ def test_in_a_package_a_malformed_article_costs_itself_only(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (gzip.compress(package(article(1), article(2)))[:-10], "truncated-gzip"),
-        (package(article(1), article(2))[:-5], "truncated-xml"),
-        (package(article(1)) + b"<more/>", "malformed-xml"),
-        (package(article(1), b"stray text", article(2)), "malformed-xml"),
+        (gzip.compress(pack_articles(small_article(1), small_article(2)))[:-10], "truncated-gzip"),
+        (pack_articles(small_article(1), small_article(2))[:-5], "truncated-xml"),
+        (pack_articles(small_article(1)) + b"<more/>", "malformed-xml"),
+        (pack_articles(small_article(1), b"stray text", small_article(2)), "malformed-xml"),
         (b"<PubmedArticleSet/>", "wrong-root"),
         (b"", "empty-file"),
     ],
 )
 def test_a_package_that_is_damaged_is_not_used(tmp_path: Path, data: bytes, reason: str) -> None:
-    folder = write(tmp_path, {"PMC1_PMC9.xml.gz": data})
+    folder = write_byte_files(tmp_path, {"PMC1_PMC9.xml.gz": data})
     with pytest.raises(BadFileError) as caught:
         read(folder)
     assert caught.value.reason == reason
 
 
-ARCHIVES: dict[str, Callable[[list[tuple[str, bytes]]], bytes]] = {"old.tar.gz": tar_gz, "old.zip": zipped}
+ARCHIVES: dict[str, Callable[[list[tuple[str, bytes]]], bytes]] = {
+    "old.tar.gz": pack_tar_gz,
+    "old.zip": pack_zip,
+}
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_in_an_archive_a_bad_member_costs_itself_only(tmp_path: Path, name: str) -> None:
     members = [
-        ("PMC001/PMC1.xml", article(1)),
-        ("../PMC2.xml", article(2)),
-        ("/etc/PMC3.xml", article(3)),
-        ("PMC4.nxml", article(4)[:-9]),
-        ("PMC5.xml.gz", gzip.compress(article(5))),
-        ("PMC6.xml.gz", gzip.compress(article(6))[:-3]),
-        ("PMC7.xml", article(7, "&nonesuch;")),
+        ("PMC001/PMC1.xml", small_article(1)),
+        ("../PMC2.xml", small_article(2)),
+        ("/etc/PMC3.xml", small_article(3)),
+        ("PMC4.nxml", small_article(4)[:-9]),
+        ("PMC5.xml.gz", gzip.compress(small_article(5))),
+        ("PMC6.xml.gz", gzip.compress(small_article(6))[:-3]),
+        ("PMC7.xml", small_article(7, "&nonesuch;")),
         ("readme.txt", b"not an article"),
         ("PMC8.xml", b""),
-        ("PMC9.xml", article(9)),
+        ("PMC9.xml", small_article(9)),
     ]
-    folder = write(tmp_path, {name: ARCHIVES[name](members)})
+    folder = write_byte_files(tmp_path, {name: ARCHIVES[name](members)})
     expected = ["pmc:PMC1.1", "hostile-name", "hostile-name", "truncated-xml", "pmc:PMC5.1", "truncated-gzip"]
     expected += ["unknown-entity", "empty-file", "pmc:PMC9.1"]
     files = [f"{name}/{member}" for member, _ in members if member != "readme.txt"]
@@ -278,31 +289,31 @@ def test_in_an_archive_a_bad_member_costs_itself_only(tmp_path: Path, name: str)
     assert told(records) == [
         (file, position, what) for position, (file, what) in enumerate(zip(files, expected, strict=True))
     ]
-    assert records[6].raw == article(7, "&nonesuch;")
+    assert records[6].raw == small_article(7, "&nonesuch;")
     assert sorted(path.name for path in tmp_path.rglob("*")) == [name]
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_an_archive_that_is_damaged_is_not_used(tmp_path: Path, name: str) -> None:
-    whole = ARCHIVES[name]([(f"PMC{number}.xml", article(number, "x" * 500)) for number in range(1, 9)])
+    whole = ARCHIVES[name]([(f"PMC{number}.xml", small_article(number, "x" * 500)) for number in range(1, 9)])
     for data in (whole[: len(whole) * 2 // 3], b"", b"<html/>" * 100):
-        folder = write(tmp_path, {name: data})
+        folder = write_byte_files(tmp_path, {name: data})
         with pytest.raises(BadFileError):
             read(folder)
 
 
 def test_an_article_is_the_same_document_whatever_it_comes_in(tmp_path: Path) -> None:
     loose = {
-        f"PMC{number}.{version}.xml": article(number, "A\u00ad b. C β.", version)
+        f"PMC{number}.{version}.xml": small_article(number, "A\u00ad b. C β.", version)
         for number, version in ((1, 1), (1, 2), (20_000, 1), (3, 10))
     }
     members = sorted(loose.items())
     places: dict[str, dict[str, bytes]] = {
         "loose": loose,
         "gzipped": {f"{name}.gz": gzip.compress(data) for name, data in loose.items()},
-        "zip": {"a.zip": zipped(members)},
-        "tar.gz": {"a.tar.gz": tar_gz(members)},
-        "package": {"PMC1_PMC20000.xml.gz": gzip.compress(package(*loose.values()))},
+        "zip": {"a.zip": pack_zip(members)},
+        "tar.gz": {"a.tar.gz": pack_tar_gz(members)},
+        "package": {"PMC1_PMC20000.xml.gz": gzip.compress(pack_articles(*loose.values()))},
         "declared": {
             name: b'<?xml version="1.0"?>\n<!DOCTYPE article SYSTEM "x.dtd">\n<!-- x -->' + data
             for name, data in loose.items()
@@ -310,27 +321,29 @@ def test_an_article_is_the_same_document_whatever_it_comes_in(tmp_path: Path) ->
     }
     seen = []
     for place, files in places.items():
-        records = read(write(tmp_path / place, files))
+        records = read(write_byte_files(tmp_path / place, files))
         assert not [record for record in records if record.error], place
         seen.append(
             sorted((document_of(record)._replace(file="", position=0), record.keys) for record in records)
         )
     assert len(seen[0]) == 4
     assert all(other == seen[0] for other in seen)
-    direct = sorted(jats.document(data, ALL)._replace(file="", position=0) for data in loose.values())
+    direct = sorted(
+        jats.document(data, KEEP_EVERYTHING)._replace(file="", position=0) for data in loose.values()
+    )
     assert [document for document, _ in seen[0]] == direct
 
 
 # Mirrors
 
 
-def mirror(tmp_path: Path, *articles: pmc_bucket.Article, number: int = 0) -> Path:
+def mirror(tmp_path: Path, *articles: pmc_bucket.FakeArticle, number: int = 0) -> Path:
     """A mirror as ``beam run fetch`` leaves it."""
     folder = tmp_path / "mirror"
-    connection = FolderConnection(arrange(tmp_path / "bucket", articles, "2026-09-04").root)
-    pmc_inventory.update_inventory(FILES, str(folder), connection, BASE)
+    connection = FolderConnection(create_bucket(tmp_path / "bucket", articles, "2026-09-04").root)
+    pmc_inventory.update_inventory(FILES, str(folder), connection, BASE_URL)
     every = ArticleFilter(frozenset(LICENCES), frozenset(SETS), versions="all")
-    report = pmc.fetch_range(FILES, str(folder), BASE, OneAfterTheOther(connection), number, every, TODAY)
+    report = pmc.fetch_range(FILES, str(folder), BASE_URL, SequentialPool(connection), number, every, TODAY)
     assert not report.failures
     return folder
 
@@ -338,14 +351,14 @@ def mirror(tmp_path: Path, *articles: pmc_bucket.Article, number: int = 0) -> Pa
 def test_what_a_mirrors_list_says_of_an_article_goes_before_what_its_xml_says(tmp_path: Path) -> None:
     folder = mirror(
         tmp_path,
-        pmc_bucket.Article(1, 2, licence="CC BY-NC", retracted=True, pmid=11, doi="10.5555/One"),
-        pmc_bucket.Article(2, licence=None, manuscript=True),
-        pmc_bucket.Article(3, ocr=True),
+        pmc_bucket.FakeArticle(1, 2, licence="CC BY-NC", retracted=True, pmid=11, doi="10.5555/One"),
+        pmc_bucket.FakeArticle(2, licence=None, manuscript=True),
+        pmc_bucket.FakeArticle(3, ocr=True),
     )
     one, two, three = map(document_of, read(folder))
     assert one.id == "pmc:PMC1.2"
     assert (one.licence, one.retracted, one.pmid, one.doi) == ("CC-BY-NC", True, 11, "10.5555/One")
-    assert one.file == f"PMC1.2-{hashlib.md5(pmc_bucket.Article(1, 2).xml).hexdigest()[:8]}.xml"
+    assert one.file == f"PMC1.2-{hashlib.md5(pmc_bucket.FakeArticle(1, 2).xml).hexdigest()[:8]}.xml"
     assert (two.licence, two.pmid, two.flags) == (None, None, ["manuscript"])
     assert (three.licence, three.flags) == ("CC-BY", ["ocr"])
     assert [record.keys[0] for record in read(folder, PmcConfig())] == [
@@ -356,14 +369,14 @@ def test_what_a_mirrors_list_says_of_an_article_goes_before_what_its_xml_says(tm
 
 
 def test_what_the_xml_alone_says_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = article(5, front='<related-article related-article-type="retraction-forward"/>')
-    monkeypatch.setattr(pmc_bucket.Article, "xml", said)
-    found = document_of(read(mirror(tmp_path, pmc_bucket.Article(5, licence=None)))[0])
+    said = small_article(5, extra_front='<related-article related-article-type="retraction-forward"/>')
+    monkeypatch.setattr(pmc_bucket.FakeArticle, "xml", said)
+    found = document_of(read(mirror(tmp_path, pmc_bucket.FakeArticle(5, licence=None)))[0])
     assert (found.licence, found.retracted) == ("CC-BY", True)
 
 
 def test_an_article_that_the_list_has_and_the_mirror_has_not_costs_itself_only(tmp_path: Path) -> None:
-    folder = mirror(tmp_path, *map(pmc_bucket.Article, (1, 2, 3)))
+    folder = mirror(tmp_path, *map(pmc_bucket.FakeArticle, (1, 2, 3)))
     [gone] = folder.rglob("PMC2.1-*.xml")
     gone.unlink()
     records = read(folder)
@@ -372,8 +385,8 @@ def test_an_article_that_the_list_has_and_the_mirror_has_not_costs_itself_only(t
 
 
 def test_articles_in_the_mirror_that_no_list_has_are_not_read(tmp_path: Path) -> None:
-    folder = mirror(tmp_path, pmc_bucket.Article(1))
-    write(folder / "pmc" / "xml" / "PMC0000xxxx", {"PMC9.1-01234567.xml": article(9)})
+    folder = mirror(tmp_path, pmc_bucket.FakeArticle(1))
+    write_byte_files(folder / "pmc" / "xml" / "PMC0000xxxx", {"PMC9.1-01234567.xml": small_article(9)})
     assert [what for _, _, what in told(read(folder))] == ["pmc:PMC1.1"]
 
 
@@ -390,15 +403,15 @@ def changed_list(folder: Path, change: Callable[[dict[str, Any]], object]) -> No
     ["../../../../secret.xml", "/etc/passwd", "PMC1.xml", "PMC1.1-0123456.xml", "PMC1.1-01234567.xml\n", ""],
 )
 def test_a_list_leads_out_of_its_folder_nowhere(tmp_path: Path, name: str) -> None:
-    write(tmp_path, {"secret.xml": article(1)})
-    folder = mirror(tmp_path, pmc_bucket.Article(1), pmc_bucket.Article(2))
+    write_byte_files(tmp_path, {"secret.xml": small_article(1)})
+    folder = mirror(tmp_path, pmc_bucket.FakeArticle(1), pmc_bucket.FakeArticle(2))
     changed_list(folder, lambda row: row["pmcid"] == 1 and row.update(file=name))
     assert [what for _, _, what in told(read(folder))] == ["hostile-name", "pmc:PMC2.1"]
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" + b"\0" * 100 + b"PAR1", b"<articles/>"])
 def test_a_list_that_is_none_is_not_used(tmp_path: Path, data: bytes) -> None:
-    folder = mirror(tmp_path, pmc_bucket.Article(1))
+    folder = mirror(tmp_path, pmc_bucket.FakeArticle(1))
     [path] = folder.rglob("selected/*.parquet")
     whole = path.read_bytes()
     for bad in (data, whole[:-20], whole[: len(whole) // 2]):
@@ -413,7 +426,7 @@ def test_a_list_that_is_none_is_not_used(tmp_path: Path, data: bytes) -> None:
 def test_a_mirror_within_a_folder_of_the_same_names_is_read(tmp_path: Path) -> None:
     inner = tmp_path / "pmc" / "selected"
     inner.mkdir(parents=True)
-    assert [what for _, _, what in told(read(mirror(inner, pmc_bucket.Article(1))))] == ["pmc:PMC1.1"]
+    assert [what for _, _, what in told(read(mirror(inner, pmc_bucket.FakeArticle(1))))] == ["pmc:PMC1.1"]
 
 
 # Bombs and whatever else may come
@@ -432,7 +445,9 @@ def test_a_mirror_within_a_folder_of_the_same_names_is_read(tmp_path: Path) -> N
     ids=["sections", "superscripts", "lists", "rows", "powers", "beyond"],
 )
 def test_an_article_nested_deeply_is_read_or_rejected_and_stops_nothing(tmp_path: Path, content: str) -> None:
-    folder = write(tmp_path, {"PMC1.xml": article(1, body=f"<body>{content}</body>"), "PMC2.xml": article(2)})
+    folder = write_byte_files(
+        tmp_path, {"PMC1.xml": small_article(1, body=f"<body>{content}</body>"), "PMC2.xml": small_article(2)}
+    )
     before = sys.getrecursionlimit()
     first, second = (what for _, _, what in told(read(folder)))
     assert first in {"pmc:PMC1.1", "too-deep", "malformed-xml"}
@@ -443,7 +458,9 @@ def test_an_article_nested_deeply_is_read_or_rejected_and_stops_nothing(tmp_path
 def test_where_the_stack_is_deep_already_an_article_may_be_too_deep(tmp_path: Path) -> None:
     """Runners call from deep down; Python's stack is no deeper for that."""
     body = f"<body>{'<sec>' * 240}<p>a</p>{'</sec>' * 240}</body>"
-    folder = write(tmp_path, {"PMC1.xml": article(1, body=body), "PMC2.xml": article(2)})
+    folder = write_byte_files(
+        tmp_path, {"PMC1.xml": small_article(1, body=body), "PMC2.xml": small_article(2)}
+    )
 
     def below(frames: int) -> list[SourceRecord]:
         return below(frames - 1) if frames else read(folder)
@@ -451,7 +468,7 @@ def test_where_the_stack_is_deep_already_an_article_may_be_too_deep(tmp_path: Pa
     first, second = below(600)
     assert first.error
     assert first.error.reason == "too-deep"
-    assert first.raw == article(1, body=body)
+    assert first.raw == small_article(1, body=body)
     assert document_of(second).id == "pmc:PMC2.1"
 
 
@@ -549,8 +566,8 @@ XML = st.recursive(
     st.lists(XML, max_size=5).map("".join), st.sampled_from(["body", "back", "front", "floats-group", "x"])
 )
 def test_whatever_a_well_formed_article_has_in_it_it_is_a_record(content: str, where: str) -> None:
-    data = article(1, body=f"<body><p>a</p></body><{where}>{content}</{where}>")
-    found = jats.document(data, ALL)
+    data = small_article(1, body=f"<body><p>a</p></body><{where}>{content}</{where}>")
+    found = jats.document(data, KEEP_EVERYTHING)
     assert all(sentence and sentence == " ".join(sentence.split()) for sentence in found.sentences)
     assert found.num_words == sum(len(sentence.split()) for sentence in found.sentences)
     starts = [first for _, first in found.sections]
@@ -561,8 +578,8 @@ def test_whatever_a_well_formed_article_has_in_it_it_is_a_record(content: str, w
 
 def test_records_come_one_by_one(tmp_path: Path) -> None:
     """No more than a few articles are in memory: one is read when it is asked for, of a store a few ahead."""
-    folder = write(
-        tmp_path, {f"PMC{number}.xml": article(number) for number in range(1, 3 * MAX_CONCURRENT_CALLS)}
+    folder = write_byte_files(
+        tmp_path, {f"PMC{number}.xml": small_article(number) for number in range(1, 3 * MAX_CONCURRENT_CALLS)}
     )
     [source] = discover(FILES, [str(folder)])
     opened: list[str] = []
@@ -575,10 +592,10 @@ def test_records_come_one_by_one(tmp_path: Path) -> None:
     class Far(Watched):
         far = True
 
-    records = ArticleReader(ALL, False).read_records(Watched(), source)
+    records = ArticleReader(KEEP_EVERYTHING, False).read_records(Watched(), source)
     assert [len(opened) for _ in records] == list(range(1, 3 * MAX_CONCURRENT_CALLS))
     opened.clear()
-    records = ArticleReader(ALL, False).read_records(Far(), source)
+    records = ArticleReader(KEEP_EVERYTHING, False).read_records(Far(), source)
     assert all(len(opened) < at + MAX_CONCURRENT_CALLS for at, _ in enumerate(records, 1))
     assert len(opened) == 3 * MAX_CONCURRENT_CALLS - 1
     assert isinstance(source, SourceFile)

@@ -15,13 +15,13 @@ import pytest
 
 from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import cli, executing, shards_job
-from tests.conftest import citation, documents, manifest, pubmed_set, sums
-from tests.forked import beam
+from tests.conftest import citation_xml, load_documents, load_manifest, published_digests, pubmed_set_xml
+from tests.forked import run_beam
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
-GOOD = pubmed_set(citation(1), citation(2))
+GOOD = pubmed_set_xml(citation_xml(1), citation_xml(2))
 BOMB = b"""<?xml version="1.0"?>
 <!DOCTYPE PubmedArticleSet [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>
 """ + GOOD.split(b"\n", 1)[1].replace(b"One", b"&b;")
@@ -63,23 +63,23 @@ def test_a_bad_file_is_named_and_fails_the_run_at_its_end(
 
     # Allowed by hand, the run ends, and says what it left out.
     assert run("--input", tmp_path, "--output", output, "--max-rejected", 0.5) == 0
-    assert set(documents(output)) == {"pubmed:1", "pubmed:2"}
-    assert manifest(output)["bad_files"][0]["path"] == str(bad)
+    assert set(load_documents(output)) == {"pubmed:1", "pubmed:2"}
+    assert load_manifest(output)["bad_files"][0]["path"] == str(bad)
 
     # Mended, the same command goes on and ends as if the file had never been bad.
-    bad.write_bytes(pubmed_set(citation(3)))
+    bad.write_bytes(pubmed_set_xml(citation_xml(3)))
     assert run("--input", tmp_path, "--output", output) == 0
     fresh = tmp_path / "fresh"
     assert run("--input", tmp_path / "pubmed26n0001.xml", "--input", bad, "--output", fresh) == 0
-    assert sums(output) == sums(fresh)
+    assert published_digests(output) == published_digests(fresh)
 
 
 BAD_RECORDS = {
-    "no-pmid": citation(7).replace('<PMID Version="1">7</PMID>', ""),
-    "bad-pmid": citation(7).replace(">7<", ">7-a<"),
-    "invalid-utf-8": citation(7).replace("Another", "An\udcfftwo"),
-    "malformed-xml": citation(7).replace("</ArticleTitle>", ""),
-    "undefined-entity": citation(7, "Rates of &alpha;-helix. Another."),
+    "no-pmid": citation_xml(7).replace('<PMID Version="1">7</PMID>', ""),
+    "bad-pmid": citation_xml(7).replace(">7<", ">7-a<"),
+    "invalid-utf-8": citation_xml(7).replace("Another", "An\udcfftwo"),
+    "malformed-xml": citation_xml(7).replace("</ArticleTitle>", ""),
+    "undefined-entity": citation_xml(7, "Rates of &alpha;-helix. Another."),
     "unexpected-element": "<Surprise>text</Surprise>",
 }
 
@@ -95,8 +95,8 @@ def test_a_bad_record_is_kept_aside_and_stops_nothing(
     assert run("--input", source, "--output", tmp_path / "out") == 3
     assert f"1 of 3 records were rejected ({reason}: 1)" in capsys.readouterr().err
     assert run("--input", source, "--output", tmp_path / "out", "--max-rejected", 0.4) == 0
-    assert set(documents(tmp_path / "out")) == {"pubmed:1", "pubmed:2"}
-    assert manifest(tmp_path / "out")["funnel"][f"rejected: {reason}"] == 1
+    assert set(load_documents(tmp_path / "out")) == {"pubmed:1", "pubmed:2"}
+    assert load_manifest(tmp_path / "out")["funnel"][f"rejected: {reason}"] == 1
     [kept] = (tmp_path / "out" / "rejected").glob("*.jsonl")
     entry = json.loads(kept.read_text())
     assert (entry["file"], entry["position"], entry["reason"]) == ("pubmed26n0001.xml", 2, reason)
@@ -212,17 +212,17 @@ def test_a_full_disk_loses_nothing(
             assert not (tmp_path / "out" / "manifest.json").exists()
     assert run("--output", tmp_path / "out") == 0
     assert run("--output", tmp_path / "fresh") == 0
-    assert sums(tmp_path / "out") == sums(tmp_path / "fresh")
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
 
 
 def test_an_output_of_another_configuration(tmp_path: Path, run: Run, capsys: Capture) -> None:
     assert run("--output", tmp_path / "out") == 0
-    before = sums(tmp_path / "out")
+    before = published_digests(tmp_path / "out")
     assert run("--output", tmp_path / "out", "--min-abstract-words", 50) == 2
     said = capsys.readouterr().err
     assert "min_abstract_words was 0, now 50" in said
     assert "Choose another folder" in said
-    assert sums(tmp_path / "out") == before
+    assert published_digests(tmp_path / "out") == before
 
 
 def test_an_output_of_another_version_of_the_tool(
@@ -368,7 +368,7 @@ def test_a_failure_in_a_worker_process_is_told_in_a_line(tmp_path: Path, run: Ru
     (output / "manifest.json").unlink()
     shutil.rmtree(output / ".bioshards" / "staged")
     (output / ".bioshards" / "staged").write_text("in the way")
-    done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", output)
+    done = run_beam("run", "pubmed_to_shards", "--workers", 2, "--output", output)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert "the run failed: " in done.stderr
@@ -382,6 +382,6 @@ def test_a_failure_is_told_where_its_log_cannot_be_written(tmp_path: Path, run: 
     (work / "error.log").symlink_to("/dev/full")
     shutil.rmtree(work / "staged")
     (work / "staged").write_text("in the way")
-    done = beam("run", "pubmed_to_shards", "--workers", 2, "--output", work.parent)
+    done = run_beam("run", "pubmed_to_shards", "--workers", 2, "--output", work.parent)
     assert done.returncode == 1
     assert "the run failed: " in done.stderr

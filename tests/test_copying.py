@@ -14,7 +14,7 @@ import pytest
 from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import cli, copying
 from bioshards.vocab.inputs import InputError
-from tests.conftest import SAMPLE, sums
+from tests.conftest import PUBMED_SAMPLE, published_digests
 
 Capture = pytest.CaptureFixture[str]
 FILES = LocalStorage()
@@ -26,7 +26,7 @@ def source(reference: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(reference, tmp_path / "source"))
 
 
-def copy(source: Path, target: Path) -> int:
+def run_copy(source: Path, target: Path) -> int:
     return cli.main(["copy", str(source), str(target)])
 
 
@@ -39,7 +39,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_copy_is_the_same_files(source: Path, tmp_path: Path, capsys: Capture) -> None:
-    assert copy(source, tmp_path / "copy") == 0
+    assert run_copy(source, tmp_path / "copy") == 0
     assert bytes_of(tmp_path / "copy") == bytes_of(source)
     count = len(bytes_of(source))
     assert f"{count} files, {count} of them copied now" in capsys.readouterr().out
@@ -64,11 +64,11 @@ def test_an_earlier_copy_is_brought_up_to_date(source: Path, tmp_path: Path, run
     copying.copy_directory(FILES, str(tmp_path / "more"), str(tmp_path / "copy"))
     fewer = tmp_path / "one"
     fewer.mkdir()
-    shutil.copy(next(SAMPLE.glob("*0001.xml")), fewer)
+    shutil.copy(next(PUBMED_SAMPLE.glob("*0001.xml")), fewer)
     assert run("--input", fewer, "--output", tmp_path / "less", "--keep-dropped") == 0
     copying.copy_directory(FILES, str(tmp_path / "less"), str(tmp_path / "copy"))
     assert bytes_of(tmp_path / "copy") == bytes_of(tmp_path / "less")
-    assert sums(tmp_path / "copy") != sums(tmp_path / "more")
+    assert published_digests(tmp_path / "copy") != published_digests(tmp_path / "more")
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut", "gone"])
@@ -81,7 +81,7 @@ def test_a_damaged_original_is_named_and_its_copy_unfinished(
         shard.unlink()
     else:
         shard.write_bytes(bytes(len(data)) if damage == "changed" else data[:-8])
-    assert copy(source, tmp_path / "copy") == 2
+    assert run_copy(source, tmp_path / "copy") == 2
     said = capsys.readouterr().err
     assert shard.name in said
     assert "manifest.json lists" in said
@@ -94,11 +94,11 @@ def test_nothing_is_copied_over_what_is_something_else(
 ) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "dear.txt").write_text("Dear")
-    assert copy(source, tmp_path / "letters") == 2
+    assert run_copy(source, tmp_path / "letters") == 2
     assert "is not empty and was not begun by" in capsys.readouterr().err
     shutil.copytree(full_text, tmp_path / "articles")
     before = bytes_of(tmp_path / "articles")
-    assert copy(source, tmp_path / "articles") == 2
+    assert run_copy(source, tmp_path / "articles") == 2
     assert "was begun by pmc_to_shards, and this is pubmed_to_shards" in capsys.readouterr().err
     assert bytes_of(tmp_path / "articles") == before
 
@@ -110,9 +110,9 @@ def test_what_lies_beside_a_copy_stays(source: Path, tmp_path: Path) -> None:
     theirs.write_text("years of work")
     (source / "other" / "deep").mkdir(parents=True)
     (source / "other" / "deep" / "large").write_text("of somebody else")
-    assert copy(source, tmp_path / "disk") == 0
+    assert run_copy(source, tmp_path / "disk") == 0
     (tmp_path / "disk" / "README").write_text("what this is")
-    assert copy(source, tmp_path / "disk") == 0
+    assert run_copy(source, tmp_path / "disk") == 0
     assert theirs.read_text() == "years of work"
     assert (tmp_path / "disk" / "README").read_text() == "what this is"
     assert not (tmp_path / "disk" / "other").exists()
@@ -122,11 +122,11 @@ def test_the_output_of_a_run_is_not_replaced(
     source: Path, tmp_path: Path, run: Callable[..., int], capsys: Capture
 ) -> None:
     """Its configuration is the same, and its input another."""
-    shutil.copy(next(SAMPLE.glob("*0001.xml")), tmp_path / "few.xml")
+    shutil.copy(next(PUBMED_SAMPLE.glob("*0001.xml")), tmp_path / "few.xml")
     options = ("--input", tmp_path / "few.xml", "--keep-dropped")
     assert run("--output", tmp_path / "run", *options) == 0
     before = bytes_of(tmp_path / "run")
-    assert copy(source, tmp_path / "run") == 2
+    assert run_copy(source, tmp_path / "run") == 2
     assert "is the output of a run, which a copy would replace" in capsys.readouterr().err
     assert bytes_of(tmp_path / "run") == before
 
@@ -142,19 +142,19 @@ def test_an_original_that_changes_meanwhile_gives_no_finished_copy(
         return copied
 
     monkeypatch.setattr(copying, "_all_but_manifest", slow)
-    assert copy(source, tmp_path / "copy") == 2
+    assert run_copy(source, tmp_path / "copy") == 2
     assert "or was written anew meanwhile" in capsys.readouterr().err
     assert not (tmp_path / "copy" / "manifest.json").exists()
 
 
 def test_what_is_not_finished_is_not_copied(source: Path, tmp_path: Path, capsys: Capture) -> None:
-    assert copy(tmp_path / "nowhere", tmp_path / "copy") == 2
+    assert run_copy(tmp_path / "nowhere", tmp_path / "copy") == 2
     assert "nowhere is no finished directory: it has no manifest.json" in capsys.readouterr().err
     (source / "manifest.json").write_text(json.dumps({"files": []}))
-    assert copy(source, tmp_path / "copy") == 2
+    assert run_copy(source, tmp_path / "copy") == 2
     assert "is not of bioshards" in capsys.readouterr().err
     (source / "manifest.json").write_text("{")
-    assert copy(source, tmp_path / "copy") == 2
+    assert run_copy(source, tmp_path / "copy") == 2
     assert "manifest.json cannot be read" in capsys.readouterr().err
     assert not (tmp_path / "copy").exists()
 
@@ -165,7 +165,7 @@ def test_a_model_is_not_said_to_lack_files(source: Path, tmp_path: Path, capsys:
     (source / "step-0000200/hf/config.json").write_text("{}")
     listed["outputs"].append({"file": "step-0000200/hf/config.json", "rows": 0, "bytes": 2, "sha256": "0"})
     (source / "manifest.json").write_text(json.dumps(listed))
-    assert copy(source, tmp_path / "copy") == 2
+    assert run_copy(source, tmp_path / "copy") == 2
     assert "folders of its own (step-0000200/hf/config.json), as a model has" in capsys.readouterr().err
     assert not (tmp_path / "copy").exists()
 
@@ -174,7 +174,7 @@ def test_no_folder_is_copied_into_itself(source: Path, tmp_path: Path, capsys: C
     before = bytes_of(source)
     os.symlink(source, tmp_path / "link")
     for target in (source, source / "copy", tmp_path, tmp_path / "link"):
-        assert copy(source, target) == 2
+        assert run_copy(source, target) == 2
         assert "lies in" in capsys.readouterr().err or target == tmp_path
         assert bytes_of(source) == before
 
@@ -192,9 +192,9 @@ def test_a_write_that_fails_leaves_a_copy_that_is_gone_on_with(
         return write(self, path)
 
     monkeypatch.setattr(LocalStorage, "write", failing)
-    assert copy(source, tmp_path / "copy") == 1
+    assert run_copy(source, tmp_path / "copy") == 1
     assert not (tmp_path / "copy" / "manifest.json").exists()
-    assert copy(source, tmp_path / "copy") == 0
+    assert run_copy(source, tmp_path / "copy") == 0
     assert bytes_of(tmp_path / "copy") == bytes_of(source)
 
 
@@ -207,7 +207,7 @@ def test_what_a_copy_does_not_do_is_refused(source: Path, tmp_path: Path, capsys
 
 def test_a_target_that_cannot_be_written(source: Path, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "file").write_text("")
-    assert copy(source, tmp_path / "file") == 2
+    assert run_copy(source, tmp_path / "file") == 2
     assert "TARGET " in capsys.readouterr().err
 
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from bioshards.pipelines import cli, cost, estimates, reachable
 from bioshards.pipelines.cost import Prices, WorkerPool
 from tests.bench import full_corpora
-from tests.conftest import citation, pubmed_set
-from tests.pmc_bucket import Article, arrange
-from tests.standin import StandIn
-from tests.standin_pages import arrange_pubmed
-from tests.vocabularies import word_piece
+from tests.conftest import citation_xml, pubmed_set_xml
+from tests.pmc_bucket import FakeArticle, create_bucket
+from tests.standin import FakeServer
+from tests.standin_pages import create_pubmed_server
+from tests.vocabularies import make_wordpiece
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parent.parent
@@ -116,7 +116,7 @@ def test_waiting_for_what_is_fetched_costs(
 
 def test_the_table_of_the_full_corpora_is_what_the_formula_gives() -> None:
     for page in ("tests/bench/FIGURES.md", "docs/DATAFLOW.md"):
-        assert full_corpora.table() in (ROOT / page).read_text()
+        assert full_corpora.make_table() in (ROOT / page).read_text()
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def vocabulary(folder: Path) -> Path:
     """One of all letters."""
     letters = string.ascii_letters + string.digits
     folder.mkdir()
-    made = word_piece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
+    made = make_wordpiece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
     made.save(str(folder / "tokenizer.json"))
     return folder
 
@@ -193,11 +193,11 @@ def test_words_and_examples(reference: Path, tmp_path: Path, capsys: Capture) ->
 def test_on_dataflow_without_credentials(reference: Path, tmp_path: Path, capsys: Capture) -> None:
     """Every pipeline: the job, its machines, hours and money; inputs are here, the output cannot be seen."""
     root, mirror = tmp_path / "servers", ("--mirror", "gs://some-bucket/mirror")
-    arrange_pubmed(root, {"pubmed26n0001.xml.gz": pubmed_set(citation(1))}, {})
-    arrange(root / "bucket", [Article(1200001)], "2026-11-01")
+    create_pubmed_server(root, {"pubmed26n0001.xml.gz": pubmed_set_xml(citation_xml(1))}, {})
+    create_bucket(root / "bucket", [FakeArticle(1200001)], "2026-11-01")
     output = ("--output", "gs://some-bucket/out")
     documents = ("--input", reference, *output)
-    with StandIn(root) as server:
+    with FakeServer(root) as server:
         nlm = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", *mirror)
         pmc = ("--input", "pmc:", "--pmc-url", f"{server.url}bucket/", *mirror)
         runs: dict[str, tuple[object, ...]] = {

@@ -21,7 +21,7 @@ from bioshards.vocab.words import Casing, Pretokenizer
 
 FILES = LocalStorage()
 texts = st.lists(st.text(st.sampled_from("aAbé.-β \u4e2d\u0301\u00a0\t"), max_size=20), max_size=4)
-word_counts = st.dictionaries(
+counts_by_word = st.dictionaries(
     st.text(st.sampled_from("abzé中β.\u2028"), min_size=1, max_size=4), st.integers(1, 9), max_size=30
 ).map(Counter)
 
@@ -165,7 +165,7 @@ def test_a_kind_that_is_none() -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(word_counts, word_counts), max_size=4))
+@given(st.lists(st.tuples(counts_by_word, counts_by_word), max_size=4))
 def test_counts_written_and_merged_are_their_sum(
     tmp_path_factory: pytest.TempPathFactory, parts: list[tuple[Counter[str], Counter[str]]]
 ) -> None:
@@ -208,7 +208,7 @@ def test_lines_are_sorted_by_count_and_then_by_word() -> None:
     assert list(counts.lines_from_counts(found, min_count=2)) == list(counts.lines_from_counts(found))[:-1]
 
 
-@given(word_counts)
+@given(counts_by_word)
 def test_lines_are_read_back(found: Counter[str]) -> None:
     assert counts.read_counts(io.BytesIO(b"".join(counts.lines_from_counts(found)))) == found
 

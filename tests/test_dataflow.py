@@ -23,14 +23,14 @@ from apache_beam.runners.dataflow import dataflow_runner
 
 from bioshards.pipelines import cli, dataflow, fetching, local, pubmed_to_shards
 from bioshards.pipelines.storage import RoutedStorage
-from tests.conftest import citation, pubmed_set
-from tests.dataflow_service import Service
-from tests.example_documents import saved
-from tests.pmc_bucket import Article, arrange
-from tests.standin import StandIn
-from tests.standin_pages import arrange_pubmed
-from tests.stores import Store
-from tests.vocabularies import word_piece
+from tests.conftest import citation_xml, pubmed_set_xml
+from tests.dataflow_service import FakeDataflow
+from tests.example_documents import save_encoder
+from tests.pmc_bucket import FakeArticle, create_bucket
+from tests.standin import FakeServer
+from tests.standin_pages import create_pubmed_server
+from tests.stores import EmulatedStore
+from tests.vocabularies import make_wordpiece
 
 from . import dataflow_service, stores
 
@@ -39,13 +39,13 @@ SPLIT = ("--objective", "bert", "--length", "64", "--validation", "0.2", "--shuf
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
-    with stores.gcs() as store:
+def store() -> Iterator[EmulatedStore]:
+    with stores.run_gcs() as store:
         yield store
 
 
 @pytest.fixture(autouse=True)
-def reached(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def reached(store: EmulatedStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store is where Google's is looked for; and Beam, which looks every 5 seconds, looks more often."""
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
@@ -55,13 +55,13 @@ def reached(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def service(store: Store, tmp_path: Path) -> Iterator[Service]:
-    with dataflow_service.running(tmp_path / "machines", store) as service:
+def service(store: EmulatedStore, tmp_path: Path) -> Iterator[FakeDataflow]:
+    with dataflow_service.run_fake_dataflow(tmp_path / "machines", store) as service:
         yield service
 
 
 @pytest.fixture(scope="module")
-def citations(store: Store) -> str:
+def citations(store: EmulatedStore) -> str:
     """The sample's citations, in the store."""
     os.environ.update(store.environment)
     for path in Path(pubmed_to_shards.sample_folder()).iterdir():
@@ -74,11 +74,11 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A vocabulary of single characters, which knows every English word."""
     folder = tmp_path_factory.mktemp("vocabulary")
     characters = [chr(code) for code in range(33, 127)]
-    saved(folder, word_piece(*characters, *(f"##{character}" for character in characters)))
+    save_encoder(folder, make_wordpiece(*characters, *(f"##{character}" for character in characters)))
     return folder
 
 
-def _put(store: Store, name: str, data: bytes) -> None:
+def _put(store: EmulatedStore, name: str, data: bytes) -> None:
     bucket = store.url.removeprefix("gs://")
     where = (
         f"{store.endpoint}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={urllib.parse.quote(name)}"
@@ -111,7 +111,12 @@ def published(folder: str | Path) -> dict[str, str]:
 
 @pytest.mark.timeout(600)
 def test_jobs_run_on_the_staged_wheel_and_publish_the_same_bytes(
-    store: Store, service: Service, citations: str, vocabulary: Path, tmp_path: Path, capsys: Capture
+    store: EmulatedStore,
+    service: FakeDataflow,
+    citations: str,
+    vocabulary: Path,
+    tmp_path: Path,
+    capsys: Capture,
 ) -> None:
     abstracts, examples = f"{store.url}/abstracts", f"{store.url}/examples"
     words = ("run", "pubmed_to_shards", "--keep-dropped", "--output")
@@ -125,8 +130,8 @@ def test_jobs_run_on_the_staged_wheel_and_publish_the_same_bytes(
     assert not others
 
     # The package that did it came with the job.
-    python = service.environment(job)
-    [whence] = service.ran[job]["from"]
+    python = service.python_of_job(job)
+    [whence] = service.results[job]["from"]
     assert Path(whence).is_relative_to(python.parent.parent)
 
     assert cli.main([*words, str(tmp_path / "abstracts"), "--workers", "1"]) == 0
@@ -135,7 +140,7 @@ def test_jobs_run_on_the_staged_wheel_and_publish_the_same_bytes(
     made = ("run", "shards_to_pretraining", "--vocab", str(vocabulary), *SPLIT, "--output")
     assert cli.main([*made, examples, "--input", abstracts, *service.options]) == 0
     job = list(service.jobs)[1]
-    assert Path(service.ran[job]["from"][0]).is_relative_to(service.environment(job).parent.parent)
+    assert Path(service.results[job]["from"][0]).is_relative_to(service.python_of_job(job).parent.parent)
     here = (str(tmp_path / "examples"), "--input", str(tmp_path / "abstracts"), "--workers", "1")
     assert cli.main([*made, *here]) == 0
     assert published(examples) == published(tmp_path / "examples")
@@ -155,9 +160,9 @@ def test_jobs_run_on_the_staged_wheel_and_publish_the_same_bytes(
 
 
 def test_a_job_that_fails_says_why_and_where(
-    store: Store, service: Service, citations: str, capsys: Capture
+    store: EmulatedStore, service: FakeDataflow, citations: str, capsys: Capture
 ) -> None:
-    service.fails = 'Traceback (most recent call last):\n  File "x.py"\nValueError: no such thing'
+    service.failure_message = 'Traceback (most recent call last):\n  File "x.py"\nValueError: no such thing'
     words = ("run", "pubmed_to_shards", "--input", citations, "--output", f"{store.url}/failed")
     assert cli.main([*words, *service.options]) == 1
     [job] = service.jobs
@@ -169,7 +174,7 @@ def test_a_job_that_fails_says_why_and_where(
 
 
 def test_a_bucket_for_the_jobs_files_that_is_not_there_is_said_before_anything_is_begun(
-    store: Store, service: Service, citations: str, capsys: Capture
+    store: EmulatedStore, service: FakeDataflow, citations: str, capsys: Capture
 ) -> None:
     words = ("run", "pubmed_to_shards", "--input", citations, "--output", f"{store.url}/misspelt")
     assert cli.main([*words, *service.options, "--temp_location=gs://no-such-bucket/tmp"]) == 2
@@ -179,9 +184,13 @@ def test_a_bucket_for_the_jobs_files_that_is_not_there_is_said_before_anything_i
 
 
 def test_who_leaves_is_told_that_the_job_goes_on_and_nobody_starts_a_second(
-    store: Store, service: Service, citations: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    store: EmulatedStore,
+    service: FakeDataflow,
+    citations: str,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    service.hold.clear()
+    service.jobs_released.clear()
     output = f"{store.url}/left"
     words = ["run", "pubmed_to_shards", "--input", citations, "--output", output, *service.options]
 
@@ -217,16 +226,16 @@ def test_who_leaves_is_told_that_the_job_goes_on_and_nobody_starts_a_second(
 
 
 def test_who_may_not_ask_for_the_jobs_is_told_that_nothing_was_begun(
-    store: Store, service: Service, citations: str, capsys: Capture
+    store: EmulatedStore, service: FakeDataflow, citations: str, capsys: Capture
 ) -> None:
-    service.refuses = "Dataflow API has not been used in project bioshards-test"
+    service.refusal_message = "Dataflow API has not been used in project bioshards-test"
     output = f"{store.url}/unasked"
     words = ["run", "pubmed_to_shards", "--input", citations, "--output", output, *service.options]
     assert cli.main(words) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert f"whether a job is writing {output} already" in said
-    assert service.refuses in said
+    assert service.refusal_message in said
     assert "Nothing was begun" in said
     assert "was done is kept" not in said
     assert not RoutedStorage().is_folder(output)
@@ -237,7 +246,7 @@ def test_who_may_not_ask_for_the_jobs_is_told_that_nothing_was_begun(
 
 
 @pytest.fixture(scope="module")
-def abstracts(store: Store, citations: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+def abstracts(store: EmulatedStore, citations: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The sample's documents, in the store."""
     folder = tmp_path_factory.mktemp("abstracts")
     assert cli.main(["run", "pubmed_to_shards", "--workers", "1", "--output", str(folder)]) == 0
@@ -247,12 +256,12 @@ def abstracts(store: Store, citations: str, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeServer]:
     root = tmp_path_factory.mktemp("servers")
-    files = {f"pubmed26n{number:04d}.xml.gz": pubmed_set(citation(number)) for number in range(1, 8)}
-    arrange_pubmed(root, files, {})
-    arrange(root / "bucket", [Article(1200001)], "2026-09-01")
-    with StandIn(root) as server:
+    files = {f"pubmed26n{number:04d}.xml.gz": pubmed_set_xml(citation_xml(number)) for number in range(1, 8)}
+    create_pubmed_server(root, files, {})
+    create_bucket(root / "bucket", [FakeArticle(1200001)], "2026-09-01")
+    with FakeServer(root) as server:
         yield server
 
 
@@ -267,8 +276,8 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
     ],
 )
 def test_every_pipeline_can_be_a_template(
-    store: Store,
-    servers: StandIn,
+    store: EmulatedStore,
+    servers: FakeServer,
     abstracts: str,
     vocabulary: Path,
     capsys: Capture,

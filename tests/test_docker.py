@@ -22,8 +22,15 @@ from packaging.utils import canonicalize_name
 from bioshards import __version__
 from bioshards.pipelines import cli
 from bioshards.pipelines.dataflow import DEFAULTS
-from tests.conftest import SAMPLE
-from tests.dockerfile import DOCKERFILE, ROOT, Images, checkout, in_context, stages
+from tests.conftest import PUBMED_SAMPLE
+from tests.dockerfile import (
+    DOCKERFILE,
+    REPOSITORY,
+    StageEnvironments,
+    is_in_build_context,
+    list_checkout_files,
+    parse_stages,
+)
 
 from . import stores
 
@@ -35,11 +42,11 @@ def test_hadolint_has_nothing_to_say_and_no_rule_is_off() -> None:
     done = subprocess.run([hadolint, "--no-color", DOCKERFILE], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
     assert "hadolint" not in DOCKERFILE.read_text()
-    assert not [name for name in checkout() if "hadolint" in name]
+    assert not [name for name in list_checkout_files() if "hadolint" in name]
 
 
 def test_every_base_is_one_version() -> None:
-    found = stages()
+    found = parse_stages()
     assert list(found) == STAGES
     bases = dict(value.split("=", 1) for value in found[""].values("ARG"))
     for name, image in bases.items():
@@ -52,26 +59,28 @@ def test_every_base_is_one_version() -> None:
 
 def test_bases_fit_the_package() -> None:
     """Beam's image is of our Beam, and all are of one Python, one that the package allows."""
-    bases = dict(value.split("=", 1) for value in stages()[""].values("ARG"))
+    bases = dict(value.split("=", 1) for value in parse_stages()[""].values("ARG"))
     assert bases["BEAM"] == f"apache/beam_python3.11_sdk:{importlib.metadata.version('apache-beam')}"
     assert bases["PYTHON"].startswith("python:3.11.")
     assert "/python311-template-launcher-base:" in bases["LAUNCHER"]
 
 
 def test_what_is_copied_is_in_a_fresh_checkout_and_in_the_context() -> None:
-    names = checkout()
-    for stage in stages().values():
+    names = list_checkout_files()
+    for stage in parse_stages().values():
         for value in stage.values("COPY"):
             words = [word for word in value.split() if not word.startswith("--")]
             if "--from=" in value:
-                assert re.search(r"--from=(\S+)", value)[1] in stages()  # type: ignore[index]
+                assert re.search(r"--from=(\S+)", value)[1] in parse_stages()  # type: ignore[index]
                 continue
             for source in words[:-1]:
                 below = [name for name in names if name == source or name.startswith(f"{source}/")]
-                assert any(map(in_context, below)), f"{source} of {value} is not there"
+                assert any(map(is_in_build_context, below)), f"{source} of {value} is not there"
         for mount in re.findall(r"--mount=(\S+)", " ".join(stage.values("RUN"))):
             given = dict(part.split("=") for part in mount.split(","))
-            assert given["from"] in stages() if "from" in given else in_context(given["source"]), mount
+            assert (
+                given["from"] in parse_stages() if "from" in given else is_in_build_context(given["source"])
+            ), mount
 
 
 def test_the_context_is_what_images_are_made_of() -> None:
@@ -82,15 +91,18 @@ def test_the_context_is_what_images_are_made_of() -> None:
         "build/typing/x.py",
         "docker/x",
     ):
-        assert not in_context(name)
-    assert not in_context("tests/conftest.py")
-    assert not in_context("train/__pycache__/a.pyc")
-    assert in_context("corpus/sample/pubmed/pubmed26n0001.xml")
-    assert sum((ROOT / name).stat().st_size for name in filter(in_context, checkout())) < 4e6
+        assert not is_in_build_context(name)
+    assert not is_in_build_context("tests/conftest.py")
+    assert not is_in_build_context("train/__pycache__/a.pyc")
+    assert is_in_build_context("corpus/sample/pubmed/pubmed26n0001.xml")
+    assert (
+        sum((REPOSITORY / name).stat().st_size for name in filter(is_in_build_context, list_checkout_files()))
+        < 4e6
+    )
 
 
 def test_nothing_is_secret_fetched_from_addresses_or_run_as_root_without_need() -> None:
-    found = stages()
+    found = parse_stages()
     for stage in found.values():
         assert not stage.values("ADD")
         assert not stage.values("HEALTHCHECK")  # they are batch jobs: their end is their health
@@ -105,11 +117,11 @@ def test_nothing_is_secret_fetched_from_addresses_or_run_as_root_without_need() 
 
 def test_launchers_differ_in_nothing_but_a_variable() -> None:
     """So that they share the worker's layers, and are at once worker and launcher."""
-    launcher = stages()["launcher"]
+    launcher = parse_stages()["launcher"]
     assert launcher.base == "worker"
     assert not launcher.values("RUN")
     assert not launcher.values("ENTRYPOINT")
-    assert stages()["worker"].values("ENTRYPOINT") == ['["/opt/apache/beam/boot"]']
+    assert parse_stages()["worker"].values("ENTRYPOINT") == ['["/opt/apache/beam/boot"]']
     after = [instruction for instruction, _ in launcher.steps]
     assert after.index("ARG") > max(i for i, instruction in enumerate(after) if instruction == "COPY")
 
@@ -117,7 +129,7 @@ def test_launchers_differ_in_nothing_but_a_variable() -> None:
 def test_make_image_makes_each_once() -> None:
     """What make would do; it needs nothing but Docker."""
     command = ["make", "--dry-run", "--no-print-directory", "image", "REGISTRY=host/lab", "TAG=7"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     built = [line for line in done.stdout.splitlines() if line.startswith("docker build ")]
     names = [re.search(r"--tag (\S+)", line)[1] for line in built]  # type: ignore[index]
     wanted = ["worker", "trainer", *(name.replace("_", "-") for name in cli.PIPELINES)]
@@ -127,25 +139,27 @@ def test_make_image_makes_each_once() -> None:
     for line in built:
         assert re.search(r"--target (\S+)", line)[1] in STAGES  # type: ignore[index]
     assert all(not line or line.startswith(("docker build ", "echo ")) for line in done.stdout.splitlines())
-    refused = subprocess.run(["make", "push"], cwd=ROOT, capture_output=True, text=True, check=False)
+    refused = subprocess.run(["make", "push"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert "say where to" in refused.stderr
 
 
 @pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Images:
+def images(tmp_path_factory: pytest.TempPathFactory) -> StageEnvironments:
     """All stages, carried out on an odd checkout; third-party packages are lent by this environment."""
     lent = next(path for path in sys.path if path.endswith("site-packages"))
-    images = Images(tmp_path_factory.mktemp("images"), lent)
+    images = StageEnvironments(tmp_path_factory.mktemp("images"), lent)
     for path in images.context.rglob("*"):
         path.chmod(0o777 if path.is_dir() else 0o664)
         os.utime(path, (1e9, 1e9))
     for stage in ("wheel", "worker", "launcher", "trainer"):
-        images.make(stage)
+        images.build_stage(stage)
     return images
 
 
-def _run(images: Images, stage: str, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
+def _run(
+    images: StageEnvironments, stage: str, *words: object, **variables: str
+) -> subprocess.CompletedProcess[str]:
     program, *rest = map(str, words)
     return subprocess.run(
         [images.bin(stage) / program, *rest],
@@ -157,7 +171,7 @@ def _run(images: Images, stage: str, *words: object, **variables: str) -> subpro
     )
 
 
-def test_the_wheel_says_nothing_of_who_built_it_and_when(images: Images) -> None:
+def test_the_wheel_says_nothing_of_who_built_it_and_when(images: StageEnvironments) -> None:
     """So that the same sources are the same bytes: names in order, one time, one mode, the sources' bytes."""
     [path] = images.root("wheel").glob("wheels/*")
     assert path.name == f"bioshards-{__version__}-py3-none-any.whl"
@@ -171,20 +185,20 @@ def test_the_wheel_says_nothing_of_who_built_it_and_when(images: Images) -> None
     assert [entry.filename for entry in entries] == sources + made
     for name in sources:
         inside = name.removeprefix("bioshards/")
-        source = ROOT / (inside if "/" in inside else f"pipelines/_root/{inside}")
+        source = REPOSITORY / (inside if "/" in inside else f"pipelines/_root/{inside}")
         assert wheel.read(name) == source.read_bytes()
 
 
-def test_a_worker_has_the_pipelines_and_no_trainer(images: Images) -> None:
+def test_a_worker_has_the_pipelines_and_no_trainer(images: StageEnvironments) -> None:
     done = _run(images, "worker", "beam", "list")
     assert done.returncode == 0, done.stderr
     assert all(name in done.stdout for name in cli.PIPELINES)
-    package = images.packages("worker") / "bioshards"
+    package = images.site_packages("worker") / "bioshards"
     folders = {path.name for path in package.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders == {"corpus", "pipelines", "vocab"}
 
 
-def test_a_launcher_makes_the_job_that_dataflow_starts(images: Images, tmp_path: Path) -> None:
+def test_a_launcher_makes_the_job_that_dataflow_starts(images: StageEnvironments, tmp_path: Path) -> None:
     """With the words that Dataflow's launcher gives; and the job's workers have the image, no wheel."""
     variables = images.environment("launcher")
     assert variables["BIOSHARDS_PIPELINE"] == "${PIPELINE}"
@@ -194,9 +208,9 @@ def test_a_launcher_makes_the_job_that_dataflow_starts(images: Images, tmp_path:
         f"{nobody}a.default = lambda *_, **__: (C(), 'test'); import runpy, sys; del sys.argv[0]; "
         "runpy.run_path(sys.argv[0], run_name='__main__')"
     )
-    with stores.gcs() as store:
-        for path in SAMPLE.iterdir():
-            stores.put(store, f"in/{path.name}", path.read_bytes())
+    with stores.run_gcs() as store:
+        for path in PUBMED_SAMPLE.iterdir():
+            stores.upload_object(store, f"in/{path.name}", path.read_bytes())
         words = [
             f"--input={store.url}/in/pubmed26n0001.xml;{store.url}/in/pubmed26n0003.xml",
             f"--output={store.url}/out",
@@ -218,7 +232,7 @@ def test_a_launcher_makes_the_job_that_dataflow_starts(images: Images, tmp_path:
             **{**store.environment, "BIOSHARDS_PIPELINE": "pubmed_to_shards"},
         )
         assert done.returncode == 0, done.stderr
-        job = json.loads(stores.get(store, "staging/job_object"))
+        job = json.loads(stores.download_object(store, "staging/job_object"))
     assert job["name"] == "abstracts"
     [workers] = job["environment"]["workerPools"]
     assert workers["workerHarnessContainerImage"] == image
@@ -237,13 +251,13 @@ def test_what_images_install_is_pinned_and_fits_together() -> None:
 
 
 def _extras(stage: str) -> set[str]:
-    [command] = stages()[stage].values("RUN")
+    [command] = parse_stages()[stage].values("RUN")
     return set(re.search(r'"bioshards\[([\w,]+)\] @ ', command)[1].split(","))  # type: ignore[index]
 
 
 def _installed(name: str, extras: set[str]) -> set[str]:
     """The names of a package and of all that it needs, each of which has the version that is pinned."""
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    lines = (REPOSITORY / "constraints.txt").read_text().splitlines()
     pinned = {canonicalize_name(line.split("==")[0]): line.split("==")[1] for line in lines if "==" in line}
     seen: set[tuple[str, str]] = set()
     waiting = [(name, extra) for extra in ("", *extras)]
@@ -266,7 +280,7 @@ def _installed(name: str, extras: set[str]) -> set[str]:
 def _requirements(package: str) -> list[str]:
     if package != "bioshards":
         return importlib.metadata.requires(package) or []
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     optional = project["optional-dependencies"].items()
     return [
         *project["dependencies"],
@@ -274,12 +288,12 @@ def _requirements(package: str) -> list[str]:
     ]
 
 
-def test_the_trainer_s_entry_point_is_the_trainer(images: Images) -> None:
+def test_the_trainer_s_entry_point_is_the_trainer(images: StageEnvironments) -> None:
     """Found where it runs, not started: it would import torch for seconds to say its options."""
-    assert stages()["trainer"].values("ENTRYPOINT") == ['["python", "-m", "bioshards.train"]']
+    assert parse_stages()["trainer"].values("ENTRYPOINT") == ['["python", "-m", "bioshards.train"]']
     script = "import importlib.util as u; print(u.find_spec('bioshards.train.__main__').origin)"
     done = _run(images, "trainer", "python", "-c", script)
-    assert Path(done.stdout.strip()) == images.packages("trainer") / "bioshards/train/__main__.py", (
+    assert Path(done.stdout.strip()) == images.site_packages("trainer") / "bioshards/train/__main__.py", (
         done.stderr
     )
-    assert (images.packages("trainer") / "bioshards/evaluate/__main__.py").is_file()
+    assert (images.site_packages("trainer") / "bioshards/evaluate/__main__.py").is_file()

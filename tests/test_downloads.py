@@ -22,28 +22,36 @@ from bioshards.corpus.download.pubmed import MAX_CONNECTIONS, REQUESTS_PER_SECON
 from bioshards.corpus.partial import PARTIAL_PREFIX
 from bioshards.pipelines import cli, fetching
 from bioshards.pipelines.options import UsageError
-from tests.conftest import DATA, SAMPLE, citation, manifest, needs_data, pubmed_set, sums
-from tests.forked import beam, kill_when, started
+from tests.conftest import (
+    DATA,
+    PUBMED_SAMPLE,
+    citation_xml,
+    load_manifest,
+    needs_data,
+    published_digests,
+    pubmed_set_xml,
+)
+from tests.forked import kill_when, run_beam, start_beam
 from tests.standin import (
-    Body,
-    Call,
-    Corrupt,
-    Endless,
-    Html,
-    Ignore,
-    Missing,
-    NoRange,
+    ConnectionReset,
+    CorruptByte,
+    EndlessBody,
+    FakeServer,
+    FixedBody,
+    FunctionCall,
+    HtmlPage,
+    NoResponse,
+    NotFound,
+    RangeIgnored,
     Redirect,
-    Replace,
-    Reset,
-    Slow,
+    Republication,
+    ServiceUnavailable,
+    SlowBody,
     Stall,
-    StandIn,
-    Truncate,
-    Unavailable,
+    TruncatedBody,
 )
 from tests.standin_faults import Fault
-from tests.standin_pages import arrange_pubmed, publish
+from tests.standin_pages import create_pubmed_server, publish_file
 
 Run = Callable[..., int]
 FIRST = "pubmed/baseline/pubmed26n0001.xml.gz"
@@ -52,12 +60,12 @@ UPDATE = "pubmed/updatefiles/pubmed26n0003.xml.gz"
 
 
 @pytest.fixture
-def nlm(tmp_path: Path) -> Iterator[StandIn]:
+def nlm(tmp_path: Path) -> Iterator[FakeServer]:
     """NLM's server with the sample as its baseline and update files."""
-    xml = {f"{path.name}.gz": path.read_bytes() for path in sorted(SAMPLE.glob("*.xml"))}
+    xml = {f"{path.name}.gz": path.read_bytes() for path in sorted(PUBMED_SAMPLE.glob("*.xml"))}
     first, second, update = xml
-    arrange_pubmed(tmp_path / "nlm", {first: xml[first], second: xml[second]}, {update: xml[update]})
-    with StandIn(tmp_path / "nlm") as server:
+    create_pubmed_server(tmp_path / "nlm", {first: xml[first], second: xml[second]}, {update: xml[update]})
+    with FakeServer(tmp_path / "nlm") as server:
         yield server
 
 
@@ -69,37 +77,37 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "_DRIVER_PATIENCE", patience)
 
 
-def options(server: StandIn, output: Path, *more: object) -> list[object]:
+def options(server: FakeServer, output: Path, *more: object) -> list[object]:
     return ["--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", "--output", output, *more]
 
 
 def published(output: Path) -> dict[str, str]:
     """What a run publishes, but for the manifest, which says where the files came from."""
-    found = sums(output)
+    found = published_digests(output)
     del found["manifest.json"]
     return found
 
 
-def local_run(server: StandIn, output: Path) -> dict[str, str]:
+def local_run(server: FakeServer, output: Path) -> dict[str, str]:
     """What a run on the server's own folder publishes."""
     words = ["--workers", 1, "--input", server.root, "--output", output]
     assert cli.main(["run", "pubmed_to_shards", *map(str, words)]) == 0
     return published(output)
 
 
-def test_a_run_from_the_server_equals_a_local_one(nlm: StandIn, tmp_path: Path, run: Run) -> None:
+def test_a_run_from_the_server_equals_a_local_one(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
     assert run(*options(nlm, tmp_path / "out")) == 0
     assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
-    here, there = manifest(tmp_path / "out"), manifest(tmp_path / "local")
+    here, there = load_manifest(tmp_path / "out"), load_manifest(tmp_path / "local")
     assert here["funnel"] == there["funnel"]
     assert [item["md5"] for item in here["inputs"]] == [item["md5"] for item in there["inputs"]]
 
 
 def test_the_manifest_says_when_files_were_fetched_and_which_is_the_newest(
-    nlm: StandIn, tmp_path: Path, run: Run
+    nlm: FakeServer, tmp_path: Path, run: Run
 ) -> None:
     assert run(*options(nlm, tmp_path / "out")) == 0
-    made = manifest(tmp_path / "out")
+    made = load_manifest(tmp_path / "out")
     assert made["newest_file"] == "pubmed26n0003.xml.gz"
     assert "National Library of Medicine" in made["notice"]
     retrieved = made["run"]["retrieved"]
@@ -109,46 +117,46 @@ def test_the_manifest_says_when_files_were_fetched_and_which_is_the_newest(
 
 
 ALL_AT_ONCE: list[tuple[str, Fault]] = [
-    ("pubmed/baseline/", Unavailable()),
-    ("pubmed/updatefiles/", Html("<html>We are down for maintenance</html>")),
-    ("pubmed/baseline/", Truncate(300)),
-    (f"{FIRST}.md5", Html("<html>Too busy</html>")),
-    (FIRST, Unavailable("1")),
-    (FIRST, Reset(5000)),
-    (FIRST, Truncate(20_000)),
-    (FIRST, NoRange()),
-    (f"{SECOND}.md5", Body(b"MD5(pubmed26n0002.xml.gz)= 00000000000000000000000000000000\n")),
-    (SECOND, Corrupt(3000)),
+    ("pubmed/baseline/", ServiceUnavailable()),
+    ("pubmed/updatefiles/", HtmlPage("<html>We are down for maintenance</html>")),
+    ("pubmed/baseline/", TruncatedBody(300)),
+    (f"{FIRST}.md5", HtmlPage("<html>Too busy</html>")),
+    (FIRST, ServiceUnavailable("1")),
+    (FIRST, ConnectionReset(5000)),
+    (FIRST, TruncatedBody(20_000)),
+    (FIRST, RangeIgnored()),
+    (f"{SECOND}.md5", FixedBody(b"MD5(pubmed26n0002.xml.gz)= 00000000000000000000000000000000\n")),
+    (SECOND, CorruptByte(3000)),
     (SECOND, Stall(2000, 5)),
-    (UPDATE, Ignore()),
-    (UPDATE, Html("<html>An error, with the status of success</html>")),
-    (UPDATE, Slow(500)),
-    (f"{UPDATE}.md5", Unavailable(status=500)),
+    (UPDATE, NoResponse()),
+    (UPDATE, HtmlPage("<html>An error, with the status of success</html>")),
+    (UPDATE, SlowBody(500)),
+    (f"{UPDATE}.md5", ServiceUnavailable(status=500)),
 ]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_fault_at_once_leaves_the_result_as_it_is(
-    nlm: StandIn, tmp_path: Path, run: Run, seed: int
+    nlm: FakeServer, tmp_path: Path, run: Run, seed: int
 ) -> None:
     faults = random.Random(seed).sample(ALL_AT_ONCE, len(ALL_AT_ONCE))
     for path, fault in faults:
-        nlm.fault(path, fault)
+        nlm.schedule_fault(path, fault)
     assert run(*options(nlm, tmp_path / "out")) == 0
-    assert len(nlm.unused) <= 3, "a file that has come whole is not asked for again"
+    assert len(nlm.pending_faults) <= 3, "a file that has come whole is not asked for again"
     assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
-    assert nlm.most_connections <= MAX_CONNECTIONS
-    assert nlm.busiest_second() <= REQUESTS_PER_SECOND + 1
+    assert nlm.max_open_connections <= MAX_CONNECTIONS
+    assert nlm.max_requests_per_second() <= REQUESTS_PER_SECOND + 1
 
 
 def many_files(folder: Path, count: int, records: int = 30) -> None:
     """A baseline of so many files of distinct citations."""
-    arrange_pubmed(
+    create_pubmed_server(
         folder,
         {
-            f"pubmed26n{number:04d}.xml.gz": pubmed_set(
+            f"pubmed26n{number:04d}.xml.gz": pubmed_set_xml(
                 *(
-                    citation(1000 * number + n, f"Result {number}-{n} was seen. {os.urandom(400).hex()}.")
+                    citation_xml(1000 * number + n, f"Result {number}-{n} was seen. {os.urandom(400).hex()}.")
                     for n in range(records)
                 )
             )
@@ -160,22 +168,22 @@ def many_files(folder: Path, count: int, records: int = 30) -> None:
 
 def test_no_more_connections_and_requests_than_promised_whatever_the_workers(tmp_path: Path) -> None:
     many_files(tmp_path / "nlm", 16)
-    with StandIn(tmp_path / "nlm") as server:
+    with FakeServer(tmp_path / "nlm") as server:
         server.latency = 0.05
-        done = beam("run", "pubmed_to_shards", "--workers", 5, *options(server, tmp_path / "out"))
+        done = run_beam("run", "pubmed_to_shards", "--workers", 5, *options(server, tmp_path / "out"))
         assert done.returncode == 0, done.stderr
-        assert server.most_connections <= MAX_CONNECTIONS
-        assert server.busiest_second() <= REQUESTS_PER_SECOND + 1
+        assert server.max_open_connections <= MAX_CONNECTIONS
+        assert server.max_requests_per_second() <= REQUESTS_PER_SECOND + 1
         # Connections are kept: 16 files and their checksums are 32 requests.
-        assert len(server.asked("*.gz*")) == 32
+        assert len(server.requests_for("*.gz*")) == 32
         assert server.connections < 16
 
 
 def test_files_are_fetched_while_others_are_processed(tmp_path: Path) -> None:
     many_files(tmp_path / "nlm", 6)
-    with StandIn(tmp_path / "nlm") as server:
+    with FakeServer(tmp_path / "nlm") as server:
         server.latency = 0.3
-        process = started("run", "pubmed_to_shards", "--workers", 1, *options(server, tmp_path / "out"))
+        process = start_beam("run", "pubmed_to_shards", "--workers", 1, *options(server, tmp_path / "out"))
         staged_when_fetched = []
         while process.is_alive():
             fetched = len(list((tmp_path / "mirror").rglob("*.xml.gz")))
@@ -198,28 +206,32 @@ def one_more_and_half_of_another(mirror: Path, held: int) -> bool:
 def test_killed_and_continued_no_verified_file_is_fetched_again(tmp_path: Path) -> None:
     many_files(tmp_path / "nlm", 8, records=400)
     mirror = tmp_path / "mirror"
-    with StandIn(tmp_path / "nlm") as server:
+    with FakeServer(tmp_path / "nlm") as server:
         server.bytes_per_second = 400_000
         for _ in range(4):
             held = {path.name for path in mirror.rglob("pubmed*.gz")}
             before = len(server.requests)
-            process = started("run", "pubmed_to_shards", "--workers", 2, *options(server, tmp_path / "out"))
+            process = start_beam(
+                "run", "pubmed_to_shards", "--workers", 2, *options(server, tmp_path / "out")
+            )
             kill_when(process, functools.partial(one_more_and_half_of_another, mirror, len(held)))
             again = [
                 asked.path for asked in server.requests[before:] if asked.path.rpartition("/")[2] in held
             ]
             assert again == []
         server.bytes_per_second = None
-        done = beam("run", "pubmed_to_shards", *options(server, tmp_path / "out"))
+        done = run_beam("run", "pubmed_to_shards", *options(server, tmp_path / "out"))
         assert done.returncode == 0, done.stderr
-        assert len([asked for asked in server.asked("*.gz") if asked.range]) >= 3, "parts are gone on with"
+        assert len([asked for asked in server.requests_for("*.gz") if asked.range]) >= 3, (
+            "parts are gone on with"
+        )
         assert published(tmp_path / "out") == local_run(server, tmp_path / "local")
 
 
 def test_a_file_that_is_wrong_for_ever_is_named_and_the_rest_is_processed(
-    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nlm.fault(SECOND, Corrupt(3000), times=None)
+    nlm.schedule_fault(SECOND, CorruptByte(3000), times=None)
     assert run(*options(nlm, tmp_path / "out")) == 3
     said = capsys.readouterr().err
     assert "pubmed26n0002.xml.gz" in said
@@ -229,7 +241,7 @@ def test_a_file_that_is_wrong_for_ever_is_named_and_the_rest_is_processed(
     assert not list((tmp_path / "mirror").rglob("*0002*"))
     # Mended, the same command fetches that file only, and ends well.
     before = len(nlm.requests)
-    nlm.mend()
+    nlm.clear_faults()
     assert run(*options(nlm, tmp_path / "out")) == 0
     assert {asked.path for asked in nlm.requests[before:] if asked.path.endswith(".gz")} == {SECOND}
     assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
@@ -238,16 +250,16 @@ def test_a_file_that_is_wrong_for_ever_is_named_and_the_rest_is_processed(
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        (Missing(), "is not there"),
+        (NotFound(), "is not there"),
         (Redirect("https://example.org/pubmed26n0002.xml.gz"), "another host"),
-        (Html("<html>Come back later</html>"), "no gzip file"),
-        (Unavailable(status=500), "500"),
+        (HtmlPage("<html>Come back later</html>"), "no gzip file"),
+        (ServiceUnavailable(status=500), "500"),
     ],
 )
 def test_whatever_keeps_one_file_from_being_fetched(
-    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], fault: Fault, said: str
+    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], fault: Fault, said: str
 ) -> None:
-    nlm.fault(SECOND, fault, times=None)
+    nlm.schedule_fault(SECOND, fault, times=None)
     assert run(*options(nlm, tmp_path / "out")) == 3
     error = capsys.readouterr().err
     assert "pubmed26n0002.xml.gz" in error
@@ -256,9 +268,11 @@ def test_whatever_keeps_one_file_from_being_fetched(
     assert len(list((tmp_path / "out/.bioshards/staged").glob("*.json"))) == 2
 
 
-def test_a_republished_file_is_fetched_again(nlm: StandIn, tmp_path: Path, run: Run) -> None:
+def test_a_republished_file_is_fetched_again(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
     assert run(*options(nlm, tmp_path / "out")) == 0
-    publish(nlm.root / UPDATE, pubmed_set(citation(90000001, "Said anew. In two sentences.")), md5=True)
+    publish_file(
+        nlm.root / UPDATE, pubmed_set_xml(citation_xml(90000001, "Said anew. In two sentences.")), md5=True
+    )
     before = len(nlm.requests)
     assert run(*options(nlm, tmp_path / "out")) == 0
     assert [asked.path for asked in nlm.requests[before:] if asked.path.endswith(".gz")] == [UPDATE]
@@ -266,30 +280,32 @@ def test_a_republished_file_is_fetched_again(nlm: StandIn, tmp_path: Path, run: 
 
 
 def test_a_file_republished_between_its_checksum_and_its_bytes(
-    nlm: StandIn, tmp_path: Path, run: Run
+    nlm: FakeServer, tmp_path: Path, run: Run
 ) -> None:
-    new = pubmed_set(citation(90000001, "Said anew. In two sentences."))
-    nlm.fault(f"{UPDATE}.md5", Replace(UPDATE, new, md5=True))
-    nlm.fault(SECOND, Replace(SECOND, new, md5=True))
+    new = pubmed_set_xml(citation_xml(90000001, "Said anew. In two sentences."))
+    nlm.schedule_fault(f"{UPDATE}.md5", Republication(UPDATE, new, md5=True))
+    nlm.schedule_fault(SECOND, Republication(SECOND, new, md5=True))
     assert run(*options(nlm, tmp_path / "out")) == 0
     # The second file was replaced after its old bytes had been sent, and its old checksum fits these.
     assert run(*options(nlm, tmp_path / "out")) == 0
     assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
 
 
-def test_a_file_added_or_lost_while_the_run_goes_on(nlm: StandIn, tmp_path: Path, run: Run) -> None:
+def test_a_file_added_or_lost_while_the_run_goes_on(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
     def change() -> None:
-        publish(nlm.root / "pubmed/updatefiles/pubmed26n0004.xml.gz", pubmed_set(citation(1)), md5=True)
+        publish_file(
+            nlm.root / "pubmed/updatefiles/pubmed26n0004.xml.gz", pubmed_set_xml(citation_xml(1)), md5=True
+        )
 
-    nlm.fault(FIRST, Call(change))
+    nlm.schedule_fault(FIRST, FunctionCall(change))
     assert run(*options(nlm, tmp_path / "out")) == 0
-    assert manifest(tmp_path / "out")["newest_file"] == "pubmed26n0003.xml.gz"
+    assert load_manifest(tmp_path / "out")["newest_file"] == "pubmed26n0003.xml.gz"
     assert run(*options(nlm, tmp_path / "out")) == 0
-    assert manifest(tmp_path / "out")["newest_file"] == "pubmed26n0004.xml.gz"
+    assert load_manifest(tmp_path / "out")["newest_file"] == "pubmed26n0004.xml.gz"
 
 
 def test_a_listing_that_has_lost_files_loses_nothing(
-    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*options(nlm, tmp_path / "out")) == 0
     before = published(tmp_path / "out")
@@ -302,71 +318,81 @@ def test_a_listing_that_has_lost_files_loses_nothing(
 
 
 def test_one_part_of_the_source_does_not_take_in_the_other_that_the_mirror_holds(
-    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*options(nlm, tmp_path / "out")) == 0
     words = ["--pubmed-url", f"{nlm.url}pubmed/", "--mirror", tmp_path / "mirror", "--output"]
     capsys.readouterr()
     assert run("--input", "pubmed:updates", *words, tmp_path / "updates") == 0
-    assert [item["file"] for item in manifest(tmp_path / "updates")["inputs"]] == ["pubmed26n0003.xml.gz"]
+    assert [item["file"] for item in load_manifest(tmp_path / "updates")["inputs"]] == [
+        "pubmed26n0003.xml.gz"
+    ]
     assert run("--input", "pubmed:baseline", *words, tmp_path / "baseline") == 0
-    assert len(manifest(tmp_path / "baseline")["inputs"]) == 2
+    assert len(load_manifest(tmp_path / "baseline")["inputs"]) == 2
     assert "notice" not in capsys.readouterr().err
 
 
 def test_a_file_of_the_mirror_that_is_an_input_too_and_was_republished_is_read_as_it_is_now(
-    nlm: StandIn, tmp_path: Path, run: Run
+    nlm: FakeServer, tmp_path: Path, run: Run
 ) -> None:
     assert run(*options(nlm, tmp_path / "out")) == 0
-    publish(nlm.root / UPDATE, pubmed_set(citation(90000001, "Said anew. In two sentences.")), md5=True)
+    publish_file(
+        nlm.root / UPDATE, pubmed_set_xml(citation_xml(90000001, "Said anew. In two sentences.")), md5=True
+    )
     assert run("--input", tmp_path / "mirror/pubmed", *options(nlm, tmp_path / "out")) == 0
     assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
 
 
 def test_a_baseline_that_is_still_being_posted_replaces_nothing(
-    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*options(nlm, tmp_path / "out")) == 0
-    before = sums(tmp_path / "out")
-    publish(nlm.root / "pubmed/baseline/pubmed27n0001.xml.gz", pubmed_set(citation(5), citation(6)), md5=True)
+    before = published_digests(tmp_path / "out")
+    publish_file(
+        nlm.root / "pubmed/baseline/pubmed27n0001.xml.gz",
+        pubmed_set_xml(citation_xml(5), citation_xml(6)),
+        md5=True,
+    )
     assert run(*options(nlm, tmp_path / "out")) == 1
     assert "still being posted" in capsys.readouterr().err
-    assert sums(tmp_path / "out") == before
+    assert published_digests(tmp_path / "out") == before
     words = ["--pubmed-url", f"{nlm.url}pubmed/", "--output", tmp_path / "part"]
     assert run("--input", "pubmed:baseline[1]", *words) == 0
 
 
 def test_a_new_years_baseline_replaces_the_old_one_and_is_said(
-    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*options(nlm, tmp_path / "out")) == 0
     for path in (nlm.root / "pubmed").rglob("pubmed26*"):
         path.unlink()
-    arrange_pubmed(nlm.root, {"pubmed27n0001.xml.gz": pubmed_set(citation(5), citation(6))}, {})
+    create_pubmed_server(
+        nlm.root, {"pubmed27n0001.xml.gz": pubmed_set_xml(citation_xml(5), citation_xml(6))}, {}
+    )
     capsys.readouterr()
     assert run(*options(nlm, tmp_path / "out")) == 0
     assert "The new baseline pubmed27 replaces pubmed26" in capsys.readouterr().err
-    assert manifest(tmp_path / "out")["counts"]["records"] == 2
+    assert load_manifest(tmp_path / "out")["counts"]["records"] == 2
     assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
 
 
-def test_a_selection_is_fetched_and_no_more(nlm: StandIn, tmp_path: Path, run: Run) -> None:
+def test_a_selection_is_fetched_and_no_more(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
     arguments = ["--pubmed-url", f"{nlm.url}pubmed/", "--output", tmp_path / "out"]
     assert run("--input", "pubmed:baseline[2]", *arguments) == 0
-    assert {asked.path for asked in nlm.asked("*.gz")} == {SECOND}
+    assert {asked.path for asked in nlm.requests_for("*.gz")} == {SECOND}
     assert run("--input", "pubmed:[-2:]", *arguments) == 0
-    assert {asked.path for asked in nlm.asked("*.gz")} == {SECOND, UPDATE}
+    assert {asked.path for asked in nlm.requests_for("*.gz")} == {SECOND, UPDATE}
 
 
 def test_a_dry_run_writes_nothing(
-    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
     assert run(*options(nlm, tmp_path / "out", "--dry-run")) == 0
     assert sorted(tmp_path.rglob("*")) == before
     said = capsys.readouterr().out
     assert "to fetch:  3 files" in said
-    assert not nlm.asked("*.gz")
+    assert not nlm.requests_for("*.gz")
     assert run(*options(nlm, tmp_path / "out")) == 0
     after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert run(*options(nlm, tmp_path / "out", "--dry-run")) == 0
@@ -377,7 +403,7 @@ def test_a_dry_run_writes_nothing(
 
 
 def test_a_full_disk_leaves_no_half_file_under_a_final_name(
-    nlm: StandIn,
+    nlm: FakeServer,
     tmp_path: Path,
     run: Run,
     capsys: pytest.CaptureFixture[str],
@@ -405,8 +431,8 @@ HOSTILE = """<html><body><h1>Index of /pubmed/baseline</h1><pre><a href="/pubmed
 <a href="file:///pubmed26n0006.xml.gz">x</a> <a href="pubmed26n0001.xml.gz">x</a></pre></body></html>"""
 
 
-def test_a_hostile_listing_leads_nowhere_else(nlm: StandIn, tmp_path: Path, run: Run) -> None:
-    nlm.fault("pubmed/baseline/", Body(HOSTILE.encode()), times=None)
+def test_a_hostile_listing_leads_nowhere_else(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
+    nlm.schedule_fault("pubmed/baseline/", FixedBody(HOSTILE.encode()), times=None)
     arguments = [
         "--pubmed-url",
         f"{nlm.url}pubmed/",
@@ -416,24 +442,24 @@ def test_a_hostile_listing_leads_nowhere_else(nlm: StandIn, tmp_path: Path, run:
         tmp_path / "m",
     ]
     assert run("--input", "pubmed:baseline[1-9]", *arguments) == 0
-    assert {asked.path for asked in nlm.asked("*.gz")} == {FIRST}
+    assert {asked.path for asked in nlm.requests_for("*.gz")} == {FIRST}
     assert [path.name for path in (tmp_path / "m").rglob("*.gz")] == ["pubmed26n0001.xml.gz"]
 
 
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        (Endless(b'<a href="pubmed26n0001.xml.gz">x</a>\n'), "more than"),
-        (Html("<html>Down for maintenance</html>"), "Down for maintenance"),
+        (EndlessBody(b'<a href="pubmed26n0001.xml.gz">x</a>\n'), "more than"),
+        (HtmlPage("<html>Down for maintenance</html>"), "Down for maintenance"),
         (Redirect("https://example.org/"), "another host"),
-        (Unavailable(), "503"),
-        (Ignore(), "cannot be had"),
+        (ServiceUnavailable(), "503"),
+        (NoResponse(), "cannot be had"),
     ],
 )
 def test_a_listing_that_cannot_be_read_begins_nothing(
-    nlm: StandIn, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], fault: Fault, said: str
+    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], fault: Fault, said: str
 ) -> None:
-    nlm.fault("pubmed/baseline/", fault, times=None)
+    nlm.schedule_fault("pubmed/baseline/", fault, times=None)
     assert run(*options(nlm, tmp_path / "out")) == 1
     error = capsys.readouterr().err
     assert said in error
@@ -450,7 +476,7 @@ def test_no_network_is_said_soon_and_begins_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_who_asks_is_said(nlm: StandIn, tmp_path: Path, run: Run) -> None:
+def test_who_asks_is_said(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
     assert run(*options(nlm, tmp_path / "out", "--contact", "lab@example.org")) == 0
     for asked in nlm.requests:
         assert re.fullmatch(r"bioshards/[\d.]+ \(lab@example\.org\)", asked.headers["user-agent"])
@@ -482,12 +508,12 @@ def test_beside_a_bucket_there_is_no_folder_for_the_mirror() -> None:
     assert fetching.resolve_mirror_folder(None, "gs://bucket/shards") == "gs://bucket/mirror"
 
 
-def test_the_mirror_is_not_the_output(nlm: StandIn, tmp_path: Path, run: Run) -> None:
+def test_the_mirror_is_not_the_output(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
     assert run(*options(nlm, tmp_path / "out", "--mirror", tmp_path / "out")) == 2
 
 
 def test_the_mirror_serves_as_a_plain_folder_without_a_network(
-    nlm: StandIn, tmp_path: Path, run: Run
+    nlm: FakeServer, tmp_path: Path, run: Run
 ) -> None:
     assert run(*options(nlm, tmp_path / "out")) == 0
     before = len(nlm.requests)
@@ -500,16 +526,16 @@ def test_the_mirror_serves_as_a_plain_folder_without_a_network(
 def test_real_files_through_every_fault_equal_a_local_run(tmp_path: Path, run: Run) -> None:
     real = Path(str(DATA)) / "pubmed/hugheylab__pmparser/tests/testthat/data"
     baseline, update = real / "baseline/pubmed20n1015.xml.gz", real / "updatefiles/pubmed20n1016.xml.gz"
-    arrange_pubmed(
+    create_pubmed_server(
         tmp_path / "nlm", {baseline.name: baseline.read_bytes()}, {update.name: update.read_bytes()}
     )
     renamed = {FIRST: f"pubmed/baseline/{baseline.name}", UPDATE: f"pubmed/updatefiles/{update.name}"}
-    with StandIn(tmp_path / "nlm") as nlm:
+    with FakeServer(tmp_path / "nlm") as nlm:
         for path, fault in ALL_AT_ONCE:
             plain, suffix = (path[:-4], ".md5") if path.endswith(".md5") else (path, "")
-            nlm.fault(renamed.get(plain, plain) + suffix, fault)
+            nlm.schedule_fault(renamed.get(plain, plain) + suffix, fault)
         assert run(*options(nlm, tmp_path / "out")) == 0
         assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
-        assert manifest(tmp_path / "out")["counts"]["deletions"] == 218
-        assert nlm.most_connections <= MAX_CONNECTIONS
-        assert nlm.busiest_second() <= REQUESTS_PER_SECOND + 1
+        assert load_manifest(tmp_path / "out")["counts"]["deletions"] == 218
+        assert nlm.max_open_connections <= MAX_CONNECTIONS
+        assert nlm.max_requests_per_second() <= REQUESTS_PER_SECOND + 1

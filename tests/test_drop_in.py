@@ -11,40 +11,40 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.articles import article, put
-from tests.conftest import citation, documents, manifest, pubmed_set, sums
-from tests.forked import beam
+from tests.articles import article_xml, write_files
+from tests.conftest import citation_xml, load_documents, load_manifest, published_digests, pubmed_set_xml
+from tests.forked import run_beam
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
 
-def with_ids(pmid: int, **ids: str) -> str:
+def citation_with_ids(pmid: int, **ids: str) -> str:
     """A citation that gives these ids (``pmc``, ``doi``) of its own."""
     listed = "".join(f'<ArticleId IdType="{kind}">{value}</ArticleId>' for kind, value in ids.items())
     data = f"<PubmedData><ArticleIdList>{listed}</ArticleIdList></PubmedData></PubmedArticle>"
-    return citation(pmid, f"Abstract {pmid} is here. Yes.").replace("</PubmedArticle>", data)
+    return citation_xml(pmid, f"Abstract {pmid} is here. Yes.").replace("</PubmedArticle>", data)
 
 
-CITATIONS = [
-    with_ids(1),
-    with_ids(2, pmc="PMC12", doi="10.5555/other"),
-    with_ids(3, doi="10.5555/ODD"),
-    with_ids(4),
-    with_ids(5, pmc="PMC99"),
+OVERLAP_CITATIONS = [
+    citation_with_ids(1),
+    citation_with_ids(2, pmc="PMC12", doi="10.5555/other"),
+    citation_with_ids(3, doi="10.5555/ODD"),
+    citation_with_ids(4),
+    citation_with_ids(5, pmc="PMC99"),
 ]
-ARTICLES = {
-    "PMC11.xml": article(11, pmid=1),
-    "PMC12.xml": article(12),
-    "PMC13.xml": article(13, doi="10.5555/odd"),
-    "PMC14.xml": article(14, pmid=4, licence=None),  # dropped, so it holds nothing
+OVERLAP_ARTICLES = {
+    "PMC11.xml": article_xml(11, pmid=1),
+    "PMC12.xml": article_xml(12),
+    "PMC13.xml": article_xml(13, doi="10.5555/odd"),
+    "PMC14.xml": article_xml(14, pmid=4, licence=None),  # dropped, so it holds nothing
 }
 
 
 @pytest.fixture
 def abstracts(tmp_path: Path, run: Run) -> Path:
     """A finished directory of abstracts."""
-    put(tmp_path / "pubmed", {"pubmed26n0001.xml": pubmed_set(*CITATIONS)})
+    write_files(tmp_path / "pubmed", {"pubmed26n0001.xml": pubmed_set_xml(*OVERLAP_CITATIONS)})
     assert run("--input", tmp_path / "pubmed", "--output", tmp_path / "abstracts") == 0
     return tmp_path / "abstracts"
 
@@ -56,7 +56,7 @@ def listed(output: Path) -> list[tuple[str, str, str]]:
 
 def keyed(*folders: Path, of: Path) -> bool:
     """Are there the keys of these directories' shards, and no others?"""
-    wanted = {f"{shard['sha256']}.arrow" for folder in folders for shard in manifest(folder)["outputs"]}
+    wanted = {f"{shard['sha256']}.arrow" for folder in folders for shard in load_manifest(folder)["outputs"]}
     return {path.name for path in (of / ".bioshards" / "keys").glob("*")} == wanted
 
 
@@ -66,7 +66,7 @@ def exporting(abstracts: Path, full_text: Path) -> list[str]:
     return [sys.executable, "-m", "bioshards.corpus", *map(str, words)]
 
 
-HELD = [
+EXPECTED_OVERLAP = [
     ("pubmed:1", "pmc:PMC11.1", "pmid"),
     ("pubmed:2", "pmc:PMC12.1", "pmcid"),
     ("pubmed:3", "pmc:PMC13.1", "doi"),
@@ -76,14 +76,14 @@ HELD = [
 def test_abstracts_are_found_by_pmid_pmcid_and_doi(
     abstracts: Path, tmp_path: Path, run_pmc: Run, capsys: Capture
 ) -> None:
-    articles = put(tmp_path / "in", ARTICLES)
-    before = sums(abstracts)
+    articles = write_files(tmp_path / "in", OVERLAP_ARTICLES)
+    before = published_digests(abstracts)
     assert run_pmc("--input", articles, "--drop-in", abstracts, "--output", tmp_path / "out") == 0
     assert f"3  abstracts of {abstracts} are here in full: overlap.arrow" in capsys.readouterr().out
-    assert listed(tmp_path / "out") == HELD
-    [entry] = manifest(tmp_path / "out")["overlap"]
+    assert listed(tmp_path / "out") == EXPECTED_OVERLAP
+    [entry] = load_manifest(tmp_path / "out")["overlap"]
     assert (entry["file"], entry["rows"], entry["of"]) == ("overlap.arrow", 3, str(abstracts))
-    assert sums(abstracts) == before
+    assert published_digests(abstracts) == before
 
     # Exported together, nothing is read twice.
     command = exporting(abstracts, tmp_path / "out")
@@ -97,7 +97,14 @@ def test_abstracts_are_found_by_pmid_pmcid_and_doi(
 def test_abstracts_that_were_updated_are_looked_for_anew(
     abstracts: Path, tmp_path: Path, run: Run, run_pmc: Run, capsys: Capture
 ) -> None:
-    words = ("--input", put(tmp_path / "in", ARTICLES), "--drop-in", abstracts, "--output", tmp_path / "out")
+    words = (
+        "--input",
+        write_files(tmp_path / "in", OVERLAP_ARTICLES),
+        "--drop-in",
+        abstracts,
+        "--output",
+        tmp_path / "out",
+    )
     assert run_pmc(*words) == 0
     shards = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("data-*")}
     assert keyed(abstracts, tmp_path / "out", of=tmp_path / "out")
@@ -105,14 +112,17 @@ def test_abstracts_that_were_updated_are_looked_for_anew(
     assert run_pmc(*words) == 0
     assert "nothing to do" in capsys.readouterr().out
 
-    put(tmp_path / "pubmed", {"pubmed26n0002.xml": pubmed_set(with_ids(6, pmc="PMC11"), deleted=(1,))})
+    write_files(
+        tmp_path / "pubmed",
+        {"pubmed26n0002.xml": pubmed_set_xml(citation_with_ids(6, pmc="PMC11"), deleted=(1,))},
+    )
     assert run("--input", tmp_path / "pubmed", "--output", abstracts) == 0
     command = exporting(abstracts, tmp_path / "out")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "run pmc_to_shards again" in done.stderr
     assert run_pmc(*words) == 0
-    assert listed(tmp_path / "out") == [*HELD[1:], ("pubmed:6", "pmc:PMC11.1", "pmcid")]
+    assert listed(tmp_path / "out") == [*EXPECTED_OVERLAP[1:], ("pubmed:6", "pmc:PMC11.1", "pmcid")]
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("data-*")} == shards
     assert keyed(abstracts, tmp_path / "out", of=tmp_path / "out")
 
@@ -122,39 +132,39 @@ def test_abstracts_that_were_updated_are_looked_for_anew(
     assert len(listed(tmp_path / "out")) == 3
     assert run_pmc(*words[:2], *words[4:]) == 0
     assert not (tmp_path / "out/overlap.arrow").exists()
-    assert manifest(tmp_path / "out")["overlap"] == []
+    assert load_manifest(tmp_path / "out")["overlap"] == []
     assert keyed(of=tmp_path / "out")
     assert run_pmc(*words[:2], "--output", tmp_path / "fresh") == 0
-    assert sums(tmp_path / "out") == sums(tmp_path / "fresh")
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
 
 
 def test_the_number_of_workers_and_the_spelling_of_the_folder_change_no_byte(
     abstracts: Path, tmp_path: Path, run_pmc: Run
 ) -> None:
     (tmp_path / "ids.txt").write_text("2\npmc:PMC11.1\n")  # the first is no article's PMID
-    words = ("--input", put(tmp_path / "in", ARTICLES), "--exclude-ids", tmp_path / "ids.txt")
+    words = ("--input", write_files(tmp_path / "in", OVERLAP_ARTICLES), "--exclude-ids", tmp_path / "ids.txt")
     assert run_pmc(*words, "--drop-in", abstracts, "--output", tmp_path / "one") == 0
-    assert listed(tmp_path / "one") == HELD[1:]  # an article that is left out holds nothing
+    assert listed(tmp_path / "one") == EXPECTED_OVERLAP[1:]  # an article that is left out holds nothing
     there = f"{os.path.relpath(abstracts)}/"
     two = ("--workers", 2, *words, "--drop-in", there, "--output", tmp_path / "two")
-    done = beam("run", "pmc_to_shards", *two)
+    done = run_beam("run", "pmc_to_shards", *two)
     assert done.returncode == 0, done.stderr
-    assert sums(tmp_path / "one") == sums(tmp_path / "two")
+    assert published_digests(tmp_path / "one") == published_digests(tmp_path / "two")
 
 
 def test_articles_that_hold_none_list_none(abstracts: Path, tmp_path: Path, run_pmc: Run) -> None:
-    articles = put(tmp_path / "in", {"PMC77.xml": article(77)})
+    articles = write_files(tmp_path / "in", {"PMC77.xml": article_xml(77)})
     assert run_pmc("--input", articles, "--drop-in", abstracts, "--output", tmp_path / "out") == 0
     assert listed(tmp_path / "out") == []
     command = exporting(abstracts, tmp_path / "out")
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert text.count("Abstract ") == len(documents(abstracts)) == 5
+    assert text.count("Abstract ") == len(load_documents(abstracts)) == 5
 
 
 def test_a_folder_that_has_no_abstracts_is_explained(
     abstracts: Path, tmp_path: Path, run_pmc: Run, capsys: Capture
 ) -> None:
-    articles = put(tmp_path / "in", ARTICLES)
+    articles = write_files(tmp_path / "in", OVERLAP_ARTICLES)
     assert run_pmc("--input", articles, "--output", tmp_path / "full") == 0
     (tmp_path / "empty").mkdir()
     (abstracts / "manifest.json").unlink()

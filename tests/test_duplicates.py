@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 from bioshards.corpus import finishing
 from bioshards.corpus.duplicates import TEXT_DIGEST_SCHEMA, digest_text, find_duplicates
 from bioshards.corpus.lifecycle import DECISION_SCHEMA
-from tests.conftest import citation, documents, manifest, pubmed_set, sums
-from tests.forked import beam
+from tests.conftest import citation_xml, load_documents, load_manifest, published_digests, pubmed_set_xml
+from tests.forked import run_beam
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
@@ -208,17 +208,17 @@ def pairs(output: Path) -> dict[str, str]:
     data = (output / "duplicates.tsv").read_bytes()
     header, *lines = data.decode().splitlines()
     assert header == "id\tduplicate_of"
-    [listed] = manifest(output)["duplicates"]
+    [listed] = load_manifest(output)["duplicates"]
     assert listed == {
         "file": "duplicates.tsv",
         "rows": len(lines),
         "bytes": len(data),
         "sha256": hashlib.sha256(data).hexdigest(),
     }
-    assert manifest(output)["funnel"].get("dropped: duplicate", 0) == len(lines)
+    assert load_manifest(output)["funnel"].get("dropped: duplicate", 0) == len(lines)
     found = dict(line.split("\t") for line in lines)
     assert list(found) == [line.split("\t")[0] for line in lines]
-    kept = documents(output)
+    kept = load_documents(output)
     assert set(found.values()) <= kept.keys()
     assert not found.keys() & kept.keys()
     return found
@@ -233,74 +233,100 @@ assert digest_text("", ["Mice SLEEP & so do rats"]) == digest_text("", [SLEEP])
 
 CASES: dict[str, tuple[list[bytes], set[int], dict[int, int]]] = {
     "within a file": (
-        [pubmed_set(citation(12, SLEEP), citation(11, SLEEP_AGAIN), citation(13, FOOD))],
+        [pubmed_set_xml(citation_xml(12, SLEEP), citation_xml(11, SLEEP_AGAIN), citation_xml(13, FOOD))],
         {11, 13},
         {12: 11},
     ),
     "across files, whichever comes first": (
         [
-            pubmed_set(citation(12, SLEEP), citation(1, FOOD)),
-            pubmed_set(citation(11, SLEEP), citation(2, FOOD)),
+            pubmed_set_xml(citation_xml(12, SLEEP), citation_xml(1, FOOD)),
+            pubmed_set_xml(citation_xml(11, SLEEP), citation_xml(2, FOOD)),
         ],
         {11, 1},
         {12: 11, 2: 1},
     ),
     "three": (
-        [pubmed_set(citation(9, SLEEP)), pubmed_set(citation(8, SLEEP), citation(10, SLEEP))],
+        [
+            pubmed_set_xml(citation_xml(9, SLEEP)),
+            pubmed_set_xml(citation_xml(8, SLEEP), citation_xml(10, SLEEP)),
+        ],
         {8},
         {9: 8, 10: 8},
     ),
     "another title is another document": (
-        [pubmed_set(citation(1, SLEEP), citation(2, SLEEP, title="Another."))],
+        [pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP, title="Another."))],
         {1, 2},
         {},
     ),
     "a version superseded is no original": (
-        [pubmed_set(citation(1, SLEEP), citation(2, SLEEP)), pubmed_set(citation(1, FOOD))],
+        [
+            pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP)),
+            pubmed_set_xml(citation_xml(1, FOOD)),
+        ],
         {1, 2},
         {},
     ),
     "nor a duplicate": (
-        [pubmed_set(citation(1, SLEEP), citation(2, SLEEP)), pubmed_set(citation(2, FOOD))],
+        [
+            pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP)),
+            pubmed_set_xml(citation_xml(2, FOOD)),
+        ],
         {1, 2},
         {},
     ),
     "a new version repeats the old one of another": (
-        [pubmed_set(citation(1, SLEEP), citation(2, FOOD)), pubmed_set(citation(2, SLEEP, version=2))],
+        [
+            pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, FOOD)),
+            pubmed_set_xml(citation_xml(2, SLEEP, version=2)),
+        ],
         {1},
         {2: 1},
     ),
     "versions of one citation are not duplicates": (
-        [pubmed_set(citation(1, SLEEP), citation(1, SLEEP, version=2)), pubmed_set(citation(1, SLEEP))],
+        [
+            pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(1, SLEEP, version=2)),
+            pubmed_set_xml(citation_xml(1, SLEEP)),
+        ],
         {1},
         {},
     ),
     "the original is deleted": (
-        [pubmed_set(citation(1, SLEEP), citation(2, SLEEP), citation(3, SLEEP)), pubmed_set(deleted=(1,))],
+        [
+            pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP), citation_xml(3, SLEEP)),
+            pubmed_set_xml(deleted=(1,)),
+        ],
         {2},
         {3: 2},
     ),
     "the original is dropped by a rule": (
-        [pubmed_set(citation(1, SLEEP, language="ger"), citation(2, SLEEP))],
+        [pubmed_set_xml(citation_xml(1, SLEEP, language="ger"), citation_xml(2, SLEEP))],
         {2},
         {},
     ),
     "titles alone are not compared": (
         [
-            pubmed_set(
-                citation(1, ""), citation(2, ""), citation(3, "."), citation(4, "."), citation(5, SLEEP)
+            pubmed_set_xml(
+                citation_xml(1, ""),
+                citation_xml(2, ""),
+                citation_xml(3, "."),
+                citation_xml(4, "."),
+                citation_xml(5, SLEEP),
             )
         ],
         {1, 2, 3, 4, 5},
         {},
     ),
     "nothing to compare at all": (
-        [pubmed_set(citation(1, ""), citation(2, "")), pubmed_set(deleted=(1,))],
+        [pubmed_set_xml(citation_xml(1, ""), citation_xml(2, "")), pubmed_set_xml(deleted=(1,))],
         {2},
         {},
     ),
     "no title is a title too": (
-        [pubmed_set(citation(1, SLEEP, title=""), citation(2, SLEEP, title=""), citation(3, SLEEP))],
+        [
+            pubmed_set_xml(
+                citation_xml(1, SLEEP, title=""), citation_xml(2, SLEEP, title=""), citation_xml(3, SLEEP)
+            )
+        ],
         {1, 3},
         {2: 1},
     ),
@@ -313,12 +339,12 @@ def test_who_stays(what: str, tmp_path: Path, run: Run) -> None:
     inputs = write(tmp_path / "in", *files)
     options = ("--languages", "eng", "--keep-title-only", "--keep-dropped")
     assert run("--input", inputs, "--output", tmp_path / "out", "--dedup", "exact", *options) == 0
-    assert documents(tmp_path / "out").keys() == {f"pubmed:{pmid}" for pmid in stay}
+    assert load_documents(tmp_path / "out").keys() == {f"pubmed:{pmid}" for pmid in stay}
     expected = {f"pubmed:{pmid}": f"pubmed:{other}" for pmid, other in duplicate_of.items()}
     assert pairs(tmp_path / "out") == expected
     dropped = (
         datasets.load_from_disk(str(tmp_path / "out" / "dropped"))
-        if manifest(tmp_path / "out")["dropped"]
+        if load_manifest(tmp_path / "out")["dropped"]
         else []
     )
     assert {row["id"]: row["duplicate_of"] for row in dropped if row["reason"] == "duplicate"} == expected
@@ -326,8 +352,8 @@ def test_who_stays(what: str, tmp_path: Path, run: Run) -> None:
 
 
 def test_labels_count_where_they_are_part_of_the_text(tmp_path: Path, run: Run) -> None:
-    labelled = citation(2, SLEEP).replace("<AbstractText>", '<AbstractText Label="METHODS">')
-    inputs = write(tmp_path / "in", pubmed_set(citation(1, SLEEP), labelled))
+    labelled = citation_xml(2, SLEEP).replace("<AbstractText>", '<AbstractText Label="METHODS">')
+    inputs = write(tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP), labelled))
     assert run("--input", inputs, "--output", tmp_path / "a", "--dedup", "exact") == 0
     assert pairs(tmp_path / "a") == {"pubmed:2": "pubmed:1"}
     assert run("--input", inputs, "--output", tmp_path / "b", "--dedup", "exact", "--section-labels") == 0
@@ -335,19 +361,19 @@ def test_labels_count_where_they_are_part_of_the_text(tmp_path: Path, run: Run) 
 
 
 def test_titles_are_compared_where_they_are_left_out_of_the_text(tmp_path: Path, run: Run) -> None:
-    records = citation(1, SLEEP), citation(2, SLEEP, title="Another."), citation(3, SLEEP)
-    inputs = write(tmp_path / "in", pubmed_set(*records))
+    records = citation_xml(1, SLEEP), citation_xml(2, SLEEP, title="Another."), citation_xml(3, SLEEP)
+    inputs = write(tmp_path / "in", pubmed_set_xml(*records))
     assert run("--input", inputs, "--output", tmp_path / "out", "--dedup", "exact", "--no-titles") == 0
     assert pairs(tmp_path / "out") == {"pubmed:3": "pubmed:1"}
 
 
 def test_without_the_option_nothing_is_compared_and_nothing_is_left_of_it(tmp_path: Path, run: Run) -> None:
-    inputs = write(tmp_path / "in", pubmed_set(citation(1, SLEEP), citation(2, SLEEP)))
+    inputs = write(tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP)))
     output = tmp_path / "out"
     assert run("--input", inputs, "--output", output) == 0
-    assert documents(output).keys() == {"pubmed:1", "pubmed:2"}
-    assert manifest(output)["config"]["dedup"] == "none"
-    assert manifest(output)["duplicates"] == []
+    assert load_documents(output).keys() == {"pubmed:1", "pubmed:2"}
+    assert load_manifest(output)["config"]["dedup"] == "none"
+    assert load_manifest(output)["duplicates"] == []
     assert not list(output.rglob("*duplicates*"))
     assert not list(output.rglob("*.digests"))
 
@@ -355,20 +381,20 @@ def test_without_the_option_nothing_is_compared_and_nothing_is_left_of_it(tmp_pa
 def test_an_output_begun_without_it_refuses_it(
     tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    inputs = write(tmp_path / "in", pubmed_set(citation(1, SLEEP)))
+    inputs = write(tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP)))
     assert run("--input", inputs, "--output", tmp_path / "out") == 0
     assert run("--input", inputs, "--output", tmp_path / "out", "--dedup", "exact") == 2
     assert "dedup was 'none', now 'exact'" in capsys.readouterr().err
 
 
 def test_a_lost_list_is_written_again(tmp_path: Path, run: Run) -> None:
-    inputs = write(tmp_path / "in", pubmed_set(citation(1, SLEEP), citation(2, SLEEP)))
+    inputs = write(tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP)))
     command = ("--input", inputs, "--output", tmp_path / "out", "--dedup", "exact")
     assert run(*command) == 0
-    before = sums(tmp_path / "out")
+    before = published_digests(tmp_path / "out")
     (tmp_path / "out" / "duplicates.tsv").unlink()
     assert run(*command) == 0
-    assert sums(tmp_path / "out") == before
+    assert published_digests(tmp_path / "out") == before
 
 
 # The same bytes, whatever happens
@@ -377,8 +403,10 @@ def test_a_lost_list_is_written_again(tmp_path: Path, run: Run) -> None:
 def repeating(number: int) -> bytes:
     """A file of which half the texts are in other files too, or twice in this one."""
     first = 1000 - 100 * number  # later files have lower PMIDs
-    records = [citation(first + at, f"Text {(7 * at + 30 * number) % 150}. Yes.") for at in range(90)]
-    return pubmed_set(*records, citation(5000 + number, f"Text {number}. Yes."), deleted=(first + 103,))
+    records = [citation_xml(first + at, f"Text {(7 * at + 30 * number) % 150}. Yes.") for at in range(90)]
+    return pubmed_set_xml(
+        *records, citation_xml(5000 + number, f"Text {number}. Yes."), deleted=(first + 103,)
+    )
 
 
 def test_the_same_bytes_for_any_workers_buckets_and_order(
@@ -388,11 +416,11 @@ def test_the_same_bytes_for_any_workers_buckets_and_order(
     (tmp_path / "ids.txt").write_text("\n".join(map(str, range(500, 550))))
     options = ("--dedup", "exact", "--exclude-ids", tmp_path / "ids.txt", "--keep-dropped")
     assert run("--input", inputs, *options, "--output", tmp_path / "one") == 0
-    funnel = manifest(tmp_path / "one")["funnel"]
+    funnel = load_manifest(tmp_path / "one")["funnel"]
     assert funnel["dropped: duplicate"] > 200
     assert funnel["dropped: excluded"]
     assert funnel["dropped: deleted"]
-    done = beam(
+    done = run_beam(
         *(
             "run",
             "pubmed_to_shards",
@@ -410,41 +438,45 @@ def test_the_same_bytes_for_any_workers_buckets_and_order(
     shuffled = [word for path in sorted(inputs.iterdir(), reverse=True) for word in ("--input", path)]
     assert run(*shuffled, *options, "--output", tmp_path / "buckets") == 0
     assert len(list((tmp_path / "buckets" / ".bioshards" / "verdicts").iterdir())) == 16
-    assert sums(tmp_path / "one") == sums(tmp_path / "two") == sums(tmp_path / "buckets")
+    assert (
+        published_digests(tmp_path / "one")
+        == published_digests(tmp_path / "two")
+        == published_digests(tmp_path / "buckets")
+    )
 
 
 def test_an_update_rewrites_only_the_shards_whose_duplicates_change(tmp_path: Path, run: Run) -> None:
     inputs = write(
         tmp_path / "in",
-        pubmed_set(citation(1, SLEEP), citation(11, "Something else. Yes.")),
-        pubmed_set(citation(2, SLEEP), citation(12, "Yet another. Yes.")),
-        pubmed_set(citation(3, FOOD), citation(13, "Quite another. Yes.")),
+        pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(11, "Something else. Yes.")),
+        pubmed_set_xml(citation_xml(2, SLEEP), citation_xml(12, "Yet another. Yes.")),
+        pubmed_set_xml(citation_xml(3, FOOD), citation_xml(13, "Quite another. Yes.")),
     )
     grown = tmp_path / "grown"
     command = ("--input", inputs, "--dedup", "exact", "--output")
     assert run(*command, grown) == 0
     assert pairs(grown) == {"pubmed:2": "pubmed:1"}
     before = {path.name: path.stat().st_mtime_ns for path in grown.glob("data-*")}
-    first = sums(grown)
+    first = published_digests(grown)
 
     # The original comes again and says the same: its copy remains the duplicate, in its shard untouched.
     write(
         tmp_path / "in",
         *(path.read_bytes() for path in sorted(inputs.iterdir())),
-        pubmed_set(citation(1, SLEEP)),
+        pubmed_set_xml(citation_xml(1, SLEEP)),
     )
     assert run(*command, grown) == 0
     assert run(*command, tmp_path / "whole") == 0
-    assert sums(grown) == sums(tmp_path / "whole")
+    assert published_digests(grown) == published_digests(tmp_path / "whole")
     assert pairs(grown) == {"pubmed:2": "pubmed:1"}
     after = {path.name: path.stat().st_mtime_ns for path in grown.glob("data-*")}
     assert sorted(name[5:18] for name in before if after[name] != before[name]) == ["pubmed26n0001"]
 
     # It comes once more and says what another says: the copy comes back, and there is a new duplicate.
-    (inputs / "pubmed26n0005.xml").write_bytes(pubmed_set(citation(1, FOOD)))
+    (inputs / "pubmed26n0005.xml").write_bytes(pubmed_set_xml(citation_xml(1, FOOD)))
     assert run(*command, grown) == 0
     assert run(*command, tmp_path / "anew") == 0
-    assert sums(grown) == sums(tmp_path / "anew")
+    assert published_digests(grown) == published_digests(tmp_path / "anew")
     assert pairs(grown) == {"pubmed:3": "pubmed:1"}
     last = {path.name: path.stat().st_mtime_ns for path in grown.glob("data-*")}
     touched = sorted(name[5:18] for name in before if last[name] != after[name])
@@ -453,7 +485,7 @@ def test_an_update_rewrites_only_the_shards_whose_duplicates_change(tmp_path: Pa
     for number in (4, 5):
         (inputs / f"pubmed26n{number:04d}.xml").unlink()
     assert run(*command, grown) == 0
-    assert sums(grown) == first
+    assert published_digests(grown) == first
     lists = list((grown / ".bioshards" / "finished").glob("*.tsv"))
     assert [path.name[:13] for path in lists] == ["pubmed26n0002"]
 
@@ -462,33 +494,35 @@ def test_a_run_killed_between_a_shard_and_its_report_leaves_nothing_to_trust(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Shards of the one and of the other duplicate have the same size, which alone would not tell."""
-    inputs = write(tmp_path / "in", pubmed_set(citation(11, SLEEP), citation(12, SLEEP)))
+    inputs = write(tmp_path / "in", pubmed_set_xml(citation_xml(11, SLEEP), citation_xml(12, SLEEP)))
     command = ("--input", inputs, "--dedup", "exact", "--output", tmp_path / "out")
     assert run(*command) == 0
-    before = sums(tmp_path / "out")
+    before = published_digests(tmp_path / "out")
 
     def killed(self: object) -> None:
         raise RuntimeError("killed")
 
     update = inputs / "pubmed26n0002.xml"
-    update.write_bytes(pubmed_set(citation(11, FOOD)))
+    update.write_bytes(pubmed_set_xml(citation_xml(11, FOOD)))
     with monkeypatch.context() as patched:
         patched.setattr(finishing._Finalizer, "_funnel", killed)
         assert run(*command) == 1
     update.unlink()
     assert run(*command) == 0
-    assert sums(tmp_path / "out") == before
+    assert published_digests(tmp_path / "out") == before
 
 
 def test_an_update_that_only_changes_whom_a_duplicate_repeats_is_not_missed(tmp_path: Path, run: Run) -> None:
     inputs = write(
-        tmp_path / "in", pubmed_set(citation(2, SLEEP)), pubmed_set(citation(3, SLEEP), citation(4, FOOD))
+        tmp_path / "in",
+        pubmed_set_xml(citation_xml(2, SLEEP)),
+        pubmed_set_xml(citation_xml(3, SLEEP), citation_xml(4, FOOD)),
     )
     command = ("--input", inputs, "--dedup", "exact", "--keep-dropped", "--output")
     assert run(*command, tmp_path / "grown") == 0
     assert pairs(tmp_path / "grown") == {"pubmed:3": "pubmed:2"}
-    (inputs / "pubmed26n0003.xml").write_bytes(pubmed_set(citation(1, SLEEP)))
+    (inputs / "pubmed26n0003.xml").write_bytes(pubmed_set_xml(citation_xml(1, SLEEP)))
     assert run(*command, tmp_path / "grown") == 0
     assert run(*command, tmp_path / "whole") == 0
     assert pairs(tmp_path / "grown") == {"pubmed:2": "pubmed:1", "pubmed:3": "pubmed:1"}
-    assert sums(tmp_path / "grown") == sums(tmp_path / "whole")
+    assert published_digests(tmp_path / "grown") == published_digests(tmp_path / "whole")

@@ -17,34 +17,34 @@ from bioshards.vocab.examples.randomness import DocumentRng, RandomSource, deriv
 from bioshards.vocab.examples.recipes import DEFAULTS, ExampleRecipe
 from bioshards.vocab.examples.rows import NUM_PAIR_SPECIALS, ExampleRow, RowSpan, TokenRange, count_tokens
 from tests.example_cases import (
-    Scripted,
-    about,
-    check_spans,
-    documents,
-    edges,
-    golden,
-    laid_out,
-    like,
-    pool,
-    positions,
+    ScriptedRandom,
+    assert_spans_match,
+    document_offsets,
+    expand_ranges,
+    input_positions,
+    is_near_expected_count,
+    is_near_recorded_mean,
+    load_golden,
+    random_documents,
+    sentence_offsets,
 )
 
-CASES = golden("electra")["cases"]
-FIGURES = golden("figures")
+CASES = load_golden("electra")["cases"]
+FIGURES = load_golden("figures")
 PUBLISHED = DEFAULTS["electra"]
 LONG = 0.99
 """A chance that nothing rare follows from: neither a short row, nor a single segment."""
 
 
 def build(sentences: Sequence[int], source: RandomSource, **recipe: Any) -> list[ExampleRow]:
-    return list(electra.build_rows(0, edges(sentences, 0), source, replace(PUBLISHED, **recipe)))
+    return list(electra.build_rows(0, sentence_offsets(sentences, 0), source, replace(PUBLISHED, **recipe)))
 
 
 def segments(sentences: Sequence[int], *chances: float, **recipe: Any) -> list[list[Any]]:
     """The rows of a document that begins at token 0, with chances one by one, all of which must be drawn."""
-    source = Scripted(*chances)
+    source = ScriptedRandom(*chances)
     found = [[row.segment_a, row.segment_b] for row in build(sentences, source, **recipe)]
-    assert not source.left
+    assert not source.remaining
     return found
 
 
@@ -56,13 +56,13 @@ def test_rows_are_those_of_the_reference(number: int) -> None:
     case = CASES[number]
     source = random.Random(case["seed"])
     source.random()  # is the row of the document before it to be single
-    whole = edges(case["sentences"])
+    whole = sentence_offsets(case["sentences"])
     found = list(electra.build_rows(0, whole, source, replace(PUBLISHED, max_seq_length=case["length"])))
     assert [[_bounds(row.segment_a, whole[0]), _bounds(row.segment_b, whole[0])] for row in found] == case[
         "rows"
     ]
     for row in found:
-        check_spans(row, [whole])
+        assert_spans_match(row, [whole])
 
 
 def _bounds(ranges: Sequence[TokenRange], first: int) -> list[int]:
@@ -73,7 +73,7 @@ def test_the_recorded_cases_meet_every_rule() -> None:
     met: Counter[str] = Counter()
     for case in CASES:
         length, sentences = case["length"], case["sentences"]
-        bounds = edges(sentences, 0)
+        bounds = sentence_offsets(sentences, 0)
         for number, (first, second) in enumerate(case["rows"]):
             size = sum(first[1::2]) - sum(first[::2]) + sum(second[1::2]) - sum(second[::2])
             met["a document in one row"] += len(case["rows"]) == 1
@@ -131,7 +131,7 @@ def test_a_first_sentence_over_half_is_segment_a_and_no_chance_is_drawn() -> Non
 
 def test_a_later_sentence_that_fits_goes_back_to_segment_a() -> None:
     assert segments([4, 9, 2, 1], LONG, LONG, 0.5, LONG, length=20) == [[[(0, 4), (13, 16)], [(4, 13)]]]
-    (row,) = build([4, 9, 2, 1], Scripted(LONG, LONG, 0.5, LONG), length=20)
+    (row,) = build([4, 9, 2, 1], ScriptedRandom(LONG, LONG, 0.5, LONG), length=20)
     assert row.spans == (RowSpan(0, 1, 0, 4),)
 
 
@@ -151,7 +151,7 @@ def test_a_document_without_tokens_has_no_rows() -> None:
 
 
 def test_what_does_not_fit_is_lost() -> None:
-    (row,) = build([10, 15], Scripted(LONG, LONG, LONG), length=20)
+    (row,) = build([10, 15], ScriptedRandom(LONG, LONG, LONG), length=20)
     assert (row.segment_a, row.segment_b, row.lost_tokens, row.other_document_tokens) == (
         [(0, 10)],
         [(10, 17)],
@@ -184,59 +184,64 @@ def of_one_sentence_a_token(count: int, source: RandomSource, **recipe: Any) -> 
 
 def test_one_row_in_twenty_is_short_by_any_number_of_tokens() -> None:
     rows = of_one_sentence_a_token(300_000, DocumentRng().reseed(1), length=32, single=0.0)[:-1]
-    sizes = Counter(len(laid_out(row)) - NUM_PAIR_SPECIALS for row in rows)
-    assert about(len(rows) - sizes[29], len(rows), 0.05 * 24 / 28)
+    sizes = Counter(len(input_positions(row)) - NUM_PAIR_SPECIALS for row in rows)
+    assert is_near_expected_count(len(rows) - sizes[29], len(rows), 0.05 * 24 / 28)
     assert set(sizes) == set(range(5, 30))
 
 
 def test_lengths_of_short_rows_are_all_as_likely() -> None:
     rows = of_one_sentence_a_token(300_000, DocumentRng().reseed(2), length=32, single=0.0, short=1.0)[:-1]
-    sizes = Counter(len(laid_out(row)) - NUM_PAIR_SPECIALS for row in rows)
-    assert all(about(sizes[size], len(rows), 1 / 28) for size in range(5, 29))
-    assert about(sizes[29], len(rows), 4 / 28)
+    sizes = Counter(len(input_positions(row)) - NUM_PAIR_SPECIALS for row in rows)
+    assert all(is_near_expected_count(sizes[size], len(rows), 1 / 28) for size in range(5, 29))
+    assert is_near_expected_count(sizes[29], len(rows), 4 / 28)
 
 
 def test_the_first_rows_of_documents_are_as_often_short_as_others() -> None:
     chances = DocumentRng()
     found = [
-        len(laid_out(of_one_sentence_a_token(40, chances.reseed(number), length=32)[0])) < 32
+        len(input_positions(of_one_sentence_a_token(40, chances.reseed(number), length=32)[0])) < 32
         for number in range(4000)
     ]
-    assert about(sum(found), len(found), 0.05 * 24 / 28)
+    assert is_near_expected_count(sum(found), len(found), 0.05 * 24 / 28)
 
 
 def test_one_row_in_ten_is_single() -> None:
     rows = of_one_sentence_a_token(300_000, DocumentRng().reseed(3), length=32, short=0.0)[:-1]
-    assert about(sum(not row.segment_b for row in rows), len(rows), 0.1)
+    assert is_near_expected_count(sum(not row.segment_b for row in rows), len(rows), 0.1)
 
 
 def test_half_of_the_sentences_that_pass_the_half_go_to_segment_a() -> None:
     rows = build([20] * 20_000, DocumentRng().reseed(4), length=64, short=0.0, single=0.0)
     sizes = Counter(count_tokens(row.segment_a) for row in rows)
     assert set(sizes) == {20, 40}
-    assert about(sizes[40], len(rows), 0.5)
+    assert is_near_expected_count(sizes[40], len(rows), 0.5)
 
 
 @pytest.mark.parametrize("length", [128, 512])
 def test_figures_of_many_documents_are_those_of_the_reference(length: int) -> None:
-    many = documents(4000, 1)
+    many = random_documents(4000, 1)
     assert sum(map(sum, many)) == FIGURES["tokens"]
     chances, recipe = DocumentRng(), replace(PUBLISHED, max_seq_length=length)
     rows = [
         row
         for number, sentences in enumerate(many)
         for row in electra.build_rows(
-            number, edges(sentences), chances.reseed(derive_document_key(0, 0, str(number))), recipe
+            number,
+            sentence_offsets(sentences),
+            chances.reseed(derive_document_key(0, 0, str(number))),
+            recipe,
         )
     ]
     expected = FIGURES["figures"][f"electra-{length}"]
-    assert like(len(rows), expected["rows"])
-    assert like(
+    assert is_near_recorded_mean(len(rows), expected["rows"])
+    assert is_near_recorded_mean(
         sum(count_tokens(row.segment_a + row.segment_b) for row in rows) / len(rows), expected["mean"]
     )
-    assert like(sum(count_tokens(row.segment_a) for row in rows) / len(rows), expected["first"])
-    assert like(sum(not row.segment_b for row in rows) / len(rows), expected["single"])
-    assert like(sum(row.lost_tokens for row in rows) / FIGURES["tokens"], expected["lost"])
+    assert is_near_recorded_mean(
+        sum(count_tokens(row.segment_a) for row in rows) / len(rows), expected["first"]
+    )
+    assert is_near_recorded_mean(sum(not row.segment_b for row in rows) / len(rows), expected["single"])
+    assert is_near_recorded_mean(sum(row.lost_tokens for row in rows) / FIGURES["tokens"], expected["lost"])
 
 
 # What always holds
@@ -255,9 +260,9 @@ RECIPES = st.builds(
 
 @given(SENTENCES, RECIPES, st.integers(0, 1 << 64))
 def test_every_token_is_in_one_row_or_lost(sentences: list[int], recipe: ExampleRecipe, seed: int) -> None:
-    whole = edges(sentences)
+    whole = sentence_offsets(sentences)
     rows = list(electra.build_rows(0, whole, DocumentRng().reseed(seed), recipe))
-    used = [token for row in rows for token in positions(row.segment_a + row.segment_b)]
+    used = [token for row in rows for token in expand_ranges(row.segment_a + row.segment_b)]
     assert len(used) == len(set(used))
     assert set(used) <= set(range(whole[0], whole[-1]))
     lost = sum(row.lost_tokens for row in rows)
@@ -270,16 +275,16 @@ def test_every_token_is_in_one_row_or_lost(sentences: list[int], recipe: Example
 def test_every_row_fits_and_says_where_it_is_from(
     sentences: list[int], recipe: ExampleRecipe, seed: int
 ) -> None:
-    whole = edges(sentences)
+    whole = sentence_offsets(sentences)
     for row in electra.build_rows(0, whole, DocumentRng().reseed(seed), recipe):
         assert row.segment_a
-        assert len(laid_out(row)) <= recipe.max_seq_length
+        assert len(input_positions(row)) <= recipe.max_seq_length
         assert all(start < stop for start, stop in row.segment_a + row.segment_b)
         for segment in (row.segment_a, row.segment_b):
-            assert positions(segment) == sorted(positions(segment))
+            assert expand_ranges(segment) == sorted(expand_ranges(segment))
         (span,) = row.spans
         assert span.document == 0
-        check_spans(row, [whole])
+        assert_spans_match(row, [whole])
 
 
 @given(st.lists(SENTENCES, min_size=2, max_size=5), RECIPES, st.randoms(use_true_random=False))
@@ -297,7 +302,7 @@ def test_rows_do_not_depend_on_the_documents_before(
             for number in numbers
         }
 
-    whole = pool(several)
+    whole = document_offsets(several)
     numbers = list(range(len(several)))
     expected = of(numbers)
     order.shuffle(numbers)
@@ -306,7 +311,7 @@ def test_rows_do_not_depend_on_the_documents_before(
 
 
 def test_seed_pass_and_document_each_give_other_rows() -> None:
-    sentences = documents(1, 5)[0] * 20
+    sentences = random_documents(1, 5)[0] * 20
     found = [
         build(sentences, DocumentRng().reseed(derive_document_key(seed, number, document)))
         for seed, number, document in [

@@ -15,15 +15,15 @@ from bioshards.evaluate.contamination import corpus as contamination_corpus
 from bioshards.evaluate.datasets import Benchmark, FileLayout, MissingSplitPolicy, count_by_record_type
 from bioshards.evaluate.records import Answer, Mention, Question, Record, Relation, TaggedSentence
 from tests.evaluation_contaminated import (
-    benchmarks,
-    brute,
-    corpus,
-    dataset,
-    excluded,
-    look,
-    prose,
-    rows,
-    text,
+    make_dataset,
+    make_text,
+    ngrams_by_brute_force,
+    random_prose,
+    read_excluded_ids,
+    read_tsv,
+    run_contamination_check,
+    write_benchmark_dir,
+    write_corpus,
 )
 
 
@@ -41,62 +41,75 @@ def counts(out: Path, *names: str, part: str = "test") -> list[Any]:
 
 def test_examples_are_found_by_their_documents_pmids(tmp_path: Path) -> None:
     test = [
-        text("here", prose("changed since", 30), document="11"),
-        text("two", prose("joined", 30), document=" 12  13 "),
-        text("one of two", prose("joined too", 30), document="13 15"),
-        text("in PMC", prose("of PMC", 30), document="14"),
-        text("not here", prose("elsewhere", 30), document="15"),
-        text("no document", prose("unknown", 30)),
-        text("no PMID", prose("a name", 30), document="DrugBank.d13 99999999999 \u0661\u0663"),
+        make_text("here", random_prose("changed since", 30), document="11"),
+        make_text("two", random_prose("joined", 30), document=" 12  13 "),
+        make_text("one of two", random_prose("joined too", 30), document="13 15"),
+        make_text("in PMC", random_prose("of PMC", 30), document="14"),
+        make_text("not here", random_prose("elsewhere", 30), document="15"),
+        make_text("no document", random_prose("unknown", 30)),
+        make_text("no PMID", random_prose("a name", 30), document="DrugBank.d13 99999999999 \u0661\u0663"),
     ]
-    ours = dataset("set", {"test": test}, pmids=True)
-    data, out = benchmarks(tmp_path / "data", ours), tmp_path / "out"
-    abstracts = corpus(tmp_path / "pubmed", {f"pubmed:{pmid}": [prose(pmid, 40)] for pmid in range(7, 14)})
-    articles = {"pmc:PMC3.2": [prose("article", 40)], "pmc:PMC4.1": [prose("another", 40)]}
-    full = corpus(tmp_path / "pmc", articles, {"pmc:PMC3.2": 14}, pipeline="pmc_to_shards")
-    look(data, [abstracts, full], out, ours)
+    ours = make_dataset("set", {"test": test}, pmids=True)
+    data, out = write_benchmark_dir(tmp_path / "data", ours), tmp_path / "out"
+    abstracts = write_corpus(
+        tmp_path / "pubmed", {f"pubmed:{pmid}": [random_prose(pmid, 40)] for pmid in range(7, 14)}
+    )
+    articles = {"pmc:PMC3.2": [random_prose("article", 40)], "pmc:PMC4.1": [random_prose("another", 40)]}
+    full = write_corpus(tmp_path / "pmc", articles, {"pmc:PMC3.2": 14}, pipeline="pmc_to_shards")
+    run_contamination_check(data, [abstracts, full], out, ours)
     assert counts(out, "examples", "by_pmid", "pmids", "pmids_found", "by_ngrams") == [7, 4, 5, 4, 0]
-    assert excluded(out) == ["pmc:PMC3.2", "pubmed:11", "pubmed:12", "pubmed:13"]
-    found = {row["id"]: row["PMIDs in corpus"] for row in rows(out / "examples.tsv")}
+    assert read_excluded_ids(out) == ["pmc:PMC3.2", "pubmed:11", "pubmed:12", "pubmed:13"]
+    found = {row["id"]: row["PMIDs in corpus"] for row in read_tsv(out / "examples.tsv")}
     assert found == {"here": "11", "two": "12 13", "one of two": "13", "in PMC": "14"}
 
 
 def test_without_pmids_what_a_document_is_called_says_nothing(tmp_path: Path) -> None:
-    ours = dataset("set", {"test": [text("a", prose("a", 30), document="11")]})
-    data = benchmarks(tmp_path / "data", ours)
-    said = look(data, [corpus(tmp_path / "pubmed", {"pubmed:11": [prose(11, 40)]})], tmp_path / "out", ours)
+    ours = make_dataset("set", {"test": [make_text("a", random_prose("a", 30), document="11")]})
+    data = write_benchmark_dir(tmp_path / "data", ours)
+    said = run_contamination_check(
+        data,
+        [write_corpus(tmp_path / "pubmed", {"pubmed:11": [random_prose(11, 40)]})],
+        tmp_path / "out",
+        ours,
+    )
     assert counts(tmp_path / "out", "by_pmid", "pmids", "found") == [0, 0, 0]
     assert " ".join(said.splitlines()[1].split()) == "set test 1 0 - - 0 0 0.0 % 0"
 
 
 def test_examples_are_found_by_their_words(tmp_path: Path) -> None:
-    whole, half, once = prose("whole", 25), prose("half", 40), prose("once", 13)
+    whole, half, once = random_prose("whole", 25), random_prose("half", 40), random_prose("once", 13)
     test = [
-        text("whole", whole.replace(" ", " , ")),
-        text("half", half),
-        text("one 13-gram", f"{prose('before', 20)} {once} {prose('after', 20)}"),
-        text("none", prose("none", 30)),
-        text("too short", whole[: len(" ".join(whole.split()[:12]))]),
-        text("empty", " "),
+        make_text("whole", whole.replace(" ", " , ")),
+        make_text("half", half),
+        make_text("one 13-gram", f"{random_prose('before', 20)} {once} {random_prose('after', 20)}"),
+        make_text("none", random_prose("none", 30)),
+        make_text("too short", whole[: len(" ".join(whole.split()[:12]))]),
+        make_text("empty", " "),
     ]
-    ours = dataset("set", {"test": test})
+    ours = make_dataset("set", {"test": test})
     texts = {
-        "pubmed:1": [prose(1, 20), whole.upper()],
+        "pubmed:1": [random_prose(1, 20), whole.upper()],
         "pubmed:2": [" ".join(half.split()[:20]) + ".", once],
         "pubmed:3": [" ".join(half.split()[20:])],
     }
     out = tmp_path / "out"
-    look(benchmarks(tmp_path / "data", ours), [corpus(tmp_path / "pubmed", texts)], out, ours, least=10)
+    run_contamination_check(
+        write_benchmark_dir(tmp_path / "data", ours),
+        [write_corpus(tmp_path / "pubmed", texts)],
+        out,
+        ours,
+        least=10,
+    )
     assert counts(out, "examples", "by_ngrams", "mostly", "too_short") == [6, 3, 1, 2]
     shares = [1.0, 16 / 28, 1 / 41, 0]
     assert account(out)["share"] == pytest.approx(sum(shares) / 4)
-    found = [[row[name] for name in list(row)[2:]] for row in rows(out / "examples.tsv")]
+    found = [[row[name] for name in list(row)[2:]] for row in read_tsv(out / "examples.tsv")]
     assert found == [
         ["whole", "", "", "13", "13", "pubmed:1", "13"],
         ["half", "", "", "28", "16", "pubmed:2", "8"],
         ["one 13-gram", "", "", "41", "1", "pubmed:2", "1"],
     ]
-    held = [[row[name] for name in list(row)[3:]] for row in rows(out / "documents.tsv")]
+    held = [[row[name] for name in list(row)[3:]] for row in read_tsv(out / "documents.tsv")]
     assert held == [
         ["no", "13", "yes", "yes", "set"],
         ["no", "9", "no", "no", "set"],
@@ -105,70 +118,76 @@ def test_examples_are_found_by_their_words(tmp_path: Path) -> None:
 
 
 def test_words_of_two_documents_or_of_two_texts_are_no_13_gram(tmp_path: Path) -> None:
-    first, second = prose("first", 10), prose("second", 10)
-    test = [text("a pair", first, second), text("one text", f"{first} {second}")]
-    ours = dataset("set", {"test": test})
-    data = benchmarks(tmp_path / "data", ours)
-    apart = corpus(tmp_path / "apart", {"pubmed:1": [first], "pubmed:2": [second], "pubmed:3": []}, a_batch=3)
-    together = corpus(tmp_path / "together", {"pubmed:4": [first, second]})
-    look(data, [apart], tmp_path / "none", ours)
+    first, second = random_prose("first", 10), random_prose("second", 10)
+    test = [make_text("a pair", first, second), make_text("one text", f"{first} {second}")]
+    ours = make_dataset("set", {"test": test})
+    data = write_benchmark_dir(tmp_path / "data", ours)
+    apart = write_corpus(
+        tmp_path / "apart", {"pubmed:1": [first], "pubmed:2": [second], "pubmed:3": []}, a_batch=3
+    )
+    together = write_corpus(tmp_path / "together", {"pubmed:4": [first, second]})
+    run_contamination_check(data, [apart], tmp_path / "none", ours)
     assert counts(tmp_path / "none", "by_ngrams", "too_short") == [0, 1]
-    look(data, [together], tmp_path / "one", ours)
-    assert [row["id"] for row in rows(tmp_path / "one/examples.tsv")] == ["one text"]
+    run_contamination_check(data, [together], tmp_path / "one", ours)
+    assert [row["id"] for row in read_tsv(tmp_path / "one/examples.tsv")] == ["one text"]
 
 
 def test_records_of_each_kind_are_looked_for(tmp_path: Path) -> None:
-    words = {kind: prose(kind, 20) for kind in ("sentence", "relation", "question", "context")}
+    words = {kind: random_prose(kind, 20) for kind in ("sentence", "relation", "question", "context")}
     nobody = Mention(0, 3, "GENE")
     test: list[Record] = [
         TaggedSentence("s", tuple(words["sentence"].split()), ("O",) * 20),
         Relation("r", words["relation"], nobody, nobody, "none"),
         Question("q", words["question"], words["context"], (Answer("a", 0),), "q"),
     ]
-    ours = dataset("set", {"test": test})
+    ours = make_dataset("set", {"test": test})
     texts = {f"pubmed:{at}": [words[kind]] for at, kind in enumerate(("sentence", "relation", "context"), 1)}
-    look(
-        benchmarks(tmp_path / "data", ours),
-        [corpus(tmp_path / "pubmed", texts)],
+    run_contamination_check(
+        write_benchmark_dir(tmp_path / "data", ours),
+        [write_corpus(tmp_path / "pubmed", texts)],
         tmp_path / "out",
         ours,
     )
-    found = {row["id"]: (row["13-grams"], row["in corpus"]) for row in rows(tmp_path / "out/examples.tsv")}
+    found = {
+        row["id"]: (row["13-grams"], row["in corpus"]) for row in read_tsv(tmp_path / "out/examples.tsv")
+    }
     assert found == {"s": ("8", "8"), "r": ("8", "8"), "q": ("16", "8")}
 
 
 @pytest.mark.parametrize("dummy", ["@GENE$", "@CHEM-GENE$", "BC6ENTC", "BC6OTHER", "(@DRUG$)", "non-@DRUG$-"])
 def test_an_entity_that_is_hidden_parts_the_text(tmp_path: Path, dummy: str) -> None:
-    left, right = prose("left", 15), prose("right", 9)
-    ours = dataset("set", {"test": [text("a", f"{left} {dummy} {right}")]})
+    left, right = random_prose("left", 15), random_prose("right", 9)
+    ours = make_dataset("set", {"test": [make_text("a", f"{left} {dummy} {right}")]})
     texts = {"pubmed:1": [f"{left} insulin {right}"]}
     out = tmp_path / "out"
-    look(benchmarks(tmp_path / "data", ours), [corpus(tmp_path / "pubmed", texts)], out, ours)
-    [row] = rows(out / "examples.tsv")
+    run_contamination_check(
+        write_benchmark_dir(tmp_path / "data", ours), [write_corpus(tmp_path / "pubmed", texts)], out, ours
+    )
+    [row] = read_tsv(out / "examples.tsv")
     assert int(row["13-grams"]) - int(row["in corpus"]) == (1 if dummy.startswith("non") else 0)
     assert row["in corpus"] == "3"
 
 
 def test_each_part_is_counted_and_those_asked_for_are_listed(tmp_path: Path) -> None:
     parts = {
-        part: [text(part, prose(part, 30), document=str(at))]
+        part: [make_text(part, random_prose(part, 30), document=str(at))]
         for at, part in enumerate(("train", "dev", "test"), 1)
     }
-    ours = dataset("set", parts, pmids=True)  # type: ignore[arg-type]
-    data, out = benchmarks(tmp_path / "data", ours), tmp_path / "out"
-    texts = {f"pubmed:{at}": [prose(part, 30)] for at, part in enumerate(parts, 4)}
-    abstracts = corpus(tmp_path / "pubmed", {**texts, "pubmed:1": ["The abstract of train."]})
-    look(data, [abstracts], out, ours)
+    ours = make_dataset("set", parts, pmids=True)  # type: ignore[arg-type]
+    data, out = write_benchmark_dir(tmp_path / "data", ours), tmp_path / "out"
+    texts = {f"pubmed:{at}": [random_prose(part, 30)] for at, part in enumerate(parts, 4)}
+    abstracts = write_corpus(tmp_path / "pubmed", {**texts, "pubmed:1": ["The abstract of train."]})
+    run_contamination_check(data, [abstracts], out, ours)
     assert [counts(out, "by_pmid", "by_ngrams", part=part) for part in parts] == [[1, 1], [0, 1], [0, 1]]
-    assert excluded(out) == ["pubmed:6"]
-    look(data, [abstracts], out, ours, parts=["test", "train"])
-    assert excluded(out) == ["pubmed:1", "pubmed:4", "pubmed:6"]
-    assert [row["part"] for row in rows(out / "examples.tsv")] == ["train", "test"]
+    assert read_excluded_ids(out) == ["pubmed:6"]
+    run_contamination_check(data, [abstracts], out, ours, parts=["test", "train"])
+    assert read_excluded_ids(out) == ["pubmed:1", "pubmed:4", "pubmed:6"]
+    assert [row["part"] for row in read_tsv(out / "examples.tsv")] == ["train", "test"]
 
 
 def test_a_document_is_left_out_for_most_of_an_example_or_for_much_of_all(tmp_path: Path) -> None:
-    abstract, sentence = prose("abstract", 200), prose("sentence", 14)
-    ours = dataset("set", {"test": [text("a", abstract), text("b", sentence)]})
+    abstract, sentence = random_prose("abstract", 200), random_prose("sentence", 14)
+    ours = make_dataset("set", {"test": [make_text("a", abstract), make_text("b", sentence)]})
     words = abstract.split()
     texts = {
         "pubmed:1": [" ".join(words[50:74])],
@@ -176,22 +195,22 @@ def test_a_document_is_left_out_for_most_of_an_example_or_for_much_of_all(tmp_pa
         "pubmed:3": [f"As is known, {sentence}."],
         "pubmed:4": [" ".join(sentence.split()[1:])],
     }
-    data, abstracts = benchmarks(tmp_path / "data", ours), corpus(tmp_path / "pubmed", texts)
+    data, abstracts = write_benchmark_dir(tmp_path / "data", ours), write_corpus(tmp_path / "pubmed", texts)
     for least, ids in ((13, [2, 3]), (12, [1, 2, 3]), (1, [1, 2, 3, 4]), (14, [3])):
-        said = look(data, [abstracts], tmp_path / "out", ours, least=least)
-        assert excluded(tmp_path / "out") == [f"pubmed:{at}" for at in ids]
+        said = run_contamination_check(data, [abstracts], tmp_path / "out", ours, least=least)
+        assert read_excluded_ids(tmp_path / "out") == [f"pubmed:{at}" for at in ids]
         assert f"{len(ids)} documents to leave out for test" in said
         assert f"{4 - len(ids)} share fewer and stay" in said
 
 
 def test_a_document_of_two_corpora_is_one(tmp_path: Path) -> None:
-    words = prose("twice", 60)
-    ours = dataset("set", {"test": [text("a", words)]})
+    words = random_prose("twice", 60)
+    ours = make_dataset("set", {"test": [make_text("a", words)]})
     half = {"pubmed:1": [" ".join(words.split()[:30])]}
     other = {"pubmed:1": [" ".join(words.split()[10:40])]}
-    corpora = [corpus(tmp_path / "one", half), corpus(tmp_path / "two", other)]
-    look(benchmarks(tmp_path / "data", ours), corpora, tmp_path / "out", ours)
-    [row] = rows(tmp_path / "out/documents.tsv")
+    corpora = [write_corpus(tmp_path / "one", half), write_corpus(tmp_path / "two", other)]
+    run_contamination_check(write_benchmark_dir(tmp_path / "data", ours), corpora, tmp_path / "out", ours)
+    [row] = read_tsv(tmp_path / "out/documents.tsv")
     assert row["shared 13-grams"] == str(40 - 12)
 
 
@@ -199,19 +218,19 @@ def test_what_is_known_of_the_sets_is_said(tmp_path: Path) -> None:
     layout = FileLayout(
         {"all": "set", "split": "split.txt"},
         {"test": ("all",)},
-        lambda files: {"test": [text("a\tb\nc", prose("a", 20), document="<b>\t1")]},
+        lambda files: {"test": [make_text("a\tb\nc", random_prose("a", 20), document="<b>\t1")]},
         {"split": MissingSplitPolicy("the <split> is ours", ("test",))},
         note="no dev",
     )
     ours = Benchmark("set", "Set", (layout,), {}, count_by_record_type, "us", "none", "here")
-    absent = dataset("absent", {"test": []})
-    texts = {"pubmed:1": [prose("a", 20)]}
+    absent = make_dataset("absent", {"test": []})
+    texts = {"pubmed:1": [random_prose("a", 20)]}
     out = tmp_path / "out"
-    folder = corpus(tmp_path / "<i>&", texts)
-    said = look(benchmarks(tmp_path / "data", ours), [folder], out, ours, absent)
+    folder = write_corpus(tmp_path / "<i>&", texts)
+    said = run_contamination_check(write_benchmark_dir(tmp_path / "data", ours), [folder], out, ours, absent)
     for line in ("set: no dev", "set: the <split> is ours", "not there, and so not looked for: absent"):
         assert line in said.splitlines()
-    assert [row["id"] for row in rows(out / "examples.tsv")] == ["a b c"]
+    assert [row["id"] for row in read_tsv(out / "examples.tsv")] == ["a b c"]
     page = (out / "report.html").read_text()
     assert "the &lt;split&gt; is ours" in page
     assert "&lt;i&gt;&amp;" in page
@@ -232,27 +251,36 @@ def test_as_by_brute_force(
     pairs: list[tuple[str, str | None]], texts: list[str], data: st.DataObject
 ) -> None:
     """On words so few that many texts share some, in batches and blocks of any size."""
-    examples = [text(str(at), *pair) for at, pair in enumerate(pairs)]
-    ours = dataset("set", {"test": examples})
+    examples = [make_text(str(at), *pair) for at, pair in enumerate(pairs)]
+    ours = make_dataset("set", {"test": examples})
     grams = [
-        [gram for whole in pair if whole for piece in whole.split("@GENE$") for gram in brute(piece)]
+        [
+            gram
+            for whole in pair
+            if whole
+            for piece in whole.split("@GENE$")
+            for gram in ngrams_by_brute_force(piece)
+        ]
         for pair in pairs
     ]
-    held = {f"pubmed:{at}": set(brute(words.replace("@GENE$", "gene"))) for at, words in enumerate(texts, 1)}
+    held = {
+        f"pubmed:{at}": set(ngrams_by_brute_force(words.replace("@GENE$", "gene")))
+        for at, words in enumerate(texts, 1)
+    }
     there = set[tuple[str, ...]]().union(*held.values())
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(contamination_corpus, "_BLOCK_BYTES", data.draw(st.sampled_from([1, 40, 1 << 20])))
         folder, out = Path(name), Path(name) / "out"
         written = {id_: [words.replace("@GENE$", "gene")] for id_, words in zip(held, texts, strict=True)}
-        abstracts = corpus(folder / "pubmed", written, a_batch=data.draw(st.integers(1, 3)))
-        look(benchmarks(folder / "data", ours), [abstracts], out, ours, least=2)
+        abstracts = write_corpus(folder / "pubmed", written, a_batch=data.draw(st.integers(1, 3)))
+        run_contamination_check(write_benchmark_dir(folder / "data", ours), [abstracts], out, ours, least=2)
         found = {
-            row["id"]: (int(row["13-grams"]), int(row["in corpus"])) for row in rows(out / "examples.tsv")
+            row["id"]: (int(row["13-grams"]), int(row["in corpus"])) for row in read_tsv(out / "examples.tsv")
         }
-        shared = {row["id"]: int(row["shared 13-grams"]) for row in rows(out / "documents.tsv")}
+        shared = {row["id"]: int(row["shared 13-grams"]) for row in read_tsv(out / "documents.tsv")}
         closest = {
             row["id"]: (row["closest document"], int(row["shared 13-grams"]))
-            for row in rows(out / "examples.tsv")
+            for row in read_tsv(out / "examples.tsv")
         }
     covered = {str(at): (len(own), sum(1 for gram in own if gram in there)) for at, own in enumerate(grams)}
     assert found == {id_: (own, number) for id_, (own, number) in covered.items() if number}

@@ -18,25 +18,37 @@ from bioshards.corpus import excluded as excluding
 from bioshards.evaluate.contamination import corpus as contamination_corpus
 from bioshards.evaluate.contamination.corpus import CorpusError
 from bioshards.evaluate.datasets import Benchmark, BenchmarkFileError, BenchmarkNotFoundError
-from tests.evaluation_contaminated import benchmarks, corpus, dataset, excluded, look, prose, text
+from tests.evaluation_contaminated import (
+    make_dataset,
+    make_text,
+    random_prose,
+    read_excluded_ids,
+    run_contamination_check,
+    write_benchmark_dir,
+    write_corpus,
+)
 
 
 @pytest.fixture
 def ours() -> Benchmark:
-    test = [text(str(at), prose(at, 30), document=str(at)) for at in range(1, 15)]
-    return dataset("set", {"test": test, "train": [text("train", prose("train", 20))]}, pmids=True)
+    test = [make_text(str(at), random_prose(at, 30), document=str(at)) for at in range(1, 15)]
+    return make_dataset(
+        "set", {"test": test, "train": [make_text("train", random_prose("train", 20))]}, pmids=True
+    )
 
 
 @pytest.fixture
 def data(tmp_path: Path, ours: Benchmark) -> Path:
-    return benchmarks(tmp_path / "data", ours)
+    return write_benchmark_dir(tmp_path / "data", ours)
 
 
 @pytest.fixture
 def abstracts(tmp_path: Path) -> Path:
     """Abstracts 10 to 24, five with an example's PMID and one with its text; and one with another's text."""
-    texts = {f"pubmed:{at}": [f"Title {at}", prose(at, 30 if at == 12 else 25 + at)] for at in range(10, 25)}
-    return corpus(tmp_path / "pubmed", texts | {"pubmed:30": [prose(3, 60)]})
+    texts = {
+        f"pubmed:{at}": [f"Title {at}", random_prose(at, 30 if at == 12 else 25 + at)] for at in range(10, 25)
+    }
+    return write_corpus(tmp_path / "pubmed", texts | {"pubmed:30": [random_prose(3, 60)]})
 
 
 def written(out: Path) -> dict[str, bytes]:
@@ -49,18 +61,18 @@ FILES = ["documents.tsv", "examples.tsv", "exclude-ids.txt", "report.html", "rep
 def test_two_workers_write_what_one_does(
     data: Path, abstracts: Path, tmp_path: Path, ours: Benchmark
 ) -> None:
-    said = [look(data, [abstracts], tmp_path / f"out{n}", ours, workers=n) for n in (1, 2)]
+    said = [run_contamination_check(data, [abstracts], tmp_path / f"out{n}", ours, workers=n) for n in (1, 2)]
     one, two = (written(tmp_path / f"out{n}") for n in (1, 2))
     assert one == two
     assert list(one) == FILES
     assert said[0].replace("out1", "out2") == said[1]
-    assert excluded(tmp_path / "out1") == [*(f"pubmed:{at}" for at in range(10, 15)), "pubmed:30"]
+    assert read_excluded_ids(tmp_path / "out1") == [*(f"pubmed:{at}" for at in range(10, 15)), "pubmed:30"]
 
 
 def test_the_pipelines_take_the_list(data: Path, abstracts: Path, tmp_path: Path, ours: Benchmark) -> None:
-    articles = {"pmc:PMC7.2": [prose(4, 30)], "doi:10.5555/ab": [prose(5, 30)]}
-    full = corpus(tmp_path / "pmc", articles, pipeline="pmc_to_shards")
-    look(data, [abstracts, full], tmp_path / "out", ours)
+    articles = {"pmc:PMC7.2": [random_prose(4, 30)], "doi:10.5555/ab": [random_prose(5, 30)]}
+    full = write_corpus(tmp_path / "pmc", articles, pipeline="pmc_to_shards")
+    run_contamination_check(data, [abstracts, full], tmp_path / "out", ours)
     with open(tmp_path / "out/exclude-ids.txt", "rb") as file:
         ids = excluding.parse(file, file.name).to_pylist()
     assert ids == sorted([*(str(at) for at in range(10, 15)), "30", "PMC7", "doi:10.5555/ab"])
@@ -75,12 +87,12 @@ def test_a_run_that_was_stopped_is_run_again(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        look(data, [abstracts], tmp_path / "out", ours, say=stop, workers=workers)
+        run_contamination_check(data, [abstracts], tmp_path / "out", ours, say=stop, workers=workers)
     assert written(tmp_path / "out") == {}
-    look(data, [abstracts], tmp_path / "out", ours, workers=workers)
+    run_contamination_check(data, [abstracts], tmp_path / "out", ours, workers=workers)
     first = written(tmp_path / "out")
-    look(data, [abstracts], tmp_path / "out", ours)
-    look(data, [abstracts], tmp_path / "whole", ours)
+    run_contamination_check(data, [abstracts], tmp_path / "out", ours)
+    run_contamination_check(data, [abstracts], tmp_path / "whole", ours)
     assert first == written(tmp_path / "out") == written(tmp_path / "whole")
 
 
@@ -89,7 +101,7 @@ def test_a_worker_that_dies_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(contamination_corpus, "_shard", lambda *_: os._exit(9))
     with pytest.raises(CorpusError, match="a lower --workers"):
-        look(data, [abstracts], tmp_path / "out", ours, workers=2)
+        run_contamination_check(data, [abstracts], tmp_path / "out", ours, workers=2)
 
 
 def test_workers_end_when_the_run_is_killed(
@@ -98,7 +110,7 @@ def test_workers_end_when_the_run_is_killed(
     def run() -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(contamination_corpus, "_shard", lambda *_: time.sleep(100))
-            look(data, [abstracts], tmp_path / "out", ours, workers=2)
+            run_contamination_check(data, [abstracts], tmp_path / "out", ours, workers=2)
 
     killed = multiprocessing.get_context("fork").Process(target=run)
     killed.start()
@@ -195,7 +207,7 @@ def test_a_corpus_that_is_none_or_damaged_is_refused(
 ) -> None:
     damage(abstracts)
     with pytest.raises(CorpusError, match=said) as error:
-        look(data, [abstracts], tmp_path / "out", ours, workers=workers)
+        run_contamination_check(data, [abstracts], tmp_path / "out", ours, workers=workers)
     assert str(abstracts) in str(error.value)
 
 
@@ -203,24 +215,26 @@ def test_benchmarks_that_are_not_there_are_asked_for(
     abstracts: Path, tmp_path: Path, ours: Benchmark
 ) -> None:
     with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere"):
-        look(tmp_path / "nowhere", [abstracts], tmp_path / "out", ours)
+        run_contamination_check(tmp_path / "nowhere", [abstracts], tmp_path / "out", ours)
     (tmp_path / "empty").mkdir()
     with pytest.raises(BenchmarkNotFoundError, match="none of the sets set: give --data"):
-        look(tmp_path / "empty", [abstracts], tmp_path / "out", ours)
+        run_contamination_check(tmp_path / "empty", [abstracts], tmp_path / "out", ours)
 
 
 def test_a_damaged_benchmark_is_not_passed_over(abstracts: Path, tmp_path: Path) -> None:
-    empty = dataset("set", {"test": []})
+    empty = make_dataset("set", {"test": []})
     with pytest.raises(BenchmarkFileError, match="it holds nothing for test"):
-        look(benchmarks(tmp_path / "data", empty), [abstracts], tmp_path / "out", empty)
+        run_contamination_check(
+            write_benchmark_dir(tmp_path / "data", empty), [abstracts], tmp_path / "out", empty
+        )
 
 
 def test_a_bound_below_one_is_none(data: Path, abstracts: Path, tmp_path: Path, ours: Benchmark) -> None:
     with pytest.raises(ValueError, match="give 1 or more"):
-        look(data, [abstracts], tmp_path / "out", ours, least=0)
+        run_contamination_check(data, [abstracts], tmp_path / "out", ours, least=0)
 
 
 def test_a_corpus_without_a_document_holds_nothing(data: Path, tmp_path: Path, ours: Benchmark) -> None:
-    said = look(data, [corpus(tmp_path / "pubmed", {})], tmp_path / "out", ours)
+    said = run_contamination_check(data, [write_corpus(tmp_path / "pubmed", {})], tmp_path / "out", ours)
     assert "0 documents to leave out" in said
-    assert excluded(tmp_path / "out") == []
+    assert read_excluded_ids(tmp_path / "out") == []

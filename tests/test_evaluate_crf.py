@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from bioshards.evaluate.crf import CRF
-from tests.training_runs import threads
+from tests.training_runs import use_torch_threads
 
 BIO = torch.tensor(  # of O, B, I and the end, by O, B, I and the start
     [[1, 1, 0, 1], [1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]], dtype=torch.bool
@@ -23,7 +23,7 @@ BIO = torch.tensor(  # of O, B, I and the end, by O, B, I and the start
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    with threads(1):
+    with use_torch_threads(1):
         yield
 
 

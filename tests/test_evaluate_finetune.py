@@ -17,7 +17,7 @@ from bioshards.evaluate.finetune import EncoderWithHead, FineTuner, NaNLossError
 from bioshards.evaluate.recipes import SUITES, FineTuneRecipe
 from bioshards.evaluate.records import LabelledText, Record
 from bioshards.evaluate.tasks import TASKS, plan_tasks
-from tests.evaluation_models import checkpoint
+from tests.evaluation_models import save_tiny_checkpoint
 
 CPU = torch.device("cpu")
 QUICK = FineTuneRecipe(batch_size=4, epochs=3, max_seq_length=32, learning_rate=1e-3, dropout=0.0)
@@ -34,7 +34,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return checkpoint(tmp_path_factory.mktemp("model") / "electra")
+    return save_tiny_checkpoint(tmp_path_factory.mktemp("model") / "electra")
 
 
 def _texts(n: int) -> list[Record]:

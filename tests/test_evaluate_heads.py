@@ -26,7 +26,7 @@ from bioshards.evaluate.heads import (
     mean_squared_error,
     weighted_cross_entropy,
 )
-from tests.training_runs import threads
+from tests.training_runs import use_torch_threads
 
 WORDS = torch.tensor([[1, 1, 1, 1], [1, 0, 0, 0], [1, 1, 0, 0]], dtype=torch.bool)
 GOLD = torch.tensor([[0, 1, 2, 0], [1, -100, -100, -100], [0, 0, -100, -100]])
@@ -36,7 +36,7 @@ BIO = torch.tensor([[1, 1, 0, 1], [1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]], dty
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     torch.manual_seed(3)
-    with threads(1):
+    with use_torch_threads(1):
         yield
 
 

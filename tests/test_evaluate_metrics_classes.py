@@ -15,20 +15,26 @@ from bioshards.evaluate.metrics.classes import accuracy, micro_f1, positive_f1, 
 from bioshards.evaluate.metrics.metric import Metric
 from bioshards.evaluate.metrics.multilabel import multilabel_f1
 from tests.conftest import DATA, needs_data
-from tests.evaluation_oracles import Codes, by_class, cases, micro, one_hot
+from tests.evaluation_oracles import (
+    LabelCodes,
+    micro_scores,
+    one_hot,
+    random_classifications,
+    scores_by_class,
+)
 
 CHEMPROT = ("false", "CPR:3", "CPR:4", "CPR:5", "CPR:6", "CPR:9")
 HALLMARKS = tuple(f"hallmark {number}" for number in range(10))
 NAMES = ("precision", "recall", "F1")
 
 
-def named(codes: Codes, labels: Sequence[str]) -> list[str]:
+def named(codes: LabelCodes, labels: Sequence[str]) -> list[str]:
     return [labels[code] for code in codes]
 
 
 def test_micro_f1_as_scikit_learn_is_called_for_it() -> None:
     metric = micro_f1(CHEMPROT, "false")
-    for case in zip(*cases(1, 6, (20, 30)), strict=True):
+    for case in zip(*random_classifications(1, 6, (20, 30)), strict=True):
         gold, predicted = (named(codes, CHEMPROT) for codes in case)
         figures = metric.compute_scores(gold, predicted)
         for average, names in (("micro", NAMES), ("macro", (None, None, "macro F1"))):
@@ -41,10 +47,10 @@ def test_micro_f1_as_scikit_learn_is_called_for_it() -> None:
 
 @pytest.mark.parametrize("negative", ["false", None])
 def test_micro_f1_leaves_the_negative_class_out(negative: str | None) -> None:
-    gold, predicted = cases(2, 6, (1000, 12))
+    gold, predicted = random_classifications(2, 6, (1000, 12))
     counted = slice(1 if negative else 0, None)
     sides = [one_hot(side, 6)[..., counted] for side in (gold, predicted)]
-    right, each = micro(*sides), by_class(*sides)
+    right, each = micro_scores(*sides), scores_by_class(*sides)
     metric = micro_f1(CHEMPROT, negative)
     for place, case in enumerate(zip(gold, predicted, strict=True)):
         figures = metric.compute_scores(*(named(codes, CHEMPROT) for codes in case))
@@ -55,8 +61,8 @@ def test_micro_f1_leaves_the_negative_class_out(negative: str | None) -> None:
 
 
 def test_positive_f1_is_that_of_one_class() -> None:
-    gold, predicted = cases(3, 2, (1000, 12))
-    right = micro(gold == 1, predicted == 1)
+    gold, predicted = random_classifications(3, 2, (1000, 12))
+    right = micro_scores(gold == 1, predicted == 1)
     metric = positive_f1("1")
     for place, case in enumerate(zip(gold, predicted, strict=True)):
         figures = metric.compute_scores(*(named(codes, "01") for codes in case))
@@ -65,8 +71,8 @@ def test_positive_f1_is_that_of_one_class() -> None:
 
 def test_accuracy() -> None:
     labels = ("yes", "no", "maybe")
-    gold, predicted = cases(4, 3, (1000, 12))
-    each = by_class(one_hot(gold, 3), one_hot(predicted, 3))
+    gold, predicted = random_classifications(4, 3, (1000, 12))
+    each = scores_by_class(one_hot(gold, 3), one_hot(predicted, 3))
     metric = accuracy(labels)
     for place, case in enumerate(zip(gold, predicted, strict=True)):
         figures = metric.compute_scores(*(named(codes, labels) for codes in case))
@@ -76,8 +82,8 @@ def test_accuracy() -> None:
 
 def test_yes_and_no_for_themselves() -> None:
     answers = ("yes", "no")
-    gold, predicted = cases(5, 2, (1000, 8))
-    each = by_class(one_hot(gold, 2), one_hot(predicted, 2))
+    gold, predicted = random_classifications(5, 2, (1000, 8))
+    each = scores_by_class(one_hot(gold, 2), one_hot(predicted, 2))
     metric = yes_no_f1()
     for place, case in enumerate(zip(gold, predicted, strict=True)):
         figures = metric.compute_scores(*(named(codes, answers) for codes in case))
@@ -92,8 +98,8 @@ def test_multilabel_f1_is_scikit_learns_by_label_and_by_abstract() -> None:
     random = numpy.random.default_rng(6)
     gold = random.random((1000, 5, 10)) < 0.15
     predicted = gold ^ (random.random(gold.shape) < 0.1)
-    right = micro(gold, predicted)
-    by_abstract = micro(gold.reshape(-1, 10), predicted.reshape(-1, 10)).reshape(3, 1000, 5)
+    right = micro_scores(gold, predicted)
+    by_abstract = micro_scores(gold.reshape(-1, 10), predicted.reshape(-1, 10)).reshape(3, 1000, 5)
     metric = multilabel_f1(HALLMARKS)
     for place, case in enumerate(zip(gold, predicted, strict=True)):
         figures = metric.compute_scores(

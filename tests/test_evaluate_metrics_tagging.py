@@ -8,7 +8,7 @@ import pytest
 
 from bioshards.evaluate.metrics.tagging import entity_f1, word_f1
 from bioshards.evaluate.tags import extract_strict_spans
-from tests.evaluation_oracles import by_class, cases, conlleval, one_hot
+from tests.evaluation_oracles import conlleval, one_hot, random_classifications, scores_by_class
 
 BIO = ("O", "B-Gene", "I-Gene", "B-Drug", "I-Drug")
 PICO = ("I-PAR", "I-INT", "I-OUT", "O")
@@ -62,8 +62,8 @@ def test_entity_f1_is_conllevals_and_iob2s() -> None:
 
 def test_word_f1_is_scikit_learns() -> None:
     """Each case is two sentences of seven words; the classes are the types and ``O``."""
-    gold, predicted = cases(2, len(PICO), (1000, 14))
-    figures = by_class(one_hot(gold, 4), one_hot(predicted, 4))
+    gold, predicted = random_classifications(2, len(PICO), (1000, 14))
+    figures = scores_by_class(one_hot(gold, 4), one_hot(predicted, 4))
     metric = word_f1(("PAR", "INT", "OUT"))
     for place, (right, guess) in enumerate(zip(gold, predicted, strict=True)):
         sides = ([[PICO[code] for code in half] for half in (side[:7], side[7:])] for side in (right, guess))

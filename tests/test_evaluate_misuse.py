@@ -14,9 +14,15 @@ from transformers import BertConfig, BertModel, GPT2Config, GPT2Model, T5Config,
 
 from bioshards.evaluate.__main__ import main
 from bioshards.evaluate.recipes import SUITES
-from tests.evaluation_models import checkpoint
-from tests.evaluation_runs import benchmarks, leftovers, result, results, run
-from tests.training_runs import threads
+from tests.evaluation_models import save_tiny_checkpoint
+from tests.evaluation_runs import (
+    copy_benchmarks,
+    list_temporary_files,
+    load_result,
+    load_results,
+    run_evaluate,
+)
+from tests.training_runs import use_torch_threads
 
 Capture = pytest.CaptureFixture[str]
 Says = Callable[..., str]
@@ -26,14 +32,14 @@ ONE = ("--tasks", "gad", "--seeds", 1, "--sample", 8)
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)
-    with threads(1):
+    with use_torch_threads(1):
         yield
     signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return checkpoint(tmp_path_factory.mktemp("model") / "electra")
+    return save_tiny_checkpoint(tmp_path_factory.mktemp("model") / "electra")
 
 
 @pytest.fixture
@@ -50,7 +56,7 @@ def says(capsys: Capture) -> Says:
     def call(model: object, out: object, *options: object, code: int = 2, **more: Any) -> str:
         capsys.readouterr()
         try:
-            ended = run(model, out, *options, **more)
+            ended = run_evaluate(model, out, *options, **more)
         except SystemExit as error:  # argparse's own
             ended = error.code  # type: ignore[assignment]
         said = capsys.readouterr()
@@ -115,7 +121,7 @@ def test_entities_can_be_shown_only_where_the_files_tell_of_them(
 @pytest.fixture
 def out(model: Path, tmp_path: Path) -> Path:
     """A folder with a result."""
-    assert run(model, tmp_path / "out", *ONE) == 0
+    assert run_evaluate(model, tmp_path / "out", *ONE) == 0
     return tmp_path / "out"
 
 
@@ -130,18 +136,18 @@ def out(model: Path, tmp_path: Path) -> Path:
 def test_other_settings_are_refused_by_name(
     model: Path, out: Path, says: Says, options: tuple[object, ...], said: str
 ) -> None:
-    before = results(out)
+    before = load_results(out)
     told = says(model, out, *ONE, *options)
     assert f"{out}/blurb/gad/seed-0.json was made with {said}: give another --out" in told
-    assert results(out) == before
+    assert load_results(out) == before
 
 
 def test_another_model_and_other_files_are_refused(
     out: Path, tmp_path: Path, model: Path, says: Says
 ) -> None:
-    other = checkpoint(tmp_path / "other", "bert")
+    other = save_tiny_checkpoint(tmp_path / "other", "bert")
     assert "was made with other weights: give another --out" in says(other, out, *ONE)
-    data = benchmarks(tmp_path / "data", "gad")
+    data = copy_benchmarks(tmp_path / "data", "gad")
     path = data / "bio_electra/gad/test.tsv"
     path.write_text(path.read_text() + "99\t@GENE$ and @DISEASE$.\t1\n")
     assert "was made with other files or counts: give another --out" in says(model, out, *ONE, data=data)
@@ -262,7 +268,7 @@ def test_an_empty_folder_of_benchmarks(model: Path, tmp_path: Path, says: Says) 
 def test_a_damaged_file_is_named_with_its_line_and_ends_only_its_task(
     model: Path, tmp_path: Path, says: Says
 ) -> None:
-    data = benchmarks(tmp_path / "data", "gad", "ncbi-disease", "biosses", "pubmedqa", "ddi")
+    data = copy_benchmarks(tmp_path / "data", "gad", "ncbi-disease", "biosses", "pubmedqa", "ddi")
     names = {
         "gad": "bio_electra/gad/test.tsv",
         "ncbi-disease": "mtl-bioinformatics-2016/NCBI-disease-IOB/devel.tsv",
@@ -281,11 +287,11 @@ def test_a_damaged_file_is_named_with_its_line_and_ends_only_its_task(
     assert f"blurb/pubmedqa failed: {asked}" in said
     assert f"blurb/ddi failed: {xml}, line 6: it is not well-formed XML" in said
     assert "1 results made, 0 were there, 0 tasks absent, 4 failed" in said
-    assert result(tmp_path / "out", "blurb/biosses")
+    assert load_result(tmp_path / "out", "blurb/biosses")
 
 
 def test_a_file_that_cannot_be_read_ends_only_its_task(model: Path, tmp_path: Path, says: Says) -> None:
-    data = benchmarks(tmp_path / "data", "gad", "biosses")
+    data = copy_benchmarks(tmp_path / "data", "gad", "biosses")
     (data / "bio_electra/gad/test.tsv").unlink()
     (data / "bio_electra/gad/test.tsv").mkdir()
     said = says(model, tmp_path / "out", "--tasks", "gad", "biosses", "--seeds", 1, data=data, code=1)
@@ -294,7 +300,7 @@ def test_a_file_that_cannot_be_read_ends_only_its_task(model: Path, tmp_path: Pa
 
 
 def test_verify_prints_its_table_whatever_it_says(tmp_path: Path, capsys: Capture) -> None:
-    data = benchmarks(tmp_path / "data", "gad", "biosses")
+    data = copy_benchmarks(tmp_path / "data", "gad", "biosses")
     assert main(["verify", str(data)]) == 1
     said = capsys.readouterr()
     assert "biosses: BIOSSES" in said.out
@@ -321,8 +327,8 @@ def test_a_type_that_train_has_not(model: Path, tmp_path: Path, head: str) -> No
         test="gene\tB-Gene\nof\tI-Gene\n\ndrug\tB-Drug\n",
     )
     task = ("--tasks", "ncbi-disease", "--seeds", 1, "--head", head)
-    assert run(model, tmp_path / "out", *task, data=data) == 0
-    units = result(tmp_path / "out", "blurb/ncbi-disease")["units"]
+    assert run_evaluate(model, tmp_path / "out", *task, data=data) == 0
+    units = load_result(tmp_path / "out", "blurb/ncbi-disease")["units"]
     assert units["test"][units["names"].index("gold")] == [1, 1]
 
 
@@ -330,8 +336,8 @@ def test_a_type_that_train_has_not(model: Path, tmp_path: Path, head: str) -> No
 def test_nothing_but_o_or_a_single_word_to_learn_from(model: Path, tmp_path: Path, head: str) -> None:
     data = _tagged(tmp_path / "data", train="word\tO\n", devel="drug\tB-Drug\n", test="drug\tB-Drug\n")
     task = ("--tasks", "ncbi-disease", "--seeds", 1, "--head", head)
-    assert run(model, tmp_path / "out", *task, data=data) == 0
-    assert result(tmp_path / "out", "blurb/ncbi-disease")["scores"]["test"]["F1"] == 0
+    assert run_evaluate(model, tmp_path / "out", *task, data=data) == 0
+    assert load_result(tmp_path / "out", "blurb/ncbi-disease")["scores"]["test"]["F1"] == 0
 
 
 def _gad(folder: Path, train: str, test: str) -> Path:
@@ -346,8 +352,11 @@ def test_one_class_only_and_one_example_a_part(model: Path, tmp_path: Path) -> N
     data = _gad(tmp_path / "data", "A link.\t1\nAnother.\t1\n", "0\tNo link.\t0\n")
     for weights in ("none", "balanced"):
         out = tmp_path / weights
-        assert run(model, out, "--tasks", "gad", "--seeds", 1, "--class-weights", weights, data=data) == 0
-        assert len(result(out, "blurb/gad")["units"]["test"][0]) == 1
+        assert (
+            run_evaluate(model, out, "--tasks", "gad", "--seeds", 1, "--class-weights", weights, data=data)
+            == 0
+        )
+        assert len(load_result(out, "blurb/gad")["units"]["test"][0]) == 1
 
 
 def test_too_little_for_a_dev_set(model: Path, tmp_path: Path, says: Says) -> None:
@@ -357,7 +366,7 @@ def test_too_little_for_a_dev_set(model: Path, tmp_path: Path, says: Says) -> No
 
 
 def test_answers_that_are_in_no_passage(model: Path, tmp_path: Path, says: Says) -> None:
-    data = benchmarks(tmp_path / "data", "factoid-8b", "squad")
+    data = copy_benchmarks(tmp_path / "data", "factoid-8b", "squad")
     path = data / "bio_electra/bioasq/train.json"
     file = json.loads(path.read_text())
     for paragraph in file["data"][0]["paragraphs"]:
@@ -367,7 +376,7 @@ def test_answers_that_are_in_no_passage(model: Path, tmp_path: Path, says: Says)
     assert "there is no example to learn from" in says(
         model, tmp_path / "out", *task, "--squad", "no", data=data, code=1
     )
-    assert run(model, tmp_path / "joint", *task, data=data) == 0
+    assert run_evaluate(model, tmp_path / "joint", *task, data=data) == 0
 
 
 @pytest.mark.parametrize("task", ["ncbi-disease", "biosses", "factoid-7b"])
@@ -376,5 +385,5 @@ def test_a_learning_rate_that_is_far_too_high(model: Path, tmp_path: Path, says:
     options = ("--tasks", task, "--seeds", 1, "--learning-rate", 1e38, "--batch", 999)
     said = says(model, tmp_path, *options, code=1)
     assert "the model gives no numbers any more: give a lower --learning-rate" in said
-    assert not results(tmp_path)
-    assert not leftovers(tmp_path)
+    assert not load_results(tmp_path)
+    assert not list_temporary_files(tmp_path)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bioshards.evaluate.contamination import ngrams
 from bioshards.evaluate.contamination.ngrams import Hashes, NgramIndex, WordSpans
-from tests.evaluation_contaminated import Grams, brute, prose
+from tests.evaluation_contaminated import NGrams, ngrams_by_brute_force, random_prose
 
 LONG = "pneumonoultramicroscopicsilicovolcanoconiosis"
 PIECES = [
@@ -40,7 +40,7 @@ def decoded(words: WordSpans, first: int) -> tuple[str, ...]:
     return tuple(word.decode() for word in words.get_ngram(first))
 
 
-def of(*sentences: str) -> Grams:
+def of(*sentences: str) -> NGrams:
     words, hashes = hashed(list(sentences))
     return [decoded(words, first) for first in range(len(hashes))]
 
@@ -75,8 +75,8 @@ def test_the_end_of_a_sentence_ends_a_word() -> None:
 
 @pytest.mark.parametrize("words", [0, 1, 12, 13, 14])
 def test_a_text_of_few_words_has_few(words: int) -> None:
-    text = prose("few", words)
-    assert of(text) == brute(text)
+    text = random_prose("few", words)
+    assert of(text) == ngrams_by_brute_force(text)
     assert len(NgramIndex([text])) == len(found(NgramIndex([text]), text)) == max(0, words - 12)
 
 
@@ -91,9 +91,9 @@ def test_exactly_the_shared_ones_are_found(base: int | None, data: st.DataObject
             patch.setattr(ngrams, "_BASE", base)
         index = NgramIndex(texts)
         hits = found(index, *sentences)
-    known = [brute(text) for text in texts]
+    known = [ngrams_by_brute_force(text) for text in texts]
     everything = {gram for grams in known for gram in grams}
-    wanted = [gram for gram in brute(" ".join(sentences)) if gram in everything]
+    wanted = [gram for gram in ngrams_by_brute_force(" ".join(sentences)) if gram in everything]
     assert [gram for gram, _ in hits] == wanted
     assert len(index) == len(everything)
     number_of = dict(hits)
@@ -107,7 +107,7 @@ def test_exactly_the_shared_ones_are_found(base: int | None, data: st.DataObject
 
 def test_a_collision_is_not_a_hit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ngrams, "_BASE", 1)
-    text = prose("collision", 13)
+    text = random_prose("collision", 13)
     swapped = " ".join(reversed(text.split()))
     (_, one), (_, other) = hashed([text]), hashed([swapped])
     assert one.tolist() == other.tolist()
@@ -117,15 +117,15 @@ def test_a_collision_is_not_a_hit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_different_words_have_different_hashes() -> None:
     """Of a good hash of 64 bits, a collision among 30,000 is a miracle."""
-    texts = [prose(f"hash {number}", 13) for number in range(1000)]
+    texts = [random_prose(f"hash {number}", 13) for number in range(1000)]
     texts += [" ".join(reversed(text.split())) for text in texts]
     texts += [f"{text}x" for text in texts]
     hashes = hashed([f"{text}. " for text in texts])[1]
-    assert len(set(hashes.tolist())) == len(set(brute(" ".join(texts))))
+    assert len(set(hashes.tolist())) == len(set(ngrams_by_brute_force(" ".join(texts))))
 
 
 def test_many_texts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [prose(number % 7, 10 + number) for number in range(40)]
+    texts = [random_prose(number % 7, 10 + number) for number in range(40)]
     whole = NgramIndex(texts)
     monkeypatch.setattr(ngrams, "_BLOCK_BYTES", 500)
     cut = NgramIndex(texts)
@@ -136,12 +136,12 @@ def test_many_texts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_half_a_character_is_none() -> None:
-    text = prose("half", 6) + " \ud83d " + prose("other half", 7)
+    text = random_prose("half", 6) + " \ud83d " + random_prose("other half", 7)
     assert len(NgramIndex([text])) == 1
 
 
 def test_no_text_has_none() -> None:
     index = NgramIndex([])
     assert len(index) == 0
-    assert found(index, prose("any", 30)) == []
+    assert found(index, random_prose("any", 30)) == []
     assert index.offsets.tolist() == [0]

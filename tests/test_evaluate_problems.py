@@ -20,7 +20,7 @@ from bioshards.evaluate.recipes import FineTuneRecipe
 from bioshards.evaluate.records import Answer, LabelledText, Mention, Question, Relation, TaggedSentence
 from bioshards.evaluate.tagging import TokenClassification, find_entity_types
 from bioshards.evaluate.tokens import ModelError, ModelTokenizer
-from tests.evaluation_models import Family, checkpoint
+from tests.evaluation_models import Family, save_tiny_checkpoint
 
 FAMILIES: tuple[Family, ...] = ("bert", "electra", "albert", "roberta")
 SHORT = FineTuneRecipe(max_seq_length=16)
@@ -29,7 +29,7 @@ SHORT = FineTuneRecipe(max_seq_length=16)
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("models")
-    return {family: checkpoint(folder / family, family) for family in FAMILIES}
+    return {family: save_tiny_checkpoint(folder / family, family) for family in FAMILIES}
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"holds no config\.json"):
         encoder.inspect_checkpoint(str(tmp_path))
     run = tmp_path / "run"
-    checkpoint(run / "step-0000001" / "hf")
+    save_tiny_checkpoint(run / "step-0000001" / "hf")
     with pytest.raises(ModelError, match=r"step-0000001/hf is meant\?"):
         encoder.inspect_checkpoint(str(run))
     found = encoder.inspect_checkpoint(str(run / "step-0000001" / "hf"))
@@ -120,7 +120,7 @@ def test_tags_of_entities_begin_as_vectors_of_their_own(folders: dict[str, Path]
 def test_a_checkpoint_that_lacks_a_layer_is_refused(tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    folder = checkpoint(tmp_path / "m", "bert")
+    folder = save_tiny_checkpoint(tmp_path / "m", "bert")
     weights = load_file(folder / "model.safetensors")
     cut = {name: one for name, one in weights.items() if "layer.0.attention" not in name}
     save_file(cut, folder / "model.safetensors", {"format": "pt"})

@@ -17,13 +17,21 @@ from bioshards.evaluate.report.blurb import BLURB_TASKS
 from bioshards.evaluate.report.gathering import build_report
 from bioshards.evaluate.report.published import BLURB_TABLE
 from bioshards.evaluate.results import Result, ResultError
-from tests.evaluation_results import DEFAULTS, ENTITIES, METRICS, by_path, defaults_of, metric_of, result
+from tests.evaluation_results import (
+    DEFAULTS,
+    ENTITY_F1,
+    METRICS,
+    defaults_of,
+    make_result,
+    metric_of,
+    results_by_path,
+)
 
 FILES = LocalStorage()
 
 
 def report(*found: Result) -> dict[str, Any]:
-    return build_report(by_path(*found), metric_of, defaults_of)
+    return build_report(results_by_path(*found), metric_of, defaults_of)
 
 
 def drawn(seed: int, share: float, examples: int = 60) -> list[list[float]]:
@@ -38,16 +46,18 @@ def drawn(seed: int, share: float, examples: int = 60) -> list[list[float]]:
 
 def blurb_results(model: str = "tiny", without: tuple[str, ...] = (), **others: Any) -> list[Result]:
     """A result for each set of BLURB, the same for all."""
-    return [result(model, task, rows=drawn(1, 0.8), **others) for task in BLURB_TASKS if task not in without]
+    return [
+        make_result(model, task, rows=drawn(1, 0.8), **others) for task in BLURB_TASKS if task not in without
+    ]
 
 
 def test_scores_are_numpys_and_the_bootstraps() -> None:
-    runs = [result(seed=seed, rows=drawn(seed, 0.7)) for seed in range(3)]
+    runs = [make_result(seed=seed, rows=drawn(seed, 0.7)) for seed in range(3)]
     (suite,) = report(*runs)["suites"]
     found = suite["tasks"]["bc5-chem"]["models"]["tiny"]
     f1 = [100 * one["scores"]["test"]["F1"] for one in runs]
     units = [numpy.array(one["per_example_stats"]["test"]).T for one in runs]
-    interval = bootstrap.bootstrap_interval(METRICS[ENTITIES], units)
+    interval = bootstrap.bootstrap_interval(METRICS[ENTITY_F1], units)
     assert found["seeds"] == [0, 1, 2]
     assert found["score"] == pytest.approx(
         {
@@ -64,7 +74,7 @@ def test_scores_are_numpys_and_the_bootstraps() -> None:
 
 
 def test_published_scores_are_beside_ours() -> None:
-    (suite,) = report(result())["suites"]
+    (suite,) = report(make_result())["suites"]
     first, *variants = suite["published"]
     assert first["title"] == "BLURB"
     assert [row["task"] for row in first["rows"]] == list(BLURB_TASKS)
@@ -77,7 +87,7 @@ def test_published_scores_are_beside_ours() -> None:
 
 
 def test_notes_of_development_scores_are_at_their_cells() -> None:
-    (suite,) = report(result(suite="bio-electra", task="ncbi-disease"))["suites"]
+    (suite,) = report(make_result(suite="bio-electra", task="ncbi-disease"))["suites"]
     (row,) = [
         row for row in suite["published"][0]["rows"] if (row["task"], row["figure"]) == ("ncbi-disease", "F1")
     ]
@@ -87,7 +97,7 @@ def test_notes_of_development_scores_are_at_their_cells() -> None:
 
 def test_settings_that_differ_are_named_with_the_suites_own() -> None:
     other = {**DEFAULTS, "learning_rate": 1e-05, "tags": "IO"}
-    (suite,) = report(result(settings=other))["suites"]
+    (suite,) = report(make_result(settings=other))["suites"]
     assert suite["tasks"]["bc5-chem"]["models"]["tiny"]["changed"] == {
         "learning_rate": {"value": 1e-05, "default": 5e-05},
         "tags": {"value": "IO", "default": None},
@@ -96,7 +106,7 @@ def test_settings_that_differ_are_named_with_the_suites_own() -> None:
 
 def test_with_all_sets_there_is_a_blurb_score() -> None:
     found = report(*blurb_results())["suites"][0]["blurb"]
-    f1 = 100 * METRICS[ENTITIES].scores_from_stats(numpy.array(drawn(1, 0.8)))["F1"]
+    f1 = 100 * METRICS[ENTITY_F1].scores_from_stats(numpy.array(drawn(1, 0.8)))["F1"]
     assert found["models"]["tiny"]["score"] == pytest.approx(f1)
     assert found["models"]["tiny"]["missing"] == []
     assert found["in_common"]["tasks"] == list(BLURB_TASKS)
@@ -117,14 +127,14 @@ def test_with_a_set_missing_there_is_none_but_what_all_have_compares() -> None:
 
 
 def test_models_are_compared_with_the_first_on_the_seeds_that_both_have() -> None:
-    first = [result("first", seed=seed, rows=drawn(seed, 0.7)) for seed in (0, 1, 2)]
-    second = [result("second", seed=seed, rows=drawn(10 + seed, 0.9)) for seed in (1, 2, 3)]
+    first = [make_result("first", seed=seed, rows=drawn(seed, 0.7)) for seed in (0, 1, 2)]
+    second = [make_result("second", seed=seed, rows=drawn(10 + seed, 0.9)) for seed in (1, 2, 3)]
     (suite,) = report(*first, *second)["suites"]
     (compared,) = suite["tasks"]["bc5-chem"]["comparisons"]
     units = [
         [numpy.array(one["per_example_stats"]["test"]).T for one in of] for of in (second[:2], first[1:])
     ]
-    expected = bootstrap.paired_bootstrap(METRICS[ENTITIES], *units)
+    expected = bootstrap.paired_bootstrap(METRICS[ENTITY_F1], *units)
     assert compared == {
         "first": "first",
         "second": "second",
@@ -144,21 +154,21 @@ def test_models_are_compared_with_the_first_on_the_seeds_that_both_have() -> Non
     [
         ({"seed": 5}, "no seed in common"),
         (
-            {"per_example_stats": {**result()["per_example_stats"], "ids": "others"}},
+            {"per_example_stats": {**make_result()["per_example_stats"], "ids": "others"}},
             "not the same test examples",
         ),
         ({"legacy": ["lower-case"]}, "not measured alike"),
     ],
 )
 def test_what_does_not_compare_is_said(other: Any, why_not: str) -> None:
-    (suite,) = report(result("first"), result("second", **other))["suites"]
+    (suite,) = report(make_result("first"), make_result("second", **other))["suites"]
     (compared,) = suite["tasks"]["bc5-chem"]["comparisons"]
     assert compared["why_not"] == why_not
     assert "p" not in compared
 
 
 def test_a_score_that_its_units_do_not_give_is_refused() -> None:
-    forged = result()
+    forged = make_result()
     forged["scores"]["test"]["F1"] += 0.01
     with pytest.raises(ResultError, match=r"the F1 of tiny on bc5-chem \(blurb\) is .* but their units give"):
         report(forged)
@@ -166,12 +176,12 @@ def test_a_score_that_its_units_do_not_give_is_refused() -> None:
 
 def test_suites_and_tasks_are_in_the_papers_order() -> None:
     found = report(
-        result(task="squad", suite="further"),
-        result(task="linnaeus", suite="bioalbert"),
-        result(task="zebra"),
-        result(task="ddi"),
-        result(task="bc2gm"),
-        result(task="apple"),
+        make_result(task="squad", suite="further"),
+        make_result(task="linnaeus", suite="bioalbert"),
+        make_result(task="zebra"),
+        make_result(task="ddi"),
+        make_result(task="bc2gm"),
+        make_result(task="apple"),
     )
     assert {suite["suite"]: list(suite["tasks"]) for suite in found["suites"]} == {
         "blurb": ["bc2gm", "ddi", "apple", "zebra"],
@@ -182,13 +192,13 @@ def test_suites_and_tasks_are_in_the_papers_order() -> None:
 
 
 def test_models_tell_with_what_they_were_tuned() -> None:
-    later = result(seed=1, versions={"bioshards": "1.0"}, device="cuda")
-    (model,) = report(result(), later)["models"]
+    later = make_result(seed=1, versions={"bioshards": "1.0"}, device="cuda")
+    (model,) = report(make_result(), later)["models"]
     assert (model["versions"], model["devices"]) == ({"bioshards": ["0.9", "1.0"]}, ["cpu", "cuda"])
 
 
 def test_the_json_is_the_same_for_the_same_results(tmp_path: Path) -> None:
-    for one in (result(seed=0, rows=drawn(0, 0.5)), result(seed=1, rows=drawn(1, 0.5))):
+    for one in (make_result(seed=0, rows=drawn(0, 0.5)), make_result(seed=1, rows=drawn(1, 0.5))):
         results.write_result(
             FILES, results.result_path(str(tmp_path / "runs"), "blurb", "bc5-chem", one["seed"]), one
         )
@@ -205,7 +215,7 @@ def test_the_json_is_the_same_for_the_same_results(tmp_path: Path) -> None:
 
 def test_keys_of_the_json() -> None:
     """Scripts hold on to these."""
-    (suite,) = report(result())["suites"]
+    (suite,) = report(make_result())["suites"]
     assert list(suite) == ["suite", "title", "tasks", "blurb", "published"]
     assert list(suite["tasks"]["bc5-chem"]) == ["title", "models", "comparisons"]
     assert list(suite["tasks"]["bc5-chem"]["models"]["tiny"]) == [
@@ -234,7 +244,7 @@ def test_nothing_is_written_where_there_are_no_results(tmp_path: Path) -> None:
 @pytest.mark.timeout(60)
 def test_two_thousand_results_are_no_trouble(tmp_path: Path) -> None:
     for seed in range(10):
-        one = result(seed=seed, rows=drawn(seed, 0.8))
+        one = make_result(seed=seed, rows=drawn(seed, 0.8))
         for number in range(200):
             named = {**one, "model": {**one["model"], "name": f"model {number}"}}
             path = tmp_path / str(number) / f"seed-{seed}.json"
@@ -247,22 +257,22 @@ def test_two_thousand_results_are_no_trouble(tmp_path: Path) -> None:
 
 def test_intervals_draw_documents_where_files_name_them() -> None:
     """Sixty sentences of twenty documents: summed by document first, the bootstrap is that of the sums."""
-    run = result(rows=drawn(0, 0.7))
+    run = make_result(rows=drawn(0, 0.7))
     documents = [at // 3 for at in range(60)]
     run["per_example_stats"]["documents"] = documents
     (suite,) = report(run)["suites"]
     found = suite["tasks"]["bc5-chem"]["models"]["tiny"]["score"]
     units = numpy.array(run["per_example_stats"]["test"]).T
     summed = numpy.array([units[[one == at for one in documents]].sum(axis=0) for at in range(20)])
-    interval = bootstrap.bootstrap_interval(METRICS[ENTITIES], [summed])
+    interval = bootstrap.bootstrap_interval(METRICS[ENTITY_F1], [summed])
     assert (found["low"], found["high"]) == pytest.approx((100 * interval.low, 100 * interval.high))
-    alone = bootstrap.bootstrap_interval(METRICS[ENTITIES], [units])
+    alone = bootstrap.bootstrap_interval(METRICS[ENTITY_F1], [units])
     assert (interval.low, interval.high) != (alone.low, alone.high)
 
 
 @pytest.mark.parametrize("documents", [[0] * 59, [60] * 60, [-1] * 60, ["a"] * 60, "x"])
 def test_documents_that_cannot_be_are_refused(tmp_path: Path, documents: Any) -> None:
-    run = result(rows=drawn(0, 0.7))
+    run = make_result(rows=drawn(0, 0.7))
     run["per_example_stats"]["documents"] = documents
     (tmp_path / "seed-0.json").write_text(json.dumps(run))
     with pytest.raises(ResultError, match="'units'"):

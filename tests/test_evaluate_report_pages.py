@@ -17,7 +17,7 @@ from bioshards.evaluate.report.gathering import build_report
 from bioshards.evaluate.report.markdown import render_markdown
 from bioshards.evaluate.report.page import render_page
 from bioshards.evaluate.results import Result
-from tests.evaluation_results import DEFAULTS, by_path, defaults_of, metric_of, result
+from tests.evaluation_results import DEFAULTS, defaults_of, make_result, metric_of, results_by_path
 
 SAMPLED = {"train": 200, "dev": 100, "test": 2}
 UNVERIFIED = {"verified": False, "notes": ["The split is ours."], "files": {}, "counts": {}}
@@ -38,7 +38,7 @@ HOSTILE = (
 
 
 def report(*found: Result) -> dict[str, Any]:
-    return build_report(by_path(*found), metric_of, defaults_of)
+    return build_report(results_by_path(*found), metric_of, defaults_of)
 
 
 def rows_of(text: str, title: str) -> list[list[str]]:
@@ -131,9 +131,9 @@ two-sided and of one comparison alone: of 1, chance makes about 0.1 smaller than
 
 def test_markdown_is_golden() -> None:
     runs = [
-        result(task="zebra", suite="further", seed=0, rows=rows_counted(5)),
-        result(task="zebra", suite="further", seed=1, rows=rows_counted(7)),
-        result(
+        make_result(task="zebra", suite="further", seed=0, rows=rows_counted(5)),
+        make_result(task="zebra", suite="further", seed=1, rows=rows_counted(7)),
+        make_result(
             "other",
             task="zebra",
             suite="further",
@@ -148,7 +148,9 @@ def test_markdown_is_golden() -> None:
 
 
 def test_blurb_is_in_the_papers_layout() -> None:
-    runs = [result(task=task, seed=seed, rows=rows_counted(8)) for task in BLURB_TASKS for seed in (0, 1)]
+    runs = [
+        make_result(task=task, seed=seed, rows=rows_counted(8)) for task in BLURB_TASKS for seed in (0, 1)
+    ]
     _, *rows = rows_of(render_markdown(report(*runs)), "## BLURB")
     assert [re.sub(r" <sup>.*", "", one[0]) for one in rows if one[1] in ("F1", "Pearson", "accuracy")][
         :9
@@ -172,7 +174,9 @@ def test_blurb_is_in_the_papers_layout() -> None:
 
 
 def test_a_partial_average_is_never_the_blurb_score() -> None:
-    text = render_markdown(report(*(result(task=task, rows=rows_counted(8)) for task in BLURB_TASKS[:11])))
+    text = render_markdown(
+        report(*(make_result(task=task, rows=rows_counted(8)) for task in BLURB_TASKS[:11]))
+    )
     missing = row(text, "## BLURB", "BLURB score")
     assert re.fullmatch(r"– <sup>\d+</sup>", missing["tiny"])
     assert missing["PubMedBERT"] == "81.16"
@@ -191,7 +195,7 @@ def test_a_partial_average_is_never_the_blurb_score() -> None:
     ],
 )
 def test_what_does_not_compare_is_marked_wherever_it_is_shown(others: Any, mark: str, said: str) -> None:
-    runs = [result(task=task, rows=rows_counted(8), **others) for task in BLURB_TASKS]
+    runs = [make_result(task=task, rows=rows_counted(8), **others) for task in BLURB_TASKS]
     found = report(*runs)
     (label,) = found["suites"][0]["tasks"]["ddi"]["models"]
     text = render_markdown(found)
@@ -205,7 +209,7 @@ def test_what_does_not_compare_is_marked_wherever_it_is_shown(others: Any, mark:
 
 
 def test_notes_on_the_data_are_at_the_score() -> None:
-    text = render_markdown(report(result(task="hoc", data=UNVERIFIED)))
+    text = render_markdown(report(make_result(task="hoc", data=UNVERIFIED)))
     number = re.search(r"<sup>(\d+)</sup> The split is ours\.", text)
     assert number
     assert f"<sup>‡ {number[1]}</sup>" in row(text, "## BLURB", "HoC")["tiny"]
@@ -222,7 +226,7 @@ def test_notes_on_the_data_are_at_the_score() -> None:
 def test_other_papers_have_rows_for_precision_and_recall(
     suite: str, title: str, task: str, figures: list[str]
 ) -> None:
-    text = render_markdown(report(result(task="ncbi-disease", suite=suite, rows=rows_counted(8))))
+    text = render_markdown(report(make_result(task="ncbi-disease", suite=suite, rows=rows_counted(8))))
     _, *rows = rows_of(text, f"## {title}")
     of_task = [one for one in rows if re.sub(r" <sup>.*", "", one[0]) == task]
     assert [one[1] for one in of_task] == figures
@@ -231,7 +235,7 @@ def test_other_papers_have_rows_for_precision_and_recall(
 
 
 def test_development_scores_are_footnoted() -> None:
-    text = render_markdown(report(result(task="linnaeus", suite="bio-electra")))
+    text = render_markdown(report(make_result(task="linnaeus", suite="bio-electra")))
     cell = next(
         one[6]
         for one in rows_of(text, "## Bio-ELECTRA's tasks")
@@ -245,7 +249,7 @@ def test_development_scores_are_footnoted() -> None:
 
 def test_a_paper_without_our_main_figure_gets_a_row_for_it() -> None:
     text = render_markdown(
-        report(result(task="yesno-ideal", suite="bio-electra", metric="accuracy", rows=YES_NO))
+        report(make_result(task="yesno-ideal", suite="bio-electra", metric="accuracy", rows=YES_NO))
     )
     _, *rows = rows_of(text, "## Bio-ELECTRA's tasks")
     assert rows[-1][:3] == ["BioASQ 8b yes/no", "accuracy", "100.00 n=1<br>[100.00, 100.00]"]
@@ -265,9 +269,9 @@ def test_nothing_in_a_name_is_mark_up(name: str) -> None:
         "legacy": [name],
     }
     found = report(
-        result(name, name, suite=name, **hostile), result(f"{name} 2", name, suite=name, **hostile)
+        make_result(name, name, suite=name, **hostile), make_result(f"{name} 2", name, suite=name, **hostile)
     )
-    for shown in (found, report(result(name, "ddi"), result("other", "ddi"))):
+    for shown in (found, report(make_result(name, "ddi"), make_result("other", "ddi"))):
         tree = lxml.html.document_fromstring(render_page(shown))
         assert not list(tree.iter("script", "b", "img", "a"))
         assert not [key for one in tree.iter() for key in one.attrib if str(key).startswith("on")]
@@ -284,14 +288,14 @@ def test_nothing_in_a_name_is_mark_up(name: str) -> None:
 @settings(max_examples=25)
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_pages_are_well_formed_whatever_the_names(model: str, task: str) -> None:
-    found = report(result(model, task), result(model + "'", task))
+    found = report(make_result(model, task), make_result(model + "'", task))
     tree = lxml.html.document_fromstring(render_page(found))
     assert len(list(tree.iter("table"))) == 7  # models, scores, compared, runs, figures, two of variants
     assert len(list(tree.iter("svg"))) == 1
 
 
 def test_the_page_runs_and_loads_nothing() -> None:
-    shown = render_page(report(result()))
+    shown = render_page(report(make_result()))
     assert "default-src 'none'" in shown
     tree = lxml.html.document_fromstring(shown)
     assert not list(tree.iter("script", "link", "img", "iframe"))
@@ -324,7 +328,7 @@ def test_the_chart_is_drawn_to_scale() -> None:
 
 
 def test_the_chart_has_the_papers_own_figure_beside_ours() -> None:
-    tree = lxml.html.document_fromstring(render_page(report(result(task="ddi"))))
+    tree = lxml.html.document_fromstring(render_page(report(make_result(task="ddi"))))
     told = [one.text for one in tree.iter("title")]
     assert "PubMedBERT, DDI: 82.36" in told
     assert "BERT uncased, DDI: 80.04" in told

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from bioshards.corpus.files import LocalStorage
 from bioshards.evaluate import results
 from bioshards.evaluate.results import ResultError
-from tests.evaluation_results import result
+from tests.evaluation_results import make_result
 
 FILES = LocalStorage()
 
 
 def written(folder: Path, **others: Any) -> str:
-    one = result(**others)
+    one = make_result(**others)
     path = results.result_path(str(folder), one["suite"], one["task"], one["seed"])
     results.write_result(FILES, path, one)
     return path
@@ -41,17 +41,17 @@ def changed(folder: Path, *place: str, to: object) -> str:
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = written(tmp_path, seed=7, model="größe \ud800")
     assert path == f"{tmp_path}/blurb/bc5-chem/seed-7.json"
-    assert results.read_result(FILES, path) == result(seed=7, model="größe \ud800")
+    assert results.read_result(FILES, path) == make_result(seed=7, model="größe \ud800")
 
 
 def test_a_field_is_a_line_so_that_people_can_read_it(tmp_path: Path) -> None:
     lines = Path(written(tmp_path)).read_text(encoding="utf-8").splitlines()
-    assert len(lines) == len(result()) + 2
+    assert len(lines) == len(make_result()) + 2
     assert '"seed": 0,' in lines
 
 
 def test_what_no_report_can_be_made_of_is_not_written(tmp_path: Path) -> None:
-    one = result()
+    one = make_result()
     one["scores"]["test"]["F1"] = math.nan
     with pytest.raises(ResultError, match="scores of test are not all numbers"):
         results.write_result(FILES, f"{tmp_path}/seed-0.json", one)
@@ -97,7 +97,7 @@ def test_a_file_that_is_no_whole_result_is_refused(
     assert "Remove it and run that seed again" in str(refused.value)
 
 
-@pytest.mark.parametrize("name", [name for name in result() if name != "format"])
+@pytest.mark.parametrize("name", [name for name in make_result() if name != "format"])
 def test_every_field_is_needed(tmp_path: Path, name: str) -> None:
     path = written(tmp_path)
     whole = json.loads(Path(path).read_bytes())

@@ -11,18 +11,18 @@ from bioshards.evaluate.datasets import SPLITS, RecordsBySplit, load_records, lo
 from bioshards.evaluate.records import LabelledText, Relation, TaggedSentence
 from bioshards.evaluate.sets import BENCHMARKS
 from bioshards.evaluate.tasks import TASKS, Task
-from tests.evaluation_sample import SAMPLE, contents
+from tests.evaluation_sample import BENCHMARK_SAMPLE, sample_contents
 
 WITHOUT_DEV = {"yesno-ideal", "reranker", "factoid-8b", "factoid-7b"}
 
 
 def test_the_committed_files_are_what_is_written() -> None:
     there = {
-        str(path.relative_to(SAMPLE)): path.read_bytes()
-        for path in SAMPLE.rglob("*")
+        str(path.relative_to(BENCHMARK_SAMPLE)): path.read_bytes()
+        for path in BENCHMARK_SAMPLE.rglob("*")
         if path.is_file() and path.name != "README.md"
     }
-    assert there == {name: text.encode() for name, text in contents().items()}, (
+    assert there == {name: text.encode() for name, text in sample_contents().items()}, (
         "run python -m tests.evaluation_sample"
     )
     assert sum(map(len, there.values())) < 270_000
@@ -30,7 +30,7 @@ def test_the_committed_files_are_what_is_written() -> None:
 
 @cache
 def _parts(name: str) -> RecordsBySplit:
-    located = locate_benchmark(str(SAMPLE), BENCHMARKS[name])
+    located = locate_benchmark(str(BENCHMARK_SAMPLE), BENCHMARKS[name])
     assert located is not None
     assert not located.own_splits, "BLURB's lists are there"
     return load_records(located)
@@ -73,7 +73,7 @@ def test_a_sentence_is_in_the_corpus_sample_too() -> None:
         "shrub",
         ".",
     ]
-    corpus = SAMPLE.parent.parent / "corpus" / "sample" / "pubmed"
+    corpus = BENCHMARK_SAMPLE.parent.parent / "corpus" / "sample" / "pubmed"
     assert any(" ".join(words).replace(" .", ".") in path.read_text() for path in corpus.glob("*.xml"))
     assert any(
         list(one.words[2:]) == words for one in _parts("bc5-chem")["test"] if isinstance(one, TaggedSentence)

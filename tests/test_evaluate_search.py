@@ -16,10 +16,18 @@ import pytest
 from bioshards.evaluate import search as searching
 from bioshards.evaluate.__main__ import main
 from bioshards.evaluate.tokens import ModelTokenizer
-from tests.evaluation_models import checkpoint
-from tests.evaluation_runs import after_update, benchmarks, leftovers, result, run, stop, words
-from tests.evaluation_sample import SAMPLE
-from tests.training_runs import threads
+from tests.evaluation_models import save_tiny_checkpoint
+from tests.evaluation_runs import (
+    call_after_update,
+    copy_benchmarks,
+    evaluate_argv,
+    list_temporary_files,
+    load_result,
+    run_evaluate,
+    send_signal,
+)
+from tests.evaluation_sample import BENCHMARK_SAMPLE
+from tests.training_runs import use_torch_threads
 
 Capture = pytest.CaptureFixture[str]
 POISON = "Poisoned"
@@ -29,14 +37,14 @@ GRID = "learning_rate = [0.0001, 0.01]\nbatch = [4, 8, 16]\n"
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)
-    with threads(1):
+    with use_torch_threads(1):
         yield
     signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return checkpoint(tmp_path_factory.mktemp("model") / "electra")
+    return save_tiny_checkpoint(tmp_path_factory.mktemp("model") / "electra")
 
 
 @pytest.fixture
@@ -46,9 +54,9 @@ def grid(tmp_path: Path) -> Path:
     return path
 
 
-def search(model: Path, out: Path, grid: object, *options: object, data: Path = SAMPLE) -> int:
+def search(model: Path, out: Path, grid: object, *options: object, data: Path = BENCHMARK_SAMPLE) -> int:
     given = ("--tasks", "ncbi-disease", "--sample", 8, "--grid", grid, *options)
-    return main(words("search", model, out, *given, data=data))
+    return main(evaluate_argv("search", model, out, *given, data=data))
 
 
 def trials(out: Path) -> dict[str, Any]:
@@ -72,7 +80,7 @@ def test_no_record_of_test_is_ever_read_by_a_model(
     """Records of test are poisonous: a tokenizer that is given one refuses it."""
     grid = tmp_path / "grid.toml"
     grid.write_text("batch = [8]\n")
-    data = benchmarks(tmp_path / "data", "ncbi-disease", "gad", "yesno-ideal", "factoid-7b", "squad")
+    data = copy_benchmarks(tmp_path / "data", "ncbi-disease", "gad", "yesno-ideal", "factoid-7b", "squad")
     _poison(data / "mtl-bioinformatics-2016/NCBI-disease-IOB/test.tsv", 0, "\t")
     _poison(data / "bio_electra/gad/test.tsv", 1, "\t")
     _poison(data / "bio_electra/yesno/test.tsv", 1, "\t")
@@ -92,7 +100,7 @@ def test_no_record_of_test_is_ever_read_by_a_model(
     tasks = ("--tasks", "ncbi-disease", "gad", "yesno-ideal", "factoid-7b", "--sample", 1000)
     assert search(model, tmp_path / "searched", grid, *tasks, data=data) == 0
     for task in tasks[1:5]:
-        assert run(model, tmp_path / str(task), "--tasks", task, "--seeds", 1, data=data) == 1
+        assert run_evaluate(model, tmp_path / str(task), "--tasks", task, "--seeds", 1, data=data) == 1
         assert "a record of test is read" in capsys.readouterr().err
 
 
@@ -153,10 +161,12 @@ def test_random_is_by_the_seed(model: Path, grid: Path, tmp_path: Path, capsys: 
 def test_a_search_that_was_stopped_goes_on(model: Path, grid: Path, tmp_path: Path) -> None:
     assert search(model, tmp_path / "whole", grid, "--trials", 3) == 0
     out = tmp_path / "stopped"
-    with after_update(6, partial(stop, signal.SIGTERM)):  # in the second trial, after four of the first
+    with call_after_update(
+        6, partial(send_signal, signal.SIGTERM)
+    ):  # in the second trial, after four of the first
         assert search(model, out, grid, "--trials", 3) == 130
     assert len(trials(out)) == 1
-    assert not leftovers(out)
+    assert not list_temporary_files(out)
     assert search(model, out, grid, "--trials", 3) == 0
     assert trials(out) == trials(tmp_path / "whole")
     assert best(out) == best(tmp_path / "whole")
@@ -166,10 +176,10 @@ def test_the_best_settings_are_a_config(model: Path, grid: Path, tmp_path: Path)
     out = tmp_path / "out"
     assert search(model, out, grid, "--trials", 2) == 0
     config = out / "blurb/ncbi-disease/best.toml"
-    given = words("run", model, tmp_path / "run", "--tasks", "ncbi-disease", "--seeds", 1)
+    given = evaluate_argv("run", model, tmp_path / "run", "--tasks", "ncbi-disease", "--seeds", 1)
     at = given.index("--batch")
     assert main([*given[:at], *given[at + 2 :], "--config", str(config)]) == 0
-    settings = result(tmp_path / "run", "blurb/ncbi-disease")["settings"]
+    settings = load_result(tmp_path / "run", "blurb/ncbi-disease")["settings"]
     assert {name: settings[name] for name in best(out)} == best(out)
 
 
@@ -244,7 +254,7 @@ def test_a_damaged_trial_is_named(model: Path, grid: Path, tmp_path: Path, capsy
 def test_a_task_that_is_not_there_does_not_end_the_others(
     model: Path, grid: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    data = benchmarks(tmp_path / "data", "ncbi-disease")
+    data = copy_benchmarks(tmp_path / "data", "ncbi-disease")
     tasks = ("--tasks", "gad", "ncbi-disease", "--trials", 1)
     assert search(model, tmp_path / "out", grid, *tasks, data=data) == 1
     assert best(tmp_path / "out")

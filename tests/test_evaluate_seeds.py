@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bioshards.evaluate.report.seeds import group_by_model
 from bioshards.evaluate.results import ResultError
-from tests.evaluation_results import DEFAULTS, by_path, result
+from tests.evaluation_results import DEFAULTS, make_result, results_by_path
 
 
 def counts(correct: int) -> list[tuple[int, ...]]:
@@ -20,8 +20,8 @@ def counts(correct: int) -> list[tuple[int, ...]]:
 
 @given(st.lists(st.integers(0, 10), min_size=1, max_size=8))
 def test_mean_and_deviation_are_numpys(correct: list[int]) -> None:
-    results = [result(seed=seed, rows=counts(one)) for seed, one in enumerate(correct)]
-    ((seeds,),) = group_by_model(by_path(*results)).values()
+    results = [make_result(seed=seed, rows=counts(one)) for seed, one in enumerate(correct)]
+    ((seeds,),) = group_by_model(results_by_path(*results)).values()
     found = seeds.summarise_scores("test")["F1"]
     values = numpy.array(correct) * 10.0
     assert found["mean"] == pytest.approx(values.mean())
@@ -30,7 +30,12 @@ def test_mean_and_deviation_are_numpys(correct: list[int]) -> None:
 
 def test_seeds_are_ascending_and_models_in_order() -> None:
     grouped = group_by_model(
-        by_path(result("b", seed=2), result("a", seed=1), result("b", seed=0), result("a", "ddi"))
+        results_by_path(
+            make_result("b", seed=2),
+            make_result("a", seed=1),
+            make_result("b", seed=0),
+            make_result("a", "ddi"),
+        )
     )
     assert {key: [(one.label, one.seeds) for one in found] for key, found in grouped.items()} == {
         ("blurb", "bc5-chem"): [("b", [0, 2]), ("a", [1])],
@@ -39,23 +44,23 @@ def test_seeds_are_ascending_and_models_in_order() -> None:
 
 
 def test_a_figure_that_not_all_seeds_have_has_no_mean() -> None:
-    less = result(seed=1)
+    less = make_result(seed=1)
     del less["scores"]["dev"]["recall"]
-    ((seeds,),) = group_by_model(by_path(result(), less)).values()
+    ((seeds,),) = group_by_model(results_by_path(make_result(), less)).values()
     assert "recall" in seeds.summarise_scores("test")
     assert "recall" not in seeds.summarise_scores("dev")
 
 
 def test_the_papers_ways_of_counting_stand_apart() -> None:
-    legacy = result(legacy=["lower-case", "truncated"])
-    ((one, other),) = group_by_model(by_path(result(), legacy)).values()
+    legacy = make_result(legacy=["lower-case", "truncated"])
+    ((one, other),) = group_by_model(results_by_path(make_result(), legacy)).values()
     assert (one.label, other.label) == ("tiny", "tiny (legacy: lower-case, truncated)")
 
 
 def test_a_copy_is_no_second_run() -> None:
-    copy = result(seconds=1.0, device="cuda", versions={})
+    copy = make_result(seconds=1.0, device="cuda", versions={})
     copy["model"]["path"] = "elsewhere"
-    ((seeds,),) = group_by_model(by_path(result(), copy)).values()
+    ((seeds,),) = group_by_model(results_by_path(make_result(), copy)).values()
     assert seeds.seeds == [0]
 
 
@@ -63,14 +68,14 @@ def test_a_seed_twice_with_other_scores_is_refused() -> None:
     with pytest.raises(
         ResultError, match=r"0/seed-0.json and 1/seed-0.json are both seed 0 of tiny on bc5-chem"
     ):
-        group_by_model(by_path(result(), result(rows=counts(3))))
+        group_by_model(results_by_path(make_result(), make_result(rows=counts(3))))
 
 
 def test_two_models_of_one_name_are_refused() -> None:
-    other = result(task="ddi")
+    other = make_result(task="ddi")
     other["model"]["sha256"] = "0" * 64
     with pytest.raises(ResultError, match="of two models that are both named tiny"):
-        group_by_model(by_path(result(), other))
+        group_by_model(results_by_path(make_result(), other))
 
 
 @pytest.mark.parametrize(
@@ -87,14 +92,16 @@ def test_two_models_of_one_name_are_refused() -> None:
             "data.verified is True in one and",
         ),
         (
-            {"per_example_stats": {**result()["per_example_stats"], "ids": "others"}},
+            {"per_example_stats": {**make_result()["per_example_stats"], "ids": "others"}},
             "the test set is ('of bc5-chem', 2) in one",
         ),
     ],
 )
 def test_seeds_that_were_run_otherwise_have_no_mean(changed: Any, said: str) -> None:
     with pytest.raises(ResultError, match="so they have no mean: report them apart") as refused:
-        group_by_model(by_path(result(seed=0), result(seed=1), result(seed=2, **changed)))
+        group_by_model(
+            results_by_path(make_result(seed=0), make_result(seed=1), make_result(seed=2, **changed))
+        )
     assert said in str(refused.value)
     assert str(refused.value).startswith(
         "0/seed-0.json and 2/seed-2.json are seeds of tiny on bc5-chem (blurb)"

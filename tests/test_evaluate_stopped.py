@@ -15,11 +15,18 @@ import pytest
 from bioshards.corpus.files import LocalStorage
 from bioshards.evaluate.__main__ import main
 from bioshards.evaluate.run import lock_output
-from tests.evaluation_models import checkpoint
-from tests.evaluation_runs import after_update, leftovers, results, run, stop, words
-from tests.test_train_bad_input import files_of_at_most
-from tests.training_runs import threads
-from tests.training_stops import Child
+from tests.evaluation_models import save_tiny_checkpoint
+from tests.evaluation_runs import (
+    call_after_update,
+    evaluate_argv,
+    list_temporary_files,
+    load_results,
+    run_evaluate,
+    send_signal,
+)
+from tests.test_train_bad_input import limit_file_size
+from tests.training_runs import use_torch_threads
+from tests.training_stops import TrainerProcess
 
 Capture = pytest.CaptureFixture[str]
 TWO = ("--tasks", "ncbi-disease", "factoid-7b", "--seeds", 2, "--sample", 8, "--batch", 4)
@@ -29,41 +36,41 @@ TWO = ("--tasks", "ncbi-disease", "factoid-7b", "--seeds", 2, "--sample", 8, "--
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)
-    with threads(1):
+    with use_torch_threads(1):
         yield
     signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return checkpoint(tmp_path_factory.mktemp("model") / "electra")
+    return save_tiny_checkpoint(tmp_path_factory.mktemp("model") / "electra")
 
 
 @pytest.fixture(scope="module")
 def whole(model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The results of a run that nothing stops."""
     out = tmp_path_factory.mktemp("whole")
-    with threads(1):
-        assert run(model, out, *TWO) == 0
-    return results(out)
+    with use_torch_threads(1):
+        assert run_evaluate(model, out, *TWO) == 0
+    return load_results(out)
 
 
 def test_a_run_that_is_killed_goes_on_and_ends_the_same(
     model: Path, whole: dict[str, Any], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    killed = Child(
-        words("run", model, out, *TWO),
+    killed = TrainerProcess(
+        evaluate_argv("run", model, out, *TWO),
         tmp_path / "told",
-        partial(after_update, 7, partial(stop, signal.SIGKILL)),
+        partial(call_after_update, 7, partial(send_signal, signal.SIGKILL)),
         command=main,
     )
-    assert killed.end() == -signal.SIGKILL, killed.told()
-    made = results(out)
+    assert killed.wait() == -signal.SIGKILL, killed.read_output()
+    made = load_results(out)
     assert {name.rpartition("/")[0] for name in made} == {"blurb/ncbi-disease"}
-    assert not leftovers(out)
-    assert run(model, out, *TWO) == 0
-    assert results(out) == whole
+    assert not list_temporary_files(out)
+    assert run_evaluate(model, out, *TWO) == 0
+    assert load_results(out) == whole
 
 
 @pytest.mark.parametrize(
@@ -72,13 +79,13 @@ def test_a_run_that_is_killed_goes_on_and_ends_the_same(
 def test_it_can_be_stopped_and_goes_on(
     model: Path, whole: dict[str, Any], tmp_path: Path, capsys: Capture, how: signal.Signals, update: int
 ) -> None:
-    with after_update(update, partial(stop, how)):
-        assert run(model, tmp_path, *TWO) == 130
+    with call_after_update(update, partial(send_signal, how)):
+        assert run_evaluate(model, tmp_path, *TWO) == 130
     assert "evaluate: stopped. The same command goes on with what is left" in capsys.readouterr().err
-    assert results(tmp_path).items() <= whole.items()
-    assert not leftovers(tmp_path)
-    assert run(model, tmp_path, *TWO) == 0
-    assert results(tmp_path) == whole
+    assert load_results(tmp_path).items() <= whole.items()
+    assert not list_temporary_files(tmp_path)
+    assert run_evaluate(model, tmp_path, *TWO) == 0
+    assert load_results(tmp_path) == whole
 
 
 def test_it_can_be_stopped_while_a_result_is_written(
@@ -95,38 +102,38 @@ def test_it_can_be_stopped_while_a_result_is_written(
 
     with monkeypatch.context() as patched:
         patched.setattr(LocalStorage, "write", stopped)
-        assert run(model, tmp_path, *TWO) == 130
+        assert run_evaluate(model, tmp_path, *TWO) == 130
     assert not list(tmp_path.rglob("seed-0.json"))
-    assert not leftovers(tmp_path)
-    assert run(model, tmp_path, *TWO) == 0
-    assert results(tmp_path) == whole
+    assert not list_temporary_files(tmp_path)
+    assert run_evaluate(model, tmp_path, *TWO) == 0
+    assert load_results(tmp_path) == whole
 
 
 def test_two_processes_do_not_write_into_one_folder(model: Path, tmp_path: Path, capsys: Capture) -> None:
     with lock_output(str(tmp_path)):
-        assert run(model, tmp_path, *TWO) == 2
+        assert run_evaluate(model, tmp_path, *TWO) == 2
     assert f"another process writes to {tmp_path}; wait for it or stop it" in capsys.readouterr().err
-    assert not results(tmp_path)
+    assert not load_results(tmp_path)
 
 
 def test_a_full_disk_ends_it_and_the_same_command_goes_on(
     model: Path, whole: dict[str, Any], tmp_path: Path, capsys: Capture
 ) -> None:
-    with files_of_at_most(100):
-        assert run(model, tmp_path, *TWO) == 1
+    with limit_file_size(100):
+        assert run_evaluate(model, tmp_path, *TWO) == 1
     assert "evaluate: " in capsys.readouterr().err
-    assert not results(tmp_path)
-    assert not leftovers(tmp_path)
-    assert run(model, tmp_path, *TWO) == 0
-    assert results(tmp_path) == whole
+    assert not load_results(tmp_path)
+    assert not list_temporary_files(tmp_path)
+    assert run_evaluate(model, tmp_path, *TWO) == 0
+    assert load_results(tmp_path) == whole
 
 
 def test_a_run_whose_output_nobody_reads_goes_on(model: Path, whole: dict[str, Any], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    child = Child(words("run", model, out, *TWO), tmp_path / "told", unread, command=main)
-    assert child.end() in (0, 120)  # 120: Python's own, of what it could not write at its end
-    assert results(out) == whole
-    assert not child.told()
+    child = TrainerProcess(evaluate_argv("run", model, out, *TWO), tmp_path / "told", unread, command=main)
+    assert child.wait() in (0, 120)  # 120: Python's own, of what it could not write at its end
+    assert load_results(out) == whole
+    assert not child.read_output()
 
 
 @contextlib.contextmanager

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from bioshards.evaluate.readers import iob
 from bioshards.evaluate.readers.lines import get_only_path
 from bioshards.evaluate.records import TaggedSentence
-from tests.evaluation_iob import CRICHTON, refused, write
+from tests.evaluation_iob import CRICHTON_SAMPLE, assert_rejected, write_benchmark_files
 
 
 def read(tmp_path: Path, content: str | bytes, type: str | None = None) -> list[TaggedSentence]:
-    return iob.read_sentences(str(write(tmp_path, {"a.tsv": content}) / "a.tsv"), type)
+    return iob.read_sentences(str(write_benchmark_files(tmp_path, {"a.tsv": content}) / "a.tsv"), type)
 
 
 def test_words_and_tags_are_read(tmp_path: Path) -> None:
-    assert read(tmp_path, CRICHTON) == [
+    assert read(tmp_path, CRICHTON_SAMPLE) == [
         TaggedSentence("1", ("Zorbin", "acid", "cured", "."), ("B-Chemical", "I-Chemical", "O", "O")),
         TaggedSentence("6", ("No", "zorbin"), ("O", "B-Chemical")),
     ]
@@ -29,19 +29,19 @@ def test_words_and_tags_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        CRICHTON.rstrip("\n"),
-        CRICHTON.replace("\n", "\r\n"),
-        "\ufeff" + CRICHTON,
-        CRICHTON.replace("\t", " "),
-        CRICHTON.replace("\t", " NN O "),
-        CRICHTON.replace("\n\n", "\n\t\n \n\n"),
-        "\n\n\n" + CRICHTON + "\n\n",
+        CRICHTON_SAMPLE.rstrip("\n"),
+        CRICHTON_SAMPLE.replace("\n", "\r\n"),
+        "\ufeff" + CRICHTON_SAMPLE,
+        CRICHTON_SAMPLE.replace("\t", " "),
+        CRICHTON_SAMPLE.replace("\t", " NN O "),
+        CRICHTON_SAMPLE.replace("\n\n", "\n\t\n \n\n"),
+        "\n\n\n" + CRICHTON_SAMPLE + "\n\n",
     ],
     ids=["no last line end", "CR LF", "mark", "blanks", "four columns", "blank lines", "at the ends"],
 )
 def test_forms_of_the_same(tmp_path: Path, content: str) -> None:
     found = [(sentence.words, sentence.tags) for sentence in read(tmp_path, content)]
-    assert found == [(sentence.words, sentence.tags) for sentence in read(tmp_path, CRICHTON)]
+    assert found == [(sentence.words, sentence.tags) for sentence in read(tmp_path, CRICHTON_SAMPLE)]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_nothing_in_a_file_is_no_sentence(tmp_path: Path) -> None:
 def test_a_line_may_be_long(tmp_path: Path) -> None:
     word = "a" * 3_000_000
     assert read(tmp_path, f"{word}\tO\n")[0].words == (word,)
-    refused(lambda: read(tmp_path, word), tmp_path / "a.tsv", 1, r"not 'a{57}\.\.\.'\.")
+    assert_rejected(lambda: read(tmp_path, word), tmp_path / "a.tsv", 1, r"not 'a{57}\.\.\.'\.")
 
 
 WRONG: dict[str, tuple[bytes, int, str]] = {
@@ -105,17 +105,19 @@ WRONG: dict[str, tuple[bytes, int, str]] = {
 
 @pytest.mark.parametrize(("content", "line", "why"), WRONG.values(), ids=WRONG)
 def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes, line: int, why: str) -> None:
-    refused(lambda: read(tmp_path, content), tmp_path / "a.tsv", line, why)
+    assert_rejected(lambda: read(tmp_path, content), tmp_path / "a.tsv", line, why)
 
 
 def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
-    refused(lambda: iob.read_sentences(str(tmp_path)), tmp_path, None, "cannot be read")
-    refused(lambda: iob.read_sentences(str(tmp_path / "b")), tmp_path / "b", None, "cannot be read")
+    assert_rejected(lambda: iob.read_sentences(str(tmp_path)), tmp_path, None, "cannot be read")
+    assert_rejected(lambda: iob.read_sentences(str(tmp_path / "b")), tmp_path / "b", None, "cannot be read")
 
 
 def test_of_two_files_none_is_taken(tmp_path: Path) -> None:
     paths = [str(tmp_path / "a"), str(tmp_path / "b")]
-    refused(lambda: get_only_path({"train": paths}, "train"), tmp_path / "b", None, "only one can be read")
+    assert_rejected(
+        lambda: get_only_path({"train": paths}, "train"), tmp_path / "b", None, "only one can be read"
+    )
 
 
 WORD = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=6)

@@ -17,7 +17,7 @@ from bioshards.evaluate.readers.species import tag_document
 from bioshards.evaluate.readers.standoff import PubTatorDocument
 from bioshards.evaluate.records import LabelledText, Mention, Record, TaggedSentence
 from bioshards.evaluate.sets import BENCHMARKS
-from tests.evaluation_iob import refused, write
+from tests.evaluation_iob import assert_rejected, write_benchmark_files
 
 
 def located(folder: Path, name: str) -> BenchmarkFiles:
@@ -63,7 +63,7 @@ PICO = {
 
 
 def test_pico_is_flattened_and_ends_sentences_at_full_stops(tmp_path: Path) -> None:
-    found = located(write(tmp_path, PICO), "ebm-pico")
+    found = located(write_benchmark_files(tmp_path, PICO), "ebm-pico")
     assert found.splits == ("train", "dev", "test")
     assert not found.notes
     parts = load_records(found)
@@ -86,7 +86,7 @@ def test_pico_without_the_list_is_split_otherwise_and_says_so(tmp_path: Path) ->
         for name, text in abstract(100 + n, "train", f"t{n}", "0", "1", "0").items()
     }
     gold = abstract(5, "test/gold", "g", "1", "0", "0")
-    found = located(write(tmp_path, {**files, **gold}), "ebm-pico")
+    found = located(write_benchmark_files(tmp_path, {**files, **gold}), "ebm-pico")
     parts = load_records(found)
     assert tags(parts["dev"]) == ["t4/I-INT", "t9/I-INT"]
     assert len(parts["train"]) == 8
@@ -96,7 +96,7 @@ def test_pico_without_the_list_is_split_otherwise_and_says_so(tmp_path: Path) ->
 
 def test_pico_of_the_gold_is_not_in_train(tmp_path: Path) -> None:
     files = {**PICO, **abstract(13, "train", ". women slept", "0 0 0", "0 0 0", "0 0 0")}
-    assert len(load_records(located(write(tmp_path, files), "ebm-pico"))["train"]) == 2
+    assert len(load_records(located(write_benchmark_files(tmp_path, files), "ebm-pico"))["train"]) == 2
 
 
 OUTCOMES = f"{SPANS}/outcomes/train"
@@ -114,8 +114,8 @@ PICO_WRONG: dict[str, tuple[str, str | bytes, int | None, str]] = {
 def test_pico_that_is_wrong_is_refused(
     tmp_path: Path, name: str, content: str | bytes, line: int | None, why: str
 ) -> None:
-    found = located(write(tmp_path, {**PICO, name: content}), "ebm-pico")
-    refused(lambda: load_records(found), tmp_path / name, line, why)
+    found = located(write_benchmark_files(tmp_path, {**PICO, name: content}), "ebm-pico")
+    assert_rejected(lambda: load_records(found), tmp_path / name, line, why)
 
 
 # JNLPBA
@@ -133,7 +133,7 @@ def test_the_rebuilt_train_loses_the_abstracts_of_dev(tmp_path: Path) -> None:
         f"{folder}devel.tsv": f"-DOCSTART-\tO\n\n{LONG}\n\nits\tB-protein\ngene\tB-DNA\n",
         f"{folder}test.tsv": "a\tB-RNA\n",
     }
-    found = located(write(tmp_path, files), "jnlpba")
+    found = located(write_benchmark_files(tmp_path, files), "jnlpba")
     parts = load_records(found)
     assert tags(parts["train"]) == ["its/B-Entity gene/B-Entity"], (
         "a short sentence may stand in two abstracts"
@@ -148,7 +148,7 @@ def test_the_shared_task_s_file_is_cut_after_a_line(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(jnlpba, "CUT", 4)
     task = "###MEDLINE:95369245\n\na\tB-DNA\n\n###MEDLINE:95333264\n\nb\tB-RNA\n\n"
     files = {"Genia4ERtask2.iob2": task, "Genia4EReval2.iob2": "###MEDLINE:7\n\nc\tO\n"}
-    parts = load_records(located(write(tmp_path, files), "jnlpba"))
+    parts = load_records(located(write_benchmark_files(tmp_path, files), "jnlpba"))
     assert [
         (one.id, one.document_id)
         for part in parts.values()
@@ -176,7 +176,7 @@ DOCUMENT = """77|t|Zorbin and aches|.
 
 
 def pubtator(tmp_path: Path, content: str | bytes) -> list[PubTatorDocument]:
-    return standoff.read_pubtator(str(write(tmp_path, {"a.txt": content}) / "a.txt"))
+    return standoff.read_pubtator(str(write_benchmark_files(tmp_path, {"a.txt": content}) / "a.txt"))
 
 
 def test_a_document_of_pubtator(tmp_path: Path) -> None:
@@ -194,7 +194,9 @@ def test_a_document_of_pubtator(tmp_path: Path) -> None:
 
 def test_texts_of_pubtator_hold_their_mentions(tmp_path: Path) -> None:
     content = DOCUMENT.replace("26\t46", "28\t48")
-    write(tmp_path, {f"CDR_{part}Set.PubTator.txt": content for part in ("Training", "Development", "Test")})
+    write_benchmark_files(
+        tmp_path, {f"CDR_{part}Set.PubTator.txt": content for part in ("Training", "Development", "Test")}
+    )
     [text] = load_records(located(tmp_path, "bc5cdr-pubtator"))["dev"]
     assert isinstance(text, LabelledText)
     assert text.document_id == "77"
@@ -217,7 +219,7 @@ PUBTATOR_WRONG = {
 
 @pytest.mark.parametrize(("content", "line", "why"), PUBTATOR_WRONG.values(), ids=PUBTATOR_WRONG)
 def test_pubtator_that_is_wrong_is_refused(tmp_path: Path, content: str, line: int, why: str) -> None:
-    refused(lambda: pubtator(tmp_path, content), tmp_path / "a.txt", line, why)
+    assert_rejected(lambda: pubtator(tmp_path, content), tmp_path / "a.txt", line, why)
 
 
 # Species-800
@@ -234,7 +236,7 @@ SPECIES = {
 
 
 def test_species_are_tagged_in_sentences_of_ours(tmp_path: Path) -> None:
-    found = located(write(tmp_path, SPECIES), "s800")
+    found = located(write_benchmark_files(tmp_path, SPECIES), "s800")
     parts = load_records(found)
     assert tags(parts["train"]) == [
         "A/O β/O mouse/B-Species ./O",
@@ -248,7 +250,7 @@ def test_species_are_tagged_in_sentences_of_ours(tmp_path: Path) -> None:
 def test_species_without_the_lists(tmp_path: Path) -> None:
     files = {f"abstracts/z{n}.txt": f"Text {n}." for n in range(20)}
     names = "".join(f"z{n}\tPMID:{900 + n}\n" for n in range(20))
-    found = located(write(tmp_path, {**files, "pubmedid.tsv": names, "S800.tsv": ""}), "s800")
+    found = located(write_benchmark_files(tmp_path, {**files, "pubmedid.tsv": names, "S800.tsv": ""}), "s800")
     assert {part: len(records) for part, records in load_records(found).items()} == {
         "train": 14,
         "dev": 2,
@@ -272,12 +274,14 @@ SPECIES_WRONG = {
 def test_species_that_are_wrong_are_refused(
     tmp_path: Path, name: str, content: str, line: int, why: str
 ) -> None:
-    found = located(write(tmp_path, {**SPECIES, name: content}), "s800")
-    refused(lambda: load_records(found), tmp_path / name, line, why)
+    found = located(write_benchmark_files(tmp_path, {**SPECIES, name: content}), "s800")
+    assert_rejected(lambda: load_records(found), tmp_path / name, line, why)
 
 
 def test_bare_tags_of_species_get_their_type(tmp_path: Path) -> None:
-    write(tmp_path, {f"NERdata/s800/{part}.tsv": "a\tB\nmouse\tI\n" for part in ("train", "devel", "test")})
+    write_benchmark_files(
+        tmp_path, {f"NERdata/s800/{part}.tsv": "a\tB\nmouse\tI\n" for part in ("train", "devel", "test")}
+    )
     assert tags(load_records(located(tmp_path, "s800"))["dev"]) == ["a/B-Species mouse/I-Species"]
 
 
@@ -311,8 +315,8 @@ def test_overlaps_and_parts_of_words() -> None:
 
 
 def test_a_set_of_empty_files_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, {f"BC2GM-IOB/{part}.tsv": "" for part in ("train", "devel", "test")})
-    refused(
+    write_benchmark_files(tmp_path, {f"BC2GM-IOB/{part}.tsv": "" for part in ("train", "devel", "test")})
+    assert_rejected(
         lambda: load_records(located(tmp_path, "bc2gm")),
         tmp_path / "BC2GM-IOB/train.tsv",
         None,

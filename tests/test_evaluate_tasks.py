@@ -20,8 +20,8 @@ from bioshards.evaluate.run import EvaluateJob, run_evaluation
 from bioshards.evaluate.tagging import TokenClassification, find_entity_types
 from bioshards.evaluate.tasks import TASKS, LegacyMode, plan_tasks
 from tests.conftest import DATA, needs_data
-from tests.evaluation_models import checkpoint
-from tests.evaluation_sample import SAMPLE
+from tests.evaluation_models import save_tiny_checkpoint
+from tests.evaluation_sample import BENCHMARK_SAMPLE
 
 BENCHMARKS = Path(str(DATA), "benchmarks")
 NOT_ENTITIES = sorted(
@@ -49,8 +49,8 @@ def test_dev_is_not_learned_from_where_it_is_to_choose() -> None:
 def test_dev_is_learned_from_only_if_that_is_asked_for() -> None:
     [one] = plan_tasks(["bio-electra/gad"], {})
     [other] = plan_tasks(["blurb/gad"], {})
-    both = load_task_data(str(SAMPLE), one, 0, ("train", "test")).records_by_split
-    apart = load_task_data(str(SAMPLE), other, 0, ("train", "dev", "test")).records_by_split
+    both = load_task_data(str(BENCHMARK_SAMPLE), one, 0, ("train", "test")).records_by_split
+    apart = load_task_data(str(BENCHMARK_SAMPLE), other, 0, ("train", "dev", "test")).records_by_split
     assert both["train"] == [*apart["train"], *apart["dev"]]
     assert both["test"] == apart["test"]
 
@@ -79,25 +79,27 @@ def test_ways_of_counting_entities_are_for_entities_only() -> None:
 
 
 def test_a_run_with_them_scores_other_tasks_as_ever(tmp_path: Path) -> None:
-    model = encoder.inspect_checkpoint(str(checkpoint(tmp_path / "model")))
+    model = encoder.inspect_checkpoint(str(save_tiny_checkpoint(tmp_path / "model")))
     notes: list[str] = []
     ways: tuple[LegacyMode, ...] = get_args(LegacyMode)
     tasks = plan_tasks(["gad", "ebm-pico"], {"epochs": 1})
     job = EvaluateJob(
-        *(model, str(SAMPLE), str(tmp_path / "out"), tasks, [0], torch.device("cpu")),
+        *(model, str(BENCHMARK_SAMPLE), str(tmp_path / "out"), tasks, [0], torch.device("cpu")),
         progress=notes.append,
         log=notes.append,
         legacy_modes=ways,
     )
     assert run_evaluation(job).written == 2, notes
     plain = run_evaluation(
-        EvaluateJob(*(model, str(SAMPLE), job.output, tasks, [0], job.device), progress=print, log=print)
+        EvaluateJob(
+            *(model, str(BENCHMARK_SAMPLE), job.output, tasks, [0], job.device), progress=print, log=print
+        )
     )
     assert (plain.skipped, plain.failed) == (2, {})
 
 
 def test_a_sample_of_squad_is_a_sample(tmp_path: Path) -> None:
-    data = shutil.copytree(SAMPLE, tmp_path / "data")
+    data = shutil.copytree(BENCHMARK_SAMPLE, tmp_path / "data")
     squad = data / "squad" / "train-v1.1.json"
     articles = json.loads(squad.read_text())["data"]
     copies = [json.loads(json.dumps(articles).replace('"id": "', f'"id": "{copy}')) for copy in range(5)]
@@ -121,8 +123,8 @@ def test_a_set_that_a_paper_counted_otherwise_is_the_papers() -> None:
 
 
 def test_results_on_other_gold_are_of_other_examples(tmp_path: Path) -> None:
-    model = encoder.inspect_checkpoint(str(checkpoint(tmp_path / "model")))
-    data = shutil.copytree(SAMPLE, tmp_path / "data")
+    model = encoder.inspect_checkpoint(str(save_tiny_checkpoint(tmp_path / "model")))
+    data = shutil.copytree(BENCHMARK_SAMPLE, tmp_path / "data")
     test = next(data.glob("**/NCBI-disease-IOB/test.tsv"))
     ids = []
     for out in ("one", "other"):
@@ -137,7 +139,7 @@ def test_results_on_other_gold_are_of_other_examples(tmp_path: Path) -> None:
 
 
 def test_a_type_that_train_has_not_can_be_predicted_on(tmp_path: Path) -> None:
-    tokens = encoder.inspect_checkpoint(str(checkpoint(tmp_path))).load_tokenizer()
+    tokens = encoder.inspect_checkpoint(str(save_tiny_checkpoint(tmp_path))).load_tokenizer()
     train = [TaggedSentence("1", ("the", "gene"), ("O", "B-Gene"))]
     test = [TaggedSentence("2", ("the", "drug"), ("O", "B-Drug"))]
     problem = TokenClassification(tokens, FineTuneRecipe(), find_entity_types(train))

@@ -18,7 +18,7 @@ from bioshards.evaluate.readers import hoc, pubmedqa
 from bioshards.evaluate.readers.biosses import DEV_IDS, TEST_IDS, TRAIN_IDS
 from bioshards.evaluate.readers.splits import assign_splits
 from bioshards.evaluate.records import LabelledText
-from tests.evaluation_files import archive, located, parts, put
+from tests.evaluation_files import find_benchmark_files, load_splits, make_zip, write_file
 
 # Hallmarks of Cancer
 
@@ -30,7 +30,10 @@ LABELS = (
 
 
 def test_an_abstract_has_the_hallmarks_of_its_sentences(tmp_path: Path) -> None:
-    text, labels = put(tmp_path, "text/11.txt", SENTENCES), put(tmp_path, "labels/11.txt", LABELS)
+    text, labels = (
+        write_file(tmp_path, "text/11.txt", SENTENCES),
+        write_file(tmp_path, "labels/11.txt", LABELS),
+    )
     assert hoc.read_abstract(text, labels) == LabelledText(
         "11",
         "Cells did not die . They moved . Nothing else . We think so .",
@@ -47,22 +50,22 @@ def test_an_abstract_has_the_hallmarks_of_its_sentences(tmp_path: Path) -> None:
 
 def write_abstracts(folder: Path, number: int) -> None:
     for pmid in range(100, 100 + number):
-        put(folder, f"hallmarks-of-cancer/text/{pmid}.txt", "A sentence .\n")
-        put(folder, f"hallmarks-of-cancer/labels/{pmid}.txt", "< ")
+        write_file(folder, f"hallmarks-of-cancer/text/{pmid}.txt", "A sentence .\n")
+        write_file(folder, f"hallmarks-of-cancer/labels/{pmid}.txt", "< ")
 
 
 def test_abstracts_are_dealt_by_their_pmids_or_by_lists(tmp_path: Path) -> None:
     write_abstracts(tmp_path, 600)
-    found = parts(tmp_path, "hoc")
+    found = load_splits(tmp_path, "hoc")
     assert {part: len(its) for part, its in found.items()} == {"train": 43, "dev": 186, "test": 371}
-    assert located(tmp_path, "hoc").own_splits == {"train", "dev", "test"}
+    assert find_benchmark_files(tmp_path, "hoc").own_splits == {"train", "dev", "test"}
     write_abstracts(tmp_path / "listed", 5)
     for part, pmids in {"train": "103.txt,100.txt,104.txt", "dev": "102.txt\n", "test": "101"}.items():
-        put(tmp_path / "listed", f"data_generation/indexing/HoC/{part}_pmid.tsv", pmids)
-    found = parts(tmp_path / "listed", "hoc")
+        write_file(tmp_path / "listed", f"data_generation/indexing/HoC/{part}_pmid.tsv", pmids)
+    found = load_splits(tmp_path / "listed", "hoc")
     assert [[one.id for one in found[part]] for part in ("dev", "test")] == [["102"], ["101"]]
     assert {one.id for one in found["train"]} == {"100", "103", "104"}
-    assert located(tmp_path / "listed", "hoc").notes == ()
+    assert find_benchmark_files(tmp_path / "listed", "hoc").notes == ()
 
 
 @pytest.mark.parametrize(
@@ -75,19 +78,19 @@ def test_abstracts_are_dealt_by_their_pmids_or_by_lists(tmp_path: Path) -> None:
     ],
 )
 def test_errors_of_hallmarks_name_the_file(tmp_path: Path, labels: str | bytes, why: str) -> None:
-    put(tmp_path, "hallmarks-of-cancer/text/11.txt", SENTENCES)
-    path = put(tmp_path, "hallmarks-of-cancer/labels/11.txt", labels)
+    write_file(tmp_path, "hallmarks-of-cancer/text/11.txt", SENTENCES)
+    path = write_file(tmp_path, "hallmarks-of-cancer/labels/11.txt", labels)
     with pytest.raises(BenchmarkFileError) as error:
-        parts(tmp_path, "hoc")
+        load_splits(tmp_path, "hoc")
     assert f"{path}, line 1: " in str(error.value)
     assert why in str(error.value)
 
 
 def test_a_text_without_labels_is_refused(tmp_path: Path) -> None:
     write_abstracts(tmp_path, 2)
-    path = put(tmp_path, "hallmarks-of-cancer/text/12.txt", "Alone .")
+    path = write_file(tmp_path, "hallmarks-of-cancer/text/12.txt", "Alone .")
     with pytest.raises(BenchmarkFileError, match="of text and labels, only one has it") as error:
-        parts(tmp_path, "hoc")
+        load_splits(tmp_path, "hoc")
     assert path in str(error.value)
 
 
@@ -118,7 +121,7 @@ def test_a_name_is_dealt_the_same_whatever_the_order(names: set[str], dev: int, 
     ],
 )
 def test_lists_that_do_not_fit_are_refused(tmp_path: Path, train: str, dev: str, why: str) -> None:
-    lists = [put(tmp_path, "dev_id.tsv", dev), put(tmp_path, "train_id.tsv", train)]
+    lists = [write_file(tmp_path, "dev_id.tsv", dev), write_file(tmp_path, "train_id.tsv", train)]
     with pytest.raises(BenchmarkFileError) as error:
         assign_splits(["a", "b"], {"dev": 1}, lists)
     assert why in str(error.value)
@@ -151,7 +154,7 @@ def word(rows: list[list[str]]) -> bytes:
         + "".join(f"<w:tr>{row}</w:tr>" for row in cells)
         + "</w:tbl></w:body></w:document>"
     )
-    return archive({"[Content_Types].xml": "<Types/>", "word/document.xml": xml})
+    return make_zip({"[Content_Types].xml": "<Types/>", "word/document.xml": xml})
 
 
 def biosses_documents(folder: Path, scores: dict[int, list[int]]) -> None:
@@ -159,15 +162,15 @@ def biosses_documents(folder: Path, scores: dict[int, list[int]]) -> None:
     pairs += [[str(number), f"First {number}.", f"Second {number}."] for number in range(1, 101)]
     given = [["Sentence No", *(f"Annotator {letter}" for letter in "ABCDE")]]
     given += [[str(number), *map(str, row)] for number, row in scores.items()]
-    put(folder, "biosses/Annotation-Pairs.docx", word(pairs))
-    put(folder, "biosses/Annotator-Scores.docx", word(given))
+    write_file(folder, "biosses/Annotation-Pairs.docx", word(pairs))
+    write_file(folder, "biosses/Annotator-Scores.docx", word(given))
 
 
 def test_pairs_have_the_mean_score_and_the_parts_of_blue(tmp_path: Path) -> None:
-    put(tmp_path / "table", "biosses/biosses.tsv", biosses_table(SCORES))
+    write_file(tmp_path / "table", "biosses/biosses.tsv", biosses_table(SCORES))
     biosses_documents(tmp_path / "documents", SCORES)
-    found = parts(tmp_path / "table", "biosses")
-    assert found == parts(tmp_path / "documents", "biosses")
+    found = load_splits(tmp_path / "table", "biosses")
+    assert found == load_splits(tmp_path / "documents", "biosses")
     assert [len(found[part]) for part in ("train", "dev", "test")] == [64, 16, 20]
     assert found["test"][0] == LabelledText("59", "First 59.", fmean([4, 2, 2, 3, 4]), text_pair="Second 59.")
     assert sorted({*TRAIN_IDS, *DEV_IDS, *TEST_IDS}) == [*range(1, 101)]
@@ -185,31 +188,31 @@ def test_pairs_have_the_mean_score_and_the_parts_of_blue(tmp_path: Path) -> None
     ],
 )
 def test_errors_of_biosses(tmp_path: Path, rows: dict[int, list[int]], why: str) -> None:
-    path = put(tmp_path, "biosses/biosses.tsv", biosses_table(rows))
+    path = write_file(tmp_path, "biosses/biosses.tsv", biosses_table(rows))
     with pytest.raises(BenchmarkFileError) as error:
-        parts(tmp_path, "biosses")
+        load_splits(tmp_path, "biosses")
     assert path in str(error.value)
     assert why in str(error.value)
 
 
 def test_scores_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     table = biosses_table(SCORES)
-    put(tmp_path, "biosses/biosses.tsv", table.replace("2.0,3.0,4.0\t0\n", "2.0,high\t0\n", 1))
+    write_file(tmp_path, "biosses/biosses.tsv", table.replace("2.0,3.0,4.0\t0\n", "2.0,high\t0\n", 1))
     with pytest.raises(BenchmarkFileError, match=r"line 2: the scores .*'high'.* of pair '1' are no numbers"):
-        parts(tmp_path, "biosses")
-    put(tmp_path, "biosses/biosses.tsv", table + table.split("\n")[3] + "\n")
+        load_splits(tmp_path, "biosses")
+    write_file(tmp_path, "biosses/biosses.tsv", table + table.split("\n")[3] + "\n")
     with pytest.raises(BenchmarkFileError, match="the id '3' is given twice"):
-        parts(tmp_path, "biosses")
+        load_splits(tmp_path, "biosses")
 
 
 @pytest.mark.parametrize(
     ("document", "why"),
     [
         (b"PK\3\4", "it cannot be read as a zip archive"),
-        (archive({"word/other.xml": "<a/>"}), "it has no word/document.xml"),
-        (archive({"word/document.xml": "<!DOCTYPE a>\n<a/>"}), "document.xml, line 1: it has a DOCTYPE"),
-        (archive({"word/document.xml": "<a>"}), "document.xml, line 1: it is not well-formed"),
-        (archive({"word/document.xml": "<a/>"}), "its first table should have the columns Sentence No, "),
+        (make_zip({"word/other.xml": "<a/>"}), "it has no word/document.xml"),
+        (make_zip({"word/document.xml": "<!DOCTYPE a>\n<a/>"}), "document.xml, line 1: it has a DOCTYPE"),
+        (make_zip({"word/document.xml": "<a>"}), "document.xml, line 1: it is not well-formed"),
+        (make_zip({"word/document.xml": "<a/>"}), "its first table should have the columns Sentence No, "),
         (word([["Sentence No", "Annotator A"]]), "without ['Annotator B', "),
         (
             word([["Sentence No", *(f"Annotator {one}" for one in "ABCDE")], ["1", "2"]]),
@@ -220,9 +223,9 @@ def test_scores_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
 )
 def test_errors_of_word_documents(tmp_path: Path, document: bytes, why: str) -> None:
     biosses_documents(tmp_path, SCORES)
-    path = put(tmp_path, "biosses/Annotator-Scores.docx", document)
+    path = write_file(tmp_path, "biosses/Annotator-Scores.docx", document)
     with pytest.raises(BenchmarkFileError) as error:
-        parts(tmp_path, "biosses")
+        load_splits(tmp_path, "biosses")
     assert path in str(error.value)
     assert why in str(error.value)
 
@@ -242,9 +245,9 @@ def asked(answer: str) -> dict[str, Any]:
 def pubmed_questions(folder: Path, answers: dict[str, str], gold: dict[str, str] | None = None) -> None:
     test = pubmedqa.split_ids(answers)[2]
     questions = {pmid: asked(answer) for pmid, answer in answers.items()}
-    put(folder, "pubmedqa/data/ori_pqal.json", json.dumps(questions))
+    write_file(folder, "pubmedqa/data/ori_pqal.json", json.dumps(questions))
     truth = gold if gold is not None else {pmid: answers[pmid] for pmid in test}
-    put(folder, "pubmedqa/data/test_ground_truth.json", json.dumps(truth))
+    write_file(folder, "pubmedqa/data/test_ground_truth.json", json.dumps(truth))
 
 
 ANSWERS = {str(number): ("yes", "no", "yes", "maybe")[number % 4] for number in range(1000)}
@@ -252,7 +255,7 @@ ANSWERS = {str(number): ("yes", "no", "yes", "maybe")[number % 4] for number in 
 
 def test_a_question_has_its_abstract_without_the_conclusion(tmp_path: Path) -> None:
     pubmed_questions(tmp_path, ANSWERS)
-    found = parts(tmp_path, "pubmedqa")
+    found = load_splits(tmp_path, "pubmedqa")
     assert [len(found[part]) for part in ("train", "dev", "test")] == [450, 50, 500]
     first = found["dev"][0]
     assert first == LabelledText(
@@ -297,9 +300,9 @@ def test_a_split_keeps_everyone_once_and_the_mixture(first: int, second: int) ->
 )
 def test_errors_of_pubmedqa_name_the_place(tmp_path: Path, questions: str, why: str) -> None:
     pubmed_questions(tmp_path, ANSWERS)
-    path = put(tmp_path, "pubmedqa/data/ori_pqal.json", questions)
+    path = write_file(tmp_path, "pubmedqa/data/ori_pqal.json", questions)
     with pytest.raises(BenchmarkFileError) as error:
-        parts(tmp_path, "pubmedqa")
+        load_splits(tmp_path, "pubmedqa")
     assert path in str(error.value)
     assert why in str(error.value)
 
@@ -307,4 +310,4 @@ def test_errors_of_pubmedqa_name_the_place(tmp_path: Path, questions: str, why: 
 def test_other_questions_to_be_tested_than_the_script_draws_are_refused(tmp_path: Path) -> None:
     pubmed_questions(tmp_path, ANSWERS, gold={"1": "no"})
     with pytest.raises(BenchmarkFileError, match=r"than the 500 that split_dataset\.py draws"):
-        parts(tmp_path, "pubmedqa")
+        load_splits(tmp_path, "pubmedqa")

@@ -11,7 +11,7 @@ import pytest
 from bioshards.evaluate.datasets import BenchmarkFileError
 from bioshards.evaluate.readers import squad
 from bioshards.evaluate.records import Answer, LabelledText, Question
-from tests.evaluation_files import located, parts, put
+from tests.evaluation_files import find_benchmark_files, load_splits, write_file
 
 QA = "electramed/QA/BioASQ"
 
@@ -45,9 +45,11 @@ def batch(*asked: dict[str, Any]) -> str:
 def test_answers_are_where_they_are_said_to_be_or_nowhere(tmp_path: Path) -> None:
     context = "Cells move. Cells rest."
     asked = question("q1", ("Cells", 12), ("move", 0), ("rest.", 99), ("cells", 0), ("Cells", -11))
-    put(tmp_path, "squad/dev-v1.1.json", squad_json((context, asked), ("No.", {"id": "q2", "question": "?"})))
+    write_file(
+        tmp_path, "squad/dev-v1.1.json", squad_json((context, asked), ("No.", {"id": "q2", "question": "?"}))
+    )
     answers = (Answer("Cells", 12), *(Answer(text, -1) for text in ("move", "rest.", "cells", "Cells")))
-    assert parts(tmp_path, "squad") == {
+    assert load_splits(tmp_path, "squad") == {
         "dev": [
             Question("q1", "What moves?", context, answers, group_id="q1"),
             Question("q2", "?", "No.", (), group_id="q2"),
@@ -56,34 +58,36 @@ def test_answers_are_where_they_are_said_to_be_or_nowhere(tmp_path: Path) -> Non
 
 
 def test_the_rebuilt_squad_is_second_choice_and_says_so(tmp_path: Path) -> None:
-    put(tmp_path, "squad/dev-v1.1-rebuilt.json", squad_json(("It moves.", question("rebuilt"))))
-    assert "rebuilt" in " ".join(located(tmp_path, "squad").notes)
-    put(tmp_path, "squad/dev-v1.1.json", squad_json(("It moves.", question("original"))))
-    assert [one.id for one in parts(tmp_path, "squad")["dev"]] == ["original"]
+    write_file(tmp_path, "squad/dev-v1.1-rebuilt.json", squad_json(("It moves.", question("rebuilt"))))
+    assert "rebuilt" in " ".join(find_benchmark_files(tmp_path, "squad").notes)
+    write_file(tmp_path, "squad/dev-v1.1.json", squad_json(("It moves.", question("original"))))
+    assert [one.id for one in load_splits(tmp_path, "squad")["dev"]] == ["original"]
 
 
 def test_several_passages_of_a_question_are_a_group(tmp_path: Path) -> None:
     passages = (("It.", question("58:1")), ("That.", question("58:2")), ("This.", question("59:1")))
-    put(tmp_path, "bio_electra/bioasq/dev.json", squad_json(*passages))
-    test = parts(tmp_path, "factoid-8b")["test"]
+    write_file(tmp_path, "bio_electra/bioasq/dev.json", squad_json(*passages))
+    test = load_splits(tmp_path, "factoid-8b")["test"]
     assert [one.group_id for one in test if isinstance(one, Question)] == ["58", "58", "59"]
 
 
 def test_factoids_accept_the_golden_answers_of_all_batches(tmp_path: Path) -> None:
-    put(tmp_path, f"{QA}/BioASQ-test-factoid-7b-1.json", squad_json(("It.", question("a_000"))))
-    put(
+    write_file(tmp_path, f"{QA}/BioASQ-test-factoid-7b-1.json", squad_json(("It.", question("a_000"))))
+    write_file(
         tmp_path,
         f"{QA}/BioASQ-test-factoid-7b-3.json",
         squad_json(("I.", question("b_000")), ("We.", question("b_001"))),
     )
-    put(
+    write_file(
         tmp_path,
         f"{QA}/7B1_golden.json",
         batch(golden("a", "factoid", [["one", "1"]]), golden("x", "summary", 5)),
     )
-    put(tmp_path, f"{QA}/7B3_golden.json", batch(golden("b", "factoid", ["two"])))
-    put(tmp_path, f"{QA}/BioASQ-train-factoid-7b.json", squad_json(("It is.", question("c_004", ("is", 3)))))
-    found = parts(tmp_path, "factoid-7b")
+    write_file(tmp_path, f"{QA}/7B3_golden.json", batch(golden("b", "factoid", ["two"])))
+    write_file(
+        tmp_path, f"{QA}/BioASQ-train-factoid-7b.json", squad_json(("It is.", question("c_004", ("is", 3))))
+    )
+    found = load_splits(tmp_path, "factoid-7b")
     assert found["train"] == [Question("c_004", "What moves?", "It is.", (Answer("is", 3),), group_id="c")]
     of = {"document": "12 7"}
     assert found["test"] == [
@@ -91,32 +95,32 @@ def test_factoids_accept_the_golden_answers_of_all_batches(tmp_path: Path) -> No
         Question("b_000", "What moves?", "I.", (), "b", ("two",), "3", **of),
         Question("b_001", "What moves?", "We.", (), "b", ("two",), "3", **of),
     ]
-    put(tmp_path, f"{QA}/7B3_golden.json", batch(golden("b", "list", [["two"]])))
+    write_file(tmp_path, f"{QA}/7B3_golden.json", batch(golden("b", "list", [["two"]])))
     with pytest.raises(BenchmarkFileError, match="no factoid question 'b'"):
-        parts(tmp_path, "factoid-7b")
+        load_splits(tmp_path, "factoid-7b")
 
 
 def test_without_golden_answers_there_is_no_test(tmp_path: Path) -> None:
-    put(tmp_path, f"{QA}/BioASQ-test-factoid-7b-1.json", squad_json(("It.", question("a_000"))))
-    put(
+    write_file(tmp_path, f"{QA}/BioASQ-test-factoid-7b-1.json", squad_json(("It.", question("a_000"))))
+    write_file(
         tmp_path,
         f"{QA}/BioASQ-train-factoid-7b-full-annotated.json",
         squad_json(("It is.", question("c_004"))),
     )
-    assert located(tmp_path, "factoid-7b").splits == ("train",)
-    assert list(parts(tmp_path, "factoid-7b")) == ["train"]
+    assert find_benchmark_files(tmp_path, "factoid-7b").splits == ("train",)
+    assert list(load_splits(tmp_path, "factoid-7b")) == ["train"]
 
 
 def test_yes_or_no_is_asked_of_all_snippets(tmp_path: Path) -> None:
     train = batch(*(golden(f"q{number}", "yesno", "yes", "It is.", "It\nis.") for number in range(100)))
-    put(tmp_path, "downloads/BioASQ-training7b/trainining7b.json", train)
-    put(
+    write_file(tmp_path, "downloads/BioASQ-training7b/trainining7b.json", train)
+    write_file(
         tmp_path,
         f"{QA}/7B1_golden.json",
         batch(golden("t1", "yesno", "no"), golden("f", "factoid", [["it"]])),
     )
-    put(tmp_path, f"{QA}/7B2_golden.json", batch(golden("t2", "yesno", "yes", "It.")))
-    found = parts(tmp_path, "bioasq-yesno")
+    write_file(tmp_path, f"{QA}/7B2_golden.json", batch(golden("t2", "yesno", "yes", "It.")))
+    found = load_splits(tmp_path, "bioasq-yesno")
     assert [len(found[part]) for part in ("train", "dev", "test")] == [25, 75, 2]
     assert found["test"] == [
         LabelledText("t1", "What of t1?", "no", text_pair="", document_id="12 7"),
@@ -124,10 +128,10 @@ def test_yes_or_no_is_asked_of_all_snippets(tmp_path: Path) -> None:
     ]
     (first,) = [one for one in (*found["train"], *found["dev"]) if one.id == "q0"]
     assert first == LabelledText("q0", "What of q0?", "yes", text_pair="It is. It\nis.", document_id="12 7")
-    assert located(tmp_path, "bioasq-yesno").own_splits == {"train", "dev"}
-    put(tmp_path, "indexing/BioASQ/train_id.tsv", ",".join(f"q{number}" for number in range(2, 100)))
-    put(tmp_path, "indexing/BioASQ/dev_id.tsv", "q1,q0")
-    assert [one.id for one in parts(tmp_path, "bioasq-yesno")["dev"]] == ["q1", "q0"]
+    assert find_benchmark_files(tmp_path, "bioasq-yesno").own_splits == {"train", "dev"}
+    write_file(tmp_path, "indexing/BioASQ/train_id.tsv", ",".join(f"q{number}" for number in range(2, 100)))
+    write_file(tmp_path, "indexing/BioASQ/dev_id.tsv", "q1,q0")
+    assert [one.id for one in load_splits(tmp_path, "bioasq-yesno")["dev"]] == ["q1", "q0"]
 
 
 @pytest.mark.parametrize(
@@ -138,19 +142,19 @@ def test_yes_or_no_is_asked_of_all_snippets(tmp_path: Path) -> None:
     ],
 )
 def test_errors_of_bioasq_name_the_place(tmp_path: Path, answer: object, why: str) -> None:
-    path = put(
+    path = write_file(
         tmp_path, f"{QA}/7B2_golden.json", batch(golden("a", "yesno", "no"), golden("b", "yesno", answer))
     )
     with pytest.raises(BenchmarkFileError) as error:
-        parts(tmp_path, "bioasq-yesno")
+        load_splits(tmp_path, "bioasq-yesno")
     assert str(error.value).startswith(f"{path}: {why}")
 
 
 def test_a_question_of_two_batches_is_refused(tmp_path: Path) -> None:
     for number in (1, 2):
-        put(tmp_path, f"{QA}/7B{number}_golden.json", batch(golden("a", "yesno", "no")))
+        write_file(tmp_path, f"{QA}/7B{number}_golden.json", batch(golden("a", "yesno", "no")))
     with pytest.raises(BenchmarkFileError, match="the id 'a' is given twice"):
-        parts(tmp_path, "bioasq-yesno")
+        load_splits(tmp_path, "bioasq-yesno")
 
 
 WRONG: dict[str, tuple[str | bytes, str]] = {
@@ -180,7 +184,7 @@ WRONG: dict[str, tuple[str | bytes, str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_errors_of_squad_name_the_place(tmp_path: Path, name: str) -> None:
     content, why = WRONG[name]
-    path = put(tmp_path, "squad.json", content)
+    path = write_file(tmp_path, "squad.json", content)
     with pytest.raises(BenchmarkFileError) as error:
         squad.read_questions(path)
     assert str(error.value).startswith(path)

@@ -18,7 +18,7 @@ from bioshards.evaluate.datasets import load_records, locate_benchmark
 from bioshards.evaluate.records import LabelledText, Question, Relation
 from bioshards.evaluate.sets.texts import TEXT_BENCHMARKS
 from tests.conftest import DATA, needs_data
-from tests.evaluation_files import BY_NAME, parts
+from tests.evaluation_files import TEXT_BENCHMARKS_BY_NAME, load_splits
 
 pytestmark = needs_data
 BENCHMARKS = Path(DATA or "") / "benchmarks"
@@ -45,7 +45,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", [one.name for one in TEXT_BENCHMARKS])
 def test_everything_that_is_published_is_found(name: str) -> None:
-    found = locate_benchmark(str(BENCHMARKS), BY_NAME[name])
+    found = locate_benchmark(str(BENCHMARKS), TEXT_BENCHMARKS_BY_NAME[name])
     if name not in EXPECTED:
         assert found is None
         return
@@ -88,13 +88,15 @@ def test_tables_by_splitting_lines(name: str, part: str, file: str, column: int,
         (re.sub(r'^"(.*)"$', lambda quoted: quoted[1].replace('""', '"'), row[column]), row[-1])
         for row in rows
     ]
-    found = [(one.text, one.label) for one in parts(BENCHMARKS, name)[part] if isinstance(one, LabelledText)]
+    found = [
+        (one.text, one.label) for one in load_splits(BENCHMARKS, name)[part] if isinstance(one, LabelledText)
+    ]
     assert found == plain
 
 
 def test_lim_and_kang_hide_a_chemical_and_a_gene() -> None:
     """Both once in each text, but for 45 of which one is within the other's words."""
-    sets = parts(BENCHMARKS, "chemprot-lim-kang").values()
+    sets = load_splits(BENCHMARKS, "chemprot-lim-kang").values()
     texts = [one.text for its in sets for one in its if isinstance(one, LabelledText)]
     counts = Counter((text.count("BC6ENTC"), text.count("BC6ENTG")) for text in texts)
     assert counts == {(1, 1): 41233, (0, 1): 43, (1, 0): 2}
@@ -131,7 +133,9 @@ def test_ddi_by_regular_expressions() -> None:
                 label = its.get("type", "false") if its["ddi"] == "true" else "false"
                 both = sorted((drugs[its["e1"]], drugs[its["e2"]]))
                 wanted[its["id"]] = (Path(name).stem, text, both, f"DDI-{label}")
-    found = [one for its in parts(BENCHMARKS, "ddi").values() for one in its if isinstance(one, Relation)]
+    found = [
+        one for its in load_splits(BENCHMARKS, "ddi").values() for one in its if isinstance(one, Relation)
+    ]
     assert {one.id for one in found} == wanted.keys()
     for one in found:
         stem, text, both, label = wanted[one.id]
@@ -144,7 +148,9 @@ def test_ddi_by_regular_expressions() -> None:
 
 
 def test_hallmarks_by_searching_names() -> None:
-    found = [one for its in parts(BENCHMARKS, "hoc").values() for one in its if isinstance(one, LabelledText)]
+    found = [
+        one for its in load_splits(BENCHMARKS, "hoc").values() for one in its if isinstance(one, LabelledText)
+    ]
     hallmarks = {one.id: one.label for one in found if isinstance(one.label, frozenset)}
     names = frozenset[str]().union(*hallmarks.values())
     assert (len(hallmarks), len(names)) == (1852, 10)
@@ -160,7 +166,7 @@ def asked(name: str) -> Any:
 
 def test_pubmedqa_is_split_as_its_authors_did() -> None:
     """In the order of the authors' own file of the test answers: only the same draws give it."""
-    found = parts(BENCHMARKS, "pubmedqa")
+    found = load_splits(BENCHMARKS, "pubmedqa")
     truth = asked("pubmedqa/data/test_ground_truth.json")
     assert [(one.id, one.label) for one in found["test"] if isinstance(one, LabelledText)] == list(
         truth.items()
@@ -177,7 +183,7 @@ def test_pubmedqa_is_split_as_its_authors_did() -> None:
 
 
 def test_factoids_have_the_golden_answers() -> None:
-    found = parts(BENCHMARKS, "factoid-7b")["test"]
+    found = load_splits(BENCHMARKS, "factoid-7b")["test"]
     seen = set()
     for batch in "12345":
         for one in asked(f"electramed/QA/BioASQ/7B{batch}_golden.json")["questions"]:
@@ -196,7 +202,7 @@ def test_factoids_have_the_golden_answers() -> None:
 
 @pytest.mark.parametrize(("name", "part"), [("squad", "dev"), ("factoid-8b", "test")])
 def test_all_answers_stand_where_they_are_said_to(name: str, part: str) -> None:
-    for one in parts(BENCHMARKS, name)[part]:
+    for one in load_splits(BENCHMARKS, name)[part]:
         assert isinstance(one, Question)
         assert one.answers
         for answer in one.answers:
@@ -207,7 +213,7 @@ def test_all_answers_stand_where_they_are_said_to(name: str, part: str) -> None:
 def test_candidates_by_counting_changes() -> None:
     rows = [line.split("\t") for line in lines("bio_electra/reranker/test.tsv")[1:]]
     changes = sum(one[1] != other[1] for one, other in pairwise(rows))
-    found = parts(BENCHMARKS, "reranker")["test"]
+    found = load_splits(BENCHMARKS, "reranker")["test"]
     assert [(one.label, one.text, one.text_pair) for one in found if isinstance(one, LabelledText)] == [
         tuple(row) for row in rows
     ]
@@ -216,6 +222,6 @@ def test_candidates_by_counting_changes() -> None:
 
 def test_biosses_by_its_own_means() -> None:
     means = {row.split("\t")[0]: float(row.split("\t")[4]) for row in lines("biosses/biosses.tsv")[1:]}
-    for one in (one for its in parts(BENCHMARKS, "biosses").values() for one in its):
+    for one in (one for its in load_splits(BENCHMARKS, "biosses").values() for one in its):
         assert isinstance(one, LabelledText)
         assert one.label == pytest.approx(means[one.id], abs=0.005)

@@ -10,7 +10,7 @@ import pytest
 from bioshards.evaluate.datasets import BenchmarkFileError
 from bioshards.evaluate.readers import chemprot, ddi
 from bioshards.evaluate.records import Mention, Relation
-from tests.evaluation_files import archive, located, parts, put
+from tests.evaluation_files import find_benchmark_files, load_splits, make_zip, write_file
 
 SENTENCE = "Aspirin, warfarin and oral vitamin K interact."
 #           0123456789...                21-35: "oral vitamin K"
@@ -68,31 +68,31 @@ OTHER = {
 
 def test_archive_and_folders_are_the_same(tmp_path: Path) -> None:
     zipped, unpacked = tmp_path / "zipped", tmp_path / "unpacked"
-    put(zipped, "ddi2013/DDICorpus-2013.zip", archive({**TRAIN, **TEST, **OTHER}))
+    write_file(zipped, "ddi2013/DDICorpus-2013.zip", make_zip({**TRAIN, **TEST, **OTHER}))
     for name, content in {**TRAIN, **TEST}.items():
-        put(unpacked, f"ddi2013/{name}", content)
-    found = parts(zipped, "ddi")
+        write_file(unpacked, f"ddi2013/{name}", content)
+    found = load_splits(zipped, "ddi")
     assert {part: len(its) for part, its in found.items()} == {"train": 10, "dev": 90, "test": 1}
     assert {part: {one.id for one in its} for part, its in found.items()} == {
-        part: {one.id for one in its} for part, its in parts(unpacked, "ddi").items()
+        part: {one.id for one in its} for part, its in load_splits(unpacked, "ddi").items()
     }
-    assert located(zipped, "ddi").own_splits == {"train", "dev"}
-    assert "SHA-256" in " ".join(located(zipped, "ddi").notes)
+    assert find_benchmark_files(zipped, "ddi").own_splits == {"train", "dev"}
+    assert "SHA-256" in " ".join(find_benchmark_files(zipped, "ddi").notes)
 
 
 def test_lists_say_who_is_in_dev(tmp_path: Path) -> None:
-    put(tmp_path, "ddi2013/DDICorpus-2013.zip", archive({**TRAIN, **TEST}))
+    write_file(tmp_path, "ddi2013/DDICorpus-2013.zip", make_zip({**TRAIN, **TEST}))
     names = [name.removeprefix("DDICorpus/") for name in TRAIN]
-    put(tmp_path, "blurb/indexing/DDI/train_files.tsv", "\n".join(names[2:]))
-    put(tmp_path, "blurb/indexing/DDI/dev_files.tsv", "\r\n".join(names[:2]) + "\n")
-    put(tmp_path, "blurb/indexing/DDI/test_files.tsv", "not/needed.xml")
-    found = parts(tmp_path, "ddi")
+    write_file(tmp_path, "blurb/indexing/DDI/train_files.tsv", "\n".join(names[2:]))
+    write_file(tmp_path, "blurb/indexing/DDI/dev_files.tsv", "\r\n".join(names[:2]) + "\n")
+    write_file(tmp_path, "blurb/indexing/DDI/test_files.tsv", "not/needed.xml")
+    found = load_splits(tmp_path, "ddi")
     assert {one.id for one in found["dev"]} == {"p0", "p1"}
     assert len(found["train"]) == 98
-    assert not located(tmp_path, "ddi").own_splits
-    put(tmp_path, "blurb/indexing/DDI/dev_files.tsv", f"{names[0]}\nTrain/DrugBank/Nothing_ddi.xml\n")
+    assert not find_benchmark_files(tmp_path, "ddi").own_splits
+    write_file(tmp_path, "blurb/indexing/DDI/dev_files.tsv", f"{names[0]}\nTrain/DrugBank/Nothing_ddi.xml\n")
     with pytest.raises(BenchmarkFileError, match="line 2: 'Nothing_ddi' is not in the set's files"):
-        parts(tmp_path, "ddi")
+        load_splits(tmp_path, "ddi")
 
 
 BAD = {
@@ -114,9 +114,9 @@ BAD = {
 def test_errors_of_xml_name_file_and_line(tmp_path: Path, name: str) -> None:
     xml, line, why = BAD[name]
     member = "DDICorpus/Train/MedLine/1.xml"
-    path = put(tmp_path, "ddi2013/DDICorpus-2013.zip", archive({member: xml, **TEST}))
+    path = write_file(tmp_path, "ddi2013/DDICorpus-2013.zip", make_zip({member: xml, **TEST}))
     with pytest.raises(BenchmarkFileError) as error:
-        parts(tmp_path, "ddi")
+        load_splits(tmp_path, "ddi")
     assert f"{path}, {member}, line {line}: " in str(error.value)
     assert why in str(error.value)
 
@@ -133,9 +133,9 @@ def test_xml_in_other_encodings_is_refused(encoding: str) -> None:
 def test_an_id_given_twice_is_refused(tmp_path: Path) -> None:
     folder = "ddi2013/DDICorpus/Test/Test for DDI Extraction task/MedLine"
     for name in ("2", "3"):
-        put(tmp_path, f"{folder}/{name}.xml", simple("t"))
+        write_file(tmp_path, f"{folder}/{name}.xml", simple("t"))
     with pytest.raises(BenchmarkFileError, match="the id 't' is given twice"):
-        parts(tmp_path, "ddi")
+        load_splits(tmp_path, "ddi")
 
 
 @pytest.mark.parametrize(
@@ -143,16 +143,16 @@ def test_an_id_given_twice_is_refused(tmp_path: Path) -> None:
     [
         (b"", "does not begin as a zip archive does"),
         (b"PK\3\4 and no more", "the archive's directory, at its end, is missing"),
-        (archive(TEST)[:200], "the archive's directory, at its end, is missing"),
-        (archive({"DDICorpus/Train/1.xml": b"a" * (80 << 20)}), "has 83,886,080 bytes, more than"),
-        (archive({f"DDICorpus/Train/{n}.xml": b"a" * (20 << 20) for n in range(4)}), "unpack to more than"),
-        (archive({"../../Train/1.xml": "<a/>"}), "no name of a file within an archive"),
+        (make_zip(TEST)[:200], "the archive's directory, at its end, is missing"),
+        (make_zip({"DDICorpus/Train/1.xml": b"a" * (80 << 20)}), "has 83,886,080 bytes, more than"),
+        (make_zip({f"DDICorpus/Train/{n}.xml": b"a" * (20 << 20) for n in range(4)}), "unpack to more than"),
+        (make_zip({"../../Train/1.xml": "<a/>"}), "no name of a file within an archive"),
     ],
 )
 def test_bad_archives_are_refused(tmp_path: Path, content: bytes, why: str) -> None:
-    path = put(tmp_path, "ddi2013/DDICorpus-2013.zip", content)
+    path = write_file(tmp_path, "ddi2013/DDICorpus-2013.zip", content)
     with pytest.raises(BenchmarkFileError) as error:
-        parts(tmp_path, "ddi")
+        load_splits(tmp_path, "ddi")
     assert str(error.value).startswith(f"{path}: ")
     assert why in str(error.value)
 
@@ -175,7 +175,7 @@ CHEMPROT = {
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
     for kind, content in files.items():
-        put(folder, f"ChemProt_Corpus/chemprot_training/chemprot_training_{kind}.tsv", content)
+        write_file(folder, f"ChemProt_Corpus/chemprot_training/chemprot_training_{kind}.tsv", content)
 
 
 def test_chemicals_and_genes_of_a_sentence_are_paired(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_chemicals_and_genes_of_a_sentence_are_paired(tmp_path: Path) -> None:
     last = "COX-1 is not TNF, nor aspirin-COX."
     cox, tnf = Mention(0, 5, "GENE"), Mention(13, 16, "GENE")
     aspirin, both = Mention(22, 29, "CHEMICAL"), Mention(22, 33, "GENE")
-    assert parts(tmp_path, "chemprot") == {
+    assert load_splits(tmp_path, "chemprot") == {
         "train": [
             Relation("11.T1.T2", title, Mention(0, 7, "CHEMICAL"), Mention(15, 20, "GENE"), "CPR:4", "11"),
             Relation("11.T3.T5", last, cox, aspirin, "CPR:9", "11"),
@@ -192,7 +192,7 @@ def test_chemicals_and_genes_of_a_sentence_are_paired(tmp_path: Path) -> None:
             Relation("11.T5.T6", last, aspirin, both, "false", "11"),
         ]
     }
-    assert "punkt" in " ".join(located(tmp_path, "chemprot").notes)
+    assert "punkt" in " ".join(find_benchmark_files(tmp_path, "chemprot").notes)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_errors_of_chemprot_name_file_and_line(
 ) -> None:
     write(tmp_path, {**CHEMPROT, kind: f"{CHEMPROT[kind]}{line}\n"})
     with pytest.raises(BenchmarkFileError) as error:
-        parts(tmp_path, "chemprot")
+        load_splits(tmp_path, "chemprot")
     assert f"chemprot_training_{kind}.tsv, {where}: {why}" in str(error.value)
 
 
@@ -223,7 +223,7 @@ def test_two_copies_of_a_corpus_are_not_guessed_between(tmp_path: Path) -> None:
     write(tmp_path, CHEMPROT)
     write(tmp_path / "copy", CHEMPROT)
     with pytest.raises(BenchmarkFileError, match="only one can be"):
-        parts(tmp_path, "chemprot")
+        load_splits(tmp_path, "chemprot")
 
 
 def test_every_gold_pair_of_a_sentence_is_found_whatever_its_order(tmp_path: Path) -> None:
@@ -236,9 +236,9 @@ def test_every_gold_pair_of_a_sentence_is_found_whatever_its_order(tmp_path: Pat
         for word in words
     ]
     paths = [
-        put(tmp_path, "abstracts", f"5\tA\t{text}\n"),
-        put(tmp_path, "entities", "".join(rows)),
-        put(tmp_path, "relations", "5\tCPR:6\tY \tX\tArg1:gene1\tArg2:chem0\n"),
+        write_file(tmp_path, "abstracts", f"5\tA\t{text}\n"),
+        write_file(tmp_path, "entities", "".join(rows)),
+        write_file(tmp_path, "relations", "5\tCPR:6\tY \tX\tArg1:gene1\tArg2:chem0\n"),
     ]
     found = chemprot.read_relations(*paths)
     assert len(found) == 6

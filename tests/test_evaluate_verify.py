@@ -15,7 +15,7 @@ from bioshards.evaluate.readers import iob
 from bioshards.evaluate.sets import BENCHMARKS, tagged
 from bioshards.evaluate.verify import CountCheck, Verdict, check_benchmark, format_table, has_failures
 from tests.conftest import DATA, needs_data
-from tests.evaluation_iob import CRICHTON, write
+from tests.evaluation_iob import CRICHTON_SAMPLE, write_benchmark_files
 
 LAYOUT = FileLayout(
     tagged.split_patterns("toy/{}.tsv"),
@@ -33,7 +33,7 @@ TOY = Benchmark(
     licence="none",
     download_from="nowhere",
 )
-FILES = {f"toy/{part}.tsv": CRICHTON for part in ("train", "dev", "test")}
+FILES = {f"toy/{part}.tsv": CRICHTON_SAMPLE for part in ("train", "dev", "test")}
 
 
 def verdicts(found: Sequence[CountCheck]) -> dict[str, Verdict]:
@@ -41,7 +41,7 @@ def verdicts(found: Sequence[CountCheck]) -> dict[str, Verdict]:
 
 
 def test_as_published(tmp_path: Path) -> None:
-    found = check_benchmark(str(write(tmp_path, FILES)), TOY)
+    found = check_benchmark(str(write_benchmark_files(tmp_path, FILES)), TOY)
     assert set(verdicts(found).values()) == {"ok"}
     assert found[0] == CountCheck("toy", "Toys", "mentions", "train", 2, 2, "ok", "Nobody (1900)", ("a toy",))
     assert found[3].actual == 6
@@ -49,7 +49,9 @@ def test_as_published(tmp_path: Path) -> None:
 
 
 def test_a_mention_more_differs(tmp_path: Path) -> None:
-    found = check_benchmark(str(write(tmp_path, {**FILES, "toy/dev.tsv": f"{CRICHTON}more\tB-X\n"})), TOY)
+    found = check_benchmark(
+        str(write_benchmark_files(tmp_path, {**FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE}more\tB-X\n"})), TOY
+    )
     assert verdicts(found) == {
         "mentions train": "ok",
         "mentions dev": "differs",
@@ -63,11 +65,15 @@ def test_a_mention_more_differs(tmp_path: Path) -> None:
 def test_a_known_difference_is_no_failure_and_any_other_number_is(tmp_path: Path) -> None:
     known = replace(LAYOUT, known_discrepancies=(KnownDiscrepancy("mentions", "dev", 3, "a reason"),))
     toy = replace(TOY, layouts=(known,), published_counts={"mentions": TOY.published_counts["mentions"]})
-    found = check_benchmark(str(write(tmp_path, {**FILES, "toy/dev.tsv": f"{CRICHTON}more\tB-X\n"})), toy)
+    found = check_benchmark(
+        str(write_benchmark_files(tmp_path, {**FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE}more\tB-X\n"})), toy
+    )
     assert verdicts(found)["mentions dev"] == "known"
     assert found[1].notes == ("a toy", "a reason")
     assert not has_failures(found)
-    found = check_benchmark(str(write(tmp_path, {**FILES, "toy/dev.tsv": f"{CRICHTON * 2}"})), toy)
+    found = check_benchmark(
+        str(write_benchmark_files(tmp_path, {**FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE * 2}"})), toy
+    )
     assert verdicts(found)["mentions dev"] == "differs"
 
 
@@ -79,8 +85,8 @@ def test_parts_of_our_own_split_are_told_and_their_sum_is_checked(tmp_path: Path
         missing_split_policies={"list": MissingSplitPolicy("ours", own)},
     )
     toy = replace(TOY, layouts=(layout,), published_counts={"mentions": TOY.published_counts["mentions"]})
-    moved = {"toy/train.tsv": CRICHTON * 2, "toy/dev.tsv": "none\tO\n"}
-    found = check_benchmark(str(write(tmp_path, {**FILES, **moved})), toy)
+    moved = {"toy/train.tsv": CRICHTON_SAMPLE * 2, "toy/dev.tsv": "none\tO\n"}
+    found = check_benchmark(str(write_benchmark_files(tmp_path, {**FILES, **moved})), toy)
     assert verdicts(found) == {
         "mentions train": "own split",
         "mentions dev": "own split",
@@ -89,9 +95,9 @@ def test_parts_of_our_own_split_are_told_and_their_sum_is_checked(tmp_path: Path
     }
     assert found[0].notes == ("a toy", "ours")
     assert not has_failures(found)
-    found = check_benchmark(str(write(tmp_path, {"toy/dev.tsv": CRICHTON})), toy)
+    found = check_benchmark(str(write_benchmark_files(tmp_path, {"toy/dev.tsv": CRICHTON_SAMPLE})), toy)
     assert verdicts(found)["mentions train+dev"] == "differs"
-    write(tmp_path, {"list.txt": ""})
+    write_benchmark_files(tmp_path, {"list.txt": ""})
     assert verdicts(check_benchmark(str(tmp_path), toy))["mentions train"] == "differs"
 
 
@@ -100,7 +106,7 @@ def test_what_is_absent_says_where_it_is_to_be_had(tmp_path: Path) -> None:
     assert found.verdict == "absent"
     assert found.notes == ("to be had from nowhere; licence: none",)
     assert has_failures([found]), "a folder with nothing in it is no folder of benchmarks"
-    part = check_benchmark(str(write(tmp_path, {"toy/dev.tsv": CRICHTON})), TOY)
+    part = check_benchmark(str(write_benchmark_files(tmp_path, {"toy/dev.tsv": CRICHTON_SAMPLE})), TOY)
     assert verdicts(part) == {
         "mentions train": "absent",
         "mentions dev": "ok",
@@ -113,14 +119,14 @@ def test_what_is_absent_says_where_it_is_to_be_had(tmp_path: Path) -> None:
 
 def test_what_the_files_do_not_tell_is_absent(tmp_path: Path) -> None:
     toy = replace(TOY, published_counts={"documents": tagged.split_counts(1, 1, 1)})
-    found = check_benchmark(str(write(tmp_path, FILES)), toy)
+    found = check_benchmark(str(write_benchmark_files(tmp_path, FILES)), toy)
     assert {row.verdict for row in found} == {"absent"}
     assert found[0].notes == ("these files do not tell documents",)
 
 
 def test_a_damaged_set_is_named_and_the_others_go_on(tmp_path: Path) -> None:
-    good = {f"BC2GM-IOB/{part}.tsv": CRICHTON for part in ("train", "devel", "test")}
-    write(tmp_path, {**good, "NCBI-disease-IOB/test.tsv": b"a\tO\n\xff\tO\n"})
+    good = {f"BC2GM-IOB/{part}.tsv": CRICHTON_SAMPLE for part in ("train", "devel", "test")}
+    write_benchmark_files(tmp_path, {**good, "NCBI-disease-IOB/test.tsv": b"a\tO\n\xff\tO\n"})
     found = verify.verify_benchmarks(str(tmp_path), ["ncbi-disease", "bc2gm"])
     assert [row.benchmark for row in found] == ["ncbi-disease", *["bc2gm"] * 3]
     assert found[0].verdict == "damaged"
@@ -174,7 +180,7 @@ def test_each_verdict_in_the_table_and_nothing_wider_than_a_page(tmp_path: Path)
 
 
 def test_the_table_of_a_set(tmp_path: Path) -> None:
-    found = check_benchmark(str(write(tmp_path, {**FILES, "toy/dev.tsv": "a\tO\n"})), TOY)
+    found = check_benchmark(str(write_benchmark_files(tmp_path, {**FILES, "toy/dev.tsv": "a\tO\n"})), TOY)
     assert format_table(found).split("\n") == [
         "toy: Toys",
         "                            part              expected     found",

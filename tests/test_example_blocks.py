@@ -26,20 +26,20 @@ from tests.example_documents import (
     CLS,
     NO_TOKENS,
     SEP,
-    block_of,
-    fake,
-    of_words,
-    schema,
-    single,
-    split_mix,
-    table,
+    make_block,
+    make_fake_encoder,
+    make_schema,
+    make_single_segment_row,
+    make_word_encoder,
+    plan_rows,
+    splitmix64,
 )
 
 # Blocks
 
 
 def test_a_block_has_the_edges_of_each_documents_sentences() -> None:
-    block = block_of({"pubmed:1": [2, 3], "pubmed:2": [1]})
+    block = make_block({"pubmed:1": [2, 3], "pubmed:2": [1]})
     assert (len(block), block.tokens) == (2, 6)
     assert [block[number] for number in range(2)] == [[2, 4, 7], [7, 8]]
     assert block.get_token_ids().tolist() == [CLS, SEP, 10, 11, 12, 13, 14, 15]
@@ -47,20 +47,20 @@ def test_a_block_has_the_edges_of_each_documents_sentences() -> None:
 
 
 def test_edges_leave_out_sentences_without_tokens_and_numbers_count_them() -> None:
-    block = block_of({"pubmed:1": [0, 2, 0, 0, 3, 0], "pubmed:2": [0, 1]})
+    block = make_block({"pubmed:1": [0, 2, 0, 0, 3, 0], "pubmed:2": [0, 1]})
     assert [block[number] for number in range(2)] == [[2, 4, 7], [7, 8]]
     found = block.get_sentence_numbers(np.array([0, 0, 1]), np.array([0, 1, 0]))
     assert found.tolist() == [1, 4, 1]
 
 
 def test_a_document_without_tokens_has_no_sentence() -> None:
-    block = block_of({"pubmed:1": [0, 0], "pubmed:2": [4], "pubmed:3": []})
+    block = make_block({"pubmed:1": [0, 0], "pubmed:2": [4], "pubmed:3": []})
     assert [block[number] for number in range(3)] == [[2], [2, 6], [6]]
 
 
 def test_a_sentence_of_control_characters_has_no_tokens(tmp_path: Path) -> None:
     """By the tokenizer itself: what BERT's normalisation takes away leaves no token."""
-    encoder = of_words(tmp_path)
+    encoder = make_word_encoder(tmp_path)
     sentences = ["w1 w2", NO_TOKENS, "", "w3", "\x00 \x1f"]
     block = TokenBlock(encoder)
     block.add(pa.array(["pubmed:1", "pubmed:2"]), np.array([2, 3]), encoder.encode_all(sentences))
@@ -84,7 +84,7 @@ SEVERAL = st.lists(SENTENCES, max_size=9).map(
 def test_a_block_of_several_batches_is_the_block_of_one(
     several: dict[str, list[int]], at_a_time: int
 ) -> None:
-    one, other = block_of(several, at_a_time=len(several) or 1), block_of(several, at_a_time=at_a_time)
+    one, other = make_block(several, chunk_size=len(several) or 1), make_block(several, chunk_size=at_a_time)
     assert len(other) == len(several)
     assert other.tokens == sum(map(sum, several.values()))
     assert [one[number] for number in range(len(one))] == [other[number] for number in range(len(other))]
@@ -101,9 +101,9 @@ def test_a_block_of_several_batches_is_the_block_of_one(
 
 
 def test_a_block_may_be_looked_at_and_added_to_in_turns() -> None:
-    block = block_of({"pubmed:1": [2]})
+    block = make_block({"pubmed:1": [2]})
     assert block[0] == [2, 4]
-    more = block_of({"pubmed:1": [2], "pubmed:2": [0, 3]})
+    more = make_block({"pubmed:1": [2], "pubmed:2": [0, 3]})
     encoded = more.get_token_ids()[4:]
     block.add(pa.array(["pubmed:2"]), np.array([2]), EncodedBatch(encoded, np.array([0, 0, 3])))
     assert [block[number] for number in range(2)] == [more[number] for number in range(2)]
@@ -111,13 +111,13 @@ def test_a_block_may_be_looked_at_and_added_to_in_turns() -> None:
 
 @pytest.mark.parametrize(("size", "kind"), [(65_536, np.uint16), (65_537, np.uint32)])
 def test_ids_take_two_bytes_where_the_vocabulary_lets_them(size: int, kind: type) -> None:
-    ids = block_of({"pubmed:1": [3]}, fake(size)).get_token_ids()
+    ids = make_block({"pubmed:1": [3]}, make_fake_encoder(size)).get_token_ids()
     assert ids.dtype == kind
     assert ids.tolist() == [CLS, SEP, 10, 11, 12]
 
 
 def test_an_empty_block_has_no_documents() -> None:
-    block = TokenBlock(fake())
+    block = TokenBlock(make_fake_encoder())
     assert (len(block), block.tokens, block.get_document_ids().to_pylist()) == (0, 0, [])
     assert block.get_token_ids().tolist() == [CLS, SEP]
 
@@ -126,13 +126,13 @@ def test_an_empty_block_has_no_documents() -> None:
 
 
 def test_a_row_by_hand() -> None:
-    block = block_of({"pubmed:1": [2, 0, 3], "pubmed:2": [4]})
+    block = make_block({"pubmed:1": [2, 0, 3], "pubmed:2": [4]})
     plan = RowPlan(block)
     spans = (RowSpan(0, 1, 0, 2), RowSpan(1, 7, 0, 1))
     plan.add(
         ExampleRow([(2, 4), (4, 6)], [(7, 9)], spans, label=1, lost_tokens=3, other_document_tokens=2), 5, 0
     )
-    assert table(plan, schema(labelled=True)) == [
+    assert plan_rows(plan, make_schema(labelled=True)) == [
         {
             "input_ids": [CLS, 10, 11, 12, 13, SEP, 15, 16, SEP],
             "split": 6,
@@ -161,7 +161,7 @@ DOCUMENTS = st.lists(
 def planned(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]]:
     """Documents, and rows of any parts of them, with a key and a number each."""
     several = draw(DOCUMENTS)
-    block = block_of(several)
+    block = make_block(several)
     end = 2 + block.tokens
 
     def ranges(least: int, with_sep: bool) -> list[TokenRange]:
@@ -193,7 +193,7 @@ def planned(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[tuple[ExampleRo
 
 def plainly(several: dict[str, list[int]], row: ExampleRow) -> dict[str, Any]:
     """The row as the columns have it, put together token by token."""
-    block = block_of(several)
+    block = make_block(several)
     ids = block.get_token_ids().tolist()
 
     def of(ranges: Sequence[TokenRange]) -> list[int]:
@@ -230,13 +230,13 @@ def test_batches_are_the_rows_in_the_order_of_their_keys(
     at_a_time: int,
 ) -> None:
     several, rows = drawn
-    plan = RowPlan(block_of(several, fake(size)))
+    plan = RowPlan(make_block(several, make_fake_encoder(size)))
     for row, its_key, number in rows:
         plan.add(row, its_key, number)
-    expected = sorted(rows, key=lambda one: split_mix(one[1], one[2]))  # stable: equals stay in their order
-    columns = schema(size, labelled)
+    expected = sorted(rows, key=lambda one: splitmix64(one[1], one[2]))  # stable: equals stay in their order
+    columns = make_schema(size, labelled)
     order, keys = plan.sort_by_key()
-    assert keys.tolist() == [split_mix(its_key, number) for _, its_key, number in expected]
+    assert keys.tolist() == [splitmix64(its_key, number) for _, its_key, number in expected]
     batches = list(plan.iter_batches(order, columns, at_a_time))
     assert [len(batch) for batch in batches] == [
         min(at_a_time, len(rows) - start) for start in range(0, len(rows), at_a_time)
@@ -261,32 +261,34 @@ def test_any_rows_in_any_order_can_be_asked_for(
     drawn: tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]],
 ) -> None:
     several, rows = drawn
-    plan = RowPlan(block_of(several))
+    plan = RowPlan(make_block(several))
     for row, its_key, number in rows:
         plan.add(row, its_key, number)
     for order in (np.arange(len(rows))[::-1], np.arange(len(rows))[1::2], np.zeros(0, np.int64)):
         found = [
-            row for batch in plan.iter_batches(order, schema(labelled=True), 3) for row in batch.to_pylist()
+            row
+            for batch in plan.iter_batches(order, make_schema(labelled=True), 3)
+            for row in batch.to_pylist()
         ]
         assert found == [plainly(several, rows[number][0]) for number in order.tolist()]
 
 
 def test_an_empty_plan_has_no_batch() -> None:
-    plan = RowPlan(TokenBlock(fake()))
+    plan = RowPlan(TokenBlock(make_fake_encoder()))
     order, keys = plan.sort_by_key()
     assert (order.tolist(), keys.tolist()) == ([], [])
-    assert list(plan.iter_batches(order, schema())) == []
+    assert list(plan.iter_batches(order, make_schema())) == []
     assert (len(plan), plan.tokens, plan.special_tokens) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("size", [65_536, 65_537])
 def test_the_longest_row_and_the_highest_id_have_room(size: int) -> None:
     """65,535 tokens, the last place of them, and sentences beyond the 65,535th."""
-    block = block_of({"pubmed:1": [1] * 70_000}, fake(size))
+    block = make_block({"pubmed:1": [1] * 70_000}, make_fake_encoder(size))
     plan = RowPlan(block)
     first, second = [(2, 65_000)], [(65_000, 65_534)]
     plan.add(ExampleRow(first, second, (RowSpan(0, 65_535, 69_999, 70_000),)), 0, 0)
-    (row,) = table(plan, schema(size))
+    (row,) = plan_rows(plan, make_schema(size))
     assert len(row["input_ids"]) == 65_535
     assert row["split"] == 65_000
     assert row["spans"][0] == {
@@ -301,9 +303,9 @@ def test_the_longest_row_and_the_highest_id_have_room(size: int) -> None:
 
 
 def test_ids_above_65535_keep_their_value() -> None:
-    plan = RowPlan(block_of({"pubmed:1": [70_000]}, fake(80_000)))
-    plan.add(single(0, 70_000, 70_002), 0, 0)
-    assert table(plan, schema(80_000))[0]["input_ids"] == [CLS, 70_008, 70_009, SEP]
+    plan = RowPlan(make_block({"pubmed:1": [70_000]}, make_fake_encoder(80_000)))
+    plan.add(make_single_segment_row(0, 70_000, 70_002), 0, 0)
+    assert plan_rows(plan, make_schema(80_000))[0]["input_ids"] == [CLS, 70_008, 70_009, SEP]
 
 
 # What is built
@@ -326,7 +328,7 @@ WITH_TOKENS = DOCUMENTS.map(lambda several: {name: [size * 3 for size in of] for
 @given(several=WITH_TOKENS, passes=st.integers(1, 3))
 @settings(max_examples=40, deadline=None)
 def test_what_is_read_is_in_rows_or_lost(objective: str, several: dict[str, list[int]], passes: int) -> None:
-    block = block_of(several)
+    block = make_block(several)
     plan = built(block, OBJECTIVES[objective], 3, passes)
     assert (
         block.tokens * passes
@@ -346,7 +348,7 @@ def test_the_order_in_which_documents_come_changes_nothing(
     recipe = OBJECTIVES[objective]
     found = []
     for documents in (several, dict(shuffled)):
-        rows = table(built(block_of(documents), recipe, 3, 2))
+        rows = plan_rows(built(make_block(documents), recipe, 3, 2))
         found.append([(len(row["input_ids"]), row["split"], row["spans"]) for row in rows])
     assert found[0] == found[1]
 
@@ -358,21 +360,21 @@ def test_a_documents_rows_are_the_same_whatever_else_is_in_the_block(
     objective: str, several: dict[str, list[int]]
 ) -> None:
     recipe = OBJECTIVES[objective]
-    together = table(built(block_of(several), recipe, 3, 2))
+    together = plan_rows(built(make_block(several), recipe, 3, 2))
     for name, sentences in several.items():
-        alone = table(built(block_of({name: sentences}), recipe, 3, 2))
+        alone = plan_rows(built(make_block({name: sentences}), recipe, 3, 2))
         of_it = [row for row in together if row["spans"][0]["document"] == name]
         assert [row["spans"] for row in of_it] == [row["spans"] for row in alone]
 
 
 def test_another_seed_or_pass_gives_other_rows() -> None:
     documents = {f"pubmed:{number}": [4, 3, 6, 2, 5, 7] * 4 for number in range(8)}
-    block = block_of(documents)
+    block = make_block(documents)
     recipe = OBJECTIVES["electra"]
-    one, same, other = (table(built(block, recipe, seed, 1)) for seed in (1, 1, 2))
+    one, same, other = (plan_rows(built(block, recipe, seed, 1)) for seed in (1, 1, 2))
     assert one == same
     assert one != other
-    both = table(built(block, recipe, 1, 2))
+    both = plan_rows(built(block, recipe, 1, 2))
     assert len(both) > len(one)
     counted = [both.count(row) for row in one]
     assert all(counted)  # the first pass is the same with a second
@@ -382,7 +384,7 @@ def test_another_seed_or_pass_gives_other_rows() -> None:
 def test_rows_of_plain_text_follow_the_documents_keys() -> None:
     documents = {f"pubmed:{number}": [20] for number in range(30)}
     found = list(documents)
-    rows = sorted(table(built(block_of(documents), OBJECTIVES["plain"], 5, 1)), key=_first_place)
+    rows = sorted(plan_rows(built(make_block(documents), OBJECTIVES["plain"], 5, 1)), key=_first_place)
     order = [span["document"] for row in rows for span in row["spans"]]
     assert sorted(set(order), key=found.index) == found
     by_key = sorted(found, key=lambda name: derive_document_key(5, 0, name))
@@ -400,5 +402,5 @@ def _first_place(row: dict[str, Any]) -> int:
 def test_rows_that_begin_with_the_same_document_have_keys_of_their_own() -> None:
     documents = {"pubmed:1": [5] * 200, "pubmed:2": [5] * 200}
     for recipe in OBJECTIVES.values():
-        _, keys = built(block_of(documents), recipe, 0, 3).sort_by_key()
+        _, keys = built(make_block(documents), recipe, 0, 3).sort_by_key()
         assert len(set(keys.tolist())) == len(keys) > 100

@@ -21,24 +21,24 @@ from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples import fitting, held_in_full
 from bioshards.vocab.inputs import DocumentsInput, InputError
 from tests.example_documents import (
-    abstracts,
-    all_in_one,
-    document,
-    listed_rows,
-    made_of,
-    making,
-    of_words,
-    put,
-    saved,
+    build_from_group,
+    make_abstracts,
+    make_build_config,
+    make_sentences_document,
+    make_single_group,
+    make_word_encoder,
+    read_listed_rows,
+    save_encoder,
+    write_documents,
 )
-from tests.vocabularies import UNCASED, word_piece
+from tests.vocabularies import UNCASED, make_wordpiece
 
 FILES = LocalStorage()
 
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    return of_words(tmp_path_factory.mktemp("vocabulary"))
+    return make_word_encoder(tmp_path_factory.mktemp("vocabulary"))
 
 
 @pytest.fixture
@@ -61,53 +61,74 @@ def listing(
     rows = [{"id": id_, "full_text_id": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in ids]
     batches = [pa.RecordBatch.from_pylist(rows, overlap.OVERLAP_SCHEMA)]
     entry = overlap.write(FILES, str(folder / overlap.FILE_NAME), of.folder, identity, batches)
-    documents = documents or [document(f"pmc:PMC9{len(ids)}.1", "w1 w2 w3")]
-    return put(folder, {name: documents}, "pmc_to_shards", [entry])
+    documents = documents or [make_sentences_document(f"pmc:PMC9{len(ids)}.1", "w1 w2 w3")]
+    return write_documents(folder, {name: documents}, "pmc_to_shards", [entry])
 
 
 def test_abstracts_held_in_full_are_left_out_and_counted(out: Path, tmp_path: Path, encoder: Encoder) -> None:
-    abstracts_ = put(tmp_path / "abstracts", {"a": abstracts(1, 30), "b": abstracts(30, 60)})
+    abstracts_ = write_documents(
+        tmp_path / "abstracts", {"a": make_abstracts(1, 30), "b": make_abstracts(30, 60)}
+    )
     full = listing(tmp_path / "full", ["pubmed:3", "pubmed:7", "pubmed:40", "pubmed:9999"], abstracts_)
     lists = held_in_full.load_overlap_lists(FILES, [abstracts_, full])
     (listed,) = shards.read_documents_manifest(FILES, full.folder).overlap
     assert lists == {abstracts_.folder: {full.folder: listed.rows_sha256}}
-    made = made_of(out, all_in_one(abstracts_, lists=lists[abstracts_.folder]), making(encoder))
+    made = build_from_group(
+        out, make_single_group(abstracts_, overlap_lists=lists[abstracts_.folder]), make_build_config(encoder)
+    )
     assert (made.documents, made.dropped["in-full"]) == (59, 3)
-    found = {span["document"] for row in listed_rows(out, made.outputs) for span in row["spans"]}
+    found = {span["document"] for row in read_listed_rows(out, made.outputs) for span in row["spans"]}
     assert found == {f"pubmed:{n}" for n in range(1, 60)} - {"pubmed:3", "pubmed:7", "pubmed:40"}
-    assert all_in_one(abstracts_, lists=lists[abstracts_.folder]).name != all_in_one(abstracts_).name
+    assert (
+        make_single_group(abstracts_, overlap_lists=lists[abstracts_.folder]).name
+        != make_single_group(abstracts_).name
+    )
 
 
 def test_two_directories_of_full_text_may_list_abstracts_of_two(
     out: Path, tmp_path: Path, encoder: Encoder
 ) -> None:
-    one = put(tmp_path / "one", {"a": abstracts(1, 10)})
-    two = put(tmp_path / "two", {"a": abstracts(10, 20)})
+    one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
+    two = write_documents(tmp_path / "two", {"a": make_abstracts(10, 20)})
     full = listing(tmp_path / "full", ["pubmed:3"], one)
-    more = listing(tmp_path / "more", ["pubmed:3", "pubmed:5"], one, [document("pmc:PMC8.1", "w2")], "more")
-    other = listing(tmp_path / "other", ["pubmed:11"], two, [document("pmc:PMC7.1", "w3")], "other")
+    more = listing(
+        tmp_path / "more",
+        ["pubmed:3", "pubmed:5"],
+        one,
+        [make_sentences_document("pmc:PMC8.1", "w2")],
+        "more",
+    )
+    other = listing(
+        tmp_path / "other", ["pubmed:11"], two, [make_sentences_document("pmc:PMC7.1", "w3")], "other"
+    )
     lists = held_in_full.load_overlap_lists(FILES, [one, two, full, more, other])
     assert {folder: set(of) for folder, of in lists.items()} == {
         one.folder: {full.folder, more.folder},
         two.folder: {other.folder},
     }
     for documents, left_out in ((one, 2), (two, 1)):
-        made = made_of(out, all_in_one(documents, lists=lists[documents.folder]), making(encoder))
+        made = build_from_group(
+            out,
+            make_single_group(documents, overlap_lists=lists[documents.folder]),
+            make_build_config(encoder),
+        )
         assert made.dropped["in-full"] == left_out
 
 
 def test_a_list_of_no_abstract_leaves_out_none(out: Path, tmp_path: Path, encoder: Encoder) -> None:
-    one = put(tmp_path / "one", {"a": abstracts(1, 10)})
+    one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
     full = listing(tmp_path / "full", [], one)
     lists = held_in_full.load_overlap_lists(FILES, [one, full])
-    made = made_of(out, all_in_one(one, lists=lists[one.folder]), making(encoder))
+    made = build_from_group(
+        out, make_single_group(one, overlap_lists=lists[one.folder]), make_build_config(encoder)
+    )
     assert (made.dropped["in-full"], made.documents) == (0, 9)
 
 
 def test_a_list_that_is_stale_is_refused(tmp_path: Path) -> None:
-    before = put(tmp_path / "one", {"a": abstracts(1, 10)})
+    before = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
     full = listing(tmp_path / "full", ["pubmed:3"], before)
-    updated = put(tmp_path / "one", {"a": abstracts(1, 11)})
+    updated = write_documents(tmp_path / "one", {"a": make_abstracts(1, 11)})
     said = r"full/overlap\.arrow lists abstracts of other shards than .*/one has"
     with pytest.raises(InputError, match=said):
         held_in_full.load_overlap_lists(FILES, [updated, full])
@@ -124,7 +145,7 @@ def test_a_list_that_is_stale_is_refused(tmp_path: Path) -> None:
 def test_a_list_that_is_gone_or_damaged_is_refused(
     harm: Callable[[Path], object], said: str, tmp_path: Path
 ) -> None:
-    one = put(tmp_path / "one", {"a": abstracts(1, 10)})
+    one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
     full = listing(tmp_path / "full", ["pubmed:3"], one)
     harm(tmp_path / "full" / overlap.FILE_NAME)
     with pytest.raises(InputError, match=f"{said}.*run pmc_to_shards again with the same --drop-in"):
@@ -132,14 +153,16 @@ def test_a_list_that_is_gone_or_damaged_is_refused(
 
 
 def test_a_list_is_ignored_where_no_abstracts_are_among_the_inputs(tmp_path: Path) -> None:
-    one = put(tmp_path / "one", {"a": abstracts(1, 10)})
+    one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
     full = listing(tmp_path / "full", ["pubmed:3"], one)
     assert held_in_full.load_overlap_lists(FILES, [full]) == {}
 
 
 def test_full_text_without_a_list_lists_nothing(tmp_path: Path) -> None:
-    one = put(tmp_path / "one", {"a": abstracts(1, 10)})
-    full = put(tmp_path / "full", {"x": [document("pmc:PMC1.1", "w1")]}, "pmc_to_shards")
+    one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
+    full = write_documents(
+        tmp_path / "full", {"x": [make_sentences_document("pmc:PMC1.1", "w1")]}, "pmc_to_shards"
+    )
     assert held_in_full.load_overlap_lists(FILES, [one, full]) == {one.folder: {}}
     assert held_in_full.read_overlap_ids(FILES, one.folder, [], []).to_pylist() == []
 
@@ -152,7 +175,15 @@ def check(documents: DocumentsInput, encoder: Encoder, storage: LocalStorage = F
 
 
 def of_text(folder: Path, *sentences: str) -> DocumentsInput:
-    return put(folder / "in", {"a": [document("pubmed:1", *sentences), document("pubmed:2", sentences[0])]})
+    return write_documents(
+        folder / "in",
+        {
+            "a": [
+                make_sentences_document("pubmed:1", *sentences),
+                make_sentences_document("pubmed:2", sentences[0]),
+            ]
+        },
+    )
 
 
 LOWER = "abcdefghijklmnopqrstuvwxyz"
@@ -161,13 +192,13 @@ LOWER = "abcdefghijklmnopqrstuvwxyz"
 @pytest.fixture(scope="module")
 def cased(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
     pieces = [*LOWER, *(f"##{one}" for one in LOWER), *LOWER.upper(), *(f"##{one}" for one in LOWER.upper())]
-    return saved(tmp_path_factory.mktemp("cased"), word_piece(*pieces))
+    return save_encoder(tmp_path_factory.mktemp("cased"), make_wordpiece(*pieces))
 
 
 @pytest.fixture(scope="module")
 def uncased(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
     pieces = [*LOWER, *(f"##{one}" for one in LOWER)]
-    return saved(tmp_path_factory.mktemp("uncased"), word_piece(*pieces, casing=UNCASED))
+    return save_encoder(tmp_path_factory.mktemp("uncased"), make_wordpiece(*pieces, casing=UNCASED))
 
 
 def test_a_vocabulary_that_knows_the_documents_fits(tmp_path: Path, cased: Encoder, uncased: Encoder) -> None:
@@ -182,7 +213,7 @@ def test_a_vocabulary_without_a_special_token_is_refused(missing: str, tmp_path:
     tokenizer = Tokenizer(WordPiece({"[UNK]": 0, missing: 1}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in special])
-    encoder = saved(tmp_path / "vocabulary", tokenizer)
+    encoder = save_encoder(tmp_path / "vocabulary", tokenizer)
     said = rf"VOCABULARY has no special token \{missing}.*bioshards\.vocab build"
     with pytest.raises(InputError, match=said):
         check(of_text(tmp_path, "Cells"), encoder)
@@ -201,7 +232,7 @@ def test_a_vocabulary_whose_unknown_is_no_added_token_is_refused_too(tmp_path: P
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.add_special_tokens(["[CLS]", "[SEP]", "[MASK]"])
     with pytest.raises(InputError, match=r"67% of the tokens"):
-        check(of_text(tmp_path, "cell mice mice"), saved(tmp_path / "vocabulary", tokenizer))
+        check(of_text(tmp_path, "cell mice mice"), save_encoder(tmp_path / "vocabulary", tokenizer))
 
 
 def test_capitals_in_the_vocabulary_and_none_in_the_documents_are_refused(
@@ -214,10 +245,12 @@ def test_capitals_in_the_vocabulary_and_none_in_the_documents_are_refused(
 
 
 def test_only_the_first_500_documents_are_looked_at(tmp_path: Path, uncased: Encoder) -> None:
-    known = [document(f"pubmed:{n}", "cells") for n in range(1, 501)]
-    strange = [document(f"pubmed:{n}", "細 胞 生 物 " * 9) for n in range(501, 560)]
+    known = [make_sentences_document(f"pubmed:{n}", "cells") for n in range(1, 501)]
+    strange = [make_sentences_document(f"pubmed:{n}", "細 胞 生 物 " * 9) for n in range(501, 560)]
     for first in ([*known, *strange], [*strange, *known]):
-        documents = put(tmp_path / "in", {"a": first + known})  # two batches, the first of more than 500
+        documents = write_documents(
+            tmp_path / "in", {"a": first + known}
+        )  # two batches, the first of more than 500
         if first[0] is known[0]:
             check(documents, uncased)
         else:
@@ -232,15 +265,15 @@ def test_documents_without_text_fit_any_vocabulary(tmp_path: Path, cased: Encode
 def test_a_directory_without_documents_is_refused(tmp_path: Path, cased: Encoder) -> None:
     said = r"/in has no documents, so there is nothing to make examples of.*\(funnel\)"
     with pytest.raises(InputError, match=said):
-        check(put(tmp_path / "in", {}), cased)
+        check(write_documents(tmp_path / "in", {}), cased)
     with pytest.raises(InputError, match=said):
-        check(put(tmp_path / "in", {"a": [], "b": []}), cased)
+        check(write_documents(tmp_path / "in", {"a": [], "b": []}), cased)
 
 
 def test_a_shard_without_documents_is_passed_over(tmp_path: Path, uncased: Encoder) -> None:
-    strange = [document("pubmed:1", "細 胞")]
+    strange = [make_sentences_document("pubmed:1", "細 胞")]
     with pytest.raises(InputError, match="does not fit"):
-        check(put(tmp_path / "in", {"a": [], "b": strange}), uncased)
+        check(write_documents(tmp_path / "in", {"a": [], "b": strange}), uncased)
 
 
 def _every_way() -> dict[str, Callable[[bytes], bytes]]:
@@ -263,7 +296,7 @@ def test_a_damaged_shard_is_left_to_the_run(way: str, out: Path, tmp_path: Path,
     assert damaged != path.read_bytes()
     path.write_bytes(damaged)
     check(documents, cased)
-    (bad,) = made_of(out, all_in_one(documents), making(cased)).failures
+    (bad,) = build_from_group(out, make_single_group(documents), make_build_config(cased)).failures
     assert bad.startswith(f"{path}: it")
 
 
@@ -274,5 +307,5 @@ def test_a_shard_that_cannot_be_fetched_is_left_to_the_run(out: Path, tmp_path: 
 
     documents = replace(of_text(tmp_path, "Cells"), folder="gs://nowhere/in")
     check(documents, cased, Remote())
-    made = made_of(out, all_in_one(documents), making(cased), Remote())
+    made = build_from_group(out, make_single_group(documents), make_build_config(cased), Remote())
     assert made.failures == ["gs://nowhere/in/data-a-00000.arrow: 503 Service Unavailable"]

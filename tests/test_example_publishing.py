@@ -25,7 +25,16 @@ from bioshards.vocab.examples.publishing import MergeResult
 from bioshards.vocab.examples.recipes import ExampleRecipe
 from bioshards.vocab.examples.tensorflow import make_record_encoder
 from bioshards.vocab.examples.writing import ShardWriter
-from tests.example_documents import abstracts, all_in_one, document, files_in, made_of, making, of_words, put
+from tests.example_documents import (
+    build_from_group,
+    list_files,
+    make_abstracts,
+    make_build_config,
+    make_sentences_document,
+    make_single_group,
+    make_word_encoder,
+    write_documents,
+)
 from tests.manifests import of_pretraining
 
 FILES = LocalStorage()
@@ -33,7 +42,7 @@ FILES = LocalStorage()
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    return of_words(tmp_path_factory.mktemp("vocabulary"))
+    return make_word_encoder(tmp_path_factory.mktemp("vocabulary"))
 
 
 @pytest.fixture
@@ -43,7 +52,9 @@ def out(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def portion(tmp_path: Path) -> ShardGroup:
-    return all_in_one(put(tmp_path / "abstracts", {"a": abstracts(1, 50), "b": abstracts(50, 80)}))
+    return make_single_group(
+        write_documents(tmp_path / "abstracts", {"a": make_abstracts(1, 50), "b": make_abstracts(50, 80)})
+    )
 
 
 INPUTS = [PretrainingInput("pubmed_to_shards", "0" * 64, 1, 1, ())]
@@ -74,11 +85,15 @@ def test_a_published_set_accounts_for_every_token_and_opens(
     objective: str, out: Path, tmp_path: Path, encoder: Encoder
 ) -> None:
     several = [
-        all_in_one(put(tmp_path / "one", {"a": abstracts(1, 40)})),
-        all_in_one(put(tmp_path / "two", {"a": [*abstracts(40, 70), document("pubmed:99", "")]})),
+        make_single_group(write_documents(tmp_path / "one", {"a": make_abstracts(1, 40)})),
+        make_single_group(
+            write_documents(
+                tmp_path / "two", {"a": [*make_abstracts(40, 70), make_sentences_document("pubmed:99", "")]}
+            )
+        ),
     ]
-    how = making(encoder, ExampleRecipe(objective, 16))  # type: ignore[arg-type]
-    made = [made_of(out, portion, how) for portion in several]
+    how = make_build_config(encoder, ExampleRecipe(objective, 16))  # type: ignore[arg-type]
+    made = [build_from_group(out, portion, how) for portion in several]
     assert publish(out, *made, objective=objective) is None
     found = manifest(out)
     outputs = sorted((one for of in made for one in of.outputs), key=lambda one: one.file)
@@ -106,11 +121,12 @@ def test_a_published_set_accounts_for_every_token_and_opens(
 
 def test_the_order_of_portions_changes_nothing(out: Path, tmp_path: Path, encoder: Encoder) -> None:
     several = [
-        all_in_one(put(tmp_path / str(n), {"a": abstracts(n * 30 + 1, n * 30 + 30)})) for n in range(3)
+        make_single_group(write_documents(tmp_path / str(n), {"a": make_abstracts(n * 30 + 1, n * 30 + 30)}))
+        for n in range(3)
     ]
     found = []
     for order in ([0, 1, 2], [2, 0, 1]):
-        made = [made_of(out, several[n], making(encoder)) for n in order]
+        made = [build_from_group(out, several[n], make_build_config(encoder)) for n in order]
         assert publish(out, *made) is None
         data = manifest(out)
         del data["run"]
@@ -121,7 +137,7 @@ def test_the_order_of_portions_changes_nothing(out: Path, tmp_path: Path, encode
 def test_without_held_out_documents_there_is_one_split(
     out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
-    assert publish(out, made_of(out, portion, making(encoder, validation=0))) is None
+    assert publish(out, build_from_group(out, portion, make_build_config(encoder, validation=0))) is None
     assert json.loads((out / "dataset_dict.json").read_text()) == {"splits": ["train"]}
     assert not (out / "validation").exists()
     assert manifest(out)["counts"]["validation"] == {
@@ -144,8 +160,8 @@ def test_without_held_out_documents_there_is_one_split(
 
 
 def test_buckets_without_rows_open_too(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
-    how = making(encoder, buckets={"train": 200, "validation": 90})
-    made = made_of(out, portion, how)
+    how = make_build_config(encoder, buckets={"train": 200, "validation": 90})
+    made = build_from_group(out, portion, how)
     merged = [
         publishing.merge_bucket(FILES, OutputDir(str(out)), how, made.spill_files[split], split, bucket)
         for split, buckets in how.num_buckets.items()
@@ -157,8 +173,8 @@ def test_buckets_without_rows_open_too(out: Path, portion: ShardGroup, encoder: 
     assert {name: len(of) for name, of in opened.items()} == {
         split: counts[split]["rows"] for split in how.num_buckets
     }
-    assert len(files_in(out / ".bioshards" / "merged")) == 290
-    assert files_in(out / ".bioshards" / "dealt") == set()
+    assert len(list_files(out / ".bioshards" / "merged")) == 290
+    assert list_files(out / ".bioshards" / "dealt") == set()
 
 
 # What stops it
@@ -183,7 +199,7 @@ def test_what_does_not_add_up_is_not_published(out: Path) -> None:
         assert problem
         assert said in problem
         assert "delete that folder and run again" in problem
-    assert files_in(out) == set()
+    assert list_files(out) == set()
 
 
 def test_bad_shards_are_named_and_nothing_is_published(out: Path) -> None:
@@ -194,7 +210,7 @@ def test_bad_shards_are_named_and_nothing_is_published(out: Path) -> None:
         "7 shards cannot be used (in/1: gone; in/2: gone; in/3: gone; in/4: gone; in/5: gone (and 2 more))"
     )
     assert "run this one again" in problem
-    assert files_in(out) == set()
+    assert list_files(out) == set()
 
 
 def test_more_rejected_documents_than_allowed_stop_it(out: Path) -> None:
@@ -204,7 +220,7 @@ def test_more_rejected_documents_than_allowed_stop_it(out: Path) -> None:
     assert problem.startswith(
         "11 of 1,000 documents were rejected, more than --max-rejected 0.01 allows. OUT/rejected/ says why"
     )
-    assert files_in(out) == set()
+    assert list_files(out) == set()
     assert publish(out, made, max_rejected=0.011) is None
     assert manifest(out)["counts"]["rejected"] == {"too-long": 11}
 
@@ -219,22 +235,22 @@ def test_nothing_to_train_on_stops_it(validation: Counter[str], out: Path) -> No
         "held in full, 1 have no tokens and 0 are rejected. Look at --input and --validation"
     )
     assert publish(out) is not None
-    assert files_in(out) == set()
+    assert list_files(out) == set()
 
 
 def test_a_problem_leaves_what_is_there(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
-    made = made_of(out, portion, making(encoder))
-    before = files_in(out)
+    made = build_from_group(out, portion, make_build_config(encoder))
+    before = list_files(out)
     assert publish(out, made, BuildResult("bad", failures=["in/x: gone"])) is not None
-    assert files_in(out) == before
+    assert list_files(out) == before
 
 
 # What is left of other inputs
 
 
 def test_leftovers_are_swept_and_nothing_else(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
-    made = made_of(out, portion, making(encoder))
-    kept = files_in(out)
+    made = build_from_group(out, portion, make_build_config(encoder))
+    kept = list_files(out)
     other = "f" * 16
     leftovers = [
         f"train/data-{other}-00000.arrow",
@@ -258,26 +274,26 @@ def test_leftovers_are_swept_and_nothing_else(out: Path, portion: ShardGroup, en
         "dataset_dict.json",
         *(f"{split}/{name}.json" for split in ("train", "validation") for name in ("state", "dataset_info")),
     }
-    assert files_in(out) == kept | set(others) | published
+    assert list_files(out) == kept | set(others) | published
 
 
 def test_what_opened_a_split_goes_with_its_last_row(
     out: Path, tmp_path: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
     """As when the only documents held out have been deleted in PubMed."""
-    assert publish(out, made_of(out, portion, making(encoder))) is None
+    assert publish(out, build_from_group(out, portion, make_build_config(encoder))) is None
     counting = CountConfig(validation_fraction=0.25)
-    kept = [one for one in abstracts(1, 50) if not counting.is_validation(one.id, one.pmid)]
-    updated = all_in_one(put(tmp_path / "updated", {"a": kept}))
-    assert publish(out, made_of(out, updated, making(encoder))) is None
-    assert not [name for name in files_in(out) if name.startswith("validation")]
+    kept = [one for one in make_abstracts(1, 50) if not counting.is_validation(one.id, one.pmid)]
+    updated = make_single_group(write_documents(tmp_path / "updated", {"a": kept}))
+    assert publish(out, build_from_group(out, updated, make_build_config(encoder))) is None
+    assert not [name for name in list_files(out) if name.startswith("validation")]
     assert list(datasets.load_from_disk(str(out))) == ["train"]
 
 
 def test_an_unfinished_set_is_not_opened_as_the_one_before(
     out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
-    assert publish(out, made_of(out, portion, making(encoder))) is None
+    assert publish(out, build_from_group(out, portion, make_build_config(encoder))) is None
     workspace.reset(FILES, OutputDir(str(out)))
     with pytest.raises(FileNotFoundError):
         datasets.load_from_disk(str(out))
@@ -287,11 +303,11 @@ def test_an_unfinished_set_is_not_opened_as_the_one_before(
 
 
 def test_tidy_removes_dealt_rows_and_does_so_twice(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
-    made = made_of(out, portion, making(encoder, buckets={"train": 3, "validation": 2}))
+    made = build_from_group(out, portion, make_build_config(encoder, buckets={"train": 3, "validation": 2}))
     assert made.spill_files["train"]
     for _ in range(2):
         publishing.remove_spill_files(FILES, OutputDir(str(out)))
-        assert files_in(out) == {f".bioshards/made/{portion.name}.json"}
+        assert list_files(out) == {f".bioshards/made/{portion.name}.json"}
 
 
 # Is it finished?
@@ -305,10 +321,12 @@ def test_a_set_is_finished_while_its_inputs_and_its_files_are_the_same(
     out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
     assert not finished(out)
-    made = made_of(
+    made = build_from_group(
         out,
         portion,
-        making(encoder, writer=ShardWriter(make_record_encoder(encoder, ExampleRecipe("electra", 16)))),
+        make_build_config(
+            encoder, writer=ShardWriter(make_record_encoder(encoder, ExampleRecipe("electra", 16)))
+        ),
     )
     assert not finished(out)
     assert publish(out, made) is None
@@ -339,6 +357,6 @@ def test_a_set_is_finished_while_its_inputs_and_its_files_are_the_same(
 def test_a_work_folder_that_is_deleted_does_not_unfinish_it(
     out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
-    assert publish(out, made_of(out, portion, making(encoder))) is None
+    assert publish(out, build_from_group(out, portion, make_build_config(encoder))) is None
     shutil.rmtree(out / ".bioshards")
     assert finished(out)

@@ -29,20 +29,20 @@ from bioshards.vocab.examples.portions import MIN_GROUP_BYTES, ShardGroup, group
 from bioshards.vocab.examples.randomness import DocumentRng, derive_document_key, derive_row_keys
 from bioshards.vocab.inputs import DocumentsInput
 from tests.example_documents import (
-    Failing,
-    abstracts,
-    all_in_one,
-    block_of,
-    fake,
-    files_in,
-    listed_rows,
-    making,
-    of_words,
-    put,
-    schema,
-    single,
-    split_mix,
-    table,
+    FullDiskStorage,
+    list_files,
+    make_abstracts,
+    make_block,
+    make_build_config,
+    make_fake_encoder,
+    make_schema,
+    make_single_group,
+    make_single_segment_row,
+    make_word_encoder,
+    plan_rows,
+    read_listed_rows,
+    splitmix64,
+    write_documents,
 )
 
 FILES = LocalStorage()
@@ -90,7 +90,7 @@ def test_row_keys_are_the_same_for_ever() -> None:
 @settings(deadline=None)
 def test_row_keys_are_split_mix_of_plain_integers(drawn: list[tuple[int, int]]) -> None:
     keys, numbers = (np.array([pair[which] for pair in drawn], np.uint64) for which in (0, 1))
-    assert derive_row_keys(keys, numbers).tolist() == [split_mix(*pair) for pair in drawn]
+    assert derive_row_keys(keys, numbers).tolist() == [splitmix64(*pair) for pair in drawn]
 
 
 @given(WORDS)
@@ -277,16 +277,16 @@ def test_a_directory_without_shards_has_no_portion() -> None:
 
 def plan_of(rows: Sequence[tuple[int, int]], first: int = 0) -> RowPlan:
     """A plan of rows of one token each, by their keys and numbers; tokens tell rows apart."""
-    plan = RowPlan(block_of({f"pubmed:{first}": [first + len(rows) + 1]}))
+    plan = RowPlan(make_block({f"pubmed:{first}": [first + len(rows) + 1]}))
     for at, (its_key, number) in enumerate(rows):
-        plan.add(single(0, 2 + first + at, 3 + first + at), its_key, number)
+        plan.add(make_single_segment_row(0, 2 + first + at, 3 + first + at), its_key, number)
     return plan
 
 
 def dealt(folder: Path, plans: Sequence[RowPlan], buckets: int) -> list[str]:
     paths = [str(folder / f"dealt-{number}") for number in range(len(plans))]
     for path, plan in zip(paths, plans, strict=True):
-        dealing.spill_rows(FILES, path, plan, *plan.sort_by_key(), schema(), buckets)
+        dealing.spill_rows(FILES, path, plan, *plan.sort_by_key(), make_schema(), buckets)
     return paths
 
 
@@ -313,15 +313,17 @@ def test_the_buckets_in_a_row_are_all_rows_in_the_order_of_their_keys(
     for number in range(buckets):
         rows, keys = in_order(paths, number)
         rows.validate(full=True)
-        assert rows.schema.equals(schema(), check_metadata=True)
+        assert rows.schema.equals(make_schema(), check_metadata=True)
         assert keys.dtype == np.uint64
         assert all((its_key >> 32) * buckets >> 32 == number for its_key in keys.tolist())
         found = zip(keys.tolist(), rows.to_pylist(), strict=True)
         joined += [(its_key, row["input_ids"], row["spans"][0]["document"]) for its_key, row in found]
     expected = [
-        (split_mix(*one), row["input_ids"], row["spans"][0]["document"])
+        (splitmix64(*one), row["input_ids"], row["spans"][0]["document"])
         for plan, rows in zip(plans, several, strict=True)
-        for one, row in zip(sorted(rows, key=lambda one: split_mix(*one)), table(plan, schema()), strict=True)
+        for one, row in zip(
+            sorted(rows, key=lambda one: splitmix64(*one)), plan_rows(plan, make_schema()), strict=True
+        )
     ]
     assert joined == sorted(expected, key=lambda row: row[0])
 
@@ -334,7 +336,7 @@ def test_a_file_has_a_record_batch_for_each_bucket_and_keys_beside_the_rows(
     (path,) = dealt(tmp_path, [plan], buckets)
     with pa.ipc.open_file(path) as reader:
         assert reader.num_record_batches == buckets
-        assert reader.schema.names == [*schema().names, "key"]
+        assert reader.schema.names == [*make_schema().names, "key"]
         assert reader.schema.field("key").type == pa.uint64()
         assert sum(len(reader.get_batch(number)) for number in range(buckets)) == 50
 
@@ -345,15 +347,15 @@ def test_keys_at_the_bounds_of_buckets_are_in_the_right_one(tmp_path: Path) -> N
     bounds = [-(-(number << 32) // 3) << 32 for number in range(4)]
     keys = np.array([edge for low, high in pairwise(bounds) for edge in (low, high - 1)], np.uint64)
     path = str(tmp_path / "dealt")
-    dealing.spill_rows(FILES, path, plan, np.arange(6), keys, schema(), 3)
+    dealing.spill_rows(FILES, path, plan, np.arange(6), keys, make_schema(), 3)
     found = [in_order([path], number)[1].tolist() for number in range(3)]
     assert found == [keys[start : start + 2].tolist() for start in (0, 2, 4)]
 
 
 def test_a_bucket_of_a_labelled_and_wide_set_keeps_its_columns(tmp_path: Path) -> None:
-    columns = schema(70_000, labelled=True)
-    plan = RowPlan(block_of({"pubmed:1": [3]}, fake(70_000)))
-    plan.add(single(0, 2, 4, label=-100), 1, 0)
+    columns = make_schema(70_000, labelled=True)
+    plan = RowPlan(make_block({"pubmed:1": [3]}, make_fake_encoder(70_000)))
+    plan.add(make_single_segment_row(0, 2, 4, label=-100), 1, 0)
     path = str(tmp_path / "dealt")
     dealing.spill_rows(FILES, path, plan, *plan.sort_by_key(), columns, 2)
     found = [in_order([path], number)[0] for number in range(2)]
@@ -364,19 +366,19 @@ def test_a_bucket_of_a_labelled_and_wide_set_keeps_its_columns(tmp_path: Path) -
 def test_a_shards_record_batches_are_of_2048_rows(tmp_path: Path) -> None:
     plan = plan_of([(number, 0) for number in range(2 * BATCH_ROWS + 3)])
     rows = dealing.read_bucket(FILES, dealt(tmp_path, [plan], 1), 0)
-    facts = schema().with_metadata({"whose": "the shard's"})
+    facts = make_schema().with_metadata({"whose": "the shard's"})
     batches = list(dealing.iter_batches(rows, facts))
     assert list(map(len, batches)) == [BATCH_ROWS, BATCH_ROWS, 3]
     assert all(batch.schema.equals(facts, check_metadata=True) for batch in batches)
-    assert [row for batch in batches for row in batch.to_pylist()] == table(plan)
+    assert [row for batch in batches for row in batch.to_pylist()] == plan_rows(plan)
 
 
 def test_a_disk_that_is_full_leaves_no_dealt_file(tmp_path: Path) -> None:
     plan = plan_of([(number, 0) for number in range(50)])
-    files = Failing("dealt", 2_000)
+    files = FullDiskStorage("dealt", 2_000)
     with pytest.raises(OSError, match="No space left"):
-        dealing.spill_rows(files, str(tmp_path / "dealt"), plan, *plan.sort_by_key(), schema(), 10)
-    assert files_in(tmp_path) == set()
+        dealing.spill_rows(files, str(tmp_path / "dealt"), plan, *plan.sort_by_key(), make_schema(), 10)
+    assert list_files(tmp_path) == set()
 
 
 # Merging
@@ -384,16 +386,16 @@ def test_a_disk_that_is_full_leaves_no_dealt_file(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    return of_words(tmp_path_factory.mktemp("vocabulary"))
+    return make_word_encoder(tmp_path_factory.mktemp("vocabulary"))
 
 
 def inputs_of(folder: Path) -> list[ShardGroup]:
     """Two directories of abstracts as a portion each."""
     several = [
-        put(folder / "one", {"a": abstracts(1, 40), "b": abstracts(40, 60)}),
-        put(folder / "two", {"c": abstracts(60, 90)}),
+        write_documents(folder / "one", {"a": make_abstracts(1, 40), "b": make_abstracts(40, 60)}),
+        write_documents(folder / "two", {"c": make_abstracts(60, 90)}),
     ]
-    return [all_in_one(documents) for documents in several]
+    return [make_single_group(documents) for documents in several]
 
 
 def dealt_out(out: Path, several: Sequence[ShardGroup], how: BuildConfig, split: str = "train") -> list[str]:
@@ -413,24 +415,24 @@ def merged(out: Path, how: BuildConfig, names: Sequence[str], split: str = "trai
 
 def test_merged_buckets_hold_the_rows_that_shards_of_portions_would(tmp_path: Path, encoder: Encoder) -> None:
     several = inputs_of(tmp_path)
-    shuffled = making(encoder, buckets={"train": 3, "validation": 1})
+    shuffled = make_build_config(encoder, buckets={"train": 3, "validation": 1})
     for split in ("train", "validation"):
         names = dealt_out(tmp_path / "global", several, shuffled, split)
         listed = merged(tmp_path / "global", shuffled, names, split)
-        rows = listed_rows(tmp_path / "global", listed)
+        rows = read_listed_rows(tmp_path / "global", listed)
         output_dir = OutputDir(str(tmp_path / "shard"))
-        made = [build_group(FILES, output_dir, portion, making(encoder)) for portion in several]
+        made = [build_group(FILES, output_dir, portion, make_build_config(encoder)) for portion in several]
         of_portions = [one for portion in made for one in portion.outputs if one.file.startswith(split)]
-        expected = listed_rows(tmp_path / "shard", of_portions)
+        expected = read_listed_rows(tmp_path / "shard", of_portions)
         assert sorted(map(repr, rows)) == sorted(map(repr, expected))
         assert rows != expected
         assert [one.rows for one in listed] == [
-            len(listed_rows(tmp_path / "global", [one])) for one in listed
+            len(read_listed_rows(tmp_path / "global", [one])) for one in listed
         ]
 
 
 def test_merged_shards_are_named_by_bucket_and_say_what_they_hold(tmp_path: Path, encoder: Encoder) -> None:
-    how = making(encoder, buckets={"train": 2, "validation": 1})
+    how = make_build_config(encoder, buckets={"train": 2, "validation": 1})
     listed = merged(tmp_path / "out", how, dealt_out(tmp_path / "out", inputs_of(tmp_path), how))
     assert [one.file for one in listed] == [
         "train/data-00000-of-00002.arrow",
@@ -449,11 +451,12 @@ def test_merged_shards_are_named_by_bucket_and_say_what_they_hold(tmp_path: Path
 
 def test_the_order_in_which_portions_were_made_changes_no_byte(tmp_path: Path, encoder: Encoder) -> None:
     """Of documents that two portions have too, whose rows have the same keys."""
-    how = making(encoder, buckets={"train": 3, "validation": 1})
-    texts = abstracts(30, 60)
+    how = make_build_config(encoder, buckets={"train": 3, "validation": 1})
+    texts = make_abstracts(30, 60)
     others = [one._replace(id=f"pubmed:{n}", pmid=n) for n, one in enumerate(texts, 20)]
     several = [
-        all_in_one(put(tmp_path / name, {"a": of})) for name, of in (("one", texts), ("other", others))
+        make_single_group(write_documents(tmp_path / name, {"a": of}))
+        for name, of in (("one", texts), ("other", others))
     ]
     names = dealt_out(tmp_path / "one", several, how)
     backwards = dealt_out(tmp_path / "other", several[::-1], how)[::-1]
@@ -467,7 +470,7 @@ def written(out: Path) -> dict[str, int]:
 
 
 def test_a_bucket_is_made_again_only_when_other_files_are_dealt_out(tmp_path: Path, encoder: Encoder) -> None:
-    how = making(encoder, buckets={"train": 2, "validation": 1})
+    how = make_build_config(encoder, buckets={"train": 2, "validation": 1})
     out, several = tmp_path / "out", inputs_of(tmp_path)
     names = dealt_out(out, several, how)
     first = merged(out, how, names)
@@ -484,7 +487,7 @@ def test_a_bucket_is_made_again_only_when_other_files_are_dealt_out(tmp_path: Pa
 def test_a_bucket_whose_shard_is_gone_or_cut_short_is_made_again(
     damage: Any, tmp_path: Path, encoder: Encoder
 ) -> None:
-    how = making(encoder, buckets={"train": 2, "validation": 1})
+    how = make_build_config(encoder, buckets={"train": 2, "validation": 1})
     out = tmp_path / "out"
     names = dealt_out(out, inputs_of(tmp_path), how)
     first = merged(out, how, names)
@@ -503,8 +506,10 @@ def test_rows_dealt_out_to_another_number_of_buckets_are_dealt_out_again(
 ) -> None:
     """As after a run that did not publish, when an input has grown: how many there are is by their size."""
     several = inputs_of(tmp_path)
-    now = making(encoder, buckets={"train": then, "validation": 1})
-    dealt_out(tmp_path / "out", several, making(encoder, buckets={"train": first, "validation": 1}))
+    now = make_build_config(encoder, buckets={"train": then, "validation": 1})
+    dealt_out(
+        tmp_path / "out", several, make_build_config(encoder, buckets={"train": first, "validation": 1})
+    )
     found = merged(tmp_path / "out", now, dealt_out(tmp_path / "out", several, now))
     fresh = merged(tmp_path / "fresh", now, dealt_out(tmp_path / "fresh", several, now))
     assert found == fresh
@@ -513,7 +518,7 @@ def test_rows_dealt_out_to_another_number_of_buckets_are_dealt_out_again(
 def test_a_bucket_merged_of_another_number_of_them_is_merged_again(tmp_path: Path, encoder: Encoder) -> None:
     several = inputs_of(tmp_path)
     for number in (3, 2):
-        how = making(encoder, buckets={"train": number, "validation": 1})
+        how = make_build_config(encoder, buckets={"train": number, "validation": 1})
         listed = merged(tmp_path / "out", how, dealt_out(tmp_path / "out", several, how))
         assert [one.file for one in listed] == [
             f"train/data-{n:05d}-of-{number:05d}.arrow" for n in range(number)
@@ -522,21 +527,23 @@ def test_a_bucket_merged_of_another_number_of_them_is_merged_again(tmp_path: Pat
 
 def test_a_bucket_without_rows_has_no_shard(tmp_path: Path, encoder: Encoder) -> None:
     """``datasets`` raises on a shard without a record batch."""
-    how = making(encoder, buckets={"train": 500, "validation": 1})
-    portion = all_in_one(put(tmp_path / "one", {"a": abstracts(1, 12)}))
+    how = make_build_config(encoder, buckets={"train": 500, "validation": 1})
+    portion = make_single_group(write_documents(tmp_path / "one", {"a": make_abstracts(1, 12)}))
     names = dealt_out(tmp_path / "out", [portion], how)
     listed = merged(tmp_path / "out", how, names)
     assert 0 < len(listed) < 500
     assert all(one.rows for one in listed)
-    assert len(files_in(tmp_path / "out" / "train")) == len(listed)
+    assert len(list_files(tmp_path / "out" / "train")) == len(listed)
     assert merged(tmp_path / "out", how, names) == listed
 
 
 def test_a_bucket_that_cannot_be_written_has_no_report(tmp_path: Path, encoder: Encoder) -> None:
-    how = making(encoder, buckets={"train": 1, "validation": 1})
+    how = make_build_config(encoder, buckets={"train": 1, "validation": 1})
     names = dealt_out(tmp_path, inputs_of(tmp_path / "in"), how)
     with pytest.raises(OSError, match="No space left"):
-        publishing.merge_bucket(Failing("/train/", 5_000), OutputDir(str(tmp_path)), how, names, "train", 0)
-    assert files_in(tmp_path / "train") == set()
-    assert files_in(tmp_path / ".bioshards" / "merged") == set()
+        publishing.merge_bucket(
+            FullDiskStorage("/train/", 5_000), OutputDir(str(tmp_path)), how, names, "train", 0
+        )
+    assert list_files(tmp_path / "train") == set()
+    assert list_files(tmp_path / ".bioshards" / "merged") == set()
     assert merged(tmp_path, how, names)

@@ -30,24 +30,24 @@ from bioshards.vocab.examples.making import build_group
 from bioshards.vocab.examples.recipes import ExampleRecipe
 from bioshards.vocab.examples.tensorflow import make_record_encoder
 from bioshards.vocab.examples.writing import ShardWriter
-from tests.conftest import manifest, sums
+from tests.conftest import load_manifest, published_digests
 from tests.example_documents import (
     CLS,
     SEP,
     WORDS,
-    abstracts,
-    all_in_one,
-    document,
-    listed_rows,
-    making,
-    of_words,
-    put,
-    saved,
-    schema,
-    sentencepiece,
+    make_abstracts,
+    make_build_config,
+    make_schema,
+    make_sentencepiece,
+    make_sentences_document,
+    make_single_group,
+    make_word_encoder,
+    read_listed_rows,
+    save_encoder,
+    write_documents,
 )
-from tests.test_tfrecord import Example, read
-from tests.vocabularies import word_piece
+from tests.test_tfrecord import TfExample, read_tfrecords
+from tests.vocabularies import make_wordpiece
 
 LENGTH = 16
 PAIRS = ("bert", "albert")
@@ -57,8 +57,8 @@ Record = dict[str, list[Any]]
 def records(data: bytes) -> list[Record]:
     """The features of each record of a file, by name."""
     found = []
-    for message in read(data):
-        features = Example.FromString(message).features.feature
+    for message in read_tfrecords(data):
+        features = TfExample.FromString(message).features.feature
         found.append(
             {
                 name: list(features[name].int64_list.value or features[name].float_list.value)
@@ -86,12 +86,12 @@ def predicted(record: Record) -> set[int]:
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    return of_words(tmp_path_factory.mktemp("vocabulary"))
+    return make_word_encoder(tmp_path_factory.mktemp("vocabulary"))
 
 
 def batch(*rows: tuple[list[int], int, int | None]) -> pa.RecordBatch:
     """Rows of ids, where segment B starts, and their labels, or none of them labelled."""
-    columns = schema(labelled=any(label is not None for *_, label in rows))
+    columns = make_schema(labelled=any(label is not None for *_, label in rows))
     return pa.RecordBatch.from_pylist(
         [{"input_ids": ids, "split": at, "label": label, "spans": []} for ids, at, label in rows], columns
     )
@@ -255,16 +255,16 @@ def test_rows_are_padded_with_the_vocabularys_pad_or_0(pad: str, at: int | None,
     tokenizer = Tokenizer(WordPiece({piece: n for n, piece in enumerate(pieces)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.add_special_tokens([piece for piece in pieces if piece.startswith(("[", "<"))])
-    found = make_record_encoder(saved(tmp_path, tokenizer), ExampleRecipe("electra", 5))
+    found = make_record_encoder(save_encoder(tmp_path, tokenizer), ExampleRecipe("electra", 5))
     assert found.pad_id == (at or 0)
     (record,) = records(found.encode_batch(batch(([1, 4, 2], 0, None)), keys_of(0, 1))[0])
     assert record["input_ids"][3:] == [at or 0] * 2
 
 
 def test_ids_above_65535_keep_their_value(tmp_path: Path) -> None:
-    encoder = of_words(tmp_path, *(f"filler{n}" for n in range(70_000)))
+    encoder = make_word_encoder(tmp_path, *(f"filler{n}" for n in range(70_000)))
     ids = [CLS, 70_123, SEP, 66_000, SEP]
-    columns = schema(encoder.size, labelled=True)
+    columns = make_schema(encoder.size, labelled=True)
     rows_ = pa.RecordBatch.from_pylist([{"input_ids": ids, "split": 3, "label": 0, "spans": []}], columns)
     (record,) = records(
         make_record_encoder(encoder, ExampleRecipe("bert", 8)).encode_batch(rows_, keys_of(0, 1))[0]
@@ -309,7 +309,7 @@ def test_whole_words_are_masked_for_pubmedbert_and_single_pieces_for_bert(
     extra: list[str], tmp_path: Path
 ) -> None:
     """Though a piece of WordPiece's may begin with the sign that SentencePiece has for a blank."""
-    encoder = saved(tmp_path, word_piece(*PIECES, *extra))
+    encoder = save_encoder(tmp_path, make_wordpiece(*PIECES, *extra))
     ids_of = encoder.get_vocab()
     text = [ids_of[piece] for piece in ("cell", "##ul", "##ar", "kin", "##ase", "##s", "(", "s", ")")]
     ids = [CLS, *text, *text, SEP, *text, SEP]
@@ -324,7 +324,9 @@ def test_whole_words_are_masked_for_pubmedbert_and_single_pieces_for_bert(
 
 def test_albert_has_whole_words_by_the_rule_of_its_code(tmp_path: Path) -> None:
     """A figure or a comma is a word of its own there, though no blank stands before it."""
-    encoder = saved(tmp_path, sentencepiece("\u2581cell", "s", "ular", "6", "-", "\u2581il", "ing"))
+    encoder = save_encoder(
+        tmp_path, make_sentencepiece("\u2581cell", "s", "ular", "6", "-", "\u2581il", "ing")
+    )
     assert encoder.is_sentencepiece
     ids_of = encoder.get_vocab()
     text = [ids_of[piece] for piece in ("\u2581cell", "ular", "s", "\u2581il", "-", "6", "\u2581cell", "ing")]
@@ -344,9 +346,14 @@ def test_albert_has_whole_words_by_the_rule_of_its_code(tmp_path: Path) -> None:
 def made_files(out: Path, folder: Path, encoder: Encoder, recipe: ExampleRecipe, **how: Any) -> list[Shard]:
     """What is listed of two portions, merged where rows are dealt out."""
     output_dir, storage = OutputDir(str(out)), LocalStorage()
-    given_ = making(encoder, recipe, writer=ShardWriter(make_record_encoder(encoder, recipe)), **how)
-    several = [put(folder / f"one-{first}", {"a": abstracts(first, first + 40)}) for first in (1, 50)]
-    made = [build_group(storage, output_dir, all_in_one(documents), given_) for documents in several]
+    given_ = make_build_config(
+        encoder, recipe, writer=ShardWriter(make_record_encoder(encoder, recipe)), **how
+    )
+    several = [
+        write_documents(folder / f"one-{first}", {"a": make_abstracts(first, first + 40)})
+        for first in (1, 50)
+    ]
+    made = [build_group(storage, output_dir, make_single_group(documents), given_) for documents in several]
     listed = [one for portion in made for one in portion.outputs]
     for split, buckets in given_.num_buckets.items():
         names = [name for portion in made for name in portion.spill_files[split]]
@@ -377,7 +384,7 @@ def test_the_files_beside_a_shard_have_its_rows_in_its_order(
     for one in arrows:
         split, _, name = one.file.removesuffix(".arrow").partition("/data-")
         beside = others[f"{TFRECORD_FOLDERS[split]}/pretrain_data.tfrecord-{name}"]
-        rows_ = [row for row in listed_rows(tmp_path, [one]) if row.get("label") != NO_LABEL]
+        rows_ = [row for row in read_listed_rows(tmp_path, [one]) if row.get("label") != NO_LABEL]
         found = records((tmp_path / beside.file).read_bytes())
         assert beside.rows == len(found) == len(rows_)
         for record, row in zip(found, rows_, strict=True):
@@ -404,10 +411,12 @@ def test_a_row_has_the_same_masks_in_whatever_shard_it_is(
 def test_two_passes_over_the_same_row_have_masks_of_their_own(tmp_path: Path, encoder: Encoder) -> None:
     """Of two sentences there are but two rows, in order or swapped; of ten passes some are equal."""
     sentences = [" ".join(WORDS[n * 50 : n * 50 + 40]) for n in range(2)]
-    documents = put(tmp_path / "in", {"a": [document("pubmed:1", *sentences)]})
+    documents = write_documents(tmp_path / "in", {"a": [make_sentences_document("pubmed:1", *sentences)]})
     recipe = ExampleRecipe("albert", 128, dupe_factor=10)
-    how = making(encoder, recipe, validation=0, writer=ShardWriter(make_record_encoder(encoder, recipe)))
-    made = build_group(LocalStorage(), OutputDir(str(tmp_path)), all_in_one(documents), how)
+    how = make_build_config(
+        encoder, recipe, validation=0, writer=ShardWriter(make_record_encoder(encoder, recipe))
+    )
+    made = build_group(LocalStorage(), OutputDir(str(tmp_path)), make_single_group(documents), how)
     masks = defaultdict(list)
     for record in all_records(tmp_path, made.outputs, "train"):
         masks[restored(record)].append(tuple(sorted(predicted(record))))
@@ -429,21 +438,21 @@ def run(*arguments: object) -> int:
 def test_the_command_writes_them_and_lists_them(
     objective: str, most: int | None, tmp_path: Path, encoder: Encoder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put(tmp_path / "in", {"a": abstracts(1, 60)})
+    write_documents(tmp_path / "in", {"a": make_abstracts(1, 60)})
     vocabulary = tmp_path / "vocabulary"
-    of_words(vocabulary)
+    make_word_encoder(vocabulary)
     out = tmp_path / "out"
     options = ["--input", tmp_path / "in", "--vocab", vocabulary, "--output", out, "--validation", 0.3]
     options += ["--objective", objective, "--length", LENGTH, "--tfrecord"]
     options += ["--max-predictions", most] if most else []
     assert run(*options) == 0
-    listed = [decode(Shard, one) for one in manifest(out)["outputs"]]
+    listed = [decode(Shard, one) for one in load_manifest(out)["outputs"]]
     assert len(listed) == 4
     for one in listed:
         data = (out / one.file).read_bytes()
         assert (one.bytes, one.sha256) == (len(data), hashlib.sha256(data).hexdigest())
     for split in SPLITS:
-        rows_ = listed_rows(out, [one for one in listed if one.file.startswith(f"{split}/")])
+        rows_ = read_listed_rows(out, [one for one in listed if one.file.startswith(f"{split}/")])
         kept = [row for row in rows_ if row.get("label") != NO_LABEL]
         found = all_records(out, listed, split)
         of_split = [one.rows for one in listed if one.file.startswith(TFRECORD_FOLDERS[split])]
@@ -453,11 +462,11 @@ def test_the_command_writes_them_and_lists_them(
         if objective != "electra":
             features = most or {"bert": math.ceil(0.15 * LENGTH), "albert": 20}[objective]
             assert {len(record["masked_lm_ids"]) for record in found} == {features}
-    before = sums(out)
+    before = published_digests(out)
     capsys.readouterr()
     assert run(*options) == 0
     assert "nothing to do" in capsys.readouterr().out
-    assert sums(out) == before
+    assert published_digests(out) == before
 
 
 @pytest.mark.parametrize(
@@ -471,8 +480,8 @@ def test_the_command_writes_them_and_lists_them(
 def test_options_that_say_nothing_are_refused(
     options: list[object], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put(tmp_path / "in", {"a": abstracts(1, 60)})
-    of_words(tmp_path / "vocabulary")
+    write_documents(tmp_path / "in", {"a": make_abstracts(1, 60)})
+    make_word_encoder(tmp_path / "vocabulary")
     given_ = ["--input", tmp_path / "in", "--vocab", tmp_path / "vocabulary", "--output", tmp_path / "out"]
     assert run(*given_, *options) == 2
     assert said in capsys.readouterr().err

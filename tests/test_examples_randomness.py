@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from bioshards.vocab.examples.randomness import DocumentRng, derive_document_key, derive_row_keys
-from tests.example_cases import about
+from tests.example_cases import is_near_expected_count
 
 
 def test_keys_are_what_they_have_always_been() -> None:
@@ -41,7 +41,7 @@ def test_whole_numbers_are_all_as_likely_and_both_ends_are_among_them() -> None:
     chances = DocumentRng().reseed(1)
     found = Counter(chances.randint(5, 14) for _ in range(20_000))
     assert set(found) == set(range(5, 15))
-    assert all(about(times, 20_000, 0.1) for times in found.values())
+    assert all(is_near_expected_count(times, 20_000, 0.1) for times in found.values())
 
 
 def test_row_keys_are_those_of_splitmix64() -> None:

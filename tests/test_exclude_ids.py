@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus import excluded, finishing, lifecycle
-from tests.articles import article, package, put
-from tests.conftest import citation, documents, manifest, pubmed_set, sums
+from tests.articles import article_xml, europepmc_package_xml, write_files
+from tests.conftest import citation_xml, load_documents, load_manifest, published_digests, pubmed_set_xml
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -36,15 +36,15 @@ def in_pmc(pmid: int) -> str:
         f'<PubmedData><ArticleIdList><ArticleId IdType="pmc">PMC{10 * pmid}</ArticleId></ArticleIdList>'
         "</PubmedData></PubmedArticle>"
     )
-    return citation(pmid, text_of(pmid)).replace("</PubmedArticle>", data)
+    return citation_xml(pmid, text_of(pmid)).replace("</PubmedArticle>", data)
 
 
 def citations(*numbers: int) -> list[str]:
-    return [citation(number, text_of(number)) for number in numbers]
+    return [citation_xml(number, text_of(number)) for number in numbers]
 
 
 def pubmed_files(folder: Path, *sets: bytes) -> Path:
-    return put(folder, {f"pubmed26n{number:04d}.xml": one for number, one in enumerate(sets, 1)})
+    return write_files(folder, {f"pubmed26n{number:04d}.xml": one for number, one in enumerate(sets, 1)})
 
 
 def ids_file(folder: Path, *lines: object) -> Path:
@@ -80,15 +80,15 @@ def test_the_documents_of_a_list_go_and_all_else_stays_byte_by_byte(
     tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
     first = [*citations(11, 12, 13), in_pmc(14), in_pmc(15)]
-    second = [*citations(21, 22), citation(23, "")]
-    inputs = pubmed_files(tmp_path / "in", pubmed_set(*first), pubmed_set(*second))
+    second = [*citations(21, 22), citation_xml(23, "")]
+    inputs = pubmed_files(tmp_path / "in", pubmed_set_xml(*first), pubmed_set_xml(*second))
     listed = ("# benchmark", "11", "", " pubmed:12  # as in shards", "pmc:PMC140.1", "23", "99")
     ids = ids_file(tmp_path, *listed)
     words = ("--input", inputs, "--exclude-ids", ids, "--keep-dropped")
     assert run(*words, "--output", tmp_path / "out") == 0
     assert "3  dropped: excluded\n" in (said := capsys.readouterr().out)
     assert "3  of 5 ids to exclude dropped a document\n" in said
-    facts = manifest(tmp_path / "out")
+    facts = load_manifest(tmp_path / "out")
     assert list(facts["funnel"].items()) == [
         ("records", 8),
         ("dropped: no-abstract", 1),  # listed, but it would have been dropped anyway
@@ -104,36 +104,36 @@ def test_the_documents_of_a_list_go_and_all_else_stays_byte_by_byte(
     # The same records without abstracts are dropped for that: the shards are the same.
     for number in (11, 12, 14):
         first[number - 11] = first[number - 11].replace(text_of(number), "")
-    put(inputs, {"pubmed26n0001.xml": pubmed_set(*first)})
+    write_files(inputs, {"pubmed26n0001.xml": pubmed_set_xml(*first)})
     assert run("--input", inputs, "--output", tmp_path / "without") == 0
-    assert [shard["sha256"] for shard in manifest(tmp_path / "without")["outputs"]] == [
+    assert [shard["sha256"] for shard in load_manifest(tmp_path / "without")["outputs"]] == [
         shard["sha256"] for shard in facts["outputs"]
     ]
-    assert documents(tmp_path / "out").keys() == {"pubmed:13", "pubmed:15", "pubmed:21", "pubmed:22"}
+    assert load_documents(tmp_path / "out").keys() == {"pubmed:13", "pubmed:15", "pubmed:21", "pubmed:22"}
 
 
 ARTICLES = {
-    "PMC1_PMC20000.xml": package(
+    "PMC1_PMC20000.xml": europepmc_package_xml(
         [
-            article(11, pmid=1),
-            article(12, version=1),
-            article(12, "A newer one.", version=2),
-            article(13, pmid=3),
-            article(14, licence=None, pmid=4),
-            article(15),
+            article_xml(11, pmid=1),
+            article_xml(12, version=1),
+            article_xml(12, "A newer one.", version=2),
+            article_xml(13, pmid=3),
+            article_xml(14, licence=None, pmid=4),
+            article_xml(15),
         ]
     ),
-    "loose.xml": article(None, doi="10.5555/Odd"),
-    "PMC40001.xml": article(40001, pmid=7),
+    "loose.xml": article_xml(None, doi="10.5555/Odd"),
+    "PMC40001.xml": article_xml(40001, pmid=7),
 }
 
 
 def test_articles_go_by_pmcid_pmid_and_document_id(tmp_path: Path, run_pmc: Run) -> None:
-    inputs = put(tmp_path / "in", ARTICLES)
+    inputs = write_files(tmp_path / "in", ARTICLES)
     ids = ids_file(tmp_path, "pubmed:1", "PMC12.1", "4", "doi:10.5555/ODD", "PMC40001", "7", "PMC1")
     words = ("--input", inputs, "--exclude-ids", ids)
     assert run_pmc(*words, "--keep-dropped", "--output", tmp_path / "out") == 0
-    assert documents(tmp_path / "out").keys() == {"pmc:PMC13.1", "pmc:PMC15.1"}
+    assert load_documents(tmp_path / "out").keys() == {"pmc:PMC13.1", "pmc:PMC15.1"}
     assert reasons(tmp_path / "out") == {
         "pmc:PMC11.1": "excluded",
         "pmc:PMC12.1": "superseded",
@@ -142,7 +142,7 @@ def test_articles_go_by_pmcid_pmid_and_document_id(tmp_path: Path, run_pmc: Run)
         "doi:10.5555/odd": "excluded",
         "pmc:PMC40001.1": "excluded",
     }
-    facts = manifest(tmp_path / "out")
+    facts = load_manifest(tmp_path / "out")
     assert facts["funnel"]["dropped: excluded"] == 4
     assert (facts["excluded"]["ids"], facts["excluded"]["found"]) == (7, 5)  # one is there by both its ids
 
@@ -151,12 +151,12 @@ def test_a_changed_list_rewrites_the_shards_it_touches_and_no_others(
     tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs = pubmed_files(
-        tmp_path / "in", *(pubmed_set(*citations(number, number + 1)) for number in (10, 20, 30))
+        tmp_path / "in", *(pubmed_set_xml(*citations(number, number + 1)) for number in (10, 20, 30))
     )
     words = ("--input", inputs, "--output", tmp_path / "out")
     first, second, third = (f"pubmed26n000{number}" for number in (1, 2, 3))
     assert run(*words) == 0
-    whole, began = sums(tmp_path / "out"), times(tmp_path / "out")
+    whole, began = published_digests(tmp_path / "out"), times(tmp_path / "out")
 
     def with_ids(*ids: object) -> dict[str, int]:
         assert run(*words, "--exclude-ids", ids_file(tmp_path, *ids)) == 0
@@ -171,7 +171,7 @@ def test_a_changed_list_rewrites_the_shards_it_touches_and_no_others(
     other = with_ids(20, 10, 31, 77)
     assert rewritten(one, other) == {first, third}
     assert run(*words[:3], tmp_path / "fresh", "--exclude-ids", tmp_path / "ids.txt") == 0
-    assert sums(tmp_path / "out") == sums(tmp_path / "fresh")
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
 
     # With new files and the same list, no source is looked at that has not changed.
     looked: list[int] = []
@@ -182,26 +182,26 @@ def test_a_changed_list_rewrites_the_shards_it_touches_and_no_others(
         return ask(*of)
 
     monkeypatch.setattr(excluded, "verdicts", counted)
-    (inputs / "pubmed26n0004.xml").write_bytes(pubmed_set(*citations(77, 21)))
+    (inputs / "pubmed26n0004.xml").write_bytes(pubmed_set_xml(*citations(77, 21)))
     assert run(*words, "--exclude-ids", tmp_path / "ids.txt") == 0
     assert rewritten(other, times(tmp_path / "out")) == {second, "pubmed26n0004"}
     assert len(looked) == 2
-    assert documents(tmp_path / "out").keys() == {"pubmed:11", "pubmed:21", "pubmed:30"}
+    assert load_documents(tmp_path / "out").keys() == {"pubmed:11", "pubmed:21", "pubmed:30"}
 
     (inputs / "pubmed26n0004.xml").unlink()
     assert run(*words) == 0
-    assert sums(tmp_path / "out") == whole
-    assert manifest(tmp_path / "out")["excluded"] is None
+    assert published_digests(tmp_path / "out") == whole
+    assert load_manifest(tmp_path / "out")["excluded"] is None
     assert not (tmp_path / "out/.bioshards/excluded.arrow").exists()
 
 
 def test_a_run_killed_while_a_changed_list_is_applied_is_no_trap(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs = pubmed_files(tmp_path / "in", pubmed_set(*citations(10, 11, 12)))
+    inputs = pubmed_files(tmp_path / "in", pubmed_set_xml(*citations(10, 11, 12)))
     words = ("--input", inputs, "--output", tmp_path / "out")
     assert run(*words) == 0
-    whole = sums(tmp_path / "out")
+    whole = published_digests(tmp_path / "out")
 
     def killed(self: object) -> None:
         raise RuntimeError("killed")
@@ -210,36 +210,41 @@ def test_a_run_killed_while_a_changed_list_is_applied_is_no_trap(
         patched.setattr(finishing._Finalizer, "_funnel", killed)  # the shard is written, its report is not
         assert run(*words, "--exclude-ids", ids_file(tmp_path, 10)) == 1
     assert run(*words) == 0
-    assert sums(tmp_path / "out") == whole
+    assert published_digests(tmp_path / "out") == whole
 
 
 def test_nothing_comes_in_for_what_is_left_out(tmp_path: Path, run: Run) -> None:
     """No older version, no deleted record, no duplicate: a list only takes documents away."""
     inputs = pubmed_files(
         tmp_path / "in",
-        pubmed_set(citation(1, "Older text. Yes."), citation(2, "To be deleted. Yes."), *citations(3, 4)),
-        pubmed_set(
-            citation(1, "Newer text. Yes."), citation(5, text_of(3)), citation(6, text_of(4)), deleted=(2,)
+        pubmed_set_xml(
+            citation_xml(1, "Older text. Yes."), citation_xml(2, "To be deleted. Yes."), *citations(3, 4)
+        ),
+        pubmed_set_xml(
+            citation_xml(1, "Newer text. Yes."),
+            citation_xml(5, text_of(3)),
+            citation_xml(6, text_of(4)),
+            deleted=(2,),
         ),
     )
     words = ("--input", inputs, "--dedup", "exact", "--keep-dropped", "--output")
     assert run(*words, tmp_path / "whole") == 0
     ids = ids_file(tmp_path, 1, 2, 3, 6)
     assert run(*words, tmp_path / "out", "--exclude-ids", ids) == 0
-    whole = documents(tmp_path / "whole")
-    assert documents(tmp_path / "out") == {"pubmed:4": whole["pubmed:4"]}
-    funnel = manifest(tmp_path / "out")["funnel"]
+    whole = load_documents(tmp_path / "whole")
+    assert load_documents(tmp_path / "out") == {"pubmed:4": whole["pubmed:4"]}
+    funnel = load_manifest(tmp_path / "out")["funnel"]
     assert list(funnel.items())[1:-1] == [
         *(("dropped: deleted", 1), ("dropped: superseded", 1), ("dropped: duplicate", 2)),
         ("dropped: excluded", 2),
     ]
-    assert manifest(tmp_path / "out")["excluded"]["found"] == 2
+    assert load_manifest(tmp_path / "out")["excluded"]["found"] == 2
     pairs = [(one / "duplicates.tsv").read_text() for one in (tmp_path / "whole", tmp_path / "out")]
     assert pairs[0] == pairs[1]
 
 
 def test_a_list_that_matches_nothing_is_warned_of(tmp_path: Path, run: Run, capsys: Capture) -> None:
-    inputs = pubmed_files(tmp_path / "in", pubmed_set(*citations(10)))
+    inputs = pubmed_files(tmp_path / "in", pubmed_set_xml(*citations(10)))
     words = ("--input", inputs, "--output", tmp_path / "out", "--exclude-ids")
     for ids, said in (
         (("# nothing", ""), "--exclude-ids lists no id"),
@@ -247,8 +252,8 @@ def test_a_list_that_matches_nothing_is_warned_of(tmp_path: Path, run: Run, caps
     ):
         assert run(*words, ids_file(tmp_path, *ids)) == 0
         assert f"warning: {said}" in capsys.readouterr().err
-        assert documents(tmp_path / "out").keys() == {"pubmed:10"}
-        assert len(manifest(tmp_path / "out")["warnings"]) == 1
+        assert load_documents(tmp_path / "out").keys() == {"pubmed:10"}
+        assert len(load_manifest(tmp_path / "out")["warnings"]) == 1
     assert run(*words, ids_file(tmp_path, 10)) == 3
     assert "no document was kept (records: 1, dropped: excluded: 1, kept: 0)" in capsys.readouterr().err
 

@@ -14,44 +14,44 @@ import pytest
 from bioshards.corpus.download import pmc, web
 from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import cli, fetching
-from tests.conftest import DATA, citation, needs_data, pubmed_set
-from tests.forked import beam
-from tests.pmc_bucket import Article, Bucket, arrange
-from tests.standin import Corrupt, Missing, Reset, StandIn, Unavailable
-from tests.standin_pages import arrange_europepmc, arrange_pubmed
+from tests.conftest import DATA, citation_xml, needs_data, pubmed_set_xml
+from tests.forked import run_beam
+from tests.pmc_bucket import FakeArticle, FakeBucket, create_bucket
+from tests.standin import ConnectionReset, CorruptByte, FakeServer, NotFound, ServiceUnavailable
+from tests.standin_pages import create_europepmc_server, create_pubmed_server
 
 Fetch = Callable[..., int]
 DAY, NEXT_DAY = "2026-11-01", "2026-11-02"
 ARTICLES = [
-    Article(1200001),
-    Article(1200002, licence="CC0"),
-    Article(1200003, licence="CC BY-NC"),
-    Article(1200004, licence=None),
-    Article(1200005, licence="TDM", open_access=False, manuscript=True),
-    Article(1200006, ocr=True),
-    Article(1200007, retracted=True),
-    Article(12900001, version=2),
-    Article(12900001, version=10, text="The tenth version is the newest."),
+    FakeArticle(1200001),
+    FakeArticle(1200002, licence="CC0"),
+    FakeArticle(1200003, licence="CC BY-NC"),
+    FakeArticle(1200004, licence=None),
+    FakeArticle(1200005, licence="TDM", open_access=False, manuscript=True),
+    FakeArticle(1200006, ocr=True),
+    FakeArticle(1200007, retracted=True),
+    FakeArticle(12900001, version=2),
+    FakeArticle(12900001, version=10, text="The tenth version is the newest."),
 ]
 
 
 @pytest.fixture
-def servers(tmp_path: Path) -> Iterator[StandIn]:
+def servers(tmp_path: Path) -> Iterator[FakeServer]:
     root = tmp_path / "servers"
-    arrange_pubmed(
+    create_pubmed_server(
         root,
-        {"pubmed26n0001.xml.gz": pubmed_set(citation(1))},
-        {"pubmed26n0002.xml.gz": pubmed_set(citation(2))},
+        {"pubmed26n0001.xml.gz": pubmed_set_xml(citation_xml(1))},
+        {"pubmed26n0002.xml.gz": pubmed_set_xml(citation_xml(2))},
     )
-    arrange_europepmc(
+    create_europepmc_server(
         root,
         {
             "PMC1_PMC20.xml.gz": ["<article><body><p>One.</p></body></article>"],
             "PMC21_PMC40.xml.gz": ["<article><body><p>Two.</p></body></article>"],
         },
     )
-    arrange(root / "bucket", ARTICLES, DAY)
-    with StandIn(root) as server:
+    create_bucket(root / "bucket", ARTICLES, DAY)
+    with FakeServer(root) as server:
         yield server
 
 
@@ -63,7 +63,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def fetch(servers: StandIn, tmp_path: Path) -> Fetch:
+def fetch(servers: FakeServer, tmp_path: Path) -> Fetch:
     """``beam run fetch`` of these inputs from the stand-in into ``tmp_path/mirror``, in this process."""
 
     def call(*inputs: str, more: tuple[object, ...] = ()) -> int:
@@ -72,7 +72,7 @@ def fetch(servers: StandIn, tmp_path: Path) -> Fetch:
     return call
 
 
-def arguments(servers: StandIn, folder: Path, inputs: tuple[str, ...]) -> list[object]:
+def arguments(servers: FakeServer, folder: Path, inputs: tuple[str, ...]) -> list[object]:
     places = {"pubmed": "pubmed/", "europepmc": "europepmc/", "pmc": "bucket/"}
     return [
         *(word for name in inputs for word in ("--input", name)),
@@ -99,7 +99,7 @@ def articles(folder: Path) -> set[str]:
     return found
 
 
-def test_all_sources_at_once(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
+def test_all_sources_at_once(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
     assert fetch("pubmed:", "europepmc:", "pmc:") == 0
     made = report(tmp_path)
     assert [file["file"] for file in made["files"]] == [
@@ -153,15 +153,15 @@ def test_other_articles_if_asked_for(
     assert articles(tmp_path) == selected
 
 
-def test_no_article_is_fetched_that_is_not_selected(servers: StandIn, fetch: Fetch) -> None:
+def test_no_article_is_fetched_that_is_not_selected(servers: FakeServer, fetch: Fetch) -> None:
     assert fetch("pmc:") == 0
-    assert {asked.path for asked in servers.asked("bucket/*.xml")} == {
+    assert {asked.path for asked in servers.requests_for("bucket/*.xml")} == {
         f"bucket/{name}/{name}.xml"
         for name in ("PMC1200001.1", "PMC1200002.1", "PMC1200007.1", "PMC12900001.10")
     }
 
 
-def test_again_nothing_is_fetched_but_what_says_so(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
+def test_again_nothing_is_fetched_but_what_says_so(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
     assert fetch("pubmed:", "europepmc:", "pmc:") == 0
     before, held = len(servers.requests), articles(tmp_path)
     assert fetch("pubmed:", "europepmc:", "pmc:") == 0
@@ -173,16 +173,16 @@ def test_again_nothing_is_fetched_but_what_says_so(servers: StandIn, fetch: Fetc
 
 
 def test_an_update_reads_what_has_changed_and_takes_out_what_is_gone(
-    servers: StandIn, fetch: Fetch, tmp_path: Path
+    servers: FakeServer, fetch: Fetch, tmp_path: Path
 ) -> None:
     assert fetch("pmc:") == 0
-    bucket = Bucket(servers.root / "bucket")
-    bucket.put(Article(1200001, text="Said otherwise now."))
-    bucket.put(Article(1200002, licence="CC BY-NC-ND"))
-    bucket.put(Article(1200008))
-    bucket.put(Article(12900001, version=11))
+    bucket = FakeBucket(servers.root / "bucket")
+    bucket.put_article(FakeArticle(1200001, text="Said otherwise now."))
+    bucket.put_article(FakeArticle(1200002, licence="CC BY-NC-ND"))
+    bucket.put_article(FakeArticle(1200008))
+    bucket.put_article(FakeArticle(12900001, version=11))
     bucket.remove(1200007)
-    bucket.inventory(NEXT_DAY)
+    bucket.publish_inventory(NEXT_DAY)
     before = len(servers.requests)
     assert fetch("pmc:") == 0
     assert articles(tmp_path) == {"PMC1200001.1", "PMC1200008.1", "PMC12900001.11"}
@@ -195,14 +195,14 @@ def test_an_update_reads_what_has_changed_and_takes_out_what_is_gone(
 
 
 def test_an_inventory_that_has_lost_articles_takes_none_out(
-    servers: StandIn, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert fetch("pmc:") == 0
     before = articles(tmp_path)
-    bucket = Bucket(servers.root / "bucket")
+    bucket = FakeBucket(servers.root / "bucket")
     for pmcid in (1200001, 1200002):
         bucket.remove(pmcid)
-    bucket.inventory(NEXT_DAY)
+    bucket.publish_inventory(NEXT_DAY)
     assert fetch("pmc:") == 1
     assert "would be taken out of the mirror" in capsys.readouterr().err
     assert articles(tmp_path) == before
@@ -225,7 +225,7 @@ def test_what_a_killed_run_was_just_writing_is_removed(fetch: Fetch, tmp_path: P
 
 
 def test_a_package_that_was_copied_here_is_not_fetched_again(
-    servers: StandIn, fetch: Fetch, tmp_path: Path
+    servers: FakeServer, fetch: Fetch, tmp_path: Path
 ) -> None:
     assert fetch("europepmc:") == 0
     for path in (tmp_path / "mirror/europepmc").glob("*.gz"):
@@ -235,72 +235,74 @@ def test_a_package_that_was_copied_here_is_not_fetched_again(
     assert [asked.path for asked in servers.requests[before:]] == ["europepmc/"]
 
 
-def test_a_damaged_record_is_made_anew(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
+def test_a_damaged_record_is_made_anew(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
     assert fetch("pubmed:") == 0
     for path in (tmp_path / "mirror/pubmed").rglob(".records/*.json"):
         path.write_text("{}")
-    before = len(servers.asked("pubmed/*.gz"))
+    before = len(servers.requests_for("pubmed/*.gz"))
     assert fetch("pubmed:") == 0
-    assert len(servers.asked("pubmed/*.gz")) == before
+    assert len(servers.requests_for("pubmed/*.gz")) == before
 
 
-def test_a_range_of_ids(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
+def test_a_range_of_ids(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
     assert fetch("pmc:[12900000-12900009]") == 0
     assert articles(tmp_path) == {"PMC12900001.10"}
-    assert len(servers.asked("bucket/metadata/*")) == 1
+    assert len(servers.requests_for("bucket/metadata/*")) == 1
 
 
-def test_faults_are_mended(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
-    servers.fault("bucket/", Unavailable())
-    servers.fault("bucket/inventory-reports/*manifest.json", Reset(20))
-    servers.fault("bucket/inventory-reports/*.csv.gz", Corrupt(30))
-    servers.fault("bucket/metadata/*", Unavailable("0"), times=3)
-    servers.fault("bucket/*.xml", Corrupt(10), times=2)
-    servers.fault("bucket/*.xml", Reset(10))
-    servers.fault("europepmc/PMC1_PMC20.xml.gz", Corrupt(20))
+def test_faults_are_mended(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+    servers.schedule_fault("bucket/", ServiceUnavailable())
+    servers.schedule_fault("bucket/inventory-reports/*manifest.json", ConnectionReset(20))
+    servers.schedule_fault("bucket/inventory-reports/*.csv.gz", CorruptByte(30))
+    servers.schedule_fault("bucket/metadata/*", ServiceUnavailable("0"), times=3)
+    servers.schedule_fault("bucket/*.xml", CorruptByte(10), times=2)
+    servers.schedule_fault("bucket/*.xml", ConnectionReset(10))
+    servers.schedule_fault("europepmc/PMC1_PMC20.xml.gz", CorruptByte(20))
     assert fetch("pmc:", "europepmc:") == 0
-    assert servers.unused == []
+    assert servers.pending_faults == []
     assert articles(tmp_path) == {"PMC1200001.1", "PMC1200002.1", "PMC1200007.1", "PMC12900001.10"}
 
 
 def test_an_article_that_cannot_be_had_is_named_and_the_rest_is_there(
-    servers: StandIn, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    servers.fault("bucket/PMC1200002.1/*.xml", Missing(), times=None)
+    servers.schedule_fault("bucket/PMC1200002.1/*.xml", NotFound(), times=None)
     assert fetch("pmc:") == 3
     assert "PMC1200002.1.xml is not there" in capsys.readouterr().err
     assert not (tmp_path / "mirror/manifest.json").exists()
     assert articles(tmp_path) == {"PMC1200001.1", "PMC1200007.1", "PMC12900001.10"}
     assert fetch("pmc:", more=("--max-rejected", 0.5)) == 0
     assert report(tmp_path)["articles"]["failed"] == 1
-    servers.mend()
+    servers.clear_faults()
     assert fetch("pmc:") == 0
     assert "PMC1200002.1" in articles(tmp_path)
 
 
 def test_a_package_that_cannot_be_had_is_named(
-    servers: StandIn, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    servers.fault("europepmc/PMC21_PMC40.xml.gz", Corrupt(20), times=None)
+    servers.schedule_fault("europepmc/PMC21_PMC40.xml.gz", CorruptByte(20), times=None)
     assert fetch("europepmc:") == 3
     assert "PMC21_PMC40.xml.gz" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "mirror/europepmc").glob("*.gz")] == ["PMC1_PMC20.xml.gz"]
 
 
-def test_no_more_connections_than_asked_for(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
-    bucket = Bucket(servers.root / "bucket")
+def test_no_more_connections_than_asked_for(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+    bucket = FakeBucket(servers.root / "bucket")
     for pmcid in range(1210000, 1210100):
-        bucket.put(Article(pmcid))
-    bucket.inventory(NEXT_DAY)
+        bucket.put_article(FakeArticle(pmcid))
+    bucket.publish_inventory(NEXT_DAY)
     servers.latency = 0.01
-    done = beam("run", "fetch", *arguments(servers, tmp_path, ("pmc:",)), "--workers", 2, "--connections", 5)
+    done = run_beam(
+        "run", "fetch", *arguments(servers, tmp_path, ("pmc:",)), "--workers", 2, "--connections", 5
+    )
     assert done.returncode == 0, done.stderr
-    assert servers.most_connections <= 5
+    assert servers.max_open_connections <= 5
     assert len(articles(tmp_path)) == 104
 
 
 def test_a_dry_run_writes_nothing(
-    servers: StandIn, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inputs = ("pubmed:", "europepmc:", "pmc:")
     assert fetch(*inputs, more=("--dry-run",)) == 0
@@ -318,7 +320,7 @@ def test_a_dry_run_writes_nothing(
 
 
 def test_the_mirror_is_in_this_folder_if_none_is_named(
-    servers: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    servers: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     url = f"{servers.url}pubmed/"
@@ -373,24 +375,24 @@ def test_a_licence_that_is_misspelt_is_explained(fetch: Fetch, capsys: pytest.Ca
 
 
 @needs_data
-def test_real_articles_arrive_as_they_are(servers: StandIn, fetch: Fetch, tmp_path: Path) -> None:
+def test_real_articles_arrive_as_they_are(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
     paths = sorted((Path(str(DATA)) / "jats/petermr__tigr2ess").rglob("*.xml"))[:200]
     bodies = {13_000_000 + n: path.read_bytes() for n, path in enumerate(paths)}
-    bucket = Bucket(servers.root / "bucket")
+    bucket = FakeBucket(servers.root / "bucket")
     for pmcid, body in bodies.items():
-        bucket.put(RealArticle(pmcid, body=body))
-    bucket.inventory(NEXT_DAY)
+        bucket.put_article(RealArticle(pmcid, body=body))
+    bucket.publish_inventory(NEXT_DAY)
     for pmcid in range(13_000_000, 13_000_040):
-        servers.fault(f"bucket/PMC{pmcid}.1/*.xml", Corrupt(1000))
-        servers.fault(f"bucket/PMC{pmcid}.1/*.xml", Reset(5000))
-    servers.fault("bucket/metadata/*", Unavailable("0"), times=5)
+        servers.schedule_fault(f"bucket/PMC{pmcid}.1/*.xml", CorruptByte(1000))
+        servers.schedule_fault(f"bucket/PMC{pmcid}.1/*.xml", ConnectionReset(5000))
+    servers.schedule_fault("bucket/metadata/*", ServiceUnavailable("0"), times=5)
     assert fetch("pmc:[13000000-13009999]") == 0
     held = {int(path.name[3:11]): path.read_bytes() for path in (tmp_path / "mirror/pmc/xml").rglob("*.xml")}
     assert held == bodies
 
 
 @dataclass(frozen=True)
-class RealArticle(Article):
+class RealArticle(FakeArticle):
     body: bytes = b""
 
     @property

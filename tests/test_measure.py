@@ -16,7 +16,7 @@ from bioshards.vocab.pieces import Pieces
 from bioshards.vocab.reachability import UnreachablePiece, find_unreachable, is_punctuation
 from bioshards.vocab.words import AS_WRITTEN, Casing, Pretokenizer
 from tests.conftest import DATA, needs_data
-from tests.vocabularies import SPECIALS, UNCASED, unigram, word_piece
+from tests.vocabularies import SPECIAL_TOKENS, UNCASED, make_unigram, make_wordpiece
 
 SMALL = ("heart", "##beat", "b", "e", "a", "t", "##e", "##a", "##t", "(")
 COUNTS = {"heart": 4, "beat": 3, "heartbeat": 2, "xray": 2, "(": 1}
@@ -25,7 +25,7 @@ COUNTS = {"heart": 4, "beat": 3, "heartbeat": 2, "xray": 2, "(": 1}
 def test_fertility_and_shares_are_weighed_by_counts() -> None:
     # heart | b ##e ##a ##t | heart ##beat | [UNK] | (
     made, characters = 4 * 1 + 3 * 4 + 2 * 2 + 2 * 1 + 1 * 1, 4 * 5 + 3 * 4 + 2 * 9 + 2 * 4 + 1
-    found = measure.measure_words(Pieces(word_piece(*SMALL)), COUNTS)
+    found = measure.measure_words(Pieces(make_wordpiece(*SMALL)), COUNTS)
     assert found == {
         "fertility": round(made / 12, 9),
         "without_punctuation": 2.0,  # 22 pieces of 11 words
@@ -39,7 +39,7 @@ def test_fertility_and_shares_are_weighed_by_counts() -> None:
 
 
 def test_pieces_per_character_do_not_depend_on_what_a_word_is() -> None:
-    pieces = Pieces(word_piece("a", "b", "##b", "(", ")", ".", "-"))
+    pieces = Pieces(make_wordpiece("a", "b", "##b", "(", ")", ".", "-"))
     # ( a b ) . and ab between dashes: 5 + 4 pieces of 9 characters, however they are cut into words
     spaced = measure.measure_words(pieces, {"(a": 1, "b).": 1, "-ab-": 1})
     split = measure.measure_words(pieces, {"(": 1, "a": 1, "b": 1, ")": 1, ".": 1, "-": 2, "ab": 1})
@@ -48,34 +48,34 @@ def test_pieces_per_character_do_not_depend_on_what_a_word_is() -> None:
 
 
 def test_only_words_with_nothing_but_punctuation_are_left_out() -> None:
-    pieces = Pieces(word_piece("a", "##a", "-", "%", "±"))
+    pieces = Pieces(make_wordpiece("a", "##a", "-", "%", "±"))
     found = measure.measure_words(pieces, {"aa": 1, "--": 7, "%": 2, "a-": 1, "±": 1})
     assert found["without_punctuation"] == round((2 + 2 + 1) / 3, 9)
 
 
 def test_a_word_that_is_unknown_is_not_whole_and_an_accent_alone_gives_no_piece() -> None:
-    found = measure.measure_words(Pieces(word_piece("a", casing=UNCASED)), {"É": 1, "A": 1, "\u0301": 2})
+    found = measure.measure_words(Pieces(make_wordpiece("a", casing=UNCASED)), {"É": 1, "A": 1, "\u0301": 2})
     assert (found["whole"], found["unknown_words"], found["fertility"]) == (0.25, 0.25, 0.5)
 
 
 def test_a_word_of_more_than_a_hundred_characters_is_unknown() -> None:
-    found = measure.measure_words(Pieces(word_piece("a", "##a")), {"a" * 100: 1, "a" * 101: 1})
+    found = measure.measure_words(Pieces(make_wordpiece("a", "##a")), {"a" * 100: 1, "a" * 101: 1})
     assert (found["unknown_words"], found["fertility"]) == (0.5, 50.5)
 
 
 def test_no_words_give_zeros() -> None:
-    found = measure.measure_words(Pieces(word_piece("a")), {})
+    found = measure.measure_words(Pieces(make_wordpiece("a")), {})
     assert found["fertility"] == found["whole"] == found["used"] == 0
 
 
 def test_a_unigram_model_marks_only_the_unknown_characters_of_a_word() -> None:
-    found = measure.measure_words(Pieces(unigram("▁heart", "beat", "▁")), {"heartbeat": 1, "heartXX": 1})
+    found = measure.measure_words(Pieces(make_unigram("▁heart", "beat", "▁")), {"heartbeat": 1, "heartXX": 1})
     assert found["unknown_words"] == 0.5
     assert found["unknown_characters"] == 0.125
 
 
 def test_special_added_and_reserved_tokens_are_no_pieces() -> None:
-    tokenizer = word_piece("a", "[unused7]", "@GENE$", "@DRUG$")
+    tokenizer = make_wordpiece("a", "[unused7]", "@GENE$", "@DRUG$")
     tokenizer.add_tokens(["@GENE$", "new"])
     pieces = Pieces(tokenizer)
     assert list(pieces.ids) == ["a", "@DRUG$"]
@@ -83,7 +83,7 @@ def test_special_added_and_reserved_tokens_are_no_pieces() -> None:
 
 
 def test_cutting_and_padding_of_a_tokenizer_are_switched_off_in_a_copy() -> None:
-    tokenizer = word_piece("a", "##a")
+    tokenizer = make_wordpiece("a", "##a")
     tokenizer.enable_truncation(2)
     tokenizer.enable_padding(length=9)
     assert measure.measure_words(Pieces(tokenizer), {"aaaa": 1, "a": 1})["fertility"] == 2.5
@@ -108,7 +108,7 @@ def vocabularies(alphabet: str, length: int) -> st.SearchStrategy[list[str]]:
 
 @given(vocabularies("ab", 3))
 def test_unreachable_are_exactly_the_pieces_that_no_text_yields(pieces: list[str]) -> None:
-    tokenizer = word_piece(*pieces)
+    tokenizer = make_wordpiece(*pieces)
     found = {piece for piece, _ in find_unreachable(Pieces(tokenizer))}
     # A witness is a piece and the piece before it: no longer text can show more.
     assert found == set(pieces) - yielded(tokenizer, "ab", 7)
@@ -118,14 +118,14 @@ def test_unreachable_are_exactly_the_pieces_that_no_text_yields(pieces: list[str
 def test_so_they_are_with_capitals_accents_punctuation_and_ideographs(
     pieces: list[str], casing: Casing
 ) -> None:
-    tokenizer = word_piece(*pieces, casing=casing)
+    tokenizer = make_wordpiece(*pieces, casing=casing)
     found = {piece for piece, _ in find_unreachable(Pieces(tokenizer))}
     assert found == set(pieces) - yielded(tokenizer, "aAé-中", 4)
 
 
 def test_why_pieces_cannot_be_reached() -> None:
     pieces = ("a", "##).", "(1", "##)", "0.5", "##a", "Gene", "é", "##中", "中", "##" + "a" * 100, "##b", ")")
-    assert find_unreachable(Pieces(word_piece(*pieces, casing=UNCASED))) == [
+    assert find_unreachable(Pieces(make_wordpiece(*pieces, casing=UNCASED))) == [
         UnreachablePiece("##).", "splitting"),
         UnreachablePiece("(1", "splitting"),
         UnreachablePiece("##)", "splitting"),
@@ -138,21 +138,21 @@ def test_why_pieces_cannot_be_reached() -> None:
 
 
 def test_a_continuing_piece_hidden_behind_shorter_beginnings_is_found() -> None:
-    assert find_unreachable(Pieces(word_piece("a", "ab", "abb", "##b"))) == []
+    assert find_unreachable(Pieces(make_wordpiece("a", "ab", "abb", "##b"))) == []
 
 
 def test_the_bare_mark_is_no_reachable_piece() -> None:
-    assert find_unreachable(Pieces(word_piece("a", "##"))) == [UnreachablePiece("##", "normalisation")]
+    assert find_unreachable(Pieces(make_wordpiece("a", "##"))) == [UnreachablePiece("##", "normalisation")]
 
 
 def test_a_piece_that_an_added_token_takes_away_is_unreachable() -> None:
-    tokenizer = word_piece("a", "gene", "##gene", "@", "GENE", "$")
+    tokenizer = make_wordpiece("a", "gene", "##gene", "@", "GENE", "$")
     tokenizer.add_tokens(["gene"])
     assert [piece for piece, _ in find_unreachable(Pieces(tokenizer))] == ["##gene"]
 
 
 def test_reachability_of_a_unigram_model_is_refused_or_left_out() -> None:
-    pieces = Pieces(unigram("▁a", "a"))
+    pieces = Pieces(make_unigram("▁a", "a"))
     assert measure.measure_unreachable(pieces) is None
     with pytest.raises(ValueError, match="this is Unigram"):
         find_unreachable(pieces)
@@ -178,7 +178,7 @@ def test_punctuation_is_what_the_library_splits_off() -> None:
 
 
 def test_a_character_is_covered_in_both_places_or_where_it_always_stands_alone() -> None:
-    pieces = Pieces(word_piece("a", "##a", "b", "##c", "(", "中", "ab"))
+    pieces = Pieces(make_wordpiece("a", "##a", "b", "##c", "(", "中", "ab"))
     found = measure.measure_alphabet(pieces, {"aa": 5, "ab": 1, "c": 2, "(": 3, "中": 1, "é": 4})
     assert found == {
         "characters": 6,
@@ -190,7 +190,7 @@ def test_a_character_is_covered_in_both_places_or_where_it_always_stands_alone()
 
 
 def test_a_character_is_looked_up_as_the_normaliser_leaves_it() -> None:
-    pieces = Pieces(word_piece("e", "##e", casing=UNCASED))
+    pieces = Pieces(make_wordpiece("e", "##e", casing=UNCASED))
     assert measure.measure_alphabet(pieces, {"Éé": 1, "E\u0301": 1})["covered_share"] == 1
 
 
@@ -202,7 +202,7 @@ def test_a_character_is_looked_up_as_the_normaliser_leaves_it() -> None:
 def test_no_word_of_covered_characters_is_unknown(
     pieces: list[str], texts: list[str], casing: Casing
 ) -> None:
-    view = Pieces(word_piece(*pieces, casing=casing))
+    view = Pieces(make_wordpiece(*pieces, casing=casing))
     words = {word: 1 for text in texts for word in Pretokenizer()(text)}
     missing = {character for character, _ in measure.measure_alphabet(view, words)["missing"]}
     known = {word: 1 for word in words if not missing & set(word)}
@@ -210,8 +210,8 @@ def test_no_word_of_covered_characters_is_unknown(
 
 
 def test_overlap_as_written_and_folded() -> None:
-    ours = Pieces(word_piece("Gene", "gene", "##é", "cell"))
-    theirs = Pieces(word_piece("gene", "##e", "other", casing=UNCASED))
+    ours = Pieces(make_wordpiece("Gene", "gene", "##é", "cell"))
+    theirs = Pieces(make_wordpiece("gene", "##e", "other", casing=UNCASED))
     assert measure.measure_overlap(ours, theirs) == {
         "as_written": {"pieces": 1, "of_ours": 0.25, "of_theirs": round(1 / 3, 9)},
         "folded": {"pieces": 2, "of_ours": round(2 / 3, 9), "of_theirs": round(2 / 3, 9)},
@@ -219,19 +219,24 @@ def test_overlap_as_written_and_folded() -> None:
 
 
 def test_overlap_of_word_pieces_with_sentence_pieces_compares_places_in_a_word() -> None:
-    found = measure.measure_overlap(Pieces(word_piece("gene", "##s")), Pieces(unigram("▁gene", "gene", "s")))
+    found = measure.measure_overlap(
+        Pieces(make_wordpiece("gene", "##s")), Pieces(make_unigram("▁gene", "gene", "s"))
+    )
     assert found["as_written"]["pieces"] == 2
 
 
 def test_the_longest_pieces_are_measured_without_their_mark() -> None:
-    assert measure.find_longest_pieces(Pieces(word_piece("abc", "##abcd", "##ab")))[:2] == ["##abcd", "abc"]
+    assert measure.find_longest_pieces(Pieces(make_wordpiece("abc", "##abcd", "##ab")))[:2] == [
+        "##abcd",
+        "abc",
+    ]
 
 
 def test_the_curve_cuts_the_ranked_vocabulary_but_not_its_alphabet() -> None:
     alphabet = ["a", "b", "##a", "##b"]
     learnt = ["ab", "##ab", "abab", "ba", "##ba", "baba", "bb"]
-    tokenizer = word_piece(*alphabet, *learnt)
-    ranked = [*SPECIALS, *alphabet, *learnt]
+    tokenizer = make_wordpiece(*alphabet, *learnt)
+    ranked = [*SPECIAL_TOKENS, *alphabet, *learnt]
     words = {"abab": 3, "b": 1}
     points = measure.measure_curve(ranked, tokenizer, words)
     assert [(point["size"], point["fertility"]) for point in points] == [(9, 3.25), (12, 1.0), (16, 1.0)]
@@ -241,13 +246,13 @@ def test_the_curve_cuts_the_ranked_vocabulary_but_not_its_alphabet() -> None:
 
 
 def test_the_curve_knows_unknown_words_even_where_the_ranking_has_no_unknown_token() -> None:
-    points = measure.measure_curve(["a", "ab"], word_piece("a", "ab"), {"b": 1, "a": 1})
+    points = measure.measure_curve(["a", "ab"], make_wordpiece("a", "ab"), {"b": 1, "a": 1})
     assert [point["unknown_words"] for point in points] == [0.5, 0.5]
 
 
 def test_the_curve_needs_word_pieces() -> None:
     with pytest.raises(ValueError, match="this is Unigram"):
-        measure.measure_curve(["a"], unigram("a"), {"a": 1})
+        measure.measure_curve(["a"], make_unigram("a"), {"a": 1})
 
 
 # Vocabularies of others
@@ -274,7 +279,7 @@ def test_a_list_with_capitals_is_cased_and_a_few_left_over_are_not(tmp_path: Pat
 def test_a_folder_gives_its_tokenizer_json_or_else_its_list(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[UNK]\nlist\n")
     assert others.load_tokenizer(str(tmp_path)).token_to_id("list") == 1
-    word_piece("json").save(str(tmp_path / "tokenizer.json"))
+    make_wordpiece("json").save(str(tmp_path / "tokenizer.json"))
     assert others.load_tokenizer(str(tmp_path)).token_to_id("json") == 5
     assert others.load_tokenizer(str(tmp_path / "tokenizer.json")).token_to_id("json") == 5
 

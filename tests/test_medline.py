@@ -10,29 +10,38 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.medline import AbstractSection, Citation
-from tests.medline_records import MATHML, OWN, PIECE, PROFILE, article_record, both, read, small
+from tests.medline_records import (
+    MARKUP_PIECE,
+    MATHML,
+    OWN_IDS_XML,
+    RECORD_SETTINGS,
+    article_record,
+    parse_both_ways,
+    parse_record,
+    small_record_xml,
+)
 
 
-@settings(PROFILE, max_examples=300)
+@settings(RECORD_SETTINGS, max_examples=300)
 @given(article_record())
 def test_any_record_is_read_as_its_tree_says(record: str) -> None:
-    fast, plain = both(record)
+    fast, plain = parse_both_ways(record)
     assert fast == plain
 
 
-@settings(PROFILE, max_examples=150, phases=[Phase.generate])
+@settings(RECORD_SETTINGS, max_examples=150, phases=[Phase.generate])
 @given(article_record(), st.data())
 def test_blanks_at_the_end_of_tags_change_nothing(record: str, choice: st.DataObject) -> None:
-    tags = sorted({found["tag"] for found in PIECE.finditer(record) if found["tag"]})
+    tags = sorted({found["tag"] for found in MARKUP_PIECE.finditer(record) if found["tag"]})
     plain_tags = [tag for tag in tags if re.fullmatch(r"</?\w+>", tag)]
     chosen = choice.draw(st.sampled_from(plain_tags))
-    spaced = PIECE.sub(lambda found: chosen[:-1] + " >" if found[0] == chosen else found[0], record)
-    fast, plain = both(spaced)
+    spaced = MARKUP_PIECE.sub(lambda found: chosen[:-1] + " >" if found[0] == chosen else found[0], record)
+    fast, plain = parse_both_ways(spaced)
     assert fast == plain
 
 
 def test_a_small_record_is_read_whole() -> None:
-    assert read(small()) == Citation(
+    assert parse_record(small_record_xml()) == Citation(
         pmid=5,
         version=1,
         title="A title.",
@@ -50,11 +59,11 @@ def test_a_title_before_the_journal_is_not_lost() -> None:
     date = "<Journal><JournalIssue><PubDate><Year>2001</Year></PubDate></JournalIssue></Journal>"
     title = "<ArticleTitle>First.</ArticleTitle>"
     record = "<MedlineCitation><PMID>5</PMID><Article>{}<Language>eng</Language></Article></MedlineCitation>"
-    assert read(record.format(title + date)) == read(record.format(date + title))
+    assert parse_record(record.format(title + date)) == parse_record(record.format(date + title))
 
 
 def test_a_record_of_nothing_but_a_pmid_is_read() -> None:
-    assert read("<MedlineCitation><PMID>8</PMID></MedlineCitation>") == Citation(
+    assert parse_record("<MedlineCitation><PMID>8</PMID></MedlineCitation>") == Citation(
         8, 1, "", (), None, (), (), False, None, None
     )
 
@@ -70,7 +79,7 @@ def test_a_record_of_nothing_but_a_pmid_is_read() -> None:
     ],
 )
 def test_pmid_and_version_may_be_written_in_any_way(written: str, expected: tuple[int, int]) -> None:
-    found = read(small(pmid_=written))
+    found = parse_record(small_record_xml(pmid_xml=written))
     assert (found.pmid, found.version) == expected
 
 
@@ -89,16 +98,16 @@ def test_pmid_and_version_may_be_written_in_any_way(written: str, expected: tupl
     ],
 )
 def test_inline_markup_joins_as_written(written: str, expected: str) -> None:
-    assert read(small(title=f"<ArticleTitle>{written}</ArticleTitle>")).title == expected
+    assert parse_record(small_record_xml(title=f"<ArticleTitle>{written}</ArticleTitle>")).title == expected
     text = f"<Abstract><AbstractText Label='AIM'>{written}</AbstractText></Abstract>"
-    assert read(small(abstract_=text)).abstract == (AbstractSection("AIM", expected),)
+    assert parse_record(small_record_xml(abstract_xml=text)).abstract == (AbstractSection("AIM", expected),)
 
 
 @pytest.mark.parametrize(
     "title", ["", "<ArticleTitle/>", "<ArticleTitle />", "<ArticleTitle></ArticleTitle>"]
 )
 def test_a_record_without_a_title_has_an_empty_one_and_all_the_rest(title: str) -> None:
-    found = read(small(title=title))
+    found = parse_record(small_record_xml(title=title))
     assert found.title == ""
     assert found.abstract == (AbstractSection(None, "Some text."),)
     assert found.year == 2001
@@ -125,7 +134,9 @@ def test_a_record_without_a_title_has_an_empty_one_and_all_the_rest(title: str) 
 @pytest.mark.parametrize("content", ["plain", "with <i>markup</i>"])
 def test_labels_are_as_printed(written: str, label: str | None, content: str) -> None:
     text = f"<Abstract><AbstractText {written}>{content}</AbstractText></Abstract>"
-    assert read(small(abstract_=text)).abstract == (AbstractSection(label, re.sub("<.*?>", "", content)),)
+    assert parse_record(small_record_xml(abstract_xml=text)).abstract == (
+        AbstractSection(label, re.sub("<.*?>", "", content)),
+    )
 
 
 def test_an_abstract_is_its_segments_and_nothing_else() -> None:
@@ -144,9 +155,9 @@ def test_an_abstract_is_its_segments_and_nothing_else() -> None:
         AbstractSection(None, ""),
         AbstractSection(None, "Two x."),
     )
-    assert read(small(abstract_=text, after=other)).abstract == expected
-    assert read(small(abstract_="", after=other)).abstract == ()
-    assert read(small(abstract_="<Abstract/>", after=other)).abstract == ()
+    assert parse_record(small_record_xml(abstract_xml=text, extra_xml=other)).abstract == expected
+    assert parse_record(small_record_xml(abstract_xml="", extra_xml=other)).abstract == ()
+    assert parse_record(small_record_xml(abstract_xml="<Abstract/>", extra_xml=other)).abstract == ()
 
 
 @pytest.mark.parametrize("copyright_", ["© Us", "© Us &amp; you", "<i>©</i> us", ""])
@@ -155,7 +166,9 @@ def test_the_copyright_line_is_no_text(copyright_: str) -> None:
         "<Abstract><AbstractText>Some text.</AbstractText>"
         f"<CopyrightInformation>{copyright_}</CopyrightInformation></Abstract>"
     )
-    assert read(small(abstract_=text)).abstract == (AbstractSection(None, "Some text."),)
+    assert parse_record(small_record_xml(abstract_xml=text)).abstract == (
+        AbstractSection(None, "Some text."),
+    )
 
 
 @pytest.mark.parametrize(
@@ -172,20 +185,20 @@ def test_the_copyright_line_is_no_text(copyright_: str) -> None:
 def test_the_year_is_that_of_the_issue(written: str, year: int | None) -> None:
     later = "<DateRevised><Year>2024</Year></DateRevised>"
     data = "<PubmedData><History><PubMedPubDate><Year>2023</Year></PubMedPubDate></History></PubmedData>"
-    assert read(small(date=written, after=later, data=data)).year == year
+    assert parse_record(small_record_xml(date=written, extra_xml=later, pubmed_data_xml=data)).year == year
 
 
 def test_languages_come_in_their_order() -> None:
     codes = "<Language>fre</Language>\n<Language>eng</Language><Language> ger </Language>"
-    assert read(small(languages=codes)).languages == ("fre", "eng", "ger")
-    assert read(small(languages="")).languages == ()
-    assert read(small(languages="")).abstract == (AbstractSection(None, "Some text."),)
+    assert parse_record(small_record_xml(languages=codes)).languages == ("fre", "eng", "ger")
+    assert parse_record(small_record_xml(languages="")).languages == ()
+    assert parse_record(small_record_xml(languages="")).abstract == (AbstractSection(None, "Some text."),)
 
 
 def test_entities_in_publication_types_are_resolved() -> None:
     kind = "<PublicationType>Support, Gov&apos;t &amp; Co</PublicationType>"
     types = f"<PublicationTypeList>{kind}</PublicationTypeList>"
-    assert read(small(types=types)).publication_types == ("Support, Gov't & Co",)
+    assert parse_record(small_record_xml(types=types)).publication_types == ("Support, Gov't & Co",)
 
 
 @pytest.mark.parametrize(
@@ -206,13 +219,13 @@ def test_blanks_inside_tags_change_nothing(tags: Sequence[str], field: str, expe
     data = (
         "<PubmedData><ArticleIdList><ArticleId IdType='doi'>10.1/x</ArticleId></ArticleIdList></PubmedData>"
     )
-    record = small(data=data)
+    record = small_record_xml(pubmed_data_xml=data)
     for tag in tags:
         tidy = re.sub(r"\s+>", ">", tag)
         tidy = tidy.replace("<PublicationType>", "<PublicationType UI='D1'>")
         assert tidy in record
         record = record.replace(tidy, tag)
-    assert getattr(read(record), field) == expected
+    assert getattr(parse_record(record), field) == expected
 
 
 @pytest.mark.parametrize(
@@ -239,7 +252,7 @@ def test_a_retracted_article_is_told_from_the_notice_of_it(types: str, after: st
         f"<PublicationTypeList><PublicationType UI='D016441'>{types}</PublicationType></PublicationTypeList>"
     )
     around = f"<CommentsCorrectionsList>{after}</CommentsCorrectionsList>"
-    assert read(small(types=listed, after=around)).retracted is retracted
+    assert parse_record(small_record_xml(types=listed, extra_xml=around)).retracted is retracted
 
 
 CITED = (
@@ -252,25 +265,25 @@ NESTED = f"<ReferenceList>{CITED}<ReferenceList>{CITED}</ReferenceList>{CITED}</
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (OWN, ("10.1/own", "PMC1")),
-        (OWN + NESTED, ("10.1/own", "PMC1")),
-        (NESTED + OWN, ("10.1/own", "PMC1")),
-        (NESTED + NESTED + OWN, ("10.1/own", "PMC1")),
-        ("<ReferenceList/>" + OWN, ("10.1/own", "PMC1")),
+        (OWN_IDS_XML, ("10.1/own", "PMC1")),
+        (OWN_IDS_XML + NESTED, ("10.1/own", "PMC1")),
+        (NESTED + OWN_IDS_XML, ("10.1/own", "PMC1")),
+        (NESTED + NESTED + OWN_IDS_XML, ("10.1/own", "PMC1")),
+        ("<ReferenceList/>" + OWN_IDS_XML, ("10.1/own", "PMC1")),
         (NESTED, (None, None)),
         ("<ArticleIdList/>" + NESTED, (None, None)),
         (NESTED + "<ArticleIdList/>", (None, None)),
         ("", (None, None)),
-        (OWN.replace("PMC1", "PMC1 "), ("10.1/own", "PMC1")),
-        (OWN.replace("10.1/own", " 10.1/o&lt;w&gt;n\n"), ("10.1/o<w>n", "PMC1")),
-        (OWN.replace("10.1/own", ""), (None, "PMC1")),
-        (OWN.replace("'pmc'", "'pmcid'").replace("PMC1", "pmc-id: PMC1; x"), ("10.1/own", "PMC1")),
+        (OWN_IDS_XML.replace("PMC1", "PMC1 "), ("10.1/own", "PMC1")),
+        (OWN_IDS_XML.replace("10.1/own", " 10.1/o&lt;w&gt;n\n"), ("10.1/o<w>n", "PMC1")),
+        (OWN_IDS_XML.replace("10.1/own", ""), (None, "PMC1")),
+        (OWN_IDS_XML.replace("'pmc'", "'pmcid'").replace("PMC1", "pmc-id: PMC1; x"), ("10.1/own", "PMC1")),
     ],
 )
 def test_ids_are_the_records_own_and_never_those_of_a_cited_paper(
     data: str, expected: tuple[str | None, str | None]
 ) -> None:
-    found = read(small(data=f"<PubmedData>{data}</PubmedData>"))
+    found = parse_record(small_record_xml(pubmed_data_xml=f"<PubmedData>{data}</PubmedData>"))
     assert (found.doi, found.pmcid) == expected
 
 
@@ -292,8 +305,13 @@ def test_ids_are_the_records_own_and_never_those_of_a_cited_paper(
 )
 def test_a_valid_location_stands_in_for_a_missing_doi(locations: str, doi: str | None) -> None:
     title = "<ArticleTitle>A title.</ArticleTitle>" + locations
-    assert read(small(title=title)).doi == doi
-    assert read(small(title=title, data=f"<PubmedData>{OWN}</PubmedData>")).doi == "10.1/own"
+    assert parse_record(small_record_xml(title=title)).doi == doi
+    assert (
+        parse_record(
+            small_record_xml(title=title, pubmed_data_xml=f"<PubmedData>{OWN_IDS_XML}</PubmedData>")
+        ).doi
+        == "10.1/own"
+    )
 
 
 def test_the_pmid_is_never_that_of_another_article() -> None:
@@ -301,12 +319,15 @@ def test_the_pmid_is_never_that_of_another_article() -> None:
         "<CommentsCorrectionsList><CommentsCorrections RefType='Cites'><PMID Version='4'>99</PMID>"
         "</CommentsCorrections></CommentsCorrectionsList>"
     )
-    assert (read(small(after=other)).pmid, read(small(after=other)).version) == (5, 1)
+    assert (
+        parse_record(small_record_xml(extra_xml=other)).pmid,
+        parse_record(small_record_xml(extra_xml=other)).version,
+    ) == (5, 1)
 
 
 def test_line_ends_of_any_kind_are_white_space() -> None:
-    found = read(
-        small(title="<ArticleTitle\r\n>One\r\ntwo\rthree</ArticleTitle>").replace(
+    found = parse_record(
+        small_record_xml(title="<ArticleTitle\r\n>One\r\ntwo\rthree</ArticleTitle>").replace(
             "><Article", ">\r\n<Article"
         )
     )

@@ -12,7 +12,14 @@ from lxml import etree
 from bioshards.corpus import medline
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.medline_file import iter_records
-from tests.medline_records import MATHML, OWN, PIECE, PROFILE, article_record, small
+from tests.medline_records import (
+    MARKUP_PIECE,
+    MATHML,
+    OWN_IDS_XML,
+    RECORD_SETTINGS,
+    article_record,
+    small_record_xml,
+)
 
 # Errors
 
@@ -25,82 +32,100 @@ def refusal(record: str | bytes) -> BadRecordError:
 
 OTHER_PMID = "<CommentsCorrections RefType='Cites'><PMID Version='1'>99</PMID></CommentsCorrections>"
 BROKEN: dict[str, tuple[str | bytes, str]] = {
-    "no PMID": (small(pmid_=""), "no-pmid"),
-    "no PMID but another article's": (small(pmid_="", after=OTHER_PMID), "no-pmid"),
+    "no PMID": (small_record_xml(pmid_xml=""), "no-pmid"),
+    "no PMID but another article's": (small_record_xml(pmid_xml="", extra_xml=OTHER_PMID), "no-pmid"),
     "no citation": ("<PubmedArticle><PubmedData/></PubmedArticle>", "no-pmid"),
     "an empty record": ("<PubmedArticle/>", "no-pmid"),
     "a PMID outside the citation": (
         "<PubmedArticle><PMID>5</PMID><MedlineCitation/></PubmedArticle>",
         "no-pmid",
     ),
-    "a PMID of letters": (small(pmid_='<PMID Version="1">5-a</PMID>'), "bad-pmid"),
-    "an empty PMID": (small(pmid_='<PMID Version="1"> </PMID>'), "bad-pmid"),
-    "PMID zero": (small(pmid_='<PMID Version="1">0</PMID>'), "bad-pmid"),
-    "a negative PMID": (small(pmid_='<PMID Version="1">-5</PMID>'), "bad-pmid"),
-    "a PMID beyond 31 bits": (small(pmid_='<PMID Version="1">2147483648</PMID>'), "bad-pmid"),
-    "a PMID of thousands of digits": (small(pmid_=f"<PMID>{'9' * 9000}</PMID>"), "bad-pmid"),
-    "a PMID in foreign digits": (small(pmid_='<PMID Version="1">٤٢</PMID>'), "bad-pmid"),
-    "a version too high": (small(pmid_='<PMID Version="10000">5</PMID>'), "bad-version"),
-    "a version in foreign digits": (small(pmid_='<PMID Version="٤">5</PMID>'), "bad-version"),
-    "a version of letters": (small(pmid_='<PMID Version="one">5</PMID>'), "bad-version"),
-    "an empty version": (small(pmid_='<PMID Version="">5</PMID>'), "bad-version"),
-    "a broken byte": (small().encode().replace(b"title.", b"title\xff"), "invalid-utf-8"),
-    "a broken byte in what is not read": (small().encode().replace(b"Doe", b"D\xe9"), "invalid-utf-8"),
-    "an open title": (small(title="<ArticleTitle>A title."), "malformed-xml"),
+    "a PMID of letters": (small_record_xml(pmid_xml='<PMID Version="1">5-a</PMID>'), "bad-pmid"),
+    "an empty PMID": (small_record_xml(pmid_xml='<PMID Version="1"> </PMID>'), "bad-pmid"),
+    "PMID zero": (small_record_xml(pmid_xml='<PMID Version="1">0</PMID>'), "bad-pmid"),
+    "a negative PMID": (small_record_xml(pmid_xml='<PMID Version="1">-5</PMID>'), "bad-pmid"),
+    "a PMID beyond 31 bits": (small_record_xml(pmid_xml='<PMID Version="1">2147483648</PMID>'), "bad-pmid"),
+    "a PMID of thousands of digits": (small_record_xml(pmid_xml=f"<PMID>{'9' * 9000}</PMID>"), "bad-pmid"),
+    "a PMID in foreign digits": (small_record_xml(pmid_xml='<PMID Version="1">٤٢</PMID>'), "bad-pmid"),
+    "a version too high": (small_record_xml(pmid_xml='<PMID Version="10000">5</PMID>'), "bad-version"),
+    "a version in foreign digits": (small_record_xml(pmid_xml='<PMID Version="٤">5</PMID>'), "bad-version"),
+    "a version of letters": (small_record_xml(pmid_xml='<PMID Version="one">5</PMID>'), "bad-version"),
+    "an empty version": (small_record_xml(pmid_xml='<PMID Version="">5</PMID>'), "bad-version"),
+    "a broken byte": (small_record_xml().encode().replace(b"title.", b"title\xff"), "invalid-utf-8"),
+    "a broken byte in what is not read": (
+        small_record_xml().encode().replace(b"Doe", b"D\xe9"),
+        "invalid-utf-8",
+    ),
+    "an open title": (small_record_xml(title="<ArticleTitle>A title."), "malformed-xml"),
     "an open abstract": (
-        small(abstract_="<Abstract><AbstractText>Some text.</AbstractText>"),
+        small_record_xml(abstract_xml="<Abstract><AbstractText>Some text.</AbstractText>"),
         "malformed-xml",
     ),
-    "an open segment": (small(abstract_="<Abstract><AbstractText>Some text.</Abstract>"), "malformed-xml"),
-    "an open inline element": (small(title="<ArticleTitle>A <i>title.</ArticleTitle>"), "malformed-xml"),
+    "an open segment": (
+        small_record_xml(abstract_xml="<Abstract><AbstractText>Some text.</Abstract>"),
+        "malformed-xml",
+    ),
+    "an open inline element": (
+        small_record_xml(title="<ArticleTitle>A <i>title.</ArticleTitle>"),
+        "malformed-xml",
+    ),
     "crossed inline elements": (
-        small(title="<ArticleTitle><i>A <b>title</i>.</b></ArticleTitle>"),
+        small_record_xml(title="<ArticleTitle><i>A <b>title</i>.</b></ArticleTitle>"),
         "malformed-xml",
     ),
     "crossed elements in a segment": (
-        small(abstract_="<Abstract><AbstractText><i>A <b>x</i>.</b></AbstractText></Abstract>"),
+        small_record_xml(abstract_xml="<Abstract><AbstractText><i>A <b>x</i>.</b></AbstractText></Abstract>"),
         "malformed-xml",
     ),
-    "an open element that is not read": (small().replace("</LastName>", ""), "malformed-xml"),
-    "an end tag too many": (small().replace("</LastName>", "</LastName></Initials>"), "malformed-xml"),
+    "an open element that is not read": (small_record_xml().replace("</LastName>", ""), "malformed-xml"),
+    "an end tag too many": (
+        small_record_xml().replace("</LastName>", "</LastName></Initials>"),
+        "malformed-xml",
+    ),
     "an unknown entity in the title": (
-        small(title="<ArticleTitle>&alpha;-helix</ArticleTitle>"),
+        small_record_xml(title="<ArticleTitle>&alpha;-helix</ArticleTitle>"),
         "malformed-xml",
     ),
     "an unknown entity in a segment": (
-        small(abstract_="<Abstract><AbstractText>5 &micro;g</AbstractText></Abstract>"),
+        small_record_xml(abstract_xml="<Abstract><AbstractText>5 &micro;g</AbstractText></Abstract>"),
         "malformed-xml",
     ),
     "an unknown entity in a label": (
-        small(abstract_="<Abstract><AbstractText Label='&alpha;'>x</AbstractText></Abstract>"),
+        small_record_xml(abstract_xml="<Abstract><AbstractText Label='&alpha;'>x</AbstractText></Abstract>"),
         "malformed-xml",
     ),
     "an unknown entity in an id": (
-        small(data=f"<PubmedData>{OWN.replace('own', '&alpha;')}</PubmedData>"),
+        small_record_xml(pubmed_data_xml=f"<PubmedData>{OWN_IDS_XML.replace('own', '&alpha;')}</PubmedData>"),
         "malformed-xml",
     ),
-    "a bare ampersand in the title": (small(title="<ArticleTitle>AT&T</ArticleTitle>"), "malformed-xml"),
+    "a bare ampersand in the title": (
+        small_record_xml(title="<ArticleTitle>AT&T</ArticleTitle>"),
+        "malformed-xml",
+    ),
     "a bare ampersand in a segment": (
-        small(abstract_="<Abstract><AbstractText>Q & A</AbstractText></Abstract>"),
+        small_record_xml(abstract_xml="<Abstract><AbstractText>Q & A</AbstractText></Abstract>"),
         "malformed-xml",
     ),
     "a forbidden character by number": (
-        small(title="<ArticleTitle>a&#1;b</ArticleTitle>"),
+        small_record_xml(title="<ArticleTitle>a&#1;b</ArticleTitle>"),
         "malformed-xml",
     ),
     "a forbidden character in the title": (
-        small(title="<ArticleTitle>a\x01b</ArticleTitle>"),
+        small_record_xml(title="<ArticleTitle>a\x01b</ArticleTitle>"),
         "malformed-xml",
     ),
     "a prefix that is declared nowhere": (
-        small(title="<ArticleTitle><foo:bar>x</foo:bar></ArticleTitle>"),
+        small_record_xml(title="<ArticleTitle><foo:bar>x</foo:bar></ArticleTitle>"),
         "malformed-xml",
     ),
     "a formula that is not closed": (
-        small(title="<ArticleTitle><mml:math><mml:mi>x</mml:math></ArticleTitle>"),
+        small_record_xml(title="<ArticleTitle><mml:math><mml:mi>x</mml:math></ArticleTitle>"),
         "malformed-xml",
     ),
-    "a tag without its bracket": (small(title="<ArticleTitle>x<i/</ArticleTitle>"), "malformed-xml"),
+    "a tag without its bracket": (
+        small_record_xml(title="<ArticleTitle>x<i/</ArticleTitle>"),
+        "malformed-xml",
+    ),
 }
 
 
@@ -114,7 +139,7 @@ def test_a_broken_record_is_refused_by_name(what: str) -> None:
 
 def test_a_broken_record_is_refused_when_the_file_has_cut_it_too() -> None:
     broken = str(BROKEN["an open title"][0])
-    file = f"<PubmedArticleSet>{small()}{broken}{small()}</PubmedArticleSet>".encode()
+    file = f"<PubmedArticleSet>{small_record_xml()}{broken}{small_record_xml()}</PubmedArticleSet>".encode()
     cut = [record for _, record in iter_records(io.BytesIO(file))]
     assert len(cut) == 3
     assert medline.parse_citation(cut[0]) == medline.parse_citation(cut[2])
@@ -123,7 +148,7 @@ def test_a_broken_record_is_refused_when_the_file_has_cut_it_too() -> None:
 
 def without_false_ends(record: str) -> str:
     """The record without comments and sections, and with ``/>`` only where it ends a tag."""
-    return PIECE.sub(
+    return MARKUP_PIECE.sub(
         lambda found: (
             found["tag"][:-2].replace("/>", "/&gt;") + found["tag"][-2:]
             if found["tag"]
@@ -135,11 +160,11 @@ def without_false_ends(record: str) -> str:
     )
 
 
-@settings(PROFILE, max_examples=150)
+@settings(RECORD_SETTINGS, max_examples=150)
 @given(article_record(), st.data())
 def test_an_end_tag_left_out_anywhere_is_found(record: str, choice: st.DataObject) -> None:
     whole = without_false_ends(record)
-    ends = [found.span() for found in PIECE.finditer(whole) if (found["tag"] or "").startswith("</")]
+    ends = [found.span() for found in MARKUP_PIECE.finditer(whole) if (found["tag"] or "").startswith("</")]
     start, end = choice.draw(st.sampled_from(ends))
     broken = whole[:start] + whole[end:]
     with pytest.raises(etree.XMLSyntaxError):
@@ -151,7 +176,7 @@ def test_an_end_tag_left_out_anywhere_is_found(record: str, choice: st.DataObjec
     "end", ["</Language>", "</PublicationType>", "</LastName>", "</Year>", "</AbstractText>"]
 )
 def test_an_end_tag_left_out_is_found_beside_text_that_looks_like_one(end: str) -> None:
-    record = small(title="<ArticleTitle>a /> b</ArticleTitle>")
+    record = small_record_xml(title="<ArticleTitle>a /> b</ArticleTitle>")
     assert end in record
     assert refusal(record.replace(end, "")).reason == "malformed-xml"
 
@@ -201,7 +226,7 @@ def test_a_broken_deletion_is_refused_by_name(record: bytes, reason: str) -> Non
 
 
 def test_an_external_entity_is_never_fetched() -> None:
-    record = '<!DOCTYPE PubmedArticle [<!ENTITY e SYSTEM "file:///etc/hostname">]>' + small(
+    record = '<!DOCTYPE PubmedArticle [<!ENTITY e SYSTEM "file:///etc/hostname">]>' + small_record_xml(
         title="<ArticleTitle>&e;</ArticleTitle>"
     )
     with pytest.raises(BadRecordError):

@@ -31,22 +31,22 @@ from bioshards.corpus.download.web import Connection, DownloadError, Unreachable
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.partial import PARTIAL_PREFIX
-from tests.asking import connected
+from tests.asking import open_connection
 from tests.standin import (
-    Body,
-    Call,
-    Corrupt,
+    ConnectionReset,
+    CorruptByte,
+    FakeServer,
     Fault,
-    Html,
-    Missing,
-    NoRange,
-    Replace,
-    Reset,
-    StandIn,
-    Truncate,
-    Unavailable,
+    FixedBody,
+    FunctionCall,
+    HtmlPage,
+    NotFound,
+    RangeIgnored,
+    Republication,
+    ServiceUnavailable,
+    TruncatedBody,
 )
-from tests.standin_pages import publish
+from tests.standin_pages import publish_file
 
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 
@@ -77,15 +77,15 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[StandIn]:
-    publish(tmp_path / "server" / AT, OLD, md5=True)
-    with StandIn(tmp_path / "server") as running:
+def server(tmp_path: Path) -> Iterator[FakeServer]:
+    publish_file(tmp_path / "server" / AT, OLD, md5=True)
+    with FakeServer(tmp_path / "server") as running:
         yield running
 
 
 @pytest.fixture
-def connection(server: StandIn) -> Iterator[Connection]:
-    with connected(server.url) as made:
+def connection(server: FakeServer) -> Iterator[Connection]:
+    with open_connection(server.url) as made:
         yield made
 
 
@@ -95,7 +95,7 @@ def mirror(tmp_path: Path) -> Mirror:
 
 
 @pytest.fixture
-def listed(server: StandIn) -> RemoteFile:
+def listed(server: FakeServer) -> RemoteFile:
     """The file as a listing names it: put there long ago."""
     return RemoteFile(
         f"{server.url}{AT}", AT, "PubmedArticleSet", True, "2020-01-02 03:04 195K", LONG_AGO, 200_000
@@ -128,7 +128,7 @@ WHOLE = [NAME, f"{NAME}.json", f"{NAME}.md5"]
 
 
 def test_a_file_is_fetched_and_recorded(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     assert mirror.find_mirrored(connection, [listed]) == {}
     held = mirror.fetch(connection, listed)
@@ -143,7 +143,7 @@ def test_a_file_is_fetched_and_recorded(
 
 
 def test_a_settled_record_needs_no_request_at_all(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     held = mirror.fetch(connection, listed)
     asked = len(server.requests)
@@ -153,23 +153,23 @@ def test_a_settled_record_needs_no_request_at_all(
 
 
 def test_fetching_again_asks_for_the_checksum_only(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     first = mirror.fetch(connection, listed)
     again = mirror.fetch(connection, listed)
     assert again == replace(first, fetched_bytes=0)
-    assert len(server.asked(AT)) == 1
-    assert len(server.asked(SIDECAR)) == 2
+    assert len(server.requests_for(AT)) == 1
+    assert len(server.requests_for(SIDECAR)) == 2
 
 
 def test_a_right_file_without_a_record_is_adopted(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
-    publish(Path(mirror.folder) / AT, OLD)
+    publish_file(Path(mirror.folder) / AT, OLD)
     assert mirror.find_mirrored(connection, [listed]) == {}
     held = mirror.fetch(connection, listed)
     assert (held.md5, held.is_md5_published, held.fetched_bytes) == (md5_of(OLD), True, 0)
-    assert server.asked(AT) == []
+    assert server.requests_for(AT) == []
     assert list(mirror.find_mirrored(None, [listed])) == [listed]
     assert left(mirror) == sorted(WHOLE)
 
@@ -178,7 +178,7 @@ def test_a_right_file_without_a_record_is_adopted(
 def test_a_wrong_file_without_a_record_is_replaced(
     mirror: Mirror, connection: Connection, listed: RemoteFile, there: bytes
 ) -> None:
-    publish(Path(mirror.folder) / AT, there or b"\x1f\x8b")
+    publish_file(Path(mirror.folder) / AT, there or b"\x1f\x8b")
     assert mirror.fetch(connection, listed).fetched_bytes == len(OLD)
     assert data_of(mirror) == OLD
 
@@ -195,7 +195,7 @@ def test_a_file_that_has_changed_since_its_record_is_replaced(
 
 
 def test_a_file_that_was_only_touched_is_not_fetched_again(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     mirror.fetch(connection, listed)
     os.utime(mirror.path(listed), (1, 1))
@@ -205,12 +205,12 @@ def test_a_file_that_was_only_touched_is_not_fetched_again(
 
 
 def test_of_many_files_those_are_held_that_are_there(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     others = []
     for number in range(8, 14):
         path = AT.replace("0007", f"{number:04d}")
-        publish(server.root / path, contents(number, 500), md5=True)
+        publish_file(server.root / path, contents(number, 500), md5=True)
         others.append(replace(listed, url=server.url + path, path=path))
     for remote in (listed, *others[:3]):
         mirror.fetch(connection, remote)
@@ -221,10 +221,10 @@ def test_of_many_files_those_are_held_that_are_there(
 
 
 def test_a_republished_file_is_noticed_by_its_listing(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     mirror.fetch(connection, listed)
-    publish(server.root / AT, NEW, md5=True)
+    publish_file(server.root / AT, NEW, md5=True)
     again = replace(listed, listing_text="2020-02-02 03:04 196K")
     assert mirror.find_mirrored(connection, [again]) == {}
     assert mirror.fetch(connection, again).md5 == md5_of(NEW)
@@ -233,7 +233,7 @@ def test_a_republished_file_is_noticed_by_its_listing(
 
 
 def test_a_listing_that_changes_without_the_file_fetches_nothing(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     mirror.fetch(connection, listed)
     again = replace(listed, listing_text="2020-02-02 03:04 195K")
@@ -242,20 +242,20 @@ def test_a_listing_that_changes_without_the_file_fetches_nothing(
 
 
 def test_a_file_republished_within_the_same_minute_is_noticed_as_it_is_recent(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     recent = just_now(listed)
     mirror.fetch(connection, recent)
     assert list(mirror.find_mirrored(connection, [recent])) == [recent]
     assert mirror.find_mirrored(None, [recent]) == {}, "nobody can be asked"
-    publish(server.root / AT, NEW, md5=True)
+    publish_file(server.root / AT, NEW, md5=True)
     assert mirror.find_mirrored(connection, [recent]) == {}
     mirror.fetch(connection, recent)
     assert data_of(mirror) == NEW
 
 
 def test_a_file_without_a_date_in_its_listing_is_always_asked_for(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     undated = replace(listed, modified_at=None)
     mirror.fetch(connection, undated)
@@ -273,28 +273,28 @@ def test_a_date_at_the_end_of_time_is_a_date(
 
 
 def test_republication_between_the_checksum_and_the_data(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
-    server.fault(AT, Call(lambda: publish(server.root / AT, NEW, md5=True)))
+    server.schedule_fault(AT, FunctionCall(lambda: publish_file(server.root / AT, NEW, md5=True)))
     assert mirror.fetch(connection, listed).md5 == md5_of(NEW)
     assert data_of(mirror) == NEW
     assert left(mirror) == sorted(WHOLE)
 
 
 def test_republication_in_mid_body(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
-    server.fault(AT, Truncate(50_000))
-    server.fault(AT, Call(lambda: publish(server.root / AT, NEW, md5=True)))
+    server.schedule_fault(AT, TruncatedBody(50_000))
+    server.schedule_fault(AT, FunctionCall(lambda: publish_file(server.root / AT, NEW, md5=True)))
     assert mirror.fetch(connection, listed).md5 == md5_of(NEW)
     assert data_of(mirror) == NEW
 
 
 def test_republication_while_the_old_file_is_sent_to_its_end(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     """What came is what its checksum said; the next run reads another listing."""
-    server.fault(AT, Replace(AT, NEW, md5=True))
+    server.schedule_fault(AT, Republication(AT, NEW, md5=True))
     assert mirror.fetch(connection, listed).md5 == md5_of(OLD)
     again = replace(listed, listing_text="2020-02-02 03:04 195K")
     assert mirror.fetch(connection, again).md5 == md5_of(NEW)
@@ -304,9 +304,9 @@ def test_republication_while_the_old_file_is_sent_to_its_end(
 
 
 def test_a_missing_checksum_leaves_what_the_file_says_itself(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
-    server.fault(SIDECAR, Missing(), times=None)
+    server.schedule_fault(SIDECAR, NotFound(), times=None)
     held = mirror.fetch(connection, listed)
     assert (held.md5, held.is_md5_published) == (md5_of(OLD), False)
     assert left(mirror) == [NAME, f"{NAME}.json"]
@@ -315,9 +315,9 @@ def test_a_missing_checksum_leaves_what_the_file_says_itself(
 
 
 def test_a_checksum_that_comes_later_is_recorded(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
-    server.fault(SIDECAR, Missing())
+    server.schedule_fault(SIDECAR, NotFound())
     assert not mirror.fetch(connection, listed).is_md5_published
     later = mirror.fetch(connection, listed)
     assert (later.is_md5_published, later.fetched_bytes) == (True, 0)
@@ -325,10 +325,10 @@ def test_a_checksum_that_comes_later_is_recorded(
 
 
 def test_a_checksum_that_goes_away_was_published_all_the_same(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     mirror.fetch(connection, listed)
-    server.fault(SIDECAR, Missing())
+    server.schedule_fault(SIDECAR, NotFound())
     assert mirror.fetch(connection, listed).is_md5_published
     assert mirror.find_mirrored(None, [listed])[listed].is_md5_published
 
@@ -343,39 +343,39 @@ def test_a_checksum_that_goes_away_was_published_all_the_same(
     ],
 )
 def test_a_checksum_may_be_written_in_several_ways(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, sidecar: str
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, sidecar: str
 ) -> None:
-    server.fault(SIDECAR, Body(sidecar.encode()))
+    server.schedule_fault(SIDECAR, FixedBody(sidecar.encode()))
     assert mirror.fetch(connection, listed).is_md5_published
 
 
 def test_a_page_in_the_checksums_place_is_read_again(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
-    server.fault(SIDECAR, Html(PAGE))
+    server.schedule_fault(SIDECAR, HtmlPage(PAGE))
     assert mirror.fetch(connection, listed).is_md5_published
-    assert len(server.asked(AT)) == 1
+    assert len(server.requests_for(AT)) == 1
 
 
 def test_a_page_in_the_checksums_place_for_ever(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
-    server.fault(SIDECAR, Html(PAGE), times=None)
+    server.schedule_fault(SIDECAR, HtmlPage(PAGE), times=None)
     with pytest.raises(BadFileError, match=r"no MD5; it begins b'<html>.*read 3 times") as caught:
         mirror.fetch(connection, listed)
     assert listed.url in caught.value.detail
-    assert len(server.asked(SIDECAR)) == MAX_ATTEMPTS
-    assert server.asked(AT) == []
+    assert len(server.requests_for(SIDECAR)) == MAX_ATTEMPTS
+    assert server.requests_for(AT) == []
     assert left(mirror) == []
 
 
-@pytest.mark.parametrize("fault", [Html(PAGE), Unavailable(status=403)])
+@pytest.mark.parametrize("fault", [HtmlPage(PAGE), ServiceUnavailable(status=403)])
 def test_a_recent_file_without_its_checksum_does_not_end_the_look_at_what_is_held(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, fault: Fault
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, fault: Fault
 ) -> None:
     recent = just_now(listed)
     mirror.fetch(connection, recent)
-    server.fault(SIDECAR, fault)
+    server.schedule_fault(SIDECAR, fault)
     assert mirror.find_mirrored(connection, [recent]) == {}
     assert mirror.fetch(connection, recent).fetched_bytes == 0
 
@@ -383,38 +383,40 @@ def test_a_recent_file_without_its_checksum_does_not_end_the_look_at_what_is_hel
 # Wrong content.
 
 
-@pytest.mark.parametrize("fault", [Corrupt(100_000), Corrupt(0), Html(PAGE), Body(OLD[:1000]), Body(b"")])
+@pytest.mark.parametrize(
+    "fault", [CorruptByte(100_000), CorruptByte(0), HtmlPage(PAGE), FixedBody(OLD[:1000]), FixedBody(b"")]
+)
 def test_what_is_wrong_once_is_fetched_again(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, fault: Fault
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, fault: Fault
 ) -> None:
-    server.fault(AT, fault)
+    server.schedule_fault(AT, fault)
     assert mirror.fetch(connection, listed).md5 == md5_of(OLD)
     assert data_of(mirror) == OLD
     assert left(mirror) == sorted(WHOLE)
-    assert server.unused == []
+    assert server.pending_faults == []
 
 
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        (Corrupt(100_000), "corrupt-gzip"),
-        (Html(PAGE), "not-gzip"),
-        (Body(OLD[:1000]), "checksum"),
-        (Body(NEW), "checksum"),
-        (Body(b""), "checksum"),
-        (Body(gzip.compress(PAGE.encode(), mtime=0)), "checksum"),
+        (CorruptByte(100_000), "corrupt-gzip"),
+        (HtmlPage(PAGE), "not-gzip"),
+        (FixedBody(OLD[:1000]), "checksum"),
+        (FixedBody(NEW), "checksum"),
+        (FixedBody(b""), "checksum"),
+        (FixedBody(gzip.compress(PAGE.encode(), mtime=0)), "checksum"),
     ],
 )
 def test_what_is_wrong_for_ever_is_named_and_leaves_nothing(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, fault: Fault, reason: str
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, fault: Fault, reason: str
 ) -> None:
-    server.fault(AT, fault, times=None)
+    server.schedule_fault(AT, fault, times=None)
     said = mirror.try_fetch(connection, listed)
     assert isinstance(said, BadFileError)
     assert said.reason in (reason, "checksum")
     assert listed.url in said.detail
     assert f"read {MAX_ATTEMPTS} times" in said.detail
-    assert len(server.asked(AT)) == MAX_ATTEMPTS
+    assert len(server.requests_for(AT)) == MAX_ATTEMPTS
     assert left(mirror) == []
 
 
@@ -427,9 +429,9 @@ def test_what_is_wrong_for_ever_is_named_and_leaves_nothing(
     ],
 )
 def test_without_a_checksum_the_content_is_all_there_is_to_tell(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, body: bytes, reason: str
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, body: bytes, reason: str
 ) -> None:
-    server.fault(AT, Body(body), times=None)
+    server.schedule_fault(AT, FixedBody(body), times=None)
     with pytest.raises(BadFileError) as caught:
         mirror.fetch(connection, replace(listed, has_md5_file=False))
     assert caught.value.reason == reason
@@ -437,10 +439,10 @@ def test_without_a_checksum_the_content_is_all_there_is_to_tell(
 
 
 def test_what_is_wrong_for_ever_leaves_the_file_that_was_there_as_it_was(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     mirror.fetch(connection, listed)
-    publish(server.root / AT, NEW)  # its checksum is still the old file's
+    publish_file(server.root / AT, NEW)  # its checksum is still the old file's
     again = replace(listed, listing_text="2020-02-02 03:04 196K")
     Path(mirror.path(listed)).write_bytes(contents(3))
     with pytest.raises(BadFileError, match="checksum"):
@@ -450,21 +452,21 @@ def test_what_is_wrong_for_ever_leaves_the_file_that_was_there_as_it_was(
 
 
 def test_a_file_that_is_gone_is_named_and_leaves_nothing(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
-    server.fault(AT, Missing(), times=None)
+    server.schedule_fault(AT, NotFound(), times=None)
     with pytest.raises(BadFileError, match="gone") as caught:
         mirror.fetch(connection, listed)
     assert listed.url in caught.value.detail
-    assert len(server.asked(AT)) == 1
+    assert len(server.requests_for(AT)) == 1
     assert left(mirror) == []
 
 
 def test_a_server_that_does_not_answer_leaves_the_part_to_go_on_from(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
-    server.fault(AT, Truncate(100_000))
-    server.fault(AT, Unavailable(), times=4)
+    server.schedule_fault(AT, TruncatedBody(100_000))
+    server.schedule_fault(AT, ServiceUnavailable(), times=4)
     with pytest.raises(UnreachableError, match=NAME):
         mirror.fetch(connection, listed)
     [part] = left(mirror)
@@ -486,13 +488,16 @@ def part_of(mirror: Mirror, data: bytes, of: str) -> Path:
 
 @pytest.mark.parametrize("there", [1, 1000, 100_000, len(OLD) - 1, len(OLD)])
 def test_a_part_is_gone_on_with(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, there: int
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, there: int
 ) -> None:
     part_of(mirror, OLD[:there], md5_of(OLD))
     assert mirror.fetch(connection, listed).fetched_bytes == len(OLD) - there
     assert data_of(mirror) == OLD
-    assert server.asked(AT)[0].range == f"bytes={there}-"
-    assert sum(request.sent for request in server.asked(AT) if request.status < 400) == len(OLD) - there
+    assert server.requests_for(AT)[0].range == f"bytes={there}-"
+    assert (
+        sum(request.bytes_sent for request in server.requests_for(AT) if request.status < 400)
+        == len(OLD) - there
+    )
     assert left(mirror) == sorted(WHOLE)
 
 
@@ -519,7 +524,7 @@ def test_a_damaged_part_is_begun_again(
 
 
 def test_a_part_of_another_version_is_removed(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     part_of(mirror, NEW[:100_000], md5_of(NEW))
     assert mirror.fetch(connection, listed).fetched_bytes == len(OLD)
@@ -527,16 +532,16 @@ def test_a_part_of_another_version_is_removed(
 
 
 def test_a_server_that_knows_no_ranges_begins_the_part_again(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     part_of(mirror, OLD[:100_000], md5_of(OLD))
-    server.fault(AT, NoRange())
+    server.schedule_fault(AT, RangeIgnored())
     assert mirror.fetch(connection, listed).fetched_bytes == len(OLD)
     assert data_of(mirror) == OLD
 
 
 def test_a_full_disk_is_an_error_and_leaves_no_final_name(
-    server: StandIn,
+    server: FakeServer,
     mirror: Mirror,
     connection: Connection,
     listed: RemoteFile,
@@ -564,15 +569,15 @@ def test_a_full_disk_is_an_error_and_leaves_no_final_name(
 
 
 def test_without_checksums_the_listing_tells_what_is_new(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     bare = replace(listed, has_md5_file=False)
     held = mirror.fetch(connection, bare)
     assert (held.md5, held.is_md5_published) == (md5_of(OLD), False)
-    assert server.asked(SIDECAR) == []
+    assert server.requests_for(SIDECAR) == []
     assert list(mirror.find_mirrored(None, [bare])) == [bare]
     assert mirror.fetch(connection, bare).fetched_bytes == 0
-    publish(server.root / AT, NEW)
+    publish_file(server.root / AT, NEW)
     again = replace(bare, listing_text="2020-02-02 03:04 196K")
     assert mirror.find_mirrored(None, [again]) == {}
     assert mirror.fetch(connection, again).md5 == md5_of(NEW)
@@ -591,7 +596,7 @@ def test_without_checksums_and_without_words_in_the_listing_it_is_fetched_each_t
 
 @pytest.mark.parametrize("content", [b"", b"{", bytes(300), b"\xff\xfe", b'{"md5": '])
 def test_a_damaged_record_is_as_none(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile, content: bytes
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, content: bytes
 ) -> None:
     mirror.fetch(connection, listed)
     record_of(mirror).write_bytes(content)
@@ -611,7 +616,7 @@ def test_a_record_that_another_process_takes_away_just_now_is_as_none(
 
 
 def test_a_record_of_another_server_does_not_speak_for_this_one(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     mirror.fetch(connection, listed)
     elsewhere = replace(listed, url=listed.url.replace("127.0.0.1", "localhost"))
@@ -633,7 +638,7 @@ def test_a_folder_whose_name_looks_like_a_pattern_is_a_folder(
 
 @pytest.mark.parametrize("md5_beside", [True, False])
 def test_two_who_fetch_the_same_file_fetch_it_once(
-    server: StandIn, mirror: Mirror, listed: RemoteFile, monkeypatch: pytest.MonkeyPatch, md5_beside: bool
+    server: FakeServer, mirror: Mirror, listed: RemoteFile, monkeypatch: pytest.MonkeyPatch, md5_beside: bool
 ) -> None:
     remember = Mirror._write_record
 
@@ -642,7 +647,7 @@ def test_two_who_fetch_the_same_file_fetch_it_once(
         return remember(self, remote, held)
 
     def fetch() -> None:
-        with connected(server.url) as connection:
+        with open_connection(server.url) as connection:
             results.append(mirror.fetch(connection, remote))
 
     monkeypatch.setattr(Mirror, "_remember", slowly)
@@ -656,7 +661,7 @@ def test_two_who_fetch_the_same_file_fetch_it_once(
         thread.join()
     assert sorted(held.fetched_bytes for held in results) == [0, 0, len(OLD)]
     assert {held.md5 for held in results} == {md5_of(OLD)}
-    assert len(server.asked(AT)) == 1
+    assert len(server.requests_for(AT)) == 1
 
 
 CHILD = """
@@ -674,67 +679,74 @@ with connected(base) as connection:
 """
 
 
-def child(server: StandIn, mirror: Mirror) -> subprocess.Popen[str]:
+def child(server: FakeServer, mirror: Mirror) -> subprocess.Popen[str]:
     """A process that fetches the file."""
     command = [sys.executable, "-c", CHILD, mirror.folder, server.url, AT]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def test_two_processes_that_fetch_the_same_file_fetch_it_once(server: StandIn, mirror: Mirror) -> None:
+def test_two_processes_that_fetch_the_same_file_fetch_it_once(server: FakeServer, mirror: Mirror) -> None:
     server.bytes_per_second = 500_000
     both = [child(server, mirror) for _ in range(2)]
     fetched = [int(running.communicate(timeout=30)[0]) for running in both]
     assert sorted(fetched) == [0, len(OLD)]
-    assert server.sent(AT) == len(OLD)
+    assert server.bytes_sent_for(AT) == len(OLD)
     assert data_of(mirror) == OLD
     assert left(mirror) == sorted(WHOLE)
 
 
 def test_killed_at_any_moment_only_whole_bytes_have_the_name(
-    server: StandIn, mirror: Mirror, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, listed: RemoteFile
 ) -> None:
     """Ten times, in the transfer and just after it; a mirror with an older file keeps that until the end."""
-    publish(server.root / AT, NEW, md5=True)
+    publish_file(server.root / AT, NEW, md5=True)
     chance = random.Random(4)
     for number in range(10):
         mirror = Mirror(mirror.storage, f"{mirror.folder}-{number}")
         if number % 2:
-            publish(Path(mirror.folder) / AT, OLD)
-        before, after = server.sent(AT), chance.randrange(len(NEW)) if number < 6 else len(NEW)
+            publish_file(Path(mirror.folder) / AT, OLD)
+        before, after = server.bytes_sent_for(AT), chance.randrange(len(NEW)) if number < 6 else len(NEW)
         server.bytes_per_second = 1_000_000
         running = child(server, mirror)
-        while server.sent(AT) - before < after and running.poll() is None:
+        while server.bytes_sent_for(AT) - before < after and running.poll() is None:
             time.sleep(0.002)
         time.sleep(chance.uniform(0, 0.02))
         running.send_signal(signal.SIGKILL)
         running.communicate()
         assert data_of(mirror) in ((OLD if number % 2 else None), NEW)
         server.bytes_per_second = None
-        sent = server.sent(AT)
-        with connected(server.url) as connection:
+        sent = server.bytes_sent_for(AT)
+        with open_connection(server.url) as connection:
             mirror.fetch(connection, listed)
         assert data_of(mirror) == NEW
         assert left(mirror) == sorted(WHOLE)
         if before < sent < before + len(NEW):
-            assert server.sent(AT) - before < len(NEW) * 1.7, "it is gone on with"
+            assert server.bytes_sent_for(AT) - before < len(NEW) * 1.7, "it is gone on with"
 
 
 def test_every_fault_in_any_order_ends_with_the_file_or_says_why(
-    server: StandIn, mirror: Mirror, connection: Connection, listed: RemoteFile
+    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
 ) -> None:
     chance = random.Random(7)
-    data: list[Fault] = [Corrupt(70_000), Html(PAGE), Reset(30_000), Truncate(9), Unavailable(), NoRange()]
-    sidecar: list[Fault] = [Html(PAGE), Missing(), Unavailable()]
+    data: list[Fault] = [
+        CorruptByte(70_000),
+        HtmlPage(PAGE),
+        ConnectionReset(30_000),
+        TruncatedBody(9),
+        ServiceUnavailable(),
+        RangeIgnored(),
+    ]
+    sidecar: list[Fault] = [HtmlPage(PAGE), NotFound(), ServiceUnavailable()]
     for number in range(25):
         fresh = Mirror(mirror.storage, f"{mirror.folder}-{number}")
         for fault in chance.sample(data, 4):
-            server.fault(AT, fault)
-        server.fault(SIDECAR, chance.choice(sidecar))
+            server.schedule_fault(AT, fault)
+        server.schedule_fault(SIDECAR, chance.choice(sidecar))
         with contextlib.suppress(BadFileError, DownloadError):
             fresh.fetch(connection, listed)
             assert data_of(fresh) == OLD
         assert data_of(fresh) in (None, OLD)
-        while server.unused:
+        while server.pending_faults:
             with contextlib.suppress(DownloadError):
                 connection.read(server.url + AT, 1 << 20)
             with contextlib.suppress(DownloadError):

@@ -32,18 +32,18 @@ PROFILE = settings(derandomize=True, deadline=None, database=None)
 
 FILES = LocalStorage()
 
-Row = tuple[str, int | None, str | None, str | None]
+IdRow = tuple[str, int | None, str | None, str | None]
 """An id with a PMID, a PMCID and a DOI."""
 Found = list[tuple[str, str, str]]
 
 
-def table(rows: Sequence[Row]) -> pa.Table:
+def table(rows: Sequence[IdRow]) -> pa.Table:
     return pa.Table.from_pylist(
         [dict(zip(MATCH_KEY_SCHEMA.names, row, strict=True)) for row in rows], MATCH_KEY_SCHEMA
     )
 
 
-def found(articles: Sequence[Row], abstracts: Sequence[Row], size: int = 3) -> Found:
+def found(articles: Sequence[IdRow], abstracts: Sequence[IdRow], size: int = 3) -> Found:
     """What find says, given both in batches of some rows."""
     keys = table(articles).to_batches(size)
     batches = list(overlap.find_overlap(keys, lambda: table(abstracts).to_batches(size)))
@@ -55,7 +55,7 @@ def found(articles: Sequence[Row], abstracts: Sequence[Row], size: int = 3) -> F
 
 # One article, one abstract
 
-ARTICLE: Row = ("pmc:PMC55.1", 7, "PMC55", "10.1000/a.7")
+ARTICLE: IdRow = ("pmc:PMC55.1", 7, "PMC55", "10.1000/a.7")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ ARTICLE: Row = ("pmc:PMC55.1", 7, "PMC55", "10.1000/a.7")
         (("pubmed:8", None, None, None), None),
     ],
 )
-def test_an_abstract_is_found_by_the_first_key_that_matches(abstract: Row, by: str | None) -> None:
+def test_an_abstract_is_found_by_the_first_key_that_matches(abstract: IdRow, by: str | None) -> None:
     assert found([ARTICLE], [abstract]) == ([(abstract[0], "pmc:PMC55.1", by)] if by else [])
 
 
@@ -91,7 +91,7 @@ def test_an_abstract_is_found_by_the_first_key_that_matches(abstract: Row, by: s
 def test_a_doi_is_the_same_in_capitals_and_as_an_address(spelling: str) -> None:
     match = [("pubmed:8", "pmc:PMC55.1", "doi")]
     assert found([ARTICLE], [("pubmed:8", 8, None, spelling)]) == match
-    article: Row = ("pmc:PMC55.1", None, None, spelling)
+    article: IdRow = ("pmc:PMC55.1", None, None, spelling)
     assert found([article], [("pubmed:8", 8, None, "10.1000/a.7")]) == match
 
 
@@ -108,7 +108,7 @@ def test_what_is_no_pmcid_matches_nothing(nonsense: str) -> None:
 
 
 def test_a_pmcid_is_compared_whole() -> None:
-    articles: list[Row] = [("pmc:PMC5.1", None, "PMC5", None), ("pmc:PMC555.1", None, "PMC555", None)]
+    articles: list[IdRow] = [("pmc:PMC5.1", None, "PMC5", None), ("pmc:PMC555.1", None, "PMC555", None)]
     assert found(articles, [("pubmed:8", 8, "PMC55", None)]) == []
 
 
@@ -118,7 +118,7 @@ def test_a_pmcid_is_compared_whole() -> None:
 def test_a_doi_is_asked_only_of_articles_whose_ids_no_abstract_has() -> None:
     """A congress' abstracts share a DOI; the article is the one that NLM says it is."""
     congress = "10.1000/congress"
-    abstracts: list[Row] = [("pubmed:6", 6, None, congress), ("pubmed:7", 7, None, congress)]
+    abstracts: list[IdRow] = [("pubmed:6", 6, None, congress), ("pubmed:7", 7, None, congress)]
     assert found([("pmc:PMC55.1", 7, "PMC55", congress)], abstracts) == [("pubmed:7", "pmc:PMC55.1", "pmid")]
     assert found([("pmc:PMC55.1", None, None, congress)], abstracts) == [
         ("pubmed:6", "pmc:PMC55.1", "doi"),
@@ -129,7 +129,7 @@ def test_a_doi_is_asked_only_of_articles_whose_ids_no_abstract_has() -> None:
 
 
 def test_a_pmid_comes_before_the_pmcid_of_another_article() -> None:
-    articles: list[Row] = [("pmc:PMC1.1", None, "PMC1", None), ("pmc:PMC2.1", 7, "PMC2", None)]
+    articles: list[IdRow] = [("pmc:PMC1.1", None, "PMC1", None), ("pmc:PMC2.1", 7, "PMC2", None)]
     assert found(articles, [("pubmed:7", 7, "PMC1", None)]) == [("pubmed:7", "pmc:PMC2.1", "pmid")]
 
 
@@ -145,8 +145,8 @@ def test_of_articles_that_claim_one_abstract_the_lowest_is_named_by_number_and_t
 
 
 def test_rows_are_in_the_order_of_the_abstracts_each_once() -> None:
-    articles: list[Row] = [(f"pmc:PMC{n}.1", n, f"PMC{n}", f"10.1/{n}") for n in range(1, 21)]
-    abstracts: list[Row] = [(f"pubmed:{n}", n, f"PMC{n}", f"10.1/{n}") for n in (9, 3, 40, 12, 1, 20)]
+    articles: list[IdRow] = [(f"pmc:PMC{n}.1", n, f"PMC{n}", f"10.1/{n}") for n in range(1, 21)]
+    abstracts: list[IdRow] = [(f"pubmed:{n}", n, f"PMC{n}", f"10.1/{n}") for n in (9, 3, 40, 12, 1, 20)]
     assert [row[0] for row in found(articles, abstracts)] == [f"pubmed:{n}" for n in (9, 3, 12, 1, 20)]
 
 
@@ -187,10 +187,10 @@ def plain_doi(doi: str | None) -> str | None:
     return bare if prefix.startswith("10.") and prefix[3:] and suffix else None
 
 
-def plainly(articles: Sequence[Row], abstracts: Sequence[Row]) -> Found:
+def plainly(articles: Sequence[IdRow], abstracts: Sequence[IdRow]) -> Found:
     """The same by dictionaries, a row at a time."""
 
-    def number(row: Row) -> tuple[int, ...]:
+    def number(row: IdRow) -> tuple[int, ...]:
         return tuple(map(int, row[0].removeprefix("pmc:PMC").split(".")))
 
     pmids = {row[1] for row in abstracts if row[1] is not None}
@@ -241,7 +241,7 @@ ABSTRACT_ROWS = st.lists(
 @settings(PROFILE, max_examples=400)
 @given(ARTICLE_ROWS, ABSTRACT_ROWS, st.sampled_from([1, 2, 5, 100]), st.sampled_from([1, 4, 1000]))
 def test_what_is_found_is_what_dictionaries_find(
-    articles: list[Row], abstracts: list[Row], size: int, rows: int
+    articles: list[IdRow], abstracts: list[IdRow], size: int, rows: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(overlap, "ROWS", rows)
@@ -280,7 +280,7 @@ def test_a_list_of_other_documents_is_not_taken_for_one_of_these(ids: list[str])
 # Directories
 
 
-def document(id_: str, pmid: int | None, pmcid: str | None, doi: str | None) -> Document:
+def make_identified_document(id_: str, pmid: int | None, pmcid: str | None, doi: str | None) -> Document:
     return Document(
         id=id_,
         source=id_.partition(":")[0],
@@ -306,18 +306,21 @@ def document(id_: str, pmid: int | None, pmcid: str | None, doi: str | None) -> 
     )
 
 
-def finished(folder: Path, pipeline: str, rows: Sequence[Row], size: int = 3) -> str:
+def write_finished_dir(folder: Path, pipeline: str, rows: Sequence[IdRow], size: int = 3) -> str:
     """A finished directory of these documents, of several shards."""
-    made = [document(*row) for row in rows]
-    batches = [shards.record_batch_from_documents(made[at : at + size]) for at in range(0, len(made), size)]
+    made_documents = [make_identified_document(*row) for row in rows]
+    batches = [
+        shards.record_batch_from_documents(made_documents[at : at + size])
+        for at in range(0, len(made_documents), size)
+    ]
     written = shards.write_shards(FILES, str(folder), "a", batches, DOCUMENT_SCHEMA, 1)
     shards.write_dataset_info(FILES, str(folder), written)
     put_documents(folder, written, pipeline)
     return str(folder)
 
 
-ABSTRACTS: list[Row] = [(f"pubmed:{n}", n, f"PMC{n + 100}", f"10.1/{n}") for n in range(1, 11)]
-FULL: list[Row] = [
+SAMPLE_ABSTRACTS: list[IdRow] = [(f"pubmed:{n}", n, f"PMC{n + 100}", f"10.1/{n}") for n in range(1, 11)]
+SAMPLE_ARTICLES: list[IdRow] = [
     ("pmc:PMC900.1", 2, "PMC900", None),
     ("pmc:PMC105.1", None, "PMC105", None),
     ("pmc:PMC901.1", None, "PMC901", "10.1/9"),
@@ -328,8 +331,8 @@ FULL: list[Row] = [
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[str, str]:
     """PubMed's abstracts, and articles that hold three of them, as a run with --drop-in leaves them."""
-    abstracts = finished(tmp_path / "abstracts", "pubmed_to_shards", ABSTRACTS)
-    full = finished(tmp_path / "full", "pmc_to_shards", FULL)
+    abstracts = write_finished_dir(tmp_path / "abstracts", "pubmed_to_shards", SAMPLE_ABSTRACTS)
+    full = write_finished_dir(tmp_path / "full", "pmc_to_shards", SAMPLE_ARTICLES)
     drop_in(full, abstracts)
     return abstracts, full
 
@@ -367,8 +370,10 @@ def test_a_list_is_told_as_it_is_on_disk_and_is_the_same_bytes_each_time(pair: t
 
 
 def test_the_identity_of_abstracts_is_that_of_their_shards(tmp_path: Path) -> None:
-    one, two = (finished(tmp_path / name, "pubmed_to_shards", ABSTRACTS) for name in ("one", "two"))
-    other = finished(tmp_path / "other", "pubmed_to_shards", ABSTRACTS[:-1])
+    one, two = (
+        write_finished_dir(tmp_path / name, "pubmed_to_shards", SAMPLE_ABSTRACTS) for name in ("one", "two")
+    )
+    other = write_finished_dir(tmp_path / "other", "pubmed_to_shards", SAMPLE_ABSTRACTS[:-1])
     assert overlap.digest_abstracts(FILES, one) == overlap.digest_abstracts(FILES, two)
     assert overlap.digest_abstracts(FILES, one) != overlap.digest_abstracts(FILES, other)
 
@@ -407,7 +412,9 @@ def test_export_leaves_out_what_is_held_in_full(pair: tuple[str, str]) -> None:
 
 
 def test_export_without_a_directory_that_holds_none_is_all(pair: tuple[str, str], tmp_path: Path) -> None:
-    strangers = finished(tmp_path / "strangers", "pmc_to_shards", [("pmc:PMC1.1", 999, "PMC1", None)])
+    strangers = write_finished_dir(
+        tmp_path / "strangers", "pmc_to_shards", [("pmc:PMC1.1", 999, "PMC1", None)]
+    )
     drop_in(strangers, pair[0])
     assert exported(pair[0], strangers) == exported(pair[0])
 
@@ -435,7 +442,9 @@ def test_export_refuses_a_directory_made_without_drop_in(pair: tuple[str, str]) 
 
 def test_export_refuses_a_list_made_before_the_abstracts_were_updated(pair: tuple[str, str]) -> None:
     abstracts, full = pair
-    finished(Path(abstracts), "pubmed_to_shards", [*ABSTRACTS, ("pubmed:11", 11, None, None)])
+    write_finished_dir(
+        Path(abstracts), "pubmed_to_shards", [*SAMPLE_ABSTRACTS, ("pubmed:11", 11, None, None)]
+    )
     said = refused(abstracts, "--without", full)
     assert "made for other PubMed shards" in said
     assert "run pmc_to_shards again with the same --drop-in" in said
@@ -480,7 +489,7 @@ def test_local_shards_are_mapped_and_not_read_into_memory(tmp_path: Path) -> Non
     def big() -> Iterator[pa.RecordBatch]:
         for n in range(10):
             yield shards.record_batch_from_documents(
-                [document(f"pubmed:{n}", n, None, None)._replace(title="x" * 1_000_000)]
+                [make_identified_document(f"pubmed:{n}", n, None, None)._replace(title="x" * 1_000_000)]
             )
 
     written = shards.write_shards(FILES, str(tmp_path), "a", big(), DOCUMENT_SCHEMA, 1 << 30)

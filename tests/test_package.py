@@ -129,7 +129,7 @@ def test_the_wheel_holds_one_top_level_package_and_the_sample(built: tuple[Path,
         "evaluate/metrics/tagging.py",
         "evaluate/readers/iob.py",
         "evaluate/sample/README.md",
-        *(f"evaluate/sample/{name}" for name in evaluation_sample.contents()),
+        *(f"evaluate/sample/{name}" for name in evaluation_sample.sample_contents()),
     ):
         assert f"bioshards/{wanted}" in names
     with tarfile.open(built[0]) as sdist:
@@ -207,20 +207,20 @@ def test_a_job_service_with_a_worker_of_its_own_gives_the_same_bytes(
     second_environment: Path, reference: Path, full_text: Path, tmp_path: Path
 ) -> None:
     """The portable path to Flink and Spark: our pipelines, Beam's job service, a worker with our sdist."""
-    from tests.conftest import sums
-    from tests.forked import beam
+    from tests.conftest import published_digests
+    from tests.forked import run_beam
 
     from . import job_service
 
     words = tmp_path / "words"
-    assert beam("run", "shards_to_words", "--input", reference, "--output", words).returncode == 0
+    assert run_beam("run", "shards_to_words", "--input", reference, "--output", words).returncode == 0
     expected: dict[str, tuple[Path, list[object]]] = {
         "pubmed_to_shards": (reference, ["--keep-dropped"]),
         "pmc_to_shards": (full_text, ["--keep-dropped"]),
         "shards_to_words": (words, ["--input", reference]),
     }
-    with job_service.running(tmp_path, str(second_environment / "python")) as options:
+    with job_service.run_portable_services(tmp_path, str(second_environment / "python")) as options:
         for pipeline, (here, given) in expected.items():
-            done = beam("run", pipeline, *given, "--output", tmp_path / pipeline, *options)
+            done = run_beam("run", pipeline, *given, "--output", tmp_path / pipeline, *options)
             assert done.returncode == 0, done.stderr
-            assert sums(tmp_path / pipeline) == sums(here), pipeline
+            assert published_digests(tmp_path / pipeline) == published_digests(here), pipeline

@@ -18,22 +18,22 @@ from bioshards.vocab.examples.randomness import DocumentRng, RandomSource, deriv
 from bioshards.vocab.examples.recipes import DEFAULTS, ExampleRecipe
 from bioshards.vocab.examples.rows import NUM_PAIR_SPECIALS, ExampleRow, TokenRange, count_tokens
 from tests.example_cases import (
-    Scripted,
-    about,
-    check_spans,
-    documents,
-    golden,
-    laid_out,
-    like,
-    pool,
-    positions,
+    ScriptedRandom,
+    assert_spans_match,
+    document_offsets,
+    expand_ranges,
+    input_positions,
+    is_near_expected_count,
+    is_near_recorded_mean,
+    load_golden,
+    random_documents,
 )
 
 BERT = DEFAULTS["bert"]
 ALBERT = DEFAULTS["albert"]
-CASES = {name: golden(name)["cases"] for name in ("bert", "albert")}
+CASES = {name: load_golden(name)["cases"] for name in ("bert", "albert")}
 EVERY = [(name, number) for name, cases in CASES.items() for number in range(len(cases))]
-FIGURES = golden("figures")["figures"]
+FIGURES = load_golden("figures")["figures"]
 LONG = 0.99
 """A chance that a document is not short."""
 FIRST, LAST = 0.4999, 0.5
@@ -55,7 +55,7 @@ def build(
     several: Sequence[Sequence[int]], source: RandomSource, recipe: ExampleRecipe, document: int = 0
 ) -> list[Any]:
     """A document's rows, each as its segments (of none: []) and its label."""
-    whole = pool(several)
+    whole = document_offsets(several)
     return [
         [piece(row.segment_a, whole), piece(row.segment_b, whole) if row.segment_b else [], row.label]
         for row in pairs.build_rows(document, whole, source, recipe)
@@ -66,9 +66,9 @@ def scripted(
     several: Sequence[Sequence[int]], *chances: float, recipe: ExampleRecipe, document: int = 0
 ) -> list[Any]:
     """The same, with chances one by one, all of which must be drawn."""
-    source = Scripted(*chances)
+    source = ScriptedRandom(*chances)
     found = build(several, source, recipe, document)
-    assert not source.left
+    assert not source.remaining
     return found
 
 
@@ -99,7 +99,7 @@ def test_the_recorded_cases_meet_every_rule(name: str) -> None:
     met: Counter[str] = Counter()
     for case in CASES[name]:
         room = case["length"] - NUM_PAIR_SPECIALS
-        (bounds,) = pool([case["documents"][case["document"]]])
+        (bounds,) = document_offsets([case["documents"][case["document"]]])
         ends = {bound - bounds[0] for bound in bounds}
         rows = case["rows"]
         for number, (first, second, label) in enumerate(rows):
@@ -192,8 +192,8 @@ def test_swapped_segments_are_cut_after_the_swap() -> None:
 
 def test_what_is_cut_is_lost_unless_it_is_borrowed() -> None:
     # 13 and 30 tokens become 10 and 10, and so do 12 and 30
-    source = Scripted(LONG, 1, RANDOM, 1, 0, *[LAST] * 23, 1, 0, *[LAST] * 22)
-    rows = list(pairs.build_rows(0, pool([[13, 12], [30]]), source, SHORTER))
+    source = ScriptedRandom(LONG, 1, RANDOM, 1, 0, *[LAST] * 23, 1, 0, *[LAST] * 22)
+    rows = list(pairs.build_rows(0, document_offsets([[13, 12], [30]]), source, SHORTER))
     assert [
         (count_tokens(row.segment_a), count_tokens(row.segment_b), row.lost_tokens, row.other_document_tokens)
         for row in rows
@@ -201,8 +201,8 @@ def test_what_is_cut_is_lost_unless_it_is_borrowed() -> None:
         (10, 10, 3, 10),
         (10, 10, 2, 10),
     ]
-    source = Scripted(LONG, 1, NEXT, *[LAST] * 5)
-    (row,) = pairs.build_rows(0, pool([[13, 12], [30]]), source, SHORTER)
+    source = ScriptedRandom(LONG, 1, NEXT, *[LAST] * 5)
+    (row,) = pairs.build_rows(0, document_offsets([[13, 12], [30]]), source, SHORTER)
     assert (row.lost_tokens, row.other_document_tokens) == (5, 0)
 
 
@@ -251,7 +251,7 @@ ONES = [1] * 200
 
 def many(recipe: ExampleRecipe, documents: int = 4000) -> list[list[ExampleRow]]:
     """The rows of each of many documents of sentences of one token."""
-    whole = pool([ONES] * 20)
+    whole = document_offsets([ONES] * 20)
     chances = DocumentRng()
     return [
         list(pairs.build_rows(number % 20, whole, chances.reseed(derive_document_key(0, number, "")), recipe))
@@ -262,7 +262,7 @@ def many(recipe: ExampleRecipe, documents: int = 4000) -> list[list[ExampleRow]]
 @pytest.mark.parametrize("recipe", [replace(BERT, max_seq_length=32), replace(ALBERT, max_seq_length=32)])
 def test_one_document_in_ten_is_short(recipe: ExampleRecipe) -> None:
     sizes = Counter(max(count_tokens(row.segment_a + row.segment_b) for row in rows) for rows in many(recipe))
-    assert about(4000 - sizes[29], 4000, 0.1 * 27 / 28)
+    assert is_near_expected_count(4000 - sizes[29], 4000, 0.1 * 27 / 28)
     assert set(sizes) == set(range(2, 30))
 
 
@@ -271,17 +271,17 @@ def test_targets_of_short_documents_are_all_as_likely() -> None:
         count_tokens(rows[0].segment_a + rows[0].segment_b)
         for rows in many(replace(ALBERT, max_seq_length=32, short_seq_prob=1))
     )
-    assert all(about(sizes[size], 4000, 1 / 28) for size in range(2, 30))
+    assert all(is_near_expected_count(sizes[size], 4000, 1 / 28) for size in range(2, 30))
 
 
 def test_half_of_berts_pairs_are_random() -> None:
     labels: Counter[int] = Counter()
-    end = pool([ONES] * 20)
+    end = document_offsets([ONES] * 20)
     for number, rows in enumerate(many(replace(BERT, max_seq_length=32, short_seq_prob=0.0), 400)):
         # the last one has no choice where it is a sentence alone
         labels.update(row.label for row in rows if row.segment_a[-1][1] != end[number % 20][-1])
     assert set(labels) == {0, 1}
-    assert about(labels[1], labels.total(), 0.5)
+    assert is_near_expected_count(labels[1], labels.total(), 0.5)
 
 
 def test_half_of_alberts_pairs_are_swapped() -> None:
@@ -289,7 +289,7 @@ def test_half_of_alberts_pairs_are_swapped() -> None:
         row.label for rows in many(replace(ALBERT, max_seq_length=32, short_seq_prob=0.0)) for row in rows
     )
     assert set(labels) == {0, 1}
-    assert about(labels[1], labels.total(), 0.5)
+    assert is_near_expected_count(labels[1], labels.total(), 0.5)
 
 
 def test_a_pair_is_divided_after_any_of_its_sentences() -> None:
@@ -300,11 +300,11 @@ def test_a_pair_is_divided_after_any_of_its_sentences() -> None:
     ]
     sizes = Counter(count_tokens(row.segment_b if row.label else row.segment_a) for row in rows)
     assert set(sizes) == set(range(1, 29))
-    assert all(about(times, len(rows), 1 / 28) for times in sizes.values())
+    assert all(is_near_expected_count(times, len(rows), 1 / 28) for times in sizes.values())
 
 
 def test_other_documents_and_their_sentences_are_all_as_likely() -> None:
-    whole = pool([[30], *[[30] * 10] * 9])
+    whole = document_offsets([[30], *[[30] * 10] * 9])
     chances, found = DocumentRng(), Counter[int]()
     for number in range(9000):
         (row,) = pairs.build_rows(
@@ -312,22 +312,22 @@ def test_other_documents_and_their_sentences_are_all_as_likely() -> None:
         )
         found[row.segment_b[0][0]] += 1
     assert set(found) == {edge for edges in whole[1:] for edge in edges[:-1]}
-    assert all(about(times, 9000, 1 / 90) for times in found.values())
+    assert all(is_near_expected_count(times, 9000, 1 / 90) for times in found.values())
 
 
 def test_as_many_tokens_go_from_the_front_as_from_the_end() -> None:
     chances, recipe = DocumentRng(), replace(ALBERT, max_seq_length=23, short_seq_prob=0.0)
-    (whole,) = pool([[120]])
+    (whole,) = document_offsets([[120]])
     found = [next(pairs.build_rows(0, [whole], chances.reseed(number), recipe)) for number in range(200)]
     assert all(row.lost_tokens == 99 for row in found)
-    assert about(sum(row.segment_a[0][0] - whole[0] for row in found), 200 * 99, 0.5)
+    assert is_near_expected_count(sum(row.segment_a[0][0] - whole[0] for row in found), 200 * 99, 0.5)
 
 
 @pytest.mark.parametrize("name", ["bert", "albert"])
 @pytest.mark.parametrize("length", [128, 512])
 def test_figures_of_many_documents_are_those_of_the_reference(name: str, length: int) -> None:
-    several = documents(4000, 1)[:2000]
-    whole, read = pool(several), sum(map(sum, several))
+    several = random_documents(4000, 1)[:2000]
+    whole, read = document_offsets(several), sum(map(sum, several))
     chances, recipe = (
         DocumentRng(),
         replace(DEFAULTS[name], max_seq_length=length, as_published=name == "albert"),
@@ -340,15 +340,19 @@ def test_figures_of_many_documents_are_those_of_the_reference(name: str, length:
         )
     ]
     expected = FIGURES[f"{name}-{length}"]
-    assert like(len(rows), expected["rows"])
-    assert like(
+    assert is_near_recorded_mean(len(rows), expected["rows"])
+    assert is_near_recorded_mean(
         sum(count_tokens(row.segment_a + row.segment_b) for row in rows) / len(rows), expected["mean"]
     )
-    assert like(sum(count_tokens(row.segment_a) for row in rows) / len(rows), expected["first"])
-    assert like(sum(not row.segment_b for row in rows) / len(rows), expected["single"])
-    assert like(sum(row.label for row in rows) / len(rows), expected["label"])
-    assert like(sum(row.other_document_tokens > 0 for row in rows) / len(rows), expected["across"])
-    assert like(sum(row.lost_tokens for row in rows) / read, expected["lost"])
+    assert is_near_recorded_mean(
+        sum(count_tokens(row.segment_a) for row in rows) / len(rows), expected["first"]
+    )
+    assert is_near_recorded_mean(sum(not row.segment_b for row in rows) / len(rows), expected["single"])
+    assert is_near_recorded_mean(sum(row.label for row in rows) / len(rows), expected["label"])
+    assert is_near_recorded_mean(
+        sum(row.other_document_tokens > 0 for row in rows) / len(rows), expected["across"]
+    )
+    assert is_near_recorded_mean(sum(row.lost_tokens for row in rows) / read, expected["lost"])
 
 
 # What always holds
@@ -367,16 +371,16 @@ RECIPES = st.one_of(
 def test_every_token_is_in_one_row_or_lost(
     several: list[list[int]], recipe: ExampleRecipe, seed: int
 ) -> None:
-    whole = pool(several)
+    whole = document_offsets(several)
     for number, edges in enumerate(whole):
         rows = list(pairs.build_rows(number, whole, DocumentRng().reseed(seed), recipe))
         own, borrowed = [], 0
         for row in rows:
-            own += positions(row.segment_a)
+            own += expand_ranges(row.segment_a)
             if row.segment_b and row.spans[1].document != number:
                 borrowed += count_tokens(row.segment_b)
             else:
-                own += positions(row.segment_b)
+                own += expand_ranges(row.segment_b)
         assert len(own) == len(set(own))
         assert set(own) <= set(range(edges[0], edges[-1]))
         assert sum(row.other_document_tokens for row in rows) == borrowed
@@ -387,14 +391,14 @@ def test_every_token_is_in_one_row_or_lost(
 def test_every_row_fits_and_says_where_it_is_from(
     several: list[list[int]], recipe: ExampleRecipe, seed: int
 ) -> None:
-    whole = pool(several)
+    whole = document_offsets(several)
     for number in range(len(whole)):
         for row in pairs.build_rows(number, whole, DocumentRng().reseed(seed), recipe):
-            assert len(laid_out(row)) <= recipe.max_seq_length
+            assert len(input_positions(row)) <= recipe.max_seq_length
             assert len(row.segment_a) == 1
             assert len(row.segment_b) == len(row.spans) - 1
             assert all(start < stop for start, stop in row.segment_a + row.segment_b)
-            check_spans(row, whole)
+            assert_spans_match(row, whole)
             assert row.spans[0].document == number
 
 
@@ -402,7 +406,7 @@ def test_every_row_fits_and_says_where_it_is_from(
 def test_a_label_says_what_the_segments_are(
     several: list[list[int]], recipe: ExampleRecipe, seed: int
 ) -> None:
-    whole = pool(several)
+    whole = document_offsets(several)
     for number in range(len(whole)):
         for row in pairs.build_rows(number, whole, DocumentRng().reseed(seed), recipe):
             if not row.segment_b:

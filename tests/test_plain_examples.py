@@ -13,18 +13,26 @@ from hypothesis import strategies as st
 from bioshards.vocab.examples import plain
 from bioshards.vocab.examples.recipes import ExampleRecipe
 from bioshards.vocab.examples.rows import SEP_RANGE, ExampleRow, RowSpan, count_tokens
-from tests.example_cases import check_spans, documents, laid_out, pool, positions
+from tests.example_cases import (
+    assert_spans_match,
+    document_offsets,
+    expand_ranges,
+    input_positions,
+    random_documents,
+)
 
 
 def build(several: Sequence[Sequence[int]], length: int) -> list[ExampleRow]:
-    return list(plain.build_rows(range(len(several)), pool(several), ExampleRecipe("plain", length)))
+    return list(
+        plain.build_rows(range(len(several)), document_offsets(several), ExampleRecipe("plain", length))
+    )
 
 
 def test_documents_stand_one_after_the_other_with_a_separator_between_them() -> None:
     (row,) = build([[3, 2], [4]], 20)
     assert row.segment_a == [(2, 7), SEP_RANGE, (7, 11)]
     assert row.spans == (RowSpan(0, 1, 0, 2), RowSpan(1, 7, 0, 1))
-    assert laid_out(row) == [0, 2, 3, 4, 5, 6, 1, 7, 8, 9, 10, 1]
+    assert input_positions(row) == [0, 2, 3, 4, 5, 6, 1, 7, 8, 9, 10, 1]
 
 
 def test_a_document_is_cut_where_a_row_is_full_and_goes_on_in_the_next() -> None:
@@ -53,7 +61,7 @@ def test_documents_of_one_token_in_the_shortest_row_there_is() -> None:
 
 
 def test_documents_come_in_the_order_that_is_asked_for() -> None:
-    found = plain.build_rows([2, 0, 1], pool([[1], [2], [3]]), ExampleRecipe("plain", 20))
+    found = plain.build_rows([2, 0, 1], document_offsets([[1], [2], [3]]), ExampleRecipe("plain", 20))
     assert [[span.document for span in row.spans] for row in found] == [[2, 0, 1]]
 
 
@@ -62,7 +70,7 @@ def test_no_documents_no_rows() -> None:
 
 
 def test_many_documents_fill_their_rows() -> None:
-    several = documents(1000, 3)
+    several = random_documents(1000, 3)
     rows = build(several, 128)
     room = 126 * len(rows)
     used = sum(count_tokens(row.segment_a) for row in rows)
@@ -82,11 +90,13 @@ DOCUMENTS: Any = st.lists(
 def test_every_token_is_in_one_row_in_order(
     several: list[list[int]], length: int, shuffled: random.Random
 ) -> None:
-    whole = pool(several)
+    whole = document_offsets(several)
     order = list(range(len(whole)))
     shuffled.shuffle(order)
     rows = list(plain.build_rows(order, whole, ExampleRecipe("plain", length)))
-    used = [token for row in rows for token in positions(row.segment_a) if (token, token + 1) != SEP_RANGE]
+    used = [
+        token for row in rows for token in expand_ranges(row.segment_a) if (token, token + 1) != SEP_RANGE
+    ]
     assert used == [token for number in order for token in range(whole[number][0], whole[number][-1])]
     assert all((row.segment_b, row.lost_tokens, row.other_document_tokens) == ([], 0, 0) for row in rows)
 
@@ -94,11 +104,11 @@ def test_every_token_is_in_one_row_in_order(
 @given(DOCUMENTS, st.integers(5, 60))
 def test_every_row_but_the_last_one_is_full(several: list[list[int]], length: int) -> None:
     rows = build(several, length)
-    ends = {edges[-1] for edges in pool(several)}
+    ends = {edges[-1] for edges in document_offsets(several)}
     for row in rows[:-1]:
-        missing = length - len(laid_out(row))
+        missing = length - len(input_positions(row))
         assert missing == 0 or (missing == 1 and row.segment_a[-1][1] in ends)
-    assert all(len(laid_out(row)) <= length for row in rows[-1:])
+    assert all(len(input_positions(row)) <= length for row in rows[-1:])
 
 
 @given(DOCUMENTS, st.integers(5, 60))
@@ -113,6 +123,6 @@ def test_a_separator_stands_between_two_documents_only(several: list[list[int]],
 
 @given(DOCUMENTS, st.integers(5, 60))
 def test_spans_name_the_sentences_of_their_tokens(several: list[list[int]], length: int) -> None:
-    whole = pool(several)
+    whole = document_offsets(several)
     for row in build(several, length):
-        check_spans(row, whole)
+        assert_spans_match(row, whole)

@@ -16,34 +16,43 @@ from bioshards.corpus.download.pmc_selection import ArticleFilter
 from bioshards.corpus.download.web import HttpResponse, NotFoundError, RefusedError, UnreachableError
 from bioshards.corpus.files import TEMPORARY_PREFIX, LocalStorage
 from bioshards.pipelines.storage import RoutedStorage
-from tests.pmc_bucket import BASE, HTML, TODAY, Article, Bucket, FolderConnection, OneAfterTheOther, arrange
-from tests.test_storage import OBJECTS
+from tests.pmc_bucket import (
+    BASE_URL,
+    HTML_RESPONSE,
+    TODAY,
+    FakeArticle,
+    FakeBucket,
+    FolderConnection,
+    SequentialPool,
+    create_bucket,
+)
+from tests.test_storage import MEMORY_OBJECTS
 
 FILES = LocalStorage()
 DEFAULT = ArticleFilter()
-FIRST = Article(1, text="An article with & in it.".replace("&", "&amp;"))
+FIRST = FakeArticle(1, text="An article with & in it.".replace("&", "&amp;"))
 
 
 @pytest.fixture
-def bucket(tmp_path: Path) -> Bucket:
+def bucket(tmp_path: Path) -> FakeBucket:
     articles = [
         FIRST,
-        Article(11),
-        Article(2, 9),
-        Article(2, 10, text="The tenth version."),
-        Article(3, licence="CC BY-NC"),
-        Article(4, licence=None),
-        Article(5, has_xml=False),
-        Article(6, ocr=True),
-        Article(7, open_access=False, manuscript=True, licence="TDM"),
-        Article(8, retracted=True, pmid=88, doi="10.1000/8"),
-        Article(12_345),
+        FakeArticle(11),
+        FakeArticle(2, 9),
+        FakeArticle(2, 10, text="The tenth version."),
+        FakeArticle(3, licence="CC BY-NC"),
+        FakeArticle(4, licence=None),
+        FakeArticle(5, has_xml=False),
+        FakeArticle(6, ocr=True),
+        FakeArticle(7, open_access=False, manuscript=True, licence="TDM"),
+        FakeArticle(8, retracted=True, pmid=88, doi="10.1000/8"),
+        FakeArticle(12_345),
     ]
-    return arrange(tmp_path / "bucket", articles, "2026-09-04")
+    return create_bucket(tmp_path / "bucket", articles, "2026-09-04")
 
 
 @pytest.fixture
-def connection(bucket: Bucket) -> FolderConnection:
+def connection(bucket: FakeBucket) -> FolderConnection:
     return FolderConnection(bucket.root)
 
 
@@ -57,9 +66,9 @@ def bring(mirror: str, connection: FolderConnection) -> Callable[..., RangeRepor
     """Bring the inventory and the articles of a range."""
 
     def call(articles: ArticleFilter = DEFAULT, number: int = 0) -> RangeReport:
-        pmc_inventory.update_inventory(FILES, mirror, connection, BASE)
+        pmc_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
         connection.requests.clear()
-        return pmc.fetch_range(FILES, mirror, BASE, OneAfterTheOther(connection), number, articles, TODAY)
+        return pmc.fetch_range(FILES, mirror, BASE_URL, SequentialPool(connection), number, articles, TODAY)
 
     return call
 
@@ -84,7 +93,7 @@ def test_the_articles_chosen_are_in_the_mirror(
 ) -> None:
     report = bring()
     assert there(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
-    wanted = [FIRST, Article(2, 10, text="The tenth version."), Article(8), Article(11)]
+    wanted = [FIRST, FakeArticle(2, 10, text="The tenth version."), FakeArticle(8), FakeArticle(11)]
     size = sum(len(article.xml) for article in wanted)
     assert report == RangeReport(
         range_number=0,
@@ -103,8 +112,8 @@ def test_the_articles_chosen_are_in_the_mirror(
             "set:ocr": 1,
         },
     )
-    assert len(connection.asked(".xml")) == 4
-    assert not connection.asked("PMC2.9")
+    assert len(connection.requests_containing(".xml")) == 4
+    assert not connection.requests_containing("PMC2.9")
 
 
 def test_the_list_of_articles_says_what_is_known_of_them(
@@ -117,7 +126,7 @@ def test_the_list_of_articles_says_what_is_known_of_them(
     assert (row["pmcid"], row["version"], row["pmid"], row["doi"]) == (8, 1, 88, "10.1000/8")
     assert (row["licence"], row["retracted"], row["retrieved"]) == ("CC-BY", True, TODAY)
     assert row["file"] == f"PMC8.1-{row['md5'][:8]}.xml"
-    assert Path(mirror, "pmc/xml/PMC0000xxxx", row["file"]).read_bytes() == Article(8).xml
+    assert Path(mirror, "pmc/xml/PMC0000xxxx", row["file"]).read_bytes() == FakeArticle(8).xml
 
 
 def test_ranges_are_apart(mirror: str, bring: Callable[..., RangeReport]) -> None:
@@ -152,18 +161,18 @@ def test_a_stopped_run_continues(
     assert connection.requests == [f"{name}/{name}.xml" for name in ("PMC2.10", "PMC8.1", "PMC11.1")]
 
 
-def test_the_mirror_may_be_an_object_store(bucket: Bucket, connection: FolderConnection) -> None:
+def test_the_mirror_may_be_an_object_store(bucket: FakeBucket, connection: FolderConnection) -> None:
     storage, mirror = RoutedStorage(), "mem://mirror"
     for day, fetched in (("2026-09-05", 4), ("2026-09-06", 1)):
-        bucket.put(Article(11, text=f"Revised on {day}."))
-        bucket.inventory(day)
-        pmc_inventory.update_inventory(storage, mirror, connection, BASE)
-        report = pmc.fetch_range(storage, mirror, BASE, OneAfterTheOther(connection), 0, DEFAULT, TODAY)
+        bucket.put_article(FakeArticle(11, text=f"Revised on {day}."))
+        bucket.publish_inventory(day)
+        pmc_inventory.update_inventory(storage, mirror, connection, BASE_URL)
+        report = pmc.fetch_range(storage, mirror, BASE_URL, SequentialPool(connection), 0, DEFAULT, TODAY)
         assert (report.selected, report.fetched, report.failures) == (4, fetched, ())
     assert report.removed == 1
     listed = pmc.read_selected(storage, mirror, 0)["file"].to_pylist()
     assert sorted(listed) == storage.list_names(f"{mirror}/pmc/xml/PMC0000xxxx")
-    assert not [path for path in OBJECTS if TEMPORARY_PREFIX in path or path.endswith(".gz")]
+    assert not [path for path in MEMORY_OBJECTS if TEMPORARY_PREFIX in path or path.endswith(".gz")]
 
 
 # What is no longer chosen is not
@@ -172,7 +181,7 @@ def test_the_mirror_may_be_an_object_store(bucket: Bucket, connection: FolderCon
 @pytest.mark.parametrize(
     ("change", "left"),
     [
-        (lambda bucket: bucket.put(Article(1, 2)), ["PMC1.2", "PMC2.10", "PMC8.1", "PMC11.1"]),
+        (lambda bucket: bucket.put(FakeArticle(1, 2)), ["PMC1.2", "PMC2.10", "PMC8.1", "PMC11.1"]),
         (
             lambda bucket: bucket.put(replace(FIRST, text="Revised.")),
             ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"],
@@ -183,15 +192,15 @@ def test_the_mirror_may_be_an_object_store(bucket: Bucket, connection: FolderCon
     ],
 )
 def test_the_mirror_follows_the_bucket(
-    bucket: Bucket,
+    bucket: FakeBucket,
     mirror: str,
     bring: Callable[..., RangeReport],
-    change: Callable[[Bucket], object],
+    change: Callable[[FakeBucket], object],
     left: list[str],
 ) -> None:
     bring()
     change(bucket)
-    bucket.inventory("2026-09-05")
+    bucket.publish_inventory("2026-09-05")
     report = bring()
     assert there(mirror) == left
     assert (report.removed, report.failures) == (1, ())
@@ -208,12 +217,12 @@ def test_the_mirror_follows_the_choice(mirror: str, bring: Callable[..., RangeRe
 
 
 def test_a_range_whose_articles_have_all_gone_is_emptied(
-    bucket: Bucket, mirror: str, bring: Callable[..., RangeReport]
+    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport]
 ) -> None:
     bring(number=1)
     bucket.remove(12_345)
-    bucket.inventory("2026-09-05")
-    pmc_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE)
+    bucket.publish_inventory("2026-09-05")
+    pmc_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE_URL)
     assert pmc_inventory.list_ranges(FILES, mirror) == [0]
     assert pmc.list_ranges(FILES, mirror) == [0, 1]
     assert bring(number=1).removed == 1
@@ -234,19 +243,22 @@ def test_files_of_others_are_left_alone(mirror: str, bring: Callable[..., RangeR
 def test_a_damaged_article_is_read_again(
     mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
-    connection.faults["PMC1.1/PMC1.1.xml"] = [HTML, lambda answer: answer._replace(body=answer.body[:-9])]
+    connection.faults["PMC1.1/PMC1.1.xml"] = [
+        HTML_RESPONSE,
+        lambda answer: answer._replace(body=answer.body[:-9]),
+    ]
     assert bring().failures == ()
-    assert len(connection.asked("PMC1.1.xml")) == 3
+    assert len(connection.requests_containing("PMC1.1.xml")) == 3
     assert len(there(mirror)) == 4
 
 
 @pytest.mark.parametrize(
     ("faults", "reason", "detail"),
     [
-        ([HTML] * 3, "damaged", "PMC1.1.xml: its MD5 should be"),
-        ([NotFoundError(f"{BASE}PMC1.1/PMC1.1.xml: 404")], "gone", "PMC1.1.xml"),
-        ([RefusedError(f"{BASE}PMC1.1/PMC1.1.xml: 403")], "refused", "PMC1.1.xml"),
-        ([UnreachableError(f"{BASE}PMC1.1/PMC1.1.xml: no answer")], "unreachable", "PMC1.1.xml"),
+        ([HTML_RESPONSE] * 3, "damaged", "PMC1.1.xml: its MD5 should be"),
+        ([NotFoundError(f"{BASE_URL}PMC1.1/PMC1.1.xml: 404")], "gone", "PMC1.1.xml"),
+        ([RefusedError(f"{BASE_URL}PMC1.1/PMC1.1.xml: 403")], "refused", "PMC1.1.xml"),
+        ([UnreachableError(f"{BASE_URL}PMC1.1/PMC1.1.xml: no answer")], "unreachable", "PMC1.1.xml"),
     ],
 )
 def test_a_bad_article_is_reported_and_the_rest_goes_on(
@@ -269,12 +281,12 @@ def test_a_bad_article_is_reported_and_the_rest_goes_on(
 
 
 def test_a_revised_article_that_cannot_be_had_is_not_the_old_one(
-    bucket: Bucket, mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
     bring()
-    bucket.put(replace(FIRST, text="Revised."))
-    bucket.inventory("2026-09-05")
-    connection.faults["PMC1.1/PMC1.1.xml"] = [HTML] * 3
+    bucket.put_article(replace(FIRST, text="Revised."))
+    bucket.publish_inventory("2026-09-05")
+    connection.faults["PMC1.1/PMC1.1.xml"] = [HTML_RESPONSE] * 3
     assert len(bring().failures) == 1
     assert there(mirror) == ["PMC2.10", "PMC8.1", "PMC11.1"]
 
@@ -292,12 +304,12 @@ def test_a_revised_article_that_cannot_be_had_is_not_the_old_one(
     ],
 )
 def test_what_is_not_an_article_is_not_taken_even_with_the_right_checksum(
-    bucket: Bucket, mirror: str, bring: Callable[..., RangeReport], body: bytes
+    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport], body: bytes
 ) -> None:
     md5 = hashlib.md5(body).hexdigest()
-    bucket.put(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
+    bucket.put_article(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
     bucket.write("PMC1.1/PMC1.1.xml", body)
-    bucket.inventory("2026-09-05")
+    bucket.publish_inventory("2026-09-05")
     [bad] = bring().failures
     assert bad.reason == "damaged"
     assert "not the XML of an article" in bad.detail
@@ -315,21 +327,21 @@ def test_what_is_not_an_article_is_not_taken_even_with_the_right_checksum(
     ],
 )
 def test_the_root_is_an_article_by_its_local_name(
-    bucket: Bucket, bring: Callable[..., RangeReport], body: bytes
+    bucket: FakeBucket, bring: Callable[..., RangeReport], body: bytes
 ) -> None:
     md5 = hashlib.md5(body).hexdigest()
-    bucket.put(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
+    bucket.put_article(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
     bucket.write("PMC1.1/PMC1.1.xml", body)
-    bucket.inventory("2026-09-05")
+    bucket.publish_inventory("2026-09-05")
     assert bring().failures == ()
 
 
 def test_another_bucket_in_the_address_is_not_asked(
-    bucket: Bucket, bring: Callable[..., RangeReport], connection: FolderConnection
+    bucket: FakeBucket, bring: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
     md5 = hashlib.md5(FIRST.xml).hexdigest()
-    bucket.put(FIRST, xml_url=f"http://169.254.0.1/PMC1.1/PMC1.1.xml?md5={md5}")
-    bucket.inventory("2026-09-05")
+    bucket.put_article(FIRST, xml_url=f"http://169.254.0.1/PMC1.1/PMC1.1.xml?md5={md5}")
+    bucket.publish_inventory("2026-09-05")
     assert bring().failures == ()
     assert "PMC1.1/PMC1.1.xml" in connection.requests
 
@@ -345,17 +357,17 @@ def test_metadata_that_cannot_be_had_is_reported_too(
 
 
 def test_a_bucket_that_does_not_answer_any_more_ends_the_run_and_removes_nothing(
-    bucket: Bucket, mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
     bring()
     bucket.remove(1)
     for number in range(100, 150):
-        bucket.put(Article(number))
+        bucket.put_article(FakeArticle(number))
         connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [UnreachableError("no answer")]
-    bucket.inventory("2026-09-05")
+    bucket.publish_inventory("2026-09-05")
     with pytest.raises(UnreachableError):
         bring()
-    assert len(connection.asked(".xml")) == 21
+    assert len(connection.requests_containing(".xml")) == 21
     assert there(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
 
 
@@ -384,16 +396,16 @@ def _no_space(_: int) -> None:
 
 
 def test_the_plan_says_what_is_known_and_writes_nothing(
-    bucket: Bucket, mirror: str, bring: Callable[..., RangeReport], monkeypatch: pytest.MonkeyPatch
+    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert pmc.plan_ranges(FILES, mirror, pmc.list_ranges(FILES, mirror), DEFAULT) == FetchPlan()
-    pmc_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE)
+    pmc_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE_URL)
     assert pmc.plan_ranges(FILES, mirror, [0, 1], DEFAULT) == FetchPlan(num_articles=10, without_metadata=10)
     bring()
-    bucket.put(Article(1, text="Revised."))
-    bucket.put(Article(9))
-    bucket.inventory("2026-09-05")
-    pmc_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE)
+    bucket.put_article(FakeArticle(1, text="Revised."))
+    bucket.put_article(FakeArticle(9))
+    bucket.publish_inventory("2026-09-05")
+    pmc_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE_URL)
     monkeypatch.setattr(LocalStorage, "write", None)
     assert pmc.plan_ranges(FILES, mirror, [0, 1], DEFAULT) == FetchPlan(
         num_articles=11, without_metadata=3, selected=3, mirrored=3, surplus=1

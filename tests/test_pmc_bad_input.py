@@ -14,21 +14,21 @@ from typing import Any
 import pytest
 
 from bioshards.corpus.files import LocalStorage
-from tests.articles import article, package, put, tarred, zipped
-from tests.conftest import citation, documents, manifest, pubmed_set, sums
+from tests.articles import article_xml, europepmc_package_xml, tar_articles, write_files, zip_articles
+from tests.conftest import citation_xml, load_documents, load_manifest, published_digests, pubmed_set_xml
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
-GOOD = {"PMC11.xml": article(11), "PMC12.xml": article(12)}
-PACKED = gzip.compress(package([article(31), article(32)]).encode(), mtime=0)
-MEMBERS = {"PMC31.xml": article(31), "PMC32.xml": article(32)}
+GOOD = {"PMC11.xml": article_xml(11), "PMC12.xml": article_xml(12)}
+PACKED = gzip.compress(europepmc_package_xml([article_xml(31), article_xml(32)]).encode(), mtime=0)
+MEMBERS = {"PMC31.xml": article_xml(31), "PMC32.xml": article_xml(32)}
 
 BAD_CONTAINERS = {
     "PMC31_PMC40.xml.gz": (PACKED[:-20], "ends before its end mark"),
-    "PMC31_PMC40.xml": (package([article(31)])[:-4].encode(), "ends before </articles>"),
-    "a.zip": (zipped(MEMBERS)[:-30], "directory, at its end, is missing"),
-    "a.tar.gz": (tarred(MEMBERS)[:-40], "ends before"),
+    "PMC31_PMC40.xml": (europepmc_package_xml([article_xml(31)])[:-4].encode(), "ends before </articles>"),
+    "a.zip": (zip_articles(MEMBERS)[:-30], "directory, at its end, is missing"),
+    "a.tar.gz": (tar_articles(MEMBERS)[:-40], "ends before"),
     "b.zip": (b"<html>Not found</html>", "does not begin as a zip archive does"),
 }
 
@@ -38,7 +38,7 @@ def test_a_bad_container_is_named_and_nothing_of_it_is_used(
     name: str, tmp_path: Path, run_pmc: Run, capsys: Capture
 ) -> None:
     data, message = BAD_CONTAINERS[name]
-    inputs = put(tmp_path / "in", {**GOOD, name: data})
+    inputs = write_files(tmp_path / "in", {**GOOD, name: data})
     output = tmp_path / "out"
     assert run_pmc("--input", inputs, "--output", output) == 3
     said = capsys.readouterr().err
@@ -49,17 +49,17 @@ def test_a_bad_container_is_named_and_nothing_of_it_is_used(
     [entry] = map(json.loads, (output / "rejected/files.jsonl").read_text().splitlines())
     assert entry["file"] == str(inputs / name)
     assert run_pmc("--input", inputs, "--output", output, "--max-rejected", 0.5) == 0
-    assert list(documents(output)) == ["pmc:PMC11.1", "pmc:PMC12.1"]
-    assert manifest(output)["bad_files"][0]["path"] == str(inputs / name)
+    assert list(load_documents(output)) == ["pmc:PMC11.1", "pmc:PMC12.1"]
+    assert load_manifest(output)["bad_files"][0]["path"] == str(inputs / name)
 
 
 BAD_ARTICLES: dict[str, tuple[str | bytes, str]] = {
-    "malformed-xml": (article(13, "<i>One.")[:-9] + "</article>", "PMC13.xml"),
-    "truncated-xml": (article(13)[:-30], "PMC13.xml"),
-    "unknown-entity": (article(13, "One &nosuch; two."), "PMC13.xml"),
-    "no-id": (article(None), "PMC13.xml"),
+    "malformed-xml": (article_xml(13, "<i>One.")[:-9] + "</article>", "PMC13.xml"),
+    "truncated-xml": (article_xml(13)[:-30], "PMC13.xml"),
+    "unknown-entity": (article_xml(13, "One &nosuch; two."), "PMC13.xml"),
+    "no-id": (article_xml(None), "PMC13.xml"),
     "not-xml": (b"PMC13\n", "PMC13.xml"),
-    "wrong-root": (pubmed_set(citation(1)), "PMC13.xml"),
+    "wrong-root": (pubmed_set_xml(citation_xml(1)), "PMC13.xml"),
 }
 
 
@@ -68,40 +68,46 @@ def test_a_bad_article_is_kept_aside_and_stops_nothing(
     case: str, tmp_path: Path, run_pmc: Run, capsys: Capture
 ) -> None:
     xml, name = BAD_ARTICLES[case]
-    inputs = put(tmp_path / "in", {**GOOD, name: xml})
+    inputs = write_files(tmp_path / "in", {**GOOD, name: xml})
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 3
     said = capsys.readouterr().err
     assert f"1 of 3 records were rejected ({case}: 1)" in said
     assert run_pmc("--input", inputs, "--output", tmp_path / "out", "--max-rejected", 0.4) == 0
-    assert list(documents(tmp_path / "out")) == ["pmc:PMC11.1", "pmc:PMC12.1"]
-    assert manifest(tmp_path / "out")["funnel"][f"rejected: {case}"] == 1
+    assert list(load_documents(tmp_path / "out")) == ["pmc:PMC11.1", "pmc:PMC12.1"]
+    assert load_manifest(tmp_path / "out")["funnel"][f"rejected: {case}"] == 1
     [kept] = (tmp_path / "out/rejected").glob("*.jsonl")
     entry = json.loads(kept.read_text())
     assert entry["reason"] == case
     assert entry["file"].endswith(name)
     # Mended, the same command ends as if it had never been bad.
     (inputs / name).unlink()
-    put(inputs, {"PMC13.xml": article(13)})
+    write_files(inputs, {"PMC13.xml": article_xml(13)})
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0
     assert run_pmc("--input", inputs, "--output", tmp_path / "fresh") == 0
-    assert sums(tmp_path / "out") == sums(tmp_path / "fresh")
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
 
 
 def test_pubmeds_files_as_input_are_explained(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
-    inputs = put(tmp_path / "in", {"pubmed26n0001.xml.gz": gzip.compress(pubmed_set(citation(1)))})
+    inputs = write_files(
+        tmp_path / "in", {"pubmed26n0001.xml.gz": gzip.compress(pubmed_set_xml(citation_xml(1)))}
+    )
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 2
     assert "PubMed's files are read by pubmed_to_shards" in capsys.readouterr().err
 
 
 def test_hostile_members_of_an_archive_reach_nothing(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
-    hostile = {"../../PMC31.xml": article(31), "/etc/PMC32.xml": article(32), "PMC33.xml": article(33)}
-    external = article(34).replace("Nothing was measured.", "&x;")
+    hostile = {
+        "../../PMC31.xml": article_xml(31),
+        "/etc/PMC32.xml": article_xml(32),
+        "PMC33.xml": article_xml(33),
+    }
+    external = article_xml(34).replace("Nothing was measured.", "&x;")
     hostile["PMC34.xml"] = f'<!DOCTYPE article [<!ENTITY x SYSTEM "file:///etc/passwd">]>{external}'
-    inputs = put(tmp_path / "in", {"a.tar.gz": tarred(hostile)})
+    inputs = write_files(tmp_path / "in", {"a.tar.gz": tar_articles(hostile)})
     before = sorted(tmp_path.rglob("*"))
     assert run_pmc("--input", inputs, "--output", tmp_path / "out", "--max-rejected", 0.9) == 0
-    assert list(documents(tmp_path / "out")) == ["pmc:PMC33.1"]
-    funnel = manifest(tmp_path / "out")["funnel"]
+    assert list(load_documents(tmp_path / "out")) == ["pmc:PMC33.1"]
+    funnel = load_manifest(tmp_path / "out")["funnel"]
     assert funnel["rejected: hostile-name"] == 2
     assert [
         path for path in sorted(tmp_path.rglob("*")) if tmp_path / "out" not in (path, *path.parents)
@@ -112,7 +118,7 @@ def test_hostile_members_of_an_archive_reach_nothing(tmp_path: Path, run_pmc: Ru
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
     data = gzip.compress(b"<articles>" + b" " * (300 << 20), 1)
-    inputs = put(tmp_path / "in", {"PMC1_PMC20.xml.gz": data})
+    inputs = write_files(tmp_path / "in", {"PMC1_PMC20.xml.gz": data})
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 3
     assert str(inputs / "PMC1_PMC20.xml.gz") in capsys.readouterr().err
 
@@ -128,7 +134,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, run_pmc: Run, capsys: Capture) -
 def test_an_input_that_is_not_there(
     given: str, message: str, tmp_path: Path, run_pmc: Run, capsys: Capture
 ) -> None:
-    put(tmp_path / "empty-folder", {"README.txt": "no XML here"})
+    write_files(tmp_path / "empty-folder", {"README.txt": "no XML here"})
     assert run_pmc("--input", tmp_path / given, "--output", tmp_path / "out") == 2
     said = capsys.readouterr().err
     assert message in said
@@ -162,31 +168,31 @@ def test_a_full_disk_loses_nothing(
             assert not (tmp_path / "out" / "manifest.json").exists()
     assert run_pmc("--output", tmp_path / "out") == 0
     assert run_pmc("--output", tmp_path / "fresh") == 0
-    assert sums(tmp_path / "out") == sums(tmp_path / "fresh")
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
 
 
 def test_an_output_that_is_somebody_elses(tmp_path: Path, run: Run, run_pmc: Run, capsys: Capture) -> None:
-    put(tmp_path / "thesis", {"thesis.tex": "dear to its author"})
+    write_files(tmp_path / "thesis", {"thesis.tex": "dear to its author"})
     assert run_pmc("--output", tmp_path / "thesis") == 2
     assert "thesis.tex" in capsys.readouterr().err
 
     assert run("--output", tmp_path / "abstracts") == 0
-    before = sums(tmp_path / "abstracts")
+    before = published_digests(tmp_path / "abstracts")
     assert run_pmc("--output", tmp_path / "abstracts") == 2
     said = capsys.readouterr().err
     assert "abstracts was begun by pubmed_to_shards, and this is pmc_to_shards. Choose another folder" in said
-    assert sums(tmp_path / "abstracts") == before
+    assert published_digests(tmp_path / "abstracts") == before
 
 
 def test_an_output_of_another_configuration(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
     assert run_pmc("--output", tmp_path / "out") == 0
-    before = sums(tmp_path / "out")
+    before = published_digests(tmp_path / "out")
     assert run_pmc("--output", tmp_path / "out", "--sections", "body") == 2
     said = capsys.readouterr().err
     assert "sections was ['abstract'," in said
     assert "now ['body']" in said
     assert "Choose another folder" in said
-    assert sums(tmp_path / "out") == before
+    assert published_digests(tmp_path / "out") == before
 
 
 def test_an_article_that_changes_while_it_is_read_is_not_trusted(
@@ -194,11 +200,11 @@ def test_an_article_that_changes_while_it_is_read_is_not_trusted(
 ) -> None:
     from bioshards.corpus import article_file, articles
 
-    inputs = put(tmp_path / "in", GOOD)
+    inputs = write_files(tmp_path / "in", GOOD)
 
     def growing(file: Any) -> Iterator[bytes]:
         yield from article_file.iter_articles(file)
-        put(inputs, {"PMC12.xml": article(12, "It was changed. Yes.")})
+        write_files(inputs, {"PMC12.xml": article_xml(12, "It was changed. Yes.")})
 
     class Patched:
         articles = staticmethod(growing)
@@ -208,4 +214,4 @@ def test_an_article_that_changes_while_it_is_read_is_not_trusted(
         assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 3
     assert "changed while it was read" in capsys.readouterr().err
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0
-    assert "It was changed." in documents(tmp_path / "out")["pmc:PMC12.1"]["sentences"]
+    assert "It was changed." in load_documents(tmp_path / "out")["pmc:PMC12.1"]["sentences"]

@@ -14,39 +14,39 @@ import pytest
 from bioshards.corpus.download import pmc, web
 from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import cost, fetching
-from tests.articles import article
-from tests.conftest import documents, manifest, sums
-from tests.pmc_bucket import Article, Bucket, arrange
-from tests.standin import Corrupt, Missing, StandIn, Unavailable
-from tests.standin_pages import arrange_europepmc
+from tests.articles import article_xml
+from tests.conftest import load_documents, load_manifest, published_digests
+from tests.pmc_bucket import FakeArticle, FakeBucket, create_bucket
+from tests.standin import CorruptByte, FakeServer, NotFound, ServiceUnavailable
+from tests.standin_pages import create_europepmc_server
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 DAY, NEXT_DAY = "2026-11-01", "2026-11-02"
 ARTICLES = [
-    Article(1200001, pmid=41, doi="10.5555/41"),
-    Article(1200002, licence="CC0"),
-    Article(1200003, licence="CC BY-NC"),
-    Article(1200004, licence=None),
-    Article(1200005, licence="TDM", open_access=False, manuscript=True),
-    Article(1200006, ocr=True),
-    Article(1200007, retracted=True),
-    Article(12900001, version=2),
-    Article(12900001, version=10, text="The tenth version is the newest."),
+    FakeArticle(1200001, pmid=41, doi="10.5555/41"),
+    FakeArticle(1200002, licence="CC0"),
+    FakeArticle(1200003, licence="CC BY-NC"),
+    FakeArticle(1200004, licence=None),
+    FakeArticle(1200005, licence="TDM", open_access=False, manuscript=True),
+    FakeArticle(1200006, ocr=True),
+    FakeArticle(1200007, retracted=True),
+    FakeArticle(12900001, version=2),
+    FakeArticle(12900001, version=10, text="The tenth version is the newest."),
 ]
 KEPT = [*(f"pmc:PMC120000{n}.1" for n in (1, 2, 7)), "pmc:PMC12900001.10"]
 PACKAGES = {
-    "PMC1_PMC20.xml.gz": [article(1, "One. Two."), article(2, licence=None)],
-    "PMC21_PMC40.xml.gz": [article(21), article(22)],
+    "PMC1_PMC20.xml.gz": [article_xml(1, "One. Two."), article_xml(2, licence=None)],
+    "PMC21_PMC40.xml.gz": [article_xml(21), article_xml(22)],
 }
 
 
 @pytest.fixture
-def servers(tmp_path: Path) -> Iterator[StandIn]:
+def servers(tmp_path: Path) -> Iterator[FakeServer]:
     root = tmp_path / "servers"
-    arrange(root / "bucket", ARTICLES, DAY)
-    arrange_europepmc(root, PACKAGES)
-    with StandIn(root) as server:
+    create_bucket(root / "bucket", ARTICLES, DAY)
+    create_europepmc_server(root, PACKAGES)
+    with FakeServer(root) as server:
         yield server
 
 
@@ -58,7 +58,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def bring(servers: StandIn, tmp_path: Path, run_pmc: Run) -> Run:
+def bring(servers: FakeServer, tmp_path: Path, run_pmc: Run) -> Run:
     """``beam run pmc_to_shards`` of these inputs from the stand-ins into ``tmp_path/out``."""
 
     def call(*inputs: str, more: tuple[object, ...] = (), output: str = "out") -> int:
@@ -69,18 +69,18 @@ def bring(servers: StandIn, tmp_path: Path, run_pmc: Run) -> Run:
     return call
 
 
-def bucket(tmp_path: Path) -> Bucket:
-    return Bucket(tmp_path / "servers/bucket")
+def bucket(tmp_path: Path) -> FakeBucket:
+    return FakeBucket(tmp_path / "servers/bucket")
 
 
 def published(output: Path) -> dict[str, str]:
     """What a run publishes, but for the manifest, which says where the files came from."""
-    return {name: digest for name, digest in sums(output).items() if name != "manifest.json"}
+    return {name: digest for name, digest in published_digests(output).items() if name != "manifest.json"}
 
 
-def test_pmcs_articles_are_fetched_and_processed(servers: StandIn, tmp_path: Path, bring: Run) -> None:
+def test_pmcs_articles_are_fetched_and_processed(servers: FakeServer, tmp_path: Path, bring: Run) -> None:
     assert bring("pmc:") == 0
-    found = documents(tmp_path / "out")
+    found = load_documents(tmp_path / "out")
     assert list(found) == KEPT
     # The XML says nothing of these, PMC's metadata do.
     first = found["pmc:PMC1200001.1"]
@@ -88,13 +88,13 @@ def test_pmcs_articles_are_fetched_and_processed(servers: StandIn, tmp_path: Pat
     assert found["pmc:PMC1200002.1"]["licence"] == "CC0"
     assert [id_ for id_, row in found.items() if row["retracted"]] == ["pmc:PMC1200007.1"]
     assert first["origin"]["file"].startswith("PMC1200001.1-")
-    assert manifest(tmp_path / "out")["funnel"] == {"records": 4, "kept": 4}
+    assert load_manifest(tmp_path / "out")["funnel"] == {"records": 4, "kept": 4}
     # What is not selected is not fetched either.
-    assert len(servers.asked("bucket/PMC*.xml")) == 4
+    assert len(servers.requests_for("bucket/PMC*.xml")) == 4
 
 
 def test_the_mirror_gives_the_same_shards_without_a_network(
-    servers: StandIn, tmp_path: Path, bring: Run, run_pmc: Run
+    servers: FakeServer, tmp_path: Path, bring: Run, run_pmc: Run
 ) -> None:
     assert bring("pmc:", "europepmc:") == 0
     before = len(servers.requests)
@@ -108,43 +108,47 @@ def test_the_mirror_gives_the_same_shards_without_a_network(
 
 
 def test_europe_pmcs_packages_are_fetched_and_processed(
-    servers: StandIn, tmp_path: Path, bring: Run, run_pmc: Run
+    servers: FakeServer, tmp_path: Path, bring: Run, run_pmc: Run
 ) -> None:
     assert bring("europepmc:") == 0
-    assert list(documents(tmp_path / "out")) == ["pmc:PMC1.1", "pmc:PMC21.1", "pmc:PMC22.1"]
-    facts = manifest(tmp_path / "out")
+    assert list(load_documents(tmp_path / "out")) == ["pmc:PMC1.1", "pmc:PMC21.1", "pmc:PMC22.1"]
+    facts = load_manifest(tmp_path / "out")
     assert [item["file"] for item in facts["inputs"]] == list(PACKAGES)
     assert set(facts["run"]["retrieved"]["files"]) == set(PACKAGES)
     assert run_pmc("--input", servers.root / "europepmc", "--output", tmp_path / "local") == 0
     assert published(tmp_path / "out") == published(tmp_path / "local")
 
 
-def test_nothing_new_is_nothing_to_do(servers: StandIn, tmp_path: Path, bring: Run, capsys: Capture) -> None:
+def test_nothing_new_is_nothing_to_do(
+    servers: FakeServer, tmp_path: Path, bring: Run, capsys: Capture
+) -> None:
     assert bring("europepmc:") == 0
     capsys.readouterr()
     assert bring("europepmc:") == 0
     assert "nothing to do" in capsys.readouterr().out
     assert bring("pmc:", output="pmc") == 0
     written = {path: path.stat().st_mtime_ns for path in (tmp_path / "pmc").glob("data-*")}
-    before, mirror = sums(tmp_path / "pmc"), len(servers.asked("bucket/*.xml"))
+    before, mirror = published_digests(tmp_path / "pmc"), len(servers.requests_for("bucket/*.xml"))
     assert bring("pmc:", output="pmc") == 0
-    assert sums(tmp_path / "pmc") == before
+    assert published_digests(tmp_path / "pmc") == before
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "pmc").glob("data-*")} == written
-    assert len(servers.asked("bucket/*.xml")) == mirror
+    assert len(servers.requests_for("bucket/*.xml")) == mirror
 
 
-def test_what_has_changed_in_the_bucket_is_taken_over(servers: StandIn, tmp_path: Path, bring: Run) -> None:
+def test_what_has_changed_in_the_bucket_is_taken_over(
+    servers: FakeServer, tmp_path: Path, bring: Run
+) -> None:
     assert bring("pmc:") == 0
     [untouched] = (tmp_path / "out").glob("data-PMC1290xxxx*")
     when = untouched.stat().st_mtime_ns
     there = bucket(tmp_path)
-    there.put(Article(1200001, text="It was mended. Yes."))
-    there.put(Article(1200002, version=2, text="A newer one. Yes."))
-    there.put(Article(1200007, retracted=False))
-    there.put(Article(1200003, licence="CC BY"))
-    there.inventory(NEXT_DAY)
+    there.put_article(FakeArticle(1200001, text="It was mended. Yes."))
+    there.put_article(FakeArticle(1200002, version=2, text="A newer one. Yes."))
+    there.put_article(FakeArticle(1200007, retracted=False))
+    there.put_article(FakeArticle(1200003, licence="CC BY"))
+    there.publish_inventory(NEXT_DAY)
     assert bring("pmc:") == 0
-    found = documents(tmp_path / "out")
+    found = load_documents(tmp_path / "out")
     assert list(found) == [
         *("pmc:PMC1200001.1", "pmc:PMC1200002.2", "pmc:PMC1200003.1", "pmc:PMC1200007.1"),
         "pmc:PMC12900001.10",
@@ -153,19 +157,19 @@ def test_what_has_changed_in_the_bucket_is_taken_over(servers: StandIn, tmp_path
     assert not found["pmc:PMC1200007.1"]["retracted"]
     assert untouched.stat().st_mtime_ns == when
     assert bring("pmc:", output="whole") == 0
-    assert sums(tmp_path / "out") == sums(tmp_path / "whole")
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "whole")
 
 
-def test_a_withdrawn_article_goes(servers: StandIn, tmp_path: Path, bring: Run) -> None:
-    bucket(tmp_path).put(Article(1200020))
+def test_a_withdrawn_article_goes(servers: FakeServer, tmp_path: Path, bring: Run) -> None:
+    bucket(tmp_path).put_article(FakeArticle(1200020))
     for number in range(1200030, 1200050):  # a tenth of the inventory may go, more is taken for a mistake
-        bucket(tmp_path).put(Article(number, licence="CC BY-ND"))
-    bucket(tmp_path).inventory(DAY)
+        bucket(tmp_path).put_article(FakeArticle(number, licence="CC BY-ND"))
+    bucket(tmp_path).publish_inventory(DAY)
     assert bring("pmc:") == 0
     bucket(tmp_path).remove(1200020)
-    bucket(tmp_path).inventory(NEXT_DAY)
+    bucket(tmp_path).publish_inventory(NEXT_DAY)
     assert bring("pmc:") == 0
-    assert list(documents(tmp_path / "out")) == KEPT
+    assert list(load_documents(tmp_path / "out")) == KEPT
 
 
 @pytest.mark.parametrize(
@@ -180,95 +184,95 @@ def test_a_withdrawn_article_goes(servers: StandIn, tmp_path: Path, bring: Run) 
     ],
 )
 def test_only_what_the_rules_keep_is_fetched(
-    servers: StandIn, tmp_path: Path, bring: Run, options: tuple[str, ...], expected: list[str]
+    servers: FakeServer, tmp_path: Path, bring: Run, options: tuple[str, ...], expected: list[str]
 ) -> None:
     assert bring("pmc:", more=options) == 0
-    assert list(documents(tmp_path / "out")) == expected
-    assert len(servers.asked("bucket/PMC*.xml")) == len(expected)
+    assert list(load_documents(tmp_path / "out")) == expected
+    assert len(servers.requests_for("bucket/PMC*.xml")) == len(expected)
 
 
 def test_a_selection_of_ids_is_fetched_in_whole_ranges(
-    servers: StandIn, tmp_path: Path, bring: Run, capsys: Capture
+    servers: FakeServer, tmp_path: Path, bring: Run, capsys: Capture
 ) -> None:
     assert bring("pmc:[12900000-12900009]") == 0
-    assert list(documents(tmp_path / "out")) == KEPT[3:]
+    assert list(load_documents(tmp_path / "out")) == KEPT[3:]
     assert bring("pmc:[5-9]", output="none") == 2
     assert "selects no article; there are PMC0120xxxx to PMC1290xxxx" in capsys.readouterr().err
 
 
 def test_an_article_that_cannot_be_fetched_is_tried_again_by_the_next_run(
-    servers: StandIn, tmp_path: Path, bring: Run, capsys: Capture
+    servers: FakeServer, tmp_path: Path, bring: Run, capsys: Capture
 ) -> None:
-    servers.fault("bucket/PMC1200001.1/*.xml", Corrupt(20), times=None)
+    servers.schedule_fault("bucket/PMC1200001.1/*.xml", CorruptByte(20), times=None)
     assert bring("pmc:") == 3
     said = capsys.readouterr().err
     assert "1 articles of 4 could not be fetched: more than --max-rejected 0.001 allows" in said
     assert not (tmp_path / "out/manifest.json").exists()
     assert bring("pmc:", more=("--max-rejected", 0.5)) == 0
     assert "run the same command again to try once more" in capsys.readouterr().err
-    assert list(documents(tmp_path / "out")) == KEPT[1:]
-    servers.mend()
+    assert list(load_documents(tmp_path / "out")) == KEPT[1:]
+    servers.clear_faults()
     assert bring("pmc:") == 0
-    assert list(documents(tmp_path / "out")) == KEPT
+    assert list(load_documents(tmp_path / "out")) == KEPT
     assert bring("pmc:", output="whole") == 0
-    assert sums(tmp_path / "out") == sums(tmp_path / "whole")
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "whole")
 
 
 def test_a_range_of_which_nothing_can_be_fetched_is_not_forgotten(
-    servers: StandIn, tmp_path: Path, bring: Run, capsys: Capture
+    servers: FakeServer, tmp_path: Path, bring: Run, capsys: Capture
 ) -> None:
-    servers.fault("bucket/metadata/PMC12900001*", Corrupt(20), times=None)
+    servers.schedule_fault("bucket/metadata/PMC12900001*", CorruptByte(20), times=None)
     assert bring("pmc:") == 3
     assert "1 articles of 4 could not be fetched" in capsys.readouterr().err
-    servers.mend()
+    servers.clear_faults()
     assert bring("pmc:") == 0
-    assert list(documents(tmp_path / "out")) == KEPT
+    assert list(load_documents(tmp_path / "out")) == KEPT
 
 
 def test_an_article_that_the_bucket_has_no_longer_is_no_fault(
-    servers: StandIn, tmp_path: Path, bring: Run
+    servers: FakeServer, tmp_path: Path, bring: Run
 ) -> None:
-    servers.fault("bucket/metadata/PMC12900001*", Missing(), times=None)
+    servers.schedule_fault("bucket/metadata/PMC12900001*", NotFound(), times=None)
     assert bring("pmc:") == 0
-    assert list(documents(tmp_path / "out")) == KEPT[:3]
+    assert list(load_documents(tmp_path / "out")) == KEPT[:3]
 
 
 def test_a_package_that_cannot_be_fetched_stops_publication(
-    servers: StandIn, tmp_path: Path, bring: Run, capsys: Capture
+    servers: FakeServer, tmp_path: Path, bring: Run, capsys: Capture
 ) -> None:
-    servers.fault("europepmc/PMC21_PMC40.xml.gz", Corrupt(20), times=None)
+    servers.schedule_fault("europepmc/PMC21_PMC40.xml.gz", CorruptByte(20), times=None)
     assert bring("europepmc:", "pmc:") == 3
     said = capsys.readouterr().err
     assert "1 of 4 files could not be fetched" in said
     assert "PMC21_PMC40.xml.gz" in said
-    servers.mend()
+    servers.clear_faults()
     assert bring("europepmc:", "pmc:") == 0
-    assert len(documents(tmp_path / "out")) == 7
+    assert len(load_documents(tmp_path / "out")) == 7
 
 
 def test_an_article_whose_xml_is_wrong_is_rejected_alone(
-    servers: StandIn, tmp_path: Path, bring: Run, capsys: Capture
+    servers: FakeServer, tmp_path: Path, bring: Run, capsys: Capture
 ) -> None:
-    bucket(tmp_path).put(Article(1200001, text="One of many words. " * 4000 + "An <i>odd one."))
-    bucket(tmp_path).inventory(DAY)
+    bucket(tmp_path).put_article(FakeArticle(1200001, text="One of many words. " * 4000 + "An <i>odd one."))
+    bucket(tmp_path).publish_inventory(DAY)
     assert bring("pmc:") == 3
     assert "1 of 4 records were rejected (malformed-xml: 1)" in capsys.readouterr().err
     assert bring("pmc:", more=("--max-rejected", 0.5)) == 0
-    assert list(documents(tmp_path / "out")) == KEPT[1:]
+    assert list(load_documents(tmp_path / "out")) == KEPT[1:]
 
 
 def test_a_network_that_goes_in_the_middle_leaves_a_run_to_continue(
-    servers: StandIn, tmp_path: Path, bring: Run, capsys: Capture
+    servers: FakeServer, tmp_path: Path, bring: Run, capsys: Capture
 ) -> None:
-    servers.fault("bucket/PMC12900001*.xml", Unavailable(), times=None)
-    servers.fault("bucket/PMC*.xml", Unavailable(), times=None)
+    servers.schedule_fault("bucket/PMC12900001*.xml", ServiceUnavailable(), times=None)
+    servers.schedule_fault("bucket/PMC*.xml", ServiceUnavailable(), times=None)
     assert bring("pmc:") != 0
     said = capsys.readouterr().err
     assert "503" in said or "could not be fetched" in said
-    servers.mend()
+    servers.clear_faults()
     assert bring("pmc:") == 0
     assert bring("pmc:", output="whole") == 0
-    assert sums(tmp_path / "out") == sums(tmp_path / "whole")
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "whole")
 
 
 def test_no_network_is_said_soon_and_begins_nothing(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
@@ -281,7 +285,7 @@ def test_no_network_is_said_soon_and_begins_nothing(tmp_path: Path, run_pmc: Run
         assert not (tmp_path / "out").exists()
 
 
-def test_a_dry_run_writes_nothing(servers: StandIn, tmp_path: Path, bring: Run, capsys: Capture) -> None:
+def test_a_dry_run_writes_nothing(servers: FakeServer, tmp_path: Path, bring: Run, capsys: Capture) -> None:
     before = sorted(tmp_path.rglob("*"))
     assert bring("pmc:", "europepmc:", more=("--dry-run",)) == 0
     assert sorted(tmp_path.rglob("*")) == before
@@ -314,7 +318,7 @@ def test_a_dry_run_on_a_mirror_knows_the_articles_behind_its_lists(
 
 
 def test_beside_local_files_each_article_is_there_once(
-    servers: StandIn, tmp_path: Path, bring: Run, run_pmc: Run
+    servers: FakeServer, tmp_path: Path, bring: Run, run_pmc: Run
 ) -> None:
     assert bring("pmc:") == 0
     assert bring("pmc:", str(tmp_path / "mirror/pmc"), output="twice") == 0

@@ -21,22 +21,36 @@ from bioshards.corpus.download.pmc_inventory import INVENTORY_SCHEMA, Inventory
 from bioshards.corpus.download.pmc_manifest import BadInventory
 from bioshards.corpus.download.web import HttpResponse
 from bioshards.corpus.files import LocalStorage
-from tests.pmc_bucket import BASE, FOLDER, HTML, Article, Bucket, FolderConnection, arrange
+from tests.pmc_bucket import (
+    BASE_URL,
+    HTML_RESPONSE,
+    INVENTORY_PREFIX,
+    FakeArticle,
+    FakeBucket,
+    FolderConnection,
+    create_bucket,
+)
 
 FILES = LocalStorage()
-LISTING = f"?list-type=2&prefix={FOLDER.replace('/', '%2F')}&delimiter=%2F"
+LISTING = f"?list-type=2&prefix={INVENTORY_PREFIX.replace('/', '%2F')}&delimiter=%2F"
 DAY = "2026-09-04"
 
 
 @pytest.fixture
-def bucket(tmp_path: Path) -> Bucket:
-    articles = [Article(1), Article(11), Article(9_999), Article(10_000), Article(1_234_567)]
-    articles += [Article(7, version) for version in (1, 2, 9, 10, 11)]
-    return arrange(tmp_path / "bucket", articles, DAY)
+def bucket(tmp_path: Path) -> FakeBucket:
+    articles = [
+        FakeArticle(1),
+        FakeArticle(11),
+        FakeArticle(9_999),
+        FakeArticle(10_000),
+        FakeArticle(1_234_567),
+    ]
+    articles += [FakeArticle(7, version) for version in (1, 2, 9, 10, 11)]
+    return create_bucket(tmp_path / "bucket", articles, DAY)
 
 
 @pytest.fixture
-def connection(bucket: Bucket) -> FolderConnection:
+def connection(bucket: FakeBucket) -> FolderConnection:
     return FolderConnection(bucket.root)
 
 
@@ -46,7 +60,7 @@ def mirror(tmp_path: Path) -> str:
 
 
 def update(mirror: str, connection: FolderConnection) -> Inventory:
-    return pmc_inventory.update_inventory(FILES, mirror, connection, BASE)
+    return pmc_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
 
 
 def listed(mirror: str) -> list[tuple[int, int]]:
@@ -73,7 +87,7 @@ def test_all_article_versions_are_there_by_number_and_range(
 
 
 def test_a_row_has_the_etag_and_the_time_of_its_object(
-    bucket: Bucket, mirror: str, connection: FolderConnection
+    bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
     update(mirror, connection)
     [row] = pmc_inventory.read_range(FILES, mirror, 123).to_pylist()
@@ -104,19 +118,19 @@ def test_a_known_inventory_is_not_fetched_again(mirror: str, connection: FolderC
     connection.requests.clear()
     assert update(mirror, connection) == first == pmc_inventory.read_inventory(FILES, mirror)
     assert len(connection.requests) == 3
-    assert not connection.asked("csv.gz")
+    assert not connection.requests_containing("csv.gz")
 
 
 def test_a_stopped_run_reads_the_files_that_it_has_from_the_mirror(
     mirror: str, connection: FolderConnection
 ) -> None:
-    second = f"{FOLDER}data/{DAY}-1.csv.gz"
+    second = f"{INVENTORY_PREFIX}data/{DAY}-1.csv.gz"
     connection.faults[second] = [KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
         update(mirror, connection)
     assert pmc_inventory.read_inventory(FILES, mirror) is None
     update(mirror, connection)
-    assert len(connection.asked(f"{DAY}-0.csv.gz")) == 1
+    assert len(connection.requests_containing(f"{DAY}-0.csv.gz")) == 1
     assert FILES.list_names(f"{mirror}/pmc/inventory") == []
 
 
@@ -132,65 +146,69 @@ def test_a_file_left_from_before_is_used_only_if_it_is_the_right_one(
 
 
 def test_a_newer_inventory_replaces_the_old_one(
-    bucket: Bucket, mirror: str, connection: FolderConnection
+    bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
     update(mirror, connection)
     bucket.remove(1)
-    bucket.put(Article(2_000_000))
-    bucket.inventory("2026-09-05")
+    bucket.put_article(FakeArticle(2_000_000))
+    bucket.publish_inventory("2026-09-05")
     assert update(mirror, connection).ranges == [0, 1, 123, 200]
     assert (1, 1) not in listed(mirror)
 
 
 def test_an_inventory_without_a_manifest_is_passed_over(
-    bucket: Bucket, mirror: str, connection: FolderConnection
+    bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
-    bucket.inventory("2026-09-05", complete=False)
+    bucket.publish_inventory("2026-09-05", complete=False)
     assert update(mirror, connection).date == f"{DAY}T01-00Z"
 
 
 def test_the_mirror_does_not_go_back_to_an_older_inventory(
-    bucket: Bucket, mirror: str, connection: FolderConnection
+    bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
-    bucket.inventory("2026-09-03")
+    bucket.publish_inventory("2026-09-03")
     newest = update(mirror, connection)
-    (bucket.root / f"{FOLDER}{DAY}T01-00Z/manifest.json").unlink()
+    (bucket.root / f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.json").unlink()
     assert update(mirror, connection) == newest
 
 
-def test_the_listing_is_read_to_its_last_page(bucket: Bucket) -> None:
+def test_the_listing_is_read_to_its_last_page(bucket: FakeBucket) -> None:
     for day in range(10, 30):
-        bucket.write(f"{FOLDER}2026-08-{day}T01-00Z/manifest.json", b"")
+        bucket.write(f"{INVENTORY_PREFIX}2026-08-{day}T01-00Z/manifest.json", b"")
     connection = FolderConnection(bucket.root, page_size=3)
-    assert pmc_manifest.find_newest(connection, BASE).date == f"{DAY}T01-00Z"
-    assert len(connection.asked("?")) == 8
+    assert pmc_manifest.find_newest(connection, BASE_URL).date == f"{DAY}T01-00Z"
+    assert len(connection.requests_containing("?")) == 8
 
 
-def test_a_listing_without_an_end_is_an_error(bucket: Bucket) -> None:
+def test_a_listing_without_an_end_is_an_error(bucket: FakeBucket) -> None:
     for number in range(30):
         bucket.write(f"many/{number}/x", b"")
     with pytest.raises(BadBucket, match="more than 20 pages"):
-        list_folders(FolderConnection(bucket.root, page_size=1), BASE, "many/")
+        list_folders(FolderConnection(bucket.root, page_size=1), BASE_URL, "many/")
 
 
 def test_only_dates_right_below_the_folder_count(connection: FolderConnection) -> None:
     names = [
-        f"{FOLDER}9999-12-31T01-00Z/../../x/",
-        f"{FOLDER}data/",
+        f"{INVENTORY_PREFIX}9999-12-31T01-00Z/../../x/",
+        f"{INVENTORY_PREFIX}data/",
         "other/9999-12-31T01-00Z/",
         "http://other.invalid/",
     ]
-    names += [f"{FOLDER}9999-12-31/", f"{FOLDER}٩999-12-31T01-00Z/", f"{FOLDER}{DAY}T01-00Z/"]
+    names += [
+        f"{INVENTORY_PREFIX}9999-12-31/",
+        f"{INVENTORY_PREFIX}٩999-12-31T01-00Z/",
+        f"{INVENTORY_PREFIX}{DAY}T01-00Z/",
+    ]
     prefixes = "".join(f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>" for name in names)
     page = f"<ListBucketResult>{prefixes}<CommonPrefixes/></ListBucketResult>"
     connection.faults[LISTING] = [HttpResponse(page.encode(), "", "")]
-    assert pmc_manifest.find_newest(connection, BASE).date == f"{DAY}T01-00Z"
+    assert pmc_manifest.find_newest(connection, BASE_URL).date == f"{DAY}T01-00Z"
 
 
 def test_a_page_that_is_no_listing_is_read_again(mirror: str, connection: FolderConnection) -> None:
-    connection.faults[LISTING] = [HTML, HttpResponse(b"", "", "")]
+    connection.faults[LISTING] = [HTML_RESPONSE, HttpResponse(b"", "", "")]
     assert update(mirror, connection).rows == 10
-    connection.faults[LISTING] = [HTML] * 3
+    connection.faults[LISTING] = [HTML_RESPONSE] * 3
     with pytest.raises(BadBucket, match="Please try again later"):
         update(mirror, connection)
 
@@ -215,32 +233,32 @@ def test_a_bucket_without_inventories_is_an_error(tmp_path: Path, mirror: str) -
         (lambda found: found.update(files=[]), "0 files"),
         (lambda found: found.update(files=found["files"] * 501), "1002 files"),
         (lambda found: found.update(files=[1]), "TypeError"),
-        (lambda found: found["files"][0].update(key=f"{FOLDER}data/../x.csv.gz"), "names the file"),
+        (lambda found: found["files"][0].update(key=f"{INVENTORY_PREFIX}data/../x.csv.gz"), "names the file"),
         (lambda found: found["files"][0].update(key="http://other.invalid/x.csv.gz"), "names the file"),
-        (lambda found: found["files"][0].update(key=f"{FOLDER}data/x.csv.gz\n"), "names the file"),
+        (lambda found: found["files"][0].update(key=f"{INVENTORY_PREFIX}data/x.csv.gz\n"), "names the file"),
         (lambda found: found["files"][0].update(size=1 << 50), "has the size"),
         (lambda found: found["files"][0].update(size="7"), "has the size"),
         (lambda found: found["files"][0].update(MD5checksum="abc"), "has the MD5"),
     ],
 )
 def test_another_manifest_is_an_error_that_says_what_to_mend(
-    bucket: Bucket,
+    bucket: FakeBucket,
     mirror: str,
     connection: FolderConnection,
     changed: Callable[[dict[str, Any]], object],
     message: str,
 ) -> None:
-    bucket.inventory(DAY, changed=changed)
+    bucket.publish_inventory(DAY, edit_manifest=changed)
     with pytest.raises(BadInventory, match=message) as raised:
         update(mirror, connection)
     assert "pmc_manifest.py is the file to mend" in str(raised.value)
-    assert not connection.asked("csv.gz")
+    assert not connection.requests_containing("csv.gz")
 
 
 def test_a_manifest_that_is_not_json_is_an_error(
-    bucket: Bucket, mirror: str, connection: FolderConnection
+    bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
-    folder = f"{FOLDER}{DAY}T01-00Z"
+    folder = f"{INVENTORY_PREFIX}{DAY}T01-00Z"
     (bucket.root / folder / "manifest.checksum").unlink()
     for body in (b"", b"[" * 100_000, b"[]", b"\xff\xfe"):
         bucket.write(f"{folder}/manifest.json", body)
@@ -249,34 +267,38 @@ def test_a_manifest_that_is_not_json_is_an_error(
 
 
 def test_a_damaged_manifest_is_read_again(mirror: str, connection: FolderConnection) -> None:
-    key = f"{FOLDER}{DAY}T01-00Z/manifest.json"
-    connection.faults[key] = [HTML]
+    key = f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.json"
+    connection.faults[key] = [HTML_RESPONSE]
     assert update(mirror, connection).rows == 10
-    connection.faults[key] = [HTML] * 3
+    connection.faults[key] = [HTML_RESPONSE] * 3
     with pytest.raises(BadInventory, match="checksum beside it says"):
         update(mirror, connection)
 
 
 def test_a_manifest_needs_no_checksum_beside_it(
-    bucket: Bucket, mirror: str, connection: FolderConnection
+    bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
-    (bucket.root / f"{FOLDER}{DAY}T01-00Z/manifest.checksum").unlink()
+    (bucket.root / f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.checksum").unlink()
     assert update(mirror, connection).rows == 10
 
 
 def test_the_schema_says_where_the_columns_are(
-    bucket: Bucket, mirror: str, connection: FolderConnection
+    bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
     def changed(manifest: dict[str, Any]) -> None:
         manifest["fileSchema"] = "Size,ETag, LastModifiedDate, Storage, Key"
         text = '"7","abc-2","2026-01-01T00:00:00.000Z","S","metadata/PMC5.1.json"\n'
         body = gzip.compress(text.encode())
-        bucket.write(f"{FOLDER}data/x.csv.gz", body)
+        bucket.write(f"{INVENTORY_PREFIX}data/x.csv.gz", body)
         manifest["files"] = [
-            {"key": f"{FOLDER}data/x.csv.gz", "size": len(body), "MD5checksum": hashlib.md5(body).hexdigest()}
+            {
+                "key": f"{INVENTORY_PREFIX}data/x.csv.gz",
+                "size": len(body),
+                "MD5checksum": hashlib.md5(body).hexdigest(),
+            }
         ]
 
-    bucket.inventory(DAY, changed=changed)
+    bucket.publish_inventory(DAY, edit_manifest=changed)
     update(mirror, connection)
     [row] = pmc_inventory.read_range(FILES, mirror, 0).to_pylist()
     assert (row["pmcid"], row["etag"]) == (5, "abc-2")
@@ -305,14 +327,14 @@ HOSTILE = [
 ]
 
 
-def test_other_keys_are_strangers(bucket: Bucket, mirror: str, connection: FolderConnection) -> None:
-    bucket.inventory(DAY, strangers=HOSTILE)
+def test_other_keys_are_strangers(bucket: FakeBucket, mirror: str, connection: FolderConnection) -> None:
+    bucket.publish_inventory(DAY, extra_keys=HOSTILE)
     inventory = update(mirror, connection)
     assert (inventory.rows, inventory.skipped_rows) == (10, len(HOSTILE))
 
 
 def test_a_key_may_be_encoded_and_is_taken_once(
-    bucket: Bucket, mirror: str, connection: FolderConnection
+    bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
     rows = (
         '"b","metadata%2FPMC5.1.json","2026-01-02T00:00:00.000Z","new"\n'
@@ -334,7 +356,7 @@ def test_a_key_may_be_encoded_and_is_taken_once(
     ],
 )
 def test_other_rows_are_an_error(
-    bucket: Bucket, mirror: str, connection: FolderConnection, rows: str
+    bucket: FakeBucket, mirror: str, connection: FolderConnection, rows: str
 ) -> None:
     _with_rows(bucket, rows)
     with pytest.raises(BadInventory, match="cannot be read"):
@@ -343,7 +365,7 @@ def test_other_rows_are_an_error(
 
 
 def test_a_file_that_is_not_gzip_or_cut_short_is_an_error(
-    bucket: Bucket, mirror: str, connection: FolderConnection
+    bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
     row = b'"b","metadata/PMC5.1.json","2026-01-02T00:00:00.000Z","x"\n'
     for body in (row, gzip.compress(row * 1000)[:-20]):
@@ -353,7 +375,7 @@ def test_a_file_that_is_not_gzip_or_cut_short_is_an_error(
 
 
 def test_an_inventory_without_any_article_is_an_error_and_the_old_one_stays(
-    bucket: Bucket, mirror: str, connection: FolderConnection
+    bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
     update(mirror, connection)
     _with_rows(bucket, '"b","articles/5.json","2026-01-02T00:00:00.000Z","x"\n', "2026-09-05")
@@ -365,25 +387,25 @@ def test_an_inventory_without_any_article_is_an_error_and_the_old_one_stays(
 def test_a_damaged_file_is_read_again_and_given_up_after_three_times(
     mirror: str, connection: FolderConnection
 ) -> None:
-    key = f"{FOLDER}data/{DAY}-0.csv.gz"
-    connection.faults[key] = [HTML, HTML]
+    key = f"{INVENTORY_PREFIX}data/{DAY}-0.csv.gz"
+    connection.faults[key] = [HTML_RESPONSE, HTML_RESPONSE]
     update(mirror, connection)
-    assert len(connection.asked(key)) == 3
+    assert len(connection.requests_containing(key)) == 3
     FILES.remove(f"{mirror}/pmc/inventory.parquet")
-    connection.faults[key] = [HTML] * 3
+    connection.faults[key] = [HTML_RESPONSE] * 3
     with pytest.raises(ChecksumError, match=f"{DAY}-0.csv.gz: its MD5 should be"):
         update(mirror, connection)
 
 
-def _with_rows(bucket: Bucket, rows: str, day: str = DAY) -> None:
+def _with_rows(bucket: FakeBucket, rows: str, day: str = DAY) -> None:
     _with_data(bucket, gzip.compress(rows.encode("latin-1")), day)
 
 
-def _with_data(bucket: Bucket, body: bytes, day: str = DAY) -> None:
-    key = f"{FOLDER}data/x.csv.gz"
+def _with_data(bucket: FakeBucket, body: bytes, day: str = DAY) -> None:
+    key = f"{INVENTORY_PREFIX}data/x.csv.gz"
     bucket.write(key, body)
     listed = [{"key": key, "size": len(body), "MD5checksum": hashlib.md5(body).hexdigest()}]
-    bucket.inventory(day, changed=lambda manifest: manifest.update(files=listed))
+    bucket.publish_inventory(day, edit_manifest=lambda manifest: manifest.update(files=listed))
 
 
 @settings(deadline=None, derandomize=True, database=None, max_examples=100)
@@ -437,7 +459,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 
 def test_a_million_rows_take_bounded_memory(tmp_path: Path) -> None:
     """On a two-core machine 1.1 seconds and 275 MB in all; 9.3 million rows took 9 seconds and 605 MB."""
-    bucket = Bucket(tmp_path / "bucket")
+    bucket = FakeBucket(tmp_path / "bucket")
     rows = (
         f'"b","metadata/PMC{number * 7_919 % 13_000_000}.1.json",'
         f'"2026-01-08T11:47:59.000Z","{number * 2**70:032x}"\n'

@@ -19,10 +19,19 @@ from bioshards.corpus.download.pmc_record import ArticleMetadataError, normalise
 from bioshards.corpus.download.web import HttpResponse, RefusedError, UnreachableError
 from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.licences import LICENCES
-from tests.pmc_bucket import BASE, HTML, TODAY, Article, Bucket, FolderConnection, OneAfterTheOther, arrange
+from tests.pmc_bucket import (
+    BASE_URL,
+    HTML_RESPONSE,
+    TODAY,
+    FakeArticle,
+    FakeBucket,
+    FolderConnection,
+    SequentialPool,
+    create_bucket,
+)
 
 FILES = LocalStorage()
-ARTICLE = Article(12, 3, pmid=345, doi="10.1000/a(b)")
+ARTICLE = FakeArticle(12, 3, pmid=345, doi="10.1000/a(b)")
 MD5 = ARTICLE.metadata["xml_url"][-32:]
 
 
@@ -161,13 +170,20 @@ def test_any_value_gives_columns_or_an_error(name: str, value: object) -> None:
 
 
 @pytest.fixture
-def bucket(tmp_path: Path) -> Bucket:
-    articles = [Article(1), Article(11, licence=None), Article(5, has_xml=False), Article(20_000)]
-    return arrange(tmp_path / "bucket", articles + [Article(2, n) for n in (2, 9, 10)], "2026-09-04")
+def bucket(tmp_path: Path) -> FakeBucket:
+    articles = [
+        FakeArticle(1),
+        FakeArticle(11, licence=None),
+        FakeArticle(5, has_xml=False),
+        FakeArticle(20_000),
+    ]
+    return create_bucket(
+        tmp_path / "bucket", articles + [FakeArticle(2, n) for n in (2, 9, 10)], "2026-09-04"
+    )
 
 
 @pytest.fixture
-def connection(bucket: Bucket) -> FolderConnection:
+def connection(bucket: FakeBucket) -> FolderConnection:
     return FolderConnection(bucket.root)
 
 
@@ -177,11 +193,11 @@ def update(tmp_path: Path, connection: FolderConnection) -> Callable[..., Metada
 
     def call(today: date = TODAY, versions: Versions = "newest") -> MetadataUpdate:
         mirror = str(tmp_path / "mirror")
-        pmc_inventory.update_inventory(FILES, mirror, connection, BASE)
+        pmc_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
         connection.requests.clear()
         rows = pmc_inventory.read_range(FILES, mirror, 0)
-        pool = OneAfterTheOther(connection)
-        done = pmc_metadata.update_metadata(FILES, mirror, BASE, pool, 0, rows, today, versions)
+        pool = SequentialPool(connection)
+        done = pmc_metadata.update_metadata(FILES, mirror, BASE_URL, pool, 0, rows, today, versions)
         assert pmc_metadata.read_metadata(FILES, mirror, 0) == done.table
         return done
 
@@ -226,14 +242,14 @@ def test_what_is_known_is_not_read_again(
 
 
 def test_what_has_changed_is_read_and_what_has_gone_is_forgotten(
-    update: Callable[..., MetadataUpdate], bucket: Bucket, connection: FolderConnection
+    update: Callable[..., MetadataUpdate], bucket: FakeBucket, connection: FolderConnection
 ) -> None:
     update()
-    bucket.put(Article(1, licence="CC BY-NC"))
-    bucket.put(Article(2, 11))
-    bucket.put(Article(3))
+    bucket.put_article(FakeArticle(1, licence="CC BY-NC"))
+    bucket.put_article(FakeArticle(2, 11))
+    bucket.put_article(FakeArticle(3))
     bucket.remove(11)
-    bucket.inventory("2026-09-05")
+    bucket.publish_inventory("2026-09-05")
     done = update(today=date(2026, 9, 6))
     assert sorted(connection.requests) == [f"metadata/PMC{name}.json" for name in ("1.1", "2.11", "3.1")]
     assert names(done) == ["1.1", "2.11", "3.1", "5.1"]
@@ -243,25 +259,25 @@ def test_what_has_changed_is_read_and_what_has_gone_is_forgotten(
 
 
 def test_an_object_that_has_changed_since_the_inventory_is_believed_and_read_once(
-    update: Callable[..., MetadataUpdate], bucket: Bucket, connection: FolderConnection
+    update: Callable[..., MetadataUpdate], bucket: FakeBucket, connection: FolderConnection
 ) -> None:
-    bucket.put(Article(1, retracted=True))
+    bucket.put_article(FakeArticle(1, retracted=True))
     done = update()
     [row] = [row for row in done.table.to_pylist() if row["pmcid"] == 1]
     assert row["retracted"]
     assert row["etag"] != row["listed"]
     update()
     assert connection.requests == []
-    bucket.inventory("2026-09-05")
+    bucket.publish_inventory("2026-09-05")
     update()
     assert connection.requests == []
-    bucket.put(Article(1))
-    bucket.inventory("2026-09-06")
+    bucket.put_article(FakeArticle(1))
+    bucket.publish_inventory("2026-09-06")
     assert counts(update()) == (1, 1, 0, 0)
 
 
 def test_an_object_that_has_gone_since_the_inventory_is_left_out(
-    update: Callable[..., MetadataUpdate], bucket: Bucket
+    update: Callable[..., MetadataUpdate], bucket: FakeBucket
 ) -> None:
     bucket.remove(1)
     done = update()
@@ -270,23 +286,23 @@ def test_an_object_that_has_gone_since_the_inventory_is_left_out(
 
 
 def test_etags_that_are_no_checksums_are_compared_as_they_are(
-    update: Callable[..., MetadataUpdate], bucket: Bucket, connection: FolderConnection
+    update: Callable[..., MetadataUpdate], bucket: FakeBucket, connection: FolderConnection
 ) -> None:
     key = "metadata/PMC1.1.json"
-    bucket.inventory("2026-09-05", etags={key: "0123-2"})
+    bucket.publish_inventory("2026-09-05", etags={key: "0123-2"})
     connection.faults[key] = [lambda answer: answer._replace(etag="0123-2")]
     assert counts(update()) == (4, 0, 0, 0)
     assert update().table["etag"].to_pylist()[0] == "0123-2"
     assert connection.requests == []
-    bucket.inventory("2026-09-06", etags={key: "4567-2"})
+    bucket.publish_inventory("2026-09-06", etags={key: "4567-2"})
     assert counts(update()) == (1, 1, 0, 0)
 
 
 def test_an_answer_without_an_etag_is_believed_if_it_makes_sense(
-    update: Callable[..., MetadataUpdate], bucket: Bucket, connection: FolderConnection
+    update: Callable[..., MetadataUpdate], bucket: FakeBucket, connection: FolderConnection
 ) -> None:
-    bucket.put(Article(1, retracted=True))
-    connection.faults["metadata/PMC1.1.json"] = [HTML, lambda answer: answer._replace(etag="")]
+    bucket.put_article(FakeArticle(1, retracted=True))
+    connection.faults["metadata/PMC1.1.json"] = [HTML_RESPONSE, lambda answer: answer._replace(etag="")]
     done = update()
     assert counts(done) == (4, 0, 0, 0)
     assert done.table["retracted"].to_pylist()[0]
@@ -298,40 +314,42 @@ def test_a_damaged_answer_is_read_again(
     def flipped(answer: HttpResponse) -> HttpResponse:
         return answer._replace(body=answer.body.replace(b"CC BY", b"CC0  "))
 
-    connection.faults["metadata/PMC1.1.json"] = [flipped, HTML]
+    connection.faults["metadata/PMC1.1.json"] = [flipped, HTML_RESPONSE]
     done = update()
     assert done.table["licence"].to_pylist()[0] == "CC-BY"
-    assert len(connection.asked("PMC1.1")) == 3
+    assert len(connection.requests_containing("PMC1.1")) == 3
 
 
 @pytest.mark.parametrize("doi", ["10.1000/\ud800", "10.1000/1\u00a02", "1" * 10_000])
 def test_an_odd_doi_is_left_out_and_the_article_is_not(doi: str) -> None:
-    assert parse_metadata(json.dumps(Article(12, 3).metadata | {"doi": doi}).encode(), 12, 3)["doi"] is None
+    assert (
+        parse_metadata(json.dumps(FakeArticle(12, 3).metadata | {"doi": doi}).encode(), 12, 3)["doi"] is None
+    )
 
 
 @pytest.mark.parametrize("values", [{"version": "1"}, {"doi": 10.1}, {"license_code": []}])
 def test_metadata_that_cannot_be_read_is_kept_with_its_problem_until_it_changes(
     update: Callable[..., MetadataUpdate],
-    bucket: Bucket,
+    bucket: FakeBucket,
     connection: FolderConnection,
     values: dict[str, object],
 ) -> None:
-    bucket.put(Article(1), **values)
-    bucket.inventory("2026-09-05")
+    bucket.put_article(FakeArticle(1), **values)
+    bucket.publish_inventory("2026-09-05")
     row = update().table.to_pylist()[0]
     assert next(iter(values)) in row["problem"]
     assert row["licence"] is None
     update()
     assert connection.requests == []
-    bucket.put(Article(1))
-    bucket.inventory("2026-09-06")
+    bucket.put_article(FakeArticle(1))
+    bucket.publish_inventory("2026-09-06")
     assert update().table.to_pylist()[0]["problem"] is None
 
 
 @pytest.mark.parametrize(
     ("faults", "reason"),
     [
-        ([HTML] * 3, "damaged"),
+        ([HTML_RESPONSE] * 3, "damaged"),
         ([RefusedError("metadata/PMC1.1.json: 403")], "refused"),
         ([UnreachableError("metadata/PMC1.1.json: no answer")], "unreachable"),
     ],
@@ -351,18 +369,18 @@ def test_what_cannot_be_had_is_reported_and_tried_again(
 
 
 def test_an_object_that_is_too_large_is_refused(
-    update: Callable[..., MetadataUpdate], bucket: Bucket
+    update: Callable[..., MetadataUpdate], bucket: FakeBucket
 ) -> None:
-    bucket.put(Article(1), title="x" * (1 << 20))
+    bucket.put_article(FakeArticle(1), title="x" * (1 << 20))
     assert update().failures[0].reason == "refused"
 
 
 def test_what_was_known_of_an_article_stays_while_its_change_cannot_be_had(
-    update: Callable[..., MetadataUpdate], bucket: Bucket, connection: FolderConnection
+    update: Callable[..., MetadataUpdate], bucket: FakeBucket, connection: FolderConnection
 ) -> None:
     first = update()
-    bucket.put(Article(1, licence="CC BY-NC"))
-    bucket.inventory("2026-09-05")
+    bucket.put_article(FakeArticle(1, licence="CC BY-NC"))
+    bucket.publish_inventory("2026-09-05")
     connection.faults["metadata/PMC1.1.json"] = [RefusedError("403")]
     assert update().table == first.table
     assert update().table["licence"].to_pylist()[0] == "CC-BY-NC"
@@ -371,15 +389,15 @@ def test_what_was_known_of_an_article_stays_while_its_change_cannot_be_had(
 def test_a_bucket_that_does_not_answer_any_more_ends_the_update(
     tmp_path: Path, connection: FolderConnection
 ) -> None:
-    bucket = arrange(connection.root, [Article(number) for number in range(100, 200)], "2026-09-05")
+    bucket = create_bucket(connection.root, [FakeArticle(number) for number in range(100, 200)], "2026-09-05")
     mirror = str(tmp_path / "mirror")
-    pmc_inventory.update_inventory(FILES, mirror, connection, BASE)
+    pmc_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
     rows = pmc_inventory.read_range(FILES, mirror, 0)
     for number in range(150, 200):
         connection.faults[f"metadata/PMC{number}.1.json"] = [UnreachableError("no answer")]
     with pytest.raises(UnreachableError):
-        pmc_metadata.update_metadata(FILES, mirror, BASE, OneAfterTheOther(connection), 0, rows, TODAY)
-    assert len(connection.asked("metadata/PMC1")) < 80
+        pmc_metadata.update_metadata(FILES, mirror, BASE_URL, SequentialPool(connection), 0, rows, TODAY)
+    assert len(connection.requests_containing("metadata/PMC1")) < 80
     readable = [
         row for row in pmc_metadata.read_metadata(FILES, mirror, 0).to_pylist() if row["problem"] is None
     ]
@@ -391,9 +409,9 @@ def test_a_killed_update_goes_on_where_it_was_saved(
     tmp_path: Path, connection: FolderConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed means that nothing is written after: only what was saved along the way is there."""
-    arrange(connection.root, [Article(number) for number in range(100, 110)], "2026-09-05")
+    create_bucket(connection.root, [FakeArticle(number) for number in range(100, 110)], "2026-09-05")
     mirror = str(tmp_path / "mirror")
-    pmc_inventory.update_inventory(FILES, mirror, connection, BASE)
+    pmc_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
     rows = pmc_inventory.read_range(FILES, mirror, 0)
     monkeypatch.setattr(pmc_metadata, "_SAVED_EVERY", 4)
     saved: list[Any] = []
@@ -405,11 +423,11 @@ def test_a_killed_update_goes_on_where_it_was_saved(
             save(*arguments)
 
     monkeypatch.setattr(pmc_metadata, "_save", killed_after_two)
-    pmc_metadata.update_metadata(FILES, mirror, BASE, OneAfterTheOther(connection), 0, rows, TODAY)
+    pmc_metadata.update_metadata(FILES, mirror, BASE_URL, SequentialPool(connection), 0, rows, TODAY)
     assert pmc_metadata.read_metadata(FILES, mirror, 0).num_rows == 8
     monkeypatch.setattr(pmc_metadata, "_save", save)
     connection.requests.clear()
-    done = pmc_metadata.update_metadata(FILES, mirror, BASE, OneAfterTheOther(connection), 0, rows, TODAY)
+    done = pmc_metadata.update_metadata(FILES, mirror, BASE_URL, SequentialPool(connection), 0, rows, TODAY)
     assert (len(connection.requests), done.table.num_rows) == (6, 14)
 
 

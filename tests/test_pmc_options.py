@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bioshards.pipelines import cli
-from tests.articles import SAMPLE, article, put
-from tests.conftest import documents, manifest, sums
-from tests.forked import beam
+from tests.articles import PMC_SAMPLE, article_xml, write_files
+from tests.conftest import load_documents, load_manifest, published_digests
+from tests.forked import run_beam
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -21,10 +21,10 @@ Capture = pytest.CaptureFixture[str]
 def made(tmp_path: Path, run_pmc: Run) -> Callable[..., dict[str, dict[str, Any]]]:
     """The documents that a run of these options makes of a folder; by default the sample."""
 
-    def call(*options: object, of: Path = SAMPLE) -> dict[str, dict[str, Any]]:
+    def call(*options: object, of: Path = PMC_SAMPLE) -> dict[str, dict[str, Any]]:
         output = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
         assert run_pmc("--input", of, "--output", output, *options) == 0
-        return documents(output)
+        return load_documents(output)
 
     return call
 
@@ -61,7 +61,7 @@ def test_which_articles_are_kept(made: Made, options: tuple[object, ...], expect
     assert numbers(made(*options)) == expected
 
 
-PARTS = article(
+PARTS = article_xml(
     1,
     abstract="<p>The abstract is short.</p>",
     body=(
@@ -81,7 +81,7 @@ PARTS = article(
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Path:
-    return put(tmp_path / "parts", {"PMC1.xml": PARTS})
+    return write_files(tmp_path / "parts", {"PMC1.xml": PARTS})
 
 
 def text_of(found: dict[str, dict[str, Any]]) -> list[str]:
@@ -116,18 +116,18 @@ def test_how_citations_formulas_and_headings_are_written(made: Made, parts: Path
 
 def test_what_is_left_out_is_counted(tmp_path: Path, run_pmc: Run, parts: Path) -> None:
     assert run_pmc("--input", parts, "--output", tmp_path / "out", "--no-sections", "boilerplate") == 0
-    dropped = manifest(tmp_path / "out")["dropped_parts"]
+    dropped = load_manifest(tmp_path / "out")["dropped_parts"]
     assert dropped["boilerplate"] == {"documents": 1, "characters": len("None are declared.")}
     assert dropped["sub-article"] == {"documents": 1, "characters": len("A referee says so.")}
 
 
 def test_of_articles_that_say_the_same_the_lowest_pmcid_stays(tmp_path: Path, run_pmc: Run) -> None:
-    put(tmp_path / "in", {f"PMC{n}.xml": article(n) for n in (10_012, 12, 13)})
-    put(tmp_path / "in", {"PMC14.xml": article(14, title="Of something else")})
-    put(tmp_path / "in", {"PMC15.xml": article(15, "NOTHING was measured; nothing was found")})
+    write_files(tmp_path / "in", {f"PMC{n}.xml": article_xml(n) for n in (10_012, 12, 13)})
+    write_files(tmp_path / "in", {"PMC14.xml": article_xml(14, title="Of something else")})
+    write_files(tmp_path / "in", {"PMC15.xml": article_xml(15, "NOTHING was measured; nothing was found")})
     output = tmp_path / "out"
     assert run_pmc("--input", tmp_path / "in", "--dedup", "exact", "--output", output) == 0
-    assert list(documents(output)) == ["pmc:PMC12.1", "pmc:PMC14.1"]
+    assert list(load_documents(output)) == ["pmc:PMC12.1", "pmc:PMC14.1"]
     pairs = (output / "duplicates.tsv").read_text().splitlines()
     assert pairs[1:] == [f"pmc:PMC{n}.1\tpmc:PMC12.1" for n in (13, 15, 10_012)]
 
@@ -148,10 +148,10 @@ def test_every_option_on_the_number_of_workers_changes_no_byte(tmp_path: Path, r
         *("--lower-case", "--treebank", "--min-line-characters", 9, "--keep-dropped"),
     )
     assert run_pmc(*options, "--output", tmp_path / "1") == 0
-    done = beam("run", "pmc_to_shards", "--workers", 2, *options, "--output", tmp_path / "2")
+    done = run_beam("run", "pmc_to_shards", "--workers", 2, *options, "--output", tmp_path / "2")
     assert done.returncode == 0, done.stderr
-    assert sums(tmp_path / "1") == sums(tmp_path / "2")
-    assert manifest(tmp_path / "1")["counts"]["documents"] == 19
+    assert published_digests(tmp_path / "1") == published_digests(tmp_path / "2")
+    assert load_manifest(tmp_path / "1")["counts"]["documents"] == 19
 
 
 @pytest.mark.parametrize(

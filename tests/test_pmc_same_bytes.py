@@ -10,28 +10,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.articles import SAMPLE, article, package, put, zipped
-from tests.conftest import documents, manifest, sums
-from tests.forked import beam, interrupt_when, kill_when, started
+from tests.articles import PMC_SAMPLE, article_xml, europepmc_package_xml, write_files, zip_articles
+from tests.conftest import load_documents, load_manifest, published_digests
+from tests.forked import interrupt_when, kill_when, run_beam, start_beam
 
 Run = Callable[..., int]
 
 
 def test_the_order_and_the_place_of_inputs_change_no_byte(tmp_path: Path, run_pmc: Run) -> None:
-    files = sorted(SAMPLE.iterdir(), reverse=True)
+    files = sorted(PMC_SAMPLE.iterdir(), reverse=True)
     inputs = [word for path in files for word in ("--input", os.path.relpath(path))]
-    assert run_pmc("--input", SAMPLE, "--output", tmp_path / "a") == 0
+    assert run_pmc("--input", PMC_SAMPLE, "--output", tmp_path / "a") == 0
     assert run_pmc(*inputs, "--output", tmp_path / "b") == 0
-    assert sums(tmp_path / "a") == sums(tmp_path / "b")
-    shutil.copytree(SAMPLE, tmp_path / "elsewhere")
+    assert published_digests(tmp_path / "a") == published_digests(tmp_path / "b")
+    shutil.copytree(PMC_SAMPLE, tmp_path / "elsewhere")
     assert run_pmc("--input", tmp_path / "elsewhere", "--output", tmp_path / "c") == 0
     for output in (tmp_path / "a", tmp_path / "c"):  # where inputs lie is all that the manifest may add
-        facts = manifest(output)
+        facts = load_manifest(output)
         del facts["run"]
         for item in facts["inputs"]:
             del item["path"]
         (output / "manifest.json").write_text(json.dumps({**facts, "run": {}}))
-    assert sums(tmp_path / "a") == sums(tmp_path / "c")
+    assert published_digests(tmp_path / "a") == published_digests(tmp_path / "c")
 
 
 def test_a_finished_run_again_does_nothing(
@@ -47,44 +47,51 @@ def test_a_finished_run_again_does_nothing(
 
 def test_an_update_rewrites_only_the_shards_it_touches(tmp_path: Path, run_pmc: Run) -> None:
     first = {
-        f"PMC{n}.1.xml": article(n, f"This is {n}. It is old.") for n in (11, 12, 10_011, 20_011, 30_011)
+        f"PMC{n}.1.xml": article_xml(n, f"This is {n}. It is old.") for n in (11, 12, 10_011, 20_011, 30_011)
     }
-    inputs = put(tmp_path / "in", first)
+    inputs = write_files(tmp_path / "in", first)
     assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "grown").glob("data-*.arrow")}
     assert len(before) == 4
 
     # One article is added, one has a newer version, one is gone; a range is left alone.
-    put(inputs, {"PMC13.1.xml": article(13), "PMC10011.2.xml": article(10_011, "It is new. Yes.", 2)})
+    write_files(
+        inputs, {"PMC13.1.xml": article_xml(13), "PMC10011.2.xml": article_xml(10_011, "It is new. Yes.", 2)}
+    )
     (inputs / "PMC20011.1.xml").unlink()
     assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
     assert run_pmc("--input", inputs, "--output", tmp_path / "whole") == 0
-    assert sums(tmp_path / "grown") == sums(tmp_path / "whole")
+    assert published_digests(tmp_path / "grown") == published_digests(tmp_path / "whole")
     left = {path.name for path, when in before.items() if path.exists() and path.stat().st_mtime_ns == when}
-    [untouched] = (item for item in manifest(tmp_path / "grown")["inputs"] if item["file"] == "PMC0003xxxx")
+    [untouched] = (
+        item for item in load_manifest(tmp_path / "grown")["inputs"] if item["file"] == "PMC0003xxxx"
+    )
     assert left == set(untouched["shards"])
-    assert list(documents(tmp_path / "grown")) == [
+    assert list(load_documents(tmp_path / "grown")) == [
         *("pmc:PMC11.1", "pmc:PMC12.1", "pmc:PMC13.1", "pmc:PMC10011.2", "pmc:PMC30011.1")
     ]
 
     # An article of the same name with other words is another one.
-    put(inputs, {"PMC30011.1.xml": article(30_011, "It was mended. Yes.")})
+    write_files(inputs, {"PMC30011.1.xml": article_xml(30_011, "It was mended. Yes.")})
     assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
-    assert "It was mended." in documents(tmp_path / "grown")["pmc:PMC30011.1"]["sentences"]
+    assert "It was mended." in load_documents(tmp_path / "grown")["pmc:PMC30011.1"]["sentences"]
 
 
 def test_a_newer_version_in_another_container_takes_the_older_one_out(tmp_path: Path, run_pmc: Run) -> None:
-    inputs = put(tmp_path / "in", {"a.zip": zipped({"PMC11.1.xml": article(11), "PMC12.1.xml": article(12)})})
+    inputs = write_files(
+        tmp_path / "in",
+        {"a.zip": zip_articles({"PMC11.1.xml": article_xml(11), "PMC12.1.xml": article_xml(12)})},
+    )
     assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
-    put(inputs, {"PMC1_PMC20.xml.gz": package([article(11, "New. Text.", 2)])})
+    write_files(inputs, {"PMC1_PMC20.xml.gz": europepmc_package_xml([article_xml(11, "New. Text.", 2)])})
     assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
     assert run_pmc("--input", inputs, "--output", tmp_path / "whole") == 0
-    assert sums(tmp_path / "grown") == sums(tmp_path / "whole")
-    assert set(documents(tmp_path / "grown")) == {"pmc:PMC11.2", "pmc:PMC12.1"}
+    assert published_digests(tmp_path / "grown") == published_digests(tmp_path / "whole")
+    assert set(load_documents(tmp_path / "grown")) == {"pmc:PMC11.2", "pmc:PMC12.1"}
     # Taken away again, the older version is back.
     (inputs / "PMC1_PMC20.xml.gz").unlink()
     assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
-    assert set(documents(tmp_path / "grown")) == {"pmc:PMC11.1", "pmc:PMC12.1"}
+    assert set(load_documents(tmp_path / "grown")) == {"pmc:PMC11.1", "pmc:PMC12.1"}
 
 
 def _much(folder: Path) -> Path:
@@ -92,13 +99,27 @@ def _much(folder: Path) -> Path:
     text = "".join(f"<p>Sentence {n} of it is here. Another one is there.</p>" for n in range(40))
     for group in range(5):
         numbers = range(group * 10_000 + 1, group * 10_000 + 61)
-        put(
+        write_files(
             folder,
-            {f"PMC{n}.1.xml": article(n, title=f"Part {n % 10_000}", body=text) for n in numbers},
+            {f"PMC{n}.1.xml": article_xml(n, title=f"Part {n % 10_000}", body=text) for n in numbers},
         )
     numbers = range(900_001, 900_201)
-    put(folder, {"PMC900000_PMC900999.xml.gz": package(article(n, f"This is {n}. Yes.") for n in numbers)})
-    put(folder, {"a.zip": zipped({f"{n}.xml": article(n, "New. Text.", 2) for n in range(900_150, 900_180)})})
+    write_files(
+        folder,
+        {
+            "PMC900000_PMC900999.xml.gz": europepmc_package_xml(
+                article_xml(n, f"This is {n}. Yes.") for n in numbers
+            )
+        },
+    )
+    write_files(
+        folder,
+        {
+            "a.zip": zip_articles(
+                {f"{n}.xml": article_xml(n, "New. Text.", 2) for n in range(900_150, 900_180)}
+            )
+        },
+    )
     return folder
 
 
@@ -106,11 +127,11 @@ def _much(folder: Path) -> Path:
 def test_stopped_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
     """One worker, three, and two that are stopped by Ctrl-C once and by ``kill -9`` in later steps."""
     command = ["run", "pmc_to_shards", "--input", str(_much(tmp_path / "in")), "--dedup", "exact"]
-    assert beam(*command, "--workers", 1, "--output", tmp_path / "one").returncode == 0
-    funnel = manifest(tmp_path / "one")["funnel"]
+    assert run_beam(*command, "--workers", 1, "--output", tmp_path / "one").returncode == 0
+    funnel = load_manifest(tmp_path / "one")["funnel"]
     assert (funnel["dropped: superseded"], funnel["dropped: duplicate"]) == (30, 4 * 60 + 29)
-    assert beam(*command, "--workers", 3, "--output", tmp_path / "three").returncode == 0
-    assert sums(tmp_path / "three") == sums(tmp_path / "one")
+    assert run_beam(*command, "--workers", 3, "--output", tmp_path / "three").returncode == 0
+    assert published_digests(tmp_path / "three") == published_digests(tmp_path / "one")
 
     output, said = tmp_path / "stopped", tmp_path / "said"
     command += ["--workers", "2", "--output", str(output)]
@@ -118,17 +139,17 @@ def test_stopped_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_pat
     def there(names: str, many: int = 1) -> Callable[[], bool]:
         return lambda: len(list(output.glob(names))) >= many
 
-    process = started(*command, said=said)
+    process = start_beam(*command, stderr_path=said)
     interrupt_when(process, there(".bioshards/staged/*.arrow"))
     errors = said.read_text()
     assert process.exitcode == 130
     assert "run the same command again to continue" in errors
     assert "Traceback" not in errors
     assert not (output / "manifest.json").exists()
-    kill_when(started(*command), there(".bioshards/staged/*.arrow", 4))
-    kill_when(started(*command), there("data-*.arrow"))
+    kill_when(start_beam(*command), there(".bioshards/staged/*.arrow", 4))
+    kill_when(start_beam(*command), there("data-*.arrow"))
     assert not (output / "manifest.json").exists()
-    done = beam(*command)
+    done = run_beam(*command)
     assert done.returncode == 0, done.stderr
-    assert sums(tmp_path / "stopped") == sums(tmp_path / "one")
+    assert published_digests(tmp_path / "stopped") == published_digests(tmp_path / "one")
     assert list((tmp_path / "stopped").rglob(".tmp-*")) == []

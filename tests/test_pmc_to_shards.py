@@ -18,14 +18,21 @@ from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.workspace import OutputDir
 from bioshards.pipelines.inputs import RunInputs
 from bioshards.pipelines.progress import ShardsProgress
-from tests.articles import SAMPLE, article, package, put, tarred, zipped
-from tests.conftest import documents, manifest
+from tests.articles import (
+    PMC_SAMPLE,
+    article_xml,
+    europepmc_package_xml,
+    tar_articles,
+    write_files,
+    zip_articles,
+)
+from tests.conftest import load_documents, load_manifest
 
 Run = Callable[..., int]
 
 
 def test_the_sample_gives_the_documents_its_authors_worked_out(full_text: Path) -> None:
-    facts = manifest(full_text)
+    facts = load_manifest(full_text)
     assert facts["funnel"] == {
         "records": 20,
         "dropped: superseded": 1,
@@ -34,7 +41,7 @@ def test_the_sample_gives_the_documents_its_authors_worked_out(full_text: Path) 
         "dropped: no-body": 1,
         "kept": 13,
     }
-    found = documents(full_text)
+    found = load_documents(full_text)
     lines = [line for row in found.values() for line in row["sentences"]]
     assert len(found) == facts["counts"]["documents"] == 13
     assert facts["counts"]["sentences"] == len(lines)
@@ -48,7 +55,7 @@ def test_the_sample_gives_the_documents_its_authors_worked_out(full_text: Path) 
 
 
 def test_every_column_of_an_article(full_text: Path) -> None:
-    found = documents(full_text)
+    found = load_documents(full_text)
     row = found["pmc:PMC9990005.1"]
     assert list(row) == DOCUMENT_SCHEMA.names
     assert {name: row[name] for name in row if name not in ("sentences", "sections", "title")} == {
@@ -74,13 +81,13 @@ def test_every_column_of_an_article(full_text: Path) -> None:
 
 
 def test_sections_lead_to_their_first_sentences(full_text: Path) -> None:
-    for row in documents(full_text).values():
+    for row in load_documents(full_text).values():
         assert row["sentences"][0].rstrip(".?")[:20] in row["title"]
         starts = [section["first_sentence"] for section in row["sections"]]
         assert starts == sorted(set(starts))
         assert starts[0] >= 1
         assert starts[-1] < len(row["sentences"])
-    row = documents(full_text)["pmc:PMC9990001.1"]
+    row = load_documents(full_text)["pmc:PMC9990001.1"]
     headings = [section["heading"] for section in row["sections"]]
     assert headings[:4] == [
         *("Abstract > Background", "Abstract > Methods and Findings", "Abstract > Conclusions"),
@@ -90,7 +97,7 @@ def test_sections_lead_to_their_first_sentences(full_text: Path) -> None:
 
 
 def test_every_article_is_kept_or_dropped_with_a_reason(full_text: Path) -> None:
-    funnel = dict(manifest(full_text)["funnel"])
+    funnel = dict(load_manifest(full_text)["funnel"])
     assert funnel.pop("records") == sum(funnel.values())
     dropped = {row["id"]: row["reason"] for row in datasets.load_from_disk(str(full_text / "dropped"))}
     assert len(dropped) == 7
@@ -103,10 +110,10 @@ def test_shards_open_memory_mapped_in_pyarrow_and_datasets(full_text: Path) -> N
     before = pa.total_allocated_bytes()
     loaded = datasets.load_from_disk(str(full_text))
     assert pa.total_allocated_bytes() - before < 10_000
-    found = documents(full_text)
+    found = load_documents(full_text)
     assert [row["id"] for row in loaded] == list(found)
     assert loaded[0] == found[loaded[0]["id"]]
-    for shard in manifest(full_text)["outputs"]:
+    for shard in load_manifest(full_text)["outputs"]:
         data = (full_text / shard["file"]).read_bytes()
         assert (shard["sha256"], shard["bytes"]) == (hashlib.sha256(data).hexdigest(), len(data))
         table = pa.ipc.open_stream(pa.memory_map(str(full_text / shard["file"]))).read_all()
@@ -114,11 +121,11 @@ def test_shards_open_memory_mapped_in_pyarrow_and_datasets(full_text: Path) -> N
 
 
 def test_the_manifest_names_inputs_ranges_as_one(full_text: Path) -> None:
-    facts = manifest(full_text)
+    facts = load_manifest(full_text)
     loose, packed = facts["inputs"]
     assert (loose["file"], loose["files"], loose["records"]) == ("PMC0999xxxx", 18, 18)
     assert (packed["file"], packed["files"], packed["records"]) == ("PMC9990012_PMC9990013.xml", 1, 2)
-    assert packed["md5"] == hashlib.md5((SAMPLE / packed["file"]).read_bytes()).hexdigest()
+    assert packed["md5"] == hashlib.md5((PMC_SAMPLE / packed["file"]).read_bytes()).hexdigest()
     assert facts["config"]["rules"]["licences"] == ["CC0", "CC-BY", "CC-BY-SA"]
     assert "Each article is under the licence in its row" in facts["notice"]
     assert facts["pipeline"] == "pmc_to_shards"
@@ -128,7 +135,7 @@ def test_export_and_show(full_text: Path) -> None:
     command = [sys.executable, "-m", "bioshards.corpus"]
     text = subprocess.run([*command, "export", full_text], capture_output=True, text=True, check=True).stdout
     assert [block.split("\n") for block in text.rstrip("\n").split("\n\n")] == [
-        row["sentences"] for row in documents(full_text).values()
+        row["sentences"] for row in load_documents(full_text).values()
     ]
     shown = subprocess.run(
         [*command, "show", full_text, "--id", "pmc:PMC9990005.1"], capture_output=True, text=True, check=True
@@ -140,7 +147,7 @@ def test_export_and_show(full_text: Path) -> None:
 
 
 ARTICLES = {
-    f"PMC{number}.{version}.xml": article(
+    f"PMC{number}.{version}.xml": article_xml(
         number, f"Part {number} says this. It is version {version}.", version
     )
     for number, version in ((31, 1), (32, 1), (32, 2), (10_032, 1))
@@ -151,12 +158,12 @@ def without_place(output: Path) -> dict[str, dict[str, Any]]:
     """The documents less where each was found."""
     return {
         id_: {name: value for name, value in row.items() if name != "origin"}
-        for id_, row in documents(output).items()
+        for id_, row in load_documents(output).items()
     }
 
 
 def test_whatever_articles_come_in_they_give_the_same_documents(tmp_path: Path, run_pmc: Run) -> None:
-    assert run_pmc("--input", put(tmp_path / "loose", ARTICLES), "--output", tmp_path / "out") == 0
+    assert run_pmc("--input", write_files(tmp_path / "loose", ARTICLES), "--output", tmp_path / "out") == 0
     expected = without_place(tmp_path / "out")
     assert list(expected) == ["pmc:PMC31.1", "pmc:PMC32.2", "pmc:PMC10032.1"]
     first, *others = ARTICLES.items()
@@ -168,28 +175,30 @@ def test_whatever_articles_come_in_they_give_the_same_documents(tmp_path: Path, 
             f"PMC{n}/main.nxml": xml for n, xml in zip((31, 32, 33, 10_032), ARTICLES.values(), strict=True)
         },
         "unnamed": {f"article-{n}.xml": xml for n, xml in enumerate(ARTICLES.values())},
-        "zip": {"some.zip": zipped(ARTICLES)},
-        "tar.gz": {"some.tar.gz": tarred(ARTICLES)},
-        "tar": {"some.tar": tarred(ARTICLES, "w")},
-        "package": {"PMC31_PMC10032.xml.gz": package(ARTICLES.values())},
-        "plain-package": {"PMC31_PMC10032.xml": package(ARTICLES.values())},
+        "zip": {"some.zip": zip_articles(ARTICLES)},
+        "tar.gz": {"some.tar.gz": tar_articles(ARTICLES)},
+        "tar": {"some.tar": tar_articles(ARTICLES, "w")},
+        "package": {"PMC31_PMC10032.xml.gz": europepmc_package_xml(ARTICLES.values())},
+        "plain-package": {"PMC31_PMC10032.xml": europepmc_package_xml(ARTICLES.values())},
         "articleset": {"answer.xml": f"<pmc-articleset>{''.join(ARTICLES.values())}</pmc-articleset>"},
-        "mixture": {first[0]: first[1], "a.zip": zipped(rest)},
+        "mixture": {first[0]: first[1], "a.zip": zip_articles(rest)},
     }
     for name, files in containers.items():
         output = tmp_path / f"out-{name}"
-        assert run_pmc("--input", put(tmp_path / name, files), "--output", output) == 0, name
+        assert run_pmc("--input", write_files(tmp_path / name, files), "--output", output) == 0, name
         assert without_place(output) == expected, name
-    origin = documents(tmp_path / "out-tar.gz")["pmc:PMC32.2"]["origin"]
+    origin = load_documents(tmp_path / "out-tar.gz")["pmc:PMC32.2"]["origin"]
     assert origin == {"file": "some.tar.gz/PMC32.2.xml", "position": 2}
-    assert len(manifest(tmp_path / "out")["outputs"]) == 2  # one for each range of 10,000 ids
+    assert len(load_manifest(tmp_path / "out")["outputs"]) == 2  # one for each range of 10,000 ids
 
 
 def test_a_copy_of_an_article_in_another_container_is_one_document(tmp_path: Path, run_pmc: Run) -> None:
-    put(tmp_path / "in", {**ARTICLES, "PMC31_PMC10032.xml.gz": package(ARTICLES.values())})
+    write_files(
+        tmp_path / "in", {**ARTICLES, "PMC31_PMC10032.xml.gz": europepmc_package_xml(ARTICLES.values())}
+    )
     assert run_pmc("--input", tmp_path / "in", "--output", tmp_path / "out") == 0
-    assert sorted(documents(tmp_path / "out")) == ["pmc:PMC10032.1", "pmc:PMC31.1", "pmc:PMC32.2"]
-    assert manifest(tmp_path / "out")["funnel"]["dropped: superseded"] == 5
+    assert sorted(load_documents(tmp_path / "out")) == ["pmc:PMC10032.1", "pmc:PMC31.1", "pmc:PMC32.2"]
+    assert load_manifest(tmp_path / "out")["funnel"]["dropped: superseded"] == 5
 
 
 # What a person sees
@@ -198,7 +207,7 @@ def test_a_copy_of_an_article_in_another_container_is_one_document(tmp_path: Pat
 def test_a_log_has_few_lines_of_many_small_sources(
     tmp_path: Path, run_pmc: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    put(tmp_path / "in", {f"PMC{n}0000.xml": article(n * 10_000) for n in range(1, 31)})
+    write_files(tmp_path / "in", {f"PMC{n}0000.xml": article_xml(n * 10_000) for n in range(1, 31)})
     assert run_pmc("--input", tmp_path / "in", "--output", tmp_path / "out") == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "/30 PMC" in line]
     assert 1 < len(said) <= 5

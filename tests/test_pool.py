@@ -15,8 +15,8 @@ from bioshards.corpus.download import pool
 from bioshards.corpus.download.places import RateLimiter
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.web import Connection, NotFoundError, Server
-from tests.asking import server_at
-from tests.standin import Missing, StandIn
+from tests.asking import make_server
+from tests.standin import FakeServer, NotFound
 
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 
@@ -232,8 +232,8 @@ def test_somebody_else_has_a_turn_before_all_is_done() -> None:
 def test_threads_keep_their_connections(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / f"{number}.txt").write_text(str(number))
-    with StandIn(tmp_path) as server:
-        asked = DownloadPool(server_at(server.url), 3)
+    with FakeServer(tmp_path) as server:
+        asked = DownloadPool(make_server(server.url), 3)
         urls = [f"{server.url}{number}.txt" for number in range(30)]
         bodies = [answer.body for answer in asked.map(lambda each, url: each.read(url, 10), urls)]
         assert bodies == [str(number).encode() for number in range(30)]
@@ -242,11 +242,11 @@ def test_threads_keep_their_connections(tmp_path: Path) -> None:
 
 
 def test_what_a_server_refuses_ends_it(tmp_path: Path) -> None:
-    with StandIn(tmp_path) as server:
-        server.fault("*", Missing(), times=None)
+    with FakeServer(tmp_path) as server:
+        server.schedule_fault("*", NotFound(), times=None)
         with pytest.raises(NotFoundError, match="404"):
             list(
-                DownloadPool(server_at(server.url), 2).map(
+                DownloadPool(make_server(server.url), 2).map(
                     lambda each, url: each.read(url, 10), [server.url] * 50
                 )
             )

@@ -19,9 +19,9 @@ from tokenizers import Tokenizer
 from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.workspace import FORMAT
 from bioshards.vocab.examples import making, portions
-from tests.conftest import manifest, sums
-from tests.invented import document, put
-from tests.pretraining_sets import NO_TOKENS, run
+from tests.conftest import load_manifest, published_digests
+from tests.invented import make_document, write_document_dir
+from tests.pretraining_sets import NO_TOKENS, run_shards_to_pretraining
 
 from . import pretraining_sets as sets
 
@@ -31,12 +31,12 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture(scope="module")
 def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("vocabulary")
-    return sets.built(folder / "v", sets.abstracts(folder / "in", one=range(1, 80)))
+    return sets.build_vocabulary(folder / "v", sets.write_abstracts(folder / "in", one=range(1, 80)))
 
 
 @pytest.fixture
 def abstracts(tmp_path: Path) -> Path:
-    return sets.abstracts(tmp_path / "abstracts", one=range(100, 120), two=range(200, 220))
+    return sets.write_abstracts(tmp_path / "abstracts", one=range(100, 120), two=range(200, 220))
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callable[..., 
     def call(*arguments: object, vocab: Path = vocabulary, output: Path = tmp_path / "out") -> str:
         before = sorted(tmp_path.rglob("*"))
         capsys.readouterr()
-        assert run(*arguments, "--vocab", vocab, "--output", output) == 2
+        assert run_shards_to_pretraining(*arguments, "--vocab", vocab, "--output", output) == 2
         said = capsys.readouterr()
         assert said.err.startswith("beam: ")
         assert len(said.err.splitlines()) == 1
@@ -132,7 +132,7 @@ def test_a_wrong_command_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     given = () if "is missing" in said else ("--input", abstracts, "--vocab", vocabulary, "--output", "x")
-    assert run(*given, *options) == 2
+    assert run_shards_to_pretraining(*given, *options) == 2
     error = capsys.readouterr().err
     assert said in error
     assert "See beam run shards_to_pretraining --help" in error
@@ -210,12 +210,12 @@ def test_a_vocabulary_that_is_not_what_its_manifest_lists(
         said = refused("--input", abstracts, vocab=copy)
         assert f"--vocab {copy}: manifest.json is not as python -m bioshards.vocab build writes it" in said
     (copy / "manifest.json").unlink()  # of somewhere else, then
-    assert run("--input", abstracts, "--vocab", copy, "--output", tmp_path / "out") == 0
+    assert run_shards_to_pretraining("--input", abstracts, "--vocab", copy, "--output", tmp_path / "out") == 0
 
 
 def test_a_vocabulary_of_other_text(vocabulary: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
-    cyrillic = [document("pubmed:1", ["Все мыши спали ночью.", "Никто не спал."])]
-    other = put(tmp_path / "other", {"one": cyrillic})
+    cyrillic = [make_document("pubmed:1", ["Все мыши спали ночью.", "Никто не спал."])]
+    other = write_document_dir(tmp_path / "other", {"one": cyrillic})
     said = refused("--input", other)
     assert f"--vocab {vocabulary} does not fit {other}: " in said
     assert "% of the tokens of its first documents are [UNK]. Build one of these documents" in said
@@ -224,22 +224,26 @@ def test_a_vocabulary_of_other_text(vocabulary: Path, tmp_path: Path, refused: C
 def test_a_vocabulary_with_capitals_for_documents_without(
     abstracts: Path, tmp_path: Path, refused: Callable[..., str], capsys: Capture
 ) -> None:
-    lower = put(
+    lower = write_document_dir(
         tmp_path / "lower",
         {
             "one": [
-                document(f"pubmed:{number}", [line.lower() for line in sets.paragraph(str(number), 5)])
+                make_document(
+                    f"pubmed:{number}", [line.lower() for line in sets.make_paragraph(str(number), 5)]
+                )
                 for number in range(1, 30)
             ]
         },
     )
-    cased = sets.built(tmp_path / "cased", abstracts, options=("--size", "300", "--cased"))
+    cased = sets.build_vocabulary(tmp_path / "cased", abstracts, options=("--size", "300", "--cased"))
     said = refused("--input", abstracts, "--input", lower, vocab=cased)
     assert (
         f"--vocab {cased} does not fit {lower}: it keeps capitals, and the documents are in lower case"
         in said
     )
-    assert run("--input", abstracts, "--vocab", cased, "--output", tmp_path / "out") == 0
+    assert (
+        run_shards_to_pretraining("--input", abstracts, "--vocab", cased, "--output", tmp_path / "out") == 0
+    )
 
 
 def test_a_vocabulary_that_looks_across_blanks(
@@ -261,10 +265,10 @@ def test_an_input_that_is_not_finished_documents(
         name: tmp_path / name for name in ("unfinished", "words", "strange", "broken", "older", "lacking")
     }
     for name in ("unfinished", "older", "lacking"):
-        sets.abstracts(folders[name], one=range(300, 305))
-    facts = manifest(folders["older"])
+        sets.write_abstracts(folders[name], one=range(300, 305))
+    facts = load_manifest(folders["older"])
     (folders["unfinished"] / "manifest.json").unlink()
-    put(folders["words"], {}, "shards_to_words")
+    write_document_dir(folders["words"], {}, "shards_to_words")
     for name, text in (
         ("strange", "[1]"),
         ("broken", "{"),
@@ -291,7 +295,7 @@ def test_no_shard_is_taken_twice(abstracts: Path, tmp_path: Path, refused: Calla
     copy, link = tmp_path / "copy", tmp_path / "link"
     shutil.copytree(abstracts, copy)
     link.symlink_to(abstracts)
-    grown = sets.abstracts(tmp_path / "grown", two=range(200, 220), three=range(300, 305))
+    grown = sets.write_abstracts(tmp_path / "grown", two=range(200, 220), three=range(300, 305))
     for other in (f"{abstracts}/", copy, link, grown):
         said = refused("--input", abstracts, "--input", other)
         assert f"{abstracts} and {str(other).rstrip('/')} hold the same shard (data-" in said
@@ -350,7 +354,7 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     whole = shard.read_bytes()
     message = harm(shard)
     command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
-    assert run(*command) == 3
+    assert run_shards_to_pretraining(*command) == 3
     said = capsys.readouterr().err
     assert f"({shard}: {message})" in said
     assert "run the command that made them once more" in said
@@ -359,8 +363,8 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     if shard.is_dir():
         shard.rmdir()
     shard.write_bytes(whole)
-    assert run(*command) == 0
-    assert manifest(tmp_path / "out")["counts"]["documents"] == 40
+    assert run_shards_to_pretraining(*command) == 0
+    assert load_manifest(tmp_path / "out")["counts"]["documents"] == 40
 
 
 def test_no_flipped_byte_of_a_shard_is_let_through(abstracts: Path, vocabulary: Path, tmp_path: Path) -> None:
@@ -391,15 +395,16 @@ for _ in range(1000):
 def test_an_empty_corpus(
     tmp_path: Path, vocabulary: Path, capsys: Capture, refused: Callable[..., str]
 ) -> None:
-    none = put(tmp_path / "none", {})
+    none = write_document_dir(tmp_path / "none", {})
     assert f"{none} has no documents, so there is nothing to make examples of" in refused("--input", none)
-    silent = put(
-        tmp_path / "silent", {"one": [document(f"pubmed:{n}", [NO_TOKENS, " "] * (n - 1)) for n in (1, 2, 3)]}
+    silent = write_document_dir(
+        tmp_path / "silent",
+        {"one": [make_document(f"pubmed:{n}", [NO_TOKENS, " "] * (n - 1)) for n in (1, 2, 3)]},
     )
     for shuffle in ("shard", "global"):
         output = tmp_path / shuffle
         words = ("--input", silent, "--vocab", vocabulary, "--shuffle", shuffle, "--output", output)
-        assert run(*words) == 3
+        assert run_shards_to_pretraining(*words) == 3
         said = capsys.readouterr().err
         assert "there is nothing to train on: of 3 documents 0 are held out, 0 are held in full" in said
         assert "full, 3 have no tokens and 0 are rejected" in said
@@ -410,7 +415,7 @@ def test_where_everything_is_held_out_there_is_nothing_to_train_on(
     abstracts: Path, vocabulary: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
-    assert run(*command, "--validation", 0.99999) == 3
+    assert run_shards_to_pretraining(*command, "--validation", 0.99999) == 3
     said = capsys.readouterr().err
     assert "there is nothing to train on: of 40 documents 40 are held out" in said
     assert "Look at --input and --validation" in said
@@ -422,10 +427,12 @@ def test_a_document_that_is_too_long_is_kept_aside(
     abstracts: Path, vocabulary: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One of 41, so that --max-rejected decides; the bound is lower here than in earnest."""
-    longest = put(tmp_path / "long", {"long": [document("pubmed:999", sets.paragraph("long", 90))]})
+    longest = write_document_dir(
+        tmp_path / "long", {"long": [make_document("pubmed:999", sets.make_paragraph("long", 90))]}
+    )
     monkeypatch.setattr(making, "MAX_TOKENS", 700)
     given = ("--input", abstracts, "--input", longest, "--vocab", vocabulary, "--output", tmp_path / "out")
-    assert run(*given) == 3
+    assert run_shards_to_pretraining(*given) == 3
     said = capsys.readouterr().err
     assert "1 of 41 documents were rejected, more than --max-rejected 0.001 allows" in said
     assert "With a higher --max-rejected the same command publishes what is made already" in said
@@ -434,7 +441,8 @@ def test_a_document_that_is_too_long_is_kept_aside(
     [entry] = map(json.loads, path.read_text().splitlines())
     library = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
     tokens = sum(
-        len(one.ids) for one in library.encode_batch(sets.paragraph("long", 90), add_special_tokens=False)
+        len(one.ids)
+        for one in library.encode_batch(sets.make_paragraph("long", 90), add_special_tokens=False)
     )
     assert entry == {
         "file": "data-long-00000.arrow",
@@ -443,18 +451,18 @@ def test_a_document_that_is_too_long_is_kept_aside(
         "detail": f"{tokens:,} tokens, and 700 are the most",
     }
     before = path.stat().st_mtime_ns
-    assert run(*given, "--max-rejected", 0.03) == 0
+    assert run_shards_to_pretraining(*given, "--max-rejected", 0.03) == 0
     assert "too-long:   1 documents" in capsys.readouterr().out
     assert path.stat().st_mtime_ns == before
-    counts = manifest(tmp_path / "out")["counts"]
+    counts = load_manifest(tmp_path / "out")["counts"]
     assert counts["rejected"] == {"too-long": 1}
     assert counts["train"]["documents"] + counts["validation"]["documents"] == 40
-    assert "pubmed:999" not in {row.spans[0][0] for row in sets.rows(tmp_path / "out", "train")}
+    assert "pubmed:999" not in {row.spans[0][0] for row in sets.load_rows(tmp_path / "out", "train")}
     # Without it the set is as if it had never been there.
     without = ("--input", abstracts, "--vocab", vocabulary, "--output")
-    assert run(*without, tmp_path / "out") == 0
-    assert run(*without, tmp_path / "fresh") == 0
-    assert sums(tmp_path / "out") == sums(tmp_path / "fresh")
+    assert run_shards_to_pretraining(*without, tmp_path / "out") == 0
+    assert run_shards_to_pretraining(*without, tmp_path / "fresh") == 0
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
 
 
 # The output
@@ -468,7 +476,7 @@ def test_an_output_in_an_input_or_of_something_else(
         assert f"{output} lies in {abstracts}, which is to stay as it is. Write to another folder" in said
     said = refused("--input", abstracts, output=tmp_path)
     assert f"{abstracts} lies in {tmp_path}, which is to be written" in said
-    other = sets.abstracts(tmp_path / "other", one=range(300, 305))
+    other = sets.write_abstracts(tmp_path / "other", one=range(300, 305))
     said = refused("--input", abstracts, output=other)
     assert "was begun by pubmed_to_shards, and this is shards_to_pretraining. Choose another folder" in said
     (tmp_path / "file").write_text("")
@@ -531,22 +539,22 @@ def test_an_output_of_another_configuration(
 ) -> None:
     command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
     work = tmp_path / "out" / ".bioshards"
-    assert run(*command) == 0
-    before = sums(tmp_path / "out")
+    assert run_shards_to_pretraining(*command) == 0
+    before = published_digests(tmp_path / "out")
     for with_work_folder in (True, False):
         if not with_work_folder:
             shutil.rmtree(work)
-        assert run(*command, *options) == 2
+        assert run_shards_to_pretraining(*command, *options) == 2
         assert said in capsys.readouterr().err
-        assert sums(tmp_path / "out") == before
+        assert published_digests(tmp_path / "out") == before
 
 
 def test_an_output_of_another_vocabulary(
     abstracts: Path, vocabulary: Path, tmp_path: Path, refused: Callable[..., str]
 ) -> None:
     given = ("--input", abstracts, "--output", tmp_path / "out", "--vocab")
-    assert run(*given, vocabulary) == 0
-    other = sets.built(tmp_path / "other", abstracts, options=("--size", "250"))
+    assert run_shards_to_pretraining(*given, vocabulary) == 0
+    other = sets.build_vocabulary(tmp_path / "other", abstracts, options=("--size", "250"))
     said = refused("--input", abstracts, vocab=other)
     assert f"size was {Tokenizer.from_file(f'{vocabulary}/tokenizer.json').get_vocab_size()}, now 250" in said
     assert "sha256 was" in said
@@ -579,11 +587,11 @@ def test_a_full_disk_loses_nothing(
         full.setattr(LocalStorage, "write", failing)
         for room in (0, 1, 2, 3, 5, 6):
             left[0] = room
-            assert run(*command, tmp_path / "out") in (1, 2)
+            assert run_shards_to_pretraining(*command, tmp_path / "out") in (1, 2)
             said = capsys.readouterr().err
             assert "No space left" in said or "the disk is full" in said
             assert not (tmp_path / "out" / "manifest.json").exists()
-    assert run(*command, tmp_path / "out") == 0
-    assert run(*command, tmp_path / "fresh") == 0
-    assert sums(tmp_path / "out") == sums(tmp_path / "fresh")
+    assert run_shards_to_pretraining(*command, tmp_path / "out") == 0
+    assert run_shards_to_pretraining(*command, tmp_path / "fresh") == 0
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
     assert list((tmp_path / "out").rglob(".tmp-*")) == []

@@ -16,9 +16,9 @@ import pytest
 from bioshards.corpus.files import LocalStorage
 from bioshards.vocab.examples import making, portions, writing
 from bioshards.vocab.examples.made import BuildResult
-from tests.conftest import manifest, sums
-from tests.forked import beam, interrupt_when, killed_ten_times, started
-from tests.pretraining_sets import run
+from tests.conftest import load_manifest, published_digests
+from tests.forked import interrupt_when, kill_ten_times, run_beam, start_beam
+from tests.pretraining_sets import run_shards_to_pretraining
 
 from . import job_service
 from . import pretraining_sets as sets
@@ -42,9 +42,9 @@ class Given:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         shards = {f"n{at}": range(100 * at, 100 * at + 60) for at in range(1, 6)}
-        self.abstracts = sets.abstracts(folder / "abstracts", **shards)
-        self.articles = sets.articles(folder / "articles", PMC1=range(100, 110), PMC2=range(200, 210))
-        self.vocabulary = sets.built(folder / "vocabulary", self.abstracts, self.articles)
+        self.abstracts = sets.write_abstracts(folder / "abstracts", **shards)
+        self.articles = sets.write_articles(folder / "articles", PMC1=range(100, 110), PMC2=range(200, 210))
+        self.vocabulary = sets.build_vocabulary(folder / "vocabulary", self.abstracts, self.articles)
 
     def options(self, shuffle: str, *inputs: object) -> list[object]:
         folders = inputs or (self.abstracts, self.articles)
@@ -55,11 +55,11 @@ class Given:
     def whole(self, shuffle: str) -> dict[str, str]:
         """What one worker makes of it in a process of its own, started once."""
         if (self.folder / shuffle).exists():
-            return sums(self.folder / shuffle)
+            return published_digests(self.folder / shuffle)
         done = command(*self.options(shuffle), "--workers", 1, "--output", self.folder / shuffle)
         assert done.returncode == 0, done.stderr
         assert len(list((self.folder / shuffle / ".bioshards" / "made").iterdir())) == 7
-        return sums(self.folder / shuffle)
+        return published_digests(self.folder / shuffle)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Given:
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return beam("run", "shards_to_pretraining", *arguments, settings=SMALL_PORTIONS)
+    return run_beam("run", "shards_to_pretraining", *arguments, overrides=SMALL_PORTIONS)
 
 
 # However it runs
@@ -77,7 +77,7 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_the_number_of_workers_changes_no_byte(given: Given, tmp_path: Path) -> None:
     done = command(*given.options("global"), "--workers", 3, "--output", tmp_path)
     assert done.returncode == 0, done.stderr
-    assert sums(tmp_path) == given.whole("global")
+    assert published_digests(tmp_path) == given.whole("global")
 
 
 @pytest.mark.usefixtures("small_portions")
@@ -86,23 +86,23 @@ def test_the_order_the_spelling_and_the_place_of_inputs_change_no_byte(
     shuffle: str, given: Given, tmp_path: Path
 ) -> None:
     turned = given.options(shuffle, os.path.relpath(given.articles), f"{given.abstracts}/")
-    assert run(*turned, "--output", tmp_path / "turned") == 0
-    assert sums(tmp_path / "turned") == given.whole(shuffle)
+    assert run_shards_to_pretraining(*turned, "--output", tmp_path / "turned") == 0
+    assert published_digests(tmp_path / "turned") == given.whole(shuffle)
     shutil.copytree(given.articles, tmp_path / "moved" / "b")
     shutil.copytree(given.abstracts, tmp_path / "moved" / "a")
     shutil.copytree(given.vocabulary, tmp_path / "moved" / "v")
     moved = given.options(shuffle, tmp_path / "moved" / "a", tmp_path / "moved" / "b")
     moved += ["--vocab", tmp_path / "moved" / "v", "--output", tmp_path / "out"]
-    assert run(*moved) == 0
-    assert sums(tmp_path / "out") == given.whole(shuffle)
+    assert run_shards_to_pretraining(*moved) == 0
+    assert published_digests(tmp_path / "out") == given.whole(shuffle)
 
 
 @pytest.mark.timeout(300)
 def test_a_job_service_with_a_worker_of_its_own_gives_the_same_bytes(given: Given, tmp_path: Path) -> None:
-    with job_service.running(tmp_path) as options:
+    with job_service.run_portable_services(tmp_path) as options:
         done = command(*given.options("global"), "--output", tmp_path / "out", *options)
     assert done.returncode == 0, done.stderr
-    assert sums(tmp_path / "out") == given.whole("global")
+    assert published_digests(tmp_path / "out") == given.whole("global")
 
 
 # Stopped
@@ -114,17 +114,19 @@ def test_killed_ten_times_and_continued_it_ends_with_the_same_bytes(
 ) -> None:
     output = tmp_path / "out"
     words = ("run", "shards_to_pretraining", *given.options(shuffle), "--workers", 1)
-    killed_ten_times(output, *words, settings=SMALL_PORTIONS)
+    kill_ten_times(output, *words, overrides=SMALL_PORTIONS)
     done = command(*given.options(shuffle), "--workers", 1, "--output", output)
     assert done.returncode == 0, done.stderr
-    assert sums(output) == given.whole(shuffle)
+    assert published_digests(output) == given.whole(shuffle)
     assert list(output.rglob(".tmp-*")) == []
 
 
 def test_ctrl_c_stops_two_workers_and_the_next_run_continues(given: Given, tmp_path: Path) -> None:
     output, said = tmp_path / "out", tmp_path / "said"
     arguments = (*given.options("shard"), "--workers", 2, "--output", output)
-    process = started("run", "shards_to_pretraining", *arguments, said=said, settings=SMALL_PORTIONS)
+    process = start_beam(
+        "run", "shards_to_pretraining", *arguments, stderr_path=said, overrides=SMALL_PORTIONS
+    )
     interrupt_when(process, lambda: bool(list((output / ".bioshards" / "made").glob("[!.]*"))))
     errors = said.read_text()
     assert process.exitcode == 130
@@ -133,7 +135,7 @@ def test_ctrl_c_stops_two_workers_and_the_next_run_continues(given: Given, tmp_p
     assert not (output / "manifest.json").exists()
     done = command(*arguments)
     assert done.returncode == 0, done.stderr
-    assert sums(output) == given.whole("shard")
+    assert published_digests(output) == given.whole("shard")
     assert list(output.rglob(".tmp-*")) == []
 
 
@@ -156,11 +158,11 @@ def test_stopped_at_any_write_it_goes_on_where_it_was(
     arguments = (*given.options(shuffle), "--output", tmp_path / "out")
     with monkeypatch.context() as patched:
         patched.setattr(LocalStorage, "write", failing)
-        while run(*arguments) != 0:
+        while run_shards_to_pretraining(*arguments) != 0:
             assert "RuntimeError: no more of " in capsys.readouterr().err
             assert not (tmp_path / "out" / "manifest.json").exists()
     assert failed >= ({"train", "made"} if shuffle == "shard" else {"dealt", "train"})
-    assert sums(tmp_path / "out") == given.whole(shuffle)
+    assert published_digests(tmp_path / "out") == given.whole(shuffle)
 
 
 # Grown and shrunk
@@ -192,16 +194,16 @@ def test_an_update_ends_with_the_bytes_of_a_run_from_nothing(
     news = {"begun": ["a", "b", "PMC1", "PMC2"], "more": ["c"], "changed": ["a"], "held out none": ["c"]}
     for name, shards_of in steps.items():
         shutil.rmtree(grown, ignore_errors=True)
-        sets.abstracts(grown, **shards_of)
+        sets.write_abstracts(grown, **shards_of)
         inputs = (grown,) if name in ("no articles", "held out none") else (grown, given.articles)
         arguments = given.options(shuffle, *inputs)
         now.clear()
-        assert run(*arguments, "--output", tmp_path / "grown") == 0
+        assert run_shards_to_pretraining(*arguments, "--output", tmp_path / "grown") == 0
         new = [f"data-{part}-00000.arrow" for part in news.get(name, [])]
         assert shuffle == "global" or sorted(now) == sorted(new)
-        assert run(*arguments, "--output", tmp_path / name) == 0
-        assert sums(tmp_path / "grown") == sums(tmp_path / name)
-    assert manifest(tmp_path / "grown")["counts"]["validation"]["documents"] == 0
+        assert run_shards_to_pretraining(*arguments, "--output", tmp_path / name) == 0
+        assert published_digests(tmp_path / "grown") == published_digests(tmp_path / name)
+    assert load_manifest(tmp_path / "grown")["counts"]["validation"]["documents"] == 0
     left = {path.stem for path in (tmp_path / "grown" / ".bioshards" / "made").iterdir()}
     assert left == {path.stem for path in (tmp_path / "held out none" / ".bioshards" / "made").iterdir()}
 
@@ -211,9 +213,9 @@ def test_a_killed_update_that_is_taken_back_is_not_believed(
     given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bucket's shard has the same name whatever is in it: the killed update has written it already."""
-    more = sets.abstracts(tmp_path / "more", x=range(700, 720))
+    more = sets.write_abstracts(tmp_path / "more", x=range(700, 720))
     before = given.options("global")
-    assert run(*before, "--output", tmp_path / "out") == 0
+    assert run_shards_to_pretraining(*before, "--output", tmp_path / "out") == 0
     write_json = LocalStorage.write_json
 
     def killed(self: LocalStorage, path: str, value: object) -> None:
@@ -223,26 +225,26 @@ def test_a_killed_update_that_is_taken_back_is_not_believed(
 
     with monkeypatch.context() as patched:
         patched.setattr(LocalStorage, "write_json", killed)
-        assert run(*before, "--input", more, "--output", tmp_path / "out") == 1
+        assert run_shards_to_pretraining(*before, "--input", more, "--output", tmp_path / "out") == 1
     for name in ("manifest.json", "dataset_dict.json", "train/state.json", "validation/state.json"):
         assert not (tmp_path / "out" / name).exists()  # nothing opens what is half old and half new
-    assert run(*before, "--output", tmp_path / "out") == 0
-    assert sums(tmp_path / "out") == given.whole("global")
+    assert run_shards_to_pretraining(*before, "--output", tmp_path / "out") == 0
+    assert published_digests(tmp_path / "out") == given.whole("global")
 
 
 @pytest.mark.usefixtures("small_portions")
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 def test_a_lost_or_cut_shard_is_made_again(shuffle: str, given: Given, tmp_path: Path) -> None:
     arguments = (*given.options(shuffle), "--output", tmp_path / "out")
-    assert run(*arguments) == 0
+    assert run_shards_to_pretraining(*arguments) == 0
     for with_work_folder in (True, False):
         shards = sorted((tmp_path / "out").rglob("data-*.arrow"))
         shards[0].unlink()
         shards[-1].write_bytes(shards[-1].read_bytes()[:-100])
         if not with_work_folder:
             shutil.rmtree(tmp_path / "out" / ".bioshards")
-        assert run(*arguments) == 0
-        assert sums(tmp_path / "out") == given.whole(shuffle)
+        assert run_shards_to_pretraining(*arguments) == 0
+        assert published_digests(tmp_path / "out") == given.whole(shuffle)
 
 
 @pytest.mark.usefixtures("small_portions")
@@ -251,19 +253,19 @@ def test_a_finished_set_lives_without_its_work_folder(
     shuffle: str, given: Given, tmp_path: Path, capsys: Capture
 ) -> None:
     arguments = (*given.options(shuffle), "--output", tmp_path)
-    assert run(*arguments) == 0
+    assert run_shards_to_pretraining(*arguments) == 0
     written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
     capsys.readouterr()
-    assert run(*arguments) == 0
+    assert run_shards_to_pretraining(*arguments) == 0
     assert "is finished and its 2 inputs are unchanged: nothing to do" in capsys.readouterr().out
     shutil.rmtree(tmp_path / ".bioshards")
-    assert run(*arguments, "--seed", 3) == 2
-    assert run(*arguments) == 0
+    assert run_shards_to_pretraining(*arguments, "--seed", 3) == 2
+    assert run_shards_to_pretraining(*arguments) == 0
     assert "nothing to do" in capsys.readouterr().out
     for path in tmp_path.rglob("*"):
         if path.is_file() and ".bioshards" not in path.parts:
             assert path.stat().st_mtime_ns == written[path]
-    assert sums(tmp_path) == given.whole(shuffle)
+    assert published_digests(tmp_path) == given.whole(shuffle)
 
 
 @pytest.mark.usefixtures("small_portions")
@@ -276,11 +278,11 @@ def test_a_run_beside_another_into_the_same_folder_is_refused(
 
     def beside(*words: Any) -> Any:
         if not codes:
-            codes.append(run(*arguments))
+            codes.append(run_shards_to_pretraining(*arguments))
         return write(*words)
 
     monkeypatch.setattr(writing.ShardWriter, "write", beside)
-    assert run(*arguments) == 0
+    assert run_shards_to_pretraining(*arguments) == 0
     assert codes == [2]
     assert "another run is writing" in capsys.readouterr().err
-    assert sums(tmp_path / "out") == given.whole("shard")
+    assert published_digests(tmp_path / "out") == given.whole("shard")

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pytest
 
 from bioshards.corpus.manifest import DocumentsRun, encode
-from tests.conftest import SAMPLE, citation, documents, manifest, pubmed_set
+from tests.conftest import PUBMED_SAMPLE, citation_xml, load_documents, load_manifest, pubmed_set_xml
 from tests.manifests import of_documents
 
 Run = Callable[..., int]
 
 
 def test_the_sample_gives_the_documents_its_authors_worked_out(reference: Path) -> None:
-    facts = manifest(reference)
+    facts = load_manifest(reference)
     assert facts["funnel"] == {
         "records": 112,
         "dropped: deleted": 5,
@@ -32,7 +32,7 @@ def test_the_sample_gives_the_documents_its_authors_worked_out(reference: Path) 
         "kept": 77,
     }
     assert facts["counts"]["deletions"] == 6
-    found = documents(reference)
+    found = load_documents(reference)
     assert len(found) == facts["counts"]["documents"] == 77
     assert facts["counts"]["sentences"] == sum(len(row["sentences"]) for row in found.values())
     assert facts["counts"]["words"] == sum(
@@ -45,7 +45,7 @@ def test_the_sample_gives_the_documents_its_authors_worked_out(reference: Path) 
 
 
 def test_the_life_cycle_of_the_sample(reference: Path) -> None:
-    found = documents(reference)
+    found = load_documents(reference)
     origin = {id_: row["origin"]["file"] for id_, row in found.items()}
     assert "pubmed:90000040" not in found  # deleted by the first update
     assert "pubmed:90000060" not in found  # revised and deleted by the same update
@@ -56,7 +56,7 @@ def test_the_life_cycle_of_the_sample(reference: Path) -> None:
 
 
 def test_every_record_is_kept_or_dropped_with_a_reason(reference: Path) -> None:
-    funnel = dict(manifest(reference)["funnel"])
+    funnel = dict(load_manifest(reference)["funnel"])
     assert funnel.pop("records") == sum(funnel.values())
     dropped = datasets.load_from_disk(str(reference / "dropped"))
     reasons = sorted(dropped["reason"])
@@ -69,9 +69,9 @@ def test_shards_open_memory_mapped_in_pyarrow_and_datasets(reference: Path) -> N
     before = pa.total_allocated_bytes()
     loaded = datasets.load_from_disk(str(reference))
     assert pa.total_allocated_bytes() - before < 10_000
-    assert {row["id"] for row in loaded} == set(documents(reference))
-    assert loaded[0]["sentences"] == documents(reference)[loaded[0]["id"]]["sentences"]
-    for shard in manifest(reference)["outputs"]:
+    assert {row["id"] for row in loaded} == set(load_documents(reference))
+    assert loaded[0]["sentences"] == load_documents(reference)[loaded[0]["id"]]["sentences"]
+    for shard in load_manifest(reference)["outputs"]:
         before = pa.total_allocated_bytes()
         table = pa.ipc.open_stream(pa.memory_map(str(reference / shard["file"]))).read_all()
         assert table.num_rows == shard["rows"]
@@ -92,7 +92,7 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
     job = ShardsJob(
         storage=storage,
         output_dir=OutputDir(str(tmp_path)),
-        sources=sources.discover_sources(storage, [str(SAMPLE)]),
+        sources=sources.discover_sources(storage, [str(PUBMED_SAMPLE)]),
         to_fetch=[],
         download_plan=None,
         article_plan=None,
@@ -112,11 +112,11 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
     result = root.run()
     result.wait_until_finish()
     counters = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
-    funnel = manifest(tmp_path)["funnel"]
+    funnel = load_manifest(tmp_path)["funnel"]
     assert counters["stage_records"] == funnel["records"]
     assert counters["finish_kept"] == funnel["kept"]
     assert counters["finish_dropped_superseded"] == funnel["dropped: superseded"]
-    assert counters["finish_sentences"] == manifest(tmp_path)["counts"]["sentences"]
+    assert counters["finish_sentences"] == load_manifest(tmp_path)["counts"]["sentences"]
     assert counters["stage_items"] == 3
 
 
@@ -124,9 +124,9 @@ def test_shards_are_bounded_in_size(tmp_path: Path, run: Run, monkeypatch: pytes
     monkeypatch.setattr("bioshards.corpus.shards.BATCH_ROWS", 100)
     long = " ".join(f"This is sentence number {number} of it." for number in range(60))
     source = tmp_path / "pubmed26n0001.xml"
-    source.write_bytes(pubmed_set(*[citation(pmid, long) for pmid in range(1, 1501)]))
+    source.write_bytes(pubmed_set_xml(*[citation_xml(pmid, long) for pmid in range(1, 1501)]))
     assert run("--input", source, "--output", tmp_path / "out", "--max-shard-mb", 1) == 0
-    outputs = manifest(tmp_path / "out")["outputs"]
+    outputs = load_manifest(tmp_path / "out")["outputs"]
     assert len(outputs) > 2
     assert all(shard["bytes"] <= 1_050_000 for shard in outputs)
     assert len(datasets.load_from_disk(str(tmp_path / "out"))) == 1500
@@ -134,21 +134,21 @@ def test_shards_are_bounded_in_size(tmp_path: Path, run: Run, monkeypatch: pytes
 
 def test_presets_and_options_reach_the_documents(tmp_path: Path, run: Run) -> None:
     assert run("--output", tmp_path / "a", "--preset", "pubmedbert") == 0
-    for row in documents(tmp_path / "a").values():
+    for row in load_documents(tmp_path / "a").values():
         assert len(" ".join(row["sentences"]).split()) >= 128
         assert row["sections"][0]["first_sentence"] == 0
     assert (
         run("--output", tmp_path / "b", "--preset", "bio-electra", "--drop-retracted", "--languages", "eng")
         == 0
     )
-    for row in documents(tmp_path / "b").values():
+    for row in load_documents(tmp_path / "b").values():
         assert row["pmid"] >= 10_000_000
         assert not row["retracted"]
         assert "eng" in row["language"]
-    funnel = manifest(tmp_path / "b")["funnel"]
+    funnel = load_manifest(tmp_path / "b")["funnel"]
     assert {"dropped: below-min-pmid", "dropped: retracted", "dropped: language"} <= set(funnel)
     assert run("--output", tmp_path / "c", "--keep-title-only", "--section-labels") == 0
-    found = documents(tmp_path / "c")
+    found = load_documents(tmp_path / "c")
     # Facts of the sample: all that live, the book apart, with an abstract or a title that is one.
     assert len(found) == 90
     assert any(line.startswith("METHODS: ") for row in found.values() for line in row["sentences"])
@@ -156,9 +156,9 @@ def test_presets_and_options_reach_the_documents(tmp_path: Path, run: Run) -> No
 
 def test_the_manifest_names_inputs_and_outputs_with_checksums(reference: Path) -> None:
 
-    facts = manifest(reference)
+    facts = load_manifest(reference)
     for item in facts["inputs"]:
-        data = (SAMPLE / item["file"]).read_bytes()
+        data = (PUBMED_SAMPLE / item["file"]).read_bytes()
         assert item["md5"] == hashlib.md5(data).hexdigest()
         assert item["bytes"] == len(data)
     for shard in facts["outputs"]:
@@ -174,7 +174,7 @@ def test_export_and_show(reference: Path) -> None:
     text = subprocess.run([*command, "export", reference], capture_output=True, text=True, check=True).stdout
     blocks = text.rstrip("\n").split("\n\n")
     assert [block.split("\n") for block in blocks] == [
-        row["sentences"] for row in documents(reference).values()
+        row["sentences"] for row in load_documents(reference).values()
     ]
     shown = subprocess.run(
         [*command, "show", reference, "--id", "pubmed:90000041"], capture_output=True, text=True, check=True

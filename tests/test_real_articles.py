@@ -69,8 +69,8 @@ def found() -> Found:
     count = 0
     for number, (path, xml) in enumerate(articles()):
         name = f"{path} {number}"
-        if number % 40 == 0 and oracle.reference_titles(xml):
-            seen.leaky.append(bool(oracle.leaks(xml, everything(xml))))
+        if number % 40 == 0 and oracle.find_reference_titles(xml):
+            seen.leaky.append(bool(oracle.find_leaked_titles(xml, everything(xml))))
         try:
             tree = jats_xml.parse_article(jats._extract_article(xml))
             identify_article(jats_front.parse_metadata(tree))
@@ -81,13 +81,13 @@ def found() -> Found:
             continue
         seen.reasons["document"] += 1
         texts = [*(block.text for block in blocks), *headings(blocks)]
-        if leaks := oracle.leaks(xml, texts):
+        if leaks := oracle.find_leaked_titles(xml, texts):
             seen.leaks.append((name, leaks))
         odd = [text for text in (*texts, *sentences) if ODD.search(text)]
         seen.odd.extend((name, text) for text in odd)
         if number % 4 == 0:
-            prose = oracle.prose_words(xml)
-            lost = prose - collections.Counter(oracle.words("\n".join(texts)))
+            prose = oracle.count_prose_words(xml)
+            lost = prose - collections.Counter(oracle.normalised_words("\n".join(texts)))
             seen.lost[name] = sum(lost.values()), sum(prose.values())
         if number % 10 == 0:
             seen.moved.extend((name, text) for text in moved(xml, blocks))
@@ -110,12 +110,12 @@ def headings(blocks: list[TextBlock]) -> Iterator[str]:
 
 def moved(xml: bytes, blocks: list[TextBlock]) -> Iterator[str]:
     """Blocks whose words are not in the article, in their order and close to each other."""
-    stream = oracle.words(apart(oracle.tree(xml)))
+    stream = oracle.normalised_words(apart(oracle.parse_article(xml)))
     places = collections.defaultdict(list)
     for place, pair in enumerate(pairwise(stream)):
         places[pair].append(place)
     for block in blocks:
-        said = oracle.words(block.text)
+        said = oracle.normalised_words(block.text)
         if len(said) > 1 and not any(
             in_order(said, stream[place : place + 5 * len(said) + 500]) for place in places[said[0], said[1]]
         ):
@@ -124,7 +124,7 @@ def moved(xml: bytes, blocks: list[TextBlock]) -> Iterator[str]:
 
 def apart(root: Any) -> str:
     """All text of an element, with a blank around each citation and where blocks begin and end."""
-    for node in root.iter("xref", *oracle.BLOCKS):
+    for node in root.iter("xref", *oracle.BLOCK_TAGS):
         if node.tag != "xref" or node.get("ref-type") in ("bibr", "fn", "table-fn"):
             node.text = f" {node.text or ''}"
             node.tail = f" {node.tail or ''}"

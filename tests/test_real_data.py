@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import DATA, documents, manifest, needs_data
-from tests.oracle import Oracle
+from tests.conftest import DATA, load_documents, load_manifest, needs_data
+from tests.oracle import PubMedOracle
 
 Run = Callable[..., int]
 pytestmark = needs_data
@@ -23,9 +23,9 @@ def _pubmed(pattern: str = "**/*") -> list[Path]:
     ]
 
 
-def _compare(output: Path, oracle: Oracle) -> None:
+def _compare(output: Path, oracle: PubMedOracle) -> None:
     """Documents, words and metadata of a run with title-only records kept equal the oracle's."""
-    found = {str(row["pmid"]): row for row in documents(output).values()}
+    found = {str(row["pmid"]): row for row in load_documents(output).values()}
     expected = {pmid: text for pmid, text in oracle.live.items() if text[0] or text[1]}
     assert found.keys() == expected.keys()
     for pmid, (title, abstract) in expected.items():
@@ -43,10 +43,10 @@ def _compare(output: Path, oracle: Oracle) -> None:
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from tests.forked import beam
+    from tests.forked import run_beam
 
     output = tmp_path_factory.mktemp("real") / "out"
-    done = beam(
+    done = run_beam(
         *("run", "pubmed_to_shards", "--workers", 1, "--output", output, "--keep-title-only"),
         *("--clean", "none"),
         *("--max-rejected", 0.01, "--input", f"{DATA}/pubmed", "--input", f"{DATA}/pubmed/**/*.@*"),
@@ -58,9 +58,9 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_all_files_in_one_run_equal_the_oracle(everything: Path) -> None:
     files = _pubmed()
     assert len(files) == 130
-    oracle = Oracle(files)
+    oracle = PubMedOracle(files)
     _compare(everything, oracle)
-    funnel = dict(manifest(everything)["funnel"])
+    funnel = dict(load_manifest(everything)["funnel"])
     records = funnel.pop("records")
     assert records == sum(funnel.values()) == oracle.records
     assert funnel["kept"] + funnel["dropped: no-text"] == len(oracle.live)
@@ -80,7 +80,7 @@ def test_duplicates_are_those_of_the_oracle(tmp_path: Path, run: Run) -> None:
     )
     lowest: dict[str, str] = {}
     expected: dict[str, str] = {}
-    for pmid, text in sorted(Oracle(_pubmed()).live.items(), key=lambda item: int(item[0])):
+    for pmid, text in sorted(PubMedOracle(_pubmed()).live.items(), key=lambda item: int(item[0])):
         title, abstract = ("".join(filter(str.isalnum, "".join(words).lower())) for words in text)
         original = lowest.setdefault(f"{title} {abstract}", pmid)
         if abstract and original != pmid:
@@ -106,13 +106,13 @@ def test_a_baseline_and_its_update_with_deletions_and_revisions(tmp_path: Path, 
         )
         == 0
     )
-    _compare(tmp_path, Oracle([baseline, update]))
-    facts = manifest(tmp_path)
+    _compare(tmp_path, PubMedOracle([baseline, update]))
+    facts = load_manifest(tmp_path)
     assert facts["counts"]["deletions"] == 218
-    before, after = (Oracle([path]) for path in (baseline, update))
+    before, after = (PubMedOracle([path]) for path in (baseline, update))
     repeated = set(before.live) & set(after.live)
     assert len(repeated) == 361
-    rows = documents(tmp_path)
+    rows = load_documents(tmp_path)
     for pmid in repeated & {str(row["pmid"]) for row in rows.values()}:
         assert rows[f"pubmed:{pmid}"]["origin"]["file"] == "pubmed20n1016.xml.gz"
     inputs = {item["file"]: item["funnel"] for item in facts["inputs"]}
@@ -124,10 +124,10 @@ def test_of_the_sample_sets_of_several_years_the_newest_wins(tmp_path: Path, run
     assert len(files) == 4
     inputs = [word for path in files for word in ("--input", str(path))]
     assert run(*inputs, "--output", tmp_path, "--keep-title-only", "--clean", "none") == 0
-    oracle = Oracle(files)
+    oracle = PubMedOracle(files)
     _compare(tmp_path, oracle)
-    origin = collections.Counter(row["origin"]["file"] for row in documents(tmp_path).values())
-    newest = Oracle([path for path in files if "18n0001" in path.name])
+    origin = collections.Counter(row["origin"]["file"] for row in load_documents(tmp_path).values())
+    newest = PubMedOracle([path for path in files if "18n0001" in path.name])
     assert origin["pubmedsample18n0001.xml.gz"] == sum(1 for text in newest.live.values() if any(text))
     assert "medsamp2006.xml" not in origin
 
@@ -135,11 +135,11 @@ def test_of_the_sample_sets_of_several_years_the_newest_wins(tmp_path: Path, run
 def test_each_file_alone_equals_the_oracle(tmp_path: Path) -> None:
     """Parsing apart from the life cycle: all records of every file, one file at a time."""
     from bioshards.corpus import medline, medline_file
-    from tests.oracle import root
+    from tests.oracle import parse_root
 
     compared = 0
     for path in _pubmed():
-        tree = root(path)
+        tree = parse_root(path)
         top = [tree] if tree.tag in ("PubmedArticle", "MedlineCitation") else list(tree.iterchildren("*"))
         with path.open("rb") as file:
             ours = list(medline_file.iter_records(file))
@@ -147,14 +147,18 @@ def test_each_file_alone_equals_the_oracle(tmp_path: Path) -> None:
         for (element, raw), record in zip(ours, top, strict=True):
             if element not in ("PubmedArticle", "MedlineCitation"):
                 continue
-            citation: Any = record if record.tag == "MedlineCitation" else record.find("MedlineCitation")
-            if not citation.findtext("PMID").isdecimal():
+            medline_citation: Any = (
+                record if record.tag == "MedlineCitation" else record.find("MedlineCitation")
+            )
+            if not medline_citation.findtext("PMID").isdecimal():
                 continue
             parsed = medline.parse_citation(raw)
-            assert parsed.pmid == int(citation.findtext("PMID"))
-            title = citation.find("Article/ArticleTitle")
+            assert parsed.pmid == int(medline_citation.findtext("PMID"))
+            title = medline_citation.find("Article/ArticleTitle")
             assert parsed.title == ("" if title is None else "".join(title.itertext()))
-            theirs = ["".join(item.itertext()) for item in citation.findall("Article/Abstract/AbstractText")]
+            theirs = [
+                "".join(item.itertext()) for item in medline_citation.findall("Article/Abstract/AbstractText")
+            ]
             assert [section.text for section in parsed.abstract] == theirs
             compared += 1
     assert compared > 3700

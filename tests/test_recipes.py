@@ -17,8 +17,15 @@ from bioshards.corpus.document import Document
 from bioshards.corpus.medline import AbstractSection, Citation
 from bioshards.corpus.rules import PubMedConfig
 from bioshards.corpus.shaping import CitationDocumentBuilder
-from tests.conftest import SAMPLE, citation, documents, manifest, pubmed_set, sums
-from tests.forked import beam
+from tests.conftest import (
+    PUBMED_SAMPLE,
+    citation_xml,
+    load_documents,
+    load_manifest,
+    published_digests,
+    pubmed_set_xml,
+)
+from tests.forked import run_beam
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -142,9 +149,11 @@ def test_what_is_taken_away_is_counted_by_name() -> None:
 
 def test_the_manifest_counts_over_the_documents_kept(tmp_path: Path, run: Run) -> None:
     odd = "So\u00adme α text. No."
-    first = pubmed_set(citation(1, odd), citation(2, odd), citation(3), citation(4, "", title="\u00ad No"))
-    second = pubmed_set(
-        citation(2, "Now all is plain."), citation(5, odd + odd), citation(6, odd), deleted=(6,)
+    first = pubmed_set_xml(
+        citation_xml(1, odd), citation_xml(2, odd), citation_xml(3), citation_xml(4, "", title="\u00ad No")
+    )
+    second = pubmed_set_xml(
+        citation_xml(2, "Now all is plain."), citation_xml(5, odd + odd), citation_xml(6, odd), deleted=(6,)
     )
     for number, data in enumerate((first, second), start=1):
         (tmp_path / f"pubmed26n000{number}.xml").write_bytes(data)
@@ -152,25 +161,25 @@ def test_the_manifest_counts_over_the_documents_kept(tmp_path: Path, run: Run) -
     for workers in (1, 2):
         output = tmp_path / f"out{workers}"
         words = ("--input", tmp_path, *options, "--output", output, "--workers", workers)
-        assert beam("run", "pubmed_to_shards", *words).returncode == 0
-        assert manifest(output)["cleaning"] == {
+        assert run_beam("run", "pubmed_to_shards", *words).returncode == 0
+        assert load_manifest(output)["cleaning"] == {
             "soft-hyphens": {"documents": 2, "characters": 3},
             "truncation-notes": {"documents": 0, "characters": 0},
             "ascii-only": {"documents": 2, "characters": 3},
             "short-lines": {"documents": 2, "characters": 6},
         }
-    assert set(documents(tmp_path / "out1")) == {"pubmed:1", "pubmed:2", "pubmed:3", "pubmed:5"}
+    assert set(load_documents(tmp_path / "out1")) == {"pubmed:1", "pubmed:2", "pubmed:3", "pubmed:5"}
     # An update that supersedes one of them takes its counts back.
-    (tmp_path / "pubmed26n0003.xml").write_bytes(pubmed_set(citation(5)))
+    (tmp_path / "pubmed26n0003.xml").write_bytes(pubmed_set_xml(citation_xml(5)))
     assert run("--input", tmp_path, *options, "--output", tmp_path / "out1") == 0
-    assert manifest(tmp_path / "out1")["cleaning"]["soft-hyphens"] == {"documents": 1, "characters": 1}
+    assert load_manifest(tmp_path / "out1")["cleaning"]["soft-hyphens"] == {"documents": 1, "characters": 1}
 
 
 def test_the_rules_that_are_on_are_those_counted(tmp_path: Path, run: Run) -> None:
     def counted(*options: str) -> set[str]:
         output = tmp_path / "-".join(["out", *options])
-        assert run("--input", SAMPLE / "pubmed26n0003.xml", *options, "--output", output) == 0
-        return set(manifest(output)["cleaning"])
+        assert run("--input", PUBMED_SAMPLE / "pubmed26n0003.xml", *options, "--output", output) == 0
+        return set(load_manifest(output)["cleaning"])
 
     assert counted() == counted("--clean", "all") == set(CLEANING_RULES)
     assert counted("--clean", "none") == set()
@@ -184,7 +193,7 @@ def test_the_rules_that_are_on_are_those_counted(tmp_path: Path, run: Run) -> No
 
 def test_cleaning_can_be_left_out(tmp_path: Path, run: Run) -> None:
     source = tmp_path / "pubmed26n0001.xml"
-    source.write_bytes(pubmed_set(citation(1, "So\u00adme text. (ABSTRACT TRUNCATED AT 250 WORDS)")))
+    source.write_bytes(pubmed_set_xml(citation_xml(1, "So\u00adme text. (ABSTRACT TRUNCATED AT 250 WORDS)")))
     for options, expected in (
         ((), "Some text."),
         (("--clean", "none"), "So\u00adme text. (ABSTRACT TRUNCATED AT 250 WORDS)"),
@@ -193,7 +202,7 @@ def test_cleaning_can_be_left_out(tmp_path: Path, run: Run) -> None:
     ):
         output = tmp_path / "-".join(["out", *options])
         assert run("--input", source, "--output", output, *options) == 0
-        assert " ".join(documents(output)["pubmed:1"]["sentences"]) == f"A title. {expected}"
+        assert " ".join(load_documents(output)["pubmed:1"]["sentences"]) == f"A title. {expected}"
 
 
 # The papers
@@ -201,7 +210,7 @@ def test_cleaning_can_be_left_out(tmp_path: Path, run: Run) -> None:
 
 def test_electramed_is_lower_case_ascii_treebank(tmp_path: Path, run: Run) -> None:
     assert run("--preset", "electramed", "--output", tmp_path) == 0
-    found = {id_: row["sentences"] for id_, row in documents(tmp_path).items()}
+    found = {id_: row["sentences"] for id_, row in load_documents(tmp_path).items()}
     assert found["pubmed:90000001"][:5] == [
         "a second promoter rescues lactose growth in e. coli k-12 after loss of the first .",
         "bacteria rarely keep a spare copy of anything , so a redundant promoter is worth explaining .",
@@ -215,7 +224,7 @@ def test_electramed_is_lower_case_ascii_treebank(tmp_path: Path, run: Run) -> No
     assert "`` you learn to knock with your voice , '' said a healthcare assistant ." in every
     assert "-klotho is made mainly by the distal tubule ." in every
     assert all(line.isascii() and line == line.lower() == " ".join(line.split()) for line in every)
-    facts = manifest(tmp_path)
+    facts = load_manifest(tmp_path)
     assert facts["counts"]["words"] == sum(len(line.split()) for line in every)
     assert list(facts["cleaning"]) == ["ascii-only"]
     assert facts["config"]["library_versions"].keys() == {"nltk"}
@@ -224,13 +233,13 @@ def test_electramed_is_lower_case_ascii_treebank(tmp_path: Path, run: Run) -> No
 def test_bioalbert_has_no_line_below_20_characters(tmp_path: Path, run: Run) -> None:
     assert run("--preset", "bioalbert", "--output", tmp_path / "a") == 0
     assert run("--clean", "none", "--output", tmp_path / "b") == 0
-    whole = documents(tmp_path / "b")
+    whole = load_documents(tmp_path / "b")
     short = 0
-    for id_, row in documents(tmp_path / "a").items():
+    for id_, row in load_documents(tmp_path / "a").items():
         every = whole[id_]["sentences"]
         assert row["sentences"] == [line for line in every if len(line) >= 20]
         short += sum(len(line) for line in every if len(line) < 20)
-    counts = manifest(tmp_path / "a")["cleaning"]["short-lines"]
+    counts = load_manifest(tmp_path / "a")["cleaning"]["short-lines"]
     assert counts["characters"] == short > 0
 
 
@@ -238,7 +247,7 @@ def test_what_is_said_beside_a_preset_wins_over_it(tmp_path: Path, run: Run) -> 
     options = ("--preset", "electramed", "--no-lower-case", "--no-treebank", "--no-ascii-only")
     assert run(*options, "--output", tmp_path / "a") == 0
     assert run("--clean", "none", "--output", tmp_path / "b") == 0
-    assert documents(tmp_path / "a") == documents(tmp_path / "b")
+    assert load_documents(tmp_path / "a") == load_documents(tmp_path / "b")
 
 
 # The whole
@@ -250,9 +259,9 @@ def test_the_number_of_workers_changes_no_byte_with_every_option_on(tmp_path: Pa
         *("--min-line-characters", 20, "--keep-dropped", "--keep-title-only"),
     )
     assert run(*options, "--output", tmp_path / "1") == 0
-    done = beam("run", "pubmed_to_shards", "--workers", 2, *options, "--output", tmp_path / "2")
+    done = run_beam("run", "pubmed_to_shards", "--workers", 2, *options, "--output", tmp_path / "2")
     assert done.returncode == 0, done.stderr
-    assert sums(tmp_path / "1") == sums(tmp_path / "2")
+    assert published_digests(tmp_path / "1") == published_digests(tmp_path / "2")
 
 
 @pytest.mark.parametrize(

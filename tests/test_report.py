@@ -22,11 +22,11 @@ from bioshards.vocab import measure, report_chart
 from bioshards.vocab.evaluation_texts import load_benchmark_texts
 from bioshards.vocab.report import PROBE_WORDS, build_report
 from bioshards.vocab.report_page import render_page
-from tests.vocabularies import SPECIALS, UNCASED, unigram, word_piece
+from tests.vocabularies import SPECIAL_TOKENS, UNCASED, make_unigram, make_wordpiece
 
 LETTERS = [form + letter for letter in "abcdefghijklmnopqrstuvwxyzADNR.,?" for form in ("", "##")]
 LEARNT = ["in", "##in", "##ne", "insulin", "insu", "heart", "D", "DN", "DNA", "##ate", "the"]
-RANKED = [*SPECIALS, *LETTERS, *(piece for piece in LEARNT if piece not in LETTERS)]
+RANKED = [*SPECIAL_TOKENS, *LETTERS, *(piece for piece in LEARNT if piece not in LETTERS)]
 WORDS = {"the": 9, "heart": 4, "insulin": 2, ".": 5, "naïve": 1}
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -47,17 +47,17 @@ HOSTILE = (
 
 
 def ours() -> Tokenizer:
-    return word_piece(*RANKED[len(SPECIALS) :])
+    return make_wordpiece(*RANKED[len(SPECIAL_TOKENS) :])
 
 
 def other() -> Tokenizer:
-    return word_piece("the", "heart", "##s", "na", "##ive", ".", casing=UNCASED)
+    return make_wordpiece("the", "heart", "##s", "na", "##ive", ".", casing=UNCASED)
 
 
 def everything(benchmarks: Path | None = None) -> dict[str, Any]:
     about = {"name": "Ours <1>", "documents": 12345, "cased": True, "split": [0.9, 0.1], "corpus": "a & b"}
     held_out = {"the": 3, "heart": 1, "beat": 1}
-    others = {"Theirs": other(), "Pieces": unigram("▁the", "▁", "h", "e", "a", "r", "t")}
+    others = {"Theirs": other(), "Pieces": make_unigram("▁the", "▁", "h", "e", "a", "r", "t")}
     curve = measure.measure_curve(RANKED, ours(), held_out or WORDS)
     return build_report(
         ours(),
@@ -179,8 +179,8 @@ def test_lengths_are_set_in_proportion_to_ours_and_too_long_inputs_are_counted(t
         "4\tnaa\tna",
     ]
     (tmp_path / "biosses" / "biosses.tsv").write_text("\n".join(lines) + "\n")
-    theirs = word_piece("the", "##e", "th", "b", "##a", "n", "na", casing=UNCASED)
-    small = word_piece("t", "##h", "##e", "b", "a", "n", "##a")
+    theirs = make_wordpiece("the", "##e", "th", "b", "##a", "n", "na", casing=UNCASED)
+    small = make_wordpiece("t", "##h", "##e", "b", "a", "n", "##a")
     found = build_report(theirs, WORDS, None, None, {"Small": small}, load_benchmark_texts(str(tmp_path)), {})
     (one,) = found["evaluation"]["sets"]
     # With [CLS] and two [SEP]: theirs has 6, 512, 513 and 6 pieces, the small one 12, 1522, 1523 and 8.
@@ -198,7 +198,7 @@ def test_two_vocabularies_of_one_name_are_refused() -> None:
 
 def test_a_unigram_vocabulary_has_a_report_too() -> None:
     found = build_report(
-        unigram("▁the", "▁", "e"), WORDS, None, None, {"Theirs": other()}, None, {"name": "SP"}
+        make_unigram("▁the", "▁", "e"), WORDS, None, None, {"Theirs": other()}, None, {"name": "SP"}
     )
     assert found["vocabularies"][0]["unreachable"] is None
     assert "not looked for" in render_page(found)
@@ -206,11 +206,13 @@ def test_a_unigram_vocabulary_has_a_report_too() -> None:
 
 
 def test_unknown_words_are_shown_as_such_and_are_not_whole() -> None:
-    found = build_report(unigram("▁", "▁DNA"), WORDS, None, None, {"Theirs": word_piece("DNA")}, None, {})
+    found = build_report(
+        make_unigram("▁", "▁DNA"), WORDS, None, None, {"Theirs": make_wordpiece("DNA")}, None, {}
+    )
     probes = {one["word"]: one["pieces"] for one in found["probes"]}
     assert probes["DNA"] == [["▁DNA"], ["DNA"]]
     assert probes["RecA"] == [["▁", "<unk>"], ["[UNK]"]]
-    bare = build_report(unigram("DNA"), WORDS, None, None, {}, None, {})
+    bare = build_report(make_unigram("DNA"), WORDS, None, None, {}, None, {})
     bare["probes"] = [{"word": "x", "pieces": [["<unk>"]]}, {"word": "y", "pieces": [["y"]]}]
     assert "<b>1</b> of 2" in render_page(bare)
 
@@ -290,10 +292,10 @@ def test_the_page_loads_nothing_and_runs_nothing(benchmarks: Path) -> None:
 
 
 def test_hostile_pieces_and_names_stay_text() -> None:
-    tokenizer = word_piece(*HOSTILE, "a")
+    tokenizer = make_wordpiece(*HOSTILE, "a")
     about: dict[str, Any] = {"name": HOSTILE[0], HOSTILE[1]: HOSTILE[2], "x": {"y": HOSTILE[0]}}
     words = dict.fromkeys(HOSTILE, 1)
-    curve = measure.measure_curve([*SPECIALS, *HOSTILE, "a"], tokenizer, words)
+    curve = measure.measure_curve([*SPECIAL_TOKENS, *HOSTILE, "a"], tokenizer, words)
     found = build_report(tokenizer, words, None, curve, {HOSTILE[10]: other()}, None, about)
     found["probes"] = [{"word": piece, "pieces": [[piece], [piece]]} for piece in HOSTILE]
     html = render_page(found)

@@ -9,24 +9,31 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SAMPLE, citation, documents, manifest, pubmed_set, sums
-from tests.forked import beam
+from tests.conftest import (
+    PUBMED_SAMPLE,
+    citation_xml,
+    load_documents,
+    load_manifest,
+    published_digests,
+    pubmed_set_xml,
+)
+from tests.forked import run_beam
 
 Run = Callable[..., int]
 
 
 @pytest.mark.parametrize("workers", [2, 3])
 def test_the_number_of_workers_changes_no_byte(reference: Path, tmp_path: Path, workers: int) -> None:
-    done = beam("run", "pubmed_to_shards", "--workers", workers, "--keep-dropped", "--output", tmp_path)
+    done = run_beam("run", "pubmed_to_shards", "--workers", workers, "--keep-dropped", "--output", tmp_path)
     assert done.returncode == 0, done.stderr
-    assert sums(tmp_path) == sums(reference)
+    assert published_digests(tmp_path) == published_digests(reference)
 
 
 def test_the_order_and_spelling_of_inputs_changes_no_byte(reference: Path, tmp_path: Path, run: Run) -> None:
     names = ["pubmed26n0003.xml", "pubmed26n0001.xml", "pubmed26n0002.xml"]
-    inputs = [word for name in names for word in ("--input", os.path.relpath(SAMPLE / name))]
+    inputs = [word for name in names for word in ("--input", os.path.relpath(PUBMED_SAMPLE / name))]
     assert run("--keep-dropped", "--output", tmp_path, *inputs) == 0
-    assert sums(tmp_path) == sums(reference)
+    assert published_digests(tmp_path) == published_digests(reference)
 
 
 def test_a_finished_run_again_does_nothing(
@@ -42,35 +49,35 @@ def test_a_finished_run_again_does_nothing(
 
 def test_a_lost_or_cut_shard_is_made_again(tmp_path: Path, run: Run) -> None:
     assert run("--output", tmp_path) == 0
-    before = sums(tmp_path)
+    before = published_digests(tmp_path)
     first, second, *_ = sorted(tmp_path.glob("data-*.arrow"))
     first.unlink()
     second.write_bytes(second.read_bytes()[:-100])
     assert run("--output", tmp_path) == 0
-    assert sums(tmp_path) == before
+    assert published_digests(tmp_path) == before
 
 
 def test_an_update_rewrites_only_the_shards_it_touches(tmp_path: Path, run: Run) -> None:
     inputs = tmp_path / "in"
     inputs.mkdir()
-    (inputs / "pubmed26n0001.xml").write_bytes(pubmed_set(citation(1), citation(2)))
-    (inputs / "pubmed26n0002.xml").write_bytes(pubmed_set(citation(3), citation(4)))
-    (inputs / "pubmed26n0003.xml").write_bytes(pubmed_set(citation(5)))
+    (inputs / "pubmed26n0001.xml").write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
+    (inputs / "pubmed26n0002.xml").write_bytes(pubmed_set_xml(citation_xml(3), citation_xml(4)))
+    (inputs / "pubmed26n0003.xml").write_bytes(pubmed_set_xml(citation_xml(5)))
     assert run("--input", inputs, "--output", tmp_path / "grown") == 0
     shards = sorted((tmp_path / "grown").glob("data-*.arrow"))
     before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in shards}
 
-    (inputs / "pubmed26n0004.xml").write_bytes(pubmed_set(citation(2, "New. Text."), deleted=(5,)))
+    (inputs / "pubmed26n0004.xml").write_bytes(pubmed_set_xml(citation_xml(2, "New. Text."), deleted=(5,)))
     assert run("--input", inputs, "--output", tmp_path / "grown") == 0
     assert run("--input", inputs, "--output", tmp_path / "whole") == 0
-    assert sums(tmp_path / "grown") == sums(tmp_path / "whole")
+    assert published_digests(tmp_path / "grown") == published_digests(tmp_path / "whole")
     after = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in shards if path.exists()}
-    by_file = {item["file"]: item["shards"] for item in manifest(tmp_path / "grown")["inputs"]}
+    by_file = {item["file"]: item["shards"] for item in load_manifest(tmp_path / "grown")["inputs"]}
     assert by_file["pubmed26n0003.xml"] == []  # its only citation was deleted
     [touched], [untouched] = by_file["pubmed26n0001.xml"], by_file["pubmed26n0002.xml"]
     assert after[untouched] == before[untouched]
     assert after[touched] != before[touched]
-    assert set(documents(tmp_path / "grown")) == {"pubmed:1", "pubmed:2", "pubmed:3", "pubmed:4"}
+    assert set(load_documents(tmp_path / "grown")) == {"pubmed:1", "pubmed:2", "pubmed:3", "pubmed:4"}
 
     # Taking the update away again brings back what it had replaced.
     (inputs / "pubmed26n0004.xml").unlink()
@@ -82,11 +89,11 @@ def test_an_update_rewrites_only_the_shards_it_touches(tmp_path: Path, run: Run)
 
 def test_a_finished_output_lives_without_its_work_folder(tmp_path: Path, run: Run) -> None:
     assert run("--output", tmp_path) == 0
-    before = sums(tmp_path)
+    before = published_digests(tmp_path)
     shutil.rmtree(tmp_path / ".bioshards")
     assert run("--output", tmp_path, "--min-pmid", 5) == 2
     assert run("--output", tmp_path) == 0
-    assert sums(tmp_path) == before
+    assert published_digests(tmp_path) == before
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_trusted(
@@ -95,28 +102,28 @@ def test_a_file_that_changes_while_it_is_read_is_not_trusted(
     from bioshards.corpus import citations, medline_file
 
     source = tmp_path / "pubmed26n0001.xml"
-    source.write_bytes(pubmed_set(citation(1)))
+    source.write_bytes(pubmed_set_xml(citation_xml(1)))
 
     def growing(file: object) -> object:
         yield from medline_file.iter_records(file)  # type: ignore[arg-type]
-        source.write_bytes(pubmed_set(citation(1), citation(2)))
+        source.write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
 
     with monkeypatch.context() as patched:
         patched.setattr(citations, "records", growing)
         assert run("--input", source, "--output", tmp_path / "out") == 3
     assert "changed while it was read" in capsys.readouterr().err
     assert run("--input", source, "--output", tmp_path / "out") == 0
-    assert len(documents(tmp_path / "out")) == 2
+    assert len(load_documents(tmp_path / "out")) == 2
 
 
 def test_a_file_published_again_under_its_name_replaces_itself(tmp_path: Path, run: Run) -> None:
     source = tmp_path / "pubmed26n0001.xml"
-    source.write_bytes(pubmed_set(citation(1), citation(2)))
+    source.write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
     assert run("--input", source, "--output", tmp_path / "out") == 0
-    source.write_bytes(pubmed_set(citation(1, "Quite another abstract. Yes.")))
+    source.write_bytes(pubmed_set_xml(citation_xml(1, "Quite another abstract. Yes.")))
     assert run("--input", source, "--output", tmp_path / "out") == 0
     assert run("--input", source, "--output", tmp_path / "fresh") == 0
-    assert sums(tmp_path / "out") == sums(tmp_path / "fresh")
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
     left = list((tmp_path / "out" / ".bioshards" / "staged").iterdir())
     assert len(left) == 3  # shard, keys and report of the new bytes, nothing of the old
 
@@ -124,9 +131,9 @@ def test_a_file_published_again_under_its_name_replaces_itself(tmp_path: Path, r
 def test_copies_of_a_file_are_read_once(tmp_path: Path, run: Run) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "pubmed26n0001.xml").write_bytes(pubmed_set(citation(1)))
+        (tmp_path / folder / "pubmed26n0001.xml").write_bytes(pubmed_set_xml(citation_xml(1)))
     assert run("--input", tmp_path / "a", "--input", tmp_path / "b", "--output", tmp_path / "out") == 0
-    facts = manifest(tmp_path / "out")
+    facts = load_manifest(tmp_path / "out")
     assert len(facts["inputs"]) == 1
     assert "is the same file as" in facts["warnings"][0]
 

@@ -28,10 +28,10 @@ from bioshards.pipelines import cli, pmc_to_shards
 from bioshards.vocab.examples import publishing
 from bioshards.vocab.examples.made import BuildResult
 from tests.bench import scale_graphs as graphs
-from tests.conftest import citation, pubmed_set
-from tests.counted import Calls, counted
+from tests.conftest import citation_xml, pubmed_set_xml
+from tests.counted import StorageCalls, count_storage_calls
 from tests.manifests import of_pretraining
-from tests.test_articles import article, write
+from tests.test_articles import small_article, write_byte_files
 
 PROFILE = settings(derandomize=True, deadline=None, database=None, max_examples=25)
 FILES = LocalStorage()
@@ -93,17 +93,17 @@ def test_an_error_is_raised_when_it_is_that_items_turn_and_nothing_is_begun_then
 # Calls
 
 
-def run_on(folder: Path, count: int, *options: str) -> tuple[Calls, Calls]:
+def run_on(folder: Path, count: int, *options: str) -> tuple[StorageCalls, StorageCalls]:
     """What a run on so many files asks of its storage, and what one that has nothing to do."""
     given = folder / f"in-{count}"
     given.mkdir()
     for number in range(1, count + 1):
-        records = citation(number), citation(1000 + number, "The same. In all."), "<PubmedArticle/>"
-        (given / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set(*records))
+        records = citation_xml(number), citation_xml(1000 + number, "The same. In all."), "<PubmedArticle/>"
+        (given / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set_xml(*records))
     words = ["--workers", "1", "--input", str(given), "--output", str(folder / f"out-{count}"), *options]
     asked = []
     for _ in range(2):
-        with counted() as calls:
+        with count_storage_calls() as calls:
             assert cli.main(["run", "pubmed_to_shards", *words]) == 0
         asked.append(calls)
     return asked[0], asked[1]
@@ -112,12 +112,12 @@ def run_on(folder: Path, count: int, *options: str) -> tuple[Calls, Calls]:
 def test_what_is_done_once_asks_no_more_of_a_store_one_after_the_other_for_more_files(tmp_path: Path) -> None:
     few, many = (run_on(tmp_path, count, "--dedup", "exact", "--max-rejected", "1") for count in (2, 7))
     for step in ("publish", "decide", "decide_duplicates"):
-        assert few[0].serial(step) == many[0].serial(step) <= 10
-        assert few[0].ahead(step) < many[0].ahead(step)
-    assert few[1].serial("driver") == many[1].serial("driver") <= 10, "there is nothing to do"
+        assert few[0].sequential(step) == many[0].sequential(step) <= 10
+        assert few[0].concurrent(step) < many[0].concurrent(step)
+    assert few[1].sequential("driver") == many[1].sequential("driver") <= 10, "there is nothing to do"
     for step, most in (("stage", 12), ("finish", 7)):  # these are done for many files at once
-        assert few[0].serial(step) == 2 * most
-        assert many[0].serial(step) == 7 * most
+        assert few[0].sequential(step) == 2 * most
+        assert many[0].sequential(step) == 7 * most
 
 
 @pytest.mark.parametrize("count", [3, 40])
@@ -135,12 +135,12 @@ def test_the_leftovers_of_many_portions_are_removed_some_at_a_time(tmp_path: Pat
     FILES.write_json(output_dir.build_report_path("new", "json"), {})
     config = encode(of_pretraining([]).config)
     run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere")
-    with counted() as calls:
+    with count_storage_calls() as calls:
         assert publishing.publish_pretraining_set(FILES, output_dir, config, [], [made], [], run, 0) is None
     assert FILES.list_names(f"{output_dir.work_folder}/made") == ["new.json"]
     assert FILES.list_names(f"{output_dir.work_folder}/dealt") == []
     assert calls.counts["publish", "remove", True] == 2 * count
-    assert calls.serial("driver") == 14
+    assert calls.sequential("driver") == 14
 
 
 # Graphs
@@ -148,28 +148,28 @@ def test_the_leftovers_of_many_portions_are_removed_some_at_a_time(tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return graphs.vocabulary(tmp_path_factory.mktemp("vocabulary"))
+    return graphs.write_vocabulary(tmp_path_factory.mktemp("vocabulary"))
 
 
 @pytest.mark.parametrize(
     ("of", "full"),
     [
-        pytest.param(lambda count: graphs.citations(count // 2, count // 2), 3000, id="files"),
-        pytest.param(graphs.articles, 1400, id="ranges"),
-        pytest.param(graphs.words, 10_000, id="words"),
+        pytest.param(lambda count: graphs.citations_graph(count // 2, count // 2), 3000, id="files"),
+        pytest.param(graphs.articles_graph, 1400, id="ranges"),
+        pytest.param(graphs.words_graph, 10_000, id="words"),
     ],
 )
 def test_a_graph_of_twice_the_full_corpora_is_far_below_the_limit(
-    of: Callable[[int], graphs.Build], full: int
+    of: Callable[[int], graphs.BuildGraph], full: int
 ) -> None:
     """A twentieth of it is made, next to what every graph has."""
-    assert graphs.size(of(2 * full // 20)) - 150_000 < graphs.LIMIT / 20
+    assert graphs.graph_size(of(2 * full // 20)) - 150_000 < graphs.MAX_GRAPH_BYTES / 20
 
 
 def test_a_graph_has_the_vocabulary_a_few_times_and_not_for_each_portion(vocabulary: Path) -> None:
-    size = graphs.size(graphs.examples(1000, vocabulary))
+    size = graphs.graph_size(graphs.pretraining_graph(1000, vocabulary))
     pieces = (vocabulary / "tokenizer.json").stat().st_size
-    assert size < 1.5 * pieces + 1000 * graphs.LIMIT / 20_000
+    assert size < 1.5 * pieces + 1000 * graphs.MAX_GRAPH_BYTES / 20_000
 
 
 # Sources of many files
@@ -189,7 +189,7 @@ def test_parts_are_taken_up_as_they_were_laid_aside_whatever_their_names(tmp_pat
 
 def test_a_run_on_single_articles_lays_them_aside_and_forgets_those_that_are_gone(tmp_path: Path) -> None:
     folder, output = tmp_path / "in", tmp_path / "out"
-    write(folder, {f"PMC{number}.xml": article(number) for number in (1, 2, 20_000)})
+    write_byte_files(folder, {f"PMC{number}.xml": small_article(number) for number in (1, 2, 20_000)})
     words = ["run", "pmc_to_shards", "--workers", "1", "--licences", "all", "--languages", ""]
     words += ["--input", str(folder), "--output", str(output), "--max-rejected", "1"]
     with mock.patch.object(pmc_to_shards, "build", wraps=pmc_to_shards.build) as build:
@@ -200,7 +200,7 @@ def test_a_run_on_single_articles_lays_them_aside_and_forgets_those_that_are_gon
     assert [len(json.loads(one.read_text())) for one in before] == [2, 1]
     listed = json.loads((output / "manifest.json").read_text())["inputs"]
     assert [(one["file"], one["files"]) for one in listed] == [("PMC0000xxxx", 2), ("PMC0002xxxx", 1)]
-    write(folder, {"PMC3.xml": article(3)})
+    write_byte_files(folder, {"PMC3.xml": small_article(3)})
     assert cli.main(words) == 0
     after = aside(output)
     assert [len(json.loads(one.read_text())) for one in after] == [3, 1]

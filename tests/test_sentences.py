@@ -18,8 +18,16 @@ from hypothesis import strategies as st
 from bioshards.corpus.sentence_model import IS_BOUNDARY
 from bioshards.corpus.sentence_words import CLASS_AFTER_STOP, CLASS_BEFORE_STOP, MAX_CACHED, WORD_FAMILIES
 from bioshards.corpus.sentences import spans, split, split_line
-from tests.bench.fit_sentences import fitted
-from tests.bench.sentence_gold import Paragraph, craft, ends, genia, held_out, invented, score
+from tests.bench.fit_sentences import fit_on_corpora
+from tests.bench.sentence_gold import (
+    Paragraph,
+    is_held_out,
+    load_craft,
+    load_genia,
+    load_own_paragraphs,
+    score_splitter,
+    sentence_ends,
+)
 from tests.conftest import DATA, needs_data
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
@@ -82,11 +90,11 @@ def test_spans_are_the_sentences_and_between_them_is_white_space(text: str) -> N
 
 
 @pytest.mark.parametrize(
-    "paragraph", invented(Path(__file__).parent / "sentences.txt"), ids=lambda p: p.text[:40]
+    "paragraph", load_own_paragraphs(Path(__file__).parent / "sentences.txt"), ids=lambda p: p.text[:40]
 )
 def test_sentences_end_where_a_reader_ends_them(paragraph: Paragraph) -> None:
-    assert ends(split(paragraph.text)) == paragraph.ends
-    assert ends(split(paragraph.text.replace(" ", "\n  ") + "\t")) == paragraph.ends
+    assert sentence_ends(split(paragraph.text)) == paragraph.ends
+    assert sentence_ends(split(paragraph.text.replace(" ", "\n  ") + "\t")) == paragraph.ends
 
 
 def test_a_blank_line_ends_a_sentence_and_another_line_break_does_not() -> None:
@@ -121,20 +129,22 @@ def test_a_word_is_in_one_family_only() -> None:
 
 
 @needs_data
-@pytest.mark.parametrize(("marked", "bar"), [(craft, 0.993), (genia, 0.994)], ids=["CRAFT", "GENIA"])
+@pytest.mark.parametrize(
+    ("marked", "bar"), [(load_craft, 0.993), (load_genia, 0.994)], ids=["CRAFT", "GENIA"]
+)
 def test_marked_texts_of_which_none_was_fitted_on(
     marked: Callable[[Path], list[Paragraph]], bar: float
 ) -> None:
-    paragraphs = [part for part in marked(Path(str(DATA)) / "sentences") if held_out(part.document)]
-    found = score(paragraphs, split)
-    assert found.right > 2000
+    paragraphs = [part for part in marked(Path(str(DATA)) / "sentences") if is_held_out(part.document)]
+    found = score_splitter(paragraphs, split)
+    assert found.correct > 2000
     assert found.f1 >= bar
 
 
 @needs_data
 def test_the_weights_are_those_that_are_fitted_on_these_tables_and_paragraphs() -> None:
     """Within what another processor's rounding may change."""
-    now = dict(fitted(Path(str(DATA))))
+    now = dict(fit_on_corpora(Path(str(DATA))))
     file = resources.files("bioshards.corpus") / "sentence_weights.tsv"
     rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()[1:]]
     written = {feature: float(weight) for weight, feature in rows}

@@ -14,7 +14,13 @@ from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import Shard
 from bioshards.corpus.overlap import MATCH_KEY_SCHEMA
 from bioshards.corpus.workspace import OutputDir
-from tests.test_overlap import ABSTRACTS, FULL, Row, document, finished
+from tests.test_overlap import (
+    SAMPLE_ABSTRACTS,
+    SAMPLE_ARTICLES,
+    IdRow,
+    make_identified_document,
+    write_finished_dir,
+)
 
 FILES = LocalStorage()
 
@@ -32,7 +38,7 @@ def made(folder: Path, documents: list[Document], size: int = 3) -> list[Shard]:
     return shards.write_shards(FILES, str(folder), "a", batches, DOCUMENT_SCHEMA, 1)
 
 
-def rows(batches: Iterator[pa.RecordBatch]) -> list[Row]:
+def rows(batches: Iterator[pa.RecordBatch]) -> list[IdRow]:
     found = list(batches)
     assert all(batch.schema == MATCH_KEY_SCHEMA for batch in found)
     return [tuple(row.values()) for batch in found for row in batch.to_pylist()]
@@ -45,7 +51,7 @@ def written(output_dir: OutputDir) -> dict[str, int]:
 def test_keys_are_taken_once_and_read_in_the_order_of_the_shards(
     tmp_path: Path, output_dir: OutputDir
 ) -> None:
-    folder = finished(tmp_path / "abstracts", "pubmed_to_shards", ABSTRACTS)
+    folder = write_finished_dir(tmp_path / "abstracts", "pubmed_to_shards", SAMPLE_ABSTRACTS)
     listed = overlap.list_abstract_shards(FILES, folder)
     assert len(listed) == 4
     for shard in listed:
@@ -54,45 +60,45 @@ def test_keys_are_taken_once_and_read_in_the_order_of_the_shards(
     assert set(before) == {f"{shard.sha256}.arrow" for shard in listed}
     for shard in listed:
         shard_keys.extract_keys(FILES, output_dir, folder, shard)
-    assert rows(shard_keys.read_keys(FILES, output_dir, folder, listed)) == ABSTRACTS
+    assert rows(shard_keys.read_keys(FILES, output_dir, folder, listed)) == SAMPLE_ABSTRACTS
     assert rows(shard_keys.read_keys(FILES, output_dir, folder, listed[::-1])) == [
-        *(ABSTRACTS[9:]),
-        *(ABSTRACTS[6:9]),
-        *(ABSTRACTS[3:6]),
-        *(ABSTRACTS[:3]),
+        *(SAMPLE_ABSTRACTS[9:]),
+        *(SAMPLE_ABSTRACTS[6:9]),
+        *(SAMPLE_ABSTRACTS[3:6]),
+        *(SAMPLE_ABSTRACTS[:3]),
     ]
     assert written(output_dir) == before
 
 
 def test_what_is_not_there_is_taken_when_it_is_read(tmp_path: Path, output_dir: OutputDir) -> None:
-    folder = finished(tmp_path / "full", "pmc_to_shards", FULL)
+    folder = write_finished_dir(tmp_path / "full", "pmc_to_shards", SAMPLE_ARTICLES)
     listed = shards.read_documents_manifest(FILES, folder).outputs
-    assert rows(shard_keys.read_keys(FILES, output_dir, folder, listed)) == FULL
+    assert rows(shard_keys.read_keys(FILES, output_dir, folder, listed)) == SAMPLE_ARTICLES
     assert len(written(output_dir)) == 2
 
 
 def test_shards_that_are_taken_are_not_read_again(tmp_path: Path, output_dir: OutputDir) -> None:
     """On a store a shard is read whole for its keys: once, however often these are looked at."""
-    folder = finished(tmp_path / "abstracts", "pubmed_to_shards", ABSTRACTS)
+    folder = write_finished_dir(tmp_path / "abstracts", "pubmed_to_shards", SAMPLE_ABSTRACTS)
     listed = overlap.list_abstract_shards(FILES, folder)
     for shard in listed:
         shard_keys.extract_keys(FILES, output_dir, folder, shard)
         Path(folder, shard.file).unlink()
     for _ in range(2):
-        assert rows(shard_keys.read_keys(FILES, output_dir, folder, listed)) == ABSTRACTS
+        assert rows(shard_keys.read_keys(FILES, output_dir, folder, listed)) == SAMPLE_ABSTRACTS
 
 
 def test_articles_without_a_text_hold_nothing(tmp_path: Path, output_dir: OutputDir) -> None:
-    articles = [document(*row) for row in FULL]
+    articles = [make_identified_document(*row) for row in SAMPLE_ARTICLES]
     articles[1] = articles[1]._replace(flags=["manuscript", "no-body"])
     articles[2] = articles[2]._replace(flags=["ocr"])
     listed = made(tmp_path / "full", articles)
     keys = rows(shard_keys.read_keys(FILES, output_dir, str(tmp_path / "full"), listed))
-    assert keys == [FULL[0], *FULL[2:]]
+    assert keys == [SAMPLE_ARTICLES[0], *SAMPLE_ARTICLES[2:]]
 
 
 def test_other_shards_keys_are_swept(tmp_path: Path, output_dir: OutputDir) -> None:
-    folder = finished(tmp_path / "abstracts", "pubmed_to_shards", ABSTRACTS)
+    folder = write_finished_dir(tmp_path / "abstracts", "pubmed_to_shards", SAMPLE_ABSTRACTS)
     listed = overlap.list_abstract_shards(FILES, folder)
     for shard in listed:
         shard_keys.extract_keys(FILES, output_dir, folder, shard)
@@ -103,7 +109,7 @@ def test_other_shards_keys_are_swept(tmp_path: Path, output_dir: OutputDir) -> N
 
 
 def test_a_shard_that_breaks_off_leaves_no_keys(tmp_path: Path, output_dir: OutputDir) -> None:
-    folder = finished(tmp_path / "abstracts", "pubmed_to_shards", ABSTRACTS)
+    folder = write_finished_dir(tmp_path / "abstracts", "pubmed_to_shards", SAMPLE_ABSTRACTS)
     shard = overlap.list_abstract_shards(FILES, folder)[0]
     path = Path(folder, shard.file)
     path.write_bytes(path.read_bytes()[:-200])

@@ -29,9 +29,9 @@ from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.pretraining import NO_LABEL, SPLITS
 from bioshards.corpus.workspace import FORMAT
 from bioshards.vocab.examples import randomness, recipes
-from tests.conftest import manifest
-from tests.forked import beam
-from tests.pretraining_sets import Corpus, Row, run
+from tests.conftest import load_manifest
+from tests.forked import run_beam
+from tests.pretraining_sets import PretrainingRow, UniqueWordCorpus, run_shards_to_pretraining
 
 from . import pretraining_sets as sets
 
@@ -65,12 +65,12 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    return sets.unique(tmp_path_factory.mktemp("unique"))
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> UniqueWordCorpus:
+    return sets.write_unique_word_corpus(tmp_path_factory.mktemp("unique"))
 
 
 @pytest.fixture(scope="module")
-def places(corpus: Corpus) -> dict[int, Place]:
+def places(corpus: UniqueWordCorpus) -> dict[int, Place]:
     """Where each token stands, by its id."""
     found: dict[int, Place] = {}
     for document in corpus.documents:
@@ -84,14 +84,19 @@ def places(corpus: Corpus) -> dict[int, Place]:
 
 
 @pytest.fixture(scope="module")
-def made(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def made(corpus: UniqueWordCorpus, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The output of a kind of set, made when it is first asked for."""
     folder = tmp_path_factory.mktemp("made")
 
     def make(kind: str) -> Path:
         output = folder / kind
         if not output.exists():
-            assert run(*corpus.given(), *KINDS[kind], "--validation", 0.2, "--output", output) == 0
+            assert (
+                run_shards_to_pretraining(
+                    *corpus.input_options(), *KINDS[kind], "--validation", 0.2, "--output", output
+                )
+                == 0
+            )
         return output
 
     return make
@@ -102,14 +107,14 @@ def prose(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Abstracts and articles of invented sentences."""
     folder = tmp_path_factory.mktemp("prose")
     return (
-        sets.abstracts(folder / "abstracts", one=range(100, 160), two=range(160, 220)),
-        sets.articles(folder / "articles", PMC1=range(100, 108)),
+        sets.write_abstracts(folder / "abstracts", one=range(100, 160), two=range(160, 220)),
+        sets.write_articles(folder / "articles", PMC1=range(100, 108)),
     )
 
 
 @pytest.fixture(scope="module")
 def vocabulary(prose: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sets.built(tmp_path_factory.mktemp("vocabulary") / "v", *prose)
+    return sets.build_vocabulary(tmp_path_factory.mktemp("vocabulary") / "v", *prose)
 
 
 def encoded(vocabulary: Path, sentences: list[str]) -> list[list[int]]:
@@ -118,7 +123,7 @@ def encoded(vocabulary: Path, sentences: list[str]) -> list[list[int]]:
     return [one.ids for one in library.encode_batch(sentences, add_special_tokens=False)]
 
 
-def parts(row: Row, objective: str) -> list[tuple[int, ...]]:
+def parts(row: PretrainingRow, objective: str) -> list[tuple[int, ...]]:
     """The tokens that each of the row's spans is about, what is around them taken off."""
     if objective == "electra":
         return [tuple(token for segment in row.segments for token in segment)]
@@ -131,7 +136,7 @@ def parts(row: Row, objective: str) -> list[tuple[int, ...]]:
 
 
 def config(output: Path) -> dict[str, Any]:
-    found: dict[str, Any] = manifest(output)["config"]
+    found: dict[str, Any] = load_manifest(output)["config"]
     return found
 
 
@@ -144,7 +149,7 @@ def test_a_row_is_what_its_columns_say(
 ) -> None:
     output = made(kind)
     objective, length = config(output)["objective"], config(output)["length"]
-    for row in (row for rows in sets.of_both(output).values() for row in rows):
+    for row in (row for rows in sets.load_rows_by_split(output).values() for row in rows):
         assert len(row.ids) <= length
         assert row.ids[0] == CLS
         assert row.ids[-1] == SEP
@@ -177,15 +182,15 @@ def in_a_row(stand: list[Place]) -> list[int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_token_is_in_a_row_or_counted_as_lost(
-    kind: str, made: Callable[[str], Path], corpus: Corpus, places: dict[int, Place]
+    kind: str, made: Callable[[str], Path], corpus: UniqueWordCorpus, places: dict[int, Place]
 ) -> None:
     """All that the manifest counts of a split, counted anew from documents and rows."""
     output = made(kind)
-    objective, counts = config(output)["objective"], manifest(output)["counts"]
+    objective, counts = config(output)["objective"], load_manifest(output)["counts"]
     size_of = Counter(place.document for place in places.values())
     reason = {"electra": "overflow", "bert": "truncated", "albert": "truncated"}
     seen: set[str] = set()
-    for split, rows in sets.of_both(output).items():
+    for split, rows in sets.load_rows_by_split(output).items():
         passes = config(output)["dupe_factor"] if split == "train" else 1
         own, borrowed = Counter[int](), 0
         for row in rows:
@@ -230,7 +235,7 @@ def test_every_token_is_in_a_row_or_counted_as_lost(
 def test_a_row_is_of_a_stretch_of_its_document_that_no_other_row_has(
     kind: str, made: Callable[[str], Path], places: dict[int, Place]
 ) -> None:
-    for rows in sets.of_both(made(kind)).values():
+    for rows in sets.load_rows_by_split(made(kind)).values():
         stretches: dict[str, list[tuple[int, int]]] = {}
         for row in rows:
             own = [places[token] for token in row.ids if token > SEP]
@@ -247,8 +252,8 @@ def test_plain_rows_are_full(made: Callable[[str], Path]) -> None:
     for kind, passes in (("plain", 1), ("plain in two passes", 2), ("plain in the shortest rows", 1)):
         output = made(kind)
         length = config(output)["length"]
-        for path in sets.shard_files(output, "train"):
-            sizes = sorted(len(row.ids) for row in sets.rows_of(path))
+        for path in sets.list_shards(output, "train"):
+            sizes = sorted(len(row.ids) for row in sets.load_shard_rows(path))
             assert all(size >= length - 1 for size in sizes[passes:])
             assert sizes[-1] == length
 
@@ -262,8 +267,8 @@ def test_next_sentences_are_the_next_or_another_documents(
 ) -> None:
     output, labels = made(kind), Counter[int | None]()
     for split in SPLITS:
-        for path in sets.shard_files(output, split):
-            rows = sets.rows_of(path)
+        for path in sets.list_shards(output, split):
+            rows = sets.load_shard_rows(path)
             alone = len({row.spans[0][0] for row in rows}) == 1
             for row in rows:
                 labels[row.label] += 1
@@ -278,7 +283,7 @@ def test_next_sentences_are_the_next_or_another_documents(
 
 
 def assert_follows(
-    row: Row, segments: tuple[tuple[int, ...], ...], places: dict[int, Place], length: int
+    row: PretrainingRow, segments: tuple[tuple[int, ...], ...], places: dict[int, Place], length: int
 ) -> None:
     """The second segment's text follows the first one's; between them is what was too much for the row."""
     first, second = segments
@@ -292,7 +297,7 @@ def test_sentence_orders_are_kept_or_swapped(
 ) -> None:
     output, labels, other = made(kind), Counter[int | None](), 0
     length = config(output)["length"]
-    for row in (row for rows in sets.of_both(output).values() for row in rows):
+    for row in (row for rows in sets.load_rows_by_split(output).values() for row in rows):
         labels[row.label] += 1
         assert (row.label == NO_LABEL) == (not row.split)
         if row.label == 0:
@@ -316,37 +321,42 @@ def test_sentence_orders_are_kept_or_swapped(
 
 
 def test_who_is_held_out_depends_on_the_seed_and_the_document_alone(
-    corpus: Corpus, made: Callable[[str], Path], tmp_path: Path
+    corpus: UniqueWordCorpus, made: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    held = sets.held_out(made("electra"))
+    held = sets.load_validation_documents(made("electra"))
     assert 10 < len(held) < 32
     for kind in KINDS:
         if kind != "electra":
-            assert sets.held_out(made(kind)) == held
+            assert sets.load_validation_documents(made(kind)) == held
     others = {
-        "abstracts alone": (*corpus.given(corpus.folders[0]), "--validation", 0.2),
-        "global": (*corpus.given(), "--validation", 0.2, "--shuffle", "global"),
-        "more": (*corpus.given(), "--validation", 0.6),
-        "seed": (*corpus.given(), "--validation", 0.2, "--seed", 1),
+        "abstracts alone": (*corpus.input_options(corpus.folders[0]), "--validation", 0.2),
+        "global": (*corpus.input_options(), "--validation", 0.2, "--shuffle", "global"),
+        "more": (*corpus.input_options(), "--validation", 0.6),
+        "seed": (*corpus.input_options(), "--validation", 0.2, "--seed", 1),
     }
     for name, options in others.items():
-        assert run(*options, "--output", tmp_path / name) == 0
-    assert sets.held_out(tmp_path / "abstracts alone") == {id_ for id_ in held if id_.startswith("pubmed:")}
-    assert sets.held_out(tmp_path / "global") == held
-    assert sets.held_out(tmp_path / "more") > held
-    assert sets.held_out(tmp_path / "seed") != held
+        assert run_shards_to_pretraining(*options, "--output", tmp_path / name) == 0
+    assert sets.load_validation_documents(tmp_path / "abstracts alone") == {
+        id_ for id_ in held if id_.startswith("pubmed:")
+    }
+    assert sets.load_validation_documents(tmp_path / "global") == held
+    assert sets.load_validation_documents(tmp_path / "more") > held
+    assert sets.load_validation_documents(tmp_path / "seed") != held
 
 
 def test_an_abstract_and_its_article_are_on_the_same_side(tmp_path: Path, vocabulary: Path) -> None:
     """Whichever of the two knows the PMID; an article without one is drawn by its id."""
     numbers = range(1, 601)
-    folders = (sets.abstracts(tmp_path / "a", all=numbers), sets.articles(tmp_path / "b", all=numbers[::10]))
+    folders = (
+        sets.write_abstracts(tmp_path / "a", all=numbers),
+        sets.write_articles(tmp_path / "b", all=numbers[::10]),
+    )
     given = [word for folder in folders for word in ("--input", folder)]
     options = ("--vocab", vocabulary, "--validation", 0.25, "--output", tmp_path / "out")
-    assert run(*given, *options) == 0
+    assert run_shards_to_pretraining(*given, *options) == 0
     sides: dict[str, set[str]] = {}
     for split in SPLITS:
-        for row in sets.rows(tmp_path / "out", split):
+        for row in sets.load_rows(tmp_path / "out", split):
             sides.setdefault(row.spans[0][0].removesuffix(".1").removeprefix("pmc:PMC"), set()).add(split)
     assert all(len(found) == 1 for found in sides.values())
     for number in numbers[::10]:
@@ -356,20 +366,20 @@ def test_an_abstract_and_its_article_are_on_the_same_side(tmp_path: Path, vocabu
 
 
 def test_where_nothing_is_held_out_there_is_no_validation_folder(
-    corpus: Corpus, tmp_path: Path, capsys: Capture
+    corpus: UniqueWordCorpus, tmp_path: Path, capsys: Capture
 ) -> None:
     for shuffle in ("shard", "global"):
         output = tmp_path / shuffle
         options = ("--validation", 0, "--shuffle", shuffle, "--output", output)
-        assert run(*corpus.given(), *options) == 0
+        assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
         assert not (output / "validation").exists()
         assert json.loads((output / "dataset_dict.json").read_text()) == {"splits": ["train"]}
         assert datasets.load_from_disk(str(output)).keys() == {"train"}
-        counts = manifest(output)["counts"]
+        counts = load_manifest(output)["counts"]
         assert counts["train"]["documents"] == 102
         assert counts["validation"].pop("lost_tokens") == {}
         assert set(counts["validation"].values()) == {0}
-        assert not sets.held_out(output)
+        assert not sets.load_validation_documents(output)
         assert "validation" not in capsys.readouterr().out
 
 
@@ -378,21 +388,21 @@ def test_where_nothing_is_held_out_there_is_no_validation_folder(
 
 def test_a_set_is_opened_memory_mapped(made: Callable[[str], Path]) -> None:
     output = made("bert in three passes")
-    assert sum(item["bytes"] for item in manifest(output)["outputs"]) > 100_000
+    assert sum(item["bytes"] for item in load_manifest(output)["outputs"]) > 100_000
     before = pa.total_allocated_bytes()
     opened = datasets.load_from_disk(str(output))
     assert pa.total_allocated_bytes() - before < 10_000
     assert isinstance(opened, datasets.DatasetDict)
     assert list(opened) == ["train", "validation"]
     for split in SPLITS:
-        rows = sets.rows(output, split)
+        rows = sets.load_rows(output, split)
         assert len(opened[split]) == len(rows)
         for at in (0, len(rows) // 2, len(rows) - 1):
             row = opened[split][at]
             assert tuple(row["input_ids"]) == rows[at].ids
             assert (row["split"], row["label"]) == (rows[at].split, rows[at].label)
             assert tuple(tuple(span.values()) for span in row["spans"]) == rows[at].spans
-        with pa.memory_map(str(sets.shard_files(output, split)[0])) as file:
+        with pa.memory_map(str(sets.list_shards(output, split)[0])) as file:
             before = pa.total_allocated_bytes()
             table = pa.ipc.open_stream(file).read_all()
             assert pa.total_allocated_bytes() - before < 10_000
@@ -409,17 +419,17 @@ def test_a_set_is_opened_memory_mapped(made: Callable[[str], Path]) -> None:
     ],
 )
 def test_a_shards_schema_says_what_it_holds(entries: int, type_: str, shuffle: str, tmp_path: Path) -> None:
-    small = sets.unique(tmp_path, entries, abstracts=20, articles=3)
+    small = sets.write_unique_word_corpus(tmp_path, entries, abstracts=20, articles=3)
     output = tmp_path / "out"
     options = ("--validation", 0.3, "--length", 60, "--shuffle", shuffle, "--output", output)
-    assert run(*small.given(), *options) == 0
+    assert run_shards_to_pretraining(*small.input_options(), *options) == 0
     library = Tokenizer.from_file(str(small.vocabulary / "tokenizer.json"))
     assert not entries or library.get_vocab_size() == entries
     tokenizer_json = (small.vocabulary / "tokenizer.json").read_bytes()
     for split in SPLITS:
         highest = 0
-        for path in sets.shard_files(output, split):
-            rows = sets.rows_of(path)
+        for path in sets.list_shards(output, split):
+            rows = sets.load_shard_rows(path)
             schema = pa.ipc.open_stream(pa.memory_map(str(path))).schema
             assert schema.field("input_ids").type == pa.list_(pa.type_for_alias(type_))
             assert schema.names == ["input_ids", "split", "spans"]
@@ -442,10 +452,10 @@ def test_a_shards_schema_says_what_it_holds(entries: int, type_: str, shuffle: s
 
 
 @pytest.mark.parametrize("shuffle", ["shard", "global"])
-def test_record_batches_have_2048_rows(shuffle: str, corpus: Corpus, tmp_path: Path) -> None:
+def test_record_batches_have_2048_rows(shuffle: str, corpus: UniqueWordCorpus, tmp_path: Path) -> None:
     options = ("--objective", "plain", "--length", 5, "--shuffle", shuffle, "--output", tmp_path / "out")
-    assert run(*corpus.given(corpus.folders[0]), *options) == 0
-    [path] = sets.shard_files(tmp_path / "out", "train")
+    assert run_shards_to_pretraining(*corpus.input_options(corpus.folders[0]), *options) == 0
+    [path] = sets.list_shards(tmp_path / "out", "train")
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
         sizes = [len(batch) for batch in stream]
     assert len(sizes) == 2
@@ -453,10 +463,10 @@ def test_record_batches_have_2048_rows(shuffle: str, corpus: Corpus, tmp_path: P
 
 
 def test_the_manifest_says_what_was_made_of_what(
-    corpus: Corpus, made: Callable[[str], Path], tmp_path: Path
+    corpus: UniqueWordCorpus, made: Callable[[str], Path], tmp_path: Path
 ) -> None:
     output = made("bert in three passes")
-    facts = manifest(output)
+    facts = load_manifest(output)
     assert facts["config"].pop("library_versions").keys() == {"tokenizers"}
     assert facts["config"].pop("vocabulary").keys() == {"sha256", "size"}
     assert facts["config"] == {
@@ -481,7 +491,7 @@ def test_the_manifest_says_what_was_made_of_what(
     for folder, name, documents in zip(
         corpus.folders, ("pubmed_to_shards", "pmc_to_shards"), (93, 10), strict=True
     ):
-        sha256s = [shard["sha256"] for shard in manifest(folder)["outputs"]]
+        sha256s = [shard["sha256"] for shard in load_manifest(folder)["outputs"]]
         assert listed[name] == {
             "pipeline": name,
             "shards_sha256": hashlib.sha256("".join(sha256s).encode()).hexdigest(),
@@ -494,7 +504,7 @@ def test_the_manifest_says_what_was_made_of_what(
     for item in facts["outputs"]:
         data = (output / item["file"]).read_bytes()
         assert (item["bytes"], item["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
-        assert item["rows"] == len(sets.rows_of(output / item["file"]))
+        assert item["rows"] == len(sets.load_shard_rows(output / item["file"]))
     assert facts["run"]["command"][:3] == ["beam", "run", "shards_to_pretraining"]
     assert facts["run"]["vocabulary"] == str(corpus.vocabulary)
     assert sorted(facts["run"]["inputs"]) == sorted(map(str, corpus.folders))
@@ -506,10 +516,13 @@ def test_the_manifest_says_what_was_made_of_what(
     }
 
 
-def test_a_run_says_what_it_has_made(corpus: Corpus, tmp_path: Path, capsys: Capture) -> None:
-    assert run(*corpus.given(), "--validation", 0.2, "--output", tmp_path / "out") == 0
+def test_a_run_says_what_it_has_made(corpus: UniqueWordCorpus, tmp_path: Path, capsys: Capture) -> None:
+    assert (
+        run_shards_to_pretraining(*corpus.input_options(), "--validation", 0.2, "--output", tmp_path / "out")
+        == 0
+    )
     said = capsys.readouterr()
-    counts = manifest(tmp_path / "out")["counts"]
+    counts = load_manifest(tmp_path / "out")["counts"]
     train = counts["train"]
     assert said.out.splitlines()[:4] == [
         "103 documents",
@@ -526,23 +539,33 @@ def test_a_run_says_what_it_has_made(corpus: Corpus, tmp_path: Path, capsys: Cap
         ("data-a-00000.arrow and 2 more", "93"),
         ("data-PMC1-00000.arrow and 1 more", "10"),
     }
-    assert run(*corpus.given(), "--validation", 0.2, "--output", tmp_path / "out") == 0
+    assert (
+        run_shards_to_pretraining(*corpus.input_options(), "--validation", 0.2, "--output", tmp_path / "out")
+        == 0
+    )
     assert "is finished and its 2 inputs are unchanged: nothing to do" in capsys.readouterr().out
 
 
-def test_a_large_portion_is_several_shards(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_large_portion_is_several_shards(corpus: UniqueWordCorpus, tmp_path: Path) -> None:
     """A shard takes about --max-shard-mb; what is in which shard depends on that alone."""
     options = ("--objective", "plain", "--dupe-factor", 200, "--max-shard-mb", 1, "--validation", 0.2)
-    assert run(*corpus.given(corpus.folders[0]), *options, "--output", tmp_path / "out") == 0
-    listed = [item for item in manifest(tmp_path / "out")["outputs"] if item["file"].startswith("train/")]
+    assert (
+        run_shards_to_pretraining(
+            *corpus.input_options(corpus.folders[0]), *options, "--output", tmp_path / "out"
+        )
+        == 0
+    )
+    listed = [
+        item for item in load_manifest(tmp_path / "out")["outputs"] if item["file"].startswith("train/")
+    ]
     assert len(listed) == 2
     assert listed[0]["file"].removesuffix("00000.arrow") == listed[1]["file"].removesuffix("00001.arrow")
     assert all(item["bytes"] < 2_200_000 for item in listed)
     documents = [
-        {row.spans[0][0] for row in sets.rows_of(tmp_path / "out" / item["file"])} for item in listed
+        {row.spans[0][0] for row in sets.load_shard_rows(tmp_path / "out" / item["file"])} for item in listed
     ]
     assert not documents[0] & documents[1]
-    counts = manifest(tmp_path / "out")["counts"]
+    counts = load_manifest(tmp_path / "out")["counts"]
     assert counts["train"]["input_tokens"] == counts["train"]["tokens"] - counts["train"]["special_tokens"]
     assert counts["validation"]["documents"] * 3 < counts["train"]["documents"]
 
@@ -561,54 +584,54 @@ def many_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("many_buckets")
 @pytest.mark.parametrize("kind", ["electra", "bert in three passes", "plain"])
 def test_a_global_shuffle_has_the_same_rows(
-    kind: str, corpus: Corpus, made: Callable[[str], Path], tmp_path: Path
+    kind: str, corpus: UniqueWordCorpus, made: Callable[[str], Path], tmp_path: Path
 ) -> None:
     options = (*KINDS[kind], "--validation", 0.2, "--shuffle", "global", "--output", tmp_path / "out")
-    assert run(*corpus.given(), *options) == 0
+    assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
     for split in SPLITS:
-        found, expected = sets.rows(tmp_path / "out", split), sets.rows(made(kind), split)
+        found, expected = sets.load_rows(tmp_path / "out", split), sets.load_rows(made(kind), split)
         assert found != expected or split == "validation"  # these are all of one shard
         assert Counter(found) == Counter(expected)
-        files = sets.shard_files(tmp_path / "out", split)
+        files = sets.list_shards(tmp_path / "out", split)
         assert [path.name for path in files] == [
             f"data-{number:05d}-of-{len(files):05d}.arrow" for number in range(len(files))
         ]
         assert len(files) > (3 if split == "train" else 1)
-    ours, theirs = (manifest(output)["counts"] for output in (tmp_path / "out", made(kind)))
+    ours, theirs = (load_manifest(output)["counts"] for output in (tmp_path / "out", made(kind)))
     assert ours == theirs
     opened = datasets.load_from_disk(str(tmp_path / "out"))
     assert [tuple(ids) for ids in opened["train"]["input_ids"]] == [
-        row.ids for row in sets.rows(tmp_path / "out", "train")
+        row.ids for row in sets.load_rows(tmp_path / "out", "train")
     ]
     assert not list((tmp_path / "out" / ".bioshards" / "dealt").glob("*"))
 
 
 def test_a_bucket_without_rows_is_no_shard(
-    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: UniqueWordCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bioshards.pipelines import pretraining_job
 
     monkeypatch.setattr(pretraining_job, "_TOKENS_A_BYTE", 40000.0)
     options = ("--objective", "plain", "--shuffle", "global", "--output", tmp_path / "out")
-    assert run(*corpus.given(), *options) == 0
-    listed = manifest(tmp_path / "out")["outputs"]
+    assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
+    listed = load_manifest(tmp_path / "out")["outputs"]
     assert 0 not in {item["rows"] for item in listed}
     assert len(listed) < int(listed[0]["file"][-11:-6])
     opened = datasets.load_from_disk(str(tmp_path / "out"))["train"]
     assert [tuple(ids) for ids in opened["input_ids"]] == [
-        row.ids for row in sets.rows(tmp_path / "out", "train")
+        row.ids for row in sets.load_rows(tmp_path / "out", "train")
     ]
 
 
 @pytest.mark.usefixtures("many_buckets")
 def test_a_global_shuffle_is_in_the_order_of_the_rows_keys(
-    corpus: Corpus, places: dict[int, Place], tmp_path: Path
+    corpus: UniqueWordCorpus, places: dict[int, Place], tmp_path: Path
 ) -> None:
     options = ("--seed", 5, "--validation", 0.2, "--shuffle", "global", "--output", tmp_path / "out")
-    assert run(*corpus.given(), *options) == 0
+    assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
     place_of = {document.id: at for at, document in enumerate(corpus.documents)}
     for split in SPLITS:
-        rows = sets.rows(tmp_path / "out", split)
+        rows = sets.load_rows(tmp_path / "out", split)
         begins = [min(places[token].position for token in row.ids if token > SEP) for row in rows]
         numbers, of = {}, Counter[str]()
         for at in sorted(range(len(rows)), key=begins.__getitem__):
@@ -618,26 +641,28 @@ def test_a_global_shuffle_is_in_the_order_of_the_rows_keys(
         keys = np.array([randomness.derive_document_key(5, 0, row.spans[0][0]) for row in rows], np.uint64)
         sorted_by = randomness.derive_row_keys(keys, np.array([numbers[at] for at in range(len(rows))]))
         assert (np.diff(sorted_by.astype(np.float64)) >= 0).all()
-        files = sets.shard_files(tmp_path / "out", split)
-        which = [number for number, path in enumerate(files) for _ in sets.rows_of(path)]
+        files = sets.list_shards(tmp_path / "out", split)
+        which = [number for number, path in enumerate(files) for _ in sets.load_shard_rows(path)]
         assert which == [(int(key) >> 32) * len(files) >> 32 for key in sorted_by]
         correlation = statistics.correlation(range(len(rows)), [place_of[row.spans[0][0]] for row in rows])
         assert abs(correlation) < 3 / math.sqrt(len(rows))
 
 
-def test_rows_of_a_shard_are_in_a_random_order(made: Callable[[str], Path], corpus: Corpus) -> None:
+def test_rows_of_a_shard_are_in_a_random_order(made: Callable[[str], Path], corpus: UniqueWordCorpus) -> None:
     place_of = {document.id: at for at, document in enumerate(corpus.documents)}
-    for path in sets.shard_files(made("electra"), "train"):
-        order = [place_of[row.spans[0][0]] for row in sets.rows_of(path)]
+    for path in sets.list_shards(made("electra"), "train"):
+        order = [place_of[row.spans[0][0]] for row in sets.load_shard_rows(path)]
         assert abs(statistics.correlation(range(len(order)), order)) < 3 / math.sqrt(len(order))
 
 
-def test_another_seed_gives_other_rows(corpus: Corpus, made: Callable[[str], Path], tmp_path: Path) -> None:
+def test_another_seed_gives_other_rows(
+    corpus: UniqueWordCorpus, made: Callable[[str], Path], tmp_path: Path
+) -> None:
     options = ("--seed", 1, "--validation", 0, "--output")
-    assert run(*corpus.given(), *options, tmp_path / "one") == 0
-    rows, others = sets.rows(tmp_path / "one", "train"), sets.rows(made("electra"), "train")
-    assert not {path.name for path in sets.shard_files(tmp_path / "one", "train")} & {
-        path.name for path in sets.shard_files(made("electra"), "train")
+    assert run_shards_to_pretraining(*corpus.input_options(), *options, tmp_path / "one") == 0
+    rows, others = sets.load_rows(tmp_path / "one", "train"), sets.load_rows(made("electra"), "train")
+    assert not {path.name for path in sets.list_shards(tmp_path / "one", "train")} & {
+        path.name for path in sets.list_shards(made("electra"), "train")
     }
     assert {row.ids for row in rows} != {row.ids for row in others}
 
@@ -653,19 +678,19 @@ def test_a_preset_is_made_as_its_paper_says(
     recipe = recipes.PRESETS[name]
     if name == "bioalbert":
         options = ("--preset", "bioalbert", "--size", "130")
-        vocabulary = sets.built(tmp_path / "albert", *prose, options=options)
+        vocabulary = sets.build_vocabulary(tmp_path / "albert", *prose, options=options)
     given = [word for folder in prose for word in ("--input", folder)]
     options_given = ("--vocab", vocabulary, "--validation", 0.1, "--preset", name)
-    assert run(*given, *options_given, "--output", tmp_path / "out") == 0
+    assert run_shards_to_pretraining(*given, *options_given, "--output", tmp_path / "out") == 0
     found = config(tmp_path / "out")
     assert {field: found[field] for field in recipe.to_dict()} == recipe.to_dict()
     library = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
-    counts = manifest(tmp_path / "out")["counts"]
-    text = {id_: encoded(vocabulary, sentences) for id_, sentences in sets.texts(*prose).items()}
+    counts = load_manifest(tmp_path / "out")["counts"]
+    text = {id_: encoded(vocabulary, sentences) for id_, sentences in sets.load_sentences(*prose).items()}
     assert counts["documents"] == len(text) == 128
     tokens = {id_: sum(map(len, sentences)) for id_, sentences in text.items()}
-    held = sets.held_out(tmp_path / "out")
-    for split, rows in sets.of_both(tmp_path / "out").items():
+    held = sets.load_validation_documents(tmp_path / "out")
+    for split, rows in sets.load_rows_by_split(tmp_path / "out").items():
         passes = recipe.dupe_factor if split == "train" else 1
         of_split = {id_: size for id_, size in tokens.items() if (id_ in held) == (split == "validation")}
         of = counts[split]
@@ -694,9 +719,14 @@ def is_within(part: list[int], whole: list[int]) -> bool:
     return all(token in rest for token in part)
 
 
-def test_options_win_over_a_preset(corpus: Corpus, tmp_path: Path) -> None:
+def test_options_win_over_a_preset(corpus: UniqueWordCorpus, tmp_path: Path) -> None:
     options = ("--preset", "pubmedbert", "--length", 64, "--dupe-factor", 2, "--short", 0)
-    assert run(*corpus.given(), *options, "--objective", "bert", "--output", tmp_path / "out") == 0
+    assert (
+        run_shards_to_pretraining(
+            *corpus.input_options(), *options, "--objective", "bert", "--output", tmp_path / "out"
+        )
+        == 0
+    )
     expected = dataclasses.replace(
         recipes.PRESETS["pubmedbert"], max_seq_length=64, dupe_factor=2, short_seq_prob=0.0
     )
@@ -715,8 +745,8 @@ def test_what_is_not_said_is_as_in_the_reference_code() -> None:
 
 
 def test_list_and_help_name_it_and_wait_for_nothing() -> None:
-    assert "shards_to_pretraining " in beam("list").stdout
-    said = beam("run", "shards_to_pretraining", "--help").stdout
+    assert "shards_to_pretraining " in run_beam("list").stdout
+    said = run_beam("run", "shards_to_pretraining", "--help").stdout
     for option in ("--input DIR", "--vocab DIR", "--preset", "--keep-overflow", "--shuffle {shard,global}"):
         assert option in said
     assert "Beam" in said
@@ -763,7 +793,7 @@ def test_no_token_and_no_text_passes_between_the_steps(
         assert word not in notes
     assert len(notes) < 30_000
     metrics = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
-    counts = manifest(tmp_path / "out")["counts"]
+    counts = load_manifest(tmp_path / "out")["counts"]
     assert metrics["make_items"] == 2
     assert metrics["make_documents"] == counts["documents"]
     assert metrics["merge_items"] == 2

@@ -25,8 +25,8 @@ from bioshards.pipelines import cli
 from bioshards.vocab import counting as steps
 from bioshards.vocab import counts
 from bioshards.vocab.counts import CountConfig, WordCounts
-from tests.conftest import manifest, sums
-from tests.forked import beam
+from tests.conftest import load_manifest, published_digests
+from tests.forked import run_beam
 
 from . import invented
 
@@ -44,7 +44,7 @@ def run() -> Run:
     return call
 
 
-def put(
+def write_texts(
     folder: Path,
     texts: dict[str, dict[int, str]],
     pipeline: str = "pubmed_to_shards",
@@ -52,10 +52,12 @@ def put(
 ) -> Path:
     """A finished directory: a shard for each name, of documents by number (PMID), a sentence each."""
     documents = {
-        name: [invented.document(f"{prefix}{number}", [text], number) for number, text in text_of.items()]
+        name: [
+            invented.make_document(f"{prefix}{number}", [text], number) for number, text in text_of.items()
+        ]
         for name, text_of in texts.items()
     }
-    return invented.put(folder, documents, pipeline)
+    return invented.write_document_dir(folder, documents, pipeline)
 
 
 FIRST = {1: "Mice were fed, mice grew.", 2: "Naïve β-cells grew in mice."}
@@ -65,15 +67,15 @@ THIRD = {5: "Rats did not sleep."}
 
 @pytest.fixture
 def abstracts(tmp_path: Path) -> Path:
-    return put(tmp_path / "abstracts", {"first": FIRST, "second": SECOND})
+    return write_texts(tmp_path / "abstracts", {"first": FIRST, "second": SECOND})
 
 
-def counted(*folders: Path, **how: Any) -> WordCounts:
+def count_directly(*folders: Path, **options: Any) -> WordCounts:
     """The words of all documents of these directories, counted in this process in one go."""
     storage = LocalStorage()
     columns = ["id", "pmid", "sentences"]
     batches = (batch for folder in folders for batch in shards.read_directory(storage, str(folder), columns))
-    return counts.count_words(batches, CountConfig(**how))
+    return counts.count_words(batches, CountConfig(**options))
 
 
 def lines(found: dict[str, int], min_count: int = 1) -> bytes:
@@ -95,12 +97,12 @@ def test_the_counts_are_those_of_one_process(
 ) -> None:
     inputs = ("--input", reference, "--input", full_text)
     options = ("--words", kind, "--hold-out", 0.3, "--seed", 5, "--workers", workers)
-    done = beam("run", "shards_to_words", *inputs, *options, "--output", tmp_path)
+    done = run_beam("run", "shards_to_words", *inputs, *options, "--output", tmp_path)
     assert done.returncode == 0, done.stderr
-    expected = counted(reference, full_text, kind=kind, hold_out=0.3, seed=5)
+    expected = count_directly(reference, full_text, kind=kind, hold_out=0.3, seed=5)
     assert (tmp_path / "words.tsv").read_bytes() == lines(expected.words)
     assert (tmp_path / "validation-words.tsv").read_bytes() == lines(expected.validation_words)
-    found = manifest(tmp_path)["counts"]
+    found = load_manifest(tmp_path)["counts"]
     assert found == {
         "documents": expected.documents,
         "tokens": expected.words.total(),
@@ -126,8 +128,8 @@ def test_the_number_of_workers_and_the_order_of_inputs_change_no_byte(
     ):
         given = [word for folder in inputs for word in ("--input", folder)]
         options = ("--hold-out", 0.2, "--workers", workers, "--output", tmp_path / output)
-        assert beam("run", "shards_to_words", *given, *options).returncode == 0
-    assert sums(tmp_path / "a") == sums(tmp_path / "b")
+        assert run_beam("run", "shards_to_words", *given, *options).returncode == 0
+    assert published_digests(tmp_path / "a") == published_digests(tmp_path / "b")
 
 
 def test_words_are_counted_as_written(abstracts: Path, tmp_path: Path, run: Run) -> None:
@@ -149,10 +151,10 @@ def test_words_between_white_space(abstracts: Path, tmp_path: Path, run: Run) ->
 def test_rare_words_are_left_out_and_counted(abstracts: Path, tmp_path: Path, run: Run) -> None:
     options = ("--min-count", 2, "--hold-out", 0.5)
     assert run("--input", abstracts, "--output", tmp_path / "out", *options) == 0
-    expected = counted(abstracts, hold_out=0.5)
+    expected = count_directly(abstracts, hold_out=0.5)
     assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(expected.words, 2)
     assert (tmp_path / "out" / "validation-words.tsv").read_bytes() == lines(expected.validation_words)
-    facts = manifest(tmp_path / "out")
+    facts = load_manifest(tmp_path / "out")
     rare = [word for word, times in expected.words.items() if times == 1]
     assert len(rare) > 2
     assert facts["config"]["min_count"] == 2
@@ -164,8 +166,10 @@ def test_a_document_is_held_out_whatever_else_is_there(tmp_path: Path, run: Run)
     """Each document has a word of its own, so that the lists say which are held out."""
     numbers = range(100, 400)
     whole = {number: f"word{number}" for number in numbers}
-    put(tmp_path / "all", {"one": whole})
-    put(tmp_path / "some", {f"n{number}": {number: whole[number]} for number in numbers if number % 50 < 9})
+    write_texts(tmp_path / "all", {"one": whole})
+    write_texts(
+        tmp_path / "some", {f"n{number}": {number: whole[number]} for number in numbers if number % 50 < 9}
+    )
     for name, options in (("all", ()), ("some", ()), ("all", ("--seed", 1)), ("all", ("--hold-out", 0.4))):
         output = tmp_path / "-".join(["out", name, *map(str, options)])
         assert run("--input", tmp_path / name, "--output", output, "--hold-out", 0.2, *options) == 0
@@ -179,11 +183,11 @@ def test_a_document_is_held_out_whatever_else_is_there(tmp_path: Path, run: Run)
 
 
 def test_the_manifest_says_what_was_counted(abstracts: Path, tmp_path: Path, run: Run) -> None:
-    other = put(tmp_path / "fulltext", {"third": THIRD}, "pmc_to_shards")
+    other = write_texts(tmp_path / "fulltext", {"third": THIRD}, "pmc_to_shards")
     output = tmp_path / "out"
     options = ("--hold-out", 0.1, "--min-count", 1)
     assert run("--input", abstracts, "--input", other, *options, "--output", output) == 0
-    facts = manifest(output)
+    facts = load_manifest(output)
     assert facts["config"].pop("library_versions").keys() == {"tokenizers"}
     assert facts["config"] == {
         "pipeline": "shards_to_words",
@@ -196,7 +200,9 @@ def test_the_manifest_says_what_was_counted(abstracts: Path, tmp_path: Path, run
     listed = {item["pipeline"]: item for item in facts["inputs"]}
     assert listed["pubmed_to_shards"] == {
         "pipeline": "pubmed_to_shards",
-        "shards_sha256": shards.combine_digests(shard["sha256"] for shard in manifest(abstracts)["outputs"]),
+        "shards_sha256": shards.combine_digests(
+            shard["sha256"] for shard in load_manifest(abstracts)["outputs"]
+        ),
         "shards": 2,
         "documents": 4,
     }
@@ -231,21 +237,21 @@ def test_a_lost_or_cut_list_is_made_again_as_is_all_without_the_work_folder(
 ) -> None:
     command = ("--input", abstracts, "--output", tmp_path / "out", "--hold-out", 0.5)
     assert run(*command) == 0
-    before = sums(tmp_path / "out")
+    before = published_digests(tmp_path / "out")
     for with_work_folder in (True, False):
         (tmp_path / "out" / "words.tsv").unlink()
         (tmp_path / "out" / "validation-words.tsv").write_bytes(b"the\t1\n")
         if not with_work_folder:
             shutil.rmtree(tmp_path / "out" / ".bioshards")
         assert run(*command) == 0
-        assert sums(tmp_path / "out") == before
+        assert published_digests(tmp_path / "out") == before
 
 
 def test_stopped_at_any_shard_it_goes_on_where_it_was(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """The third shard cannot be written: the others are there, and only what is missing is counted then."""
-    source = put(tmp_path / "in", {f"n{at}": {at: f"Mice number {at}."} for at in range(6)})
+    source = write_texts(tmp_path / "in", {f"n{at}": {at: f"Mice number {at}."} for at in range(6)})
     whole, calls = counts.write_counts, []
 
     def counting(storage: LocalStorage, path: str, found: WordCounts, failing: bool) -> None:
@@ -261,7 +267,7 @@ def test_stopped_at_any_shard_it_goes_on_where_it_was(
     assert "the run failed: RuntimeError: no more. Completed work is kept" in capsys.readouterr().err
     assert len(calls) == 3 + 4
     assert len(set(calls)) == 6
-    assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(counted(source).words)
+    assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(count_directly(source).words)
 
 
 def test_a_full_disk_loses_nothing(
@@ -289,7 +295,7 @@ def test_a_full_disk_loses_nothing(
             assert "No space left" in said or "the disk is full" in said
     assert run(*command, tmp_path / "out") == 0
     assert run(*command, tmp_path / "fresh") == 0
-    assert sums(tmp_path / "out") == sums(tmp_path / "fresh")
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
     assert list((tmp_path / "out").rglob(".tmp-*")) == []
 
 
@@ -311,13 +317,13 @@ def test_an_update_counts_what_is_new_alone(
         ({"first": FIRST, "third": {6: "Nobody slept."}}, ["data-third-00000.arrow"]),
     ):
         shutil.rmtree(abstracts)
-        put(abstracts, grown)
+        write_texts(abstracts, grown)
         counted_now.clear()
         assert run(*command) == 0
         assert counted_now == new
-        assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(counted(abstracts).words)
+        assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(count_directly(abstracts).words)
     kept = {path.stem for path in (tmp_path / "out" / ".bioshards" / "counts").iterdir()}
-    assert kept == {shard["sha256"] for shard in manifest(abstracts)["outputs"]}
+    assert kept == {shard["sha256"] for shard in load_manifest(abstracts)["outputs"]}
 
 
 # What passes between the steps
@@ -375,7 +381,7 @@ def test_no_word_passes_between_the_steps(abstracts: Path, tmp_path: Path) -> No
     for word in ("mice", "Mice", "Naïve", "β", "grew", "pubmed:"):
         assert word not in notes
     metrics = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
-    facts = manifest(tmp_path / "out")["counts"]
+    facts = load_manifest(tmp_path / "out")["counts"]
     assert metrics["count_items"] == 2
     assert metrics["count_tokens"] == facts["tokens"]
     assert metrics["merge_distinct"] == facts["distinct"]
@@ -426,7 +432,7 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
         shard.rmdir()
     shard.write_bytes(whole)
     assert run(*command) == 0
-    assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(counted(abstracts).words)
+    assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(count_directly(abstracts).words)
 
 
 @pytest.mark.parametrize("options", [("--hold-out", 0.999999), ("--min-count", 1000)])
@@ -444,7 +450,7 @@ def test_an_input_that_cannot_be_counted_is_explained(
     folders = {name: tmp_path / name for name in ("nowhere", "unfinished", "fetched", "strange", "broken")}
     shutil.copytree(abstracts, folders["unfinished"])
     (folders["unfinished"] / "manifest.json").unlink()
-    put(folders["fetched"], {}, "fetch")
+    write_texts(folders["fetched"], {}, "fetch")
     for name, text in (("strange", "[1]"), ("broken", "{")):
         folders[name].mkdir()
         (folders[name] / "manifest.json").write_text(text)
@@ -468,7 +474,7 @@ def test_an_input_that_cannot_be_counted_is_explained(
 def test_shards_of_another_version_are_not_mixed_in(
     abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
-    facts = manifest(abstracts)
+    facts = load_manifest(abstracts)
     facts["config"]["format"] = FORMAT - 1
     (abstracts / "manifest.json").write_text(json.dumps(facts))
     assert run("--input", abstracts, "--output", tmp_path / "out") == 2
@@ -481,7 +487,7 @@ def test_no_shard_is_counted_twice(abstracts: Path, tmp_path: Path, run: Run, ca
     copy, link, grown = tmp_path / "copy", tmp_path / "link", tmp_path / "grown"
     shutil.copytree(abstracts, copy)
     link.symlink_to(abstracts)
-    put(grown, {"second": SECOND, "third": THIRD})
+    write_texts(grown, {"second": SECOND, "third": THIRD})
     for other in (f"{abstracts}/", copy, link, grown):
         assert run("--input", abstracts, "--input", other, "--output", tmp_path / "out") == 2
         said = capsys.readouterr().err
@@ -493,13 +499,13 @@ def test_no_shard_is_counted_twice(abstracts: Path, tmp_path: Path, run: Run, ca
 def test_an_output_in_an_input_or_of_something_else(
     abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
-    before = sums(abstracts)
+    before = published_digests(abstracts)
     for output in (abstracts, abstracts / "words"):
         assert run("--input", abstracts, "--output", output) == 2
         assert f"{output} lies in {abstracts}, which is to stay as it is" in capsys.readouterr().err
     assert run("--input", abstracts, "--output", tmp_path) == 2
     assert f"{abstracts} lies in {tmp_path}, which is to be written" in capsys.readouterr().err
-    other = put(tmp_path / "other", {"third": THIRD})
+    other = write_texts(tmp_path / "other", {"third": THIRD})
     assert run("--input", abstracts, "--output", other) == 2
     assert "was begun by pubmed_to_shards, and this is shards_to_words" in capsys.readouterr().err
     (tmp_path / "thesis").mkdir()
@@ -509,7 +515,7 @@ def test_an_output_in_an_input_or_of_something_else(
     (tmp_path / "file").write_text("")
     assert run("--input", abstracts, "--output", tmp_path / "file" / "out") == 2
     assert "cannot be written" in capsys.readouterr().err
-    assert sums(abstracts) == before
+    assert published_digests(abstracts) == before
 
 
 @pytest.mark.parametrize(
@@ -526,10 +532,10 @@ def test_an_output_of_another_configuration(
 ) -> None:
     command = ("--input", abstracts, "--output", tmp_path / "out", "--hold-out", 0.5)
     assert run(*command) == 0
-    before = sums(tmp_path / "out")
+    before = published_digests(tmp_path / "out")
     assert run(*command, *options) == 2
     assert said in capsys.readouterr().err
-    assert sums(tmp_path / "out") == before
+    assert published_digests(tmp_path / "out") == before
 
 
 @pytest.mark.parametrize(
@@ -593,13 +599,13 @@ def test_the_counts_of_a_bucket_are_added_up_in_files(abstracts: Path, tmp_path:
     from bioshards.corpus.workspace import OutputDir
 
     storage, output_dir = LocalStorage(), OutputDir(str(tmp_path / "out"))
-    listed = [Shard(**item) for item in manifest(abstracts)["outputs"]]
+    listed = [Shard(**item) for item in load_manifest(abstracts)["outputs"]]
     found = [steps.count_shard(storage, output_dir, str(abstracts), shard, CountConfig()) for shard in listed]
     assert [(one.documents, one.tokens, one.distinct_words) for one in found] == [(2, 15, 12), (2, 9, 8)]
     merged = [
         steps.merge_bucket(storage, output_dir, [one.sha256 for one in found], bucket, 2)
         for bucket in range(64)
     ]
-    assert sum(bucket.distinct_words for bucket in merged) == len(counted(abstracts).words) == 16
+    assert sum(bucket.distinct_words for bucket in merged) == len(count_directly(abstracts).words) == 16
     assert sum(bucket.pruned_tokens for bucket in merged) == 11
     assert sum(bucket.validation_distinct_words for bucket in merged) == 0

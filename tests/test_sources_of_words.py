@@ -20,8 +20,8 @@ from bioshards.vocab import inputs, sources
 from bioshards.vocab.counts import CountConfig
 from bioshards.vocab.inputs import InputError
 from bioshards.vocab.sources import TrainingCounts
-from tests.conftest import manifest
-from tests.test_shards_to_words import counted, put
+from tests.conftest import load_manifest
+from tests.test_shards_to_words import count_directly, write_texts
 
 FILES = LocalStorage()
 MICE = {1: "Mice slept, mice grew.", 2: "All mice grew."}
@@ -50,16 +50,16 @@ def refused(*folders: Path) -> str:
 
 @pytest.fixture
 def mice(tmp_path: Path) -> Path:
-    return put(tmp_path / "mice", {"first": MICE})
+    return write_texts(tmp_path / "mice", {"first": MICE})
 
 
 @pytest.fixture
 def rats(tmp_path: Path) -> Path:
-    return put(tmp_path / "rats", {"second": RATS}, "pmc_to_shards")
+    return write_texts(tmp_path / "rats", {"second": RATS}, "pmc_to_shards")
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    facts = manifest(folder)
+    facts = load_manifest(folder)
     change(facts)
     (folder / "manifest.json").write_text(json.dumps(facts))
 
@@ -68,7 +68,7 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 def test_words_and_documents_are_added_up(mice: Path, rats: Path, tmp_path: Path) -> None:
-    expected = counted(mice, rats).words
+    expected = count_directly(mice, rats).words
     assert read(mice, rats).words == expected
     assert read(count(tmp_path / "words", "--input", mice), rats).words == expected
 
@@ -88,7 +88,7 @@ def test_a_shard_that_is_cut_changed_or_missing_is_named(mice: Path) -> None:
         assert f"{shard} cannot be used: {message}" in said
         assert "run the beam run pubmed_to_shards that made it once more" in said
         shard.write_bytes(whole)
-    assert read(mice).words == counted(mice).words
+    assert read(mice).words == count_directly(mice).words
 
 
 @pytest.mark.parametrize("name", ["words.tsv", "validation-words.tsv"])
@@ -114,7 +114,7 @@ def test_a_file_of_words_that_is_not_what_its_manifest_lists_is_named(
 
 def test_a_word_is_rare_by_its_count_in_all_sources(mice: Path, rats: Path, tmp_path: Path) -> None:
     """ "slept" is once in each, "grew" twice in one and once in the other."""
-    expected = {word: number for word, number in counted(mice, rats).words.items() if number >= 2}
+    expected = {word: number for word, number in count_directly(mice, rats).words.items() if number >= 2}
     assert expected["slept"] == 2
     words = [
         count(tmp_path / "of-mice", "--input", mice),
@@ -128,7 +128,7 @@ def test_of_many_words_the_most_frequent_are_taken_and_the_bound_is_said(
     mice: Path, rats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = count(tmp_path / "words", "--input", mice, "--input", rats)
-    everything = counted(mice, rats).words
+    everything = count_directly(mice, rats).words
     for most in range(1, len(everything) + 1):
         monkeypatch.setattr(sources, "MAX_WORDS", most)
         text = read(words)
@@ -139,9 +139,9 @@ def test_of_many_words_the_most_frequent_are_taken_and_the_bound_is_said(
 
 
 def test_no_word_held_out_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mice = put(tmp_path / "mice", {"n": {at: f"Mouse word{at}." for at in range(40)}})
+    mice = write_texts(tmp_path / "mice", {"n": {at: f"Mouse word{at}." for at in range(40)}})
     words = count(tmp_path / "words", "--input", mice, "--hold-out", 0.5)
-    expected = counted(mice, hold_out=0.5)
+    expected = count_directly(mice, hold_out=0.5)
     assert len(expected.validation_words) > 5
     monkeypatch.setattr(sources, "MAX_WORDS", 2)
     text = read(words)
@@ -156,8 +156,8 @@ def test_what_was_left_out_when_words_were_counted_is_said(mice: Path, rats: Pat
     assert read(words).min_count == 2
     assert read(words, rats, min_count=3).min_count == 3
     assert read(words, rats).min_count == 2
-    frequent = Counter({w: number for w, number in counted(mice).words.items() if number >= 2})
-    assert read(words, rats).words == frequent + counted(rats).words
+    frequent = Counter({w: number for w, number in count_directly(mice).words.items() if number >= 2})
+    assert read(words, rats).words == frequent + count_directly(rats).words
 
 
 # Held out
@@ -166,8 +166,10 @@ def test_what_was_left_out_when_words_were_counted_is_said(mice: Path, rats: Pat
 def test_an_abstract_and_its_article_are_held_out_together(tmp_path: Path) -> None:
     """In this process and in the pipeline; each has its PMID for a word."""
     numbers = range(100, 200)
-    abstracts = put(tmp_path / "a", {"a": {at: f"abstract{at}" for at in numbers}})
-    articles = put(tmp_path / "b", {"b": {at: f"article{at}" for at in numbers}}, "pmc_to_shards", "pmc:PMC")
+    abstracts = write_texts(tmp_path / "a", {"a": {at: f"abstract{at}" for at in numbers}})
+    articles = write_texts(
+        tmp_path / "b", {"b": {at: f"article{at}" for at in numbers}}, "pmc_to_shards", "pmc:PMC"
+    )
     text = read(abstracts, articles, hold_out=0.2)
     held = {word.removeprefix("abstract") for word in text.validation_words if word.startswith("abstract")}
     assert 5 < len(held) < 40
@@ -244,7 +246,7 @@ def test_a_manifest_that_is_no_json_is_named(mice: Path, tmp_path: Path) -> None
 
 def test_the_documents_folder_as_output_is_said_to_be_of_its_pipeline(mice: Path) -> None:
     for made_in in (FORMAT, FORMAT - 1):
-        facts = manifest(mice)
+        facts = load_manifest(mice)
         facts["config"]["format"] = made_in
         FILES.write_json(f"{mice}/manifest.json", facts)
         with pytest.raises(

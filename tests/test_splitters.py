@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bioshards.corpus import sentences, splitters
 from bioshards.corpus.errors import MissingExtraError
 from bioshards.corpus.splitters import Splitter, find_library_versions, load_splitter, load_treebank_tokenizer
-from tests.conftest import manifest
+from tests.conftest import load_manifest
 
 Run = Callable[..., int]
 PROFILE = settings(derandomize=True, deadline=None, database=None)
@@ -122,7 +122,7 @@ def test_the_users_model_finds_the_sentences_where_it_is_installed(
     monkeypatch.syspath_prepend(str(tmp_path))
     assert load_splitter("scispacy")("One is. (Two.) 3.") == ["One", "is.", "(Two.)", "3."]
     assert run("--splitter", "scispacy", "--output", tmp_path / "out") == 0
-    used = manifest(tmp_path / "out")["config"]["library_versions"]
+    used = load_manifest(tmp_path / "out")["config"]["library_versions"]
     assert used["en_core_sci_sm"] == "0.5.4"
     assert set(used) == {"en_core_sci_sm", "spacy"}
 

@@ -29,16 +29,20 @@ from bioshards.corpus.rules import PubMedConfig
 from bioshards.corpus.sources import SourceFile
 from bioshards.corpus.staging import STAGED_KEY_SCHEMA, STAGED_SCHEMA, StageResult
 from bioshards.corpus.workspace import OutputDir
-from tests.conftest import citation, pubmed_set
-from tests.test_archives import tar_gz, zipped
-from tests.test_articles import ALL, article, package, write
+from tests.conftest import citation_xml, pubmed_set_xml
+from tests.test_archives import pack_tar_gz, pack_zip
+from tests.test_articles import KEEP_EVERYTHING, pack_articles, small_article, write_byte_files
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 FILES = LocalStorage()
 
 
-def stage(
-    folder: Path, work: Path, rules: PmcConfig = ALL, keep_dropped: bool = False, digests: bool = True
+def stage_folder(
+    folder: Path,
+    work: Path,
+    rules: PmcConfig = KEEP_EVERYTHING,
+    keep_dropped: bool = False,
+    digests: bool = True,
 ) -> list[StageResult]:
     """All sources of a folder, staged."""
     return [
@@ -77,18 +81,18 @@ def left(work: Path) -> dict[str, bytes]:
 
 
 def test_a_group_of_articles_is_staged_whole(tmp_path: Path) -> None:
-    folder = write(
+    folder = write_byte_files(
         tmp_path / "in",
         {
-            "PMC1.1.xml": article(1, "Mice sleep."),
-            "PMC1.2.xml": article(1, "Mice sleep a lot.", version=2),
-            "PMC2.xml": article(2, "&nonesuch;"),
-            "PMC3.xml": article(3, body="<body/>"),
-            "PMC4.xml": article(4, "Mice, sleep!").replace(b"Of 4", b"Of 1"),
+            "PMC1.1.xml": small_article(1, "Mice sleep."),
+            "PMC1.2.xml": small_article(1, "Mice sleep a lot.", version=2),
+            "PMC2.xml": small_article(2, "&nonesuch;"),
+            "PMC3.xml": small_article(3, body="<body/>"),
+            "PMC4.xml": small_article(4, "Mice, sleep!").replace(b"Of 4", b"Of 1"),
         },
     )
-    rules = PmcConfig(licences=ALL.licences)
-    [staged] = stage(folder, tmp_path / "out", rules)
+    rules = PmcConfig(licences=KEEP_EVERYTHING.licences)
+    [staged] = stage_folder(folder, tmp_path / "out", rules)
     assert (staged.records, staged.deletions, staged.num_keys) == (5, 0, 4)
     assert staged.rejected == {"unknown-entity": 1}
     assert staged.rejection is None
@@ -119,13 +123,15 @@ def test_a_group_of_articles_is_staged_whole(tmp_path: Path) -> None:
 
     [bad] = rejected(tmp_path / "out", staged)
     assert (bad["file"], bad["position"], bad["reason"]) == ("PMC2.xml", 2, "unknown-entity")
-    assert bad["raw"].encode() == article(2, "&nonesuch;")
+    assert bad["raw"].encode() == small_article(2, "&nonesuch;")
 
 
 def test_dropped_articles_are_staged_on_demand_with_their_reason(tmp_path: Path) -> None:
-    folder = write(tmp_path / "in", {"PMC1.xml": article(1), "PMC2.xml": article(2, body="<body/>")})
-    rules = PmcConfig(licences=ALL.licences)
-    [staged] = stage(folder, tmp_path / "out", rules, keep_dropped=True)
+    folder = write_byte_files(
+        tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2, body="<body/>")}
+    )
+    rules = PmcConfig(licences=KEEP_EVERYTHING.licences)
+    [staged] = stage_folder(folder, tmp_path / "out", rules, keep_dropped=True)
     documents = table(tmp_path / "out", staged, "arrow")
     assert documents["id"].to_pylist() == ["pmc:PMC1.1", "pmc:PMC2.1"]
     assert documents["drop"].to_pylist() == [None, "no-body"]
@@ -133,17 +139,17 @@ def test_dropped_articles_are_staged_on_demand_with_their_reason(tmp_path: Path)
 
 
 def test_what_was_taken_out_of_a_text_is_staged_with_it(tmp_path: Path) -> None:
-    folder = write(tmp_path / "in", {"PMC1.xml": article(1, "We sl\u00adept.")})
-    [staged] = stage(folder, tmp_path / "out")
+    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1, "We sl\u00adept.")})
+    [staged] = stage_folder(folder, tmp_path / "out")
     [row] = table(tmp_path / "out", staged, "arrow").to_pylist()
     assert row["cleaned"] == [{"rule": "soft-hyphens", "characters": 1}]
     assert (row["words"], row["characters"]) == (4, 13)
 
 
 def test_raw_bytes_of_what_is_rejected_are_kept_whatever_they_are(tmp_path: Path) -> None:
-    bad = article(1, "caf\xe9").decode().encode("latin-1")
-    folder = write(tmp_path / "in", {"PMC1_PMC9.xml": package(bad, article(2))})
-    [staged] = stage(folder, tmp_path / "out")
+    bad = small_article(1, "caf\xe9").decode().encode("latin-1")
+    folder = write_byte_files(tmp_path / "in", {"PMC1_PMC9.xml": pack_articles(bad, small_article(2))})
+    [staged] = stage_folder(folder, tmp_path / "out")
     [entry] = rejected(tmp_path / "out", staged)
     assert entry["reason"] == "invalid-utf-8"
     assert base64.b64decode(entry["raw_base64"]) == bad
@@ -151,8 +157,8 @@ def test_raw_bytes_of_what_is_rejected_are_kept_whatever_they_are(tmp_path: Path
 
 
 def test_keys_beyond_pmcids_fit(tmp_path: Path) -> None:
-    doi = article(1).replace(b'"pmcid">PMC1<', b'"doi">10.5555/A<').replace(b"pmcid-ver", b"other")
-    [staged] = stage(write(tmp_path / "in", {"a.xml": doi}), tmp_path / "out")
+    doi = small_article(1).replace(b'"pmcid">PMC1<', b'"doi">10.5555/A<').replace(b"pmcid-ver", b"other")
+    [staged] = stage_folder(write_byte_files(tmp_path / "in", {"a.xml": doi}), tmp_path / "out")
     [key] = table(tmp_path / "out", staged, "keys")["key"].to_pylist()
     assert 2**40 <= key < 2**63
     assert table(tmp_path / "out", staged, "digests").select(["key", "id"]).to_pylist() == [
@@ -161,12 +167,14 @@ def test_keys_beyond_pmcids_fit(tmp_path: Path) -> None:
 
 
 def test_without_a_search_for_duplicates_there_are_no_digests(tmp_path: Path) -> None:
-    stage(write(tmp_path / "in", {"PMC1.xml": article(1)}), tmp_path / "out", digests=False)
+    stage_folder(
+        write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1)}), tmp_path / "out", digests=False
+    )
     assert [Path(name).suffix for name in left(tmp_path / "out")] == [".arrow", ".json", ".keys"]
 
 
 def test_a_source_without_a_document_is_staged_too(tmp_path: Path) -> None:
-    [staged] = stage(write(tmp_path / "in", {"PMC1.xml": b""}), tmp_path / "out")
+    [staged] = stage_folder(write_byte_files(tmp_path / "in", {"PMC1.xml": b""}), tmp_path / "out")
     assert (staged.records, staged.num_keys, staged.rejected) == (1, 0, {"empty-file": 1})
     assert batches(tmp_path / "out", staged) == []
     assert table(tmp_path / "out", staged, "keys").num_rows == 0
@@ -174,7 +182,7 @@ def test_a_source_without_a_document_is_staged_too(tmp_path: Path) -> None:
 
 def test_the_rules_say_what_is_read(tmp_path: Path) -> None:
     path = tmp_path / "pubmed26n0001.xml"
-    path.write_bytes(pubmed_set(citation(7)))
+    path.write_bytes(pubmed_set_xml(citation_xml(7)))
     found = FILES.glob(str(path))[0]
     source = SourceFile(26, 1, path.name, str(path), found.size, found.stamp)
     staged = staging.stage_source(
@@ -191,11 +199,11 @@ def test_the_rules_say_what_is_read(tmp_path: Path) -> None:
 def test_batches_are_bounded_by_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "BATCH_CHARACTERS", 10_000)
     sizes = [4000, 4000, 4000, 100, 30_000, 100, 9000, 2000, 50]
-    folder = write(
+    folder = write_byte_files(
         tmp_path / "in",
-        {f"PMC{number}.xml": article(number, "x" * size) for number, size in enumerate(sizes, 1)},
+        {f"PMC{number}.xml": small_article(number, "x" * size) for number, size in enumerate(sizes, 1)},
     )
-    [staged] = stage(folder, tmp_path / "out")
+    [staged] = stage_folder(folder, tmp_path / "out")
     found = batches(tmp_path / "out", staged)
     assert [batch.num_rows for batch in found] == [3, 2, 3, 1]
     for batch in found:
@@ -205,8 +213,10 @@ def test_batches_are_bounded_by_characters(tmp_path: Path, monkeypatch: pytest.M
 
 def test_batches_are_bounded_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "BATCH_ROWS", 2)
-    folder = write(tmp_path / "in", {f"PMC{number}.xml": article(number) for number in range(1, 6)})
-    [staged] = stage(folder, tmp_path / "out")
+    folder = write_byte_files(
+        tmp_path / "in", {f"PMC{number}.xml": small_article(number) for number in range(1, 6)}
+    )
+    [staged] = stage_folder(folder, tmp_path / "out")
     assert [batch.num_rows for batch in batches(tmp_path / "out", staged)] == [2, 2, 1]
 
 
@@ -216,14 +226,14 @@ def test_however_it_is_cut_into_batches_it_is_the_same_table(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], bound: int
 ) -> None:
     tmp_path = tmp_path_factory.mktemp("batches")
-    folder = write(
+    folder = write_byte_files(
         tmp_path / "in",
-        {f"PMC{number}.xml": article(number, "x" * size) for number, size in enumerate(sizes, 1)},
+        {f"PMC{number}.xml": small_article(number, "x" * size) for number, size in enumerate(sizes, 1)},
     )
-    [whole] = stage(folder, tmp_path / "whole")
+    [whole] = stage_folder(folder, tmp_path / "whole")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(shards, "BATCH_CHARACTERS", bound)
-        [cut] = stage(folder, tmp_path / "cut")
+        [cut] = stage_folder(folder, tmp_path / "cut")
     assert cut == whole
     one, other = table(tmp_path / "whole", whole, "arrow"), table(tmp_path / "cut", cut, "arrow")
     assert one.to_pylist() == other.to_pylist()
@@ -234,18 +244,18 @@ def test_however_it_is_cut_into_batches_it_is_the_same_table(
 
 def test_what_is_staged_depends_on_names_and_bytes_only(tmp_path: Path) -> None:
     files = {
-        "PMC1.xml": article(1),
-        "PMC2/fulltext.xml": article(2),
-        "PMC3.xml": article(3)[:-9],
-        "PMC20001.xml.gz": gzip.compress(article(20_001)),
-        "PMC5_PMC9.xml": package(article(5), article(6, "&x;")),
+        "PMC1.xml": small_article(1),
+        "PMC2/fulltext.xml": small_article(2),
+        "PMC3.xml": small_article(3)[:-9],
+        "PMC20001.xml.gz": gzip.compress(small_article(20_001)),
+        "PMC5_PMC9.xml": pack_articles(small_article(5), small_article(6, "&x;")),
     }
-    write(tmp_path / "one", files)
-    write(tmp_path / "two" / "deeper", dict(reversed(files.items())))
+    write_byte_files(tmp_path / "one", files)
+    write_byte_files(tmp_path / "two" / "deeper", dict(reversed(files.items())))
     for path in (tmp_path / "two").rglob("*.xml"):
         os.utime(path, ns=(1, 1))
-    one = stage(tmp_path / "one", tmp_path / "out1")
-    two = stage(tmp_path / "two", tmp_path / "out2")
+    one = stage_folder(tmp_path / "one", tmp_path / "out1")
+    two = stage_folder(tmp_path / "two", tmp_path / "out2")
     assert [(staged.output_name, staged.md5, staged.rejected) for staged in one] == [
         (staged.output_name, staged.md5, staged.rejected) for staged in two
     ]
@@ -253,20 +263,23 @@ def test_what_is_staged_depends_on_names_and_bytes_only(tmp_path: Path) -> None:
 
 
 def test_what_is_staged_already_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = write(tmp_path / "in", {"PMC1.xml": article(1), "PMC2.xml": b""})
-    before = stage(folder, tmp_path / "out")
+    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": b""})
+    before = stage_folder(folder, tmp_path / "out")
     with monkeypatch.context() as patched:
         patched.setattr(LocalStorage, "write", None)
-        assert stage(folder, tmp_path / "out") == before
-    write(folder, {"PMC2.xml": article(2)})
-    after = stage(folder, tmp_path / "out")
+        assert stage_folder(folder, tmp_path / "out") == before
+    write_byte_files(folder, {"PMC2.xml": small_article(2)})
+    after = stage_folder(folder, tmp_path / "out")
     assert after[0].output_name != before[0].output_name
     assert after[0].rejected == {}
 
 
 def test_a_copy_of_a_package_is_used_once(tmp_path: Path) -> None:
-    data = {"a/PMC1_PMC9.xml": package(article(1)), "b/PMC1_PMC9.xml": package(article(1))}
-    staged = stage(write(tmp_path / "in", data), tmp_path / "out")
+    data = {
+        "a/PMC1_PMC9.xml": pack_articles(small_article(1)),
+        "b/PMC1_PMC9.xml": pack_articles(small_article(1)),
+    }
+    staged = stage_folder(write_byte_files(tmp_path / "in", data), tmp_path / "out")
     kept, copies = staging.order_stage_results(staged)
     assert [source.source.path for source in kept] == [f"{tmp_path}/in/a/PMC1_PMC9.xml"]
     assert copies == [(f"{tmp_path}/in/b/PMC1_PMC9.xml", f"{tmp_path}/in/a/PMC1_PMC9.xml")]
@@ -293,20 +306,24 @@ def living(work: Path, staged: list[StageResult]) -> dict[str, str]:
 
 
 def test_the_highest_version_lives_whatever_it_comes_in(tmp_path: Path) -> None:
-    folder = write(
+    folder = write_byte_files(
         tmp_path / "in",
         {
-            "PMC1.10.xml": article(1, version=10),
-            "PMC2.xml": article(2),
-            "PMC3.xml": article(3, "&nonesuch;", version=9),
-            "PMC4.2.xml": article(4, version=2, body="<body/>"),
-            "PMC1_PMC9.xml": package(article(1, version=9), article(2, version=2), article(3), article(5)),
-            "a.zip": zipped([("PMC1.xml", article(1, version=2)), ("PMC4.xml", article(4))]),
-            "b.tar.gz": tar_gz([("PMC5.xml", article(5)), ("PMC2.xml", article(2, version=2))]),
+            "PMC1.10.xml": small_article(1, version=10),
+            "PMC2.xml": small_article(2),
+            "PMC3.xml": small_article(3, "&nonesuch;", version=9),
+            "PMC4.2.xml": small_article(4, version=2, body="<body/>"),
+            "PMC1_PMC9.xml": pack_articles(
+                small_article(1, version=9), small_article(2, version=2), small_article(3), small_article(5)
+            ),
+            "a.zip": pack_zip([("PMC1.xml", small_article(1, version=2)), ("PMC4.xml", small_article(4))]),
+            "b.tar.gz": pack_tar_gz(
+                [("PMC5.xml", small_article(5)), ("PMC2.xml", small_article(2, version=2))]
+            ),
         },
     )
-    rules = PmcConfig(licences=ALL.licences)
-    found = living(tmp_path / "out", stage(folder, tmp_path / "out", rules))
+    rules = PmcConfig(licences=KEEP_EVERYTHING.licences)
+    found = living(tmp_path / "out", stage_folder(folder, tmp_path / "out", rules))
     assert found == {
         "pmc:PMC1.10": "PMC0000xxxx",
         "pmc:PMC2.2": "PMC1_PMC9.xml",  # of the same version the last source's
@@ -335,33 +352,38 @@ class Restless(LocalStorage):
 
 @pytest.mark.parametrize("change", ["grow", "vanish"])
 def test_a_part_that_changes_while_it_is_read_makes_its_source_bad(tmp_path: Path, change: str) -> None:
-    folder = write(
-        tmp_path / "in", {"PMC1.xml": article(1), "PMC2.xml": article(2), "PMC20000.xml": article(20_000)}
+    folder = write_byte_files(
+        tmp_path / "in",
+        {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2), "PMC20000.xml": small_article(20_000)},
     )
 
     def grow(path: Path) -> None:
-        path.write_bytes(article(2, "Grown."))
+        path.write_bytes(small_article(2, "Grown."))
         os.utime(path, ns=(1, 1))
 
     restless = Restless(folder / "PMC2.xml", grow if change == "grow" else Path.unlink)
     output_dir = OutputDir(str(tmp_path / "out"))
     first, second = (
-        staging.stage_source(restless, output_dir, source, ALL, False, False)
+        staging.stage_source(restless, output_dir, source, KEEP_EVERYTHING, False, False)
         for source in discover(FILES, [str(folder)])
     )
     assert first.output_name is None
     assert first.rejection
     assert first.rejection[0] == "changed"
     assert second.rejection is None
-    again = stage(folder, tmp_path / "out", digests=False)
+    again = stage_folder(folder, tmp_path / "out", digests=False)
     assert [staged.rejection for staged in again] == [None, None]
 
 
 def test_a_package_that_is_bad_leaves_nothing_that_counts(tmp_path: Path) -> None:
-    folder = write(
-        tmp_path / "in", {"PMC1_PMC9.xml": package(article(1), article(2))[:-9], "PMC10.xml": article(10)}
+    folder = write_byte_files(
+        tmp_path / "in",
+        {
+            "PMC1_PMC9.xml": pack_articles(small_article(1), small_article(2))[:-9],
+            "PMC10.xml": small_article(10),
+        },
     )
-    bad, good = sorted(stage(folder, tmp_path / "out"), key=lambda staged: staged.rejection is None)
+    bad, good = sorted(stage_folder(folder, tmp_path / "out"), key=lambda staged: staged.rejection is None)
     assert bad.rejection
     assert bad.rejection[0] == "truncated-xml"
     assert (bad.output_name, bad.records) == (None, 0)
@@ -373,14 +395,16 @@ def test_a_package_that_is_bad_leaves_nothing_that_counts(tmp_path: Path) -> Non
 
 
 def test_a_package_with_another_checksum_beside_it_is_bad(tmp_path: Path) -> None:
-    folder = write(tmp_path / "in", {"PMC1_PMC9.xml": package(article(1)), "PMC1_PMC9.xml.md5": b"0" * 32})
-    [staged] = stage(folder, tmp_path / "out")
+    folder = write_byte_files(
+        tmp_path / "in", {"PMC1_PMC9.xml": pack_articles(small_article(1)), "PMC1_PMC9.xml.md5": b"0" * 32}
+    )
+    [staged] = stage_folder(folder, tmp_path / "out")
     assert staged.rejection
     assert staged.rejection[0] == "checksum"
 
 
 def test_a_disk_that_fails_in_one_part_costs_that_part(tmp_path: Path) -> None:
-    folder = write(tmp_path / "in", {"PMC1.xml": article(1), "PMC2.xml": article(2)})
+    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2)})
 
     class Failing(LocalStorage):
         def open(self, path: str) -> BinaryIO:
@@ -390,18 +414,20 @@ def test_a_disk_that_fails_in_one_part_costs_that_part(tmp_path: Path) -> None:
 
     def staged() -> Iterator[StageResult]:
         for source in discover(FILES, [str(folder)]):
-            yield staging.stage_source(Failing(), OutputDir(str(tmp_path / "out")), source, ALL, False, False)
+            yield staging.stage_source(
+                Failing(), OutputDir(str(tmp_path / "out")), source, KEEP_EVERYTHING, False, False
+            )
 
     [failed] = staged()
     assert (failed.records, failed.rejected) == (2, {"unreadable": 1})
-    [mended] = stage(folder, tmp_path / "out2", digests=False)
+    [mended] = stage_folder(folder, tmp_path / "out2", digests=False)
     assert mended.output_name != failed.output_name
 
 
 def test_a_link_to_nowhere_costs_itself_only(tmp_path: Path) -> None:
-    folder = write(tmp_path / "in", {"PMC1.xml": article(1)})
+    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1)})
     (folder / "PMC2.xml").symlink_to(tmp_path / "gone.xml")
-    [staged] = stage(folder, tmp_path / "out")
+    [staged] = stage_folder(folder, tmp_path / "out")
     assert (staged.rejection, staged.rejected) == (None, {"unreadable": 1})
 
 
@@ -409,5 +435,5 @@ def test_a_package_in_a_folder_of_a_name_that_is_no_utf_8(tmp_path: Path) -> Non
     folder = os.fsencode(tmp_path) + b"/in\xff"
     os.mkdir(folder)
     with open(folder + b"/PMC1_PMC9.xml", "wb") as file:
-        file.write(package(article(1)))
-    assert stage(tmp_path, tmp_path / "out")[0].rejection is None
+        file.write(pack_articles(small_article(1)))
+    assert stage_folder(tmp_path, tmp_path / "out")[0].rejection is None

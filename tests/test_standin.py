@@ -24,25 +24,31 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from tests.standin import (
-    Body,
-    Call,
-    Corrupt,
-    Endless,
+    ConnectionReset,
+    CorruptByte,
+    EndlessBody,
+    FakeServer,
     Fault,
-    Html,
-    Ignore,
-    Missing,
-    NoRange,
+    FixedBody,
+    FunctionCall,
+    HtmlPage,
+    NoResponse,
+    NotFound,
+    RangeIgnored,
     Redirect,
-    Replace,
-    Reset,
-    Slow,
+    Republication,
+    ServiceUnavailable,
+    SlowBody,
     Stall,
-    StandIn,
-    Truncate,
-    Unavailable,
+    TruncatedBody,
 )
-from tests.standin_pages import S3_NAMESPACE, apache_size, arrange_europepmc, arrange_pubmed, publish
+from tests.standin_pages import (
+    S3_NAMESPACE,
+    create_europepmc_server,
+    create_pubmed_server,
+    format_apache_size,
+    publish_file,
+)
 
 FILE = "pubmed/baseline/pubmed26n0001.xml.gz"
 OBJECT = "bucket/PMC1.1/PMC1.1.xml"
@@ -52,28 +58,28 @@ MARCH = 1_773_000_060  # 2026-03-08 20:01 UTC
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[StandIn]:
-    arrange_pubmed(
+def server(tmp_path: Path) -> Iterator[FakeServer]:
+    create_pubmed_server(
         tmp_path,
         {"pubmed26n0001.xml.gz": b"\x1f\x8b" + DATA, "pubmed26n0002.xml.gz": SMALL},
         {"pubmed26n0003.xml.gz": b"<PubmedArticleSet/>"},
     )
-    arrange_europepmc(tmp_path, {"PMC1_PMC20.xml.gz": ["<article>1</article>", "<article>2</article>"]})
-    publish(tmp_path / "europepmc" / "PMC30_PMC40.xml.gz", SMALL)
+    create_europepmc_server(tmp_path, {"PMC1_PMC20.xml.gz": ["<article>1</article>", "<article>2</article>"]})
+    publish_file(tmp_path / "europepmc" / "PMC30_PMC40.xml.gz", SMALL)
     for key in ("PMC1.1/PMC1.1.xml", "PMC1.1/PMC1.1.json", "PMC1.2/PMC1.2.xml", "PMC1.10/PMC1.10.xml"):
-        publish(tmp_path / "bucket" / key, DATA)
+        publish_file(tmp_path / "bucket" / key, DATA)
     for path in tmp_path.rglob("*"):
         os.utime(path, (MARCH, MARCH))
-    with StandIn(tmp_path) as server:
+    with FakeServer(tmp_path) as server:
         yield server
 
 
-def get(server: StandIn, path: str, **headers: str) -> requests.Response:
+def get(server: FakeServer, path: str, **headers: str) -> requests.Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return requests.get(server.url + path, headers=named, timeout=5, allow_redirects=False)
 
 
-def received(server: StandIn, path: str) -> tuple[bytes, type[Exception] | None]:
+def received(server: FakeServer, path: str) -> tuple[bytes, type[Exception] | None]:
     """What arrives of an answer's body, read to its end or its failure."""
     data = b""
     with requests.get(server.url + path, stream=True, timeout=5) as response:
@@ -88,7 +94,7 @@ def received(server: StandIn, path: str) -> tuple[bytes, type[Exception] | None]
 # What it serves.
 
 
-def test_a_folder_of_pubmed_is_listed_as_ncbi_does(server: StandIn) -> None:
+def test_a_folder_of_pubmed_is_listed_as_ncbi_does(server: FakeServer) -> None:
     response = get(server, "pubmed/baseline/")
     assert response.headers["Content-Type"].startswith("text/html")
     assert response.text == (
@@ -104,7 +110,7 @@ def test_a_folder_of_pubmed_is_listed_as_ncbi_does(server: StandIn) -> None:
     )
 
 
-def test_a_folder_of_europe_pmc_is_listed_as_a_table(server: StandIn) -> None:
+def test_a_folder_of_europe_pmc_is_listed_as_a_table(server: FakeServer) -> None:
     assert (
         '<td><a href="PMC30_PMC40.xml.gz">PMC30_PMC40.xml.gz</a></td>'
         '<td align="right">2026-03-08 20:01  </td><td align="right"> 39 </td><td>&nbsp;</td></tr>\n'
@@ -126,10 +132,10 @@ def test_a_folder_of_europe_pmc_is_listed_as_a_table(server: StandIn) -> None:
     ],
 )
 def test_sizes_are_rounded_as_apache_does(size: int, text: str) -> None:
-    assert apache_size(size) == text
+    assert format_apache_size(size) == text
 
 
-def test_the_layouts_hold_what_was_given(server: StandIn) -> None:
+def test_the_layouts_hold_what_was_given(server: FakeServer) -> None:
     baseline = server.root / "pubmed" / "baseline"
     data = get(server, "pubmed/updatefiles/pubmed26n0003.xml.gz").content
     assert gzip.decompress(data) == b"<PubmedArticleSet/>"
@@ -142,7 +148,7 @@ def test_the_layouts_hold_what_was_given(server: StandIn) -> None:
     assert package == b"<articles><article>1</article><article>2</article></articles>"
 
 
-def listed(server: StandIn, query: str) -> tuple[list[str], list[str], str]:
+def listed(server: FakeServer, query: str) -> tuple[list[str], list[str], str]:
     """Keys, common prefixes and continuation token of one page of the bucket's listing."""
     root = etree.fromstring(get(server, f"bucket/?list-type=2{query}").content)
     names = {"s3": S3_NAMESPACE}
@@ -152,7 +158,7 @@ def listed(server: StandIn, query: str) -> tuple[list[str], list[str], str]:
     return keys, [e.text or "" for e in root.iterfind("s3:CommonPrefixes/s3:Prefix", names)], token
 
 
-def test_the_bucket_is_listed_by_prefix_and_delimiter(server: StandIn) -> None:
+def test_the_bucket_is_listed_by_prefix_and_delimiter(server: FakeServer) -> None:
     assert listed(server, "&prefix=PMC1.&delimiter=/") == ([], ["PMC1.1/", "PMC1.10/", "PMC1.2/"], "")
     assert listed(server, "&prefix=PMC1.1/") == (["PMC1.1/PMC1.1.json", "PMC1.1/PMC1.1.xml"], [], "")
     assert listed(server, "&prefix=PMC1.1/P&delimiter=/")[0] == ["PMC1.1/PMC1.1.json", "PMC1.1/PMC1.1.xml"]
@@ -164,7 +170,7 @@ def test_the_bucket_is_listed_by_prefix_and_delimiter(server: StandIn) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "&delimiter=/", "&prefix=PMC1.1"])
-def test_pages_of_the_bucket_add_up_to_the_whole(server: StandIn, query: str) -> None:
+def test_pages_of_the_bucket_add_up_to_the_whole(server: FakeServer, query: str) -> None:
     whole = listed(server, query)
     server.page_size = 1
     keys, prefixes, token = listed(server, query)
@@ -177,35 +183,35 @@ def test_pages_of_the_bucket_add_up_to_the_whole(server: StandIn, query: str) ->
 
 
 @pytest.mark.parametrize("query", ["", "?list-type=2&max-keys=x", "?list-type=2&continuation-token=%3F"])
-def test_a_bad_listing_query_is_refused(server: StandIn, query: str) -> None:
+def test_a_bad_listing_query_is_refused(server: FakeServer, query: str) -> None:
     assert get(server, f"bucket/{query}").status_code == 400
 
 
-def test_a_missing_key_is_s3s_error(server: StandIn) -> None:
+def test_a_missing_key_is_s3s_error(server: FakeServer) -> None:
     response = get(server, "bucket/PMC1.1/none.xml")
     assert response.status_code == 404
     assert etree.fromstring(response.content).findtext("Code") == "NoSuchKey"
     assert get(server, "bucket/PMC1.1/").status_code == 404
 
 
-def test_an_object_says_what_it_is(server: StandIn) -> None:
+def test_an_object_says_what_it_is(server: FakeServer) -> None:
     headers = get(server, OBJECT).headers
     assert headers["ETag"] == f'"{hashlib.md5(DATA).hexdigest()}"'
     assert headers["Last-Modified"] == "Sun, 08 Mar 2026 20:01:00 GMT"
     assert (headers["Content-Length"], headers["Accept-Ranges"]) == ("102400", "bytes")
 
 
-def test_head_is_get_without_the_body(server: StandIn) -> None:
+def test_head_is_get_without_the_body(server: FakeServer) -> None:
     asked = requests.head(server.url + OBJECT, timeout=5)
     answer = get(server, OBJECT)
     assert asked.content == b""
     assert {**asked.headers, "Date": ""} == {**answer.headers, "Date": ""}
-    assert [request.sent for request in server.requests] == [0, len(DATA)]
+    assert [request.bytes_sent for request in server.requests] == [0, len(DATA)]
 
 
 @given(start=st.integers(0, 300), end=st.none() | st.integers(0, 300), size=st.integers(0, 200))
 def test_a_range_is_that_part_of_the_file(
-    start: int, end: int | None, size: int, ranges: tuple[StandIn, requests.Session]
+    start: int, end: int | None, size: int, ranges: tuple[FakeServer, requests.Session]
 ) -> None:
     server, session = ranges
     (server.root / "file").write_bytes(DATA[:size])
@@ -220,17 +226,17 @@ def test_a_range_is_that_part_of_the_file(
 
 
 @pytest.fixture(scope="module")
-def ranges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StandIn, requests.Session]]:
-    with StandIn(tmp_path_factory.mktemp("ranges")) as server, requests.Session() as session:
+def ranges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeServer, requests.Session]]:
+    with FakeServer(tmp_path_factory.mktemp("ranges")) as server, requests.Session() as session:
         yield server, session
 
 
-def test_if_range_gives_the_whole_file_once_it_has_changed(server: StandIn) -> None:
+def test_if_range_gives_the_whole_file_once_it_has_changed(server: FakeServer) -> None:
     before = get(server, FILE).headers
     part = {"Range": "bytes=100000-"}
     assert get(server, FILE, **part, If_Range=before["ETag"]).status_code == 206
     assert get(server, FILE, **part, If_Range=before["Last-Modified"]).status_code == 206
-    publish(server.root / FILE, b"<PubmedArticleSet/>")
+    publish_file(server.root / FILE, b"<PubmedArticleSet/>")
     response = get(server, FILE, **part, If_Range=before["ETag"])
     assert (response.status_code, gzip.decompress(response.content)) == (200, b"<PubmedArticleSet/>")
 
@@ -238,7 +244,7 @@ def test_if_range_gives_the_whole_file_once_it_has_changed(server: StandIn) -> N
 @pytest.mark.parametrize(
     "path", ["/../secret", "/pubmed/../../secret", "/%2e%2e/secret", "//etc/passwd", "/a%00b"]
 )
-def test_nothing_outside_the_root_is_served(server: StandIn, path: str) -> None:
+def test_nothing_outside_the_root_is_served(server: FakeServer, path: str) -> None:
     (server.root.parent / "secret").write_text("secret")
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
@@ -246,7 +252,7 @@ def test_nothing_outside_the_root_is_served(server: StandIn, path: str) -> None:
     assert answer.split()[1] in (b"400", b"404")
 
 
-def test_a_folder_without_its_slash_is_sent_to_the_one_with(server: StandIn) -> None:
+def test_a_folder_without_its_slash_is_sent_to_the_one_with(server: FakeServer) -> None:
     response = get(server, "pubmed/baseline")
     assert (response.status_code, response.headers["Location"]) == (301, server.url + "pubmed/baseline/")
 
@@ -254,9 +260,9 @@ def test_a_folder_without_its_slash_is_sent_to_the_one_with(server: StandIn) -> 
 # The faults.
 
 
-def test_unavailable_says_when_to_come_back_if_told_to(server: StandIn) -> None:
-    server.fault("pubmed/*", Unavailable())
-    server.fault("pubmed/*", Unavailable("7", status=429))
+def test_unavailable_says_when_to_come_back_if_told_to(server: FakeServer) -> None:
+    server.schedule_fault("pubmed/*", ServiceUnavailable())
+    server.schedule_fault("pubmed/*", ServiceUnavailable("7", status=429))
     first, second, third = (get(server, FILE) for _ in range(3))
     assert (first.status_code, "Retry-After" in first.headers) == (503, False)
     assert (second.status_code, second.headers["Retry-After"]) == (429, "7")
@@ -266,43 +272,43 @@ def test_unavailable_says_when_to_come_back_if_told_to(server: StandIn) -> None:
 @pytest.mark.parametrize(
     ("fault", "status", "content"),
     [
-        (Html("<html>Sorry</html>"), 200, b"<html>Sorry</html>"),
-        (Body(b"no checksum"), 200, b"no checksum"),
+        (HtmlPage("<html>Sorry</html>"), 200, b"<html>Sorry</html>"),
+        (FixedBody(b"no checksum"), 200, b"no checksum"),
         (Redirect("http://elsewhere.invalid/"), 302, b""),
-        (Corrupt(2), 200, b"\x1f\x8b\xff" + DATA[1:]),
+        (CorruptByte(2), 200, b"\x1f\x8b\xff" + DATA[1:]),
         (Stall(50, 0.1), 200, b"\x1f\x8b" + DATA),
     ],
 )
-def test_a_fault_changes_the_answer(server: StandIn, fault: Fault, status: int, content: bytes) -> None:
-    server.fault(FILE, fault)
+def test_a_fault_changes_the_answer(server: FakeServer, fault: Fault, status: int, content: bytes) -> None:
+    server.schedule_fault(FILE, fault)
     response = get(server, FILE)
     assert (response.status_code, response.content) == (status, content)
     assert int(response.headers["Content-Length"]) == len(content)
     assert get(server, FILE).content == b"\x1f\x8b" + DATA
 
 
-def test_missing_is_missing_for_ever(server: StandIn) -> None:
-    server.fault("*n0001*", Missing(), times=None)
+def test_missing_is_missing_for_ever(server: FakeServer) -> None:
+    server.schedule_fault("*n0001*", NotFound(), times=None)
     assert [get(server, FILE).status_code for _ in range(3)] == [404, 404, 404]
     assert get(server, FILE.replace("1", "2")).status_code == 200
 
 
-def test_ignore_closes_without_an_answer(server: StandIn) -> None:
-    server.fault(FILE, Ignore())
+def test_ignore_closes_without_an_answer(server: FakeServer) -> None:
+    server.schedule_fault(FILE, NoResponse())
     with pytest.raises(requests.ConnectionError):
         get(server, FILE)
     assert server.requests[0].status == 0
 
 
-def test_reset_gives_exactly_so_many_bytes_and_then_an_error(server: StandIn) -> None:
-    server.fault(FILE, Reset(after_bytes=70_000))
+def test_reset_gives_exactly_so_many_bytes_and_then_an_error(server: FakeServer) -> None:
+    server.schedule_fault(FILE, ConnectionReset(after_bytes=70_000))
     data, error = received(server, FILE)
     assert (len(data), error) == (70_000, ConnectionResetError)
-    assert server.sent(FILE) == 70_000
+    assert server.bytes_sent_for(FILE) == 70_000
 
 
-def test_truncate_ends_early_under_the_right_length(server: StandIn) -> None:
-    server.fault(FILE, Truncate(after_bytes=70_000))
+def test_truncate_ends_early_under_the_right_length(server: FakeServer) -> None:
+    server.schedule_fault(FILE, TruncatedBody(after_bytes=70_000))
     data, error = received(server, FILE)
     assert len(data) == 70_000
     assert error is not None
@@ -310,23 +316,23 @@ def test_truncate_ends_early_under_the_right_length(server: StandIn) -> None:
 
 
 @pytest.mark.parametrize("listing", ["pubmed/baseline/", "europepmc/", "bucket/?list-type=2"])
-def test_a_listing_can_be_cut_short_too(server: StandIn, listing: str) -> None:
-    server.fault(listing.partition("?")[0], Truncate(after_bytes=100))
+def test_a_listing_can_be_cut_short_too(server: FakeServer, listing: str) -> None:
+    server.schedule_fault(listing.partition("?")[0], TruncatedBody(after_bytes=100))
     assert received(server, listing)[1] is not None
     assert received(server, listing)[1] is None
 
 
-def test_corrupt_speaks_of_a_place_in_the_file_whatever_the_range(server: StandIn) -> None:
-    server.fault(OBJECT, Corrupt(at_byte=500), times=2)
+def test_corrupt_speaks_of_a_place_in_the_file_whatever_the_range(server: FakeServer) -> None:
+    server.schedule_fault(OBJECT, CorruptByte(at_byte=500), times=2)
     assert get(server, OBJECT, Range="bytes=499-501").content == bytes(
         [DATA[499], DATA[500] ^ 255, DATA[501]]
     )
     assert get(server, OBJECT, Range="bytes=600-").content == DATA[600:]
 
 
-def test_a_stall_can_come_before_the_first_byte_and_within_the_body(server: StandIn) -> None:
-    server.fault(FILE, Stall(after_bytes=0, seconds=30))
-    server.fault(FILE, Stall(after_bytes=10, seconds=30))
+def test_a_stall_can_come_before_the_first_byte_and_within_the_body(server: FakeServer) -> None:
+    server.schedule_fault(FILE, Stall(after_bytes=0, seconds=30))
+    server.schedule_fault(FILE, Stall(after_bytes=10, seconds=30))
     with pytest.raises(requests.ReadTimeout):
         requests.get(server.url + FILE, timeout=0.3)
     with requests.get(server.url + FILE, timeout=0.3, stream=True) as response:
@@ -335,14 +341,14 @@ def test_a_stall_can_come_before_the_first_byte_and_within_the_body(server: Stan
             response.raw.read(1)
 
 
-def test_slow_keeps_to_its_rate(server: StandIn) -> None:
-    server.fault(FILE, Slow(bytes_per_second=200_000))
+def test_slow_keeps_to_its_rate(server: FakeServer) -> None:
+    server.schedule_fault(FILE, SlowBody(bytes_per_second=200_000))
     started = time.monotonic()
     assert get(server, FILE).content == b"\x1f\x8b" + DATA
     assert 0.5 <= time.monotonic() - started < 3
 
 
-def test_the_whole_server_can_be_slow_and_late(server: StandIn) -> None:
+def test_the_whole_server_can_be_slow_and_late(server: FakeServer) -> None:
     server.bytes_per_second, server.latency = 400_000, 0.1
     started = time.monotonic()
     with ThreadPoolExecutor(2) as pool:
@@ -350,22 +356,22 @@ def test_the_whole_server_can_be_slow_and_late(server: StandIn) -> None:
     assert 0.6 <= time.monotonic() - started < 3
 
 
-def test_no_range_gives_the_whole_file(server: StandIn) -> None:
-    server.fault(OBJECT, NoRange())
+def test_no_range_gives_the_whole_file(server: FakeServer) -> None:
+    server.schedule_fault(OBJECT, RangeIgnored())
     response = get(server, OBJECT, Range="bytes=100-")
     assert (response.status_code, response.content) == (200, DATA)
     assert (server.requests[0].range, server.requests[0].status) == ("bytes=100-", 200)
 
 
-def test_endless_goes_on_until_the_client_has_had_enough(server: StandIn) -> None:
-    server.fault("pubmed/baseline/", Endless(b"<a href='x'>"), times=None)
+def test_endless_goes_on_until_the_client_has_had_enough(server: FakeServer) -> None:
+    server.schedule_fault("pubmed/baseline/", EndlessBody(b"<a href='x'>"), times=None)
     with requests.get(server.url + "pubmed/baseline/", stream=True, timeout=5) as response:
         assert len(response.raw.read(1_000_000)) == 1_000_000
     assert "Content-Length" not in response.headers
 
 
-def test_replace_is_seen_from_the_next_request_on(server: StandIn) -> None:
-    server.fault(FILE, Replace(FILE, b"<New/>", md5=True))
+def test_replace_is_seen_from_the_next_request_on(server: FakeServer) -> None:
+    server.schedule_fault(FILE, Republication(FILE, b"<New/>", md5=True))
     old, after = get(server, FILE), get(server, FILE)
     assert old.content == b"\x1f\x8b" + DATA
     assert gzip.decompress(after.content) == b"<New/>"
@@ -373,100 +379,102 @@ def test_replace_is_seen_from_the_next_request_on(server: StandIn) -> None:
     assert old.headers["ETag"] != after.headers["ETag"]
 
 
-def test_a_replaced_file_can_keep_its_old_checksum(server: StandIn) -> None:
-    server.fault(FILE, Replace(FILE, b"<New/>"))
+def test_a_replaced_file_can_keep_its_old_checksum(server: FakeServer) -> None:
+    server.schedule_fault(FILE, Republication(FILE, b"<New/>"))
     get(server, FILE)
     assert hashlib.md5(b"\x1f\x8b" + DATA).hexdigest() in get(server, FILE + ".md5").text
 
 
-def test_call_changes_the_folder_before_the_answer(server: StandIn) -> None:
+def test_call_changes_the_folder_before_the_answer(server: FakeServer) -> None:
     new = server.root / "pubmed" / "updatefiles" / "pubmed26n0004.xml.gz"
-    server.fault("pubmed/updatefiles/", Call(lambda: publish(new, b"<PubmedArticleSet/>", md5=True)))
+    server.schedule_fault(
+        "pubmed/updatefiles/", FunctionCall(lambda: publish_file(new, b"<PubmedArticleSet/>", md5=True))
+    )
     assert "pubmed26n0004.xml.gz.md5" in get(server, "pubmed/updatefiles/").text
 
 
 def test_what_a_call_raises_is_raised_at_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    server = StandIn(tmp_path)
-    server.fault("*", Call(lambda: 1 // 0))
+    server = FakeServer(tmp_path)
+    server.schedule_fault("*", FunctionCall(lambda: 1 // 0))
     with pytest.raises(ZeroDivisionError), server, pytest.raises(requests.ConnectionError):
         get(server, "")
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_faults_are_used_up_in_the_order_given(server: StandIn) -> None:
-    server.fault("pubmed/*", Unavailable(), times=2)
-    server.fault("*", Missing(), times=2)
-    server.fault("pubmed/*", Html("x"), times=None)
+def test_faults_are_used_up_in_the_order_given(server: FakeServer) -> None:
+    server.schedule_fault("pubmed/*", ServiceUnavailable(), times=2)
+    server.schedule_fault("*", NotFound(), times=2)
+    server.schedule_fault("pubmed/*", HtmlPage("x"), times=None)
     assert [get(server, path).status_code for path in (FILE, OBJECT, FILE, FILE)] == [503, 404, 503, 404]
-    assert server.unused == []
+    assert server.pending_faults == []
     assert [get(server, path).text[:1] for path in (FILE, FILE)] == ["x", "x"]
 
 
-def test_many_at_once_use_a_fault_exactly_as_often_as_asked(server: StandIn) -> None:
-    server.fault(OBJECT, Unavailable(), times=37)
+def test_many_at_once_use_a_fault_exactly_as_often_as_asked(server: FakeServer) -> None:
+    server.schedule_fault(OBJECT, ServiceUnavailable(), times=37)
     with ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(lambda _: get(server, OBJECT).status_code, range(100)))
     assert (statuses.count(503), statuses.count(200)) == (37, 63)
-    assert server.unused == []
+    assert server.pending_faults == []
 
 
 # What it measures.
 
 
-def test_requests_are_noted_with_all_that_is_known_of_them(server: StandIn) -> None:
+def test_requests_are_noted_with_all_that_is_known_of_them(server: FakeServer) -> None:
     with requests.Session() as session:
         session.headers["User-Agent"] = "bioshards"
         for _ in range(3):
             session.get(server.url + FILE)
         session.get(server.url + "bucket/?list-type=2&prefix=x")
-    assert (server.connections, server.most_connections) == (1, 1)
+    assert (server.connections, server.max_open_connections) == (1, 1)
     first, *_, last = server.requests
-    assert (first.method, first.path, first.status, first.sent) == ("GET", FILE, 200, len(DATA) + 2)
+    assert (first.method, first.path, first.status, first.bytes_sent) == ("GET", FILE, 200, len(DATA) + 2)
     assert (first.connection, first.headers["user-agent"]) == (1, "bioshards")
     assert (last.path, last.query) == ("bucket/", "list-type=2&prefix=x")
-    assert server.sent("pubmed/*") == 3 * (len(DATA) + 2)
-    assert len(server.asked("bucket/*")) == 1
+    assert server.bytes_sent_for("pubmed/*") == 3 * (len(DATA) + 2)
+    assert len(server.requests_for("bucket/*")) == 1
 
 
-def test_open_connections_are_those_the_client_has_open(server: StandIn) -> None:
+def test_open_connections_are_those_the_client_has_open(server: FakeServer) -> None:
     sessions = [requests.Session() for _ in range(5)]
     for session in sessions:
         session.get(server.url + FILE)
-    assert (server.open_connections, server.most_connections) == (5, 5)
+    assert (server.open_connections, server.max_open_connections) == (5, 5)
     for session in sessions[1:]:
         session.close()
     assert server.open_connections == 1
     sessions[0].close()
 
 
-def test_a_connection_opened_after_another_was_closed_is_not_a_second_one(server: StandIn) -> None:
+def test_a_connection_opened_after_another_was_closed_is_not_a_second_one(server: FakeServer) -> None:
     for _ in range(100):
         with requests.get(server.url + OBJECT, stream=True, timeout=5) as response:
             response.raw.read(100)  # closed in mid-body, while the server still sends
-    assert (server.connections, server.most_connections) == (100, 1)
+    assert (server.connections, server.max_open_connections) == (100, 1)
 
 
-def test_a_connection_that_the_server_ends_is_not_counted_beside_the_next(server: StandIn) -> None:
-    for fault in (Reset(100), Truncate(100)):
-        server.fault(OBJECT, fault, times=25)
+def test_a_connection_that_the_server_ends_is_not_counted_beside_the_next(server: FakeServer) -> None:
+    for fault in (ConnectionReset(100), TruncatedBody(100)):
+        server.schedule_fault(OBJECT, fault, times=25)
     for _ in range(50):
         received(server, OBJECT)
-    assert (server.connections, server.most_connections) == (50, 1)
+    assert (server.connections, server.max_open_connections) == (50, 1)
 
 
-def test_the_busiest_second_slides(server: StandIn) -> None:
+def test_the_busiest_second_slides(server: FakeServer) -> None:
     came = (0.0, 0.6, 0.6, 1.2)
     with requests.Session() as session:
         for _ in came:
             session.get(server.url + "europepmc/")
         session.get(server.url + FILE)
     asked = zip(server._requests, (*came, 0.0), strict=True)
-    server._requests[:] = [dataclasses.replace(request, at=at) for request, at in asked]
-    assert server.busiest_second("europepmc/*") == 3
-    assert server.busiest_second("none") == 0
+    server._requests[:] = [dataclasses.replace(request, received_at=at) for request, at in asked]
+    assert server.max_requests_per_second("europepmc/*") == 3
+    assert server.max_requests_per_second("none") == 0
 
 
-def test_an_unchanged_files_md5_is_computed_once(server: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_files_md5_is_computed_once(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[object] = []
     digest = hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", lambda *a: calls.append(a) or digest(*a))  # type: ignore[func-returns-value]
@@ -474,19 +482,19 @@ def test_an_unchanged_files_md5_is_computed_once(server: StandIn, monkeypatch: p
         get(server, OBJECT)
         get(server, "bucket/?list-type=2&prefix=PMC1.1/PMC1.1.xml")
     assert len(calls) == 1
-    publish(server.root / OBJECT, b"<article/>")
+    publish_file(server.root / OBJECT, b"<article/>")
     assert get(server, OBJECT).headers["ETag"] == f'"{hashlib.md5(b"<article/>").hexdigest()}"'
 
 
 # Its end.
 
 
-@pytest.mark.parametrize("fault", [Stall(0, 60), Stall(10, 60), Slow(100), Endless(b"x")])
+@pytest.mark.parametrize("fault", [Stall(0, 60), Stall(10, 60), SlowBody(100), EndlessBody(b"x")])
 def test_the_end_does_not_wait_for_what_is_under_way(tmp_path: Path, fault: Fault) -> None:
-    publish(tmp_path / "file", DATA)
+    publish_file(tmp_path / "file", DATA)
     before = threading.active_count()
-    with StandIn(tmp_path) as server:
-        server.fault("file", fault)
+    with FakeServer(tmp_path) as server:
+        server.schedule_fault("file", fault)
         connection = socket.create_connection(("127.0.0.1", server.server_port))
         connection.sendall(b"GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
         while not server.requests:
@@ -503,7 +511,7 @@ def test_the_end_does_not_wait_for_what_is_under_way(tmp_path: Path, fault: Faul
 
 
 def test_it_can_be_run_by_hand(tmp_path: Path) -> None:
-    arrange_europepmc(tmp_path, {"PMC1_PMC20.xml.gz": []})
+    create_europepmc_server(tmp_path, {"PMC1_PMC20.xml.gz": []})
     with subprocess.Popen(
         [sys.executable, "-m", "tests.standin", str(tmp_path)],
         stdout=subprocess.PIPE,

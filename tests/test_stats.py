@@ -23,17 +23,17 @@ from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
 from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.manifest import InputDocuments, InputWords, OutputFile, Shard, encode
 from bioshards.corpus.stats_shards import StatsError
-from tests.conftest import manifest
+from tests.conftest import load_manifest
 from tests.manifests import of_documents, of_mirror, of_vocabulary, of_words, put_documents
 
 from . import invented
 
 FILES = LocalStorage()
 FUNNEL = {"records": 5, "dropped: no-abstract": 2, "kept": 3}
-COUNTED = encode(
+WORDS_MANIFEST = encode(
     of_words([Shard("words.tsv", 2, 4567, "x")], [InputDocuments("pubmed_to_shards", "x", 1, 1234)])
 )
-VOCABULARY = encode(
+VOCABULARY_MANIFEST = encode(
     of_vocabulary(
         [OutputFile("report.html", 35_067, "x")],
         {"algorithm": "bpe", "size": 30_522, "lower_case": True, "dummies": ["@GENE$", "@X$"]},
@@ -42,15 +42,17 @@ VOCABULARY = encode(
 )
 
 
-def document(number: int, sentences: list[str], year: int | None = 2020, source: str = "pubmed") -> Document:
-    return invented.document(f"{source}:{number}", sentences, number, year=year, title="")
+def make_stats_document(
+    number: int, sentences: list[str], year: int | None = 2020, source: str = "pubmed"
+) -> Document:
+    return invented.make_document(f"{source}:{number}", sentences, number, year=year, title="")
 
 
-def directory(folder: Path, *of_shards: list[list[Document]]) -> Path:
+def write_document_shards(folder: Path, *of_shards: list[list[Document]]) -> Path:
     """A finished directory of shards, each of some record batches."""
     outputs: list[Shard] = []
     for at, batches in enumerate(of_shards):
-        found = shards.write_shards(
+        written = shards.write_shards(
             FILES,
             str(folder),
             f"{at}",
@@ -58,12 +60,12 @@ def directory(folder: Path, *of_shards: list[list[Document]]) -> Path:
             DOCUMENT_SCHEMA,
             1 << 20,
         )
-        outputs += found
+        outputs += written
     put_documents(folder, outputs, funnel=FUNNEL)
     return folder
 
 
-def put(folder: Path, found: object) -> Path:
+def write_manifest_file(folder: Path, found: object) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "manifest.json").write_text(json.dumps(found))
     return folder
@@ -75,10 +77,10 @@ def figures(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    first = document(1, ["One title.", "It has three words."])
-    second = document(2, ["Größe"], year=None)
-    third = document(3, ["A b c d.", "", "e"], year=1999, source="pmc")
-    return directory(tmp_path / "small", [[first], [second]], [[third]])
+    first = make_stats_document(1, ["One title.", "It has three words."])
+    second = make_stats_document(2, ["Größe"], year=None)
+    third = make_stats_document(3, ["A b c d.", "", "e"], year=1999, source="pmc")
+    return write_document_shards(tmp_path / "small", [[first], [second]], [[third]])
 
 
 def test_figures_by_hand(small: Path) -> None:
@@ -142,8 +144,8 @@ MADE = st.tuples(
 @given(st.lists(st.lists(st.lists(MADE, min_size=1, max_size=4), max_size=3), max_size=3))
 def test_figures_are_those_of_the_texts_one_by_one(tmp_path: Path, made: list[list[list[Any]]]) -> None:
     shutil.rmtree(tmp_path)
-    of_shards = [[[document(1, *one) for one in batch] for batch in batches] for batches in made]
-    found = figures(directory(tmp_path, *of_shards))
+    of_shards = [[[make_stats_document(1, *one) for one in batch] for batch in batches] for batches in made]
+    found = figures(write_document_shards(tmp_path, *of_shards))
     documents = [one for batches in of_shards for batch in batches for one in batch]
     sentences = [sentence for one in documents for sentence in one.sentences]
     words = [sum(len(sentence.split()) for sentence in one.sentences) for one in documents]
@@ -178,7 +180,7 @@ def test_what_is_counted_is_what_the_pipeline_has_counted(
     corpus: str, request: pytest.FixtureRequest
 ) -> None:
     folder = request.getfixturevalue(corpus)
-    found, listed = figures(folder), manifest(folder)
+    found, listed = figures(folder), load_manifest(folder)
     for key in ("documents", "sentences", "words", "characters"):
         assert found[key] == listed["counts"][key]
     (years,) = found["years"].values()
@@ -186,8 +188,8 @@ def test_what_is_counted_is_what_the_pipeline_has_counted(
 
 
 def test_words_and_a_vocabulary_say_what_their_manifest_says(tmp_path: Path) -> None:
-    words = figures(put(tmp_path / "words", COUNTED))
-    assert (words["kind"], words["counts"]) == ("words", COUNTED["counts"])
+    words = figures(write_manifest_file(tmp_path / "words", WORDS_MANIFEST))
+    assert (words["kind"], words["counts"]) == ("words", WORDS_MANIFEST["counts"])
     summary = stats_tables.render_text(words)
     assert summary.startswith("Counted words, made by shards_to_words\n")
     for line in (
@@ -196,7 +198,7 @@ def test_words_and_a_vocabulary_say_what_their_manifest_says(tmp_path: Path) -> 
         "words.tsv  4,567",
     ):
         assert f"{line}\n" in summary
-    vocabulary = figures(put(tmp_path / "vocabulary", VOCABULARY))
+    vocabulary = figures(write_manifest_file(tmp_path / "vocabulary", VOCABULARY_MANIFEST))
     summary = stats_tables.render_text(vocabulary)
     assert re.search(r"^its page +report.html$", summary, re.MULTILINE)
     assert re.search(r"^recipe: dummies +@GENE\$, @X\$$", summary, re.MULTILINE)
@@ -236,15 +238,18 @@ def test_an_unfinished_directory(small: Path, tmp_path: Path) -> None:
         ({"pipeline": ["vocab"]}, "it is not of bioshards"),
         ({"pipeline": "another"}, "it was made by another. Give an output of pubmed_to_shards"),
         (MIRROR, "it was made by fetch. Give an output of pubmed_to_shards, pmc_to_shards"),
-        ({**VOCABULARY, "config": 3}, "is not as vocab writes it (config: expected an object, found 3)"),
+        (
+            {**VOCABULARY_MANIFEST, "config": 3},
+            "is not as vocab writes it (config: expected an object, found 3)",
+        ),
         ({**DOCUMENTS, "outputs": "?"}, "is not as pmc_to_shards writes it (outputs: expected a list"),
         (without(DOCUMENTS, "funnel"), "is not as pmc_to_shards writes it (funnel: the field is missing)"),
-        (without(VOCABULARY, "schema_version"), "was made by another version of bioshards"),
-        ({**VOCABULARY, "schema_version": 2}, "schema_version 2, this is schema_version 1"),
+        (without(VOCABULARY_MANIFEST, "schema_version"), "was made by another version of bioshards"),
+        ({**VOCABULARY_MANIFEST, "schema_version": 2}, "schema_version 2, this is schema_version 1"),
     ],
 )
 def test_a_directory_of_something_else(tmp_path: Path, found: object, said: str) -> None:
-    message = refused(put(tmp_path, found))
+    message = refused(write_manifest_file(tmp_path, found))
     assert said in message
     assert str(tmp_path) in message
 
@@ -324,14 +329,16 @@ def test_what_cannot_be_done_ends_with_2_and_says_why(
     assert "has no manifest.json" in capsys.readouterr().err
     assert call(small, "--json", small) == 2
     assert f"{small} cannot be written" in capsys.readouterr().err
-    assert call(put(tmp_path / "other", MIRROR)) == 2
+    assert call(write_manifest_file(tmp_path / "other", MIRROR)) == 2
     assert "it was made by fetch" in capsys.readouterr().err
 
 
 def test_a_name_that_is_no_unicode_is_escaped(tmp_path: Path, call: Any) -> None:
     name = os.fsdecode(b"data-\xff.arrow")
     outputs = [{"file": name, "bytes": 1}]
-    folder = put(tmp_path / "words", COUNTED | {"outputs": [{**outputs[0], "rows": 1, "sha256": ""}]})
+    folder = write_manifest_file(
+        tmp_path / "words", WORDS_MANIFEST | {"outputs": [{**outputs[0], "rows": 1, "sha256": ""}]}
+    )
     assert call(folder, "--json", tmp_path / "found.json") == 0
     assert json.loads((tmp_path / "found.json").read_bytes())["outputs"] == outputs
     assert call(folder, "--html", tmp_path / "found.html") == 0

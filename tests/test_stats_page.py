@@ -17,8 +17,14 @@ from bioshards.corpus import page as frame
 from bioshards.corpus import stats, stats_page
 from bioshards.corpus.bar_chart import Bar, render_bar_chart, round_up_to_nice_number
 from bioshards.corpus.files import LocalStorage
-from tests.test_stats import COUNTED, VOCABULARY, directory, document, put
-from tests.test_stats_pretraining import of_split, pretraining_set
+from tests.test_stats import (
+    VOCABULARY_MANIFEST,
+    WORDS_MANIFEST,
+    make_stats_document,
+    write_document_shards,
+    write_manifest_file,
+)
+from tests.test_stats_pretraining import split_counts, write_counted_set
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -42,16 +48,20 @@ def parsed(page: str) -> Any:
 
 @pytest.fixture
 def documents(tmp_path: Path) -> dict[str, Any]:
-    made = [document(number, ["a b c"] * (1 + number % 5), 2000 + number % 7) for number in range(99)]
-    made += [document(100, ["a b"] * 3000, None), document(101, ["x"], 1990, "pmc")]
-    return figures(directory(tmp_path / "documents", [made]))
+    made = [
+        make_stats_document(number, ["a b c"] * (1 + number % 5), 2000 + number % 7) for number in range(99)
+    ]
+    made += [make_stats_document(100, ["a b"] * 3000, None), make_stats_document(101, ["x"], 1990, "pmc")]
+    return figures(write_document_shards(tmp_path / "documents", [made]))
 
 
 @pytest.fixture
 def rows(tmp_path: Path) -> dict[str, Any]:
     splits: Any = {"train": [[(8, 4, 0, ["d"]), (4, 0, 0, ["d"])]], "validation": [[(2, 0, 0, ["e"])]]}
     return figures(
-        pretraining_set(tmp_path / "rows", splits, {"train": of_split(1), "validation": of_split(1)})
+        write_counted_set(
+            tmp_path / "rows", splits, {"train": split_counts(1), "validation": split_counts(1)}
+        )
     )
 
 
@@ -87,7 +97,9 @@ def test_the_page_of_a_pretraining_set_answers_the_trainer(rows: dict[str, Any])
 
 
 def test_the_page_of_a_vocabulary_names_its_own(tmp_path: Path) -> None:
-    tree = parsed(stats_page.render_stats_page(figures(put(tmp_path, VOCABULARY)), "v"))
+    tree = parsed(
+        stats_page.render_stats_page(figures(write_manifest_file(tmp_path, VOCABULARY_MANIFEST)), "v")
+    )
     (row,) = tree.xpath("//tr[th='its page']")
     assert row.findtext("td") == "report.html"
     assert not list(tree.iter("svg"))
@@ -109,7 +121,9 @@ def test_hostile_names_are_text(documents: dict[str, Any], tmp_path: Path, hosti
     found = json.loads(json.dumps(documents))
     found["funnel"] = {f"dropped: {hostile}": 1}
     found["years"] = {hostile: {hostile: {"documents": 1, "words": 1}}}
-    counted = figures(put(tmp_path, {**COUNTED, "outputs": [{"file": hostile, "bytes": 1}]}))
+    counted = figures(
+        write_manifest_file(tmp_path, {**WORDS_MANIFEST, "outputs": [{"file": hostile, "bytes": 1}]})
+    )
     for one in (found, counted):
         page = stats_page.render_stats_page(one, f"folder {hostile}")
         tree = parsed(page)
@@ -123,7 +137,7 @@ def test_hostile_names_are_text(documents: dict[str, Any], tmp_path: Path, hosti
 
 
 def test_a_directory_without_documents_has_a_page(tmp_path: Path) -> None:
-    tree = parsed(stats_page.render_stats_page(figures(directory(tmp_path / "empty")), "empty"))
+    tree = parsed(stats_page.render_stats_page(figures(write_document_shards(tmp_path / "empty")), "empty"))
     assert not list(tree.iter("svg"))
     assert "none" in tree.text_content()
 

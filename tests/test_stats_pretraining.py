@@ -29,11 +29,11 @@ from tests.manifests import EMPTY_SPLIT, of_pretraining
 FILES = LocalStorage()
 LENGTH = 8
 
-Row = tuple[int, int, int, list[str]]
+CountedRow = tuple[int, int, int, list[str]]
 """Tokens, where segment B starts, the label, and the documents of the parts."""
 
 
-def batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+def make_counted_batch(rows: list[CountedRow], schema: pa.Schema) -> pa.RecordBatch:
     columns: dict[str, Any] = {
         "input_ids": [[7] * tokens for tokens, *_ in rows],
         "split": [split for _, split, *_ in rows],
@@ -46,8 +46,11 @@ def batch(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def pretraining_set(
-    folder: Path, splits: dict[str, list[list[Row]]], counts: dict[str, SplitCounts], objective: str = "bert"
+def write_counted_set(
+    folder: Path,
+    splits: dict[str, list[list[CountedRow]]],
+    counts: dict[str, SplitCounts],
+    objective: str = "bert",
 ) -> Path:
     """A finished pretraining set: of each split the rows by batch, a shard each batch."""
     labelled = objective in ("bert", "albert")
@@ -56,7 +59,7 @@ def pretraining_set(
     for split, batches in splits.items():
         for at, rows in enumerate(batches):
             made = shards.write_shards(
-                FILES, f"{folder}/{split}", f"{at:016x}", [batch(rows, schema)], schema, 1
+                FILES, f"{folder}/{split}", f"{at:016x}", [make_counted_batch(rows, schema)], schema, 1
             )
             outputs += [replace(one, file=f"{split}/{one.file}") for one in made]
     found = of_pretraining(
@@ -79,7 +82,9 @@ def pretraining_set(
     return folder
 
 
-def of_split(documents: int, read: int = 0, special: int = 0, borrowed: int = 0, **lost: int) -> SplitCounts:
+def split_counts(
+    documents: int, read: int = 0, special: int = 0, borrowed: int = 0, **lost: int
+) -> SplitCounts:
     return SplitCounts(lost, documents, 0, 0, special, borrowed, read, 0, 0)
 
 
@@ -90,16 +95,16 @@ def lines_of(found: dict[str, Any]) -> list[str]:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    train: list[list[Row]] = [
+    train: list[list[CountedRow]] = [
         [(8, 4, 0, ["d1", "d1"]), (5, 0, -100, ["d1"])],
         [(8, 3, 1, ["d2", "d1", "d3"])],
     ]
-    validation: list[list[Row]] = [[(4, 0, -100, ["d9"])]]
+    validation: list[list[CountedRow]] = [[(4, 0, -100, ["d9"])]]
     counts = {
-        "train": of_split(3, read=15, special=8, borrowed=2, overflow=2, idle=2),
-        "validation": of_split(1, read=2, special=2),
+        "train": split_counts(3, read=15, special=8, borrowed=2, overflow=2, idle=2),
+        "validation": split_counts(1, read=2, special=2),
     }
-    return pretraining_set(tmp_path / "small", {"train": train, "validation": validation}, counts)
+    return write_counted_set(tmp_path / "small", {"train": train, "validation": validation}, counts)
 
 
 def figures(folder: Path) -> dict[str, Any]:
@@ -151,8 +156,10 @@ def test_the_summary_has_train_and_validation_side_by_side(small: Path) -> None:
 
 
 def test_tokens_that_are_nowhere_are_told(tmp_path: Path) -> None:
-    folder = pretraining_set(
-        tmp_path / "set", {"train": [[(8, 0, 0, ["d"])]]}, {"train": of_split(1, read=20, special=2, short=4)}
+    folder = write_counted_set(
+        tmp_path / "set",
+        {"train": [[(8, 0, 0, ["d"])]]},
+        {"train": split_counts(1, read=20, special=2, short=4)},
     )
     assert figures(folder)["splits"]["train"]["unaccounted"] == 10
     assert "not accounted for 10" in lines_of(figures(folder))
@@ -160,9 +167,9 @@ def test_tokens_that_are_nowhere_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("objective", ["electra", "plain"])
 def test_a_set_without_labels_and_without_validation(tmp_path: Path, objective: str) -> None:
-    rows: list[Row] = [(8, 0, 0, ["d1", "d2"]), (6, 0, 0, ["d2"])]
-    counts = {"train": of_split(2), "validation": of_split(0)}
-    folder = pretraining_set(tmp_path / "set", {"train": [rows]}, counts, objective)
+    rows: list[CountedRow] = [(8, 0, 0, ["d1", "d2"]), (6, 0, 0, ["d2"])]
+    counts = {"train": split_counts(2), "validation": split_counts(0)}
+    folder = write_counted_set(tmp_path / "set", {"train": [rows]}, counts, objective)
     found = figures(folder)
     assert list(found["splits"]) == ["train"]
     assert found["splits"]["train"]["labels"] == {}
@@ -170,7 +177,9 @@ def test_a_set_without_labels_and_without_validation(tmp_path: Path, objective: 
 
 
 def test_a_set_without_rows_has_no_shares(tmp_path: Path) -> None:
-    found = figures(pretraining_set(tmp_path / "set", {}, {"train": of_split(2), "validation": of_split(0)}))
+    found = figures(
+        write_counted_set(tmp_path / "set", {}, {"train": split_counts(2), "validation": split_counts(0)})
+    )
     train = found["splits"]["train"]
     assert train["rows"] == train["tokens"] == 0
     assert [train[key] for key in ("fill", "padding", "full_rows", "single_segment")] == [None] * 4
@@ -190,10 +199,10 @@ ROW = st.integers(1, LENGTH).flatmap(
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(ROW, min_size=1, max_size=5), min_size=1, max_size=3))
-def test_figures_are_those_of_the_rows_one_by_one(tmp_path: Path, batches: list[list[Row]]) -> None:
+def test_figures_are_those_of_the_rows_one_by_one(tmp_path: Path, batches: list[list[CountedRow]]) -> None:
     shutil.rmtree(tmp_path)
-    counts = {"train": of_split(3)}
-    train = figures(pretraining_set(tmp_path, {"train": batches}, counts))["splits"]["train"]
+    counts = {"train": split_counts(3)}
+    train = figures(write_counted_set(tmp_path, {"train": batches}, counts))["splits"]["train"]
     rows = [row for one in batches for row in one]
     tokens = sum(length for length, *_ in rows)
     assert (train["rows"], train["tokens"]) == (len(rows), tokens)

@@ -21,11 +21,11 @@ from bioshards.corpus.errors import TransientStorageError, WorkerError
 from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import again, cli
 from bioshards.pipelines.steps import StepMetrics, StepResult, run_step, sum_metrics, unwrap_results
-from tests.conftest import citation, manifest, pubmed_set, sums
-from tests.pmc_bucket import Article, arrange
-from tests.standin import Missing, StandIn
-from tests.standin_pages import arrange_pubmed
-from tests.vocabularies import word_piece
+from tests.conftest import citation_xml, load_manifest, published_digests, pubmed_set_xml
+from tests.pmc_bucket import FakeArticle, create_bucket
+from tests.standin import FakeServer, NotFound
+from tests.standin_pages import create_pubmed_server
+from tests.vocabularies import make_wordpiece
 
 Steps = dict[str, dict[str, int]]
 Ran = Callable[..., Steps]
@@ -66,7 +66,7 @@ def _metrics(result: Any) -> Steps:
 
 def said(output: Path) -> Steps:
     """What the manifest says of the steps of the run that made it."""
-    found: Steps = manifest(output)["run"]["steps"]
+    found: Steps = load_manifest(output)["run"]["steps"]
     return found
 
 
@@ -84,8 +84,10 @@ def funnel(found: Steps) -> dict[str, int]:
 
 def source(path: Path, *pmids: int, rejected: bool = False) -> None:
     """A file of update records, the last of which is no record at all."""
-    records = [citation(pmid, f"{'A word of text. ' * pmid}The end of {pmid}.") for pmid in pmids]
-    path.write_bytes(pubmed_set(*records, *(["<PubmedArticle><None/></PubmedArticle>"] if rejected else [])))
+    records = [citation_xml(pmid, f"{'A word of text. ' * pmid}The end of {pmid}.") for pmid in pmids]
+    path.write_bytes(
+        pubmed_set_xml(*records, *(["<PubmedArticle><None/></PubmedArticle>"] if rejected else []))
+    )
 
 
 def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +97,7 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = ran("pubmed_to_shards", "--dedup", "exact", "--output", abstracts)
     assert list(found) == ["stage", "decide", "duplicates", "finish"]
     assert said(abstracts) == found
-    facts = manifest(abstracts)
+    facts = load_manifest(abstracts)
     assert funnel(found) == facts["funnel"]
     assert found["finish"]["sentences"] == facts["counts"]["sentences"]
     assert found["stage"]["items"] == found["finish"]["items"] == len(facts["inputs"]) == 3
@@ -104,14 +106,14 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     found = ran("pmc_to_shards", "--drop-in", abstracts, "--output", articles)
     assert said(articles) == found
-    assert funnel(found) == manifest(articles)["funnel"]
-    assert found["overlap"]["abstracts"] == manifest(articles)["overlap"][0]["rows"]
-    assert found["keys"]["items"] == len(facts["outputs"]) + len(manifest(articles)["outputs"])
+    assert funnel(found) == load_manifest(articles)["funnel"]
+    assert found["overlap"]["abstracts"] == load_manifest(articles)["overlap"][0]["rows"]
+    assert found["keys"]["items"] == len(facts["outputs"]) + len(load_manifest(articles)["outputs"])
 
     both = ("--input", abstracts, "--input", articles)
     found = ran("shards_to_words", *both, "--hold-out", 0.3, "--min-count", 2, "--output", tmp_path / "words")
     assert said(tmp_path / "words") == found
-    counts = manifest(tmp_path / "words")["counts"]
+    counts = load_manifest(tmp_path / "words")["counts"]
     assert found["count"]["documents"] == counts["documents"]
     assert found["count"]["tokens"] == counts["tokens"]
     assert found["count"]["validation_tokens"] == counts["validation"]["tokens"] > 0
@@ -121,13 +123,13 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(pretraining_job, "_TOKENS_A_BYTE", 9000.0)  # several shards, as of large inputs
     letters = string.ascii_letters + string.digits
-    vocabulary = word_piece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
+    vocabulary = make_wordpiece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
     (tmp_path / "v").mkdir()
     vocabulary.save(str(tmp_path / "v" / "tokenizer.json"))
     options = ("--vocab", tmp_path / "v", "--shuffle", "global", "--validation", 0.2)
     found = ran("shards_to_pretraining", *both, *options, "--output", tmp_path / "set")
     assert said(tmp_path / "set") == found
-    facts = manifest(tmp_path / "set")
+    facts = load_manifest(tmp_path / "set")
     assert found["make"]["documents"] == facts["counts"]["documents"]
     assert found["merge"]["items"] > 2
     for split in ("train", "validation"):
@@ -150,8 +152,8 @@ def test_a_run_that_is_continued(ran: Ran, tmp_path: Path) -> None:
     assert said(out) == second
     assert [second["stage"][name] for name in ("items", "skipped")] == [2, 1]
     assert [second["finish"][name] for name in ("items", "skipped")] == [2, 0]  # 3 is superseded in the first
-    assert funnel(second) == manifest(out)["funnel"]
-    before = sums(out)
+    assert funnel(second) == load_manifest(out)["funnel"]
+    before = published_digests(out)
     (out / "manifest.json").unlink()
     third = ran("pubmed_to_shards", *words)
     assert said(out) == third
@@ -159,7 +161,7 @@ def test_a_run_that_is_continued(ran: Ran, tmp_path: Path) -> None:
         assert third[step]["skipped"] == third[step]["items"] == 2
         assert third[step]["bytes_out"] == 0
     assert funnel(third) == funnel(second)
-    assert sums(out) == before
+    assert published_digests(out) == before
 
 
 def test_two_workers(ran: Ran, reference: Path, tmp_path: Path) -> None:
@@ -173,24 +175,26 @@ def test_two_workers(ran: Ran, reference: Path, tmp_path: Path) -> None:
         assert {name: figures[name] for name in figures.keys() - timed} == {
             name: found[step][name] for name in found[step].keys() - timed
         }
-    assert sums(out) == sums(reference)
+    assert published_digests(out) == published_digests(reference)
 
 
 def test_what_is_fetched(ran: Ran, tmp_path: Path) -> None:
     """Of files and ranges, by ``fetch`` and by the pipelines that fetch for themselves."""
     root = tmp_path / "servers"
-    records = {f"pubmed26n000{number}.xml.gz": pubmed_set(citation(number)) for number in (1, 2)}
-    arrange_pubmed(root, records, {})
-    arrange(root / "bucket", [Article(1200001), Article(1200003, licence="CC BY-NC")], "2026-11-01")
+    records = {f"pubmed26n000{number}.xml.gz": pubmed_set_xml(citation_xml(number)) for number in (1, 2)}
+    create_pubmed_server(root, records, {})
+    create_bucket(
+        root / "bucket", [FakeArticle(1200001), FakeArticle(1200003, licence="CC BY-NC")], "2026-11-01"
+    )
     mirror = ("--mirror", tmp_path / "mirror", "--contact", "tests@example.org")
-    with StandIn(root) as server:
+    with FakeServer(root) as server:
         nlm = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", *mirror)
         pmc = ("--input", "pmc:", "--pmc-url", f"{server.url}bucket/", *mirror)
-        server.fault("pubmed/baseline/pubmed26n0002.xml.gz", Missing(), times=None)
+        server.schedule_fault("pubmed/baseline/pubmed26n0002.xml.gz", NotFound(), times=None)
         found = ran("pubmed_to_shards", *nlm, "--output", tmp_path / "abstracts", code=3)
         assert [found["fetch"][name] for name in ("items", "skipped", "failed")] == [2, 0, 1]
         assert found["stage"]["items"] == 1
-        server.mend()
+        server.clear_faults()
         found = ran("fetch", *nlm)
         size = (tmp_path / "mirror/pubmed/baseline/pubmed26n0002.xml.gz").stat().st_size
         assert found["fetch"]["items"] == 1

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import citation, documents, manifest, pubmed_set, sums
-from tests.forked import beam, killed_ten_times
+from tests.conftest import citation_xml, load_documents, load_manifest, published_digests, pubmed_set_xml
+from tests.forked import kill_ten_times, run_beam
 
 Run = Callable[..., int]
 
@@ -30,15 +30,17 @@ def test_killed_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_path
     inputs.mkdir()
     for number in range(1, 9):
         pmids = range(number * 500, number * 500 + 750)
-        records = [citation(pmid, f"Some words of {pmid % 2500}. And others here.") for pmid in pmids]
-        (inputs / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set(*records, deleted=(number * 500 - 7,)))
+        records = [citation_xml(pmid, f"Some words of {pmid % 2500}. And others here.") for pmid in pmids]
+        (inputs / f"pubmed26n{number:04d}.xml").write_bytes(
+            pubmed_set_xml(*records, deleted=(number * 500 - 7,))
+        )
     command = ["run", "pubmed_to_shards", "--workers", "2", "--input", str(inputs), "--dedup", "exact"]
-    assert beam(*command, "--output", tmp_path / "whole").returncode == 0
-    assert manifest(tmp_path / "whole")["funnel"]["dropped: duplicate"] == 1747
-    killed_ten_times(tmp_path / "killed", *command)
-    done = beam(*command, "--output", tmp_path / "killed")
+    assert run_beam(*command, "--output", tmp_path / "whole").returncode == 0
+    assert load_manifest(tmp_path / "whole")["funnel"]["dropped: duplicate"] == 1747
+    kill_ten_times(tmp_path / "killed", *command)
+    done = run_beam(*command, "--output", tmp_path / "killed")
     assert done.returncode == 0, done.stderr
-    assert sums(tmp_path / "killed") == sums(tmp_path / "whole")
+    assert published_digests(tmp_path / "killed") == published_digests(tmp_path / "whole")
     left = list((tmp_path / "killed").rglob(".tmp-*"))
     assert left == []
 
@@ -48,8 +50,8 @@ def _begun(tmp_path: Path) -> tuple[list[str], subprocess.Popen[str]]:
     source = tmp_path / "in"
     source.mkdir()
     for number in range(1, 9):
-        records = [citation(number * 10_000 + pmid, "Some words here. " * 30) for pmid in range(1500)]
-        (source / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set(*records))
+        records = [citation_xml(number * 10_000 + pmid, "Some words here. " * 30) for pmid in range(1500)]
+        (source / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set_xml(*records))
     words = ["run", "pubmed_to_shards", "--workers", "2"]
     words += ["--input", str(source), "--output", str(tmp_path / "out")]
     return words, subprocess.Popen(
@@ -85,8 +87,8 @@ def test_ctrl_c_stops_cleanly_and_the_next_run_continues(tmp_path: Path) -> None
     assert "run the same command again to continue" in errors
     assert "Traceback" not in errors
     assert not (tmp_path / "out" / "manifest.json").exists()
-    assert beam(*words).returncode == 0
-    assert len(documents(tmp_path / "out")) == 12_000
+    assert run_beam(*words).returncode == 0
+    assert len(load_documents(tmp_path / "out")) == 12_000
 
 
 def test_a_killed_worker_ends_the_run_with_a_clear_word(tmp_path: Path) -> None:
@@ -100,5 +102,5 @@ def test_a_killed_worker_ends_the_run_with_a_clear_word(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "a worker process died, perhaps because memory ran out" in errors
-    assert beam(*words).returncode == 0
-    assert len(documents(tmp_path / "out")) == 12_000
+    assert run_beam(*words).returncode == 0
+    assert len(load_documents(tmp_path / "out")) == 12_000

@@ -27,22 +27,22 @@ from bioshards.corpus.download.remote import RemoteFile
 from bioshards.corpus.errors import BadFileError
 from bioshards.pipelines import cli
 from bioshards.pipelines.storage import RoutedStorage
-from tests.asking import connected
-from tests.conftest import SAMPLE, citation, manifest, pubmed_set
-from tests.standin import Html, StandIn, Truncate
-from tests.standin_pages import publish
+from tests.asking import open_connection
+from tests.conftest import PUBMED_SAMPLE, citation_xml, load_manifest, pubmed_set_xml
+from tests.standin import FakeServer, HtmlPage, TruncatedBody
+from tests.standin_pages import publish_file
 
-OBJECTS: dict[str, bytes] = {}
+MEMORY_OBJECTS: dict[str, bytes] = {}
 
 
-class _Object(io.BytesIO):
+class _MemoryObject(io.BytesIO):
     def __init__(self, path: str) -> None:
         super().__init__()
         self._path = path
 
     def close(self) -> None:
         if not self.closed:
-            OBJECTS[self._path] = self.getvalue()
+            MEMORY_OBJECTS[self._path] = self.getvalue()
         super().close()
 
 
@@ -65,86 +65,88 @@ class MemoryFileSystem(FileSystem):  # type: ignore[misc]
         return False
 
     def _list(self, dir_or_prefix: str) -> Iterator[FileMetadata]:
-        for path, data in OBJECTS.items():
+        for path, data in MEMORY_OBJECTS.items():
             if path.startswith(dir_or_prefix):
                 yield FileMetadata(path, len(data), 1.0)
 
     def create(self, path: str, *_: Any, **__: Any) -> Any:
-        return _Object(path)
+        return _MemoryObject(path)
 
     def open(self, path: str, *_: Any, **__: Any) -> Any:
-        if path not in OBJECTS:
+        if path not in MEMORY_OBJECTS:
             raise BeamIOError(f"no object {path}")
-        return io.BytesIO(OBJECTS[path])
+        return io.BytesIO(MEMORY_OBJECTS[path])
 
     def copy(self, source_file_names: list[str], destination_file_names: list[str]) -> None:
         for source, destination in zip(source_file_names, destination_file_names, strict=True):
-            OBJECTS[destination] = OBJECTS[source]
+            MEMORY_OBJECTS[destination] = MEMORY_OBJECTS[source]
 
     def rename(self, source_file_names: list[str], destination_file_names: list[str]) -> None:
         self.copy(source_file_names, destination_file_names)
         self.delete(source_file_names)
 
     def exists(self, path: str) -> bool:
-        return path in OBJECTS
+        return path in MEMORY_OBJECTS
 
     def size(self, path: str) -> int:
-        return len(OBJECTS[path])
+        return len(MEMORY_OBJECTS[path])
 
     def last_updated(self, path: str) -> float:
         return 1.0
 
     def checksum(self, path: str) -> str:
-        return str(len(OBJECTS[path]))
+        return str(len(MEMORY_OBJECTS[path]))
 
     def metadata(self, path: str) -> FileMetadata:
-        return FileMetadata(path, len(OBJECTS[path]), 1.0)
+        return FileMetadata(path, len(MEMORY_OBJECTS[path]), 1.0)
 
     def delete(self, paths: list[str]) -> None:
         for path in paths:
-            del OBJECTS[path]
+            del MEMORY_OBJECTS[path]
 
 
 @pytest.fixture(autouse=True)
 def empty_store() -> None:
-    OBJECTS.clear()
+    MEMORY_OBJECTS.clear()
 
 
 def test_the_whole_job_from_and_to_an_object_store(tmp_path: Path, run: Callable[..., int]) -> None:
     source = tmp_path / "in"
-    shutil.copytree(SAMPLE, source)
-    (source / "pubmed26n0004.xml").write_bytes(pubmed_set(citation(7), citation(8), deleted=(90000041,)))
+    shutil.copytree(PUBMED_SAMPLE, source)
+    (source / "pubmed26n0004.xml").write_bytes(
+        pubmed_set_xml(citation_xml(7), citation_xml(8), deleted=(90000041,))
+    )
     for path in source.glob("*.xml"):
-        OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
-    OBJECTS["mem://bucket/ids.txt"] = b"# a benchmark\npubmed:90000001\n"
-    (tmp_path / "ids.txt").write_bytes(OBJECTS["mem://bucket/ids.txt"])
+        MEMORY_OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
+    MEMORY_OBJECTS["mem://bucket/ids.txt"] = b"# a benchmark\npubmed:90000001\n"
+    (tmp_path / "ids.txt").write_bytes(MEMORY_OBJECTS["mem://bucket/ids.txt"])
     options = ("--keep-dropped", "--dedup", "exact", "--exclude-ids")
     store = ("--input", "mem://bucket/in", "--output", "mem://bucket/out")
     assert run(*store, *options, "mem://bucket/ids.txt") == 0
     assert run("--input", source, "--output", tmp_path / "out", *options, tmp_path / "ids.txt") == 0
     assert run(*store, *options, "mem://bucket/nothing.txt") == 2
-    facts = json.loads(OBJECTS["mem://bucket/out/manifest.json"])
+    facts = json.loads(MEMORY_OBJECTS["mem://bucket/out/manifest.json"])
     assert facts["excluded"]["found"] == facts["funnel"]["dropped: excluded"] == 1
     for part in ("outputs", "dropped", "duplicates", "funnel", "counts", "excluded"):
-        assert facts[part] == manifest(tmp_path / "out")[part]
+        assert facts[part] == load_manifest(tmp_path / "out")[part]
     for listed in facts["outputs"] + facts["dropped"] + facts["duplicates"]:
         local = tmp_path / "out" / listed["file"]
-        assert OBJECTS[f"mem://bucket/out/{listed['file']}"] == local.read_bytes()
-    assert OBJECTS["mem://bucket/out/duplicates.tsv"].endswith(b"\npubmed:8\tpubmed:7\n")
-    assert not [path for path in OBJECTS if ".tmp-" in path]
+        assert MEMORY_OBJECTS[f"mem://bucket/out/{listed['file']}"] == local.read_bytes()
+    assert MEMORY_OBJECTS["mem://bucket/out/duplicates.tsv"].endswith(b"\npubmed:8\tpubmed:7\n")
+    assert not [path for path in MEMORY_OBJECTS if ".tmp-" in path]
 
 
 def test_a_finished_run_again_does_nothing(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for path in SAMPLE.glob("*.xml"):
-        OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
+    for path in PUBMED_SAMPLE.glob("*.xml"):
+        MEMORY_OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
     command = ("--input", "mem://bucket/in/*.xml", "--output", "mem://bucket/out/")
     assert run(*command) == 0
-    before = dict(OBJECTS)
+    before = dict(MEMORY_OBJECTS)
     assert run(*command) == 0
     assert "nothing to do" in capsys.readouterr().out
-    assert before == OBJECTS
+    assert before == MEMORY_OBJECTS
 
 
 def test_words_are_counted_from_and_to_an_object_store(reference: Path, tmp_path: Path) -> None:
@@ -153,18 +155,18 @@ def test_words_are_counted_from_and_to_an_object_store(reference: Path, tmp_path
 
     for path in reference.glob("*.*"):
         if path.is_file():
-            OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
+            MEMORY_OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
     assert count("--input", "mem://bucket/in/", "--output", "mem://bucket/out") == 0
     assert count("--input", reference, "--output", tmp_path) == 0
-    facts = json.loads(OBJECTS["mem://bucket/out/manifest.json"])
+    facts = json.loads(MEMORY_OBJECTS["mem://bucket/out/manifest.json"])
     assert facts["run"]["inputs"] == ["mem://bucket/in"]
-    assert {**facts, "run": {}} == {**manifest(tmp_path), "run": {}}
+    assert {**facts, "run": {}} == {**load_manifest(tmp_path), "run": {}}
     for name in ("words.tsv", "validation-words.tsv"):
-        assert OBJECTS[f"mem://bucket/out/{name}"] == (tmp_path / name).read_bytes()
-    assert not [path for path in OBJECTS if ".tmp-" in path]
+        assert MEMORY_OBJECTS[f"mem://bucket/out/{name}"] == (tmp_path / name).read_bytes()
+    assert not [path for path in MEMORY_OBJECTS if ".tmp-" in path]
     # A shard that an object store has lost is named, as a local one is.
-    lost = next(path for path in OBJECTS if path.startswith("mem://bucket/in/data-"))
-    del OBJECTS[lost]
+    lost = next(path for path in MEMORY_OBJECTS if path.startswith("mem://bucket/in/data-"))
+    del MEMORY_OBJECTS[lost]
     assert count("--input", "mem://bucket/in", "--output", "mem://bucket/other") == 3
 
 
@@ -178,7 +180,7 @@ def test_nothing_is_seen_of_what_was_not_written_to_its_end() -> None:
 
     with pytest.raises(OSError, match="connection lost"):
         write()
-    assert OBJECTS == {}
+    assert MEMORY_OBJECTS == {}
 
 
 PATH = "mem://bucket/a.xml.gz"
@@ -190,10 +192,10 @@ def test_a_file_on_its_way_appears_when_it_is_kept() -> None:
         part.write(b"some ")
         part.write(b"bytes")
         assert part.size == 10
-        assert PATH not in OBJECTS
+        assert PATH not in MEMORY_OBJECTS
         part.commit()
-        assert OBJECTS == {PATH: b"some bytes"}
-    assert OBJECTS == {PATH: b"some bytes"}
+        assert MEMORY_OBJECTS == {PATH: b"some bytes"}
+    assert MEMORY_OBJECTS == {PATH: b"some bytes"}
 
 
 def test_a_file_on_its_way_can_be_begun_anew() -> None:
@@ -204,11 +206,11 @@ def test_a_file_on_its_way_can_be_begun_anew() -> None:
         assert list(part.read_blocks()) == []
         part.write(b"new")
         part.commit()
-    assert OBJECTS == {PATH: b"new"}
+    assert MEMORY_OBJECTS == {PATH: b"new"}
 
 
 def test_nothing_is_left_of_a_file_that_is_broken_off_or_thrown_away() -> None:
-    OBJECTS[PATH] = b"the one before"
+    MEMORY_OBJECTS[PATH] = b"the one before"
 
     def broken_off() -> None:
         with RoutedStorage().open_resumable(PATH, "v1") as part:
@@ -221,7 +223,7 @@ def test_nothing_is_left_of_a_file_that_is_broken_off_or_thrown_away() -> None:
         assert part.size == 0
         part.write(b"wrong")
         part.discard()
-    assert OBJECTS == {PATH: b"the one before"}
+    assert MEMORY_OBJECTS == {PATH: b"the one before"}
 
 
 @pytest.mark.usefixtures("own_temporary_folder")
@@ -230,15 +232,15 @@ def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
         mirror_module, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None)
     )
     path = "pubmed/baseline/pubmed26n0001.xml.gz"
-    publish(tmp_path / path, pubmed_set(*map(citation, range(1, 500))), md5=True)
+    publish_file(tmp_path / path, pubmed_set_xml(*map(citation_xml, range(1, 500))), md5=True)
     mirror = Mirror(RoutedStorage(), "mem://bucket/mirror")
-    with StandIn(tmp_path) as server, connected(server.url) as connection:
+    with FakeServer(tmp_path) as server, open_connection(server.url) as connection:
         remote = RemoteFile(server.url + path, path, "PubmedArticleSet", True, "words", datetime(2020, 1, 2))
-        server.fault(path, Html("<html>Too busy</html>"))
-        server.fault(path, Truncate(1000))
+        server.schedule_fault(path, HtmlPage("<html>Too busy</html>"))
+        server.schedule_fault(path, TruncatedBody(1000))
         held = mirror.fetch(connection, remote)
-        assert OBJECTS[held.info.path] == (tmp_path / path).read_bytes()
-        assert sorted(name.rpartition("/")[2] for name in OBJECTS) == [
+        assert MEMORY_OBJECTS[held.info.path] == (tmp_path / path).read_bytes()
+        assert sorted(name.rpartition("/")[2] for name in MEMORY_OBJECTS) == [
             "pubmed26n0001.xml.gz",
             "pubmed26n0001.xml.gz.json",
             "pubmed26n0001.xml.gz.md5",
@@ -246,13 +248,13 @@ def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
         asked = len(server.requests)
         assert list(mirror.find_mirrored(None, [remote])) == [remote]
         assert len(server.requests) == asked
-        del OBJECTS[f"mem://bucket/mirror/{path.replace('/pubmed26', '/.records/pubmed26')}.json"]
+        del MEMORY_OBJECTS[f"mem://bucket/mirror/{path.replace('/pubmed26', '/.records/pubmed26')}.json"]
         assert mirror.fetch(connection, remote).fetched_bytes == 0
-        server.fault(path, Html("<html>Too busy</html>"), times=None)
-        OBJECTS[held.info.path] = b"damaged"
-        before = dict(OBJECTS)
+        server.schedule_fault(path, HtmlPage("<html>Too busy</html>"), times=None)
+        MEMORY_OBJECTS[held.info.path] = b"damaged"
+        before = dict(MEMORY_OBJECTS)
         assert isinstance(mirror.try_fetch(connection, remote), BadFileError)
-        assert before == OBJECTS
+        assert before == MEMORY_OBJECTS
 
 
 def test_calls_are_the_same_as_for_local_files(tmp_path: Path) -> None:

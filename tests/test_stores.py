@@ -35,9 +35,16 @@ from bioshards.pipelines import cli, google_storage, object_store, s3_storage, s
 from bioshards.pipelines.again import retry
 from bioshards.pipelines.reachable import check_access
 from bioshards.pipelines.storage import RoutedStorage
-from tests.conftest import SAMPLE
-from tests.standin_faults import Reset, Stall, Truncate, Unavailable
-from tests.store_faults import Answered, Between, BreakOff, LostUpload, NoChecksums, StoreFault
+from tests.conftest import PUBMED_SAMPLE
+from tests.standin_faults import ConnectionReset, ServiceUnavailable, Stall, TruncatedBody
+from tests.store_faults import (
+    ChecksumsUnsupported,
+    LostResponse,
+    MissingUpload,
+    ObjectStoreProxy,
+    StoreFault,
+    UploadReset,
+)
 
 from . import stores
 
@@ -46,13 +53,13 @@ DATA = random.Random(3).randbytes(300_000)
 
 
 @pytest.fixture(scope="module", params=["gcs", "s3"])
-def running(request: pytest.FixtureRequest) -> Iterator[Between]:
-    with getattr(stores, request.param)() as behind, Between(behind) as way:
+def running(request: pytest.FixtureRequest) -> Iterator[ObjectStoreProxy]:
+    with getattr(stores, request.param)() as behind, ObjectStoreProxy(behind) as way:
         yield way
 
 
 @pytest.fixture
-def way(running: Between, monkeypatch: pytest.MonkeyPatch) -> Between:
+def way(running: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> ObjectStoreProxy:
     """A store, its clients' patience cut short."""
     for name, value in running.store.environment.items():
         monkeypatch.setenv(name, value)
@@ -63,12 +70,12 @@ def way(running: Between, monkeypatch: pytest.MonkeyPatch) -> Between:
     monkeypatch.setattr(object_store, "BLOCK_BYTES", 1 << 16)
     monkeypatch.setattr(again_module, "PAUSES", (0.0, 0.0, 0.0))
     storage.configure_stores(PipelineOptions(running.store.options))
-    running.clear()
+    running.reset()
     return running
 
 
 @pytest.fixture
-def impatient(way: Between, monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(way: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a second of silence is a failure; on a busy machine it may be one of the machine's."""
     monkeypatch.setattr(google_storage, "_RETRY_SECONDS", 5.0)
     monkeypatch.setattr(s3_storage, "_TRIES", 4)
@@ -78,7 +85,7 @@ def impatient(way: Between, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def folder(way: Between, request: pytest.FixtureRequest) -> str:
+def folder(way: ObjectStoreProxy, request: pytest.FixtureRequest) -> str:
     """A folder of a test's own."""
     return f"{way.store.url}/{request.node.originalname}"
 
@@ -171,7 +178,7 @@ def test_a_pattern_finds_what_it_finds_on_a_disk(folder: str, tmp_path: Path) ->
         assert found(FILES, folder, pattern) == here
 
 
-def test_a_bucket_is_a_folder(way: Between) -> None:
+def test_a_bucket_is_a_folder(way: ObjectStoreProxy) -> None:
     written(f"{way.store.url}/at-the-top.txt")
     for url in (way.store.url, f"{way.store.url}/"):
         assert FILES.is_folder(url)
@@ -196,11 +203,11 @@ def test_a_stamp_changes_when_an_object_is_written_anew(folder: str) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 16_383, 16_384, 16_385, 16_384 + 65_536, 300_000])
-def test_an_object_is_read_to_its_end_and_no_further(way: Between, folder: str, size: int) -> None:
+def test_an_object_is_read_to_its_end_and_no_further(way: ObjectStoreProxy, folder: str, size: int) -> None:
     path = written(f"{folder}/{size}", DATA[:size])
-    way.clear()
+    way.reset()
     assert read(path) == DATA[:size]
-    assert way.kinds().total() <= 2 + size / 65_536
+    assert way.count_requests().total() <= 2 + size / 65_536
     with FILES.open(path) as file:
         assert b"".join(iter(lambda: file.read(1000), b"")) == DATA[:size]
         assert file.read(1) == b""
@@ -221,7 +228,7 @@ def test_a_store_that_knows_no_ranges_is_not_read() -> None:
         object_store.open_ranged(lambda start, count: data, lambda: len(data))
 
 
-def test_an_object_is_read_anywhere(way: Between, folder: str) -> None:
+def test_an_object_is_read_anywhere(way: ObjectStoreProxy, folder: str) -> None:
     path = written(f"{folder}/a")
     chance = random.Random(5)
     with FILES.open(path) as file, io.BytesIO(DATA) as other:
@@ -233,7 +240,7 @@ def test_an_object_is_read_anywhere(way: Between, folder: str) -> None:
 
 
 def test_arrow_reads_one_batch_of_many_without_the_others(
-    way: Between, folder: str, monkeypatch: pytest.MonkeyPatch
+    way: ObjectStoreProxy, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(object_store, "JUMP_BYTES", 1 << 14)
     batches = [pa.record_batch([pa.array([number] * 2000)], names=["n"]) for number in range(100)]
@@ -241,10 +248,10 @@ def test_arrow_reads_one_batch_of_many_without_the_others(
     with FILES.write(path) as out, pa.ipc.new_file(pa.PythonFile(out, "w"), batches[0].schema) as stream:
         for batch in batches:
             stream.write_batch(batch)
-    way.clear()
+    way.reset()
     with FILES.open(path) as file, pa.ipc.open_file(file) as reader:
         assert reader.get_batch(70) == batches[70]
-    assert way.kinds()["GET"] <= 4
+    assert way.count_requests()["GET"] <= 4
     assert way.bytes_read < 100_000 < FILES.glob(path)[0].size
 
 
@@ -255,7 +262,7 @@ def test_what_is_not_there_is_said_when_it_is_opened(folder: str) -> None:
         FILES.list_names(f"{folder.partition('://')[0]}://no-such-bucket/none")
 
 
-def test_nothing_is_seen_of_what_was_not_written_to_its_end(way: Between, folder: str) -> None:
+def test_nothing_is_seen_of_what_was_not_written_to_its_end(way: ObjectStoreProxy, folder: str) -> None:
     def write() -> None:
         with FILES.write(f"{folder}/a") as file:
             file.write(DATA)
@@ -266,18 +273,18 @@ def test_nothing_is_seen_of_what_was_not_written_to_its_end(way: Between, folder
     with FILES.open_resumable(f"{folder}/b", "v1") as part:
         part.write(DATA)
     assert FILES.list_names(folder) == []
-    assert way.kinds()["PUT"] == 0  # the store has not even heard of it
+    assert way.count_requests()["PUT"] == 0  # the store has not even heard of it
 
 
-def test_one_small_object_costs_one_request(way: Between, folder: str) -> None:
+def test_one_small_object_costs_one_request(way: ObjectStoreProxy, folder: str) -> None:
     path = written(f"{folder}/a", b"small")
     assert read(path) == b"small"
-    assert way.kinds() == {"PUT": 1, "GET": 1}
-    way.clear()
+    assert way.count_requests() == {"PUT": 1, "GET": 1}
+    way.reset()
     FILES.exists(path)
     FILES.list_names(folder)
     FILES.remove(path)
-    assert way.kinds() == {"HEAD": 1, "LIST": 1, "DELETE": 1}
+    assert way.count_requests() == {"HEAD": 1, "LIST": 1, "DELETE": 1}
 
 
 def test_connections_are_kept_for_all_threads(
@@ -291,10 +298,10 @@ def test_connections_are_kept_for_all_threads(
 
 
 MOMENTARY = {
-    "busy": Unavailable(),
-    "too many": Unavailable(status=429),
-    "reset while it answers": Reset(after_bytes=1000),
-    "ended too soon": Truncate(after_bytes=1000),
+    "busy": ServiceUnavailable(),
+    "too many": ServiceUnavailable(status=429),
+    "reset while it answers": ConnectionReset(after_bytes=1000),
+    "ended too soon": TruncatedBody(after_bytes=1000),
 }
 SILENT = {"silent": Stall(0, 0.8), "silent in the middle": Stall(1000, 0.8)}
 READ = ("GET", "*reading*")
@@ -302,22 +309,24 @@ WRITE = {"gs": ("POST", "/upload/*"), "s3": ("PUT", "*ing")}
 
 
 @pytest.mark.parametrize("fault", MOMENTARY.values(), ids=list(MOMENTARY))
-def test_a_reader_does_not_hear_of_a_momentary_failure(way: Between, folder: str, fault: StoreFault) -> None:
+def test_a_reader_does_not_hear_of_a_momentary_failure(
+    way: ObjectStoreProxy, folder: str, fault: StoreFault
+) -> None:
     path = written(f"{folder}/reading")
-    way.fault(*READ, fault)
+    way.schedule_fault(*READ, fault)
     assert read(path) == DATA
-    assert way.faults_left() == 0
+    assert way.pending_fault_count() == 0
 
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("fault", SILENT.values(), ids=list(SILENT))
-def test_a_silent_store_is_asked_again(way: Between, folder: str, fault: StoreFault) -> None:
+def test_a_silent_store_is_asked_again(way: ObjectStoreProxy, folder: str, fault: StoreFault) -> None:
     path = f"{folder}/reading"
-    way.fault(*WRITE[folder[:2]], SILENT["silent"])
+    way.schedule_fault(*WRITE[folder[:2]], SILENT["silent"])
     written(path)
-    way.fault(*READ, fault)
+    way.schedule_fault(*READ, fault)
     assert read(path) == DATA
-    assert way.faults_left() == 0
+    assert way.pending_fault_count() == 0
 
 
 def test_an_object_that_was_replaced_has_no_size(
@@ -340,43 +349,45 @@ def test_an_object_that_was_replaced_has_no_size(
         file.seek(0, io.SEEK_END)
 
 
-@pytest.mark.parametrize("fault", [Unavailable(), Truncate(1000)], ids=["busy", "short"])
-def test_a_lasting_failure_has_a_name_of_its_own(way: Between, folder: str, fault: StoreFault) -> None:
+@pytest.mark.parametrize("fault", [ServiceUnavailable(), TruncatedBody(1000)], ids=["busy", "short"])
+def test_a_lasting_failure_has_a_name_of_its_own(
+    way: ObjectStoreProxy, folder: str, fault: StoreFault
+) -> None:
     """It is the store's, also in the middle of a file that Arrow or a checksum reads: never a bad file."""
     path = written(f"{folder}/reading")
     with FILES.open(path) as file:
-        way.fault(*READ, fault, times=None)
+        way.schedule_fault(*READ, fault, times=None)
         with pytest.raises(TransientStorageError, match="reading"):
             file.read()
     with pytest.raises(TransientStorageError), checksums.open_source(FILES, path) as file:
         checksums.md5_of_file(file)
 
 
-def test_arrow_hands_on_the_stores_failure(way: Between, folder: str) -> None:
+def test_arrow_hands_on_the_stores_failure(way: ObjectStoreProxy, folder: str) -> None:
     table = pa.table({"n": list(range(100_000))})
     path = f"{folder}/reading"
     with FILES.write(path) as out, pa.ipc.new_stream(out, table.schema) as stream:
         stream.write_table(table, max_chunksize=1000)
     with FILES.open(path) as file:
-        way.fault(*READ, Unavailable(), times=None)
+        way.schedule_fault(*READ, ServiceUnavailable(), times=None)
         with pytest.raises(TransientStorageError), pa.ipc.open_stream(file) as reader:
             reader.read_all()
 
 
-def test_what_is_not_allowed_is_no_momentary_failure(way: Between, folder: str) -> None:
+def test_what_is_not_allowed_is_no_momentary_failure(way: ObjectStoreProxy, folder: str) -> None:
     path = written(f"{folder}/reading")
-    way.fault(*READ, Unavailable(status=403), times=None)
+    way.schedule_fault(*READ, ServiceUnavailable(status=403), times=None)
     with pytest.raises(PermissionError, match=way.store.url):
         FILES.open(path)
-    assert way.kinds()["GET"] == 1
+    assert way.count_requests()["GET"] == 1
     with pytest.raises(BadFileError), checksums.open_source(FILES, path):
         pass
 
 
-def test_credentials_that_are_not_taken_make_no_bad_file(way: Between, folder: str) -> None:
+def test_credentials_that_are_not_taken_make_no_bad_file(way: ObjectStoreProxy, folder: str) -> None:
     """They may have expired; the object may be as it should be."""
     path = written(f"{folder}/reading")
-    way.fault(*READ, Unavailable(status=401), times=None)
+    way.schedule_fault(*READ, ServiceUnavailable(status=401), times=None)
     with pytest.raises(PermissionError, match="credentials"):
         FILES.open(path)
     with pytest.raises(TransientStorageError), checksums.open_source(FILES, path):
@@ -418,7 +429,7 @@ def test_a_machine_without_an_answer_on_its_credentials_makes_no_bad_file(
 
 
 def test_two_versions_of_an_object_are_never_read_as_one(
-    folder: str, way: Between, monkeypatch: pytest.MonkeyPatch
+    folder: str, way: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(way, "generations", True)
     path = written(f"{folder}/a")
@@ -433,31 +444,31 @@ def test_two_versions_of_an_object_are_never_read_as_one(
 
 
 BROKEN = {
-    "busy": Unavailable(),
-    "broken off": BreakOff(after_bytes=10_000),
-    "done but not said": Answered(),
+    "busy": ServiceUnavailable(),
+    "broken off": UploadReset(after_bytes=10_000),
+    "done but not said": LostResponse(),
 }
 
 
 @pytest.mark.parametrize("fault", BROKEN.values(), ids=list(BROKEN))
-def test_a_write_that_fails_is_done_again(way: Between, folder: str, fault: StoreFault) -> None:
-    way.fault(*WRITE[folder[:2]], fault)
+def test_a_write_that_fails_is_done_again(way: ObjectStoreProxy, folder: str, fault: StoreFault) -> None:
+    way.schedule_fault(*WRITE[folder[:2]], fault)
     path = written(f"{folder}/writing")
-    assert way.faults_left() == 0
+    assert way.pending_fault_count() == 0
     assert read(path) == DATA
 
 
-def test_a_write_that_goes_on_failing_leaves_what_was_there(way: Between, folder: str) -> None:
+def test_a_write_that_goes_on_failing_leaves_what_was_there(way: ObjectStoreProxy, folder: str) -> None:
     path = written(f"{folder}/writing", b"before")
-    way.fault(*WRITE[folder[:2]], BreakOff(10_000), times=None)
+    way.schedule_fault(*WRITE[folder[:2]], UploadReset(10_000), times=None)
     with pytest.raises(TransientStorageError, match="writing"):
         written(path)
-    way.clear()
+    way.reset()
     assert read(path) == b"before"
     assert FILES.list_names(folder) == ["writing"]
 
 
-def parts_left(way: Between) -> int:
+def parts_left(way: ObjectStoreProxy) -> int:
     """Uploads begun and not ended, whose parts S3 has billed ever since."""
     store = storage.get_store(way.store.url)
     if not isinstance(store, s3_storage.S3Store):
@@ -467,53 +478,53 @@ def parts_left(way: Between) -> int:
 
 
 @pytest.fixture
-def in_parts(way: Between, monkeypatch: pytest.MonkeyPatch) -> bytes:
+def in_parts(way: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """An object that is larger than what is put at once: parts of S3's smallest size, chunks of Google's."""
     for module in (google_storage, s3_storage):
         monkeypatch.setattr(module, "PART_BYTES", 5 << 20)
     return random.Random(4).randbytes((9 if way.store.url.startswith("gs:") else 6) << 20)
 
 
-def test_a_lost_upload_is_done_again(way: Between, folder: str, in_parts: bytes) -> None:
+def test_a_lost_upload_is_done_again(way: ObjectStoreProxy, folder: str, in_parts: bytes) -> None:
     lost = ("PUT", "/upload/*upload_id*") if folder.startswith("gs") else ("POST", "*uploadId*")
     for times in (1, 2):
-        way.fault(*lost, LostUpload(), times)
+        way.schedule_fault(*lost, MissingUpload(), times)
         with pytest.raises(TransientStorageError) if times == 1 else contextlib.nullcontext():
             if times == 1:
                 written(f"{folder}/large", in_parts)
             else:
                 retry(lambda: written(f"{folder}/large", in_parts))
-        assert way.faults_left() == 0
+        assert way.pending_fault_count() == 0
         assert FILES.exists(f"{folder}/large") is (times == 2)
         assert parts_left(way) == 0
     assert read(f"{folder}/large") == in_parts
 
 
-def test_a_chunk_that_fails_is_sent_again(way: Between, folder: str, in_parts: bytes) -> None:
-    way.fault("PUT", "*large*" if folder.startswith("s3") else "/upload/*", BreakOff(1 << 20))
-    way.fault("PUT", "*large*" if folder.startswith("s3") else "/upload/*", Unavailable())
+def test_a_chunk_that_fails_is_sent_again(way: ObjectStoreProxy, folder: str, in_parts: bytes) -> None:
+    way.schedule_fault("PUT", "*large*" if folder.startswith("s3") else "/upload/*", UploadReset(1 << 20))
+    way.schedule_fault("PUT", "*large*" if folder.startswith("s3") else "/upload/*", ServiceUnavailable())
     assert read(written(f"{folder}/large", in_parts)) == in_parts
-    assert way.faults_left() == 0
+    assert way.pending_fault_count() == 0
 
 
 @pytest.mark.parametrize("running", ["s3"], indirect=True)
 def test_a_server_without_the_checksums_of_newer_clients_is_written_to_if_that_is_said(
-    way: Between, folder: str, in_parts: bytes, monkeypatch: pytest.MonkeyPatch
+    way: ObjectStoreProxy, folder: str, in_parts: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As README says it; where it is not said the first write fails, and nothing is asked again in vain."""
     for method in ("PUT", "POST"):
-        way.fault(method, "*", NoChecksums(), None)
+        way.schedule_fault(method, "*", ChecksumsUnsupported(), None)
     with pytest.raises(OSError, match=r"the store refuses .*: .*not implemented") as refused:
         written(f"{folder}/a")
     assert not isinstance(refused.value, TransientStorageError)
-    assert way.kinds()["PUT"] == 1
+    assert way.count_requests()["PUT"] == 1
     monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
     storage.configure_stores(PipelineOptions(way.store.options))
     for data in (b"", DATA, in_parts):
         assert read(written(f"{folder}/{len(data)}", data)) == data
 
 
-def test_what_a_killed_upload_has_left_is_swept(way: Between, folder: str) -> None:
+def test_what_a_killed_upload_has_left_is_swept(way: ObjectStoreProxy, folder: str) -> None:
     store = storage.get_store(folder)
     if isinstance(store, s3_storage.S3Store):
         bucket, name = object_store.split_path(f"{folder}/large")
@@ -526,15 +537,15 @@ def test_what_a_killed_upload_has_left_is_swept(way: Between, folder: str) -> No
     assert parts_left(way) == 0
 
 
-def test_listing_and_removing_are_tried_again(way: Between, folder: str) -> None:
+def test_listing_and_removing_are_tried_again(way: ObjectStoreProxy, folder: str) -> None:
     path = written(f"{folder}/a")
     for method in ("GET", "HEAD", "DELETE"):
-        way.fault(method, "*", Unavailable())
+        way.schedule_fault(method, "*", ServiceUnavailable())
     assert FILES.list_names(folder) == ["a"]
     assert FILES.exists(path)
     FILES.remove(path)
     assert FILES.list_names(folder) == []
-    way.fault("GET", "*", Unavailable(), times=None)
+    way.schedule_fault("GET", "*", ServiceUnavailable(), times=None)
     with pytest.raises(TransientStorageError):
         FILES.list_names(folder)
 
@@ -669,7 +680,7 @@ def test_stopped_at_any_write_it_goes_on_to_the_same_bytes(
 ) -> None:
     """And whenever there is a manifest, all that it lists is as it lists it: readers may come at any time."""
     out = "memory://bucket/stopped"
-    source = Path(shutil.copytree(SAMPLE, tmp_path / "source"))
+    source = Path(shutil.copytree(PUBMED_SAMPLE, tmp_path / "source"))
     later = (source / "pubmed26n0003.xml").rename(tmp_path / "later.xml")
     monkeypatch.setattr(lock, "RENEWED_SECONDS", 3600)
     monkeypatch.setattr(again_module, "PAUSES", ())

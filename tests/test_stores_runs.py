@@ -46,16 +46,16 @@ from bioshards.pipelines.progress import ShardsProgress
 from bioshards.pipelines.storage import RoutedStorage
 from bioshards.vocab.__main__ import main as vocab
 from bioshards.vocab.examples import held_in_full
-from tests.conftest import SAMPLE, pubmed_set, sums
-from tests.forked import beam, kill_when, started
+from tests.conftest import PUBMED_SAMPLE, published_digests, pubmed_set_xml
+from tests.forked import kill_when, run_beam, start_beam
 from tests.manifests import put_documents
-from tests.pmc_bucket import Article, arrange
-from tests.standin import StandIn
-from tests.standin import Unavailable as ServerBusy
-from tests.standin_faults import Reset, Stall, Truncate, Unavailable
-from tests.standin_pages import arrange_pubmed
-from tests.store_faults import Answered, Between, BreakOff
-from tests.test_drop_in import ARTICLES, CITATIONS, HELD
+from tests.pmc_bucket import FakeArticle, create_bucket
+from tests.standin import FakeServer
+from tests.standin import ServiceUnavailable as ServerBusy
+from tests.standin_faults import ConnectionReset, ServiceUnavailable, Stall, TruncatedBody
+from tests.standin_pages import create_pubmed_server
+from tests.store_faults import LostResponse, ObjectStoreProxy, UploadReset
+from tests.test_drop_in import EXPECTED_OVERLAP, OVERLAP_ARTICLES, OVERLAP_CITATIONS
 
 from . import articles, stores
 
@@ -65,16 +65,23 @@ FILES = RoutedStorage()
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[dict[str, Between]]:
-    with stores.gcs() as gs, stores.s3() as s3, Between(gs) as way_to_gs, Between(s3) as way_to_s3:
+def running() -> Iterator[dict[str, ObjectStoreProxy]]:
+    with (
+        stores.run_gcs() as gs,
+        stores.run_s3() as s3,
+        ObjectStoreProxy(gs) as way_to_gs,
+        ObjectStoreProxy(s3) as way_to_s3,
+    ):
         yield {"gs": way_to_gs, "s3": way_to_s3}
 
 
 @pytest.fixture(autouse=True)
-def ways(running: dict[str, Between], monkeypatch: pytest.MonkeyPatch) -> dict[str, Between]:
+def ways(
+    running: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
+) -> dict[str, ObjectStoreProxy]:
     """Both stores, reached by every process of this test; a step is done again at once."""
     for way in running.values():
-        way.clear()
+        way.reset()
         for name, value in way.store.environment.items():
             monkeypatch.setenv(name, value)
     monkeypatch.setattr(again, "PAUSES", (0.0, 0.0, 0.0))
@@ -88,13 +95,13 @@ def ways(running: dict[str, Between], monkeypatch: pytest.MonkeyPatch) -> dict[s
     return running
 
 
-def reaching(ways: dict[str, Between]) -> list[str]:
+def reaching(ways: dict[str, ObjectStoreProxy]) -> list[str]:
     """The options that reach both stores."""
     return [word for way in ways.values() for word in way.store.options]
 
 
 @pytest.fixture
-def beam_run(ways: dict[str, Between]) -> Run:
+def beam_run(ways: dict[str, ObjectStoreProxy]) -> Run:
     """``beam run NAME`` in this process, one worker."""
 
     def call(name: str, *words: object) -> int:
@@ -123,7 +130,7 @@ def get(url: str, folder: Path) -> Path:
 
 def published(folder: Path) -> dict[str, str]:
     """SHA-256 of what a run publishes; of its manifest, all but where its inputs lie."""
-    found = sums(folder)
+    found = published_digests(folder)
     manifest = json.loads((folder / "manifest.json").read_text())
     for listed in manifest["inputs"]:
         for name in ("path", "folder"):
@@ -133,7 +140,7 @@ def published(folder: Path) -> dict[str, str]:
     return found
 
 
-def no_leftovers(ways: dict[str, Between]) -> bool:
+def no_leftovers(ways: dict[str, ObjectStoreProxy]) -> bool:
     """Is nothing in the stores under a temporary name?"""
     urls = [way.store.url for way in ways.values()]
     return not [
@@ -164,11 +171,16 @@ EXAMPLES = ("--shuffle", "global", "--validation", "0.2", "--length", "32", "--m
 
 @pytest.mark.parametrize(("on", "other"), [("gs", "s3"), ("s3", "gs")])
 def test_the_whole_chain_gives_the_same_bytes(
-    ways: dict[str, Between], here: dict[str, Path], tmp_path: Path, beam_run: Run, on: str, other: str
+    ways: dict[str, ObjectStoreProxy],
+    here: dict[str, Path],
+    tmp_path: Path,
+    beam_run: Run,
+    on: str,
+    other: str,
 ) -> None:
     """Inputs on one store, outputs on the other, an update file that comes later; faults in every step."""
     store, second = ways[on].store.url + "/chain[1]", ways[other].store.url + "/chain[1]"
-    source = Path(shutil.copytree(SAMPLE, tmp_path / "sample"))
+    source = Path(shutil.copytree(PUBMED_SAMPLE, tmp_path / "sample"))
     later = source / "pubmed26n0003.xml"
     update = later.read_bytes()
     later.unlink()
@@ -177,14 +189,14 @@ def test_the_whole_chain_gives_the_same_bytes(
     assert beam_run("pubmed_to_shards", *abstracts) == 0
     with FILES.write(f"{second}/in/{later.name}") as file:
         file.write(update)
-    for broken in (BreakOff(100), Answered(), Unavailable()):
-        ways[on].fault(*WRITE[on], broken)
-    for cut in (Truncate(100), Reset(50), Unavailable(status=429)):
-        ways[other].fault("GET", "*0003.xml*", cut)
+    for broken in (UploadReset(100), LostResponse(), ServiceUnavailable()):
+        ways[on].schedule_fault(*WRITE[on], broken)
+    for cut in (TruncatedBody(100), ConnectionReset(50), ServiceUnavailable(status=429)):
+        ways[other].schedule_fault("GET", "*0003.xml*", cut)
     assert beam_run("pubmed_to_shards", *abstracts) == 0
 
-    ways[on].fault("GET", "*abstracts/data-*", Truncate(100), times=2)
-    ways[other].fault(*WRITE[other], BreakOff(10), times=2)
+    ways[on].schedule_fault("GET", "*abstracts/data-*", TruncatedBody(100), times=2)
+    ways[other].schedule_fault(*WRITE[other], UploadReset(10), times=2)
     words = ("--input", f"{store}/abstracts", "--output", f"{second}/words")
     assert beam_run("shards_to_words", *words) == 0
     assert (
@@ -192,11 +204,11 @@ def test_the_whole_chain_gives_the_same_bytes(
         == 0
     )
 
-    ways[on].fault(*WRITE[on], Unavailable(), times=3)
+    ways[on].schedule_fault(*WRITE[on], ServiceUnavailable(), times=3)
     examples = ("--input", f"{store}/abstracts", "--output", f"{store}/examples", "--vocab", tmp_path / "v")
     assert beam_run("shards_to_pretraining", *examples, *EXAMPLES) == 0
 
-    assert [way.faults_left() for way in ways.values()] == [0, 0]
+    assert [way.pending_fault_count() for way in ways.values()] == [0, 0]
     assert no_leftovers(ways)
     for name, url in (("abstracts", store), ("examples", store), ("words", second)):
         assert published(get(f"{url}/{name}", tmp_path / f"got-{name}")) == published(here[name]), name
@@ -208,7 +220,7 @@ def test_the_whole_chain_gives_the_same_bytes(
 
 @pytest.mark.parametrize("on", ["gs", "s3"])
 def test_full_text_gives_the_same_bytes(
-    ways: dict[str, Between], full_text: Path, tmp_path: Path, beam_run: Run, on: str
+    ways: dict[str, ObjectStoreProxy], full_text: Path, tmp_path: Path, beam_run: Run, on: str
 ) -> None:
     url = f"{ways[on].store.url}/full-text"
     assert beam_run("pmc_to_shards", "--keep-dropped", "--output", url) == 0
@@ -218,57 +230,67 @@ def test_full_text_gives_the_same_bytes(
 @pytest.mark.usefixtures("own_temporary_folder")
 @pytest.mark.parametrize("on", ["gs", "s3"])
 def test_abstracts_on_a_store_that_articles_hold_in_full(
-    ways: dict[str, Between], tmp_path: Path, beam_run: Run, on: str
+    ways: dict[str, ObjectStoreProxy], tmp_path: Path, beam_run: Run, on: str
 ) -> None:
     """The same list as on a disk; of the abstracts each shard is read once."""
-    sources = articles.put(tmp_path / "pubmed", {"pubmed26n0001.xml": pubmed_set(*CITATIONS)})
+    sources = articles.write_files(
+        tmp_path / "pubmed", {"pubmed26n0001.xml": pubmed_set_xml(*OVERLAP_CITATIONS)}
+    )
     assert beam_run("pubmed_to_shards", "--input", sources, "--output", tmp_path / "abstracts") == 0
-    holding = ("--input", articles.put(tmp_path / "in", ARTICLES), "--drop-in")
+    holding = ("--input", articles.write_files(tmp_path / "in", OVERLAP_ARTICLES), "--drop-in")
     assert beam_run("pmc_to_shards", *holding, tmp_path / "abstracts", "--output", tmp_path / "out") == 0
     url = ways[on].store.url
     put(tmp_path / "abstracts", f"{url}/dropped-in")
-    ways[on].clear()
+    ways[on].reset()
     assert beam_run("pmc_to_shards", *holding, f"{url}/dropped-in", "--output", f"{url}/holding") == 0
     read = [path for method, path in ways[on].requests if method == "GET" and "dropped-in/data-" in path]
     assert len(read) == len(list((tmp_path / "abstracts").glob("data-*"))) == 1
     found = get(f"{url}/holding", tmp_path / "got")
     held = overlap.read(LocalStorage(), str(found), str(tmp_path / "abstracts"))
-    assert [tuple(row.values()) for row in held.to_pylist()] == HELD
+    assert [tuple(row.values()) for row in held.to_pylist()] == EXPECTED_OVERLAP
     for name in ("overlap.arrow", "state.json"):
         assert (found / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
 
 
 def test_a_mirror_on_one_store_and_an_output_on_the_other(
-    ways: dict[str, Between], tmp_path: Path, beam_run: Run, monkeypatch: pytest.MonkeyPatch
+    ways: dict[str, ObjectStoreProxy], tmp_path: Path, beam_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the servers' stand-ins, which fail as the stores do."""
-    xml = {f"{path.name}.gz": path.read_bytes() for path in sorted(SAMPLE.glob("*.xml"))}
+    xml = {f"{path.name}.gz": path.read_bytes() for path in sorted(PUBMED_SAMPLE.glob("*.xml"))}
     first, second, update = xml
-    arrange_pubmed(tmp_path / "servers", {first: xml[first], second: xml[second]}, {update: xml[update]})
-    articles = [Article(1200001, pmid=41), Article(1200002, licence="CC0"), Article(12900001, version=2)]
-    arrange(tmp_path / "servers/bucket", articles, "2026-11-01")
-    gs, s3 = (way.store.url for way in ways.values())
+    create_pubmed_server(
+        tmp_path / "servers", {first: xml[first], second: xml[second]}, {update: xml[update]}
+    )
+    articles = [
+        FakeArticle(1200001, pmid=41),
+        FakeArticle(1200002, licence="CC0"),
+        FakeArticle(12900001, version=2),
+    ]
+    create_bucket(tmp_path / "servers/bucket", articles, "2026-11-01")
+    gs, s3_url = (way.store.url for way in ways.values())
     monkeypatch.setattr(s3_storage, "_TRIES", 2)
-    with StandIn(tmp_path / "servers") as server:
-        server.fault("pubmed/baseline/*2.xml.gz", ServerBusy())
-        server.fault("bucket/PMC1200001.1/*.xml", ServerBusy())
-        ways["s3"].fault("PUT", "*pubmed26n0001.xml.gz", BreakOff(100), times=3)  # more than it is tried
-        ways["gs"].fault("GET", "*staged*", Truncate(10))
+    with FakeServer(tmp_path / "servers") as server:
+        server.schedule_fault("pubmed/baseline/*2.xml.gz", ServerBusy())
+        server.schedule_fault("bucket/PMC1200001.1/*.xml", ServerBusy())
+        ways["s3"].schedule_fault(
+            "PUT", "*pubmed26n0001.xml.gz", UploadReset(100), times=3
+        )  # more than it is tried
+        ways["gs"].schedule_fault("GET", "*staged*", TruncatedBody(10))
         pubmed = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", "--output")
-        assert beam_run("pubmed_to_shards", *pubmed, f"{gs}/fetched", "--mirror", f"{s3}/mirror") == 0
-        assert [way.faults_left() for way in ways.values()] == [0, 0]
-        asked = len(server.asked("*.xml.gz"))
-        assert beam_run("pubmed_to_shards", *pubmed, f"{gs}/fetched-2", "--mirror", f"{s3}/mirror") == 0
-        assert len(server.asked("*.xml.gz")) == asked  # what the mirror holds is not fetched again
+        assert beam_run("pubmed_to_shards", *pubmed, f"{gs}/fetched", "--mirror", f"{s3_url}/mirror") == 0
+        assert [way.pending_fault_count() for way in ways.values()] == [0, 0]
+        asked = len(server.requests_for("*.xml.gz"))
+        assert beam_run("pubmed_to_shards", *pubmed, f"{gs}/fetched-2", "--mirror", f"{s3_url}/mirror") == 0
+        assert len(server.requests_for("*.xml.gz")) == asked  # what the mirror holds is not fetched again
         pmc = ("--input", "pmc:", "--pmc-url", f"{server.url}bucket/", "--output")
-        assert beam_run("pmc_to_shards", *pmc, f"{s3}/articles", "--mirror", f"{gs}/mirror") == 0
+        assert beam_run("pmc_to_shards", *pmc, f"{s3_url}/articles", "--mirror", f"{gs}/mirror") == 0
     local = {
         "pubmed_to_shards": tmp_path / "servers/pubmed",
         "pmc_to_shards": get(f"{gs}/mirror", tmp_path / "m"),
     }
     for name, folder in local.items():
         assert beam_run(name, "--input", folder, "--output", tmp_path / name) == 0
-    for name, url in (("pubmed_to_shards", f"{gs}/fetched"), ("pmc_to_shards", f"{s3}/articles")):
+    for name, url in (("pubmed_to_shards", f"{gs}/fetched"), ("pmc_to_shards", f"{s3_url}/articles")):
         got, same = published(get(url, tmp_path / f"got-{name}")), published(tmp_path / name)
         del got["manifest.json"], same["manifest.json"]
         assert got == same
@@ -279,7 +301,7 @@ def test_a_mirror_on_one_store_and_an_output_on_the_other(
     ("on", "asking"), [("gs", ("DELETE", "*/finished/*")), ("s3", ("PUT", "*/staged/*"))], ids=["gs", "s3"]
 )
 def test_killed_and_continued_it_ends_with_the_same_bytes(
-    ways: dict[str, Between],
+    ways: dict[str, ObjectStoreProxy],
     reference: Path,
     tmp_path: Path,
     on: str,
@@ -288,10 +310,12 @@ def test_killed_and_continued_it_ends_with_the_same_bytes(
     """``kill -9`` while a request is under way; two workers go on."""
     way, url = ways[on], f"{ways[on].store.url}/killed"
     words = ["pubmed_to_shards", "--keep-dropped", "--output", url]
-    way.fault(*asking, Stall(0, 600))
-    kill_when(started("run", *words, "--workers", 1, *reaching(ways)), lambda: not way.faults_left())
+    way.schedule_fault(*asking, Stall(0, 600))
+    kill_when(
+        start_beam("run", *words, "--workers", 1, *reaching(ways)), lambda: not way.pending_fault_count()
+    )
     assert not FILES.exists(f"{url}/manifest.json")
-    done = beam("run", *words, "--workers", 2, *reaching(ways))
+    done = run_beam("run", *words, "--workers", 2, *reaching(ways))
     assert done.returncode == 0, done.stderr
     assert published(get(url, tmp_path / "got")) == published(reference)
     assert no_leftovers(ways)
@@ -299,7 +323,7 @@ def test_killed_and_continued_it_ends_with_the_same_bytes(
 
 @pytest.mark.parametrize("on", ["gs", "s3"])
 def test_a_second_run_of_an_output_does_not_begin(
-    ways: dict[str, Between], beam_run: Run, capsys: Capture, on: str
+    ways: dict[str, ObjectStoreProxy], beam_run: Run, capsys: Capture, on: str
 ) -> None:
     url = f"{ways[on].store.url}/locked"
     command = ("pubmed_to_shards", "--output", url)
@@ -314,7 +338,7 @@ def test_a_second_run_of_an_output_does_not_begin(
 
 @pytest.mark.parametrize("on", ["gs", "disk"])
 def test_an_output_that_is_begun_while_another_run_looks_for_its_inputs_is_that_run_s_no_more(
-    ways: dict[str, Between],
+    ways: dict[str, ObjectStoreProxy],
     tmp_path: Path,
     beam_run: Run,
     capsys: Capture,
@@ -349,7 +373,7 @@ def test_an_output_that_is_begun_while_another_run_looks_for_its_inputs_is_that_
     ],
 )
 def test_a_killed_run_stops_nobody_for_long(
-    ways: dict[str, Between], host: str, since: int, begins: bool
+    ways: dict[str, ObjectStoreProxy], host: str, since: int, begins: bool
 ) -> None:
     """And one of this machine nobody at all: its process is there no more, or we have its number, as in a
     container that is started again."""
@@ -372,7 +396,7 @@ def test_a_killed_run_stops_nobody_for_long(
 
 
 def test_a_run_says_that_it_goes_on_also_when_it_could_not_for_a_moment(
-    ways: dict[str, Between], monkeypatch: pytest.MonkeyPatch
+    ways: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock, "RENEWED_SECONDS", 0.1)
     monkeypatch.setattr(s3_storage, "_TRIES", 1)
@@ -380,35 +404,35 @@ def test_a_run_says_that_it_goes_on_also_when_it_could_not_for_a_moment(
     way = ways["s3"]
     output_dir = OutputDir(f"{way.store.url}/renewed")
     with lock_output(FILES, output_dir):
-        way.fault("PUT", "*/running.json", Unavailable(), times=2)
+        way.schedule_fault("PUT", "*/running.json", ServiceUnavailable(), times=2)
         before = FILES.read_json(output_dir.lock_path)["renewed"]
         deadline = time.monotonic() + 60
         while FILES.read_json(output_dir.lock_path)["renewed"] == before:
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        assert not way.faults_left()
+        assert not way.pending_fault_count()
     assert not FILES.exists(output_dir.lock_path)
 
 
 def test_a_run_of_a_store_that_is_silent_is_left_at_once(
-    ways: dict[str, Between], monkeypatch: pytest.MonkeyPatch
+    ways: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock, "LEAVING_SECONDS", 0.1)
     way = ways["gs"]
     output_dir = OutputDir(f"{way.store.url}/silent")
     with lock_output(FILES, output_dir):
-        way.fault("DELETE", "*running.json*", Stall(0, 4))
+        way.schedule_fault("DELETE", "*running.json*", Stall(0, 4))
         began = time.monotonic()
     assert time.monotonic() - began < 3
     assert FILES.exists(output_dir.lock_path)
     while FILES.exists(output_dir.lock_path):  # the answer comes at last
         assert time.monotonic() - began < 60
         time.sleep(0.05)
-    assert not way.faults_left()
+    assert not way.pending_fault_count()
 
 
 def test_a_process_reads_a_list_of_what_is_held_in_full_once(
-    ways: dict[str, Between], reference: Path, tmp_path: Path
+    ways: dict[str, ObjectStoreProxy], reference: Path, tmp_path: Path
 ) -> None:
     """Thousands of portions ask for it, and it may have the ids of millions of abstracts."""
     way, folder = ways["gs"], tmp_path / "full"
@@ -423,7 +447,7 @@ def test_a_process_reads_a_list_of_what_is_held_in_full_once(
     put_documents(folder, [], "pmc_to_shards", [listing])
     put(reference, abstracts)
     put(folder, full)
-    way.clear()
+    way.reset()
     for shard, id_ in zip(listed, firsts, strict=True):
         assert held_in_full.read_overlap_ids(
             FILES, abstracts, [(full, listing.rows_sha256)], [shard]
@@ -447,23 +471,23 @@ def first_id(shard: Path) -> str:
 
 
 def test_a_copy_goes_on_when_a_store_fails_for_longer_than_its_client_asks(
-    ways: dict[str, Between], reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ways: dict[str, ObjectStoreProxy], reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a step does: else hours of copying end, and all that is there is read anew."""
     monkeypatch.setattr(s3_storage, "_TRIES", 2)
     url = f"{ways['s3'].store.url}/copied"
-    ways["s3"].fault("PUT", "*/data-*", BreakOff(100), times=3)
-    ways["s3"].fault("PUT", "*/manifest.json", Unavailable(), times=3)
+    ways["s3"].schedule_fault("PUT", "*/data-*", UploadReset(100), times=3)
+    ways["s3"].schedule_fault("PUT", "*/manifest.json", ServiceUnavailable(), times=3)
     assert cli.main(["copy", str(reference), url, *reaching(ways)]) == 0
-    assert not ways["s3"].faults_left()
-    ways["s3"].fault("GET", "*/data-*", Truncate(10), times=3)
+    assert not ways["s3"].pending_fault_count()
+    ways["s3"].schedule_fault("GET", "*/data-*", TruncatedBody(10), times=3)
     assert cli.main(["copy", url, str(tmp_path / "back"), *reaching(ways)]) == 0
-    assert not ways["s3"].faults_left()
-    assert sums(tmp_path / "back") == sums(reference)
+    assert not ways["s3"].pending_fault_count()
+    assert published_digests(tmp_path / "back") == published_digests(reference)
 
 
 def test_a_run_goes_on_when_nobody_can_look_at_it(
-    ways: dict[str, Between], beam_run: Run, monkeypatch: pytest.MonkeyPatch
+    ways: dict[str, ObjectStoreProxy], beam_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A report that was listed may be gone when it is read, a store may be silent."""
     monkeypatch.setattr(executing, "REMOTE_TICK_SECONDS", 0.1)
@@ -486,19 +510,19 @@ PER_FILE = {"GET": 5, "HEAD": 3, "LIST": 0, "PUT": 5, "DELETE": 2, "other": 0}
 
 @pytest.mark.parametrize("on", ["gs", "s3"])
 def test_a_source_file_costs_so_many_requests_and_no_more(
-    ways: dict[str, Between], tmp_path: Path, beam_run: Run, on: str
+    ways: dict[str, ObjectStoreProxy], tmp_path: Path, beam_run: Run, on: str
 ) -> None:
     counted = []
     for files in (2, 6):
         source = tmp_path / str(files)
         source.mkdir()
         for number in range(files):
-            sample = (SAMPLE / "pubmed26n0002.xml").read_bytes()
+            sample = (PUBMED_SAMPLE / "pubmed26n0002.xml").read_bytes()
             (source / f"pubmed26n{number:04d}.xml").write_bytes(sample)
         url = f"{ways[on].store.url}/counted-{files}"
-        ways[on].clear()
+        ways[on].reset()
         assert beam_run("pubmed_to_shards", "--input", source, "--output", url) == 0
-        counted.append(ways[on].kinds())
+        counted.append(ways[on].count_requests())
     few, many = counted
     assert {kind: (many[kind] - few[kind]) / 4 for kind in PER_FILE} == PER_FILE
     assert many.keys() <= PER_FILE.keys()
@@ -514,7 +538,7 @@ def refused(beam_run: Run, capsys: Capture, *words: object) -> tuple[int, str]:
 
 @pytest.mark.parametrize("on", ["gs", "s3"])
 def test_a_store_that_cannot_be_used_is_said_before_anything_begins(
-    ways: dict[str, Between], beam_run: Run, capsys: Capture, on: str
+    ways: dict[str, ObjectStoreProxy], beam_run: Run, capsys: Capture, on: str
 ) -> None:
     url, way = ways[on].store.url, ways[on]
     code, said = refused(beam_run, capsys, "--output", f"{on}://nobody-has-this/out")
@@ -524,37 +548,42 @@ def test_a_store_that_cannot_be_used_is_said_before_anything_begins(
     assert code == 2
     assert "names no bucket" in said
     for fault, wanted, words in (
-        (Unavailable(status=403), 2, "does not allow"),
-        (Unavailable(status=401), 2, "cannot be used"),
-        (Unavailable(), 1, "run the same command again"),
-        (Reset(0), 1, "run the same command again"),
+        (ServiceUnavailable(status=403), 2, "does not allow"),
+        (ServiceUnavailable(status=401), 2, "cannot be used"),
+        (ServiceUnavailable(), 1, "run the same command again"),
+        (ConnectionReset(0), 1, "run the same command again"),
     ):
-        way.clear()
-        way.fault("GET", "*", fault, times=None)
+        way.reset()
+        way.schedule_fault("GET", "*", fault, times=None)
         code, said = refused(beam_run, capsys, "--output", f"{url}/out")
         assert code == wanted, said
         assert words in said
         assert len(way.requests) == 1  # nobody waits for it to be tried again
-    way.clear()
+    way.reset()
     assert FILES.list_names(f"{url}/out") == []
 
 
 @pytest.mark.parametrize("file", ["tokenizer.json", "manifest.json"])
 def test_a_vocabulary_on_a_store_that_fails_is_not_a_wrong_one(
-    ways: dict[str, Between], here: dict[str, Path], tmp_path: Path, beam_run: Run, capsys: Capture, file: str
+    ways: dict[str, ObjectStoreProxy],
+    here: dict[str, Path],
+    tmp_path: Path,
+    beam_run: Run,
+    capsys: Capture,
+    file: str,
 ) -> None:
     url = f"{ways['s3'].store.url}/vocabulary"
     put(here["vocabulary"], url)
-    ways["s3"].fault("GET", f"*vocabulary/{file}*", Unavailable(), times=None)
+    ways["s3"].schedule_fault("GET", f"*vocabulary/{file}*", ServiceUnavailable(), times=None)
     words = ("--input", here["abstracts"], "--output", tmp_path / "out", "--vocab", url)
     assert beam_run("shards_to_pretraining", *words, *EXAMPLES) == 1
     assert "run the same command again" in capsys.readouterr().err
 
 
 def test_an_address_where_nothing_listens_and_one_that_is_none(
-    ways: dict[str, Between], beam_run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ways: dict[str, ObjectStoreProxy], beam_run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nowhere = f"http://127.0.0.1:{stores.free_port()}"
+    nowhere = f"http://127.0.0.1:{stores.find_free_port()}"
     to_s3 = ("--output", "s3://bucket/out", "--s3_secret_access_key=hunter2", "--s3_access_key_id=x")
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", nowhere)
     for words in (("--output", "gs://bucket/out"), (*to_s3, f"--s3_endpoint_url={nowhere}")):

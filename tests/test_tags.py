@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bioshards.corpus import medline
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.tags import has_balanced_tags, have_balanced_tags
-from tests.conftest import citation
+from tests.conftest import citation_xml
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 PIECES = st.sampled_from(["<a>", "</a>", "<b x='1'>", "</b >", "<c/>", "<d />", "x", "é", "a > b", " "])
@@ -36,8 +36,8 @@ def test_what_balances_one_by_one_balances_together(records: list[str]) -> None:
 
 @pytest.mark.parametrize("tag", ["<Article>", "</Article>", "<PMID", "</ArticleTitle>"])
 def test_one_broken_record_is_seen_among_many(tag: str) -> None:
-    whole = [citation(number).encode() for number in range(1, 32)]
-    broken = citation(99).replace(tag, "", 1).encode()
+    whole = [citation_xml(number).encode() for number in range(1, 32)]
+    broken = citation_xml(99).replace(tag, "", 1).encode()
     assert have_balanced_tags(whole)
     assert not have_balanced_tags([*whole, broken])
     with pytest.raises(BadRecordError):

@@ -32,7 +32,7 @@ def crc32c(data: bytes) -> int:
     return register ^ 0xFFFFFFFF
 
 
-def read(file: bytes) -> Iterator[bytes]:
+def read_tfrecords(file: bytes) -> Iterator[bytes]:
     """The records of a file, their checksums looked at."""
     place = 0
     while place < len(file):
@@ -46,7 +46,7 @@ def read(file: bytes) -> Iterator[bytes]:
         place += 16 + length
 
 
-def _example_class() -> Any:
+def make_example_class() -> Any:
     """The class of ``tf.train.Example``, by its published definition."""
     file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="tensorflow", syntax="proto3")
     field = descriptor_pb2.FieldDescriptorProto
@@ -91,7 +91,7 @@ def _example_class() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.Example"))
 
 
-Example = _example_class()
+TfExample = make_example_class()
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_record_is_that_of_tensorflow() -> None:
 
 @given(st.lists(st.binary(max_size=300), max_size=6))
 def test_records_are_read_back(records: list[bytes]) -> None:
-    assert list(read(tfrecord.frame_records(records))) == records
+    assert list(read_tfrecords(tfrecord.frame_records(records))) == records
 
 
 @pytest.mark.parametrize("bit", range(0, 8 * 19, 5))
@@ -131,7 +131,7 @@ def test_a_flipped_bit_is_found_by_a_checksum(bit: int) -> None:
     record = bytearray(tfrecord.frame_records([b"foo"]))
     record[bit // 8] ^= 1 << bit % 8
     with pytest.raises((AssertionError, struct.error)):
-        list(read(bytes(record)))
+        list(read_tfrecords(bytes(record)))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_messages_are_those_that_protobuf_writes(data: st.DataObject, rows: int,
     any_name = st.text(st.characters(exclude_categories=["Cs"]), min_size=3, max_size=3)
     names = data.draw(st.lists(any_name, min_size=1, max_size=8, unique=True))
     features: dict[str, np.ndarray[Any, Any]] = {}
-    expected = [Example() for _ in range(rows)]
+    expected = [TfExample() for _ in range(rows)]
     for name in names:
         floats = data.draw(st.booleans())
         kind = st.floats(width=32, allow_nan=False) if floats else int64s
@@ -199,7 +199,7 @@ def test_messages_are_those_that_protobuf_writes(data: st.DataObject, rows: int,
 
 def test_floats_are_written_with_four_bytes() -> None:
     (message,) = tfrecord.encode_examples({"a": np.array([[0.1, 2.0]])})
-    assert Example.FromString(message).features.feature["a"].float_list.value == [np.float32(0.1), 2.0]
+    assert TfExample.FromString(message).features.feature["a"].float_list.value == [np.float32(0.1), 2.0]
 
 
 def test_a_file_of_many_rows_says_what_the_arrays_held() -> None:
@@ -213,7 +213,7 @@ def test_a_file_of_many_rows_says_what_the_arrays_held() -> None:
         tfrecord.encode_records({name: values[start : start + 200] for name, values in features.items()})
         for start in (0, 200, 400)
     )
-    rows = [Example.FromString(record).features.feature for record in read(file)]
+    rows = [TfExample.FromString(record).features.feature for record in read_tfrecords(file)]
     for name, values in features.items():
         kind = "float_list" if values.dtype == np.float32 else "int64_list"
         assert np.array_equal([getattr(row[name], kind).value for row in rows], values)

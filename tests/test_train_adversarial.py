@@ -9,7 +9,14 @@ import torch
 from torch import Tensor
 
 from bioshards.train.adversarial import AdversarialObjective, kl_divergence
-from tests.train_batches import FAMILIES, counts, flat, layouts, objective, rows
+from tests.train_batches import (
+    FAMILIES,
+    count_rows,
+    make_batch_of_each_layout,
+    make_flat_batch,
+    make_objective,
+    random_masked_rows,
+)
 
 ETA = 1e-3
 
@@ -17,7 +24,7 @@ ETA = 1e-3
 def adversarial(
     family: str, alpha: float = 1.0, dropout: float = 0.0, labelled: bool = True
 ) -> AdversarialObjective:
-    return AdversarialObjective(objective(family, labelled, dropout), alpha)
+    return AdversarialObjective(make_objective(family, labelled, dropout), alpha)
 
 
 def probabilities(logits: Tensor) -> list[float]:
@@ -32,8 +39,8 @@ def probabilities(logits: Tensor) -> list[float]:
 @pytest.mark.parametrize("layout", ["flat", "padded", "flat, constant", "padded, constant"])
 def test_the_loss_is_the_distance_of_predictions_both_ways(family: str, layout: str) -> None:
     """Written out: the sum over what counts, and over classes, of (p - q)(log p - log q)."""
-    batch = layouts(rows(31))[layout]
-    model = AdversarialObjective(objective(family), step_size=0.3)  # large, so that both ways differ
+    batch = make_batch_of_each_layout(random_masked_rows(31))[layout]
+    model = AdversarialObjective(make_objective(family), step_size=0.3)  # large, so that both ways differ
     with torch.no_grad():
         torch.manual_seed(1)
         sums = model(batch)
@@ -55,7 +62,7 @@ def test_the_loss_is_the_distance_of_predictions_both_ways(family: str, layout: 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_change_of_a_token_is_a_step_long_and_padding_has_none(family: str) -> None:
-    model, batch = adversarial(family), layouts(rows(32))["flat, constant"]
+    model, batch = adversarial(family), make_batch_of_each_layout(random_masked_rows(32))["flat, constant"]
     clean = model.objective.compute_outputs(batch)
     words = model.encoder.get_input_embeddings()(clean.encoder_batch.ids).detach()
     change = model.find_perturbation(clean, words)
@@ -67,7 +74,7 @@ def test_the_change_of_a_token_is_a_step_long_and_padding_has_none(family: str) 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_it_moves_predictions_more_than_chance_does(family: str) -> None:
-    model, batch = adversarial(family), flat(rows(33))
+    model, batch = adversarial(family), make_flat_batch(random_masked_rows(33))
     with torch.no_grad():
         clean = model.objective.compute_outputs(batch)
         words = model.encoder.get_input_embeddings()(clean.encoder_batch.ids)
@@ -85,9 +92,9 @@ def test_it_moves_predictions_more_than_chance_does(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_weight_of_nothing_leaves_the_objectives_own_loss_and_gradients(family: str) -> None:
-    given_rows = rows(34)
-    divide, batch = counts(given_rows)._asdict(), flat(given_rows)
-    plain, model = objective(family), adversarial(family, alpha=0.0)
+    given_rows = random_masked_rows(34)
+    divide, batch = count_rows(given_rows)._asdict(), make_flat_batch(given_rows)
+    plain, model = make_objective(family), adversarial(family, alpha=0.0)
     one, two = plain.compute_loss(plain(batch), divide), model.compute_loss(model(batch), divide)
     assert torch.equal(one, two)
     one.backward()  # type: ignore[no-untyped-call]
@@ -106,7 +113,7 @@ def test_the_loss_is_divided_as_what_was_judged_is_counted(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_its_gradient_reaches_what_makes_the_predictions(family: str) -> None:
     model = adversarial(family)
-    model(flat(rows(35)))["adversarial"].backward()
+    model(make_flat_batch(random_masked_rows(35)))["adversarial"].backward()
     for name, parameter in model.named_parameters():
         moved = parameter.grad is not None and bool(parameter.grad.any())
         judge = ("pooler", "seq_relationship", "sop_classifier")
@@ -116,7 +123,7 @@ def test_its_gradient_reaches_what_makes_the_predictions(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_search_leaves_no_gradient_behind(family: str) -> None:
-    model, batch = adversarial(family), flat(rows(36))
+    model, batch = adversarial(family), make_flat_batch(random_masked_rows(36))
     clean = model.objective.compute_outputs(batch)
     model.find_perturbation(clean, model.encoder.get_input_embeddings()(clean.encoder_batch.ids).detach())
     assert all(part.grad is None for part in model.parameters())
@@ -124,7 +131,7 @@ def test_the_search_leaves_no_gradient_behind(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_same_seed_gives_the_same_sums(family: str) -> None:
-    model, batch = adversarial(family, dropout=0.1), flat(rows(37))
+    model, batch = adversarial(family, dropout=0.1), make_flat_batch(random_masked_rows(37))
     found = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
@@ -135,16 +142,19 @@ def test_the_same_seed_gives_the_same_sums(family: str) -> None:
 
 def test_it_is_there_in_validation_too_and_without_labels() -> None:
     for family in FAMILIES:
-        model, batch = adversarial(family, labelled=False).eval(), flat(rows(38, labels=False))
+        model, batch = (
+            adversarial(family, labelled=False).eval(),
+            make_flat_batch(random_masked_rows(38, labels=False)),
+        )
         with torch.no_grad():
             assert model(batch)["adversarial"].item() > 0
 
 
 def test_in_bfloat16_it_is_a_number() -> None:
     for family in FAMILIES:
-        model, given_rows = adversarial(family, dropout=0.1), rows(39)
+        model, given_rows = adversarial(family, dropout=0.1), random_masked_rows(39)
         with torch.autocast("cpu", torch.bfloat16):
-            sums = model(flat(given_rows))
-        model.compute_loss(sums, counts(given_rows)._asdict()).backward()  # type: ignore[no-untyped-call]
+            sums = model(make_flat_batch(given_rows))
+        model.compute_loss(sums, count_rows(given_rows)._asdict()).backward()  # type: ignore[no-untyped-call]
         assert all(value.isfinite() and value.dtype == torch.float32 for value in sums.values())
         assert all(part.grad is None or part.grad.isfinite().all() for part in model.parameters())

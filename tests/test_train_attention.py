@@ -11,16 +11,27 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from bioshards.train import attention
-from tests.train_batches import CLS, FAMILIES, LENGTH, LENGTHS, flat, layouts, loss, objective, padded, rows
+from tests.train_batches import (
+    CLS,
+    FAMILIES,
+    LENGTH,
+    LENGTHS,
+    make_batch_of_each_layout,
+    make_flat_batch,
+    make_objective,
+    make_padded_batch,
+    random_masked_rows,
+    total_loss,
+)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_loss_and_every_gradient_are_the_same_in_every_layout(family: str) -> None:
-    given_rows = rows(1)
+    given_rows = random_masked_rows(1)
     found: dict[str, tuple[Tensor, dict[str, Tensor]]] = {}
-    for name, batch in layouts(given_rows).items():
-        model = objective(family)
-        value = loss(model, batch, given_rows)
+    for name, batch in make_batch_of_each_layout(given_rows).items():
+        model = make_objective(family)
+        value = total_loss(model, batch, given_rows)
         value.backward()  # type: ignore[no-untyped-call]
         gradients = {key: part.grad for key, part in model.named_parameters() if part.grad is not None}
         found[name] = value.detach(), gradients
@@ -35,9 +46,9 @@ def test_loss_and_every_gradient_are_the_same_in_every_layout(family: str) -> No
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_sum_is_the_same_in_every_layout(family: str) -> None:
-    model = objective(family)
+    model = make_objective(family)
     with torch.no_grad():
-        found = [model(batch) for batch in layouts(rows(2)).values()]
+        found = [model(batch) for batch in make_batch_of_each_layout(random_masked_rows(2)).values()]
     for sums in found[1:]:
         assert sums.keys() == found[0].keys()
         for name, value in sums.items():
@@ -47,10 +58,10 @@ def test_every_sum_is_the_same_in_every_layout(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("layout", ["flat", "padded", "flat, constant"])
 def test_no_row_sees_another(family: str, layout: str) -> None:
-    encoder, given_rows = objective(family).encoder, rows(3)
+    encoder, given_rows = make_objective(family).encoder, random_masked_rows(3)
     other_ids = (CLS, *(token % 50 + 6 for token in given_rows[2].ids[1:]))
     changed = [*given_rows[:2], replace(given_rows[2], ids=other_ids, masked={}, noise=()), *given_rows[3:]]
-    one, two = layouts(given_rows)[layout], layouts(changed)[layout]
+    one, two = make_batch_of_each_layout(given_rows)[layout], make_batch_of_each_layout(changed)[layout]
     with torch.no_grad():
         before, after = attention.encode(encoder, one), attention.encode(encoder, two)
     row = torch.repeat_interleave(torch.arange(len(LENGTHS)), torch.tensor(LENGTHS))
@@ -61,8 +72,8 @@ def test_no_row_sees_another(family: str, layout: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_it_is_the_attention_of_the_library(family: str) -> None:
-    encoder, given_rows = objective(family).encoder.train(False), rows(4)
-    batch = padded(given_rows)
+    encoder, given_rows = make_objective(family).encoder.train(False), random_masked_rows(4)
+    batch = make_padded_batch(given_rows)
     with torch.no_grad():
         ours = attention.encode(encoder, batch)[batch.is_token]
         encoder.set_attn_implementation("eager")
@@ -77,8 +88,8 @@ def test_it_is_the_attention_of_the_library(family: str) -> None:
 
 @pytest.mark.parametrize("layout", ["flat", "padded"])
 def test_attention_drops_out_in_training_and_only_there(layout: str) -> None:
-    encoder = objective("electra", attention_dropout=0.5).encoder
-    batch = layouts(rows(5))[layout]
+    encoder = make_objective("electra", attention_dropout=0.5).encoder
+    batch = make_batch_of_each_layout(random_masked_rows(5))[layout]
 
     def encoded(seed: int) -> Tensor:
         torch.manual_seed(seed)
@@ -92,7 +103,7 @@ def test_attention_drops_out_in_training_and_only_there(layout: str) -> None:
 
 
 def test_dropped_probabilities_are_made_up_for_by_the_others() -> None:
-    batch = flat(rows(6, lengths=(12, 5)))
+    batch = make_flat_batch(random_masked_rows(6, lengths=(12, 5)))
     query, key, value = torch.randn(3, 1, 2, 17, 8)
     segments = attention.build_segments(batch)
     module = torch.nn.Module()
@@ -107,7 +118,7 @@ def test_dropped_probabilities_are_made_up_for_by_the_others() -> None:
 
 def test_embeddings_can_be_given_instead_of_ids() -> None:
     for family in FAMILIES:
-        encoder, batch = objective(family).encoder, flat(rows(7))
+        encoder, batch = make_objective(family).encoder, make_flat_batch(random_masked_rows(7))
         with torch.no_grad():
             words = encoder.get_input_embeddings()(batch.ids)
             assert torch.equal(attention.encode(encoder, batch, words), attention.encode(encoder, batch))
@@ -120,7 +131,7 @@ def test_tokens_go_to_their_segments_and_come_back(sizes: list[int], fill: int, 
     ends = [*sizes, *[9] * (fill // 9), *([fill % 9] if fill % 9 else []), *[0] * empty]
     bounds = torch.tensor([0, *ends]).cumsum(0).to(torch.int32)
     tokens = int(bounds[-1])
-    batch = flat(rows(0))._replace(
+    batch = make_flat_batch(random_masked_rows(0))._replace(
         ids=torch.zeros(tokens, dtype=torch.int64), cu_seqlens=bounds, max_seqlen=9
     )
     found = attention.build_segments(batch)

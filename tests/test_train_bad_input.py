@@ -27,9 +27,17 @@ from bioshards.train.__main__ import main
 from bioshards.train.log import MetricsLog
 from bioshards.train.loop import MAX_NON_FINITE_STEPS
 from bioshards.train.objective import Objective
-from tests.conftest import manifest, sums
-from tests.pretraining_sets import abstracts, built, shard_files
-from tests.training_runs import SMALL, log, pretraining_set, same_state, state, threads, train
+from tests.conftest import load_manifest, published_digests
+from tests.pretraining_sets import build_vocabulary, list_shards, write_abstracts
+from tests.training_runs import (
+    SMALL_MODEL_OPTIONS,
+    build_pretraining_set,
+    is_same_state,
+    load_log,
+    load_state,
+    run_trainer,
+    use_torch_threads,
+)
 
 Capture = pytest.CaptureFixture[str]
 Says = Callable[..., str]
@@ -38,7 +46,7 @@ LAST, BEFORE = "step-0000012", "step-0000006"
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
-    with threads(1):
+    with use_torch_threads(1):
         yield
 
 
@@ -53,15 +61,17 @@ def data(pretraining_sets: dict[str, Path], tmp_path: Path) -> Path:
 def finished(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run; whoever changes it copies it first."""
     folder = tmp_path_factory.mktemp("finished") / "run"
-    with threads(1):
-        assert train(pretraining_sets["electra"], folder) == 0
+    with use_torch_threads(1):
+        assert run_trainer(pretraining_sets["electra"], folder) == 0
     return folder
 
 
 @pytest.fixture(scope="module")
 def other_vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("other-vocabulary")
-    return built(folder / "v", abstracts(folder / "in", a=range(900, 960)), options=("--size", "280"))
+    return build_vocabulary(
+        folder / "v", write_abstracts(folder / "in", a=range(900, 960)), options=("--size", "280")
+    )
 
 
 @pytest.fixture
@@ -71,7 +81,7 @@ def says(capsys: Capture) -> Says:
     def call(data: object, out: object, *options: object, code: int = 2) -> str:
         capsys.readouterr()
         try:
-            ended = main([str(data), "--out", str(out), *SMALL, *map(str, options)])
+            ended = main([str(data), "--out", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)])
         except SystemExit as error:  # argparse's own
             ended = error.code  # type: ignore[assignment]
         said = capsys.readouterr()
@@ -107,7 +117,7 @@ def test_a_file_instead_of_a_folder(says: Says, data: Path, tmp_path: Path) -> N
 
 
 def test_documents_instead_of_a_set(says: Says, tmp_path: Path) -> None:
-    folder = abstracts(tmp_path / "documents", a=range(1, 3))
+    folder = write_abstracts(tmp_path / "documents", a=range(1, 3))
     said = says(folder, tmp_path / "out")
     assert f"{folder} is an output of pubmed_to_shards" in said
     assert f"make a pretraining set of it (beam run shards_to_pretraining --input {folder}" in said
@@ -138,13 +148,13 @@ def test_a_set_on_a_server(says: Says, tmp_path: Path) -> None:
 
 
 def test_a_shard_that_is_gone(says: Says, data: Path, tmp_path: Path) -> None:
-    (shard,) = shard_files(data, "train")
+    (shard,) = list_shards(data, "train")
     shard.unlink()
     assert f"{shard} is not there, and its manifest lists it" in says(data, tmp_path / "out")
 
 
 def test_a_shard_that_is_cut(says: Says, data: Path, tmp_path: Path) -> None:
-    (shard,) = shard_files(data, "train")
+    (shard,) = list_shards(data, "train")
     whole = shard.read_bytes()
     shard.write_bytes(whole[:-100])
     assert f"has {len(whole) - 100:,} bytes, and its manifest lists {len(whole):,}" in says(
@@ -154,7 +164,7 @@ def test_a_shard_that_is_cut(says: Says, data: Path, tmp_path: Path) -> None:
 
 
 def test_a_changed_shard_is_found_before_anything_is_learned(says: Says, data: Path, tmp_path: Path) -> None:
-    (shard,) = shard_files(data, "train")
+    (shard,) = list_shards(data, "train")
     with open(shard, "r+b") as file:
         file.seek(tokens_of(shard))
         file.write(b"\x07\x00")
@@ -162,13 +172,13 @@ def test_a_changed_shard_is_found_before_anything_is_learned(says: Says, data: P
     assert f"{shard} is not as it was written: its SHA-256 is another than the manifest's. Delete it" in said
     assert not begun(tmp_path / "out")
     # Unless that is not wanted: its rows make sense.
-    assert train(data, tmp_path / "out", "--no-verify") == 0
+    assert run_trainer(data, tmp_path / "out", "--no-verify") == 0
 
 
 def test_a_shard_of_nonsense_is_not_learned_even_unverified(
     says: Says, pretraining_sets: dict[str, Path], data: Path, tmp_path: Path
 ) -> None:
-    (shard,) = shard_files(data, "train")
+    (shard,) = list_shards(data, "train")
     whole = bytearray(shard.read_bytes())
     at = tokens_of(shard)
     whole[at : at + 4000] = b"\xff" * 4000
@@ -179,7 +189,7 @@ def test_a_shard_of_nonsense_is_not_learned_even_unverified(
     assert not list((tmp_path / "out").glob("step-*"))
     # The right bytes mend it.
     shutil.copy(pretraining_sets["electra"] / "train" / shard.name, shard)
-    assert train(data, tmp_path / "out") == 0
+    assert run_trainer(data, tmp_path / "out") == 0
 
 
 def tokens_of(shard: Path) -> int:
@@ -195,15 +205,15 @@ def tokens_of(shard: Path) -> int:
 def test_a_set_without_rows_to_validate_on_is_trained_on(
     pretraining_sets: dict[str, Path], data: Path, tmp_path: Path
 ) -> None:
-    facts = manifest(data)
+    facts = load_manifest(data)
     facts["outputs"] = [one for one in facts["outputs"] if one["file"].startswith("train/")]
     (data / "manifest.json").write_text(json.dumps(facts))
-    assert train(data, tmp_path / "out") == 0
-    assert {line["kind"] for line in log(tmp_path / "out")} == {"train"}
+    assert run_trainer(data, tmp_path / "out") == 0
+    assert {line["kind"] for line in load_log(tmp_path / "out")} == {"train"}
 
 
 def test_a_set_without_rows_to_train_on(says: Says, data: Path, tmp_path: Path) -> None:
-    facts = manifest(data)
+    facts = load_manifest(data)
     facts["outputs"] = [one for one in facts["outputs"] if not one["file"].startswith("train/")]
     (data / "manifest.json").write_text(json.dumps(facts))
     assert f"{data} has no rows for train" in says(data, tmp_path / "out")
@@ -235,18 +245,18 @@ def test_another_vocabulary(says: Says, data: Path, other_vocabulary: Path, tmp_
 def test_a_vocabulary_that_is_no_longer_where_it_was(
     says: Says, data: Path, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    facts = manifest(data)
+    facts = load_manifest(data)
     facts["run"]["vocabulary"] = str(tmp_path / "gone")
     (data / "manifest.json").write_text(json.dumps(facts))
     said = says(data, tmp_path / "out")
     assert f"{tmp_path}/gone is no folder" in said
     assert "--vocab" in said
     assert not (tmp_path / "out").exists()
-    assert train(data, tmp_path / "out", "--vocab", pretraining_sets["vocabulary"]) == 0
+    assert run_trainer(data, tmp_path / "out", "--vocab", pretraining_sets["vocabulary"]) == 0
 
 
 def test_a_set_that_does_not_say_where_its_vocabulary_was(says: Says, data: Path, tmp_path: Path) -> None:
-    facts = manifest(data)
+    facts = load_manifest(data)
     for name in ("vocabulary", "run"):
         facts.get("run", {}).pop(name, None)
         facts.pop(name, None)
@@ -274,15 +284,15 @@ def test_a_folder_of_something_else(says: Says, data: Path, tmp_path: Path) -> N
     out = tmp_path / "out"
     out.mkdir()
     (out / "thesis.tex").write_text("chapter one")
-    before = sums(tmp_path)
+    before = published_digests(tmp_path)
     assert "holds something else than a run: give another --out, or an empty folder" in says(data, out)
     assert "holds something else than a run" in says(data, data)
-    assert sums(tmp_path) == before
+    assert published_digests(tmp_path) == before
 
 
 def test_an_empty_folder_will_do(data: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    assert train(data, tmp_path / "out", "--steps", 1) == 0
+    assert run_trainer(data, tmp_path / "out", "--steps", 1) == 0
 
 
 @pytest.mark.parametrize("below", ["", "run"])
@@ -322,20 +332,20 @@ def test_a_folder_in_which_another_process_trains(says: Says, data: Path, tmp_pa
     with open(out / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert f"another process trains in {out}; wait for it or stop it" in says(data, out)
-    assert train(data, out, "--steps", 1) == 0
+    assert run_trainer(data, out, "--steps", 1) == 0
 
 
 def test_a_run_of_another_recipe_says_every_difference(
     says: Says, pretraining_sets: dict[str, Path], finished: Path
 ) -> None:
-    before = sums(finished)
+    before = published_digests(finished)
     said = says(pretraining_sets["electra"], finished, "--steps", 24, "--learning-rate", 0.5, "--padded")
     assert f"{finished} was begun with --steps 12, not 24; " in said
     assert "--learning-rate 0.001, not 0.5" in said
     assert "--padded False, not True" in said
     assert "Go on with it as it was begun, or give another --out" in said
     assert "hidden" not in said
-    assert sums(finished) == before
+    assert published_digests(finished) == before
 
 
 def test_a_run_on_other_data_or_of_another_vocabulary(
@@ -344,8 +354,8 @@ def test_a_run_on_other_data_or_of_another_vocabulary(
     said = says(pretraining_sets["plain"], finished, "--family", "electra")
     assert "was begun with another pretraining set, or one that has been made anew since" in said
     assert "vocabulary" not in said
-    documents = abstracts(tmp_path / "documents", a=range(1, 61))
-    other = pretraining_set(tmp_path / "other", "electra", documents, other_vocabulary)
+    documents = write_abstracts(tmp_path / "documents", a=range(1, 61))
+    other = build_pretraining_set(tmp_path / "other", "electra", documents, other_vocabulary)
     said = says(other, finished)
     assert "another pretraining set, or one that has been made anew since; another vocabulary" in said
 
@@ -390,8 +400,8 @@ def test_a_damaged_checkpoint_names_itself_and_the_one_before_goes_on(
     assert f"{path} is missing or damaged (" in said
     assert f"remove {out / LAST}, and the same command goes on from the one before" in said
     shutil.rmtree(out / LAST)
-    assert train(pretraining_sets["electra"], out) == 0
-    assert same_state(state(out / LAST), state(finished / LAST))
+    assert run_trainer(pretraining_sets["electra"], out) == 0
+    assert is_same_state(load_state(out / LAST), load_state(finished / LAST))
 
 
 # How it is run
@@ -437,7 +447,7 @@ def test_a_library_that_is_missing() -> None:
 
 
 @contextlib.contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
+def limit_file_size(size: int) -> Iterator[None]:
     """No file of this process grows beyond so many bytes: a disk that fills up, as all writers see it."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -451,7 +461,7 @@ def is_whole(run: Path, checkpoint: str) -> bool:
     """Is the checkpoint the run's last, nothing half written beside it, and does it load?"""
     there = sorted(path.name for path in run.iterdir() if path.name.startswith(("step-", ".bioshards")))
     AutoModel.from_pretrained(run / checkpoint / "hf")
-    return there == [checkpoint] and state(run / checkpoint)["done"] == 6
+    return there == [checkpoint] and load_state(run / checkpoint)["done"] == 6
 
 
 @pytest.mark.parametrize("size", [20_000, 200_000])  # of hf/model.safetensors, of state.pt
@@ -462,7 +472,7 @@ def test_a_disk_that_fills_up_at_a_checkpoint(
     write = training._TrainingRun._write_checkpoint
 
     def filling(self: Any, folder: str, trainer: Any, now: dict[str, Any]) -> None:
-        with files_of_at_most(size) if now["done"] == 12 else contextlib.nullcontext():
+        with limit_file_size(size) if now["done"] == 12 else contextlib.nullcontext():
             write(self, folder, trainer, now)
 
     with monkeypatch.context() as patched:
@@ -473,8 +483,8 @@ def test_a_disk_that_fills_up_at_a_checkpoint(
     assert "MB are free there; mend that and run the same command again" in said
     assert is_whole(out, BEFORE)
     assert not (out / "manifest.json").exists()
-    assert train(data, out) == 0
-    assert same_state(state(out / LAST), state(finished / LAST))
+    assert run_trainer(data, out) == 0
+    assert is_same_state(load_state(out / LAST), load_state(finished / LAST))
 
 
 def full(*_: object, **__: object) -> None:
@@ -486,7 +496,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_checkpoint(
     name: str, says: Says, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    assert train(data, out) == 0
+    assert run_trainer(data, out) == 0
     shutil.rmtree(out / LAST)
     (out / "manifest.json").unlink()
     with monkeypatch.context() as patched:
@@ -494,7 +504,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_checkpoint(
         said = says(data, out, code=1)
     assert f"step 12 could not be written to {out} (No space left on device). {out}/{BEFORE} is whole" in said
     assert is_whole(out, BEFORE)
-    assert train(data, out) == 0
+    assert run_trainer(data, out) == 0
 
 
 def test_a_disk_that_is_full_at_the_first_checkpoint(
@@ -523,8 +533,8 @@ def test_a_disk_that_is_full_at_a_line_of_the_log(
         said = says(data, tmp_path / "out", code=1)
     assert "the disk is full. Free some space and run the same command again" in said
     assert is_whole(tmp_path / "out", BEFORE)
-    assert train(data, tmp_path / "out") == 0
-    assert [line["step"] for line in log(tmp_path / "out")] == [4, 8, 12, 12]
+    assert run_trainer(data, tmp_path / "out") == 0
+    assert [line["step"] for line in load_log(tmp_path / "out")] == [4, 8, 12, 12]
 
 
 # Gradients that are no numbers
@@ -551,14 +561,14 @@ def test_a_step_without_a_finite_gradient_is_left_out(
 ) -> None:
     out, every = tmp_path / "out", ("--save-every", 1, "--log-every", 1, "--keep", 20)
     poisoned(5)
-    assert train(data, out, *every) == 0
-    before, left_out, after = (state(out / f"step-{step:07d}") for step in (4, 5, 6))
+    assert run_trainer(data, out, *every) == 0
+    before, left_out, after = (load_state(out / f"step-{step:07d}") for step in (4, 5, 6))
     for part in ("model", "optimiser"):
-        assert same_state(before[part], left_out[part])
-        assert not same_state(left_out[part], after[part])
-    lines = [line for line in log(out) if line["kind"] == "train"]
+        assert is_same_state(before[part], left_out[part])
+        assert not is_same_state(left_out[part], after[part])
+    lines = [line for line in load_log(out) if line["kind"] == "train"]
     assert [line["step"] for line in lines if line["grad_norm"] is None] == [5]
-    assert all(torch.isfinite(value).all() for value in state(out / LAST)["model"].values())
+    assert all(torch.isfinite(value).all() for value in load_state(out / LAST)["model"].values())
 
 
 def test_so_many_in_a_row_end_the_run(
@@ -569,15 +579,15 @@ def test_so_many_in_a_row_end_the_run(
     said = says(data, out, "--steps", 40, "--save-every", 7, code=1)
     assert f"no finite gradient in {MAX_NON_FINITE_STEPS} steps in a row, the last of them 17" in said
     assert "a lower --learning-rate" in said
-    before, after = (state(out / f"step-{step:07d}") for step in (7, 14))
-    assert same_state(before["model"], after["model"])
+    before, after = (load_state(out / f"step-{step:07d}") for step in (7, 14))
+    assert is_same_state(before["model"], after["model"])
     assert not (out / "manifest.json").exists()
     AutoModel.from_pretrained(out / "step-0000014" / "hf")
 
 
 def test_one_less_does_not(data: Path, tmp_path: Path, poisoned: Callable[..., None]) -> None:
     poisoned(*range(2, 2 + MAX_NON_FINITE_STEPS - 1))
-    assert train(data, tmp_path / "out") == 0
+    assert run_trainer(data, tmp_path / "out") == 0
 
 
 def test_a_learning_rate_beyond_all_sense(says: Says, data: Path, tmp_path: Path) -> None:
@@ -594,7 +604,7 @@ def test_a_finished_run_is_left_as_it_is(
 ) -> None:
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files(finished)}
     capsys.readouterr()
-    assert train(pretraining_sets["electra"], finished) == 0
+    assert run_trainer(pretraining_sets["electra"], finished) == 0
     said = capsys.readouterr().out
     assert f"{finished} is finished: there is nothing to do\n" in said
     assert f'transformers.AutoModel.from_pretrained("{finished}/{LAST}/hf")' in said
@@ -615,9 +625,9 @@ def test_a_run_killed_before_its_manifest_ends_without_another_step(
     last = json.loads(lines[-2])
     lines[-2] = json.dumps({**last, "losses": {**last["losses"], "mlm": None}})
     (out / "log.jsonl").write_text("\n".join(lines) + "\n")
-    assert train(pretraining_sets["electra"], out) == 0
+    assert run_trainer(pretraining_sets["electra"], out) == 0
     assert (out / "log.jsonl").read_text().splitlines() == lines
-    told = manifest(out)["outputs"]
+    told = load_manifest(out)["outputs"]
     assert {one["file"]: one["sha256"] for one in told} == {
         str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in files(out / LAST)

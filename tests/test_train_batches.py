@@ -19,7 +19,7 @@ from bioshards.train.gather import FlatRows, gather_rows
 from bioshards.train.layout import BatchShape, collate_rows, compute_counts, compute_token_capacity
 from bioshards.train.order import RowSampler
 from bioshards.train.shards import PretrainingDataset
-from tests.training_sets import Example, examples, in_blocks, put
+from tests.training_sets import SyntheticRow, random_rows, split_into_batches, write_pretraining_set
 
 LENGTH = 12
 PAD = 77
@@ -33,7 +33,7 @@ class _Masked(NamedTuple):
     noise: Any
 
 
-def rows_of(rows: Sequence[Example]) -> FlatRows:
+def rows_of(rows: Sequence[SyntheticRow]) -> FlatRows:
     """These rows as they are gathered."""
     return FlatRows(
         np.array([token for row in rows for token in row.ids], np.uint16),
@@ -64,7 +64,7 @@ class Seen(NamedTuple):
     label: int
 
 
-def written(rows: Sequence[Example], seed: int) -> list[Seen]:
+def written(rows: Sequence[SyntheticRow], seed: int) -> list[Seen]:
     """What the model is to see, from the definitions."""
     gathered = rows_of(rows)
     chosen = masked(gathered, seed)
@@ -123,7 +123,7 @@ def check(found: Batch, tokens: int, rows: int) -> None:
 
 
 ROWS = st.builds(
-    lambda number, labelled, seed: examples(number, LENGTH, 70, labelled, seed),
+    lambda number, labelled, seed: random_rows(number, LENGTH, 70, labelled, seed),
     st.integers(1, 9),
     st.booleans(),
     st.integers(0, 1 << 30),
@@ -133,7 +133,7 @@ SEEDS = st.integers(0, 1 << 30)
 
 @given(ROWS, SEEDS, st.sampled_from([0, 60]))
 @settings(deadline=None)
-def test_rows_end_to_end(rows: list[Example], seed: int, most: int) -> None:
+def test_rows_end_to_end(rows: list[SyntheticRow], seed: int, most: int) -> None:
     gathered = rows_of(rows)
     found = collate_rows(gathered, masked(gathered, seed), PAD, BatchShape(LENGTH, num_masked=most))
     used, number = len(gathered.ids), len(rows)
@@ -155,7 +155,7 @@ def test_few_shapes_in_all() -> None:
     """Of a thousand batches of other rows: libraries keep something of each."""
     shapes = set()
     for seed in range(1000):
-        gathered = rows_of(examples(16, LENGTH, 70, labelled=True, seed=seed))
+        gathered = rows_of(random_rows(16, LENGTH, 70, labelled=True, seed=seed))
         found = collate_rows(gathered, masked(gathered, seed), PAD, BatchShape(LENGTH))
         assert found.cu_seqlens is not None
         shapes.add((len(found.ids), len(found.masked_positions), len(found.cu_seqlens)))
@@ -164,7 +164,7 @@ def test_few_shapes_in_all() -> None:
 
 @given(ROWS, SEEDS, st.sampled_from([0, 60]))
 @settings(deadline=None)
-def test_rows_padded(rows: list[Example], seed: int, most: int) -> None:
+def test_rows_padded(rows: list[SyntheticRow], seed: int, most: int) -> None:
     gathered = rows_of(rows)
     found = collate_rows(
         gathered, masked(gathered, seed), PAD, BatchShape(LENGTH, pad_rows=True, num_masked=most)
@@ -180,7 +180,7 @@ def test_rows_padded(rows: list[Example], seed: int, most: int) -> None:
 
 @given(ROWS, SEEDS, st.integers(1, 110))
 @settings(deadline=None)
-def test_rows_end_to_end_in_constant_shapes(rows: list[Example], seed: int, tokens: int) -> None:
+def test_rows_end_to_end_in_constant_shapes(rows: list[SyntheticRow], seed: int, tokens: int) -> None:
     """Two shapes at most, whatever the rows; what is more than there is room for is as large as if padded."""
     gathered, number = rows_of(rows), len(rows)
     found = collate_rows(
@@ -204,7 +204,7 @@ def test_rows_end_to_end_in_constant_shapes(rows: list[Example], seed: int, toke
 
 @given(ROWS, SEEDS)
 @settings(deadline=None)
-def test_counts_leave_padding_out(rows: list[Example], seed: int) -> None:
+def test_counts_leave_padding_out(rows: list[SyntheticRow], seed: int) -> None:
     gathered = rows_of(rows)
     chosen = masked(gathered, seed)
     assert compute_counts(gathered, chosen) == BatchCounts(
@@ -218,7 +218,7 @@ def test_counts_leave_padding_out(rows: list[Example], seed: int) -> None:
 
 
 def test_what_does_not_fit_is_an_error() -> None:
-    rows = rows_of([Example([2, 5, 6, 7, 3])])
+    rows = rows_of([SyntheticRow([2, 5, 6, 7, 3])])
     chosen = _Masked(rows.ids.astype(np.int64), np.array([1, 2]), np.array([5, 6]), np.zeros(2, np.float32))
     with pytest.raises(ValueError, match="a row has 5 tokens, and rows are laid out for 4"):
         collate_rows(rows, chosen, PAD, BatchShape(4))  # type: ignore[arg-type,unused-ignore]
@@ -228,7 +228,7 @@ def test_what_does_not_fit_is_an_error() -> None:
 
 def test_a_batch_is_of_memory_of_its_own() -> None:
     """What a model does to its input changes no shard: torch would write even where numpy may not."""
-    rows = rows_of(examples(4, LENGTH, 70, labelled=True))
+    rows = rows_of(random_rows(4, LENGTH, 70, labelled=True))
     for layout in (BatchShape(LENGTH), BatchShape(LENGTH, pad_rows=True), BatchShape(LENGTH, num_tokens=60)):
         chosen = masked(rows, 0)
         found = collate_rows(rows, chosen, PAD, layout)
@@ -246,19 +246,19 @@ def test_a_batch_is_of_memory_of_its_own() -> None:
 @pytest.fixture(scope="module", params=["electra", "bert"])
 def made(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[PretrainingDataset, list[Example]]:
+) -> tuple[PretrainingDataset, list[SyntheticRow]]:
     """A set of three shards, and its rows."""
-    rows = examples(120, LENGTH, 70, request.param == "bert")
-    blocks = in_blocks(rows, [9, 4, 1, 17])
+    rows = random_rows(120, LENGTH, 70, request.param == "bert")
+    blocks = split_into_batches(rows, [9, 4, 1, 17])
     names = {"a": blocks[:5], "b": blocks[5:6], "c": blocks[6:]}
-    folder = put(tmp_path_factory.mktemp("set"), names, None, request.param, LENGTH, 70)
+    folder = write_pretraining_set(tmp_path_factory.mktemp("set"), names, None, request.param, LENGTH, 70)
     return PretrainingDataset(str(folder)), rows
 
 
 @given(wanted=st.lists(st.integers(0, 119), max_size=40))
 @settings(deadline=None)
 def test_rows_are_gathered_in_the_order_asked_for(
-    made: tuple[PretrainingDataset, list[Example]], wanted: list[int]
+    made: tuple[PretrainingDataset, list[SyntheticRow]], wanted: list[int]
 ) -> None:
     shards, rows = made
     epochs = np.arange(len(wanted), dtype=np.int64)
@@ -271,7 +271,7 @@ def test_rows_are_gathered_in_the_order_asked_for(
     assert found.epochs.tolist() == epochs.tolist()
 
 
-def test_an_epoch_of_batches_has_every_row_once(made: tuple[PretrainingDataset, list[Example]]) -> None:
+def test_an_epoch_of_batches_has_every_row_once(made: tuple[PretrainingDataset, list[SyntheticRow]]) -> None:
     shards, rows = made
     order = RowSampler(shards.block_sizes, 3, window_blocks=2)
     found: list[tuple[int, ...]] = []
@@ -287,7 +287,7 @@ def test_an_epoch_of_batches_has_every_row_once(made: tuple[PretrainingDataset, 
 
 
 @pytest.mark.parametrize("rows", [1, 5, 32, 128])
-def test_nearly_all_batches_have_room(rows: int, made: tuple[PretrainingDataset, list[Example]]) -> None:
+def test_nearly_all_batches_have_room(rows: int, made: tuple[PretrainingDataset, list[SyntheticRow]]) -> None:
     shards, _ = made
     room = compute_token_capacity(shards, rows)
     assert room <= rows * LENGTH
@@ -299,13 +299,17 @@ def test_nearly_all_batches_have_room(rows: int, made: tuple[PretrainingDataset,
 
 def test_room_is_the_mean_and_four_deviations(tmp_path: Path) -> None:
     """Rows of 4 and of 12 tokens in turns: the mean is 8 and so is four times the deviation, by 2."""
-    rows = [Example([2, *[5] * (size - 2), 3]) for size in (4, 12) * 50]
-    shards = PretrainingDataset(str(put(tmp_path, {"a": in_blocks(rows, [10])}, length=512)))
+    rows = [SyntheticRow([2, *[5] * (size - 2), 3]) for size in (4, 12) * 50]
+    shards = PretrainingDataset(
+        str(write_pretraining_set(tmp_path, {"a": split_into_batches(rows, [10])}, length=512))
+    )
     for number in (1, 64, 1000):
         wanted = 8 * number + 4 * 4 * math.sqrt(number)
         assert compute_token_capacity(shards, number) == math.ceil(wanted / 128) * 128
 
 
 def test_no_more_room_than_if_padded(tmp_path: Path) -> None:
-    shards = PretrainingDataset(str(put(tmp_path, {"a": [examples(30, 12, 70, labelled=False)]}, length=12)))
+    shards = PretrainingDataset(
+        str(write_pretraining_set(tmp_path, {"a": [random_rows(30, 12, 70, labelled=False)]}, length=12))
+    )
     assert compute_token_capacity(shards, 3) == 36

@@ -22,16 +22,16 @@ from transformers import PreTrainedModel
 
 from bioshards.train import checkpoint
 from bioshards.train.checkpoint import CheckpointError
-from tests.training_runs import log, state, threads, train
+from tests.training_runs import load_log, load_state, run_trainer, use_torch_threads
 from tests.training_stops import (
-    Child,
-    after_step,
-    assert_same_run,
-    interrupt,
-    last_of,
-    leftovers,
-    model_files,
-    words,
+    TrainerProcess,
+    assert_same_runs,
+    call_after_step,
+    last_checkpoint,
+    list_temporary_dirs,
+    read_model_files,
+    send_signal,
+    trainer_options,
 )
 
 from . import forked
@@ -41,7 +41,7 @@ OFTEN = ("--save-every", 3, "--log-every", 1)
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    with threads(1):
+    with use_torch_threads(1):
         yield
 
 
@@ -142,14 +142,14 @@ def test_wherever_a_process_dies_the_last_checkpoint_is_whole(tmp_path: Path) ->
         run = tmp_path / str(moment)
         run.mkdir()
         save(run, 1, 2)
-        process = forked.SERVER.Process(target=_save_and_die, args=(str(run), moment))
+        process = forked.FORK_SERVER.Process(target=_save_and_die, args=(str(run), moment))
         process.start()
         process.join()
         codes.append(process.exitcode)
         for folder in run.glob("step-*"):
             assert is_whole(folder, folder.name[-1])
         checkpoint.sweep(str(run))
-        assert not leftovers(run)
+        assert not list_temporary_dirs(run)
         ends.add(tuple(name[-1] for name in names(run)))
         save(run, 3, 4, keep=2)
         assert names(run) == ["step-0000003", "step-0000004"]
@@ -218,8 +218,8 @@ def test_what_fails_leaves_the_one_before_and_says_what_to_do(
 def half(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was stopped after 9 of 12 steps, with checkpoints of 3, 6 and 9."""
     out = tmp_path_factory.mktemp("half") / "run"
-    with threads(1), after_step(9, interrupt):
-        assert train(pretraining_sets["bert"], out, *OFTEN) == 130
+    with use_torch_threads(1), call_after_step(9, send_signal):
+        assert run_trainer(pretraining_sets["bert"], out, *OFTEN) == 130
     return out
 
 
@@ -264,20 +264,20 @@ def test_a_run_whose_checkpoint_fails_ends_and_goes_on_by_the_same_command(
     def broken() -> None:
         monkeypatch.setattr(where, name, partial(fails, error))
 
-    with after_step(8, broken):
-        assert train(data, out, *OFTEN) == 1
+    with call_after_step(8, broken):
+        assert run_trainer(data, out, *OFTEN) == 1
     said = capsys.readouterr().err
     assert f"train: the checkpoint of step 9 could not be written to {out} ({reason})" in said
     assert f"{out}/step-0000006 is whole" in said
     assert "MB are free there; mend that and run the same command again" in said
     assert "frame" not in said
-    assert not leftovers(out)
+    assert not list_temporary_dirs(out)
     assert [path.name for path in sorted(out.glob("step-*"))] == ["step-0000003", "step-0000006"]
-    assert state(last_of(out))["done"] == 6
+    assert load_state(last_checkpoint(out))["done"] == 6
     monkeypatch.undo()
-    assert train(data, out, *OFTEN) == 0
-    assert train(data, tmp_path / "whole", *OFTEN) == 0
-    assert_same_run(tmp_path / "whole", out)
+    assert run_trainer(data, out, *OFTEN) == 0
+    assert run_trainer(data, tmp_path / "whole", *OFTEN) == 0
+    assert_same_runs(tmp_path / "whole", out)
 
 
 @contextlib.contextmanager
@@ -296,16 +296,16 @@ def test_a_system_that_takes_no_more_bytes(
     data, out = pretraining_sets["bert"], tmp_path / "run"
     name = "hf/model.safetensors" if share == "of the weights" else "state.pt"
     size = (half / "step-0000003" / name).stat().st_size * 3 // 4
-    child = Child(words(data, out, *OFTEN), tmp_path / "told", partial(_small_files, size))
-    assert child.end() == 1
-    said = child.told()
+    child = TrainerProcess(trainer_options(data, out, *OFTEN), tmp_path / "told", partial(_small_files, size))
+    assert child.wait() == 1
+    said = child.read_output()
     assert f"train: the checkpoint of step 3 could not be written to {out} (" in said
     assert ("os error 27" in said) == (share == "of the weights")  # which is how safetensors says it
     assert "os error 27" in said or "File too large" in said or "file write failed" in said
     assert "There is none before it" in said
     assert not list(out.glob("step-*"))
-    assert not leftovers(out)
-    assert train(data, out, *OFTEN) == 0
+    assert not list_temporary_dirs(out)
+    assert run_trainer(data, out, *OFTEN) == 0
 
 
 def test_a_run_that_is_stopped_where_nothing_can_be_written_says_so(
@@ -316,8 +316,8 @@ def test_a_run_that_is_stopped_where_nothing_can_be_written_says_so(
 ) -> None:
     """Ctrl-C on a full disk: what is lost is said."""
     monkeypatch.setattr(torch, "save", partial(half_a_file, NO_SPACE))
-    with after_step(2, interrupt):
-        assert train(pretraining_sets["bert"], tmp_path / "run") == 1
+    with call_after_step(2, send_signal):
+        assert run_trainer(pretraining_sets["bert"], tmp_path / "run") == 1
     assert "the checkpoint of step 2 could not be written" in capsys.readouterr().err
 
 
@@ -325,7 +325,7 @@ def test_a_run_keeps_the_last_ones_and_each_can_be_gone_on_from(
     pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data, options = pretraining_sets["bert"], ("--save-every", 2, "--keep", 3, "--log-every", 1)
-    assert train(data, tmp_path / "whole", *options) == 0
+    assert run_trainer(data, tmp_path / "whole", *options) == 0
     assert [path.name for path in sorted((tmp_path / "whole").glob("step-*"))] == [
         f"step-{step:07d}" for step in (8, 10, 12)
     ]
@@ -333,11 +333,11 @@ def test_a_run_keeps_the_last_ones_and_each_can_be_gone_on_from(
     for name in ("manifest.json", "step-0000012", "step-0000010"):
         path = tmp_path / "again" / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    assert train(data, tmp_path / "again", *options) == 0
-    assert_same_run(tmp_path / "whole", tmp_path / "again")
+    assert run_trainer(data, tmp_path / "again", *options) == 0
+    assert_same_runs(tmp_path / "whole", tmp_path / "again")
     for step in (8, 10, 12):
         one, other = (tmp_path / run / f"step-{step:07d}" for run in ("whole", "again"))
-        assert model_files(one) == model_files(other)
+        assert read_model_files(one) == read_model_files(other)
         assert (one / "state.pt").read_bytes() == (other / "state.pt").read_bytes()
 
 
@@ -376,17 +376,17 @@ def test_a_damaged_state_is_named_and_the_one_before_can_be_gone_on_from(
     shutil.copytree(half, out)
     last = out / "step-0000009"
     damage(last / "state.pt")
-    before = log(out)
-    assert train(data, out, *OFTEN) == 2
+    before = load_log(out)
+    assert run_trainer(data, out, *OFTEN) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"train: {last}/state.pt is missing or damaged (")
     assert said.count("\n") == 1
     assert f"remove {last}, and the same command goes on from the one before" in said
-    assert log(out) == before
+    assert load_log(out) == before
     shutil.rmtree(last)
-    assert train(data, out, *OFTEN) == 0
-    assert train(data, tmp_path / "whole", *OFTEN) == 0
-    assert_same_run(tmp_path / "whole", out)
+    assert run_trainer(data, out, *OFTEN) == 0
+    assert run_trainer(data, tmp_path / "whole", *OFTEN) == 0
+    assert_same_runs(tmp_path / "whole", out)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"identity": {}}', '{"identity": null}', "\xff"])
@@ -399,7 +399,7 @@ def test_a_damaged_run_json_is_named(
 ) -> None:
     shutil.copytree(half, tmp_path / "run")
     (tmp_path / "run" / "run.json").write_bytes(text.encode("latin-1"))
-    assert train(pretraining_sets["bert"], tmp_path / "run", *OFTEN) == 2
+    assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *OFTEN) == 2
     said = capsys.readouterr().err
     assert f"train: {tmp_path}/run/run.json is damaged (" in said
     assert "give another --out" in said
@@ -410,7 +410,7 @@ def test_without_its_run_json_a_folder_is_no_runs(
 ) -> None:
     shutil.copytree(half, tmp_path / "run")
     (tmp_path / "run" / "run.json").unlink()
-    assert train(pretraining_sets["bert"], tmp_path / "run", *OFTEN) == 2
+    assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *OFTEN) == 2
     assert "holds something else than a run: give another --out" in capsys.readouterr().err
 
 
@@ -420,7 +420,7 @@ def test_another_model_is_refused_before_anything_is_touched(
     shutil.copytree(half, tmp_path / "run")
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
     for options in (("--hidden", 64), ("--seed", 1), ("--steps", 13)):
-        assert train(pretraining_sets["bert"], tmp_path / "run", *OFTEN, *options) == 2
+        assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *OFTEN, *options) == 2
         name, value = options
         assert f"{name} {before_of(half, name)}, not {value}" in capsys.readouterr().err
     after = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
@@ -439,11 +439,11 @@ def test_a_state_of_other_tensors_is_refused(
     """As that of a checkpoint that was copied here from another run."""
     shutil.copytree(half, tmp_path / "run")
     path = tmp_path / "run" / "step-0000009" / "state.pt"
-    found = state(path.parent)
+    found = load_state(path.parent)
     name = next(iter(found["model"]))
     found["model"][name] = torch.zeros(2, 2)
     torch.save(found, path)
-    assert train(pretraining_sets["bert"], tmp_path / "run", *OFTEN) == 2
+    assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *OFTEN) == 2
     said = capsys.readouterr().err
     assert f"train: {path} cannot be gone on with: " in said
     assert name in said

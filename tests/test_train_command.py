@@ -18,10 +18,19 @@ from transformers import AutoModelForTokenClassification
 from bioshards.train.__main__ import main
 from bioshards.train.presets import PRESETS
 from bioshards.train.schedules import learning_rate
-from tests.conftest import sums
-from tests.invented import document, put
-from tests.pretraining_sets import abstracts, built, rows
-from tests.training_runs import SMALL, log, pretraining_set, same_state, state, threads, told, train
+from tests.conftest import published_digests
+from tests.invented import make_document, write_document_dir
+from tests.pretraining_sets import build_vocabulary, load_rows, write_abstracts
+from tests.training_runs import (
+    SMALL_MODEL_OPTIONS,
+    build_pretraining_set,
+    is_same_state,
+    load_log,
+    load_reproducible_log,
+    load_state,
+    run_trainer,
+    use_torch_threads,
+)
 
 Capture = pytest.CaptureFixture[str]
 Says = Callable[..., str]
@@ -31,7 +40,7 @@ LAST = "step-0000012"
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
-    with threads(1):
+    with use_torch_threads(1):
         yield
 
 
@@ -40,7 +49,7 @@ def runs(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFac
     """A finished run of each family."""
     folder = tmp_path_factory.mktemp("runs")
     for family in FAMILIES:
-        assert train(pretraining_sets[family], folder / family) == 0
+        assert run_trainer(pretraining_sets[family], folder / family) == 0
     return {family: folder / family for family in FAMILIES}
 
 
@@ -48,10 +57,10 @@ def runs(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFac
 def others(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Other data: for the same vocabulary, and for another."""
     folder = tmp_path_factory.mktemp("others")
-    documents = abstracts(folder / "documents", a=range(500, 560))
-    same = pretraining_set(folder / "same", "electra", documents, pretraining_sets["vocabulary"])
-    vocabulary = built(folder / "vocabulary", documents, options=("--size", "280"))
-    other = pretraining_set(folder / "other", "electra", documents, vocabulary)
+    documents = write_abstracts(folder / "documents", a=range(500, 560))
+    same = build_pretraining_set(folder / "same", "electra", documents, pretraining_sets["vocabulary"])
+    vocabulary = build_vocabulary(folder / "vocabulary", documents, options=("--size", "280"))
+    other = build_pretraining_set(folder / "other", "electra", documents, vocabulary)
     return {"same": same, "other": other}
 
 
@@ -61,7 +70,7 @@ def refused(capsys: Capture) -> Says:
 
     def call(data: Path, out: Path, *options: object) -> str:
         capsys.readouterr()
-        assert main([str(data), "--out", str(out), *SMALL, *map(str, options)]) == 2
+        assert main([str(data), "--out", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)]) == 2
         said = capsys.readouterr().err.splitlines()[-1]
         assert said.startswith("train: ")
         assert not (out / "run.json").exists()
@@ -71,7 +80,7 @@ def refused(capsys: Capture) -> Says:
 
 
 def model(checkpoint: Path) -> dict[str, torch.Tensor]:
-    found: dict[str, torch.Tensor] = state(checkpoint)["model"]
+    found: dict[str, torch.Tensor] = load_state(checkpoint)["model"]
     return found
 
 
@@ -117,7 +126,7 @@ def test_the_end_says_how_the_model_is_loaded(
     pretraining_sets: dict[str, Path], tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "out"
-    assert train(pretraining_sets["electra"], out) == 0
+    assert run_trainer(pretraining_sets["electra"], out) == 0
     said = capsys.readouterr().out
     assert said.startswith("12 steps, ")
     assert f"checkpoint: {out}/{LAST}/hf\n" in said
@@ -127,7 +136,7 @@ def test_the_end_says_how_the_model_is_loaded(
 
 def test_the_last_checkpoints_stay(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert train(pretraining_sets["bert"], out, "--save-every", 5, "--keep", 2) == 0
+    assert run_trainer(pretraining_sets["bert"], out, "--save-every", 5, "--keep", 2) == 0
     assert sorted(path.name for path in out.glob("step-*")) == ["step-0000010", LAST]
 
 
@@ -161,7 +170,7 @@ def test_it_may_begin_with_random_weights_all_the_same(
 ) -> None:
     options = ("--preset", preset, "--begins", "random", "--warmup", 0.1)
     sizes = ("--layers", 2, "--heads", 2, "--steps", 2)
-    assert train(pretraining_sets[data], tmp_path / "out", *options, *sizes) == 0
+    assert run_trainer(pretraining_sets[data], tmp_path / "out", *options, *sizes) == 0
 
 
 def test_not_both(
@@ -182,14 +191,14 @@ def test_a_checkpoints_weights_are_taken_over_exactly(
     """The learning rate of the first step is 0: after it the weights are those it began with."""
     hf = runs[family] / LAST / "hf"
     options = ("--init", hf, "--save-every", 1, "--keep", 20, "--warmup", 5, "--seed", 7)
-    assert train(pretraining_sets[family], tmp_path / "out", *options) == 0
-    assert log(tmp_path / "out")[-2]["lr"] > 0
-    assert same_state(model(tmp_path / "out" / "step-0000001"), model(runs[family] / LAST))
-    assert not same_state(model(tmp_path / "out" / "step-0000003"), model(runs[family] / LAST))
+    assert run_trainer(pretraining_sets[family], tmp_path / "out", *options) == 0
+    assert load_log(tmp_path / "out")[-2]["lr"] > 0
+    assert is_same_state(model(tmp_path / "out" / "step-0000001"), model(runs[family] / LAST))
+    assert not is_same_state(model(tmp_path / "out" / "step-0000003"), model(runs[family] / LAST))
     about = json.loads((tmp_path / "out" / "run.json").read_text())["identity"]
     assert about["origin"] == str(hf.resolve())
     assert about["recipe"]["begins"] == "checkpoint"
-    assert state(tmp_path / "out" / "step-0000001")["done"] == 1
+    assert load_state(tmp_path / "out" / "step-0000001")["done"] == 1
 
 
 def test_an_encoder_without_heads_will_do(
@@ -198,7 +207,7 @@ def test_an_encoder_without_heads_will_do(
     tagger = AutoModelForTokenClassification.from_pretrained(runs["bert"] / LAST / "hf")
     tagger.save_pretrained(tmp_path / "tagger")
     options = ("--init", tmp_path / "tagger", "--save-every", 1, "--keep", 20)
-    assert train(pretraining_sets["bert"], tmp_path / "out", *options) == 0
+    assert run_trainer(pretraining_sets["bert"], tmp_path / "out", *options) == 0
     ours, theirs = (
         model(tmp_path / "out" / "step-0000001"),
         load_file(tmp_path / "tagger" / "model.safetensors"),
@@ -270,23 +279,23 @@ def test_a_run_is_continued_on_other_data(
     runs: dict[str, Path], others: dict[str, Path], tmp_path: Path
 ) -> None:
     """The schedule is that of all steps; Adam's moments, the step and the tokens go on; the data begin."""
-    before = sums(runs["electra"])
+    before = published_digests(runs["electra"])
     out, more = tmp_path / "out", ("--steps", 24, "--log-every", 1, "--save-every", 1, "--keep", 20)
     fixed = ("--continue", runs["electra"], "--schedule", "electra", "--warmup", 4)
-    assert train(others["same"], out, *fixed, *more) == 0
-    lines = [line for line in log(out) if line["kind"] == "train"]
+    assert run_trainer(others["same"], out, *fixed, *more) == 0
+    lines = [line for line in load_log(out) if line["kind"] == "train"]
     assert [line["step"] for line in lines] == list(range(13, 25))
     for line in lines:
         assert line["lr"] == learning_rate("electra", line["step"] - 1, 24, 4, 1e-3)
     assert lines[0]["lr"] == pytest.approx(1e-3 * (1 - 12 / 24))
-    there = state(runs["electra"] / LAST)
+    there = load_state(runs["electra"] / LAST)
     assert lines[0]["tokens"] > there["tokens"] > lines[0]["tokens"] - 8 * 64
     data_rows = json.loads((out / "run.json").read_text())["data"]["rows"]
     assert [line["epoch"] for line in lines] == pytest.approx([8 * step / data_rows for step in range(1, 13)])
-    first = state(out / "step-0000013")
+    first = load_state(out / "step-0000013")
     assert (first["done"], first["first"]) == (13, 12)
     assert json.loads((out / "run.json").read_text())["first_step"] == 12
-    assert sums(runs["electra"]) == before
+    assert published_digests(runs["electra"]) == before
 
 
 def test_what_is_continued_is_the_model_and_its_moments(
@@ -294,9 +303,9 @@ def test_what_is_continued_is_the_model_and_its_moments(
 ) -> None:
     """With a learning rate of 0 the model is the other run's; the moments are no longer those of nothing."""
     fixed = ("--continue", runs["electra"], "--steps", 13, "--learning-rate", 0, "--decay", 0, "--warmup", 0)
-    assert train(others["same"], tmp_path / "out", *fixed) == 0
-    there, here = state(runs["electra"] / LAST), state(tmp_path / "out" / "step-0000013")
-    assert same_state(there["model"], here["model"])
+    assert run_trainer(others["same"], tmp_path / "out", *fixed) == 0
+    there, here = load_state(runs["electra"] / LAST), load_state(tmp_path / "out" / "step-0000013")
+    assert is_same_state(there["model"], here["model"])
     for name, before in there["optimiser"]["second"].items():
         added = here["optimiser"]["second"][name] - 0.999 * before
         assert bool((added > -1e-9).all())
@@ -308,13 +317,13 @@ def test_a_continued_run_that_is_stopped_goes_on(
 ) -> None:
     options = ("--continue", runs["electra"], "--steps", 24)
     for name in ("whole", "halves"):
-        assert train(others["same"], tmp_path / name, *options) == 0
+        assert run_trainer(others["same"], tmp_path / name, *options) == 0
     halves = tmp_path / "halves"
     (halves / "manifest.json").unlink()
     shutil.rmtree(halves / "step-0000024")
-    assert train(others["same"], halves, *options) == 0
-    assert same_state(state(tmp_path / "whole" / "step-0000024"), state(halves / "step-0000024"))
-    assert told(tmp_path / "whole") == told(halves)
+    assert run_trainer(others["same"], halves, *options) == 0
+    assert is_same_state(load_state(tmp_path / "whole" / "step-0000024"), load_state(halves / "step-0000024"))
+    assert load_reproducible_log(tmp_path / "whole") == load_reproducible_log(halves)
 
 
 @pytest.mark.parametrize(
@@ -352,7 +361,14 @@ def test_what_else_cannot_be_continued(
         assert f"--continue {nothing} is no run with a checkpoint in it: give the --out of a run" in said(
             nothing
         )
-    itself = [str(others["same"]), "--out", str(runs["electra"]), *SMALL, "--continue", str(runs["electra"])]
+    itself = [
+        str(others["same"]),
+        "--out",
+        str(runs["electra"]),
+        *SMALL_MODEL_OPTIONS,
+        "--continue",
+        str(runs["electra"]),
+    ]
     assert main(itself) == 2
     assert (
         "--continue and --out are one folder: a run that has stopped goes on without"
@@ -375,16 +391,16 @@ def topics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         topic = words[number % 8 * 2 :][:2]
         return [" ".join(chance.choices(topic, k=9)) + "." for _ in range(8)]
 
-    found = [document(f"pubmed:{number}", abstract(number)) for number in range(1, 241)]
-    documents = put(folder / "documents", {"a": found})
-    vocabulary = built(folder / "vocabulary", documents, options=("--size", "290"))
-    return {each: pretraining_set(folder / each, each, documents, vocabulary) for each in FAMILIES}
+    found = [make_document(f"pubmed:{number}", abstract(number)) for number in range(1, 241)]
+    documents = write_document_dir(folder / "documents", {"a": found})
+    vocabulary = build_vocabulary(folder / "vocabulary", documents, options=("--size", "290"))
+    return {each: build_pretraining_set(folder / each, each, documents, vocabulary) for each in FAMILIES}
 
 
 def unigram_entropy(data: Path) -> float:
     """In nats, of tokens that may be masked: the loss of who knows how frequent they are, and no more."""
     special = 5
-    counts = Counter(token for row in rows(data, "train") for token in row.ids if token >= special)
+    counts = Counter(token for row in load_rows(data, "train") for token in row.ids if token >= special)
     total = sum(counts.values())
     return -sum(count / total * math.log(count / total) for count in counts.values())
 
@@ -397,8 +413,8 @@ def test_a_model_learns_more_than_how_frequent_tokens_are(
     at least (what order sentences were in cannot be known here)."""
     sizes = ("--hidden", 64, "--ffn", 64, "--embedding", 64, "--generator", 0.5)
     how = ("--steps", 250, "--dropout", 0, "--attention-dropout", 0, "--log-every", 50, "--save-every", 250)
-    assert train(topics[family], tmp_path / "out", *sizes, *how) == 0
-    *_, last, validation = log(tmp_path / "out")
+    assert run_trainer(topics[family], tmp_path / "out", *sizes, *how) == 0
+    *_, last, validation = load_log(tmp_path / "out")
     assert (last["kind"], validation["kind"]) == ("train", "validation")
     for found in (last, validation):
         losses, figures = found["losses"], found["figures"]

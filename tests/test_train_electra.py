@@ -13,11 +13,21 @@ from transformers import ElectraForMaskedLM, ElectraForPreTraining
 
 from bioshards.train import attention
 from bioshards.train.electra import ElectraObjective, corrupt, sample_tokens
-from tests.train_batches import VOCABULARY, Row, counts, flat, layouts, loss, objective, padded, rows
+from tests.train_batches import (
+    VOCABULARY,
+    MaskedRow,
+    count_rows,
+    make_batch_of_each_layout,
+    make_flat_batch,
+    make_objective,
+    make_padded_batch,
+    random_masked_rows,
+    total_loss,
+)
 
 
 def electra(dropout: float = 0.0) -> ElectraObjective:
-    found = objective("electra", dropout=dropout)
+    found = make_objective("electra", dropout=dropout)
     assert isinstance(found, ElectraObjective)
     return found
 
@@ -26,7 +36,7 @@ def electra(dropout: float = 0.0) -> ElectraObjective:
 
 
 def by_the_paper(
-    generator: ElectraForMaskedLM, discriminator: ElectraForPreTraining, text: Row, drawn: list[int]
+    generator: ElectraForMaskedLM, discriminator: ElectraForPreTraining, text: MaskedRow, drawn: list[int]
 ) -> tuple[float, float]:
     """Equations of section 2, for one text x: its L_MLM and L_Disc, sums over their positions."""
     x = list(text.ids)
@@ -57,11 +67,11 @@ def by_the_paper(
 
 @pytest.mark.parametrize("layout", ["flat", "padded", "flat, constant"])
 def test_losses_are_those_of_the_paper(layout: str) -> None:
-    given_rows, model = rows(11), electra().eval()
+    given_rows, model = random_masked_rows(11), electra().eval()
     with torch.no_grad():
-        batch = layouts(given_rows)[layout]
+        batch = make_batch_of_each_layout(given_rows)[layout]
         sums = model(batch)
-        total = loss(model, batch, given_rows)
+        total = total_loss(model, batch, given_rows)
         drawn = iter(sample_tokens(model.compute_generator_logits(batch), batch.noise).tolist())
         model.generator.set_attn_implementation("eager")
         model.discriminator.set_attn_implementation("eager")
@@ -73,7 +83,7 @@ def test_losses_are_those_of_the_paper(layout: str) -> None:
     assert sums["mlm"].item() == pytest.approx(l_mlm, rel=1e-5)
     assert sums["rtd"].item() == pytest.approx(l_disc, rel=1e-5)
     # min over both of L_MLM + lambda L_Disc, means over what they are of, lambda = 50
-    found = counts(given_rows)
+    found = count_rows(given_rows)
     assert total.item() == pytest.approx(l_mlm / found.masked + 50 * l_disc / found.tokens, rel=1e-5)
 
 
@@ -121,8 +131,8 @@ def test_noise_at_its_ends_gives_a_token_that_can_be(size: int, scale: float) ->
 def test_every_masked_place_gets_its_drawn_token_and_an_equal_one_is_real(
     seed: int, layout: str, data: st.DataObject
 ) -> None:
-    given_rows = rows(seed)
-    batch = layouts(given_rows)[layout]
+    given_rows = random_masked_rows(seed)
+    batch = make_batch_of_each_layout(given_rows)[layout]
     places = len(batch.masked_positions)
     drawn = torch.tensor(data.draw(st.lists(st.integers(5, 9), min_size=places, max_size=places)))
     right = torch.tensor(data.draw(st.lists(st.booleans(), min_size=places, max_size=places)))
@@ -139,10 +149,10 @@ def test_every_masked_place_gets_its_drawn_token_and_an_equal_one_is_real(
 
 
 def test_padding_of_masked_places_changes_nothing() -> None:
-    given_rows, model = rows(12), electra()
+    given_rows, model = random_masked_rows(12), electra()
     for few, many in (
-        (flat(given_rows), flat(given_rows, masked=40)),
-        (padded(given_rows), padded(given_rows, masked=40)),
+        (make_flat_batch(given_rows), make_flat_batch(given_rows, masked=40)),
+        (make_padded_batch(given_rows), make_padded_batch(given_rows, masked=40)),
     ):
         one, two = model(few), model(many)
         for name, value in one.items():
@@ -152,7 +162,7 @@ def test_padding_of_masked_places_changes_nothing() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), st.sampled_from(["padded", "flat, constant"]))
 def test_only_what_is_no_padding_is_in_the_losses(seed: int, layout: str) -> None:
-    model, batch = electra(), layouts(rows(seed))[layout]
+    model, batch = electra(), make_batch_of_each_layout(random_masked_rows(seed))[layout]
     other = torch.randint(0, VOCABULARY, batch.ids.shape, generator=torch.Generator().manual_seed(seed))
     with torch.no_grad():
         one = model(batch)
@@ -179,7 +189,7 @@ def test_embeddings_and_their_norm_are_one_and_the_same() -> None:
 @pytest.mark.parametrize("layout", ["flat", "padded"])
 def test_the_discriminators_loss_reaches_no_layer_of_the_generator(layout: str) -> None:
     model = electra()
-    model(layouts(rows(13))[layout])["rtd"].backward()
+    model(make_batch_of_each_layout(random_masked_rows(13))[layout])["rtd"].backward()
     for name, parameter in model.named_parameters():
         moved = parameter.grad is not None and bool(parameter.grad.any())
         own = name.startswith("generator.") and ".embeddings." not in name
@@ -188,7 +198,7 @@ def test_the_discriminators_loss_reaches_no_layer_of_the_generator(layout: str) 
 
 def test_the_generators_loss_reaches_no_layer_of_the_discriminator() -> None:
     model = electra()
-    model(flat(rows(13)))["mlm"].backward()
+    model(make_flat_batch(random_masked_rows(13)))["mlm"].backward()
     for name, parameter in model.named_parameters():
         moved = parameter.grad is not None and bool(parameter.grad.any())
         own = name.startswith("generator.") or ".embeddings." in name
@@ -199,14 +209,14 @@ def test_the_generators_loss_reaches_no_layer_of_the_discriminator() -> None:
 
 
 def test_figures_are_counted_as_their_names_say() -> None:
-    given_rows, model = rows(14), electra()
-    batch = flat(given_rows, tokens=192, masked=32)
+    given_rows, model = random_masked_rows(14), electra()
+    batch = make_flat_batch(given_rows, tokens=192, masked=32)
     with torch.no_grad():
         sums = {name: float(value) for name, value in model(batch).items()}
         guesses = model.compute_generator_logits(batch)
         ids, replaced = corrupt(batch, sample_tokens(guesses, batch.noise))
         flagged = model.predict(batch._replace(ids=ids)) > 0
-    real, found = batch.is_token.tolist(), counts(given_rows)
+    real, found = batch.is_token.tolist(), count_rows(given_rows)
     truth = [is_it for is_it, counts_it in zip(replaced.tolist(), real, strict=True) if counts_it]
     said = [is_it for is_it, counts_it in zip(flagged.tolist(), real, strict=True) if counts_it]
     both = sum(one and other for one, other in zip(truth, said, strict=True))
@@ -226,16 +236,16 @@ def test_figures_are_counted_as_their_names_say() -> None:
 
 
 def test_a_discriminator_that_only_knows_the_share_has_its_entropy_as_loss() -> None:
-    given_rows, model = rows(15), electra()
-    batch = flat(given_rows)
-    tokens = counts(given_rows).tokens
+    given_rows, model = random_masked_rows(15), electra()
+    batch = make_flat_batch(given_rows)
+    tokens = count_rows(given_rows).tokens
     share = float(model(batch)["replaced"]) / tokens
     with torch.no_grad():
         last = model.discriminator.discriminator_predictions.dense_prediction
         last.weight.zero_()
         last.bias.fill_(math.log(share / (1 - share)))
         sums = {name: float(value) for name, value in model(batch).items()}
-    figures = model.compute_metrics(sums, counts(given_rows)._asdict())
+    figures = model.compute_metrics(sums, count_rows(given_rows)._asdict())
     assert sums["rtd"] / tokens == pytest.approx(figures["replaced_entropy"], rel=1e-5)
 
 
@@ -247,7 +257,7 @@ def test_a_share_of_nothing_is_no_figure() -> None:
 
 
 def test_noise_decides_the_draw_and_the_devices_chance_does_not() -> None:
-    model, batch = electra(), flat(rows(16))
+    model, batch = electra(), make_flat_batch(random_masked_rows(16))
     found: list[Tensor] = []
     for seed in (1, 2):
         torch.manual_seed(seed)
@@ -258,7 +268,7 @@ def test_noise_decides_the_draw_and_the_devices_chance_does_not() -> None:
 
 
 def test_the_discriminator_sees_what_clean_says_that_it_saw() -> None:
-    model, batch = electra(), flat(rows(17), tokens=192, masked=32)
+    model, batch = electra(), make_flat_batch(random_masked_rows(17), tokens=192, masked=32)
     clean = model.compute_outputs(batch)
     assert torch.equal(model.predict(clean.encoder_batch), clean.logits)
     assert torch.equal(clean.loss_mask, batch.is_token)

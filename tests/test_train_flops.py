@@ -12,7 +12,14 @@ from bioshards.train.adversarial import AdversarialObjective
 from bioshards.train.batch import BatchCounts
 from bioshards.train.models import ModelConfig, build_objective
 from bioshards.train.objective import Objective
-from tests.train_batches import FAMILIES, LENGTH, Facts, objective, padded, rows
+from tests.train_batches import (
+    FAMILIES,
+    LENGTH,
+    DatasetInfo,
+    make_objective,
+    make_padded_batch,
+    random_masked_rows,
+)
 
 SHAPES = {
     "electra-small": ModelConfig("electra", 256, 12, 4, 1024, 128),
@@ -31,7 +38,7 @@ TABLE = {
 
 def on_meta(shape: ModelConfig, vocabulary: int) -> Objective:
     with torch.device("meta"):
-        return build_objective(shape, Facts(vocabulary_size=vocabulary, labelled=False))
+        return build_objective(shape, DatasetInfo(vocabulary_size=vocabulary, labelled=False))
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -46,10 +53,10 @@ def test_flop_a_token_are_those_of_the_table(name: str) -> None:
 @pytest.mark.parametrize("labelled", [True, False])
 def test_flop_of_a_step_are_those_that_pytorch_counts(family: str, labelled: bool) -> None:
     """Of rows without padding, by plain products: PyTorch does not count its fused attention on a CPU."""
-    given_rows = rows(51, lengths=[LENGTH] * 4)
-    batch = padded(given_rows)._replace(labels=torch.zeros(4, dtype=torch.int64))
+    given_rows = random_masked_rows(51, lengths=[LENGTH] * 4)
+    batch = make_padded_batch(given_rows)._replace(labels=torch.zeros(4, dtype=torch.int64))
     counts = BatchCounts(4, 4 * LENGTH, len(batch.masked_positions), 4 if labelled else 0, 4 * LENGTH**2)
-    model = objective(family, labelled)
+    model = make_objective(family, labelled)
     with FlopCounterMode(display=False) as counter, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
         model(batch)
     pooled = 0 if family == "electra" else 2 * 32**2  # the library's own, of the first token alone
@@ -61,7 +68,7 @@ def test_flop_of_a_step_are_those_that_pytorch_counts(family: str, labelled: boo
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_adversarial_step_is_dearer_by_two_passes_of_what_is_kept(family: str) -> None:
     counts = BatchCounts(4, 160, 24, 4, 6400)
-    model = objective(family)
+    model = make_objective(family)
     own, whole = (
         flops.count_training_step(model, counts),
         flops.count_training_step(AdversarialObjective(model), counts),
@@ -71,7 +78,7 @@ def test_an_adversarial_step_is_dearer_by_two_passes_of_what_is_kept(family: str
 
 def test_nothing_takes_nothing() -> None:
     for family in FAMILIES:
-        assert flops.count_training_step(objective(family), BatchCounts(0, 0, 0, 0, 0)) == 0
+        assert flops.count_training_step(make_objective(family), BatchCounts(0, 0, 0, 0, 0)) == 0
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.train.log import LOG_FILE, MetricsLog
-from tests.training_runs import log as lines
-from tests.training_runs import threads, train
+from tests.training_runs import load_log as lines
+from tests.training_runs import run_trainer, use_torch_threads
 
 
 def entry(step: int, kind: str = "train", **further: Any) -> dict[str, Any]:
@@ -120,10 +120,10 @@ def test_a_run_of_which_nothing_is_a_number_any_more_can_be_logged_and_ends(
 ) -> None:
     """Five bad steps are too few for it to be stopped; its last words are said all the same."""
     options = ("--steps", 6, "--learning-rate", 1e30, "--log-every", 1, "--validate-every", 3)
-    with threads(1):
-        assert train(pretraining_sets["bert"], tmp_path / "run", *options) == 0
+    with use_torch_threads(1):
+        assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *options) == 0
         assert "6 steps" in capsys.readouterr().out
         assert [line["losses"]["mlm"] is None for line in lines(tmp_path / "run")][-2:] == [True, True]
         (tmp_path / "run" / "manifest.json").unlink()
-        assert train(pretraining_sets["bert"], tmp_path / "run", *options) == 0
+        assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *options) == 0
         assert "6 steps" in capsys.readouterr().out

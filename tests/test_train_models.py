@@ -22,15 +22,24 @@ from bioshards.train import attention, models
 from bioshards.train.electra import ElectraObjective
 from bioshards.train.models import InitialWeightsError, ModelConfig, build_objective
 from bioshards.train.objective import Objective
-from tests.train_batches import FAMILIES, VOCABULARY, Facts, flat, objective, padded, rows, shape
-from tests.vocabularies import SPECIALS, word_piece
+from tests.train_batches import (
+    FAMILIES,
+    VOCABULARY,
+    DatasetInfo,
+    make_flat_batch,
+    make_model_config,
+    make_objective,
+    make_padded_batch,
+    random_masked_rows,
+)
+from tests.vocabularies import SPECIAL_TOKENS, make_wordpiece
 
 HEADS = {
     "electra": {"discriminator_predictions"},
     "bert": {"cls", "pooler"},
     "albert": {"predictions", "sop_classifier", "pooler"},
 }
-WORDS = [f"w{number}" for number in range(VOCABULARY - len(SPECIALS))]
+WORDS = [f"w{number}" for number in range(VOCABULARY - len(SPECIAL_TOKENS))]
 
 
 @pytest.fixture(autouse=True)
@@ -39,14 +48,14 @@ def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def saved(family: str, folder: Path) -> Objective:
-    found = objective(family)
+    found = make_objective(family)
     found.save(str(folder))
     return found
 
 
 def refused(family: str, folder: Path, pieces: dict[str, int] | None = None, **sizes: int) -> str:
     with pytest.raises(InitialWeightsError) as error:
-        build_objective(replace(shape(family), **sizes), Facts(), str(folder), pieces)  # type: ignore[arg-type]
+        build_objective(replace(make_model_config(family), **sizes), DatasetInfo(), str(folder), pieces)  # type: ignore[arg-type]
     assert str(folder) in str(error.value)
     return str(error.value)
 
@@ -109,7 +118,7 @@ def test_a_saved_configuration_names_no_attention_of_ours(family: str, tmp_path:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_loaded_model_says_what_the_trained_one_says(family: str, tmp_path: Path) -> None:
-    ours, batch = saved(family, tmp_path), padded(rows(1))
+    ours, batch = saved(family, tmp_path), make_padded_batch(random_masked_rows(1))
     model = AutoModel.from_pretrained(tmp_path)
     size = (len(batch.row_starts), batch.max_seqlen)
     with torch.no_grad():
@@ -129,7 +138,7 @@ def test_a_loaded_model_says_what_the_trained_one_says(family: str, tmp_path: Pa
 def test_a_folder_gives_all_weights_bit_by_bit(family: str, tmp_path: Path) -> None:
     ours = saved(family, tmp_path).state_dict()
     torch.manual_seed(99)
-    found = build_objective(shape(family, dropout=0.25), Facts(), str(tmp_path))
+    found = build_objective(make_model_config(family, dropout=0.25), DatasetInfo(), str(tmp_path))
     assert found.state_dict().keys() == ours.keys()
     assert all(torch.equal(value, ours[name]) for name, value in found.state_dict().items())
     assert found.training
@@ -137,7 +146,10 @@ def test_a_folder_gives_all_weights_bit_by_bit(family: str, tmp_path: Path) -> N
     assert found.encoder.config.hidden_dropout_prob == 0.25  # of the shape, not of the folder
     assert found.encoder.config._attn_implementation == attention.ATTN_IMPLEMENTATION
     with torch.no_grad():
-        assert torch.equal(found.eval()(flat(rows(2)))["mlm"], objective(family).eval()(flat(rows(2)))["mlm"])
+        assert torch.equal(
+            found.eval()(make_flat_batch(random_masked_rows(2)))["mlm"],
+            make_objective(family).eval()(make_flat_batch(random_masked_rows(2)))["mlm"],
+        )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -145,9 +157,9 @@ def test_an_encoder_alone_gets_new_heads(family: str, tmp_path: Path) -> None:
     ours = saved(family, tmp_path / "all").encoder
     AutoModelForTokenClassification.from_pretrained(tmp_path / "all").save_pretrained(tmp_path / "tagger")
     torch.manual_seed(1)
-    one = build_objective(shape(family), Facts(), str(tmp_path / "tagger"))
+    one = build_objective(make_model_config(family), DatasetInfo(), str(tmp_path / "tagger"))
     torch.manual_seed(1)
-    two = build_objective(shape(family), Facts(), str(tmp_path / "tagger"))
+    two = build_objective(make_model_config(family), DatasetInfo(), str(tmp_path / "tagger"))
     for name, value in one.encoder.state_dict().items():
         assert "pooler" in name or torch.equal(value, ours.state_dict()[name])
     assert all(torch.equal(value, two.state_dict()[name]) for name, value in one.state_dict().items())
@@ -156,7 +168,7 @@ def test_an_encoder_alone_gets_new_heads(family: str, tmp_path: Path) -> None:
 def test_a_discriminator_without_its_generator_lends_a_new_one_its_embeddings(tmp_path: Path) -> None:
     ours = saved("electra", tmp_path)
     shutil.rmtree(tmp_path / "generator")
-    found = build_objective(shape("electra"), Facts(), str(tmp_path))
+    found = build_objective(make_model_config("electra"), DatasetInfo(), str(tmp_path))
     assert isinstance(found, ElectraObjective)
     assert isinstance(ours, ElectraObjective)
     words = found.generator.electra.embeddings.word_embeddings.weight
@@ -170,7 +182,12 @@ def test_random_weights_are_those_of_the_seed() -> None:
         for seed in (3, 3, 4):
             torch.manual_seed(seed)
             found.append(
-                torch.cat([part.flatten() for part in build_objective(shape(family), Facts()).parameters()])
+                torch.cat(
+                    [
+                        part.flatten()
+                        for part in build_objective(make_model_config(family), DatasetInfo()).parameters()
+                    ]
+                )
             )
         assert torch.equal(found[0], found[1])
         assert not torch.equal(found[0], found[2])
@@ -225,16 +242,18 @@ def test_other_sizes_are_all_named(tmp_path: Path) -> None:
 def test_a_vocabulary_of_another_size(tmp_path: Path) -> None:
     saved("albert", tmp_path)
     with pytest.raises(InitialWeightsError, match="vocabulary of 61 entries, and the data one of 30,000"):
-        build_objective(shape("albert"), Facts(vocabulary_size=30_000), str(tmp_path))
+        build_objective(make_model_config("albert"), DatasetInfo(vocabulary_size=30_000), str(tmp_path))
 
 
 def test_a_vocabulary_of_other_pieces(tmp_path: Path) -> None:
     saved("bert", tmp_path)
-    ours = word_piece(*WORDS).get_vocab()
-    build_objective(shape("bert"), Facts(), str(tmp_path), ours)  # it has no tokenizer.json to compare with
-    word_piece(*WORDS).save(str(tmp_path / "tokenizer.json"))
-    build_objective(shape("bert"), Facts(), str(tmp_path), ours)
-    word_piece(WORDS[1], WORDS[0], *WORDS[2:-1], "other").save(str(tmp_path / "tokenizer.json"))
+    ours = make_wordpiece(*WORDS).get_vocab()
+    build_objective(
+        make_model_config("bert"), DatasetInfo(), str(tmp_path), ours
+    )  # it has no tokenizer.json to compare with
+    make_wordpiece(*WORDS).save(str(tmp_path / "tokenizer.json"))
+    build_objective(make_model_config("bert"), DatasetInfo(), str(tmp_path), ours)
+    make_wordpiece(WORDS[1], WORDS[0], *WORDS[2:-1], "other").save(str(tmp_path / "tokenizer.json"))
     assert "3 of its 61 pieces are not the data's" in refused("bert", tmp_path, ours)
     (tmp_path / "tokenizer.json").write_text("{")
     assert "cannot be read" in refused("bert", tmp_path, ours)
@@ -245,10 +264,10 @@ def test_a_vocabulary_of_other_pieces(tmp_path: Path) -> None:
 
 def test_the_generator_is_as_wide_as_the_reference_makes_it() -> None:
     """Small: a width of 64 with one head.  Base: a third, 256 with four (google-research/electra)."""
-    small = ModelConfig("electra", 256, 12, 4, 1024, 128).build_generator_config(Facts())
+    small = ModelConfig("electra", 256, 12, 4, 1024, 128).build_generator_config(DatasetInfo())
     base = ModelConfig(
         "electra", 768, 12, 12, 3072, 768, generator_hidden_fraction=1 / 3
-    ).build_generator_config(Facts())
+    ).build_generator_config(DatasetInfo())
     found = [
         (one.hidden_size, one.num_hidden_layers, one.num_attention_heads, one.intermediate_size)
         for one in (small, base)
@@ -273,7 +292,7 @@ def test_sizes_that_no_model_has_are_refused() -> None:
 
 def test_every_family_has_its_configuration() -> None:
     for family in models.FAMILIES:
-        config = shape(family, dropout=0.3, attention_dropout=0.2).build_config(Facts())
+        config = make_model_config(family, dropout=0.3, attention_dropout=0.2).build_config(DatasetInfo())
         assert config.model_type == family
         assert (config.vocab_size, config.pad_token_id, config.max_position_embeddings) == (VOCABULARY, 0, 64)
         assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.3, 0.2)

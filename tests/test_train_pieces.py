@@ -13,7 +13,7 @@ from tokenizers.models import BPE, WordPiece
 from bioshards.train.pieces import PieceTable, VocabularyError
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.examples.static_masks import find_sentencepiece_continuations
-from tests.vocabularies import SPECIALS, unigram, word_piece
+from tests.vocabularies import SPECIAL_TOKENS, make_unigram, make_wordpiece
 
 WORDS = ("cell", "##s", "##", "-", "##-", "β", "##β", "3", "#", "[unused1]")
 ALBERT = ("▁cell", "▁(", "▁", "▁3", "s", "ing", "'s", "=", "-", "6", ")", "%", "β", "é", "€", "3a", "IL", ")."
@@ -30,7 +30,7 @@ def saved(folder: Path, tokenizer: Tokenizer) -> tuple[str, int, str]:
 
 def albert() -> Tokenizer:
     """As `python -m bioshards.vocab build` makes one, with a token that is never split."""
-    tokenizer = unigram(*ALBERT)
+    tokenizer = make_unigram(*ALBERT)
     special = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])
     tokenizer.add_tokens([AddedToken("GENE$", special=False, normalized=False)])
@@ -43,7 +43,7 @@ def named(pieces: np.ndarray[tuple[int], np.dtype[np.bool_]], tokenizer: Tokeniz
 
 
 def test_of_wordpiece_what_begins_with_the_prefix_continues_a_word(tmp_path: Path) -> None:
-    tokenizer = word_piece(*WORDS)
+    tokenizer = make_wordpiece(*WORDS)
     folder, size, sha256 = saved(tmp_path, tokenizer)
     pieces = PieceTable.load(folder, size, sha256)
     assert pieces.size == size == 15
@@ -63,9 +63,9 @@ def test_of_sentencepiece_what_continues_a_word_is_what_albert_holds(tmp_path: P
 
 
 def test_special_are_the_special_tokens_but_for_what_stands_for_text(tmp_path: Path) -> None:
-    tokenizer = word_piece(*WORDS)
+    tokenizer = make_wordpiece(*WORDS)
     pieces = PieceTable.load(*saved(tmp_path / "wordpiece", tokenizer))
-    assert named(pieces.is_special, tokenizer) == set(SPECIALS) - {"[UNK]"}
+    assert named(pieces.is_special, tokenizer) == set(SPECIAL_TOKENS) - {"[UNK]"}
     assert set(pieces.replacement_ids.tolist()) == {1, *range(5, 15)}
     tokenizer = albert()
     pieces = PieceTable.load(*saved(tmp_path / "albert", tokenizer))
@@ -75,9 +75,9 @@ def test_special_are_the_special_tokens_but_for_what_stands_for_text(tmp_path: P
 
 def test_ids_that_no_piece_has_replace_nothing(tmp_path: Path) -> None:
     """As a vocab.txt with blank lines gives them."""
-    ids = {**{piece: number for number, piece in enumerate(SPECIALS)}, "cell": 9}
+    ids = {**{piece: number for number, piece in enumerate(SPECIAL_TOKENS)}, "cell": 9}
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]"))
-    tokenizer.add_special_tokens(list(SPECIALS))
+    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
     pieces = PieceTable.load(*saved(tmp_path, tokenizer))
     assert pieces.size == 10
     assert pieces.replacement_ids.tolist() == [1, 9]
@@ -123,7 +123,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bytes_left", [0, 1, 200, -1])
 def test_a_damaged_tokenizer_is_said(tmp_path: Path, bytes_left: int) -> None:
-    _, size, sha256 = saved(tmp_path, word_piece(*WORDS))
+    _, size, sha256 = saved(tmp_path, make_wordpiece(*WORDS))
     path = tmp_path / "tokenizer.json"
     path.write_bytes(path.read_bytes()[:bytes_left])
     message = refused(tmp_path, size, sha256)
@@ -132,8 +132,8 @@ def test_a_damaged_tokenizer_is_said(tmp_path: Path, bytes_left: int) -> None:
 
 
 def test_another_vocabulary_is_said_with_both(tmp_path: Path) -> None:
-    _, size, sha256 = saved(tmp_path / "one", word_piece(*WORDS))
-    _, other_size, other_sha256 = saved(tmp_path / "other", word_piece(*WORDS, "more"))
+    _, size, sha256 = saved(tmp_path / "one", make_wordpiece(*WORDS))
+    _, other_size, other_sha256 = saved(tmp_path / "other", make_wordpiece(*WORDS, "more"))
     message = refused(tmp_path / "other", size, sha256)
     assert f"{size} pieces and the SHA-256 {sha256}" in message
     assert f"{other_size} pieces and the SHA-256 {other_sha256}" in message
@@ -141,13 +141,13 @@ def test_another_vocabulary_is_said_with_both(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_of_the_same_size_in_another_order_is_another(tmp_path: Path) -> None:
-    _, size, sha256 = saved(tmp_path / "one", word_piece("cell", "gene"))
-    saved(tmp_path / "other", word_piece("gene", "cell"))
+    _, size, sha256 = saved(tmp_path / "one", make_wordpiece("cell", "gene"))
+    saved(tmp_path / "other", make_wordpiece("gene", "cell"))
     assert "is not the vocabulary of this pretraining set" in refused(tmp_path / "other", size, sha256)
 
 
 def test_a_vocabulary_without_mask_is_said(tmp_path: Path) -> None:
-    _, size, sha256 = saved(tmp_path, unigram(*ALBERT))
+    _, size, sha256 = saved(tmp_path, make_unigram(*ALBERT))
     assert "has no [MASK]" in refused(tmp_path, size, sha256)
 
 

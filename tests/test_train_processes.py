@@ -16,17 +16,24 @@ import torch
 
 from bioshards.train import processes
 from bioshards.train.processes import ProcessGroup
-from tests.training_runs import log, same_state, state, threads, told, train
+from tests.training_runs import (
+    is_same_state,
+    load_log,
+    load_reproducible_log,
+    load_state,
+    run_trainer,
+    use_torch_threads,
+)
 from tests.training_stops import (
-    Child,
-    Within,
-    after_step,
-    interrupt,
-    last_of,
-    leftovers,
-    manifest,
-    model_files,
-    words,
+    ContextFactory,
+    TrainerProcess,
+    call_after_step,
+    last_checkpoint,
+    list_temporary_dirs,
+    load_run_manifest,
+    read_model_files,
+    send_signal,
+    trainer_options,
 )
 
 from . import forked
@@ -38,7 +45,7 @@ NO_DROPOUT = ("--dropout", 0.0, "--attention-dropout", 0.0)
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    with threads(1):
+    with use_torch_threads(1):
         yield
 
 
@@ -57,12 +64,12 @@ def together(
     out: Path,
     *options: object,
     world: int = 2,
-    within: Mapping[int, Within] | None = None,
-) -> list[Child]:
+    within: Mapping[int, ContextFactory] | None = None,
+) -> list[TrainerProcess]:
     """Start so many processes on one run; ``within`` by rank."""
     return [
-        Child(
-            words(data, out, *OPTIONS, *options),
+        TrainerProcess(
+            trainer_options(data, out, *OPTIONS, *options),
             out.parent / f"{out.name} told by {rank}",
             (within or {}).get(rank, contextlib.nullcontext),
             env,
@@ -71,9 +78,9 @@ def together(
     ]
 
 
-def codes(children: Sequence[Child]) -> list[int]:
-    found = [child.end() for child in children]
-    print(*(child.told() for child in children))
+def codes(children: Sequence[TrainerProcess]) -> list[int]:
+    found = [child.wait() for child in children]
+    print(*(child.read_output() for child in children))
     return found
 
 
@@ -95,11 +102,11 @@ def assert_close(one: Any, other: Any, tolerance: float, where: str = "") -> Non
 
 def assert_same_but_for_rounding(one: Path, other: Path, tolerance: float) -> None:
     """Two runs logged the same losses, figures and lengths of gradients, and have the same weights."""
-    first, second = told(one), told(other)
+    first, second = load_reproducible_log(one), load_reproducible_log(other)
     assert len(first) == len(second)
     for line, other_line in zip(first, second, strict=True):
         assert_close(line, other_line, tolerance, f"step {line['step']} {line['kind']}")
-    weights, others = (state(last_of(run))["model"] for run in (one, other))
+    weights, others = (load_state(last_checkpoint(run))["model"] for run in (one, other))
     assert_close(weights, others, 20 * tolerance)
 
 
@@ -110,9 +117,9 @@ def test_two_processes_learn_what_one_does_with_the_whole_batch(
     """Losses, figures, the gradient's length and validation, step by step, to rounding."""
     data = pretraining_sets[family]
     assert codes(together(data, tmp_path / "two", *NO_DROPOUT)) == [0, 0]
-    assert train(data, tmp_path / "one", *OPTIONS, *NO_DROPOUT) == 0
+    assert run_trainer(data, tmp_path / "one", *OPTIONS, *NO_DROPOUT) == 0
     assert_same_but_for_rounding(tmp_path / "one", tmp_path / "two", 1e-5)
-    assert not leftovers(tmp_path / "two")
+    assert not list_temporary_dirs(tmp_path / "two")
 
 
 @pytest.mark.parametrize("family", ["electra", "bert"])
@@ -122,10 +129,10 @@ def test_with_dropout_too_where_the_micro_batches_are_the_same(
     """Two of four rows each, in one process or in two: dropout's seed is the micro-batch's."""
     data, options = pretraining_sets[family], ("--micro-batch", 4)
     assert codes(together(data, tmp_path / "two", *options)) == [0, 0]
-    assert train(data, tmp_path / "one", *OPTIONS, *options) == 0
+    assert run_trainer(data, tmp_path / "one", *OPTIONS, *options) == 0
     assert_same_but_for_rounding(tmp_path / "one", tmp_path / "two", 1e-5)
-    assert train(data, tmp_path / "larger", *OPTIONS) == 0
-    one, larger = (log(tmp_path / name)[0]["grad_norm"] for name in ("one", "larger"))
+    assert run_trainer(data, tmp_path / "larger", *OPTIONS) == 0
+    one, larger = (load_log(tmp_path / name)[0]["grad_norm"] for name in ("one", "larger"))
     assert one != pytest.approx(larger, rel=1e-4)
 
 
@@ -136,7 +143,7 @@ def test_three_processes_with_everything_else_too(pretraining_sets: dict[str, Pa
         *("--adversarial", 1.0, "--mask-rate-end", 0.25, "--optimiser", "lamb"),
     )
     assert codes(together(data, tmp_path / "three", *options, world=3)) == [0, 0, 0]
-    assert train(data, tmp_path / "one", *OPTIONS, *options) == 0
+    assert run_trainer(data, tmp_path / "one", *OPTIONS, *options) == 0
     assert_same_but_for_rounding(tmp_path / "one", tmp_path / "three", 1e-4)
 
 
@@ -148,14 +155,14 @@ def test_a_signal_to_one_of_two_stops_both_and_one_process_can_go_on(
     data, out = pretraining_sets["electra"], tmp_path / "stopped"
     options = ("--micro-batch", 4)
     number = (signal.SIGINT, signal.SIGTERM)[rank]
-    told_to_stop = partial(after_step, 4, partial(interrupt, number))
+    told_to_stop = partial(call_after_step, 4, partial(send_signal, number))
     children = together(data, out, *options, within={rank: told_to_stop})
     assert codes(children) == [130, 130]
     assert [path.name for path in out.glob("step-*")] == ["step-0000004"]
-    assert [entry["step"] for entry in log(out)] == [1, 2, 3, 4]
-    assert not leftovers(out)
-    assert train(data, out, *OPTIONS, *options) == 0
-    assert train(data, tmp_path / "one", *OPTIONS, *options) == 0
+    assert [entry["step"] for entry in load_log(out)] == [1, 2, 3, 4]
+    assert not list_temporary_dirs(out)
+    assert run_trainer(data, out, *OPTIONS, *options) == 0
+    assert run_trainer(data, tmp_path / "one", *OPTIONS, *options) == 0
     assert_same_but_for_rounding(tmp_path / "one", out, 1e-5)
 
 
@@ -165,14 +172,14 @@ def test_two_processes_that_were_stopped_go_on_to_the_bit(
     """Also where a line of the log is of steps before and after."""
     data, options = pretraining_sets["bert"], ("--log-every", 5)
     assert codes(together(data, tmp_path / "whole", *options)) == [0, 0]
-    stop = {1: partial(after_step, 7, interrupt)}
+    stop = {1: partial(call_after_step, 7, send_signal)}
     assert codes(together(data, tmp_path / "halves", *options, within=stop)) == [130, 130]
     assert codes(together(data, tmp_path / "halves", *options)) == [0, 0]
-    assert told(tmp_path / "whole") == told(tmp_path / "halves")
-    one, other = (last_of(tmp_path / run) for run in ("whole", "halves"))
-    assert same_state(state(one), state(other))
-    assert model_files(one) == model_files(other)
-    assert manifest(tmp_path / "whole") == manifest(tmp_path / "halves")
+    assert load_reproducible_log(tmp_path / "whole") == load_reproducible_log(tmp_path / "halves")
+    one, other = (last_checkpoint(tmp_path / run) for run in ("whole", "halves"))
+    assert is_same_state(load_state(one), load_state(other))
+    assert read_model_files(one) == read_model_files(other)
+    assert load_run_manifest(tmp_path / "whole") == load_run_manifest(tmp_path / "halves")
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -180,12 +187,12 @@ def test_when_one_dies_the_other_ends_too(
     rank: int, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data, out = pretraining_sets["bert"], tmp_path / "run"
-    dying = partial(after_step, 8, partial(interrupt, signal.SIGKILL))
+    dying = partial(call_after_step, 8, partial(send_signal, signal.SIGKILL))
     found = codes(together(data, out, within={rank: dying}))
     assert found[rank] == -signal.SIGKILL
     assert found[1 - rank] == 1
-    assert last_of(out).name == "step-0000006"
-    assert train(data, out, *OPTIONS) == 0
+    assert last_checkpoint(out).name == "step-0000006"
+    assert run_trainer(data, out, *OPTIONS) == 0
 
 
 @pytest.mark.parametrize("what", ["another run", "a full disk"])
@@ -194,17 +201,17 @@ def test_when_the_first_cannot_go_on_the_other_ends_too(
 ) -> None:
     data, out = pretraining_sets["bert"], tmp_path / "run"
     if what == "another run":
-        with after_step(2, interrupt):
-            assert train(data, out, "--seed", 3) == 130
+        with call_after_step(2, send_signal):
+            assert run_trainer(data, out, "--seed", 3) == 130
         children = together(data, out)
-        assert [child.end() for child in children] == [2, 1]
-        assert "was begun with --seed 3, not 0" in children[0].told()
+        assert [child.wait() for child in children] == [2, 1]
+        assert "was begun with --seed 3, not 0" in children[0].read_output()
     else:
         children = together(data, out, within={0: broken_disk})
-        assert [child.end() for child in children] == [1, 1]
-        assert "the checkpoint of step 6 could not be written" in children[0].told()
+        assert [child.wait() for child in children] == [1, 1]
+        assert "the checkpoint of step 6 could not be written" in children[0].read_output()
         assert not list(out.glob("step-*"))
-        assert not leftovers(out)
+        assert not list_temporary_dirs(out)
 
 
 def broken_disk() -> Any:
@@ -220,10 +227,10 @@ def broken_disk() -> Any:
 
 def test_a_finished_run_is_finished_for_all(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
     data, out = pretraining_sets["bert"], tmp_path / "run"
-    assert train(data, out, *OPTIONS) == 0
+    assert run_trainer(data, out, *OPTIONS) == 0
     children = together(data, out)
     assert codes(children) == [0, 0]
-    assert "is finished" in children[0].told()
+    assert "is finished" in children[0].read_output()
 
 
 # Finding one's place
@@ -260,8 +267,8 @@ def test_sums_are_of_all_and_integers_exact(tmp_path: Path) -> None:
 
 class _Summing:
     def __init__(self, env: dict[str, str]) -> None:
-        self._ours, theirs = forked.SERVER.Pipe()
-        self._process = forked.SERVER.Process(target=_sum, args=(env, theirs))
+        self._ours, theirs = forked.FORK_SERVER.Pipe()
+        self._process = forked.FORK_SERVER.Process(target=_sum, args=(env, theirs))
         self._process.start()
 
     def found(self) -> Any:

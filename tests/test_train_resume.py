@@ -20,8 +20,24 @@ import pytest
 from bioshards.train import checkpoint, models
 from bioshards.train.objective import Objective
 from bioshards.train.shards import PretrainingDataset
-from tests.training_runs import command, log, same_state, state, threads, told, train
-from tests.training_stops import Child, after_step, assert_same_run, interrupt, last_of, leftovers, words
+from tests.training_runs import (
+    is_same_state,
+    load_log,
+    load_reproducible_log,
+    load_state,
+    run_trainer,
+    trainer_argv,
+    use_torch_threads,
+)
+from tests.training_stops import (
+    TrainerProcess,
+    assert_same_runs,
+    call_after_step,
+    last_checkpoint,
+    list_temporary_dirs,
+    send_signal,
+    trainer_options,
+)
 
 FAMILIES = ("electra", "bert", "albert")
 LONG = ("--steps", 60, "--save-every", 20, "--log-every", 7, "--validate-every", 11)
@@ -48,19 +64,19 @@ EVERYTHING = {
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    with threads(1):
+    with use_torch_threads(1):
         yield
 
 
 def stopped(data: Path, out: Path, *options: object, at: tuple[int, ...]) -> None:
     """A run that is stopped after these steps, each time gone on with by the same command, to its end."""
     for step in at:
-        with after_step(step, interrupt):
-            assert train(data, out, *options) == 130
-        assert last_of(out).name == f"step-{step:07d}"
+        with call_after_step(step, send_signal):
+            assert run_trainer(data, out, *options) == 130
+        assert last_checkpoint(out).name == f"step-{step:07d}"
         assert not (out / "manifest.json").exists()
-        assert not leftovers(out)
-    assert train(data, out, *options) == 0
+        assert not list_temporary_dirs(out)
+    assert run_trainer(data, out, *options) == 0
 
 
 # Whole runs and halves
@@ -71,13 +87,13 @@ def test_sixty_steps_are_thirty_and_a_stop_and_thirty(
     objective: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data = pretraining_sets[objective]
-    assert train(data, tmp_path / "whole", *LONG) == 0
+    assert run_trainer(data, tmp_path / "whole", *LONG) == 0
     stopped(data, tmp_path / "halves", *LONG, at=(30,))
-    assert_same_run(tmp_path / "whole", tmp_path / "halves")
-    early, late = (state(tmp_path / "whole" / f"step-{step:07d}") for step in (20, 60))
-    assert not same_state(early["model"], late["model"])
-    assert not same_state(early["optimiser"], late["optimiser"])
-    assert max(entry.get("epoch", 0) for entry in log(tmp_path / "whole")) > 1
+    assert_same_runs(tmp_path / "whole", tmp_path / "halves")
+    early, late = (load_state(tmp_path / "whole" / f"step-{step:07d}") for step in (20, 60))
+    assert not is_same_state(early["model"], late["model"])
+    assert not is_same_state(early["optimiser"], late["optimiser"])
+    assert max(entry.get("epoch", 0) for entry in load_log(tmp_path / "whole")) > 1
 
 
 @pytest.mark.parametrize("objective", FAMILIES)
@@ -89,10 +105,10 @@ def test_it_may_be_stopped_at_an_epochs_very_end_and_on_either_side_of_it(
     batch = max(size for size in range(2, 9) if rows % size == 0)
     end = rows // batch
     options = ("--steps", end + 5, "--batch", batch, "--log-every", 1, "--validate-every", 10)
-    assert train(data, tmp_path / "whole", *options) == 0
+    assert run_trainer(data, tmp_path / "whole", *options) == 0
     stopped(data, tmp_path / "stopped", *options, at=(end - 1, end, end + 1))
-    assert_same_run(tmp_path / "whole", tmp_path / "stopped")
-    assert [entry["step"] for entry in log(tmp_path / "stopped") if entry.get("epoch") == 1] == [end]
+    assert_same_runs(tmp_path / "whole", tmp_path / "stopped")
+    assert [entry["step"] for entry in load_log(tmp_path / "stopped") if entry.get("epoch") == 1] == [end]
 
 
 @pytest.mark.parametrize("objective", FAMILIES)
@@ -101,9 +117,9 @@ def test_whatever_a_step_does_is_gone_on_with(
 ) -> None:
     data, options = pretraining_sets[objective], ("--steps", 20, *EVERYTHING[objective])
     options = (*options, "--log-every", 3, "--validate-every", 4, "--save-every", 8)
-    assert train(data, tmp_path / "whole", *options) == 0
+    assert run_trainer(data, tmp_path / "whole", *options) == 0
     stopped(data, tmp_path / "halves", *options, at=(5, 8, 13))
-    assert_same_run(tmp_path / "whole", tmp_path / "halves")
+    assert_same_runs(tmp_path / "whole", tmp_path / "halves")
 
 
 @pytest.mark.parametrize("objective", FAMILIES)
@@ -111,18 +127,18 @@ def test_so_it_is_with_two_threads(objective: str, pretraining_sets: dict[str, P
     data = pretraining_sets[objective]
     wide = ("--hidden", 128, "--ffn", 512, "--embedding", 128)  # enough to be dealt out to threads
     options = (*wide, "--layers", 1, "--steps", 4)
-    with threads(2):
-        assert train(data, tmp_path / "whole", *options) == 0
+    with use_torch_threads(2):
+        assert run_trainer(data, tmp_path / "whole", *options) == 0
         stopped(data, tmp_path / "halves", *options, at=(2,))
-    assert_same_run(tmp_path / "whole", tmp_path / "halves")
+    assert_same_runs(tmp_path / "whole", tmp_path / "halves")
 
 
 def test_a_run_of_unlabelled_rows_is_gone_on_with(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
     """The heads that nothing is learned for are part of the model all the same."""
     data = pretraining_sets["plain"]
-    assert train(data, tmp_path / "whole") == 0
+    assert run_trainer(data, tmp_path / "whole") == 0
     stopped(data, tmp_path / "halves", at=(6, 7))
-    assert_same_run(tmp_path / "whole", tmp_path / "halves")
+    assert_same_runs(tmp_path / "whole", tmp_path / "halves")
 
 
 def test_a_run_that_continues_another_is_gone_on_with(
@@ -130,12 +146,12 @@ def test_a_run_that_continues_another_is_gone_on_with(
 ) -> None:
     """Its rows are counted from where it began, which every checkpoint of it knows."""
     data = pretraining_sets["electra"]
-    assert train(data, tmp_path / "before") == 0
+    assert run_trainer(data, tmp_path / "before") == 0
     options = ("--continue", tmp_path / "before", "--steps", 24, "--log-every", 1)
-    assert train(data, tmp_path / "whole", *options) == 0
+    assert run_trainer(data, tmp_path / "whole", *options) == 0
     stopped(data, tmp_path / "halves", *options, at=(15, 20))
-    assert_same_run(tmp_path / "whole", tmp_path / "halves")
-    assert [entry["step"] for entry in log(tmp_path / "halves") if entry["kind"] == "train"] == [
+    assert_same_runs(tmp_path / "whole", tmp_path / "halves")
+    assert [entry["step"] for entry in load_log(tmp_path / "halves") if entry["kind"] == "train"] == [
         *range(13, 25)
     ]
 
@@ -144,26 +160,26 @@ def test_the_same_command_before_the_first_step_and_after_the_last_one(
     pretraining_sets: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = pretraining_sets["bert"]
-    assert train(data, tmp_path / "whole") == 0
+    assert run_trainer(data, tmp_path / "whole") == 0
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "whole").rglob("*") if path.is_file()}
     before.pop(tmp_path / "whole" / ".lock")
     capsys.readouterr()
-    assert train(data, tmp_path / "whole") == 0
+    assert run_trainer(data, tmp_path / "whole") == 0
     assert "is finished: there is nothing to do" in capsys.readouterr().out
     assert all(path.stat().st_mtime_ns == when for path, when in before.items())
 
     build = models.build_objective
 
     def told_meanwhile(*given: Any) -> Objective:
-        interrupt()
+        send_signal()
         return build(*given)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models, "build", told_meanwhile)
-        assert train(data, tmp_path / "early") == 130
+        assert run_trainer(data, tmp_path / "early") == 130
     assert [path.name for path in (tmp_path / "early").glob("step-*")] == ["step-0000000"]
-    assert train(data, tmp_path / "early") == 0
-    assert_same_run(tmp_path / "whole", tmp_path / "early")
+    assert run_trainer(data, tmp_path / "early") == 0
+    assert_same_runs(tmp_path / "whole", tmp_path / "early")
 
 
 def test_without_its_manifest_it_is_only_said_once_more_that_it_is_finished(
@@ -172,10 +188,10 @@ def test_without_its_manifest_it_is_only_said_once_more_that_it_is_finished(
     """Killed between its last checkpoint and its manifest."""
     data = pretraining_sets["albert"]
     for name in ("whole", "killed"):
-        assert train(data, tmp_path / name) == 0
+        assert run_trainer(data, tmp_path / name) == 0
     (tmp_path / "killed" / "manifest.json").unlink()
-    assert train(data, tmp_path / "killed") == 0
-    assert_same_run(tmp_path / "whole", tmp_path / "killed")
+    assert run_trainer(data, tmp_path / "killed") == 0
+    assert_same_runs(tmp_path / "whole", tmp_path / "killed")
 
 
 # Signals
@@ -189,19 +205,19 @@ def test_signals_end_a_process_with_a_checkpoint_of_that_very_step(
     endless = ("--steps", 1_000_000, "--log-every", 1, "--save-every", 1_000_000, "--keep", 2)
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     with open(tmp_path / "told", "wb") as told:
-        process = subprocess.Popen(command(data, out, *endless), stderr=told, env=environment)
+        process = subprocess.Popen(trainer_argv(data, out, *endless), stderr=told, env=environment)
         _wait_for_step(1, out, process.poll)
         process.terminate()
         assert process.wait(60) == 130
     first = _stopped_cleanly(out, (tmp_path / "told").read_text())
 
-    child = Child(words(data, out, *endless), tmp_path / "told again")
+    child = TrainerProcess(trainer_options(data, out, *endless), tmp_path / "told again")
     _wait_for_step(first + 1, out, lambda: child.process.exitcode)
     os.kill(child.process.pid or 0, signal.SIGINT)
-    assert child.end() == 130
-    second = _stopped_cleanly(out, child.told())
+    assert child.wait() == 130
+    second = _stopped_cleanly(out, child.read_output())
     assert second > first
-    steps = [entry["step"] for entry in log(out) if entry["kind"] == "train"]
+    steps = [entry["step"] for entry in load_log(out) if entry["kind"] == "train"]
     assert steps == list(range(1, second + 1))
 
 
@@ -214,10 +230,10 @@ def _wait_for_step(step: int, run: Path, ended: Callable[[], int | None]) -> Non
 def _stopped_cleanly(run: Path, said: str) -> int:
     """Is the last checkpoint that of the last step that was done?  Returns the step."""
     done = _logged(run)
-    assert last_of(run).name == f"step-{done:07d}"
-    assert state(last_of(run))["done"] == done
-    assert f"train: stopped. The same command goes on from {last_of(run)}" in said
-    assert not leftovers(run)
+    assert last_checkpoint(run).name == f"step-{done:07d}"
+    assert load_state(last_checkpoint(run))["done"] == done
+    assert f"train: stopped. The same command goes on from {last_checkpoint(run)}" in said
+    assert not list_temporary_dirs(run)
     return done
 
 
@@ -234,43 +250,43 @@ def test_a_second_ctrl_c_ends_it_at_once(
     data = pretraining_sets["electra"]
 
     def twice() -> None:
-        interrupt()
-        interrupt()
+        send_signal()
+        send_signal()
 
-    assert train(data, tmp_path / "whole") == 0
+    assert run_trainer(data, tmp_path / "whole") == 0
     out = tmp_path / "run"
-    with after_step(3, twice):
-        assert train(data, out) == 130
+    with call_after_step(3, twice):
+        assert run_trainer(data, out) == 130
     assert "Nothing was learned yet: the same command begins anew" in capsys.readouterr().err
-    with after_step(9, twice):
-        assert train(data, out) == 130
+    with call_after_step(9, twice):
+        assert run_trainer(data, out) == 130
     assert f"The same command goes on from {out}/step-0000006" in capsys.readouterr().err
     assert [path.name for path in out.glob("step-*")] == ["step-0000006"]
-    assert train(data, out) == 0
-    assert_same_run(tmp_path / "whole", out)
+    assert run_trainer(data, out) == 0
+    assert_same_runs(tmp_path / "whole", out)
 
 
 def test_a_second_ctrl_c_while_the_checkpoint_is_written_leaves_nothing_half_made(
     pretraining_sets: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = pretraining_sets["bert"]
-    assert train(data, tmp_path / "whole") == 0
-    monkeypatch.setattr(checkpoint, "_to_disk", lambda _folder: interrupt())
-    with after_step(3, interrupt):
-        assert train(data, tmp_path / "run") == 130
+    assert run_trainer(data, tmp_path / "whole") == 0
+    monkeypatch.setattr(checkpoint, "_to_disk", lambda _folder: send_signal())
+    with call_after_step(3, send_signal):
+        assert run_trainer(data, tmp_path / "run") == 130
     assert not list((tmp_path / "run").glob("step-*"))
-    assert not leftovers(tmp_path / "run")
+    assert not list_temporary_dirs(tmp_path / "run")
     monkeypatch.undo()
-    assert train(data, tmp_path / "run") == 0
-    assert_same_run(tmp_path / "whole", tmp_path / "run")
+    assert run_trainer(data, tmp_path / "run") == 0
+    assert_same_runs(tmp_path / "whole", tmp_path / "run")
 
 
 def test_handlers_of_signals_are_as_they_were_afterwards(
     pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with after_step(2, interrupt):
-        assert train(pretraining_sets["bert"], tmp_path / "run") == 130
+    with call_after_step(2, send_signal):
+        assert run_trainer(pretraining_sets["bert"], tmp_path / "run") == 130
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
@@ -300,46 +316,49 @@ def test_killed_again_and_again_while_it_writes_it_ends_as_if_nothing_had_been(
     """A checkpoint every two steps, and each process dies somewhere within the next three or so."""
     data, out = pretraining_sets[objective], tmp_path / "killed"
     options = ("--steps", 16, "--save-every", 2, "--validate-every", 5, "--log-every", 3, "--keep", 2)
-    assert train(data, tmp_path / "whole", *options) == 0
+    assert run_trainer(data, tmp_path / "whole", *options) == 0
     chance = random.Random(objective)
     killed, before = 0, -1
     while not (out / "manifest.json").exists():
         if killed < 5:
             dying = partial(dying_at, chance.randint(1, 90), str(out))
-            assert Child(words(data, out, *options), tmp_path / "told", dying).end() == -signal.SIGKILL
+            assert (
+                TrainerProcess(trainer_options(data, out, *options), tmp_path / "told", dying).wait()
+                == -signal.SIGKILL
+            )
             killed += 1
         else:
-            assert train(data, out, *options) == 0
+            assert run_trainer(data, out, *options) == 0
         found = sorted(out.glob("step-*"))
         assert len(found) <= 3  # the two that stay, and one that is not yet removed
         for each in found:  # whatever is there is whole
-            assert state(each)["done"] == int(each.name.removeprefix("step-"))
-        done = state(found[-1])["done"] if found else -1
+            assert load_state(each)["done"] == int(each.name.removeprefix("step-"))
+        done = load_state(found[-1])["done"] if found else -1
         assert done >= before
         before = done
     assert killed == 5
-    assert_same_run(tmp_path / "whole", out)
+    assert_same_runs(tmp_path / "whole", out)
 
 
 def test_killed_from_outside_at_any_moment(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
     data, out = pretraining_sets["albert"], tmp_path / "killed"
     options = ("--steps", 40, "--save-every", 1)
     begun = time.monotonic()
-    assert train(data, tmp_path / "whole", *options) == 0
+    assert run_trainer(data, tmp_path / "whole", *options) == 0
     lasts = time.monotonic() - begun
     chance, killed = random.Random(3), 0
     while killed < 3:
-        child = Child(words(data, out, *options), tmp_path / "told")
+        child = TrainerProcess(trainer_options(data, out, *options), tmp_path / "told")
         child.process.join(chance.uniform(0, lasts))
         child.process.kill()
-        ended = child.end()
+        ended = child.wait()
         assert ended in (-signal.SIGKILL, 0)
         killed += ended == -signal.SIGKILL
-        assert all(state(each)["done"] == int(each.name[5:]) for each in out.glob("step-*"))
+        assert all(load_state(each)["done"] == int(each.name[5:]) for each in out.glob("step-*"))
         if (out / "manifest.json").exists():
             shutil.rmtree(out)
-    assert train(data, out, *options) == 0
-    assert_same_run(tmp_path / "whole", out)
+    assert run_trainer(data, out, *options) == 0
+    assert_same_runs(tmp_path / "whole", out)
 
 
 def test_killed_before_it_could_say_what_it_is_the_folder_is_still_its_own(
@@ -349,8 +368,8 @@ def test_killed_before_it_could_say_what_it_is_the_folder_is_still_its_own(
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".lock").touch()
     (tmp_path / "run" / ".tmp-0123456789").write_text('{"identity"')
-    assert train(pretraining_sets["bert"], tmp_path / "run") == 0
-    assert not leftovers(tmp_path / "run")
+    assert run_trainer(pretraining_sets["bert"], tmp_path / "run") == 0
+    assert not list_temporary_dirs(tmp_path / "run")
 
 
 def test_steps_that_a_killed_run_had_logged_are_logged_once(
@@ -358,14 +377,14 @@ def test_steps_that_a_killed_run_had_logged_are_logged_once(
 ) -> None:
     """Killed after step 10, it goes on from its checkpoint of step 6."""
     data, options = pretraining_sets["electra"], ("--log-every", 1, "--validate-every", 2)
-    assert train(data, tmp_path / "whole", *options) == 0
+    assert run_trainer(data, tmp_path / "whole", *options) == 0
     out = tmp_path / "killed"
-    dying = partial(after_step, 10, partial(interrupt, signal.SIGKILL))
-    child = Child(words(data, out, *options), tmp_path / "told", dying)
-    assert child.end() == -signal.SIGKILL
-    assert log(out)[-1]["step"] == 9
+    dying = partial(call_after_step, 10, partial(send_signal, signal.SIGKILL))
+    child = TrainerProcess(trainer_options(data, out, *options), tmp_path / "told", dying)
+    assert child.wait() == -signal.SIGKILL
+    assert load_log(out)[-1]["step"] == 9
     with open(out / "log.jsonl", "ab") as file:
         file.write(b'{"step": 10, "kind": "tra')
-    assert train(data, out, *options) == 0
-    assert told(out) == told(tmp_path / "whole")
-    assert_same_run(tmp_path / "whole", out)
+    assert run_trainer(data, out, *options) == 0
+    assert load_reproducible_log(out) == load_reproducible_log(tmp_path / "whole")
+    assert_same_runs(tmp_path / "whole", out)

@@ -21,9 +21,16 @@ from bioshards.train.runs import claim_run_dir
 from bioshards.train.schedules import mask_rate
 from bioshards.train.shards import PretrainingDataset
 from bioshards.train.steps import MAX_MICRO_BATCH_TOKENS, StepLoader, partition_batch
-from tests.conftest import manifest
-from tests.training_runs import command, log, same_state, state, told, train
-from tests.training_sets import examples, in_blocks, put
+from tests.conftest import load_manifest
+from tests.training_runs import (
+    is_same_state,
+    load_log,
+    load_reproducible_log,
+    load_state,
+    run_trainer,
+    trainer_argv,
+)
+from tests.training_sets import random_rows, split_into_batches, write_pretraining_set
 
 
 @pytest.mark.parametrize("preset", [name for name in PRESETS if not PRESETS[name].max_predictions_per_seq])
@@ -45,7 +52,9 @@ def test_only_where_a_paper_says_so_are_predictions_limited() -> None:
 def test_a_run_that_is_continued_on_the_same_set_sees_its_rows_in_another_order_with_other_masks(
     tmp_path: Path,
 ) -> None:
-    shards = PretrainingDataset(str(put(tmp_path, {"a": in_blocks(examples(48, 16, 100, False), [16])})))
+    shards = PretrainingDataset(
+        str(write_pretraining_set(tmp_path, {"a": split_into_batches(random_rows(48, 16, 100, False), [16])}))
+    )
     special = np.arange(100) < 5
     pieces = PieceTable(100, 4, special, np.zeros(100, np.bool_))
     recipe = replace(PRESETS["tiny"], family="electra", batch_size=16, steps=60)
@@ -64,13 +73,13 @@ def test_shards_for_validation_are_verified_too(
     pretraining_sets: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = tmp_path / "set"
-    for output in manifest(pretraining_sets["electra"])["outputs"]:
+    for output in load_manifest(pretraining_sets["electra"])["outputs"]:
         (data / output["file"]).parent.mkdir(parents=True, exist_ok=True)
         (data / output["file"]).write_bytes((pretraining_sets["electra"] / output["file"]).read_bytes())
     (data / "manifest.json").write_bytes((pretraining_sets["electra"] / "manifest.json").read_bytes())
     shard = next((data / "validation").iterdir())
     shard.write_bytes(shard.read_bytes()[:-9] + b"?" * 9)
-    assert train(data, tmp_path / "run") == 2
+    assert run_trainer(data, tmp_path / "run") == 2
     assert str(shard) in capsys.readouterr().err
     assert not (tmp_path / "run" / "log.jsonl").exists()
 
@@ -87,16 +96,16 @@ def test_what_a_run_began_from_may_be_gone_when_it_goes_on(
     option: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data, first, out = pretraining_sets["electra"], tmp_path / "first", tmp_path / "out"
-    assert train(data, first) == 0
+    assert run_trainer(data, first) == 0
     origin = first if option == "--continue" else first / "step-0000012" / "hf"
     options = ("--steps", "24", option, origin)
-    assert train(data, out, *options) == 0
-    before = state(out / "step-0000024")
+    assert run_trainer(data, out, *options) == 0
+    before = load_state(out / "step-0000024")
     shutil.rmtree(out / "step-0000024")
     (out / "manifest.json").unlink()
     first.rename(tmp_path / "elsewhere")
-    assert train(data, out, *options) == 0
-    assert same_state(before, state(out / "step-0000024"))
+    assert run_trainer(data, out, *options) == 0
+    assert is_same_state(before, load_state(out / "step-0000024"))
 
 
 @given(
@@ -119,10 +128,12 @@ def test_parts_of_other_sizes_give_the_same_losses(
     without_chance = ("--dropout", "0", "--attention-dropout", "0", "--log-every", "1")
     for micro in (8, 3):
         assert (
-            train(pretraining_sets[family], tmp_path / str(micro), *without_chance, "--micro-batch", micro)
+            run_trainer(
+                pretraining_sets[family], tmp_path / str(micro), *without_chance, "--micro-batch", micro
+            )
             == 0
         )
-    whole, parts = (told(tmp_path / str(micro)) for micro in (8, 3))
+    whole, parts = (load_reproducible_log(tmp_path / str(micro)) for micro in (8, 3))
     for one, other in zip(whole, parts, strict=True):
         assert one["losses"] == pytest.approx(other["losses"], rel=1e-4)
         assert (one["kind"], one["step"]) == (other["kind"], other["step"])
@@ -132,13 +143,13 @@ def test_a_run_whose_output_nobody_reads_goes_on(pretraining_sets: dict[str, Pat
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        command(pretraining_sets["bert"], tmp_path / "run", "--log-every", "1"),
+        trainer_argv(pretraining_sets["bert"], tmp_path / "run", "--log-every", "1"),
         stdout=write,
         stderr=write,
         check=False,
         env={**os.environ, "HF_HUB_OFFLINE": "1"},
     )
     os.close(write)
-    assert len(log(tmp_path / "run")) == 13
+    assert len(load_log(tmp_path / "run")) == 13
     assert (tmp_path / "run" / "manifest.json").exists()
     assert done.returncode in (0, 120)  # 120: Python's own, of what it could not write at its end

@@ -19,8 +19,15 @@ from bioshards.corpus.pretraining import SPLITS
 from bioshards.train import attention
 from bioshards.train.log import SPEED_FIELDS
 from bioshards.train.presets import PRESETS
-from tests.conftest import manifest
-from tests.training_runs import log, same_state, state, threads, told, train
+from tests.conftest import load_manifest
+from tests.training_runs import (
+    is_same_state,
+    load_log,
+    load_reproducible_log,
+    load_state,
+    run_trainer,
+    use_torch_threads,
+)
 
 FAMILIES = ("electra", "bert", "albert")
 LAST, BEFORE = "step-0000012", "step-0000006"
@@ -37,7 +44,7 @@ _HEADS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
-    with threads(1):
+    with use_torch_threads(1):
         yield
 
 
@@ -46,7 +53,7 @@ def runs(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFac
     """A finished run of each family."""
     folder = tmp_path_factory.mktemp("runs")
     for family in FAMILIES:
-        assert train(pretraining_sets[family], folder / family) == 0
+        assert run_trainer(pretraining_sets[family], folder / family) == 0
     return {family: folder / family for family in FAMILIES}
 
 
@@ -98,7 +105,7 @@ def test_the_generator_is_a_model_too(runs: dict[str, Path]) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_its_weights_are_those_that_training_goes_on_with(family: str, runs: dict[str, Path]) -> None:
     for checkpoint in (BEFORE, LAST):
-        kept = state(runs[family] / checkpoint)["model"]
+        kept = load_state(runs[family] / checkpoint)["model"]
         hf = runs[family] / checkpoint / "hf"
         found: dict[str, torch.Tensor] = {}
         parts = {"discriminator": hf, "generator": hf / "generator"} if family == "electra" else {"model": hf}
@@ -109,7 +116,9 @@ def test_its_weights_are_those_that_training_goes_on_with(family: str, runs: dic
         # what is not in the files is tied to what is
         for name in kept.keys() - found.keys():
             assert any(torch.equal(kept[name], value) for value in found.values()), name
-    assert not same_state(state(runs[family] / BEFORE)["model"], state(runs[family] / LAST)["model"])
+    assert not is_same_state(
+        load_state(runs[family] / BEFORE)["model"], load_state(runs[family] / LAST)["model"]
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -182,7 +191,7 @@ def test_run_json_says_what_was_trained_on_what_with_what(
     assert said["preset"] == "tiny"
     digest = hashlib.sha256((pretraining_sets["vocabulary"] / "tokenizer.json").read_bytes()).hexdigest()
     assert said["identity"]["vocabulary"] == digest
-    shards = [one for one in manifest(data)["outputs"] if one["file"].startswith(f"{SPLITS[0]}/")]
+    shards = [one for one in load_manifest(data)["outputs"] if one["file"].startswith(f"{SPLITS[0]}/")]
     listed = "".join(f"{one['file']} {one['sha256']}\n" for one in shards)
     assert said["identity"]["data"] == hashlib.sha256(listed.encode()).hexdigest()
     assert said["identity"]["origin"] is None
@@ -198,7 +207,7 @@ def test_run_json_says_what_was_trained_on_what_with_what(
         of = json.loads((run / checkpoint / "run.json").read_text())
         assert of["step"] == step
         assert of["tokens"] == next(
-            (line["tokens"] for line in log(run) if line["step"] == step), of["tokens"]
+            (line["tokens"] for line in load_log(run) if line["step"] == step), of["tokens"]
         )
         assert {name: value for name, value in of.items() if name in said and name != "begun"} == {
             name: value for name, value in said.items() if name != "begun"
@@ -208,7 +217,7 @@ def test_run_json_says_what_was_trained_on_what_with_what(
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_manifest_lists_every_file_of_the_last_checkpoint(family: str, runs: dict[str, Path]) -> None:
     run = runs[family]
-    said = manifest(run)
+    said = load_manifest(run)
     listed = {one["file"]: (one["bytes"], one["sha256"]) for one in said["outputs"]}
     there = {}
     for path in sorted((run / LAST).rglob("*")):
@@ -222,7 +231,7 @@ def test_the_manifest_lists_every_file_of_the_last_checkpoint(family: str, runs:
     assert said["inputs"] == [
         {name: about["identity"][name] for name in ("data", "vocabulary", "origin")},
     ]
-    assert said["last"] == [line for line in told(run) if line["kind"] == "train"][-1]
+    assert said["last"] == [line for line in load_reproducible_log(run) if line["kind"] == "train"][-1]
     assert said["run"]["versions"] == about["run"]["versions"]
 
 
@@ -237,7 +246,7 @@ def test_the_manifest_lists_every_file_of_the_last_checkpoint(family: str, runs:
 def test_the_log_says_all_that_is_to_be_known(
     family: str, weight: dict[str, float], accuracies: set[str], runs: dict[str, Path]
 ) -> None:
-    lines = log(runs[family])
+    lines = load_log(runs[family])
     assert [(line["step"], line["kind"]) for line in lines] == [
         *((4, "train"), (8, "train"), (12, "train"), (12, "validation")),
     ]
@@ -268,7 +277,7 @@ def test_the_same_command_writes_the_same_files_but_for_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     there, again = runs[family], tmp_path / family
-    assert train(pretraining_sets[family], again) == 0
+    assert run_trainer(pretraining_sets[family], again) == 0
     names = [sorted(str(path.relative_to(run)) for path in run.rglob("*")) for run in (there, again)]
     assert names[0] == names[1]
     for name in names[0]:
@@ -278,11 +287,11 @@ def test_the_same_command_writes_the_same_files_but_for_times(
         if "/hf/" in name:
             assert one.read_bytes() == other.read_bytes(), name
         elif name.endswith("state.pt"):
-            assert same_state(state(one.parent), state(other.parent))
+            assert is_same_state(load_state(one.parent), load_state(other.parent))
         elif name.endswith("run.json"):
             assert timeless(one, there) == timeless(other, again)
-    assert told(there) == told(again)
-    ours, theirs = manifest(there), manifest(again)
+    assert load_reproducible_log(there) == load_reproducible_log(again)
+    ours, theirs = load_manifest(there), load_manifest(again)
     for said in (ours, theirs):
         del said["run"]
         said["outputs"] = [each for each in said["outputs"] if "/hf/" in each["file"]]

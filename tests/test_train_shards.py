@@ -20,33 +20,39 @@ from bioshards.corpus.files import LocalStorage
 from bioshards.corpus.pretraining import make_schema
 from bioshards.train.gather import gather_rows
 from bioshards.train.shards import PretrainingDataset, TrainingDataError, is_empty
-from tests.conftest import manifest
-from tests.invented import document
-from tests.invented import put as put_documents
-from tests.training_sets import SPECIAL, Example, examples, in_blocks, put
+from tests.conftest import load_manifest
+from tests.invented import make_document
+from tests.invented import write_document_dir as put_documents
+from tests.training_sets import (
+    SPECIAL_TOKEN_IDS,
+    SyntheticRow,
+    random_rows,
+    split_into_batches,
+    write_pretraining_set,
+)
 
 from . import pretraining_sets as sets
 
 AGAIN = "Delete it and run the command that made the set once more, which makes it anew"
-ROWS = examples(50, 16, 100, labelled=False)
+ROWS = random_rows(50, 16, 100, labelled=False)
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
     """Two shards of record batches of different sizes, and one to validate on."""
-    return put(
+    return write_pretraining_set(
         tmp_path / "set",
-        {"one": in_blocks(ROWS[:31], [5, 9, 1]), "two": in_blocks(ROWS[31:], [7])},
+        {"one": split_into_batches(ROWS[:31], [5, 9, 1]), "two": split_into_batches(ROWS[31:], [7])},
         {"held": [ROWS[:4]]},
     )
 
 
-def read(shards: PretrainingDataset) -> list[Example]:
+def read(shards: PretrainingDataset) -> list[SyntheticRow]:
     """All rows in their order."""
     found = gather_rows(shards, np.zeros(shards.rows, np.int64), np.arange(shards.rows))
     parts = np.split(found.ids, found.offsets[1:-1])
     return [
-        Example(ids.tolist(), split, label)
+        SyntheticRow(ids.tolist(), split, label)
         for ids, split, label in zip(
             parts, found.segment_b_starts.tolist(), found.labels.tolist(), strict=True
         )
@@ -62,14 +68,14 @@ def refused(folder: Path, split: str = "train") -> str:
 
 def change(folder: Path, what: Callable[[dict[str, Any]], Any]) -> None:
     """Change the manifest."""
-    said = manifest(folder)
+    said = load_manifest(folder)
     what(said)
     (folder / "manifest.json").write_text(json.dumps(said))
 
 
 def listed(folder: Path, number: int = 0) -> Path:
     """A shard of the manifest."""
-    return folder / str(manifest(folder)["outputs"][number]["file"])
+    return folder / str(load_manifest(folder)["outputs"][number]["file"])
 
 
 def relisted(folder: Path, number: int = 0) -> None:
@@ -86,7 +92,7 @@ def test_what_a_set_says(made: Path) -> None:
     assert (shards.rows, shards.tokens) == (50, sum(len(row.ids) for row in ROWS))
     assert (shards.max_seq_length, shards.objective, shards.labelled) == (16, "electra", False)
     assert (shards.vocabulary_size, shards.vocabulary_sha256) == (100, "5" * 64)
-    assert shards.special_ids == SPECIAL
+    assert shards.special_ids == SPECIAL_TOKEN_IDS
     assert shards.block_sizes.tolist() == [5, 9, 1, 5, 9, 1, 1, 7, 7, 5]
     assert shards.block_ends.tolist() == np.cumsum(shards.block_sizes).tolist()
     sizes = [size for block in range(10) for size in shards.get_row_lengths(block).tolist()]
@@ -99,30 +105,37 @@ def test_what_a_set_says(made: Path) -> None:
 @pytest.mark.parametrize("vocabulary", [100, 1 << 16, (1 << 16) + 1, 200_000])
 def test_rows_are_read_as_they_were_written(objective: str, vocabulary: int, tmp_path: Path) -> None:
     labelled = objective in ("bert", "albert")
-    rows = examples(60, 30, vocabulary, labelled)
-    blocks = in_blocks(rows, [7, 1, 12])
+    rows = random_rows(60, 30, vocabulary, labelled)
+    blocks = split_into_batches(rows, [7, 1, 12])
     shards = PretrainingDataset(
-        str(put(tmp_path, {"a": blocks[:4], "b": blocks[4:]}, None, objective, 30, vocabulary))
+        str(
+            write_pretraining_set(
+                tmp_path, {"a": blocks[:4], "b": blocks[4:]}, None, objective, 30, vocabulary
+            )
+        )
     )
     assert shards.labelled == labelled
     assert read(shards) == rows
 
 
 def test_the_rows_of_a_pipeline_are_those_that_arrow_reads(tmp_path: Path) -> None:
-    abstracts = sets.abstracts(tmp_path / "abstracts", one=range(1, 40), two=range(40, 80))
+    abstracts = sets.write_abstracts(tmp_path / "abstracts", one=range(1, 40), two=range(40, 80))
     given = (
         "--input",
         abstracts,
         "--vocab",
-        sets.built(tmp_path / "v", abstracts),
+        sets.build_vocabulary(tmp_path / "v", abstracts),
         "--output",
         tmp_path / "o",
     )
-    assert sets.run(*given, "--objective", "bert", "--length", 40, "--validation", 0.2) == 0
+    assert (
+        sets.run_shards_to_pretraining(*given, "--objective", "bert", "--length", 40, "--validation", 0.2)
+        == 0
+    )
     for split in ("train", "validation"):
         written = [
-            Example(list(row.ids), row.split, -100 if row.label is None else row.label)
-            for row in sets.rows(tmp_path / "o", split)
+            SyntheticRow(list(row.ids), row.split, -100 if row.label is None else row.label)
+            for row in sets.load_rows(tmp_path / "o", split)
         ]
         shards = PretrainingDataset(str(tmp_path / "o"), split)
         assert read(shards) == written
@@ -131,7 +144,7 @@ def test_the_rows_of_a_pipeline_are_those_that_arrow_reads(tmp_path: Path) -> No
 
 
 def test_a_set_without_rows_to_validate_on_says_so(tmp_path: Path) -> None:
-    folder = str(put(tmp_path, {"a": [ROWS]}))
+    folder = str(write_pretraining_set(tmp_path, {"a": [ROWS]}))
     assert is_empty(folder, "validation")
     with pytest.raises(
         TrainingDataError, match=r"has no rows for validation\. Make a set with some: --validation"
@@ -140,7 +153,9 @@ def test_a_set_without_rows_to_validate_on_says_so(tmp_path: Path) -> None:
 
 
 def test_record_batches_and_shards_without_rows_are_passed_over(tmp_path: Path) -> None:
-    shards = PretrainingDataset(str(put(tmp_path, {"a": [[]], "b": [ROWS[:3], [], ROWS[3:]], "c": [[]]})))
+    shards = PretrainingDataset(
+        str(write_pretraining_set(tmp_path, {"a": [[]], "b": [ROWS[:3], [], ROWS[3:]], "c": [[]]}))
+    )
     assert shards.block_sizes.tolist() == [3, 47]
     assert read(shards) == ROWS
 
@@ -152,9 +167,11 @@ def test_a_fingerprint_is_of_names_and_checksums(made: Path, tmp_path: Path) -> 
     ]
     shutil.copytree(made, tmp_path / "copy")
     assert PretrainingDataset(str(tmp_path / "copy")).fingerprint == prints[0]
-    prints.append(PretrainingDataset(str(put(tmp_path / "x", {"x": [ROWS]}))).fingerprint)
-    prints.append(PretrainingDataset(str(put(tmp_path / "y", {"y": [ROWS]}))).fingerprint)
-    prints.append(PretrainingDataset(str(put(tmp_path / "z", {"x": [ROWS[::-1]]}))).fingerprint)
+    prints.append(PretrainingDataset(str(write_pretraining_set(tmp_path / "x", {"x": [ROWS]}))).fingerprint)
+    prints.append(PretrainingDataset(str(write_pretraining_set(tmp_path / "y", {"y": [ROWS]}))).fingerprint)
+    prints.append(
+        PretrainingDataset(str(write_pretraining_set(tmp_path / "z", {"x": [ROWS[::-1]]}))).fingerprint
+    )
     assert len(set(prints)) == 5
     assert all(len(one) == 64 for one in prints)
 
@@ -205,7 +222,7 @@ def test_a_folder_of_another_machine() -> None:
 
 
 def test_documents_are_not_trained_on(tmp_path: Path) -> None:
-    folder = put_documents(tmp_path, {"a": [document("pubmed:1", ["One."])]})
+    folder = put_documents(tmp_path, {"a": [make_document("pubmed:1", ["One."])]})
     said = refused(folder)
     assert "is an output of pubmed_to_shards, and what is trained on is one of shards_to_pretraining" in said
     assert f"--input {folder}" in said
@@ -270,7 +287,7 @@ def test_a_shard_with_other_rows_than_listed(made: Path) -> None:
 
 
 def test_a_shard_whose_schema_counts_otherwise(tmp_path: Path) -> None:
-    said = refused(put(tmp_path, {"a": [ROWS]}, facts={"rows": 49}))
+    said = refused(write_pretraining_set(tmp_path, {"a": [ROWS]}, metadata_overrides={"rows": 49}))
     assert "says that it has 49 rows, and its manifest lists 50" in said
 
 
@@ -286,7 +303,9 @@ def test_a_shard_whose_schema_counts_otherwise(tmp_path: Path) -> None:
     ],
 )
 def test_shards_of_two_sets(fact: str, other: object, made: Path, tmp_path: Path) -> None:
-    strange = put(tmp_path / "other", {"two": in_blocks(ROWS[31:], [7])}, facts={fact: other})
+    strange = write_pretraining_set(
+        tmp_path / "other", {"two": split_into_batches(ROWS[31:], [7])}, metadata_overrides={fact: other}
+    )
     path = listed(made, 1)
     shutil.copy(listed(strange), path)
     relisted(made, 1)
@@ -296,7 +315,7 @@ def test_shards_of_two_sets(fact: str, other: object, made: Path, tmp_path: Path
 
 
 def test_shards_of_another_split(tmp_path: Path) -> None:
-    said = refused(put(tmp_path, {"a": [ROWS]}, facts={"split": "validation"}))
+    said = refused(write_pretraining_set(tmp_path, {"a": [ROWS]}, metadata_overrides={"split": "validation"}))
     assert "is of the rows for validation, and its folder says train: its files were moved" in said
 
 
@@ -403,8 +422,8 @@ def test_a_shard_that_goes_away_while_it_is_verified(made: Path) -> None:
 
 def test_no_changed_byte_ends_the_process(tmp_path: Path) -> None:
     """Whatever bytes are others: the rows are read, or the shard is named; and a token is a piece's."""
-    rows = examples(20, 16, 100, labelled=True)
-    folder = put(tmp_path, {"a": in_blocks(rows, [6])}, objective="bert")
+    rows = random_rows(20, 16, 100, labelled=True)
+    folder = write_pretraining_set(tmp_path, {"a": split_into_batches(rows, [6])}, objective="bert")
     path = listed(folder)
     whole = path.read_bytes()
     chance = random.Random(0)
@@ -449,8 +468,10 @@ def written(path: Path, place: int, value: int, wide: int) -> None:
 def test_a_row_of_nonsense_is_named(
     column: str, wide: int, row: int, value: int, why: str, tmp_path: Path
 ) -> None:
-    rows = examples(20, 16, 100, labelled=True)
-    folder = put(tmp_path, {"a": [rows[:3]], "b": in_blocks(rows[3:], [7])}, objective="bert")
+    rows = random_rows(20, 16, 100, labelled=True)
+    folder = write_pretraining_set(
+        tmp_path, {"a": [rows[:3]], "b": split_into_batches(rows[3:], [7])}, objective="bert"
+    )
     shards = PretrainingDataset(str(folder))
     within = 1  # of the third record batch, which begins with the row 7 of its shard; where that ends, too
     place = int(getattr(shards.block_index, column)[2])
@@ -464,7 +485,7 @@ def test_a_row_of_nonsense_is_named(
 def test_document_shards_under_a_sets_manifest(made: Path) -> None:
     path = listed(made)
     folder = path.parent
-    batches = [document_shards.record_batch_from_documents([document("pubmed:1", ["One."])])]
+    batches = [document_shards.record_batch_from_documents([make_document("pubmed:1", ["One."])])]
     (shard,) = document_shards.write_shards(
         LocalStorage(), str(folder), "one", batches, batches[0].schema, 1 << 20
     )

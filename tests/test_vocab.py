@@ -23,7 +23,7 @@ from bioshards.vocab import alphabet, counts, publishing, sources, training
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.recipes import PRESETS
 from bioshards.vocab.words import Casing, Pretokenizer
-from tests.conftest import manifest, sums
+from tests.conftest import load_manifest, published_digests
 from tests.manifests import put_documents
 
 SIZE = 900
@@ -56,7 +56,7 @@ def test_the_files_of_a_vocabulary(built: Path) -> None:
     names = {path.name for path in built.iterdir()} - {".bioshards"}
     files = {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "words.tsv", "validation-words.tsv"}
     assert names == files | {"report.json", "report.html", "manifest.json"}
-    listed = {output["file"]: output["bytes"] for output in manifest(built)["outputs"]}
+    listed = {output["file"]: output["bytes"] for output in load_manifest(built)["outputs"]}
     assert listed == {name: (built / name).stat().st_size for name in names - {"manifest.json"}}
 
 
@@ -86,7 +86,7 @@ def test_the_words_are_those_of_the_documents(built: Path, shards: list[str]) ->
     for name, words in (("words.tsv", text.words), ("validation-words.tsv", text.validation_words)):
         with open(built / name, "rb") as file:
             assert counts.read_counts(file) == words
-    totals = manifest(built)["counts"]
+    totals = load_manifest(built)["counts"]
     assert totals["words"] == text.words.total()
     assert totals["validation_words"] == text.validation_words.total() > 0
 
@@ -193,14 +193,14 @@ def test_the_same_input_in_any_order_gives_the_same_bytes(
     built: Path, shards: list[str], tmp_path: Path
 ) -> None:
     assert build(*reversed(shards), "--out", tmp_path / "v", "--size", SIZE, "--hold-out", 0.1) == 0
-    assert sums(tmp_path / "v") == sums(built)
+    assert published_digests(tmp_path / "v") == published_digests(built)
 
 
 def test_another_process_gives_the_same_bytes(built: Path, shards: list[str], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bioshards.vocab", "build", *shards, "--out", str(tmp_path / "v")]
     environment = {**os.environ, "PYTHONHASHSEED": "7", "RAYON_NUM_THREADS": "1"}
     subprocess.run([*command, "--size", str(SIZE), "--hold-out", "0.1"], check=True, env=environment)
-    assert sums(tmp_path / "v") == sums(built)
+    assert published_digests(tmp_path / "v") == published_digests(built)
 
 
 def test_words_counted_by_the_pipeline_give_the_same_vocabulary(
@@ -215,7 +215,7 @@ def test_words_counted_by_the_pipeline_give_the_same_vocabulary(
         == 0
     )
     assert build(words, "--out", tmp_path / "v", "--size", SIZE) == 0
-    ours, theirs = sums(tmp_path / "v"), sums(built)
+    ours, theirs = published_digests(tmp_path / "v"), published_digests(built)
     told = {"manifest.json", "report.json", "report.html"}  # they say what it was made of
     assert {name: ours[name] for name in ours.keys() - told} == {
         name: theirs[name] for name in theirs.keys() - told
@@ -242,7 +242,7 @@ def test_rare_words_are_left_out_if_asked_for(shards: list[str], tmp_path: Path)
     assert build(*shards, "--out", tmp_path / "v", "--size", 500, "--min-count", 5) == 0
     with open(tmp_path / "v" / "words.tsv", "rb") as file:
         assert min(counts.read_counts(file).values()) >= 5
-    assert manifest(tmp_path / "v")["counts"]["min_count"] == 5
+    assert load_manifest(tmp_path / "v")["counts"]["min_count"] == 5
 
 
 def test_of_very_many_words_the_most_frequent_are_taken(
@@ -250,7 +250,7 @@ def test_of_very_many_words_the_most_frequent_are_taken(
 ) -> None:
     monkeypatch.setattr(sources, "MAX_WORDS", 300)
     assert build(*shards, "--out", tmp_path / "v", "--size", 500) == 0
-    totals = manifest(tmp_path / "v")["counts"]
+    totals = load_manifest(tmp_path / "v")["counts"]
     assert 100 < totals["distinct_words"] <= 300
     assert totals["min_count"] > 1
 
@@ -278,11 +278,11 @@ def test_a_report_beside_others_changes_nothing_else(built: Path, tmp_path: Path
     assert report["overlap"][0]["name"] == "Itself"
     assert report["curve"]["points"] == json.loads((built / "report.json").read_text())["curve"]["points"]
     same = {"report.json", "report.html", "manifest.json"}
-    ours, theirs = sums(folder), sums(built)
+    ours, theirs = published_digests(folder), published_digests(built)
     assert {name for name in ours if ours[name] != theirs[name]} == same
     assert publishing.is_up_to_date(LocalStorage(), OutputDir(str(folder)))
     assert vocab.main(["report", str(folder)]) == 0
-    assert sums(folder) == theirs
+    assert published_digests(folder) == theirs
 
 
 def test_a_report_that_was_stopped_half_way_is_made_again_and_nothing_else_is_lost(
@@ -300,9 +300,9 @@ def test_a_report_that_was_stopped_half_way_is_made_again_and_nothing_else_is_lo
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "_write", stops)
         assert vocab.main(["report", str(folder), "--beside", f"Itself={built}"]) == 1
-    assert manifest(folder) == manifest(built)
+    assert load_manifest(folder) == load_manifest(built)
     assert vocab.main(["report", str(folder)]) == 0
-    assert sums(folder) == sums(built)
+    assert published_digests(folder) == published_digests(built)
 
 
 def test_a_lost_file_is_made_again(built: Path, shards: list[str], tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_a_lost_file_is_made_again(built: Path, shards: list[str], tmp_path: Pat
     shutil.copytree(built, folder)
     (folder / "vocab.txt").unlink()
     assert build(*shards, "--out", folder, "--size", SIZE, "--hold-out", 0.1) == 0
-    assert sums(folder) == sums(built)
+    assert published_digests(folder) == published_digests(built)
 
 
 # What can go wrong
@@ -470,10 +470,10 @@ def test_a_folder_that_holds_something_else_is_not_written_to(
 def test_another_vocabulary_is_not_written_over(
     built: Path, shards: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = sums(built)
+    before = published_digests(built)
     assert build(*shards, "--out", built, "--size", SIZE + 1) == 2
     assert "size was 900, now 901" in capsys.readouterr().err
-    assert sums(built) == before
+    assert published_digests(built) == before
 
 
 def test_words_without_marks_do_not_serve_albert(shards: list[str], tmp_path: Path, fails: Fail) -> None:
@@ -492,10 +492,10 @@ def test_words_without_marks_do_not_serve_albert(shards: list[str], tmp_path: Pa
 def test_an_input_is_not_written_into(
     inside: str, shards: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = sums(Path(shards[0]))
+    before = published_digests(Path(shards[0]))
     assert build(*shards, "--out", f"{shards[0]}/{inside}", "--size", SIZE) == 2
     assert shards[0] in capsys.readouterr().err
-    assert sums(Path(shards[0])) == before
+    assert published_digests(Path(shards[0])) == before
 
 
 @pytest.mark.parametrize("out", ["", "gs://bucket/vocabulary"])
@@ -545,7 +545,7 @@ def test_a_full_disk_is_said_and_the_next_run_is_whole(
         patch.setattr(publishing, "_write", full)
         assert "the disk is full" in fails(*shards, "--size", SIZE, "--hold-out", 0.1, code=1)
     assert build(*shards, "--out", tmp_path / "failed", "--size", SIZE, "--hold-out", 0.1) == 0
-    assert sums(tmp_path / "failed") == sums(built)
+    assert published_digests(tmp_path / "failed") == published_digests(built)
 
 
 @pytest.mark.parametrize(
@@ -566,7 +566,7 @@ def test_stopped_and_run_again(
     assert "Traceback" not in said
     assert not (tmp_path / "v" / "manifest.json").exists()
     assert vocab.main(arguments) == 0
-    assert sums(tmp_path / "v") == sums(built)
+    assert published_digests(tmp_path / "v") == published_digests(built)
 
 
 def test_ctrl_c_is_obeyed_while_a_library_trains(shards: list[str], tmp_path: Path) -> None:

@@ -24,23 +24,23 @@ from bioshards.corpus.download.web import (
     RetryPolicy,
     UnreachableError,
 )
-from tests.asking import SOON, Canned, answer, connected, server_at
+from tests.asking import FAST_RETRY, CannedServer, http_response, make_server, open_connection
 from tests.standin import (
-    Call,
-    Endless,
+    ConnectionReset,
+    EndlessBody,
+    FakeServer,
     Fault,
-    Ignore,
-    NoRange,
+    FunctionCall,
+    NoResponse,
+    RangeIgnored,
     Redirect,
-    Replace,
-    Reset,
-    Slow,
+    Republication,
+    ServiceUnavailable,
+    SlowBody,
     Stall,
-    StandIn,
-    Truncate,
-    Unavailable,
+    TruncatedBody,
 )
-from tests.standin_pages import publish
+from tests.standin_pages import publish_file
 
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 
@@ -60,45 +60,57 @@ def arrived(connection: Connection, url: str, start: int = 0) -> bytes:
 
 def test_a_server_that_never_sends_more_than_the_same_beginning_is_given_up() -> None:
     """It knows no ranges and always breaks off: that it sends something is no progress."""
-    with Canned(answer("200 OK", LETTERS[:100], length=1024)) as server, connected(server.url) as connection:
+    with (
+        CannedServer(http_response("200 OK", LETTERS[:100], length=1024)) as server,
+        open_connection(server.url) as connection,
+    ):
         with pytest.raises(UnreachableError, match="100 bytes read, 924 more expected"):
             arrived(connection, server.url)
-        assert len(server.heads) == SOON.max_attempts
+        assert len(server.request_heads) == FAST_RETRY.max_attempts
 
 
 def test_a_server_that_has_no_range_not_even_all_of_it_is_given_up() -> None:
-    with Canned(answer("416 Range Not Satisfiable")) as server, connected(server.url) as connection:
+    with (
+        CannedServer(http_response("416 Range Not Satisfiable")) as server,
+        open_connection(server.url) as connection,
+    ):
         with pytest.raises(UnreachableError, match="no such range"):
             arrived(connection, server.url, 100)
-        assert len(server.heads) == SOON.max_attempts
+        assert len(server.request_heads) == FAST_RETRY.max_attempts
 
 
 def test_what_is_there_whole_already_is_not_sent_again() -> None:
-    refusal = answer("416 Range Not Satisfiable\r\nContent-Range: bytes */1024")
-    with Canned(refusal, answer("200 OK", LETTERS)) as server, connected(server.url) as connection:
+    refusal = http_response("416 Range Not Satisfiable\r\nContent-Range: bytes */1024")
+    with (
+        CannedServer(refusal, http_response("200 OK", LETTERS)) as server,
+        open_connection(server.url) as connection,
+    ):
         assert list(connection.stream(server.url, 1024)) == []
-        assert len(server.heads) == 1
+        assert len(server.request_heads) == 1
 
 
 def test_a_range_of_another_version_is_not_appended() -> None:
     """A server that does not know If-Range answers 206, but says by the ETag that the file is another."""
     other = LETTERS[::-1]
     answers = (
-        answer('200 OK\r\nETag: "a"', LETTERS[:100], length=1024),
-        answer('206 Partial Content\r\nETag: "b"\r\nContent-Range: bytes 100-1023/1024', other[100:]),
-        answer('200 OK\r\nETag: "b"', other),
+        http_response('200 OK\r\nETag: "a"', LETTERS[:100], length=1024),
+        http_response('206 Partial Content\r\nETag: "b"\r\nContent-Range: bytes 100-1023/1024', other[100:]),
+        http_response('200 OK\r\nETag: "b"', other),
     )
-    with Canned(*answers) as server, connected(server.url) as connection:
+    with CannedServer(*answers) as server, open_connection(server.url) as connection:
         assert arrived(connection, server.url) == other
-        assert 'If-Range: "a"' in server.heads[1]
+        assert 'If-Range: "a"' in server.request_heads[1]
 
 
 @pytest.mark.parametrize("location", ["http://[", "http://[::1", "//[x]/", "http://127.0.0.1:x/"])
 def test_a_redirect_to_no_address_is_refused(location: str) -> None:
-    with Canned(answer(f"302 Found\r\nLocation: {location}")) as server, connected(server.url) as connection:
+    with (
+        CannedServer(http_response(f"302 Found\r\nLocation: {location}")) as server,
+        open_connection(server.url) as connection,
+    ):
         with pytest.raises(RefusedError, match="redirected"):
             connection.read(server.url, 100)
-        assert len(server.heads) == 1
+        assert len(server.request_heads) == 1
 
 
 def test_the_body_of_a_redirect_is_not_read() -> None:
@@ -109,7 +121,10 @@ def test_the_body_of_a_redirect_is_not_read() -> None:
             sent.append(1)
 
     sent: list[int] = []
-    with Canned(endless(), answer("200 OK", b"here")) as server, connected(server.url) as connection:
+    with (
+        CannedServer(endless(), http_response("200 OK", b"here")) as server,
+        open_connection(server.url) as connection,
+    ):
         assert connection.read(server.url, 100).body == b"here"
         assert len(sent) < 100
 
@@ -126,21 +141,27 @@ def test_the_body_of_a_redirect_is_not_read() -> None:
 )
 def test_an_absurd_pause_is_no_pause(headers: str) -> None:
     with (
-        Canned(answer(f"503 Busy\r\n{headers}"), answer("200 OK", b"here")) as server,
-        connected(server.url) as connection,
+        CannedServer(http_response(f"503 Busy\r\n{headers}"), http_response("200 OK", b"here")) as server,
+        open_connection(server.url) as connection,
     ):
         assert connection.read(server.url, 100).body == b"here"
 
 
 @pytest.mark.parametrize("length", ["\xb2", "9" * 5000, "-1", "many", ""])
 def test_an_absurd_length_is_no_length(length: str) -> None:
-    with Canned(answer("200 OK", b"here", length)) as server, connected(server.url) as connection:
+    with (
+        CannedServer(http_response("200 OK", b"here", length)) as server,
+        open_connection(server.url) as connection,
+    ):
         assert connection.read(server.url, 100).body == b"here"
 
 
 def test_an_absurd_range_is_another_range() -> None:
-    absurd = answer(f"206 Partial Content\r\nContent-Range: bytes {'1' * 5000}-2/3", b"x")
-    with Canned(absurd, answer("200 OK", LETTERS)) as server, connected(server.url) as connection:
+    absurd = http_response(f"206 Partial Content\r\nContent-Range: bytes {'1' * 5000}-2/3", b"x")
+    with (
+        CannedServer(absurd, http_response("200 OK", LETTERS)) as server,
+        open_connection(server.url) as connection,
+    ):
         assert arrived(connection, server.url, 100) == LETTERS
 
 
@@ -148,19 +169,19 @@ def test_an_absurd_range_is_another_range() -> None:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[StandIn]:
+def served(tmp_path: Path) -> Iterator[FakeServer]:
     """A server with a small and a large file."""
     (tmp_path / "small.txt").write_bytes(b"small")
     (tmp_path / "large.gz").write_bytes(LARGE)
-    with StandIn(tmp_path) as server:
+    with FakeServer(tmp_path) as server:
         yield server
 
 
 LARGE = random.Random(5).randbytes(300_000)
 
 
-def test_many_small_files_come_over_one_connection(served: StandIn) -> None:
-    with connected(served.url) as connection:
+def test_many_small_files_come_over_one_connection(served: FakeServer) -> None:
+    with open_connection(served.url) as connection:
         for _ in range(50):
             assert connection.read(f"{served.url}small.txt", 100).body == b"small"
         assert b"".join(block for _, block in connection.stream(f"{served.url}large.gz", 0)) == LARGE
@@ -168,8 +189,10 @@ def test_many_small_files_come_over_one_connection(served: StandIn) -> None:
     assert len(served.requests) == 51
 
 
-def test_who_asks_is_said_and_files_are_asked_for_as_they_are(served: StandIn) -> None:
-    with replace(server_at(served.url), user_agent="bioshards/9 (mail@example.org)").connect() as connection:
+def test_who_asks_is_said_and_files_are_asked_for_as_they_are(served: FakeServer) -> None:
+    with replace(
+        make_server(served.url), user_agent="bioshards/9 (mail@example.org)"
+    ).connect() as connection:
         connection.read(f"{served.url}small.txt", 100)
     [request] = served.requests
     assert request.headers["user-agent"] == "bioshards/9 (mail@example.org)"
@@ -177,18 +200,21 @@ def test_who_asks_is_said_and_files_are_asked_for_as_they_are(served: StandIn) -
     assert request.range == ""
 
 
-def test_headers_come_with_the_body(served: StandIn) -> None:
-    with connected(served.url) as connection:
+def test_headers_come_with_the_body(served: FakeServer) -> None:
+    with open_connection(served.url) as connection:
         said = connection.read(f"{served.url}small.txt", 100)
     assert said.etag
     assert '"' not in said.etag
     assert said.last_modified.endswith("GMT")
-    with Canned(answer('200 OK\r\nETag: W/"weak"', b"x")) as server, connected(server.url) as connection:
+    with (
+        CannedServer(http_response('200 OK\r\nETag: W/"weak"', b"x")) as server,
+        open_connection(server.url) as connection,
+    ):
         assert connection.read(server.url, 100) == (b"x", "weak", "")
 
 
-def test_the_connection_and_the_place_are_given_back(served: StandIn) -> None:
-    one = server_at(served.url, connections=1)
+def test_the_connection_and_the_place_are_given_back(served: FakeServer) -> None:
+    one = make_server(served.url, connections=1)
     for _ in range(2):
         with one.connect() as connection:
             connection.read(f"{served.url}small.txt", 100)
@@ -197,58 +223,58 @@ def test_the_connection_and_the_place_are_given_back(served: StandIn) -> None:
 
 
 def test_a_proxy_in_the_environment_does_not_stand_between_tests_and_their_servers(
-    served: StandIn, monkeypatch: pytest.MonkeyPatch
+    served: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    with connected(served.url) as connection:
+    with open_connection(served.url) as connection:
         assert connection.read(f"{served.url}small.txt", 100).body == b"small"
 
 
 def test_a_users_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Canned(answer("200 OK", b"by proxy")) as proxy:
+    with CannedServer(http_response("200 OK", b"by proxy")) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
-        with connected("http://files.example.org/") as connection:
+        with open_connection("http://files.example.org/") as connection:
             assert connection.read("http://files.example.org/a", 100).body == b"by proxy"
-        assert proxy.heads[0].startswith("GET http://files.example.org/a HTTP/1.1")
+        assert proxy.request_heads[0].startswith("GET http://files.example.org/a HTTP/1.1")
 
 
 # Faults that pass.
 
 PASSING: list[Fault] = [
-    Unavailable(),
-    Unavailable("0"),
-    Unavailable(status=429),
-    Unavailable(status=500),
-    Unavailable(status=502),
-    Unavailable(status=504),
-    Unavailable(status=408),
-    Unavailable(formatdate(0, usegmt=True)),
-    Unavailable("soon"),
-    Ignore(),
-    Reset(0),
-    Reset(3),
-    Truncate(0),
-    Truncate(3),
+    ServiceUnavailable(),
+    ServiceUnavailable("0"),
+    ServiceUnavailable(status=429),
+    ServiceUnavailable(status=500),
+    ServiceUnavailable(status=502),
+    ServiceUnavailable(status=504),
+    ServiceUnavailable(status=408),
+    ServiceUnavailable(formatdate(0, usegmt=True)),
+    ServiceUnavailable("soon"),
+    NoResponse(),
+    ConnectionReset(0),
+    ConnectionReset(3),
+    TruncatedBody(0),
+    TruncatedBody(3),
     Stall(0, 2),
     Stall(3, 2),
 ]
 
 
 @pytest.mark.parametrize("fault", PASSING, ids=repr)
-def test_what_passes_is_waited_out(served: StandIn, fault: Fault) -> None:
-    served.fault("*", fault)
-    with connected(served.url) as connection:
+def test_what_passes_is_waited_out(served: FakeServer, fault: Fault) -> None:
+    served.schedule_fault("*", fault)
+    with open_connection(served.url) as connection:
         assert connection.read(f"{served.url}small.txt", 100).body == b"small"
-        served.fault("*", fault)
+        served.schedule_fault("*", fault)
         assert b"".join(block for _, block in connection.stream(f"{served.url}large.gz", 0)) == LARGE
-    assert served.unused == []
+    assert served.pending_faults == []
     assert len(served.requests) == 4
 
 
 @pytest.mark.parametrize("fault", PASSING, ids=repr)
-def test_what_does_not_pass_is_given_up(served: StandIn, fault: Fault) -> None:
-    served.fault("*", fault, times=None)
-    with connected(served.url, replace(SOON, read_timeout=0.1, max_attempts=3)) as connection:
+def test_what_does_not_pass_is_given_up(served: FakeServer, fault: Fault) -> None:
+    served.schedule_fault("*", fault, times=None)
+    with open_connection(served.url, replace(FAST_RETRY, read_timeout=0.1, max_attempts=3)) as connection:
         url = f"{served.url}small.txt"
         with pytest.raises(UnreachableError, match=f"{url} cannot be had: .*tried 3 times"):
             connection.read(url, 100)
@@ -257,29 +283,29 @@ def test_what_does_not_pass_is_given_up(served: StandIn, fault: Fault) -> None:
 
 SIZES = st.integers(0, len(LARGE))
 RECOVERABLE = st.one_of(
-    SIZES.map(Reset),
-    SIZES.map(Truncate),
+    SIZES.map(ConnectionReset),
+    SIZES.map(TruncatedBody),
     SIZES.map(lambda size: Stall(size, 1)),
-    st.sampled_from([Unavailable(), Unavailable("0"), Ignore(), NoRange()]),
+    st.sampled_from([ServiceUnavailable(), ServiceUnavailable("0"), NoResponse(), RangeIgnored()]),
 )
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(faults=st.lists(RECOVERABLE, max_size=5), start=st.one_of(st.just(0), SIZES), new=st.booleans())
 def test_whatever_passes_the_bytes_are_the_files(
-    served: StandIn, faults: list[Fault], start: int, new: bool
+    served: FakeServer, faults: list[Fault], start: int, new: bool
 ) -> None:
     """If it is published anew meanwhile, they are the old one's or the new one's, never a mixture."""
     path = f"{len(served.requests)}.gz"
-    publish(served.root / path, b"\x1f\x8b" + LARGE)
+    publish_file(served.root / path, b"\x1f\x8b" + LARGE)
     other = b"\x1f\x8b" + LARGE[::-1]
     for number, fault in enumerate(faults):
-        served.fault(path, fault)
+        served.schedule_fault(path, fault)
         if new and number == 1 and not start:  # of bytes from before only their writer knows the version
-            served.fault(path, Replace(path, other, md5=False))
+            served.schedule_fault(path, Republication(path, other, md5=False))
     start = min(start, len(LARGE))
     held = bytearray((b"\x1f\x8b" + LARGE)[:start])
-    with connected(served.url, replace(SOON, read_timeout=0.15, max_attempts=8)) as connection:
+    with open_connection(served.url, replace(FAST_RETRY, read_timeout=0.15, max_attempts=8)) as connection:
         for offset, block in connection.stream(served.url + path, start):
             if offset != len(held):
                 assert offset == 0
@@ -289,40 +315,44 @@ def test_whatever_passes_the_bytes_are_the_files(
     assert new or bytes(held) != other
 
 
-def test_it_goes_on_as_long_as_there_is_progress(served: StandIn) -> None:
+def test_it_goes_on_as_long_as_there_is_progress(served: FakeServer) -> None:
     """More faults than tries, each after some bytes; and no byte is sent twice."""
-    served.fault("large.gz", Truncate(20_000), times=12)
-    with connected(served.url) as connection:
+    served.schedule_fault("large.gz", TruncatedBody(20_000), times=12)
+    with open_connection(served.url) as connection:
         blocks = list(connection.stream(f"{served.url}large.gz", 0))
     assert b"".join(block for _, block in blocks) == LARGE
     assert [at for at, _ in blocks] == sorted(at for at, _ in blocks)
-    assert served.sent("large.gz") == len(LARGE)
+    assert served.bytes_sent_for("large.gz") == len(LARGE)
     assert len(served.requests) == 13
 
 
-def test_a_body_that_comes_too_slowly_is_broken_off_and_gone_on_with(served: StandIn) -> None:
-    served.fault("large.gz", Slow(5000))
-    with connected(served.url, replace(SOON, read_timeout=0.3, min_bytes_per_second=50_000)) as connection:
+def test_a_body_that_comes_too_slowly_is_broken_off_and_gone_on_with(served: FakeServer) -> None:
+    served.schedule_fault("large.gz", SlowBody(5000))
+    with open_connection(
+        served.url, replace(FAST_RETRY, read_timeout=0.3, min_bytes_per_second=50_000)
+    ) as connection:
         assert b"".join(block for _, block in connection.stream(f"{served.url}large.gz", 0)) == LARGE
     first, second = served.requests
-    assert first.sent < 10_000
+    assert first.bytes_sent < 10_000
     assert second.range.startswith("bytes=")
 
 
-def test_a_small_file_that_comes_too_slowly_is_given_up(served: StandIn) -> None:
-    served.fault("large.gz", Slow(5000), times=None)
+def test_a_small_file_that_comes_too_slowly_is_given_up(served: FakeServer) -> None:
+    served.schedule_fault("large.gz", SlowBody(5000), times=None)
     with (
-        connected(
-            served.url, replace(SOON, read_timeout=0.2, min_bytes_per_second=50_000, max_attempts=2)
+        open_connection(
+            served.url, replace(FAST_RETRY, read_timeout=0.2, min_bytes_per_second=50_000, max_attempts=2)
         ) as connection,
         pytest.raises(UnreachableError, match="bytes a second"),
     ):
         connection.read(f"{served.url}large.gz", 1 << 20)
 
 
-def test_a_slow_body_that_is_fast_enough_is_waited_for(served: StandIn) -> None:
-    served.fault("large.gz", Slow(500_000))
-    with connected(served.url, replace(SOON, read_timeout=0.1, min_bytes_per_second=1000)) as connection:
+def test_a_slow_body_that_is_fast_enough_is_waited_for(served: FakeServer) -> None:
+    served.schedule_fault("large.gz", SlowBody(500_000))
+    with open_connection(
+        served.url, replace(FAST_RETRY, read_timeout=0.1, min_bytes_per_second=1000)
+    ) as connection:
         assert connection.read(f"{served.url}large.gz", 1 << 20).body == LARGE
     assert len(served.requests) == 1
 
@@ -331,13 +361,13 @@ def test_a_slow_body_that_is_fast_enough_is_waited_for(served: StandIn) -> None:
 
 
 @pytest.mark.parametrize("retry_after", ["1", lambda: formatdate(time.time() + 2, usegmt=True)])
-def test_a_pause_is_kept_by_everybody(served: StandIn, retry_after: str | Callable[[], str]) -> None:
+def test_a_pause_is_kept_by_everybody(served: FakeServer, retry_after: str | Callable[[], str]) -> None:
     said = retry_after if isinstance(retry_after, str) else retry_after()
-    served.fault("small.txt", Unavailable(said))
+    served.schedule_fault("small.txt", ServiceUnavailable(said))
     times = []
 
     def read(path: str) -> None:
-        with connected(served.url) as connection:
+        with open_connection(served.url) as connection:
             assert connection.read(f"{served.url}{path}", 1 << 20)
             times.append(time.monotonic())
 
@@ -350,18 +380,18 @@ def test_a_pause_is_kept_by_everybody(served: StandIn, retry_after: str | Callab
     for thread in threads:
         thread.join()
     assert all(at - began < 4 for at in times)
-    refused, *others = (request.at for request in served.requests)
+    refused, *others = (request.received_at for request in served.requests)
     assert len(others) == 2
     assert min(others) - refused > 0.5
 
 
-def test_an_overload_without_a_pause_holds_everybody_back_as_long_as_the_first(served: StandIn) -> None:
-    served.fault("small.txt", Unavailable(status=429))
-    server = server_at(served.url, replace(SOON, initial_backoff=0.4, max_backoff=0.4))
+def test_an_overload_without_a_pause_holds_everybody_back_as_long_as_the_first(served: FakeServer) -> None:
+    served.schedule_fault("small.txt", ServiceUnavailable(status=429))
+    server = make_server(served.url, replace(FAST_RETRY, initial_backoff=0.4, max_backoff=0.4))
     with server.connect() as connection:
         connection.read(f"{served.url}small.txt", 100)
     first, second = served.requests
-    assert second.at - first.at > 0.39
+    assert second.received_at - first.received_at > 0.39
 
 
 @pytest.mark.parametrize(
@@ -369,10 +399,10 @@ def test_an_overload_without_a_pause_holds_everybody_back_as_long_as_the_first(s
     ["3601", "999999999", formatdate(4_000_000_000, usegmt=True)],
     ids=["hour", "years", "date"],
 )
-def test_a_pause_of_more_than_an_hour_is_not_waited_for(served: StandIn, retry_after: str) -> None:
-    served.fault("*", Unavailable(retry_after))
+def test_a_pause_of_more_than_an_hour_is_not_waited_for(served: FakeServer, retry_after: str) -> None:
+    served.schedule_fault("*", ServiceUnavailable(retry_after))
     with (
-        connected(served.url) as connection,
+        open_connection(served.url) as connection,
         pytest.raises(UnreachableError, match=r"503.*asks to come back in \d+ seconds"),
     ):
         connection.read(f"{served.url}small.txt", 100)
@@ -382,37 +412,37 @@ def test_a_pause_of_more_than_an_hour_is_not_waited_for(served: StandIn, retry_a
 # What does not pass.
 
 
-def test_a_file_that_is_not_there_is_not_asked_for_again(served: StandIn) -> None:
-    with connected(served.url) as connection:
+def test_a_file_that_is_not_there_is_not_asked_for_again(served: FakeServer) -> None:
+    with open_connection(served.url) as connection:
         with pytest.raises(
             NotFoundError, match=r"nothing\.txt is not there: the server answers 404 Not Found"
         ):
             connection.read(f"{served.url}nothing.txt", 100)
         with pytest.raises(NotFoundError):
             list(connection.stream(f"{served.url}nothing.txt", 0))
-        served.fault("*", Unavailable(status=410))
+        served.schedule_fault("*", ServiceUnavailable(status=410))
         with pytest.raises(NotFoundError):
             connection.read(f"{served.url}small.txt", 100)
     assert len(served.requests) == 3
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 405, 451, 501])
-def test_a_refusal_is_not_asked_again(served: StandIn, status: int) -> None:
-    served.fault("*", Unavailable(status=status), times=None)
+def test_a_refusal_is_not_asked_again(served: FakeServer, status: int) -> None:
+    served.schedule_fault("*", ServiceUnavailable(status=status), times=None)
     with (
-        connected(served.url) as connection,
+        open_connection(served.url) as connection,
         pytest.raises(RefusedError, match=f"is refused: the server answers {status}"),
     ):
         connection.read(f"{served.url}small.txt", 100)
     assert len(served.requests) == 1
 
 
-def test_a_body_that_is_larger_than_it_may_be_is_not_read_to_its_end(served: StandIn) -> None:
-    with connected(served.url) as connection:
+def test_a_body_that_is_larger_than_it_may_be_is_not_read_to_its_end(served: FakeServer) -> None:
+    with open_connection(served.url) as connection:
         assert connection.read(f"{served.url}large.gz", len(LARGE)).body == LARGE
         with pytest.raises(RefusedError, match="has more than 299,999 bytes"):
             connection.read(f"{served.url}large.gz", len(LARGE) - 1)
-        served.fault("small.txt", Endless(b"again and again "))
+        served.schedule_fault("small.txt", EndlessBody(b"again and again "))
         with pytest.raises(RefusedError, match="more than 1,000"):
             connection.read(f"{served.url}small.txt", 1000)
 
@@ -420,10 +450,10 @@ def test_a_body_that_is_larger_than_it_may_be_is_not_read_to_its_end(served: Sta
 # Redirects.
 
 
-def test_a_redirect_on_the_same_host_is_followed(served: StandIn) -> None:
-    served.fault("small.txt", Redirect("/large.gz"))
-    served.fault("small.txt", Redirect(f"{served.url}large.gz"))
-    with connected(served.url) as connection:
+def test_a_redirect_on_the_same_host_is_followed(served: FakeServer) -> None:
+    served.schedule_fault("small.txt", Redirect("/large.gz"))
+    served.schedule_fault("small.txt", Redirect(f"{served.url}large.gz"))
+    with open_connection(served.url) as connection:
         for _ in range(2):
             assert connection.read(f"{served.url}small.txt", 1 << 20).body == LARGE
 
@@ -443,17 +473,20 @@ def test_a_redirect_on_the_same_host_is_followed(served: StandIn) -> None:
         "data:text/plain,here",
     ],
 )
-def test_a_redirect_to_another_host_is_refused(served: StandIn, location: str) -> None:
-    served.fault("small.txt", Redirect(location.replace("PORT", str(served.server_address[1]))))
-    with connected(served.url) as connection, pytest.raises(RefusedError, match="redirected to another host"):
+def test_a_redirect_to_another_host_is_refused(served: FakeServer, location: str) -> None:
+    served.schedule_fault("small.txt", Redirect(location.replace("PORT", str(served.server_address[1]))))
+    with (
+        open_connection(served.url) as connection,
+        pytest.raises(RefusedError, match="redirected to another host"),
+    ):
         connection.read(f"{served.url}small.txt", 1 << 20)
     assert len(served.requests) == 1
 
 
 @pytest.mark.parametrize("location", ["/small.txt", ""])
-def test_a_redirect_without_end_is_refused(served: StandIn, location: str) -> None:
-    served.fault("small.txt", Redirect(location), times=None)
-    with connected(served.url) as connection, pytest.raises(RefusedError, match="again and again"):
+def test_a_redirect_without_end_is_refused(served: FakeServer, location: str) -> None:
+    served.schedule_fault("small.txt", Redirect(location), times=None)
+    with open_connection(served.url) as connection, pytest.raises(RefusedError, match="again and again"):
         connection.read(f"{served.url}small.txt", 100)
     assert len(served.requests) == 4
 
@@ -461,22 +494,22 @@ def test_a_redirect_without_end_is_refused(served: StandIn, location: str) -> No
 # Ranges.
 
 
-def test_a_range_is_asked_for_and_a_server_that_knows_none_begins_again(served: StandIn) -> None:
-    with connected(served.url) as connection:
+def test_a_range_is_asked_for_and_a_server_that_knows_none_begins_again(served: FakeServer) -> None:
+    with open_connection(served.url) as connection:
         offsets = [at for at, _ in connection.stream(f"{served.url}large.gz", 1000)]
         assert offsets[0] == 1000
-        served.fault("large.gz", NoRange())
+        served.schedule_fault("large.gz", RangeIgnored())
         blocks = list(connection.stream(f"{served.url}large.gz", 1000))
         assert blocks[0][0] == 0
         assert b"".join(block for _, block in blocks) == LARGE
     assert [request.range for request in served.requests] == ["bytes=1000-"] * 2
 
 
-def test_a_file_that_changes_between_two_ranges_is_begun_again(served: StandIn) -> None:
+def test_a_file_that_changes_between_two_ranges_is_begun_again(served: FakeServer) -> None:
     other = b"\x1f\x8b" + LARGE[::-1]
-    served.fault("large.gz", Truncate(100_000))
-    served.fault("large.gz", Call(lambda: publish(served.root / "large.gz", other)))
-    with connected(served.url) as connection:
+    served.schedule_fault("large.gz", TruncatedBody(100_000))
+    served.schedule_fault("large.gz", FunctionCall(lambda: publish_file(served.root / "large.gz", other)))
+    with open_connection(served.url) as connection:
         blocks = list(connection.stream(f"{served.url}large.gz", 0))
     begun = [number for number, (at, _) in enumerate(blocks) if at == 0][-1]
     assert begun > 0
@@ -485,8 +518,8 @@ def test_a_file_that_changes_between_two_ranges_is_begun_again(served: StandIn) 
     assert "if-range" in served.requests[1].headers
 
 
-def test_more_than_there_is_is_begun_again(served: StandIn) -> None:
-    with connected(served.url) as connection:
+def test_more_than_there_is_is_begun_again(served: FakeServer) -> None:
+    with open_connection(served.url) as connection:
         blocks = list(connection.stream(f"{served.url}large.gz", len(LARGE) + 1))
         assert blocks[0][0] == 0
         assert b"".join(block for _, block in blocks) == LARGE
@@ -498,25 +531,27 @@ def test_more_than_there_is_is_begun_again(served: StandIn) -> None:
     "given", ["bytes 99-1023/1024", "bytes 101-1023/1024", "bytes */1024", "lines 100-200/3", ""]
 )
 def test_another_range_than_was_asked_for_is_asked_for_again(given: str) -> None:
-    wrong = answer(f"206 Partial Content\r\nContent-Range: {given}", LETTERS[99:])
-    right = answer("206 Partial Content\r\nContent-Range: bytes 100-1023/1024", LETTERS[100:])
-    with Canned(wrong, right) as server, connected(server.url) as connection:
+    wrong = http_response(f"206 Partial Content\r\nContent-Range: {given}", LETTERS[99:])
+    right = http_response("206 Partial Content\r\nContent-Range: bytes 100-1023/1024", LETTERS[100:])
+    with CannedServer(wrong, right) as server, open_connection(server.url) as connection:
         assert arrived(connection, server.url, 100) == LETTERS
 
 
 def test_a_range_that_ends_early_is_gone_on_with() -> None:
     """A server may give less than was asked for."""
-    some = answer("206 Partial Content\r\nContent-Range: bytes 100-199/1024", LETTERS[100:200])
-    rest = answer("206 Partial Content\r\nContent-Range: bytes 200-1023/1024", LETTERS[200:])
-    with Canned(some, rest) as server, connected(server.url) as connection:
+    some = http_response("206 Partial Content\r\nContent-Range: bytes 100-199/1024", LETTERS[100:200])
+    rest = http_response("206 Partial Content\r\nContent-Range: bytes 200-1023/1024", LETTERS[200:])
+    with CannedServer(some, rest) as server, open_connection(server.url) as connection:
         assert arrived(connection, server.url, 100) == LETTERS
-        assert "Range: bytes=200-" in server.heads[1]
+        assert "Range: bytes=200-" in server.request_heads[1]
 
 
 def test_a_range_that_is_longer_than_it_says_is_begun_again() -> None:
-    longer = answer("206 Partial Content\r\nContent-Range: bytes 100-1023/1024", LETTERS[100:] + b"more")
-    answers = (longer, answer("416 Range Not Satisfiable"), answer("200 OK", LETTERS))
-    with Canned(*answers) as server, connected(server.url) as connection:
+    longer = http_response(
+        "206 Partial Content\r\nContent-Range: bytes 100-1023/1024", LETTERS[100:] + b"more"
+    )
+    answers = (longer, http_response("416 Range Not Satisfiable"), http_response("200 OK", LETTERS))
+    with CannedServer(*answers) as server, open_connection(server.url) as connection:
         assert arrived(connection, server.url, 100) == LETTERS
 
 
@@ -525,7 +560,7 @@ def test_a_range_that_is_longer_than_it_says_is_begun_again() -> None:
 
 def test_a_body_in_chunks() -> None:
     chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;note=1\r\nde\r\n0\r\n\r\n"
-    with Canned(chunks) as server, connected(server.url) as connection:
+    with CannedServer(chunks) as server, open_connection(server.url) as connection:
         assert connection.read(server.url, 100).body == b"abcde"
         assert b"".join(block for _, block in connection.stream(server.url, 0)) == b"abcde"
 
@@ -535,20 +570,26 @@ def test_a_body_in_chunks() -> None:
 )
 def test_a_body_in_chunks_that_is_cut_short_or_damaged_is_asked_for_again(cut: bytes) -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
-    with Canned(head + cut, head + b"3\r\nabc\r\n0\r\n\r\n") as server, connected(server.url) as connection:
+    with (
+        CannedServer(head + cut, head + b"3\r\nabc\r\n0\r\n\r\n") as server,
+        open_connection(server.url) as connection,
+    ):
         assert connection.read(server.url, 100).body == b"abc"
-        assert len(server.heads) == 2
+        assert len(server.request_heads) == 2
 
 
 def test_a_body_that_ends_with_its_connection() -> None:
-    with Canned(b"HTTP/1.0 200 OK\r\n\r\n" + LETTERS) as server, connected(server.url) as connection:
+    with (
+        CannedServer(b"HTTP/1.0 200 OK\r\n\r\n" + LETTERS) as server,
+        open_connection(server.url) as connection,
+    ):
         assert connection.read(server.url, 2000).body == LETTERS
 
 
 def test_a_body_is_not_unpacked() -> None:
     packed = gzip.compress(b"words")
     head = "200 OK\r\nContent-Encoding: x-gzip"
-    with Canned(answer(head, packed)) as server, connected(server.url) as connection:
+    with CannedServer(http_response(head, packed)) as server, open_connection(server.url) as connection:
         assert connection.read(server.url, 100).body == packed
 
 
@@ -556,7 +597,10 @@ def test_a_body_is_not_unpacked() -> None:
     "noise", [b"\0" * 100, b"HTTP/1.1\r\n\r\n", b"HTTP/1.1 abc OK\r\n\r\n", b"SSH-2.0-x\r\n"]
 )
 def test_an_answer_that_is_no_http_is_asked_for_again(noise: bytes) -> None:
-    with Canned(noise, answer("200 OK", b"here")) as server, connected(server.url) as connection:
+    with (
+        CannedServer(noise, http_response("200 OK", b"here")) as server,
+        open_connection(server.url) as connection,
+    ):
         assert connection.read(server.url, 100).body == b"here"
 
 
@@ -567,7 +611,7 @@ def test_nobody_answers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}/"
     began = time.monotonic()
-    with connected(url) as connection, pytest.raises(UnreachableError, match=r"refused.*tried 4 times"):
+    with open_connection(url) as connection, pytest.raises(UnreachableError, match=r"refused.*tried 4 times"):
         connection.read(url, 100)
     assert time.monotonic() - began < 2
 
@@ -578,20 +622,23 @@ def test_nobody_has_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     url = "http://files.example.org/"
-    with connected(url) as connection, pytest.raises(UnreachableError, match="Name or service not known"):
+    with (
+        open_connection(url) as connection,
+        pytest.raises(UnreachableError, match="Name or service not known"),
+    ):
         connection.read(url, 100)
 
 
-def test_pauses_grow_to_the_longest(served: StandIn) -> None:
-    served.fault("*", Ignore(), times=None)
+def test_pauses_grow_to_the_longest(served: FakeServer) -> None:
+    served.schedule_fault("*", NoResponse(), times=None)
     with (
-        connected(
+        open_connection(
             served.url, RetryPolicy(1, 1, max_attempts=6, initial_backoff=0.04, max_backoff=0.1)
         ) as connection,
         pytest.raises(UnreachableError),
     ):
         connection.read(f"{served.url}small.txt", 100)
-    at = [request.at for request in served.requests]
+    at = [request.received_at for request in served.requests]
     pauses = [after - before for before, after in itertools.pairwise(at)]
     for pause, planned in zip(pauses, [0.04, 0.08, 0.1, 0.1, 0.1], strict=True):
         assert planned * 0.5 <= pause < planned * 1.5 + 0.1

@@ -13,7 +13,7 @@ from bioshards.train.models import ModelConfig, build_objective
 from bioshards.train.objective import Objective
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4
-SPECIAL = {"[PAD]": PAD, "[UNK]": 1, "[CLS]": CLS, "[SEP]": SEP, "[MASK]": MASK}
+SPECIAL_TOKEN_IDS = {"[PAD]": PAD, "[UNK]": 1, "[CLS]": CLS, "[SEP]": SEP, "[MASK]": MASK}
 VOCABULARY = 61
 LENGTHS = (17, 3, 40, 8, 29)
 LENGTH = 40
@@ -21,16 +21,16 @@ FAMILIES = ("electra", "bert", "albert")
 
 
 @dataclass(frozen=True)
-class Facts:
+class DatasetInfo:
     """What models need to know of the data."""
 
     vocabulary_size: int = VOCABULARY
-    special_ids: dict[str, int] = field(default_factory=lambda: SPECIAL)
+    special_ids: dict[str, int] = field(default_factory=lambda: SPECIAL_TOKEN_IDS)
     labelled: bool = True
 
 
 @dataclass(frozen=True)
-class Row:
+class MaskedRow:
     """A row before it is masked, and how it is.
 
     Attributes:
@@ -45,62 +45,64 @@ class Row:
     noise: tuple[float, ...]
 
 
-def rows(seed: int, lengths: Sequence[int] = LENGTHS, labels: bool = True) -> list[Row]:
+def random_masked_rows(seed: int, lengths: Sequence[int] = LENGTHS, labels: bool = True) -> list[MaskedRow]:
     """Rows of these lengths; in each a token or more is masked, most by [MASK]."""
-    chance = random.Random(seed)
-    found = []
+    rng = random.Random(seed)
+    masked_rows = []
     for length in lengths:
-        ids = [CLS, *(chance.randrange(5, VOCABULARY) for _ in range(length - 2)), SEP]
-        places = sorted(chance.sample(range(1, length - 1), max(1, length // 6)))
-        seen = {place: MASK if chance.random() < 0.8 else ids[place] for place in places}
-        noise = tuple(chance.random() for _ in places)
-        split = chance.choice((0, length // 2))
-        found.append(Row(tuple(ids), split, chance.choice((0, 1, -100)) if labels else -100, seen, noise))
-    return found
+        ids = [CLS, *(rng.randrange(5, VOCABULARY) for _ in range(length - 2)), SEP]
+        masked_positions = sorted(rng.sample(range(1, length - 1), max(1, length // 6)))
+        seen = {place: MASK if rng.random() < 0.8 else ids[place] for place in masked_positions}
+        noise = tuple(rng.random() for _ in masked_positions)
+        split = rng.choice((0, length // 2))
+        masked_rows.append(
+            MaskedRow(tuple(ids), split, rng.choice((0, 1, -100)) if labels else -100, seen, noise)
+        )
+    return masked_rows
 
 
-def flat(rows: Sequence[Row], tokens: int = 0, masked: int = 0) -> Batch:
+def make_flat_batch(rows: Sequence[MaskedRow], tokens: int = 0, masked: int = 0) -> Batch:
     """The rows end to end; with so many tokens and masked places, and one more empty segment, if asked."""
     starts = [sum(len(row.ids) for row in rows[:number]) for number in range(len(rows))]
     end = sum(len(row.ids) for row in rows)
-    fill = range(tokens - end) if tokens else ()
+    padding = range(tokens - end) if tokens else ()
     bounds = [*starts, end]
     if tokens:
         bounds += [min(tokens, end + LENGTH * number) for number in range(1, tokens // LENGTH + 3)]
-    return _batch(
+    return _make_batch(
         rows,
         starts,
-        [*(token for row in rows for token in row.ids), *(PAD for _ in fill)],
-        [*_types(rows), *(0 for _ in fill)],
-        [*(place for row in rows for place in range(len(row.ids))), *(at % LENGTH for at in fill)],
-        [*(True for _ in range(end)), *(False for _ in fill)],
+        [*(token for row in rows for token in row.ids), *(PAD for _ in padding)],
+        [*_token_types(rows), *(0 for _ in padding)],
+        [*(place for row in rows for place in range(len(row.ids))), *(at % LENGTH for at in padding)],
+        [*(True for _ in range(end)), *(False for _ in padding)],
         masked,
         torch.tensor(bounds, dtype=torch.int32),
         LENGTH if tokens else max(len(row.ids) for row in rows),
     )
 
 
-def padded(rows: Sequence[Row], masked: int = 0) -> Batch:
+def make_padded_batch(rows: Sequence[MaskedRow], masked: int = 0) -> Batch:
     """The rows padded to ``LENGTH``."""
     ids: list[int] = []
     types: list[int] = []
     real: list[bool] = []
     for row in rows:
-        fill = LENGTH - len(row.ids)
-        ids += [*row.ids, *[PAD] * fill]
-        types += [*_types([row]), *[0] * fill]
-        real += [*[True] * len(row.ids), *[False] * fill]
+        padding_length = LENGTH - len(row.ids)
+        ids += [*row.ids, *[PAD] * padding_length]
+        types += [*_token_types([row]), *[0] * padding_length]
+        real += [*[True] * len(row.ids), *[False] * padding_length]
     starts = [LENGTH * number for number in range(len(rows))]
     places = list(range(LENGTH)) * len(rows)
-    return _batch(rows, starts, ids, types, places, real, masked, None, LENGTH)
+    return _make_batch(rows, starts, ids, types, places, real, masked, None, LENGTH)
 
 
-def _types(rows: Sequence[Row]) -> list[int]:
+def _token_types(rows: Sequence[MaskedRow]) -> list[int]:
     return [int(0 < row.split <= place) for row in rows for place in range(len(row.ids))]
 
 
-def _batch(
-    rows: Sequence[Row],
+def _make_batch(
+    rows: Sequence[MaskedRow],
     starts: list[int],
     ids: list[int],
     types: list[int],
@@ -135,17 +137,17 @@ def _batch(
     )
 
 
-def layouts(rows: Sequence[Row]) -> dict[str, Batch]:
+def make_batch_of_each_layout(rows: Sequence[MaskedRow]) -> dict[str, Batch]:
     """The same rows in each layout."""
     return {
-        "flat": flat(rows),
-        "padded": padded(rows),
-        "flat, constant": flat(rows, tokens=192, masked=32),
-        "padded, constant": padded(rows, masked=32),
+        "flat": make_flat_batch(rows),
+        "padded": make_padded_batch(rows),
+        "flat, constant": make_flat_batch(rows, tokens=192, masked=32),
+        "padded, constant": make_padded_batch(rows, masked=32),
     }
 
 
-def counts(rows: Sequence[Row]) -> BatchCounts:
+def count_rows(rows: Sequence[MaskedRow]) -> BatchCounts:
     sizes = [len(row.ids) for row in rows]
     return BatchCounts(
         rows=len(rows),
@@ -156,10 +158,10 @@ def counts(rows: Sequence[Row]) -> BatchCounts:
     )
 
 
-def shape(family: str, dropout: float = 0.0, attention_dropout: float = 0.0) -> ModelConfig:
+def make_model_config(family: str, dropout: float = 0.0, attention_dropout: float = 0.0) -> ModelConfig:
     """Two layers; ELECTRA's and ALBERT's embeddings are of another width."""
     embedding = 32 if family == "bert" else 16
-    sizes = ModelConfig(
+    config = ModelConfig(
         family,
         hidden_size=32,
         num_layers=2,
@@ -168,20 +170,24 @@ def shape(family: str, dropout: float = 0.0, attention_dropout: float = 0.0) -> 
         embedding_size=embedding,
         max_positions=64,
     )
-    return replace(sizes, generator_hidden_fraction=0.5, dropout=dropout, attention_dropout=attention_dropout)
+    return replace(
+        config, generator_hidden_fraction=0.5, dropout=dropout, attention_dropout=attention_dropout
+    )
 
 
-def objective(
+def make_objective(
     family: str, labelled: bool = True, dropout: float = 0.0, attention_dropout: float = 0.0
 ) -> Objective:
     """A small model of which the weights are large enough to tell tokens apart."""
     torch.manual_seed(5)
-    found = build_objective(shape(family, dropout, attention_dropout), Facts(labelled=labelled))
+    model = build_objective(
+        make_model_config(family, dropout, attention_dropout), DatasetInfo(labelled=labelled)
+    )
     with torch.no_grad():
-        for parameter in found.parameters():
+        for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.1)
-    return found
+    return model
 
 
-def loss(objective: Objective, batch: Batch, rows: Sequence[Row]) -> torch.Tensor:
-    return objective.compute_loss(objective(batch), counts(rows)._asdict())
+def total_loss(objective: Objective, batch: Batch, rows: Sequence[MaskedRow]) -> torch.Tensor:
+    return objective.compute_loss(objective(batch), count_rows(rows)._asdict())

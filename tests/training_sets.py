@@ -16,10 +16,10 @@ from bioshards.corpus.manifest import VocabularyIdentity, write_manifest
 from bioshards.corpus.pretraining import LABELLED_OBJECTIVES, NO_LABEL, make_schema
 from tests.manifests import of_pretraining
 
-SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
+SPECIAL_TOKEN_IDS = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
 
 
-class Example(NamedTuple):
+class SyntheticRow(NamedTuple):
     """A row: its tokens with [CLS] and [SEP], where segment B begins in them, and its label."""
 
     ids: Sequence[int]
@@ -27,43 +27,45 @@ class Example(NamedTuple):
     label: int = NO_LABEL
 
 
-Blocks = Sequence[Sequence[Example]]
+ShardBatches = Sequence[Sequence[SyntheticRow]]
 """The record batches of a shard."""
 
 
-def examples(number: int, length: int, vocabulary: int, labelled: bool, seed: int = 0) -> list[Example]:
+def random_rows(
+    count: int, length: int, vocabulary: int, labelled: bool, seed: int = 0
+) -> list[SyntheticRow]:
     """Rows of chance, of 3 tokens to the length, some with a second segment."""
-    chance = random.Random(seed)
-    found = []
-    for _ in range(number):
-        size = chance.randint(3, length)
-        ids = [2, *(chance.randrange(5, vocabulary) for _ in range(size - 2)), 3]
-        split = chance.randrange(3, size - 1) if size > 5 and chance.random() < 0.7 else 0
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        size = rng.randint(3, length)
+        ids = [2, *(rng.randrange(5, vocabulary) for _ in range(size - 2)), 3]
+        split = rng.randrange(3, size - 1) if size > 5 and rng.random() < 0.7 else 0
         if split:
             ids[split - 1] = 3
-        found.append(Example(ids, split, chance.randrange(2) if labelled and split else NO_LABEL))
-    return found
+        rows.append(SyntheticRow(ids, split, rng.randrange(2) if labelled and split else NO_LABEL))
+    return rows
 
 
-def in_blocks(rows: Sequence[Example], sizes: Sequence[int]) -> list[list[Example]]:
+def split_into_batches(rows: Sequence[SyntheticRow], sizes: Sequence[int]) -> list[list[SyntheticRow]]:
     """The rows in record batches of these sizes, over and over."""
-    blocks: list[list[Example]] = []
-    begin = 0
-    while begin < len(rows):
-        size = sizes[len(blocks) % len(sizes)]
-        blocks.append(list(rows[begin : begin + size]))
-        begin += size
-    return blocks
+    batches: list[list[SyntheticRow]] = []
+    start = 0
+    while start < len(rows):
+        size = sizes[len(batches) % len(sizes)]
+        batches.append(list(rows[start : start + size]))
+        start += size
+    return batches
 
 
-def put(
+def write_pretraining_set(
     folder: Path,
-    train: Mapping[str, Blocks],
-    validation: Mapping[str, Blocks] | None = None,
+    train: Mapping[str, ShardBatches],
+    validation: Mapping[str, ShardBatches] | None = None,
     objective: str = "electra",
     length: int = 16,
     vocabulary: int = 100,
-    facts: Mapping[str, Any] | None = None,
+    metadata_overrides: Mapping[str, Any] | None = None,
 ) -> Path:
     """A finished pretraining set, with a shard for each name.
 
@@ -71,29 +73,31 @@ def put(
         facts: what the schemas say otherwise than they should.
     """
     storage, outputs = LocalStorage(), list[shards.Shard]()
-    for split, shards_of in (("train", train), ("validation", validation or {})):
-        for name, blocks in shards_of.items():
-            rows = [row for block in blocks for row in block]
-            said = {
+    for split, batches_by_shard in (("train", train), ("validation", validation or {})):
+        for name, batches_of_rows in batches_by_shard.items():
+            rows = [row for block in batches_of_rows for row in block]
+            metadata = {
                 "objective": objective,
                 "length": length,
                 "vocabulary_size": vocabulary,
                 "vocabulary_sha256": "5" * 64,
-                "special": SPECIAL,
+                "special": SPECIAL_TOKEN_IDS,
                 "split": split,
                 "rows": len(rows),
                 "tokens": sum(len(row.ids) for row in rows),
             }
-            of = make_schema(vocabulary, objective in LABELLED_OBJECTIVES, {**said, **(facts or {})})
-            batches = [batch(block, of) for block in blocks]
-            made = shards.write_shards(storage, str(folder / split), name, batches, of, 1 << 40)
-            outputs += [replace(one, file=f"{split}/{one.file}") for one in made]
+            shard_schema = make_schema(
+                vocabulary, objective in LABELLED_OBJECTIVES, {**metadata, **(metadata_overrides or {})}
+            )
+            batches = [make_record_batch(block, shard_schema) for block in batches_of_rows]
+            written = shards.write_shards(storage, str(folder / split), name, batches, shard_schema, 1 << 40)
+            outputs += [replace(entry, file=f"{split}/{entry.file}") for entry in written]
     manifest = of_pretraining(outputs, objective, length, VocabularyIdentity("5" * 64, vocabulary))
     write_manifest(storage, str(folder / "manifest.json"), manifest)
     return folder
 
 
-def batch(rows: Sequence[Example], of: pa.Schema) -> pa.RecordBatch:
+def make_record_batch(rows: Sequence[SyntheticRow], shard_schema: pa.Schema) -> pa.RecordBatch:
     """The rows as a record batch."""
     columns = {
         "input_ids": [row.ids for row in rows],
@@ -101,5 +105,5 @@ def batch(rows: Sequence[Example], of: pa.Schema) -> pa.RecordBatch:
         "label": [row.label for row in rows],
         "spans": [[] for _ in rows],
     }
-    arrays = [pa.array(columns[field.name], field.type) for field in of]
-    return pa.RecordBatch.from_arrays(arrays, schema=of)
+    arrays = [pa.array(columns[field.name], field.type) for field in shard_schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=shard_schema)

@@ -22,49 +22,49 @@ import torch
 
 from bioshards.train.__main__ import main
 from bioshards.train.trainer import Trainer
-from tests.training_runs import SMALL, same_state, state, told
+from tests.training_runs import SMALL_MODEL_OPTIONS, is_same_state, load_reproducible_log, load_state
 
 from . import forked
 
-Within = Callable[[], contextlib.AbstractContextManager[None]]
+ContextFactory = Callable[[], contextlib.AbstractContextManager[None]]
 
-forked.imports(
+forked.preload_modules(
     __name__, *(f"transformers.models.{family}.modeling_{family}" for family in ("electra", "bert", "albert"))
 )
 
 
-def words(data: Path, out: Path, *options: object) -> list[str]:
+def trainer_options(data: Path, out: Path, *options: object) -> list[str]:
     """The words of a command that trains a small model."""
-    return [str(word) for word in (data, "--out", out, *SMALL, *options)]
+    return [str(word) for word in (data, "--out", out, *SMALL_MODEL_OPTIONS, *options)]
 
 
 # Stopped in this process
 
 
 @contextlib.contextmanager
-def after_step(step: int, act: Callable[[], object]) -> Iterator[None]:
+def call_after_step(step: int, action: Callable[[], object]) -> Iterator[None]:
     """Something happens when so many steps are done."""
     update = Trainer.update
 
     def patched(self: Trainer, number: int, *rest: Any) -> float:
         norm = update(self, number, *rest)
         if number + 1 == step:
-            act()
+            action()
         return norm
 
     with mock.patch.object(Trainer, "update", patched):
         yield
 
 
-def interrupt(number: int = signal.SIGINT) -> None:
+def send_signal(signal_number: int = signal.SIGINT) -> None:
     """What a user does, or a scheduler."""
-    os.kill(os.getpid(), number)
+    os.kill(os.getpid(), signal_number)
 
 
 # Processes of their own
 
 
-class Child:
+class TrainerProcess:
     """A process of its own that trains.
 
     Args:
@@ -76,67 +76,73 @@ class Child:
 
     def __init__(
         self,
-        given: Sequence[str],
-        told: Path,
-        within: Within = contextlib.nullcontext,
+        argv: Sequence[str],
+        output_path: Path,
+        context: ContextFactory = contextlib.nullcontext,
         env: Mapping[str, str] | None = None,
         command: Callable[[list[str]], int] = main,
     ) -> None:
-        self._told = told
-        self.process: BaseProcess = forked.SERVER.Process(
-            target=_train, args=(list(given), str(told), within, dict(env or {}), command), daemon=True
+        self._output_path = output_path
+        self.process: BaseProcess = forked.FORK_SERVER.Process(
+            target=_run_in_process,
+            args=(list(argv), str(output_path), context, dict(env or {}), command),
+            daemon=True,
         )
         self.process.start()
 
-    def end(self, seconds: float = 120) -> int:
+    def wait(self, seconds: float = 120) -> int:
         """Wait for its end; returns its exit code, which is below 0 if a signal has ended it."""
         self.process.join(seconds)
-        code = self.process.exitcode
-        if code is None:
+        exit_code = self.process.exitcode
+        if exit_code is None:
             self.process.kill()
-            raise AssertionError(f"it did not end in {seconds} s, and had said: {self.told()}")
-        return code
+            raise AssertionError(f"it did not end in {seconds} s, and had said: {self.read_output()}")
+        return exit_code
 
-    def told(self) -> str:
+    def read_output(self) -> str:
         """What it has written to its standard output and error."""
-        return self._told.read_text()
+        return self._output_path.read_text()
 
 
-def _train(
-    given: list[str], told: str, within: Within, env: dict[str, str], command: Callable[[list[str]], int]
+def _run_in_process(
+    argv: list[str],
+    output_path: str,
+    context: ContextFactory,
+    env: dict[str, str],
+    command: Callable[[list[str]], int],
 ) -> None:
     os.environ.update({"HF_HUB_OFFLINE": "1", **env})
-    with open(told, "ab") as file:
+    with open(output_path, "ab") as file:
         sys.stdout.flush()
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     torch.set_num_threads(1)
-    with within():
-        code = command(given)
+    with context():
+        code = command(argv)
     sys.exit(code)
 
 
 # What must be the same
 
 
-def last_of(run: Path) -> Path:
+def last_checkpoint(run: Path) -> Path:
     """A run's last checkpoint."""
     return sorted(run.glob("step-*"))[-1]
 
 
-def leftovers(run: Path) -> list[Path]:
+def list_temporary_dirs(run: Path) -> list[Path]:
     """What is half-made in a run's folder."""
     return [path for path in run.iterdir() if path.name.startswith(".tmp-")]
 
 
-def manifest(run: Path) -> dict[str, Any]:
+def load_run_manifest(run: Path) -> dict[str, Any]:
     """A run's manifest without what it says of the run."""
-    found: dict[str, Any] = json.loads((run / "manifest.json").read_text())
-    del found["run"]
-    return found
+    loaded: dict[str, Any] = json.loads((run / "manifest.json").read_text())
+    del loaded["run"]
+    return loaded
 
 
-def model_files(checkpoint: Path) -> dict[str, bytes]:
+def read_model_files(checkpoint: Path) -> dict[str, bytes]:
     """The files that Hugging Face's classes load, by their names."""
     return {
         str(path.relative_to(checkpoint)): path.read_bytes()
@@ -145,13 +151,13 @@ def model_files(checkpoint: Path) -> dict[str, bytes]:
     }
 
 
-def assert_same_run(one: Path, other: Path) -> None:
+def assert_same_runs(left: Path, right: Path) -> None:
     """Two finished runs have learned the same, to the bit, and say the same of it."""
-    assert told(one) == told(other)
-    first, second = last_of(one), last_of(other)
-    assert first.name == second.name
-    assert same_state(state(first), state(second))
-    assert model_files(first) == model_files(second)
-    assert manifest(one) == manifest(other)
-    assert not leftovers(one)
-    assert not leftovers(other)
+    assert load_reproducible_log(left) == load_reproducible_log(right)
+    left_checkpoint, right_checkpoint = last_checkpoint(left), last_checkpoint(right)
+    assert left_checkpoint.name == right_checkpoint.name
+    assert is_same_state(load_state(left_checkpoint), load_state(right_checkpoint))
+    assert read_model_files(left_checkpoint) == read_model_files(right_checkpoint)
+    assert load_run_manifest(left) == load_run_manifest(right)
+    assert not list_temporary_dirs(left)
+    assert not list_temporary_dirs(right)

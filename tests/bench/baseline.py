@@ -42,7 +42,7 @@ Template = list[bytes]
 
 
 @dataclass(frozen=True)
-class Baseline:
+class GeneratedBaseline:
     """Files made by :func:`make`.
 
     Attributes:
@@ -57,10 +57,10 @@ class Baseline:
     xml_bytes: list[int]
     records: int
     distinct: int
-    indicative: bool
+    is_indicative: bool
 
 
-def source_folder() -> tuple[Path, bool]:
+def find_source_folder() -> tuple[Path, bool]:
     """Where the records come from, and whether that is only the bundled sample."""
     given = os.environ.get("BIOSHARDS_DATA")
     if given:
@@ -68,27 +68,29 @@ def source_folder() -> tuple[Path, bool]:
     return Path(str(resources.files("bioshards.corpus") / "sample" / "pubmed")), True
 
 
-def templates(folder: Path) -> list[Template]:
+def load_templates(folder: Path) -> list[Template]:
     """The folder's ``PubmedArticle`` records, one for each PMID, one with an abstract first.
 
     Some are fragments that other projects test with: without an article in it or with an entity that
     only a DTD explains, a record is not one that PubMed would send.
     """
-    found: dict[str, Template] = {}
+    templates_by_pmid: dict[str, Template] = {}
     for path in sorted(path for path in folder.rglob("*") if _XML.search(path.name) and path.is_file()):
         for article in _articles(path):
             pmid = article.findtext("MedlineCitation/PMID")
             usable = article.find("MedlineCitation/Article") is not None and not any(
                 True for _ in article.iter(etree.Entity)
             )
-            if pmid and pmid not in found and usable:
-                found[pmid] = _template(article)
-    if not found:
+            if pmid and pmid not in templates_by_pmid and usable:
+                templates_by_pmid[pmid] = _cut_template(article)
+    if not templates_by_pmid:
         raise SystemExit(f"no PubmedArticle in {folder}: set BIOSHARDS_DATA to a folder with pubmed/ in it")
-    cut = list(found.values())
+    template_list = list(templates_by_pmid.values())
     # A file of one record, to time a start-up with, must be one that becomes a document.
-    first = next((index for index, parts in enumerate(cut) if b"<AbstractText" in b"".join(parts)), 0)
-    return cut[first:] + cut[:first]
+    first = next(
+        (index for index, parts in enumerate(template_list) if b"<AbstractText" in b"".join(parts)), 0
+    )
+    return template_list[first:] + template_list[:first]
 
 
 def _articles(path: Path) -> Iterator[etree._Element]:
@@ -101,46 +103,46 @@ def _articles(path: Path) -> Iterator[etree._Element]:
     yield from root.iter("PubmedArticle")
 
 
-def _template(article: etree._Element) -> Template:
-    own = [
+def _cut_template(article: etree._Element) -> Template:
+    own_id_elements = [
         article.find("MedlineCitation/PMID"),
         *article.iterfind("PubmedData/ArticleIdList/ArticleId[@IdType='pubmed']"),
     ]
-    for element in own:
+    for element in own_id_elements:
         assert element is not None
         element.text = _OWN_ID
     article.tail = "\n"
     parts = etree.tostring(article, encoding="utf-8").split(_OWN_ID.encode())
-    assert len(parts) == len(own) + 1, "a record that has the mark of its own"
+    assert len(parts) == len(own_id_elements) + 1, "a record that has the mark of its own"
     return parts
 
 
-def make(work: Path, records: int, files: int) -> Baseline:
+def make_baseline(work: Path, records: int, files: int) -> GeneratedBaseline:
     """``files`` files of ``records`` records each, no PMID twice; those already in ``work`` are kept."""
-    folder, indicative = source_folder()
-    cut = templates(folder)
-    digest = hashlib.sha256(b"\n".join(itertools.chain.from_iterable(cut))).hexdigest()[:12]
-    home = work / f"baseline-{records}-{digest}"
-    home.mkdir(parents=True, exist_ok=True)
+    folder, indicative = find_source_folder()
+    template_list = load_templates(folder)
+    digest = hashlib.sha256(b"\n".join(itertools.chain.from_iterable(template_list))).hexdigest()[:12]
+    output_dir = work / f"baseline-{records}-{digest}"
+    output_dir.mkdir(parents=True, exist_ok=True)
     paths, sizes = [], []
     for number in range(files):
-        path = home / f"pubmed26n{number + 1:04d}.xml.gz"
-        size = home / f"{path.name}.size"
+        path = output_dir / f"pubmed26n{number + 1:04d}.xml.gz"
+        size = output_dir / f"{path.name}.size"
         if not (path.exists() and size.exists()):
-            size.write_text(str(_write(path, cut, number * records, records)))
+            size.write_text(str(_write_file(path, template_list, number * records, records)))
         paths.append(str(path))
         sizes.append(int(size.read_text()))
-    return Baseline(paths, sizes, records, len(cut), indicative)
+    return GeneratedBaseline(paths, sizes, records, len(template_list), indicative)
 
 
-def _write(path: Path, cut: Sequence[Template], first: int, records: int) -> int:
+def _write_file(path: Path, template_list: Sequence[Template], first: int, records: int) -> int:
     """Write one file, whole or not at all; returns how many bytes of XML are in it."""
     temporary = path.with_name(f"{path.name}.part")
     with gzip.open(temporary, "wb", compresslevel=GZIP_LEVEL) as out:
         written = out.write(HEAD)
         for index in range(first, first + records):
             own = str(FIRST_PMID + index).encode()
-            written += out.write(own.join(cut[index % len(cut)]))
+            written += out.write(own.join(template_list[index % len(template_list)]))
         written += out.write(TAIL)
     temporary.rename(path)
     return written
@@ -153,8 +155,8 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=30_000)
     parser.add_argument("--files", type=int, default=1)
     options = parser.parse_args()
-    made = make(options.work.resolve(), options.records, options.files)
-    print(json.dumps(dataclasses.asdict(made)))
+    baseline = make_baseline(options.work.resolve(), options.records, options.files)
+    print(json.dumps(dataclasses.asdict(baseline)))
 
 
 if __name__ == "__main__":

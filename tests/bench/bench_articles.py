@@ -14,14 +14,14 @@ import sys
 from pathlib import Path
 
 from bioshards.corpus import jats
-from tests.bench.jobs import TRIES, Bench, less, ratios
-from tests.bench.packages import PACKAGES
+from tests.bench.jobs import TRIES, BenchRunner, ratios_by_round, subtract_startup
+from tests.bench.packages import PACKAGE_COUNT
 from tests.bench.timing import MB, Figure
 
 from . import fidelity, timing
 
-START = "import sys; from lxml import etree"
-BARE = """
+LXML_START = "import sys; from lxml import etree"
+LXML_SCRIPT = """
 import sys
 from lxml import etree
 for path in open(sys.argv[1]).read().split("\\n"):
@@ -29,7 +29,7 @@ for path in open(sys.argv[1]).read().split("\\n"):
         etree.fromstring(file.read())
 """
 OURS_START = "import sys; from bioshards.corpus import jats"
-OURS = """
+OURS_SCRIPT = """
 import sys
 from bioshards.corpus import jats
 for path in open(sys.argv[1]).read().split("\\n"):
@@ -37,7 +37,7 @@ for path in open(sys.argv[1]).read().split("\\n"):
         jats.document(file.read())
 """
 PEER_START = "import pubmed_parser"
-PEER = """
+PEER_SCRIPT = """
 import sys
 import pubmed_parser
 parts = (
@@ -57,49 +57,56 @@ print(failed)
 PIPELINE = "pmc_to_shards"
 
 
-def run_rounds(bench: Bench, listed: str, made: list[str], articles: int, repeats: int, peer: bool) -> None:
+def run_rounds(
+    bench: BenchRunner, paths_file: str, packages: list[str], articles: int, repeats: int, peer: bool
+) -> None:
     """Everything that is timed against something else, in turns."""
     for _ in range(repeats):
         for workers in (1, 2):
-            bench.job(
-                f"start {workers}", [listed.replace("paths", "one") + ".xml"], workers, 1, TRIES, PIPELINE
+            bench.time_pipeline(
+                f"start {workers}", [paths_file.replace("paths", "one") + ".xml"], workers, 1, TRIES, PIPELINE
             )
-        bench.python("bare start", "-c", START)
-        bench.python("bare", "-c", BARE, listed)
-        bench.python("ours start", "-c", OURS_START)
-        bench.python("ours", "-c", OURS, listed)
+        bench.time_python("bare start", "-c", LXML_START)
+        bench.time_python("bare", "-c", LXML_SCRIPT, paths_file)
+        bench.time_python("ours start", "-c", OURS_START)
+        bench.time_python("ours", "-c", OURS_SCRIPT, paths_file)
         if peer:
-            bench.python("peer start", "-c", PEER_START)
-            bench.python("peer", "-c", PEER, listed)
-        bench.job("1 package", made[:1], 1, articles, TRIES, PIPELINE)
+            bench.time_python("peer start", "-c", PEER_START)
+            bench.time_python("peer", "-c", PEER_SCRIPT, paths_file)
+        bench.time_pipeline("1 package", packages[:1], 1, articles, TRIES, PIPELINE)
         for workers in (1, 2):
-            bench.job(f"4 packages {workers}", made[:4], workers, 4 * articles, TRIES, PIPELINE)
-    bench.job(f"{PACKAGES} packages", made, 1, PACKAGES * articles, TRIES, PIPELINE)
+            bench.time_pipeline(f"4 packages {workers}", packages[:4], workers, 4 * articles, TRIES, PIPELINE)
+    bench.time_pipeline(f"{PACKAGE_COUNT} packages", packages, 1, PACKAGE_COUNT * articles, TRIES, PIPELINE)
 
 
-def figures(bench: Bench, articles: int, count: int, xml: int, peer: bool) -> list[Figure]:
+def figures(bench: BenchRunner, articles: int, count: int, xml: int, peer: bool) -> list[Figure]:
     """The table's rows."""
-    bare = less(bench.walls("bare"), bench.walls("bare start"))
-    ours = less(bench.walls("ours"), bench.walls("ours start"))
-    cpu = [less(bench.cpus(name), bench.cpus(f"{name} start")) for name in ("ours", "bare")]
-    one = less(bench.walls("1 package"), bench.walls("start 1"))
-    four = [less(bench.walls(f"4 packages {workers}"), bench.walls(f"start {workers}")) for workers in (1, 2)]
+    bare = subtract_startup(bench.walls("bare"), bench.walls("bare start"))
+    ours = subtract_startup(bench.walls("ours"), bench.walls("ours start"))
+    cpu = [subtract_startup(bench.cpus(name), bench.cpus(f"{name} start")) for name in ("ours", "bare")]
+    one = subtract_startup(bench.walls("1 package"), bench.walls("start 1"))
+    four = [
+        subtract_startup(bench.walls(f"4 packages {workers}"), bench.walls(f"start {workers}"))
+        for workers in (1, 2)
+    ]
     rows = [
         Figure("bare lxml parse, less start-up: wall", bare, "s"),
         Figure("bare lxml parse", [xml / MB / seconds for seconds in bare], "MB/s"),
         Figure("article to document, less start-up: wall", ours, "s"),
         Figure("article to document", [count / seconds for seconds in ours], "articles/s"),
-        Figure("**article to document / bare lxml, wall**", ratios(ours, bare), "×", "<=", 3, 2),
-        Figure("article to document / bare lxml, CPU", ratios(*cpu), "×", "<=", 3, 2),
+        Figure("**article to document / bare lxml, wall**", ratios_by_round(ours, bare), "×", "<=", 3, 2),
+        Figure("article to document / bare lxml, CPU", ratios_by_round(*cpu), "×", "<=", 3, 2),
     ]
     if peer:
-        parsed = less(bench.walls("peer"), bench.walls("peer start"))
-        rows.append(Figure("pubmed_parser's text / article to document, wall", ratios(parsed, ours), "×"))
+        parsed = subtract_startup(bench.walls("peer"), bench.walls("peer start"))
+        rows.append(
+            Figure("pubmed_parser's text / article to document, wall", ratios_by_round(parsed, ours), "×")
+        )
     rows += [
         Figure("whole job, 1 worker, less start-up", [articles / seconds for seconds in one], "articles/s"),
-        Figure("**2 workers against 1, less start-up**", ratios(*four), "×", ">=", 1.7, 1.9),
+        Figure("**2 workers against 1, less start-up**", ratios_by_round(*four), "×", ">=", 1.7, 1.9),
     ]
-    for name in ("1 package", "4 packages 1", "4 packages 2", f"{PACKAGES} packages"):
+    for name in ("1 package", "4 packages 1", "4 packages 2", f"{PACKAGE_COUNT} packages"):
         rows.append(Figure(f"peak of a process, {name}", bench.peaks(name), "MB", "<=", 1500, 600))
     return rows
 
@@ -108,12 +115,12 @@ def peer_text(path: Path) -> str:
     """What pubmed_parser gives of an article: title, abstract, paragraphs, captions."""
     import pubmed_parser
 
-    said = pubmed_parser.parse_pubmed_xml(str(path))
+    parsed = pubmed_parser.parse_pubmed_xml(str(path))
     paragraphs = pubmed_parser.parse_pubmed_paragraph(str(path), all_paragraph=True)
     captions = pubmed_parser.parse_pubmed_caption(str(path)) or []
     return "\n".join(
         [
-            *(said.get("full_title") or "", said.get("abstract") or ""),
+            *(parsed.get("full_title") or "", parsed.get("abstract") or ""),
             *(paragraph["text"] for paragraph in paragraphs),
             *(caption.get("fig_caption") or "" for caption in captions),
         ]
@@ -122,13 +129,15 @@ def peer_text(path: Path) -> str:
 
 def fidelity_rows(data: Path, peer: bool) -> list[Figure]:
     """Precision and recall on CRAFT."""
-    found = fidelity.articles(data)
+    found = fidelity.load_craft_articles(data)
     extractors = {"ours": lambda path: "\n".join(jats.paragraphs(path.read_bytes()))}
     if peer:
         extractors["pubmed_parser"] = peer_text
     rows = []
     for name, extract in extractors.items():
-        for what, value in zip(("precision", "recall"), fidelity.score(found, extract), strict=True):
+        for what, value in zip(
+            ("precision", "recall"), fidelity.score_extractor(found, extract), strict=True
+        ):
             goals = (">=", 99.6, 99.8) if name == "ours" else ("", None, None)
             title = f"CRAFT, {len(found)} articles, {name}: {what}"
             rows.append(Figure(title, [100 * value], "%", *goals))
@@ -146,18 +155,18 @@ def main() -> None:
     options = parser.parse_args()
     work = options.work.resolve()
     timing.adopt_orphans()
-    bench = Bench(work)
+    bench = BenchRunner(work)
     peer = importlib.util.find_spec("pubmed_parser") is not None
     data = os.environ.get("BIOSHARDS_DATA")
-    made = bench.python(
+    package_list = bench.time_python(
         "make", "-m", "tests.bench.packages", str(work), str(options.articles), tries=1
     ).output
-    listed = work / "paths"
-    paths = [Path(path) for path in listed.read_text().split("\n")]
-    for code in (START, OURS_START, *([PEER_START] if peer else [])):
-        bench.python("untimed", "-c", code, tries=1)
-    bench.job("untimed", [str(work / "one.xml")], 2, 1, 1, PIPELINE)
-    run_rounds(bench, str(listed), made.split(), options.articles, options.repeats, peer)
+    paths_file = work / "paths"
+    paths = [Path(path) for path in paths_file.read_text().split("\n")]
+    for code in (LXML_START, OURS_START, *([PEER_START] if peer else [])):
+        bench.time_python("untimed", "-c", code, tries=1)
+    bench.time_pipeline("untimed", [str(work / "one.xml")], 2, 1, 1, PIPELINE)
+    run_rounds(bench, str(paths_file), package_list.split(), options.articles, options.repeats, peer)
     xml = sum(path.stat().st_size for path in paths)
     rows = figures(bench, options.articles, len(paths), xml, peer)
     if data:
@@ -168,7 +177,7 @@ def main() -> None:
     )
     if not data:
         print("BIOSHARDS_DATA is not set: the bundled sample's articles; the figures are only indicative.")
-    print(f"\n{timing.table(rows)}")
+    print(f"\n{timing.format_table(rows)}")
 
 
 if __name__ == "__main__":

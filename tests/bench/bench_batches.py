@@ -33,19 +33,23 @@ from bioshards.train.order import RowSampler
 from bioshards.train.pieces import PieceTable
 from bioshards.train.randomness import make_row_keys
 from bioshards.train.shards import PretrainingDataset
-from tests.bench.corpora import examples
-from tests.bench.jobs import ratios
+from tests.bench.corpora import build_pretraining_set
+from tests.bench.jobs import ratios_by_round
 from tests.bench.timing import MB, Figure
 
 from . import timing
 
-WAYS: Final = {"end to end": {}, "end to end, constant shapes": {"tokens": True}, "padded": {"padded": True}}
+LAYOUTS: Final = {
+    "end to end": {},
+    "end to end, constant shapes": {"tokens": True},
+    "padded": {"padded": True},
+}
 COLLATOR: Final = "the library's collator"
-COLLATED: Final = 40
+COLLATED_BATCHES: Final = 40
 """Batches a round that the library collates: a share of ours, which are many more in the same time."""
 
 
-class Unmasked(NamedTuple):
+class UnmaskedRows(NamedTuple):
     """What ``masking.Masked`` is of rows in which nothing is masked."""
 
     ids: Any
@@ -54,20 +58,20 @@ class Unmasked(NamedTuple):
     noise: Any
 
 
-def unmasked(rows: FlatRows) -> Any:
+def make_unmasked(rows: FlatRows) -> Any:
     """The rows as they are, in the numbers that a model takes."""
     none = np.zeros(0, np.int64)
-    return Unmasked(rows.ids.astype(np.int64), none, none, np.zeros(0, np.float32))
+    return UnmaskedRows(rows.ids.astype(np.int64), none, none, np.zeros(0, np.float32))
 
 
-def rate(steps: range, make: Callable[[int], int]) -> float:
+def measure_rate(steps: range, make_batch: Callable[[int], int]) -> float:
     """Millions of tokens a CPU second."""
     started = time.process_time()
-    tokens = sum(make(step) for step in steps)
+    tokens = sum(make_batch(step) for step in steps)
     return tokens / MB / (time.process_time() - started)
 
 
-def assembling(
+def make_assembler(
     shards: PretrainingDataset,
     order: RowSampler,
     rows: int,
@@ -76,16 +80,16 @@ def assembling(
 ) -> Callable[[int], int]:
     """Makes the batch of a step; returns how many tokens it has."""
 
-    def make(step: int) -> int:
-        found = gather_rows(shards, *order.get_rows(step * rows, rows))
-        masked = mask(found)
-        collate_rows(found, masked, shards.special_ids["[PAD]"], layout)
-        return compute_counts(found, masked).tokens
+    def assemble_step(step: int) -> int:
+        rows_of_step = gather_rows(shards, *order.get_rows(step * rows, rows))
+        masked = mask(rows_of_step)
+        collate_rows(rows_of_step, masked, shards.special_ids["[PAD]"], layout)
+        return compute_counts(rows_of_step, masked).tokens
 
-    return make
+    return assemble_step
 
 
-def maskings(
+def iter_maskings(
     shards: PretrainingDataset, pieces: PieceTable
 ) -> Iterator[tuple[str, Callable[[FlatRows], Any]]]:
     """Our ways of masking, by name: ELECTRA's, BERT's of whole words, ALBERT's."""
@@ -103,8 +107,13 @@ def maskings(
         yield name, masked
 
 
-def collating(
-    shards: PretrainingDataset, order: RowSampler, rows: int, vocabulary: str, pieces: PieceTable, words: bool
+def make_collator(
+    shards: PretrainingDataset,
+    order: RowSampler,
+    rows: int,
+    vocabulary: str,
+    pieces: PieceTable,
+    whole_words: bool,
 ) -> tuple[range, Callable[[int], int]]:
     """The library's collator on rows that are lists already, with what spares it a look for special tokens.
 
@@ -115,14 +124,14 @@ def collating(
         tokenizer_file=os.path.join(vocabulary, "tokenizer.json"),
         **{f"{name[1:-1].lower()}_token": name for name in shards.special_ids},
     )
-    collate = DataCollatorForLanguageModeling(tokenizer, whole_word_mask=words)
-    taken, tokens = [], []
-    for step in range(COLLATED):
+    collate = DataCollatorForLanguageModeling(tokenizer, whole_word_mask=whole_words)
+    batches, tokens = [], []
+    for step in range(COLLATED_BATCHES):
         found = gather_rows(shards, *order.get_rows(step * rows, rows))
         tokens.append(len(found.ids))
         examples = []
         for ids in np.split(found.ids, found.offsets[1:-1]):
-            if words:
+            if whole_words:
                 ids = np.pad(
                     ids, (0, shards.max_seq_length - len(ids)), constant_values=shards.special_ids["[PAD]"]
                 )
@@ -130,17 +139,17 @@ def collating(
                 "input_ids": ids.tolist(),
                 "special_tokens_mask": pieces.is_special[ids].astype(int).tolist(),
             }
-            if words:
+            if whole_words:
                 starts = np.arange(len(ids)) + np.cumsum(~pieces.is_continuation[ids])
                 example["offset_mapping"] = np.stack((starts, starts + 1), axis=1).tolist()
             examples.append(example)
-        taken.append(examples)
+        batches.append(examples)
 
     def make(step: int) -> int:
-        collate(taken[step])
+        collate(batches[step])
         return tokens[step]
 
-    return range(COLLATED), make
+    return range(COLLATED_BATCHES), make
 
 
 def main() -> None:
@@ -151,7 +160,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=256, help="of a batch (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=7, help="default: %(default)s")
     options = parser.parse_args()
-    data, vocabulary = examples(options.data, options.vocab, Path("build/bench-text").resolve())
+    data, vocabulary = build_pretraining_set(options.data, options.vocab, Path("build/bench-text").resolve())
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     torch.set_num_threads(1)
     started = time.perf_counter()
@@ -159,31 +168,34 @@ def main() -> None:
     opened = time.perf_counter() - started
     order, rows = RowSampler(shards.block_sizes, 0), options.rows
     steps = range(max(1, min(shards.rows // rows, 20_000_000 // (rows * shards.max_seq_length))))
-    room = compute_token_capacity(shards, rows)
+    token_capacity = compute_token_capacity(shards, rows)
 
     def layout(padded: bool = False, tokens: bool = False) -> BatchShape:
-        return BatchShape(shards.max_seq_length, padded, room if tokens else 0)
+        return BatchShape(shards.max_seq_length, padded, token_capacity if tokens else 0)
 
-    ways: dict[str, tuple[range, Callable[[int], int]]] = {
-        f"not masked, {name}": (steps, assembling(shards, order, rows, layout(**how), unmasked))
-        for name, how in WAYS.items()
+    benchmarks: dict[str, tuple[range, Callable[[int], int]]] = {
+        f"not masked, {name}": (
+            steps,
+            make_assembler(shards, order, rows, layout(**layout_options), make_unmasked),
+        )
+        for name, layout_options in LAYOUTS.items()
     }
     goals: dict[str, tuple[float, float | None]] = {"not masked, end to end": (60, 100)}
     pieces = PieceTable.load(vocabulary, shards.vocabulary_size, shards.vocabulary_sha256)
-    for name, masked in maskings(shards, pieces):
-        ways[f"{name}, end to end"] = (steps, assembling(shards, order, rows, layout(), masked))
+    for name, masked in iter_maskings(shards, pieces):
+        benchmarks[f"{name}, end to end"] = (steps, make_assembler(shards, order, rows, layout(), masked))
         goals[f"{name}, end to end"] = (15, None)
     for name, words in ((COLLATOR, False), (f"{COLLATOR}, whole words", True)):
-        ways[name] = collating(shards, order, rows, vocabulary, pieces, words)
-    measured: dict[str, list[float]] = {name: [] for name in ways}
+        benchmarks[name] = make_collator(shards, order, rows, vocabulary, pieces, words)
+    measured: dict[str, list[float]] = {name: [] for name in benchmarks}
     for turn in range(options.rounds + 1):
-        for name, (some, make) in ways.items():
-            found = rate(some, make)
+        for name, (steps_of_case, make) in benchmarks.items():
+            measured_rate = measure_rate(steps_of_case, make)
             if turn:  # in the first the pages of the files are mapped
-                measured[name].append(found)
-                print(f"{name}: {found:.1f} million tokens/s", file=sys.stderr, flush=True)
+                measured[name].append(measured_rate)
+                print(f"{name}: {measured_rate:.1f} million tokens/s", file=sys.stderr, flush=True)
     for name in ("not masked, end to end", "tokens masked, end to end"):
-        measured[f"{name} / {COLLATOR}"] = ratios(measured[name], measured[COLLATOR])
+        measured[f"{name} / {COLLATOR}"] = ratios_by_round(measured[name], measured[COLLATOR])
     figures = [
         Figure(
             name,
@@ -197,7 +209,7 @@ def main() -> None:
     print(
         f"{shards.rows:,} rows of {shards.max_seq_length}, {shards.tokens / shards.rows:.0f} tokens each; opened in "
         f"{opened * 1000:.1f} ms; batches of {rows} rows; one core; peak {peak:.0f} MB with mapped shards."
-        f"\n\n{timing.table(figures)}"
+        f"\n\n{timing.format_table(figures)}"
     )
 
 

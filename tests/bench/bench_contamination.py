@@ -22,39 +22,39 @@ from bioshards.evaluate.contamination import examples as contamination_examples
 from bioshards.evaluate.contamination.corpus import Corpus, MatchQuery
 from bioshards.evaluate.contamination.ngrams import NGRAM_SIZE, NgramIndex
 from bioshards.evaluate.sets import BENCHMARKS
-from tests.bench.corpora import data, documents
-from tests.bench.jobs import ratios
+from tests.bench.corpora import build_document_dirs, get_data_dir
+from tests.bench.jobs import ratios_by_round
 from tests.bench.timing import MB, Figure
 
 from . import timing
 
-BAR: Final = 20  # MB/s a core
+MIN_MB_PER_SECOND: Final = 20  # MB/s a core
 _WORD: Final = re.compile("[a-z0-9]+")
-Grams = set[tuple[str, ...]]
+NGramSet = set[tuple[str, ...]]
 
 
-def grams(text: str) -> Grams:
+def find_ngrams(text: str) -> NGramSet:
     """The 13-grams of a text."""
     words = _WORD.findall(text.lower())
     return set(zip(*(words[at:] for at in range(NGRAM_SIZE)), strict=False))
 
 
-def ours(corpora: list[Corpus], wanted: MatchQuery) -> int:
+def count_with_index(corpora: list[Corpus], wanted: MatchQuery) -> int:
     """How many of the n-grams are in the corpora."""
-    there = np.zeros(len(wanted.index), bool)
+    is_found = np.zeros(len(wanted.index), bool)
     for found in contamination_corpus.scan_shards(corpora, wanted, 1):
-        there[found.ngrams] = True
-    return int(there.sum())
+        is_found[found.ngrams] = True
+    return int(is_found.sum())
 
 
-def plain(corpora: list[Corpus], known: Grams) -> int:
+def count_with_sets(corpora: list[Corpus], known: NGramSet) -> int:
     """The same with Python's sets."""
-    there: Grams = set()
+    found_ngrams: NGramSet = set()
     for corpus in corpora:
         for batch in shards.read_directory(LocalStorage(), corpus.folder, ["sentences"]):
             for sentences in batch["sentences"].to_pylist():
-                there |= grams(" ".join(sentences)) & known
-    return len(there)
+                found_ngrams |= find_ngrams(" ".join(sentences)) & known
+    return len(found_ngrams)
 
 
 def main() -> None:
@@ -65,34 +65,42 @@ def main() -> None:
     options = parser.parse_args()
     corpora = [
         contamination_corpus.open_corpus(folder)
-        for folder in documents(options.shards, Path("build/bench-text").resolve())
+        for folder in build_document_dirs(options.shards, Path("build/bench-text").resolve())
     ]
     texts = contamination_examples.read_benchmarks(
-        f"{data()}/benchmarks", BENCHMARKS.values(), lambda line: None
+        f"{get_data_dir()}/benchmarks", BENCHMARKS.values(), lambda line: None
     ).texts
     started = time.process_time()
     index = NgramIndex(texts)
     indexing = time.process_time() - started
     wanted = MatchQuery(index, np.ones(len(index), bool), frozenset())
-    known = set[tuple[str, ...]]().union(*map(grams, texts))
+    known = set[tuple[str, ...]]().union(*map(find_ngrams, texts))
     size = sum(found.text_bytes for found in contamination_corpus.scan_shards(corpora, wanted, 1))
     seconds: dict[str, list[float]] = {"ours": [], "plain": []}
     for _ in range(options.repeats):
         found = {}
         for name in seconds:
             started = time.process_time()
-            found[name] = ours(corpora, wanted) if name == "ours" else plain(corpora, known)
+            found[name] = (
+                count_with_index(corpora, wanted) if name == "ours" else count_with_sets(corpora, known)
+            )
             seconds[name].append(time.process_time() - started)
         if found["ours"] != found["plain"]:
             raise SystemExit(f"not the same 13-grams are found: {found}")
     speeds = {name: [size / MB / each for each in seconds[name]] for name in seconds}
     print(f"{size / MB:.0f} MB of text, {len(index):,} {NGRAM_SIZE}-grams of {len(texts):,} texts.\n")
     print(
-        timing.table(
+        timing.format_table(
             [
-                Figure("**looking for the benchmarks, one core, CPU**", speeds["ours"], "MB/s", ">=", BAR),
+                Figure(
+                    "**looking for the benchmarks, one core, CPU**",
+                    speeds["ours"],
+                    "MB/s",
+                    ">=",
+                    MIN_MB_PER_SECOND,
+                ),
                 Figure("a set of tuples of words", speeds["plain"], "MB/s"),
-                Figure("... / ours", ratios(seconds["plain"], seconds["ours"]), "×"),
+                Figure("... / ours", ratios_by_round(seconds["plain"], seconds["ours"]), "×"),
                 Figure("taking the benchmarks' 13-grams", [indexing], "s"),
             ]
         )

@@ -17,10 +17,10 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from tests.bench.timing import MB, Figure, Run
-from tests.pmc_bucket import Article, arrange
-from tests.standin import StandIn
-from tests.standin_pages import arrange_pubmed
+from tests.bench.timing import MB, Figure, TimedRun
+from tests.pmc_bucket import FakeArticle, create_bucket
+from tests.standin import FakeServer
+from tests.standin_pages import create_pubmed_server
 
 from . import baseline, timing
 
@@ -32,89 +32,93 @@ LATENCY_SECONDS = 0.05
 """Of each answer of the bucket's stand-in, as of a bucket on the same continent."""
 
 
-class Fetching:
+class DownloadBench:
     """Times commands that fetch into a new folder each time."""
 
-    def __init__(self, work: Path, server: StandIn) -> None:
+    def __init__(self, work: Path, server: FakeServer) -> None:
         self.work, self.server = work, server
         self.mirror, self.output = work / "mirror", work / "output"
 
-    def run(self, *command: object, keep_mirror: bool = False) -> Run:
+    def run(self, *command: object, keep_mirror: bool = False) -> TimedRun:
         shutil.rmtree(self.output, ignore_errors=True)
         if not keep_mirror:
             shutil.rmtree(self.mirror, ignore_errors=True)
         os.sync()
-        words = [str(word) for word in command]
-        done = timing.run(words, dict(os.environ), ROOT, self.work / "stderr.log")
-        print(f"{' '.join(words[:6])[-90:]}: {done.wall:.2f} s, CPU {done.cpu:.2f} s", file=sys.stderr)
-        return done
+        argv = [str(word) for word in command]
+        timed_run = timing.time_command(argv, dict(os.environ), ROOT, self.work / "stderr.log")
+        print(
+            f"{' '.join(argv[:6])[-90:]}: {timed_run.wall:.2f} s, CPU {timed_run.cpu:.2f} s", file=sys.stderr
+        )
+        return timed_run
 
-    def fetch(self, name: str, workers: int, keep_mirror: bool = False) -> Run:
+    def fetch(self, name: str, workers: int, keep_mirror: bool = False) -> TimedRun:
         return self.run(
             *(*BEAM, "fetch", "--input", name, "--workers", workers, "--mirror", self.mirror),
             *("--pubmed-url", f"{self.server.url}pubmed/", "--pmc-url", f"{self.server.url}bucket/"),
             keep_mirror=keep_mirror,
         )
 
-    def shards(self, source: object, workers: int) -> Run:
+    def shards(self, source: object, workers: int) -> TimedRun:
         return self.run(
             *(*BEAM, "pubmed_to_shards", "--input", source, "--workers", workers, "--output", self.output),
             *("--mirror", self.mirror, "--pubmed-url", f"{self.server.url}pubmed/"),
         )
 
-    def curl(self, paths: list[Path]) -> Run:
+    def curl(self, paths: list[Path]) -> TimedRun:
         """Four connections, nothing checked: what the machine gives a downloader."""
         urls = [f"{self.server.url}pubmed/baseline/{path.name}" for path in paths]
         into = ("--create-dirs", "--output-dir", self.mirror, "--remote-name-all")
         return self.run("curl", "-sSf", "-Z", "--parallel-max", 4, *into, *urls)
 
-    def wget(self) -> Run:
+    def wget(self) -> TimedRun:
         """One connection, nothing checked: what most instructions on the web say."""
         url = f"{self.server.url}pubmed/baseline/"
         return self.run("wget", "-q", "-r", "-np", "-nd", "-A", "pubmed*.gz", "-P", self.mirror, url)
 
 
 def measure(work: Path, files: int, repeats: int) -> list[Figure]:
-    made = baseline.make(work, RECORDS, files)
-    paths = [Path(path) for path in made.paths]
+    baseline_files = baseline.make_baseline(work, RECORDS, files)
+    paths = [Path(path) for path in baseline_files.paths]
     total = sum(path.stat().st_size for path in paths)
     root = Path(tempfile.mkdtemp(dir=work))
-    arrange_pubmed(root, {path.name: path.read_bytes() for path in paths}, {})
+    create_pubmed_server(root, {path.name: path.read_bytes() for path in paths}, {})
     text = "Nothing was seen. " * 6000
-    arrange(root / "bucket", (Article(1_000_000 + n, text=text) for n in range(ARTICLES)), "2026-11-01")
+    create_bucket(
+        root / "bucket", (FakeArticle(1_000_000 + n, text=text) for n in range(ARTICLES)), "2026-11-01"
+    )
     try:
-        with StandIn(root) as server:
-            return _measured(Fetching(work, server), paths, total, repeats)
+        with FakeServer(root) as server:
+            return _run_rounds(DownloadBench(work, server), paths, total, repeats)
     finally:
         shutil.rmtree(root)
 
 
-def _measured(bench: Fetching, paths: list[Path], total: int, repeats: int) -> list[Figure]:
+def _run_rounds(bench: DownloadBench, paths: list[Path], total: int, repeats: int) -> list[Figure]:
     server = bench.server
     walls: dict[str, list[float]] = defaultdict(list)
     cpus: dict[str, list[float]] = defaultdict(list)
 
-    def note(name: str, run: Run) -> float:
+    def record(name: str, run: TimedRun) -> float:
         walls[name].append(run.wall)
         cpus[name].append(run.cpu)
         return run.wall
 
     for _ in range(repeats):
-        note("start", bench.fetch("pubmed:baseline[1]", 2))
-        note("again", bench.fetch("pubmed:baseline[1]", 2, keep_mirror=True))
-        note("fetch", bench.fetch("pubmed:baseline", 2))
-        note("curl", bench.curl(paths))
-        note("wget", bench.wget())
+        record("start", bench.fetch("pubmed:baseline[1]", 2))
+        record("again", bench.fetch("pubmed:baseline[1]", 2, keep_mirror=True))
+        record("fetch", bench.fetch("pubmed:baseline", 2))
+        record("curl", bench.curl(paths))
+        record("wget", bench.wget())
         for workers in (1, 2):
-            processing = note(f"process {workers}", bench.shards(paths[0].parent, workers))
+            processing = record(f"process {workers}", bench.shards(paths[0].parent, workers))
             # As slow a server as makes fetching and processing take about the same time.
             server.bytes_per_second = total / processing
-            fetching = note(f"slow fetch {workers}", bench.fetch("pubmed:baseline", workers))
-            both = note(f"both {workers}", bench.shards("pubmed:baseline", workers))
+            fetching = record(f"slow fetch {workers}", bench.fetch("pubmed:baseline", workers))
+            both = record(f"both {workers}", bench.shards("pubmed:baseline", workers))
             walls[f"overlap {workers}"].append(both / max(fetching, processing))
             server.bytes_per_second = None
         server.latency = LATENCY_SECONDS
-        note("articles", bench.fetch("pmc:", 2))
+        record("articles", bench.fetch("pmc:", 2))
         server.latency = 0
     return _figures(walls, cpus, len(paths), total)
 
@@ -168,7 +172,7 @@ def main() -> None:
     work = options.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     timing.adopt_orphans()
-    print(f"\n{timing.table(measure(work, options.files, options.repeats))}")
+    print(f"\n{timing.format_table(measure(work, options.files, options.repeats))}")
 
 
 if __name__ == "__main__":

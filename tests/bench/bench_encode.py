@@ -31,8 +31,8 @@ from tokenizers.models import Unigram, WordPiece
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalStorage
 from bioshards.vocab.encode import Encoder
-from tests.bench.corpora import data, documents
-from tests.bench.jobs import TRIES, Bench, ratios
+from tests.bench.corpora import build_document_dirs, get_data_dir
+from tests.bench.jobs import TRIES, BenchRunner, ratios_by_round
 from tests.bench.timing import MB, Figure
 
 from . import timing
@@ -47,35 +47,41 @@ PUBLISHED: Final = {
 UNIGRAM: Final = "unigram 30,000"
 TRAINING: Final = 40_000
 """Sentences that the unigram vocabulary is trained upon."""
-BATCHED, FAST, OURS, ARROW, SINGLY = "encode_batch", "encode_batch_fast", "encode_all", "Arrow", "encode"
-WAYS: Final = (BATCHED, FAST, OURS, ARROW, SINGLY)
+ENCODE_BATCH, ENCODE_BATCH_FAST, ENCODE_ALL, ENCODE_ARROW, ONE_BY_ONE = (
+    "encode_batch",
+    "encode_batch_fast",
+    "encode_all",
+    "Arrow",
+    "encode",
+)
+METHODS: Final = (ENCODE_BATCH, ENCODE_BATCH_FAST, ENCODE_ALL, ENCODE_ARROW, ONE_BY_ONE)
 
 
-def batches(folders: list[str]) -> Iterator[pa.Array]:
+def iter_batches(folders: list[str]) -> Iterator[pa.Array]:
     """The sentences of finished directories."""
-    found: list[pa.Array] = []
+    collected: list[pa.Array] = []
     for folder in folders:
         for batch in shards.read_directory(LocalStorage(), folder, ["sentences"]):
-            found.append(batch.column("sentences").flatten())
-            if sum(map(len, found)) >= BATCH:
-                yield pa.concat_arrays(found)
-                found = []
-    if found:
-        yield pa.concat_arrays(found)
+            collected.append(batch.column("sentences").flatten())
+            if sum(map(len, collected)) >= BATCH:
+                yield pa.concat_arrays(collected)
+                collected = []
+    if collected:
+        yield pa.concat_arrays(collected)
 
 
-def encodings(way: str, folder: str) -> tuple[Callable[[Any], Any], Callable[[Any], tuple[Any, Any]]]:
+def make_encoder(method: str, folder: str) -> tuple[Callable[[Any], Any], Callable[[Any], tuple[Any, Any]]]:
     """How a batch is encoded, and what of the result are all ids and the sentences' numbers of ids."""
-    if way in (BATCHED, FAST):
+    if method in (ENCODE_BATCH, ENCODE_BATCH_FAST):
         library = Tokenizer.from_file(f"{folder}/tokenizer.json")
-        encode = getattr(library, way)
+        encode = getattr(library, method)
 
         def by_library(batch: list[str]) -> list[list[int]]:
             return [found.ids for found in encode(batch, add_special_tokens=False)]
 
         return by_library, _flat
     encoder = Encoder(folder)
-    if way == SINGLY:
+    if method == ONE_BY_ONE:
         return lambda batch: [encoder.encode(text) for text in batch], _flat
     return encoder.encode_all, lambda found: (found.ids, np.diff(found.offsets))
 
@@ -84,44 +90,44 @@ def _flat(found: list[list[int]]) -> tuple[Any, Any]:
     return array("I", itertools.chain.from_iterable(found)), [len(ids) for ids in found]
 
 
-def encode_once(way: str, folder: str, folders: list[str]) -> None:
+def encode_once(method: str, folder: str, folders: list[str]) -> None:
     """In a process of its own: encode all, twice over if ours; print the seconds and a digest of the ids."""
-    encode, of = encodings(way, folder)
+    encode, of = make_encoder(method, folder)
     pa.array([""])  # the first array of a process imports pandas, where that is installed
     passes = []
-    for _ in range(1 if way in (BATCHED, FAST) else 2):
+    for _ in range(1 if method in (ENCODE_BATCH, ENCODE_BATCH_FAST) else 2):
         digest, wall, cpu = hashlib.sha256(), 0.0, 0.0
-        for sentences in batches(folders):
-            batch = sentences if way == ARROW else sentences.to_pylist()
-            started, busy = time.perf_counter(), time.process_time()
-            found = encode(batch)
-            wall, cpu = wall + time.perf_counter() - started, cpu + time.process_time() - busy
-            for numbers in of(found):
+        for sentences in iter_batches(folders):
+            batch = sentences if method == ENCODE_ARROW else sentences.to_pylist()
+            started, cpu_started = time.perf_counter(), time.process_time()
+            encoded = encode(batch)
+            wall, cpu = wall + time.perf_counter() - started, cpu + time.process_time() - cpu_started
+            for numbers in of(encoded):
                 digest.update(np.asarray(numbers, np.uint32).tobytes())
         passes.append({"wall": wall, "cpu": cpu, "ids": digest.hexdigest()})
     print(json.dumps(passes))
 
 
-def vocabularies(real: Path, folders: list[str], work: Path) -> dict[str, str]:
+def make_vocabularies(real: Path, folders: list[str], work: Path) -> dict[str, str]:
     """Folders of a tokenizer each, by what it is."""
-    made = {}
+    tokenizers = {}
     for name, (path, lower) in PUBLISHED.items():
         lines = (real / "benchmarks" / path).read_text(encoding="utf-8").split("\n")
         numbered = {piece: number for number, piece in enumerate(lines) if piece}
-        made[name] = Tokenizer(WordPiece(numbered, unk_token="[UNK]", max_input_chars_per_word=100))
-        made[name].normalizer = normalizers.BertNormalizer(lowercase=lower)
-        made[name].pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        made[name].add_special_tokens([piece for piece in SPECIAL if piece in numbered])
-    made[UNIGRAM] = _unigram(folders)
-    for name, tokenizer in made.items():
+        tokenizers[name] = Tokenizer(WordPiece(numbered, unk_token="[UNK]", max_input_chars_per_word=100))
+        tokenizers[name].normalizer = normalizers.BertNormalizer(lowercase=lower)
+        tokenizers[name].pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizers[name].add_special_tokens([piece for piece in SPECIAL if piece in numbered])
+    tokenizers[UNIGRAM] = _train_unigram(folders)
+    for name, tokenizer in tokenizers.items():
         (work / name).mkdir(parents=True, exist_ok=True)
         tokenizer.save(str(work / name / "tokenizer.json"))
-    return {name: str(work / name) for name in made}
+    return {name: str(work / name) for name in tokenizers}
 
 
-def _unigram(folders: list[str]) -> Tokenizer:
+def _train_unigram(folders: list[str]) -> Tokenizer:
     """ALBERT's kind of tokenizer."""
-    sentences = (text.lower() for batch in batches(folders) for text in batch.to_pylist())
+    sentences = (text.lower() for batch in iter_batches(folders) for text in batch.to_pylist())
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=itertools.islice(sentences, TRAINING),
@@ -137,50 +143,66 @@ def _unigram(folders: list[str]) -> Tokenizer:
     )
     trained = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     pieces = [(trained.id_to_piece(n), trained.get_score(n)) for n in range(trained.get_piece_size())]
-    made = Tokenizer(Unigram(pieces, unk_id=1))
+    tokenizer = Tokenizer(Unigram(pieces, unk_id=1))
     quotes = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
-    made.normalizer = normalizers.Sequence(
+    tokenizer.normalizer = normalizers.Sequence(
         [*quotes, normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
     )
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
     )
-    made.add_special_tokens(["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"])
-    return made
+    tokenizer.add_special_tokens(["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"])
+    return tokenizer
 
 
-def figures(bench: Bench, name: str, size: float) -> list[Figure]:
+def make_figures(bench: BenchRunner, name: str, size: float) -> list[Figure]:
     """A vocabulary's rows; CPU time where nothing else is said."""
-    passes = {way: [json.loads(run.output) for run in bench.runs[f"{name}: {way}"]] for way in WAYS}
-    if len({each["ids"] for way in WAYS for run in passes[way] for each in run}) != 1:
-        raise SystemExit(f"{name}: the ids are not the same: {passes}")
+    passes_by_method = {
+        way: [json.loads(run.output) for run in bench.runs[f"{name}: {way}"]] for way in METHODS
+    }
+    if len({each["ids"] for way in METHODS for run in passes_by_method[way] for each in run}) != 1:
+        raise SystemExit(f"{name}: the ids are not the same: {passes_by_method}")
 
-    def seconds(way: str, turn: int = 0, kind: str = "cpu") -> list[float]:
-        return [run[turn][kind] for run in passes[way]]
+    def seconds(method: str, turn: int = 0, kind: str = "cpu") -> list[float]:
+        return [run[turn][kind] for run in passes_by_method[method]]
 
     rows = []
     for title, way, turn in (
-        ("library, encode_batch", BATCHED, 0),
-        ("library, encode_batch_fast", FAST, 0),
-        ("ours, encode_all, cold", OURS, 0),
-        ("ours, encode_all, warm", OURS, 1),
-        ("ours, encode_all of Arrow arrays, cold", ARROW, 0),
-        ("ours, encode_all of Arrow arrays, warm", ARROW, 1),
-        ("ours, encode of one sentence, cold", SINGLY, 0),
-        ("ours, encode of one sentence, warm", SINGLY, 1),
+        ("library, encode_batch", ENCODE_BATCH, 0),
+        ("library, encode_batch_fast", ENCODE_BATCH_FAST, 0),
+        ("ours, encode_all, cold", ENCODE_ALL, 0),
+        ("ours, encode_all, warm", ENCODE_ALL, 1),
+        ("ours, encode_all of Arrow arrays, cold", ENCODE_ARROW, 0),
+        ("ours, encode_all of Arrow arrays, warm", ENCODE_ARROW, 1),
+        ("ours, encode of one sentence, cold", ONE_BY_ONE, 0),
+        ("ours, encode of one sentence, warm", ONE_BY_ONE, 1),
     ):
         rows.append(Figure(f"{name}: {title}", [size / MB / each for each in seconds(way, turn)], "MB/s"))
-    cold = ratios(seconds(FAST), seconds(OURS))
+    cold = ratios_by_round(seconds(ENCODE_BATCH_FAST), seconds(ENCODE_ALL))
     rows += [
         Figure(f"**{name}: encode_all, cold / encode_batch_fast**", cold, "×", ">=", 4, 8),
         Figure(
-            f"{name}: the same, wall", ratios(seconds(FAST, kind="wall"), seconds(OURS, kind="wall")), "×"
+            f"{name}: the same, wall",
+            ratios_by_round(seconds(ENCODE_BATCH_FAST, kind="wall"), seconds(ENCODE_ALL, kind="wall")),
+            "×",
         ),
-        Figure(f"{name}: encode_all, cold / encode_batch", ratios(seconds(BATCHED), seconds(OURS)), "×"),
-        Figure(f"{name}: Arrow, cold / encode_batch_fast", ratios(seconds(FAST), seconds(ARROW)), "×"),
-        Figure(f"{name}: encode, cold / encode_batch_fast", ratios(seconds(FAST), seconds(SINGLY)), "×"),
+        Figure(
+            f"{name}: encode_all, cold / encode_batch",
+            ratios_by_round(seconds(ENCODE_BATCH), seconds(ENCODE_ALL)),
+            "×",
+        ),
+        Figure(
+            f"{name}: Arrow, cold / encode_batch_fast",
+            ratios_by_round(seconds(ENCODE_BATCH_FAST), seconds(ENCODE_ARROW)),
+            "×",
+        ),
+        Figure(
+            f"{name}: encode, cold / encode_batch_fast",
+            ratios_by_round(seconds(ENCODE_BATCH_FAST), seconds(ONE_BY_ONE)),
+            "×",
+        ),
     ]
-    for way in (FAST, OURS, ARROW):
+    for way in (ENCODE_BATCH_FAST, ENCODE_ALL, ENCODE_ARROW):
         rows.append(Figure(f"{name}: peak of a process, {way}", bench.peaks(f"{name}: {way}"), "MB"))
     return rows
 
@@ -204,17 +226,19 @@ def main() -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     work = options.work.resolve()
     timing.adopt_orphans()
-    bench = Bench(work)
-    folders = documents(options.directories, Path("build/bench-text").resolve())
-    size = sum(pc.sum(pc.binary_length(batch)).as_py() for batch in batches(folders))
-    chosen = {name: name for name in options.vocabulary} or vocabularies(Path(data()), folders, work)
+    bench = BenchRunner(work)
+    folders = build_document_dirs(options.directories, Path("build/bench-text").resolve())
+    size = sum(pc.sum(pc.binary_length(batch)).as_py() for batch in iter_batches(folders))
+    chosen = {name: name for name in options.vocabulary} or make_vocabularies(
+        Path(get_data_dir()), folders, work
+    )
     for _, (name, folder) in itertools.product(range(options.repeats), chosen.items()):
-        for way in WAYS:
+        for way in METHODS:
             once = ("-m", "tests.bench.bench_encode", "--once", way, folder, *folders)
-            bench.python(f"{name}: {way}", *once, tries=options.tries)
-    rows = [row for name in chosen for row in figures(bench, name, size)]
+            bench.time_python(f"{name}: {way}", *once, tries=options.tries)
+    rows = [row for name in chosen for row in make_figures(bench, name, size)]
     print(f"{size / MB:.1f} MB of text; {os.cpu_count()} cores, Python {sys.version.split()[0]}.")
-    print(f"CPU time of one core; all ids are the same, whatever the way.\n\n{timing.table(rows)}")
+    print(f"CPU time of one core; all ids are the same, whatever the way.\n\n{timing.format_table(rows)}")
 
 
 if __name__ == "__main__":

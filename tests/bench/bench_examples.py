@@ -34,9 +34,9 @@ from bioshards.vocab.examples import building
 from bioshards.vocab.examples.block import TokenBlock
 from bioshards.vocab.examples.recipes import PRESETS, ExampleRecipe
 from tests.bench.bench_encode import PUBLISHED
-from tests.bench.corpora import data, documents
-from tests.bench.example_jobs import ExampleJobs, pipeline_figures
-from tests.bench.jobs import ROOT, TRIES, Bench, ratios
+from tests.bench.corpora import build_document_dirs, get_data_dir
+from tests.bench.example_jobs import PretrainingSetBench, measure_pipeline
+from tests.bench.jobs import ROOT, TRIES, BenchRunner, ratios_by_round
 from tests.bench.timing import MB, Figure
 
 from . import references, timing
@@ -57,7 +57,7 @@ def read(path: str) -> pa.RecordBatch:
         return found.get_batch(0)
 
 
-def texts(folders: list[str], work: Path, sample_mb: float) -> dict[str, float]:
+def write_texts(folders: list[str], work: Path, sample_mb: float) -> dict[str, float]:
     """All documents, and a sample of them; by the name of the file the bytes of its sentences."""
     batches = [
         batch
@@ -76,36 +76,36 @@ def texts(folders: list[str], work: Path, sample_mb: float) -> dict[str, float]:
     return sizes
 
 
-def block(text: pa.RecordBatch, encoder: Encoder) -> TokenBlock:
+def make_block(text: pa.RecordBatch, encoder: Encoder) -> TokenBlock:
     """The documents, encoded."""
-    made = TokenBlock(encoder)
+    encoded_block = TokenBlock(encoder)
     for start in range(0, len(text), DOCUMENTS):
         batch = text.slice(start, DOCUMENTS)
         sentences = pc.list_value_length(batch["sentences"]).to_numpy().astype(np.int64)
-        made.add(batch["id"], sentences, encoder.encode_all(batch["sentences"].flatten()))
-    return made
+        encoded_block.add(batch["id"], sentences, encoder.encode_all(batch["sentences"].flatten()))
+    return encoded_block
 
 
-def rows_of(made: TokenBlock, recipe: ExampleRecipe, encoder: Encoder) -> tuple[int, int]:
+def build_rows(encoded_block: TokenBlock, recipe: ExampleRecipe, encoder: Encoder) -> tuple[int, int]:
     """Make all record batches of one pass; returns how many rows and tokens there are."""
-    plan = building.plan_rows(made, recipe, 0, 1)
+    plan = building.plan_rows(encoded_block, recipe, 0, 1)
     order, _ = plan.sort_by_key()
     batches = list(plan.iter_batches(order, pretraining.make_schema(encoder.size, recipe.has_labels, {})))
     return sum(map(len, batches)), plan.tokens
 
 
-def ours(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
+def run_ours(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
     """Text to ELECTRA's examples, cold and then warm."""
     encoder = Encoder(folder)
     seconds: list[float] = []
     while len(seconds) < 2:
         started = time.process_time()
-        rows, tokens = rows_of(block(text, encoder), ELECTRA, encoder)
+        rows, tokens = build_rows(make_block(text, encoder), ELECTRA, encoder)
         seconds.append(time.process_time() - started)
     return {"cpu": seconds, "rows": rows, "tokens": tokens}
 
 
-def library(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
+def run_library(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
     """The library's encoding of the sentences, and nothing else."""
     tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
     sentences = text["sentences"].flatten().to_pylist()
@@ -118,10 +118,10 @@ def library(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
     return {"cpu": [seconds]}
 
 
-def electra(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, Any]:
+def run_electra(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, Any]:
     """Google's builder of ELECTRA's examples; afterwards its ids of each line beside ours."""
     normalizer = json.loads(Path(folder, "tokenizer.json").read_text())["normalizer"]
-    said, lines = references.electra(
+    measured, lines = references.build_electra_rows(
         checkout,
         f"{folder}/vocab.txt",
         normalizer["lowercase"],
@@ -129,56 +129,68 @@ def electra(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, Any]:
         text["sentences"].to_pylist(),
     )
     found = Encoder(folder).encode_all(text["sentences"].flatten())
-    return {**said, "lines": len(found.offsets) - 1, "differ": references.differing(lines, found)}
+    return {
+        **measured,
+        "lines": len(found.offsets) - 1,
+        "differ": references.count_differing_lines(lines, found),
+    }
 
 
-def ours_bert(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
+def run_ours_bert(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
     """Tokenized documents to BERT's rows."""
     encoder = Encoder(folder)
-    made = block(text, encoder)
+    encoded_block = make_block(text, encoder)
     started = time.process_time()
-    rows, tokens = rows_of(made, BERT, encoder)
+    rows, tokens = build_rows(encoded_block, BERT, encoder)
     return {"cpu": [time.process_time() - started], "rows": rows, "tokens": tokens}
 
 
-def bert(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, Any]:
+def run_bert(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, Any]:
     """Google's instances of BERT's, of tokenized documents."""
     tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
     tokenized = []
     for sentences in text["sentences"].to_pylist():
         found = tokenizer.encode_batch_fast(sentences, add_special_tokens=False)
-        tokenized.append([one.tokens for one in found if one.tokens])
-    return references.bert(checkout, BERT.max_seq_length, BERT.short_seq_prob, tokenized)
+        tokenized.append([encoding.tokens for encoding in found if encoding.tokens])
+    return references.build_bert_rows(checkout, BERT.max_seq_length, BERT.short_seq_prob, tokenized)
 
 
-WAYS: Final[dict[str, Callable[[pa.RecordBatch, str, str], dict[str, Any]]]] = {
-    way.__name__: way for way in (ours, library, electra, ours_bert, bert)
+BUILDERS: Final[dict[str, Callable[[pa.RecordBatch, str, str], dict[str, Any]]]] = {
+    way.__name__: way for way in (run_ours, run_library, run_electra, run_ours_bert, run_bert)
 }
 
 
-def vocabularies(folders: list[str], work: Path) -> dict[str, str]:
+def make_vocabularies(folders: list[str], work: Path) -> dict[str, str]:
     """One of ours, of this text, and SciVocab where it is: folders with tokenizer.json and vocab.txt."""
-    made = {OURS: work / "vocabulary"}
-    if not (made[OURS] / "manifest.json").exists():
-        command = [sys.executable, "-m", "bioshards.vocab", "build", *folders, "--out", str(made[OURS])]
+    folders_by_name = {OURS: work / "vocabulary"}
+    if not (folders_by_name[OURS] / "manifest.json").exists():
+        command = [
+            sys.executable,
+            "-m",
+            "bioshards.vocab",
+            "build",
+            *folders,
+            "--out",
+            str(folders_by_name[OURS]),
+        ]
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     if "BIOSHARDS_DATA" in os.environ:
-        made[SCIVOCAB] = work / "scivocab"
-        made[SCIVOCAB].mkdir(exist_ok=True)
-        published = Path(data(), "benchmarks", PUBLISHED[SCIVOCAB][0])
-        (made[SCIVOCAB] / "vocab.txt").write_bytes(published.read_bytes())
-        BertWordPieceTokenizer(str(published)).save(str(made[SCIVOCAB] / "tokenizer.json"))
+        folders_by_name[SCIVOCAB] = work / "scivocab"
+        folders_by_name[SCIVOCAB].mkdir(exist_ok=True)
+        published = Path(get_data_dir(), "benchmarks", PUBLISHED[SCIVOCAB][0])
+        (folders_by_name[SCIVOCAB] / "vocab.txt").write_bytes(published.read_bytes())
+        BertWordPieceTokenizer(str(published)).save(str(folders_by_name[SCIVOCAB] / "tokenizer.json"))
     else:
         print(f"{SCIVOCAB}, is LEFT OUT: BIOSHARDS_DATA, where it is, is not set.")
-    return {name: str(folder) for name, folder in made.items()}
+    return {name: str(folder) for name, folder in folders_by_name.items()}
 
 
-def memory_figures(bench: Bench, name: str, sizes: dict[str, float]) -> list[Figure]:
+def memory_figures(bench: BenchRunner, name: str, sizes: dict[str, float]) -> list[Figure]:
     """A vocabulary's rows: CPU time of text to examples, ours and the peers'."""
-    said = {key: [json.loads(run.output) for run in runs] for key, runs in bench.runs.items()}
+    measured = {key: [json.loads(run.output) for run in runs] for key, runs in bench.runs.items()}
 
     def seconds(way: str, text: str, turn: int = 0) -> list[float]:
-        return [one["cpu"][turn] for one in said.get(f"{name}: {way}, {text}", [])]
+        return [one["cpu"][turn] for one in measured.get(f"{name}: {way}, {text}", [])]
 
     def rate(title: str, way: str, text: str, turn: int = 0) -> Figure:
         return Figure(
@@ -194,38 +206,47 @@ def memory_figures(bench: Bench, name: str, sizes: dict[str, float]) -> list[Fig
             rate(f"tokenizers library, {text}, encoding alone", "library", text),
             Figure(
                 f"**{name}: library / ours, {text}, cold**",
-                ratios(seconds("library", text), cold),
+                ratios_by_round(seconds("library", text), cold),
                 "×",
                 ">=",
                 4,
             ),
         ]
-        if theirs := seconds("electra", text):
+        if peer_seconds := seconds("electra", text):
             rows += [
                 rate(f"google-research/electra, {text}", "electra", text),
-                Figure(f"**{name}: electra / ours, {text}, cold**", ratios(theirs, cold), "×", ">=", 8, 15),
                 Figure(
-                    f"{name}: electra / ours, {text}, warm", ratios(theirs, seconds("ours", text, 1)), "×"
+                    f"**{name}: electra / ours, {text}, cold**",
+                    ratios_by_round(peer_seconds, cold),
+                    "×",
+                    ">=",
+                    8,
+                    15,
+                ),
+                Figure(
+                    f"{name}: electra / ours, {text}, warm",
+                    ratios_by_round(peer_seconds, seconds("ours", text, 1)),
+                    "×",
                 ),
             ]
     rows.append(Figure(f"{name}: peak, all of the text in memory", bench.peaks(f"{name}: ours, all"), "MB"))
-    if theirs := seconds("bert", "sample"):
+    if peer_seconds := seconds("bert", "sample"):
         rows.append(
             Figure(
                 f"{name}: bert / ours, rows of tokenized documents",
-                ratios(theirs, seconds("ours_bert", "sample")),
+                ratios_by_round(peer_seconds, seconds("ours_bert", "sample")),
                 "×",
             )
         )
     return rows
 
 
-def same(bench: Bench, name: str) -> str:
+def compare_rows(bench: BenchRunner, name: str) -> str:
     """What the runs say of how alike ours and the reference's are."""
-    mine, theirs = (json.loads(bench.runs[f"{name}: {way}, sample"][0].output) for way in ("ours", "electra"))
+    ours, theirs = (json.loads(bench.runs[f"{name}: {way}, sample"][0].output) for way in ("ours", "electra"))
     return (
         f"{name}: {theirs['differ']:,} of the sample's {theirs['lines']:,} lines have other ids there. Rows: "
-        f"{mine['rows']:,} of {mine['tokens']:,} tokens, theirs {theirs['rows']:,} of {theirs['tokens']:,}."
+        f"{ours['rows']:,} of {ours['tokens']:,} tokens, theirs {theirs['rows']:,} of {theirs['tokens']:,}."
     )
 
 
@@ -252,42 +273,42 @@ def main() -> None:
     if options.once:
         way, text, vocabulary, checkout = options.once
         pa.array([""])  # the first array of a process imports pandas, where that is installed
-        print(json.dumps(WAYS[way](read(text), vocabulary, checkout)))
+        print(json.dumps(BUILDERS[way](read(text), vocabulary, checkout)))
         return
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     work = options.work.resolve()
     timing.adopt_orphans()
-    bench = ExampleJobs(work)
-    folders = documents(options.directories, Path("build/bench-text").resolve())
+    bench = PretrainingSetBench(work)
+    folders = build_document_dirs(options.directories, Path("build/bench-text").resolve())
     print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}.")
-    chosen = vocabularies(folders, work)
+    chosen = make_vocabularies(folders, work)
     if not options.no_memory:
-        in_memory(bench, folders, chosen, options)
+        run_in_memory(bench, folders, chosen, options)
     if options.pipeline_mb:
-        rows = pipeline_figures(bench, folders, chosen[OURS], options)
-        print(f"\n{timing.table(rows)}")
+        rows = measure_pipeline(bench, folders, chosen[OURS], options)
+        print(f"\n{timing.format_table(rows)}")
 
 
-def in_memory(
-    bench: ExampleJobs, folders: list[str], chosen: dict[str, str], options: argparse.Namespace
+def run_in_memory(
+    bench: PretrainingSetBench, folders: list[str], chosen: dict[str, str], options: argparse.Namespace
 ) -> None:
     """Text to examples, with each vocabulary."""
-    sizes = texts(folders, bench.work, options.sample_mb)
-    ways = [("ours", "sample"), ("library", "sample"), ("ours", "all"), ("library", "all")]
+    sizes = write_texts(folders, bench.work, options.sample_mb)
+    cases = [("ours", "sample"), ("library", "sample"), ("ours", "all"), ("library", "all")]
     for peer, checkout, needed in (
         ("electra", options.electra, ["electra"]),
         ("bert", options.bert, ["ours_bert", "bert"]),
     ):
         if checkout:
-            ways += [(way, "sample") for way in needed]
+            cases += [(way, "sample") for way in needed]
         else:
             print(f"google-research/{peer} is LEFT OUT: give a checkout of it with --{peer} DIR.")
     for _ in range(options.repeats):
         for name, folder in chosen.items():
-            for way, text in ways:
+            for way, text in cases:
                 checkout = options.electra if way == "electra" else options.bert
                 once = (way, str(bench.work / f"{text}.arrow"), folder, checkout or "")
-                bench.python(
+                bench.time_python(
                     f"{name}: {way}, {text}",
                     "-m",
                     "tests.bench.bench_examples",
@@ -301,8 +322,8 @@ def in_memory(
     )
     rows = [row for name in chosen for row in memory_figures(bench, name, sizes)]
     if options.electra:
-        print("\n".join(same(bench, name) for name in chosen))
-    print(f"\n{timing.table(rows)}")
+        print("\n".join(compare_rows(bench, name) for name in chosen))
+    print(f"\n{timing.format_table(rows)}")
 
 
 if __name__ == "__main__":

@@ -20,20 +20,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.bench.jobs import CALM_CORES, TRIES, Bench, less, ratios
-from tests.bench.timing import MB, Figure, Run
+from tests.bench.jobs import CALM_CORES, TRIES, BenchRunner, ratios_by_round, subtract_startup
+from tests.bench.timing import MB, Figure, TimedRun
 
 from . import timing
 
 MEMORY_BAR_MB = 1500
 BUCKET_MEMORY_BAR_MB = 1500
-MANY = 8
+FILE_COUNT = 8
 """Files of the largest memory run; the four of the two-worker figure are among them."""
 
 UNTIMED = ("make", "untimed", "lifecycle make", "lifecycle check")
 
 LXML_START = "import lxml.etree, gzip"
-LXML = """
+LXML_SCRIPT = """
 import gzip, sys
 from lxml import etree
 records = 0
@@ -46,7 +46,7 @@ with gzip.open(sys.argv[1]) as file:
 print(records)
 """
 PEER_START = "import pubmed_parser"
-PEER = """
+PEER_SCRIPT = """
 import sys
 import pubmed_parser
 parsed = pubmed_parser.parse_medline_xml(sys.argv[1], author_list=False, reference_list=False)
@@ -54,55 +54,65 @@ print(sum(1 for _ in parsed))
 """
 
 
-def run_rounds(bench: Bench, one: dict[str, Any], made: dict[str, Any], repeats: int, peer: bool) -> None:
+def run_rounds(
+    bench: BenchRunner,
+    single_record: dict[str, Any],
+    baseline_files: dict[str, Any],
+    repeats: int,
+    peer: bool,
+) -> None:
     """Everything that is timed against something else, in turns, ``repeats`` times."""
-    paths, records = made["paths"], made["records"]
+    paths, records = baseline_files["paths"], baseline_files["records"]
     for path in paths:
         with open(path, "rb") as file, open(os.devnull, "wb") as nowhere:
             shutil.copyfileobj(file, nowhere)  # into the page cache, for all alike
     for _ in range(repeats):
         for workers in (1, 2):
-            bench.job(f"start {workers}", one["paths"], workers, 1)
-        bench.python("lxml start", "-c", LXML_START)
-        lxml = bench.python("lxml", "-c", LXML, paths[0])
-        bench.job("1 file 1", paths[:1], 1, records)
+            bench.time_pipeline(f"start {workers}", single_record["paths"], workers, 1)
+        bench.time_python("lxml start", "-c", LXML_START)
+        lxml = bench.time_python("lxml", "-c", LXML_SCRIPT, paths[0])
+        bench.time_pipeline("1 file 1", paths[:1], 1, records)
         if peer:
-            bench.python("peer start", "-c", PEER_START)
-            parsed = bench.python("peer", "-c", PEER, paths[0])
-        bench.job("4 files 1", paths[:4], 1, 4 * records)
-        bench.job("4 files 2", paths[:4], 2, 4 * records)
+            bench.time_python("peer start", "-c", PEER_START)
+            parsed = bench.time_python("peer", "-c", PEER_SCRIPT, paths[0])
+        bench.time_pipeline("4 files 1", paths[:4], 1, 4 * records)
+        bench.time_pipeline("4 files 2", paths[:4], 2, 4 * records)
         for read in [lxml, parsed] if peer else [lxml]:
             if int(read.output) != records:
                 raise SystemExit(f"a peer read {read.output} records of {records}")
     for workers in (1, 2):
-        bench.job(f"{MANY} files {workers}", paths, workers, MANY * records)
-    bench.job("1 file 2", paths[:1], 2, records)
+        bench.time_pipeline(f"{FILE_COUNT} files {workers}", paths, workers, FILE_COUNT * records)
+    bench.time_pipeline("1 file 2", paths[:1], 2, records)
 
 
-def run_lifecycle(bench: Bench, files: int, keys: int) -> dict[str, Any]:
+def run_lifecycle(bench: BenchRunner, files: int, keys: int) -> dict[str, Any]:
     """The decision at scale; what its steps said."""
-    home = bench.work / f"lifecycle-{files}"
-    common = ["--work", str(home), "--files", str(files), "--keys", str(keys)]
-    said = {}
+    output_dir = bench.work / f"lifecycle-{files}"
+    common = ["--work", str(output_dir), "--files", str(files), "--keys", str(keys)]
+    results = {}
     for step in ("make", "decide", "duplicates", "read_back", "check"):
         name = f"lifecycle {step}"
         tries = 1 if name in UNTIMED else TRIES
-        run = bench.python(name, "-m", "tests.bench.lifecycle_scale", step, *common, tries=tries)
-        said[step] = json.loads(run.output)
-    checked = said["check"]
-    decided = checked["records"] - said["read_back"]["dead"], said["duplicates"]["found"]
-    if decided != (checked["living"], checked["duplicates"]):
-        raise SystemExit(f"the verdicts on {files} x {keys} keys are wrong: {said}")
-    shutil.rmtree(home)
-    return said
+        run = bench.time_python(name, "-m", "tests.bench.lifecycle_scale", step, *common, tries=tries)
+        results[step] = json.loads(run.output)
+    expected = results["check"]
+    decided = expected["records"] - results["read_back"]["dead"], results["duplicates"]["found"]
+    if decided != (expected["living"], expected["duplicates"]):
+        raise SystemExit(f"the verdicts on {files} x {keys} keys are wrong: {results}")
+    shutil.rmtree(output_dir)
+    return results
 
 
-def net(bench: Bench, name: str, start: str) -> tuple[list[float], list[float]]:
+def net_seconds(bench: BenchRunner, name: str, start: str) -> tuple[list[float], list[float]]:
     """Wall and CPU seconds of each round, less the start-up."""
-    return less(bench.walls(name), bench.walls(start)), less(bench.cpus(name), bench.cpus(start))
+    return subtract_startup(bench.walls(name), bench.walls(start)), subtract_startup(
+        bench.cpus(name), bench.cpus(start)
+    )
 
 
-def figures(bench: Bench, made: dict[str, Any], lifecycle: dict[str, Any] | None, peer: bool) -> list[Figure]:
+def make_figures(
+    bench: BenchRunner, baseline_files: dict[str, Any], lifecycle: dict[str, Any] | None, peer: bool
+) -> list[Figure]:
     """The table's rows."""
     rows = []
     for workers in (1, 2):
@@ -110,39 +120,41 @@ def figures(bench: Bench, made: dict[str, Any], lifecycle: dict[str, Any] | None
             Figure(f"start-up, {workers} worker(s): wall", bench.walls(f"start {workers}"), "s"),
             Figure(f"start-up, {workers} worker(s): CPU", bench.cpus(f"start {workers}"), "s"),
         ]
-    job, bare = net(bench, "1 file 1", "start 1"), net(bench, "lxml", "lxml start")
-    four, both = net(bench, "4 files 1", "start 1"), net(bench, "4 files 2", "start 2")
-    xml = made["xml_bytes"][0] / MB
+    job, bare = net_seconds(bench, "1 file 1", "start 1"), net_seconds(bench, "lxml", "lxml start")
+    four, both = net_seconds(bench, "4 files 1", "start 1"), net_seconds(bench, "4 files 2", "start 2")
+    xml = baseline_files["xml_bytes"][0] / MB
     rows += [
         Figure("1 file, 1 worker, less start-up: wall", job[0], "s"),
         Figure("1 file, 1 worker, less start-up: CPU", job[1], "s"),
         Figure(
             "1 file, 1 worker, less start-up: records",
-            [made["records"] / seconds for seconds in job[0]],
+            [baseline_files["records"] / seconds for seconds in job[0]],
             "records/s",
         ),
         Figure("1 file, 1 worker, less start-up: XML", [xml / seconds for seconds in job[0]], "MB/s"),
         Figure("gunzip + bare lxml iterparse, less start-up: wall", bare[0], "s"),
         Figure("gunzip + bare lxml iterparse, less start-up: CPU", bare[1], "s"),
-        Figure("**ours / bare lxml, wall**", ratios(job[0], bare[0]), "×", "<=", 1.6, 1.0),
-        Figure("ours / bare lxml, CPU", ratios(job[1], bare[1]), "×", "<=", 1.6, 1.0),
+        Figure("**ours / bare lxml, wall**", ratios_by_round(job[0], bare[0]), "×", "<=", 1.6, 1.0),
+        Figure("ours / bare lxml, CPU", ratios_by_round(job[1], bare[1]), "×", "<=", 1.6, 1.0),
     ]
     if peer:
-        parsed = net(bench, "peer", "peer start")
+        parsed = net_seconds(bench, "peer", "peer start")
         rows += [
             Figure("pubmed_parser, less start-up: wall", parsed[0], "s"),
-            Figure("**pubmed_parser / ours, wall**", ratios(parsed[0], job[0]), "×", ">=", 2.5, 4.0),
-            Figure("pubmed_parser / ours, CPU", ratios(parsed[1], job[1]), "×", ">=", 2.5, 4.0),
+            Figure("**pubmed_parser / ours, wall**", ratios_by_round(parsed[0], job[0]), "×", ">=", 2.5, 4.0),
+            Figure("pubmed_parser / ours, CPU", ratios_by_round(parsed[1], job[1]), "×", ">=", 2.5, 4.0),
         ]
     rows += [
         Figure("4 files, 1 worker: raw wall", bench.walls("4 files 1"), "s"),
         Figure("4 files, 2 workers: raw wall", bench.walls("4 files 2"), "s"),
         Figure("4 files, 1 worker: raw CPU", bench.cpus("4 files 1"), "s"),
         Figure("4 files, 2 workers: raw CPU", bench.cpus("4 files 2"), "s"),
-        Figure("**2 workers against 1, less start-up**", ratios(four[0], both[0]), "×", ">=", 1.7, 1.9),
+        Figure(
+            "**2 workers against 1, less start-up**", ratios_by_round(four[0], both[0]), "×", ">=", 1.7, 1.9
+        ),
     ]
     for workers in (1, 2):
-        for name in ("1 file", "4 files", f"{MANY} files"):
+        for name in ("1 file", "4 files", f"{FILE_COUNT} files"):
             peaks = bench.peaks(f"{name} {workers}")
             rows.append(
                 Figure(f"peak of a process, {name}, {workers} w.", peaks, "MB", "<=", MEMORY_BAR_MB, 600)
@@ -152,28 +164,28 @@ def figures(bench: Bench, made: dict[str, Any], lifecycle: dict[str, Any] | None
     return rows
 
 
-def lifecycle_figures(bench: Bench, said: dict[str, Any]) -> list[Figure]:
+def lifecycle_figures(bench: BenchRunner, results: dict[str, Any]) -> list[Figure]:
     """The rows of the decision at scale."""
-    buckets = said["decide"]["buckets"]
+    buckets = results["decide"]["buckets"]
     return [
         Figure(f"life cycle, all {buckets} buckets", bench.walls("lifecycle decide"), "s"),
-        Figure("life cycle, one bucket", said["decide"]["seconds"], "s"),
+        Figure("life cycle, one bucket", results["decide"]["seconds"], "s"),
         Figure("life cycle, peak", bench.peaks("lifecycle decide"), "MB", "<=", BUCKET_MEMORY_BAR_MB),
         Figure(f"duplicates, all {buckets} buckets", bench.walls("lifecycle duplicates"), "s"),
-        Figure("duplicates, one bucket", said["duplicates"]["seconds"], "s"),
+        Figure("duplicates, one bucket", results["duplicates"]["seconds"], "s"),
         Figure("duplicates, peak", bench.peaks("lifecycle duplicates"), "MB", "<=", BUCKET_MEMORY_BAR_MB),
         Figure("verdicts read back and fingerprinted, all files", bench.walls("lifecycle read_back"), "s"),
-        Figure("the fingerprints of it", [said["read_back"]["fingerprints"]], "s"),
+        Figure("the fingerprints of it", [results["read_back"]["fingerprints"]], "s"),
     ]
 
 
-def make(bench: Bench, records: int, files: int) -> dict[str, Any]:
+def make_inputs(bench: BenchRunner, records: int, files: int) -> dict[str, Any]:
     """Input files, made by a process of its own: what this one holds, its children start with."""
     common = ["--work", str(bench.work), "--records", str(records), "--files", str(files)]
-    made: dict[str, Any] = json.loads(
-        bench.python("make", "-m", "tests.bench.baseline", *common, tries=1).output
+    baseline_files: dict[str, Any] = json.loads(
+        bench.time_python("make", "-m", "tests.bench.baseline", *common, tries=1).output
     )
-    return made
+    return baseline_files
 
 
 def main() -> None:
@@ -193,17 +205,17 @@ def main() -> None:
     options = parser.parse_args()
     work = options.work.resolve()
     timing.adopt_orphans()
-    bench = Bench(work)
+    bench = BenchRunner(work)
     peer = importlib.util.find_spec("pubmed_parser") is not None
-    one, made = make(bench, 1, 1), make(bench, options.records, MANY)
+    one, made = make_inputs(bench, 1, 1), make_inputs(bench, options.records, FILE_COUNT)
     for workers in (1, 2):
-        bench.job("untimed", one["paths"], workers, 1, tries=1)
+        bench.time_pipeline("untimed", one["paths"], workers, 1, tries=1)
     for code in (LXML_START, PEER_START) if peer else (LXML_START,):
-        bench.python("untimed", "-c", code, tries=1)
+        bench.time_python("untimed", "-c", code, tries=1)
     run_rounds(bench, one, made, options.repeats, peer)
     lifecycle = run_lifecycle(bench, options.keys_files, 30_000) if options.keys_files else None
-    rows = figures(bench, made, lifecycle, peer)
-    say(bench.runs, made, rows, lifecycle, peer)
+    rows = make_figures(bench, made, lifecycle, peer)
+    print_report(bench.runs, made, rows, lifecycle, peer)
     written = {
         "made": made,
         "figures": {row.name: {**dataclasses.asdict(row), "verdict": row.verdict()} for row in rows},
@@ -213,27 +225,27 @@ def main() -> None:
     (work / "figures.json").write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n")
 
 
-def say(
-    runs: dict[str, list[Run]],
-    made: dict[str, Any],
+def print_report(
+    runs: dict[str, list[TimedRun]],
+    baseline_files: dict[str, Any],
     rows: list[Figure],
     lifecycle: dict[str, Any] | None,
     peer: bool,
 ) -> None:
     """Print the table and what one must know to read it."""
     print(
-        f"Files of {made['records']:,} records and {made['xml_bytes'][0] / MB:.0f} MB of XML, made of "
-        f"{made['distinct']:,} distinct ones; {os.cpu_count()} cores, Python {sys.version.split()[0]}."
+        f"Files of {baseline_files['records']:,} records and {baseline_files['xml_bytes'][0] / MB:.0f} MB of XML, made of "
+        f"{baseline_files['distinct']:,} distinct ones; {os.cpu_count()} cores, Python {sys.version.split()[0]}."
     )
     timed = [run for name, of in runs.items() if name not in UNTIMED for run in of]
-    loud = [run.others for run in timed if run.others > CALM_CORES]
-    if loud:
+    busy_cores = [run.other_cores for run in timed if run.other_cores > CALM_CORES]
+    if busy_cores:
         print(
-            f"{len(loud)} of {len(timed)} runs are too long: other processes kept {max(loud):.1f} cores busy."
+            f"{len(busy_cores)} of {len(timed)} runs are too long: other processes kept {max(busy_cores):.1f} cores busy."
         )
     if min(run.wall for run in runs["lxml"]) < 1:
         print("The files are too small for the ratios to mean anything.")
-    if made["indicative"]:
+    if baseline_files["indicative"]:
         print("Made of the bundled sample (BIOSHARDS_DATA is not set): these figures are only indicative.")
     if not peer:
         print("pubmed_parser: not installed, not compared.")
@@ -243,7 +255,7 @@ def say(
             f"Life cycle: {records:,} records at random PMIDs, {living:,} live, "
             f"{lifecycle['duplicates']['found']:,} of them duplicates (counted another way too)."
         )
-    print(f"\n{timing.table(rows)}")
+    print(f"\n{timing.format_table(rows)}")
 
 
 if __name__ == "__main__":

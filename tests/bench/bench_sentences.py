@@ -21,7 +21,14 @@ from typing import Final
 from bioshards.corpus import sentence_model, sentence_words, sentences
 from bioshards.corpus.errors import MissingExtraError
 from bioshards.corpus.splitters import load_splitter
-from tests.bench.sentence_gold import Paragraph, Score, craft, genia, held_out, score
+from tests.bench.sentence_gold import (
+    BoundaryScore,
+    Paragraph,
+    is_held_out,
+    load_craft,
+    load_genia,
+    score_splitter,
+)
 
 Split = Callable[[str], list[str]]
 BARS: Final = {"CRAFT": 0.993, "GENIA": 0.994}
@@ -29,7 +36,7 @@ MOONSHOTS: Final = {"CRAFT": 0.996, "GENIA": 0.997}
 SPEED_BAR, SPEED_MOONSHOT = 30, 60  # MB/s a core
 
 
-def _forget() -> None:
+def _clear_caches() -> None:
     for remembered in (
         sentence_words.CLASS_BEFORE_STOP,
         sentence_words.CLASS_AFTER_STOP,
@@ -78,11 +85,11 @@ class Peer:
     package: str
     load: Callable[[], Split]
     rounds: int | None = None
-    before: Callable[[], None] = lambda: None
+    prepare: Callable[[], None] = lambda: None
 
 
 PEERS: Final = (
-    Peer("**bioshards**", "bioshards", lambda: sentences.split, before=_forget),
+    Peer("**bioshards**", "bioshards", lambda: sentences.split, prepare=_clear_caches),
     Peer("bioshards, words seen before", "bioshards", lambda: sentences.split),
     Peer("blingfire", "blingfire", _blingfire),
     Peer("nupunkt", "nupunkt", _nupunkt),
@@ -93,7 +100,7 @@ PEERS: Final = (
 )
 
 
-def measure(sets: dict[str, list[Paragraph]], rounds: int) -> dict[str, dict[str, list[float]]]:
+def measure_speed(sets: dict[str, list[Paragraph]], rounds: int) -> dict[str, dict[str, list[float]]]:
     """MB/s of each splitter that is installed on each set, a figure a round."""
     loaded = {}
     for peer in PEERS:
@@ -108,7 +115,7 @@ def measure(sets: dict[str, list[Paragraph]], rounds: int) -> dict[str, dict[str
                 continue
             split = loaded[peer.name]
             for which, paragraphs in sets.items():
-                peer.before()
+                peer.prepare()
                 started = time.process_time()
                 for paragraph in paragraphs:
                     split(paragraph.text)
@@ -118,22 +125,24 @@ def measure(sets: dict[str, list[Paragraph]], rounds: int) -> dict[str, dict[str
     return speeds
 
 
-def row(peer: Peer, split: Split, sets: dict[str, list[Paragraph]], speeds: dict[str, list[float]]) -> str:
+def format_row(
+    peer: Peer, split: Split, sets: dict[str, list[Paragraph]], speeds: dict[str, list[float]]
+) -> str:
     """A line of the table."""
     cells = [f"{peer.name} {importlib.metadata.version(peer.package)}"]
     for paragraphs in sets.values():
-        every = score(paragraphs, split)
-        rest = score([part for part in paragraphs if held_out(part.document)], split)
-        cells.append(f"{_shares(every)} ({every.wrong} + {every.missed})")
-        cells.append(f"{rest.f1:.4f} ({rest.wrong} + {rest.missed})")
+        all_score = score_splitter(paragraphs, split)
+        held_out_score = score_splitter([part for part in paragraphs if is_held_out(part.document)], split)
+        cells.append(f"{_format_score(all_score)} ({all_score.wrong} + {all_score.missed})")
+        cells.append(f"{held_out_score.f1:.4f} ({held_out_score.wrong} + {held_out_score.missed})")
     for rates in speeds.values():
         cells.append(f"{statistics.median(rates):.3g}")
     return "| " + " | ".join(cells) + " |"
 
 
-def _shares(found: Score) -> str:
-    precision = found.right / (found.right + found.wrong)
-    recall = found.right / (found.right + found.missed)
+def _format_score(found: BoundaryScore) -> str:
+    precision = found.correct / (found.correct + found.wrong)
+    recall = found.correct / (found.correct + found.missed)
     return f"{precision:.4f} / {recall:.4f} / {found.f1:.4f}"
 
 
@@ -147,24 +156,24 @@ def main() -> None:
         print("Sentence splitters: not compared, BIOSHARDS_DATA is not set (CRAFT and GENIA are not here).")
         return
     folder = Path(data) / "sentences"
-    sets = {"CRAFT": craft(folder), "GENIA": genia(folder)}
-    speeds = measure(sets, rounds)
+    sets = {"CRAFT": load_craft(folder), "GENIA": load_genia(folder)}
+    speeds = measure_speed(sets, rounds)
     print(
         "| splitter | CRAFT P / R / F1 (wrong + missed) | held out | GENIA | held out | MB/s CRAFT | GENIA |"
     )
     print("|---|---|---|---|---|---|---|")
     for peer in PEERS:
         if peer.name in speeds:
-            print(row(peer, peer.load(), sets, speeds[peer.name]), flush=True)
+            print(format_row(peer, peer.load(), sets, speeds[peer.name]), flush=True)
     print()
     for which, paragraphs in sets.items():
-        held = score([part for part in paragraphs if held_out(part.document)], sentences.split).f1
+        held = score_splitter([part for part in paragraphs if is_held_out(part.document)], sentences.split).f1
         speed = statistics.median(speeds[PEERS[0].name][which])
-        print(f"{which}, held out: F1 {_judged(held, BARS[which], MOONSHOTS[which])}; ", end="")
-        print(f"MB/s {_judged(speed, SPEED_BAR, SPEED_MOONSHOT)}")
+        print(f"{which}, held out: F1 {_format_verdict(held, BARS[which], MOONSHOTS[which])}; ", end="")
+        print(f"MB/s {_format_verdict(speed, SPEED_BAR, SPEED_MOONSHOT)}")
 
 
-def _judged(figure: float, bar: float, moonshot: float) -> str:
+def _format_verdict(figure: float, bar: float, moonshot: float) -> str:
     met = "moonshot met" if figure >= moonshot else "met, moonshot NOT met" if figure >= bar else "NOT met"
     return f"{figure:.4g} (bar {bar}, moonshot {moonshot}: {met})"
 

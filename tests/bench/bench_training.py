@@ -14,28 +14,48 @@ import shutil
 import statistics
 from pathlib import Path
 
-from tests.bench.corpora import examples
-from tests.bench.jobs import TRIES, Bench, ratios
+from tests.bench.corpora import build_pretraining_set
+from tests.bench.jobs import TRIES, BenchRunner, ratios_by_round
 from tests.bench.timing import Figure
 
 from . import timing
 
-EVERY = 5
-WAYS = {"end to end": (), "padded": ("--padded",)}
+LOG_EVERY = 5
+LAYOUTS = {"end to end": (), "padded": ("--padded",)}
 
 
-def trained(
-    bench: Bench, name: str, data: str, vocabulary: str, options: argparse.Namespace
+def run_trainer(
+    bench: BenchRunner, name: str, data: str, vocabulary: str, options: argparse.Namespace
 ) -> tuple[float, float]:
     """Tokens a second and the share of waiting of one run."""
     out = bench.work / "run"
     shutil.rmtree(out, ignore_errors=True)
-    how = ("--steps", str(options.steps), "--log-every", str(EVERY), "--no-verify", "--validation-rows", "1")
-    words = ("-m", "bioshards.train", data, "--vocab", vocabulary, "--out", str(out), *how, *WAYS[name])
-    bench.python(name, *words, tries=options.tries)
+    trainer_options = (
+        "--steps",
+        str(options.steps),
+        "--log-every",
+        str(LOG_EVERY),
+        "--no-verify",
+        "--validation-rows",
+        "1",
+    )
+    argv = (
+        "-m",
+        "bioshards.train",
+        data,
+        "--vocab",
+        vocabulary,
+        "--out",
+        str(out),
+        *trainer_options,
+        *LAYOUTS[name],
+    )
+    bench.time_python(name, *argv, tries=options.tries)
     lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    steady = [line for line in lines if line["kind"] == "train"][1:]
-    return tuple(statistics.fmean(line[what] for line in steady) for what in ("tokens_per_s", "waiting"))  # type: ignore[return-value]
+    steady_lines = [line for line in lines if line["kind"] == "train"][1:]
+    return tuple(
+        statistics.fmean(line[what] for line in steady_lines) for what in ("tokens_per_s", "waiting")
+    )  # type: ignore[return-value]
 
 
 def main() -> None:
@@ -50,19 +70,21 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--tries", type=int, default=TRIES, help="of a run on a busy machine (%(default)s)")
     options = parser.parse_args()
-    data, vocabulary = examples(options.data, options.vocab, Path("build/bench-text").resolve())
+    data, vocabulary = build_pretraining_set(options.data, options.vocab, Path("build/bench-text").resolve())
     timing.adopt_orphans()
-    bench = Bench(options.work.resolve())
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in WAYS}
+    bench = BenchRunner(options.work.resolve())
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in LAYOUTS}
     for _ in range(options.rounds):
-        for name in WAYS:
-            found[name].append(trained(bench, name, data, vocabulary, options))
+        for name in LAYOUTS:
+            found[name].append(run_trainer(bench, name, data, vocabulary, options))
     speed = {name: [one for one, _ in values] for name, values in found.items()}
     figures = [Figure(name, values, "tokens/s") for name, values in speed.items()]
-    figures.append(Figure("end to end / padded", ratios(speed["end to end"], speed["padded"]), "×"))
+    figures.append(Figure("end to end / padded", ratios_by_round(speed["end to end"], speed["padded"]), "×"))
     waiting = [100 * share for _, share in found["end to end"]]
     figures.append(Figure("waiting for batches, share of time", waiting, "%", "<=", 1.0))
-    print(f"{os.cpu_count()} cores; a model of 2 layers of 128, 16 rows a step.\n\n{timing.table(figures)}")
+    print(
+        f"{os.cpu_count()} cores; a model of 2 layers of 128, 16 rows a step.\n\n{timing.format_table(figures)}"
+    )
 
 
 if __name__ == "__main__":

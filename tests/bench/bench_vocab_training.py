@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.bench.corpora import documents
-from tests.bench.jobs import Bench
+from tests.bench.corpora import build_document_dirs
+from tests.bench.jobs import BenchRunner
 from tests.bench.timing import Figure
 
 from . import timing
@@ -23,7 +23,7 @@ SIZE: Final = 30_000
 OCCURRENCES: Final = 100_000_000
 """What lists of made words are scaled to for the WordPiece trainer, which takes each occurrence."""
 
-READ = """
+READ_SCRIPT = """
 import sys
 from collections import Counter
 words = {}
@@ -31,15 +31,15 @@ for line in open(sys.argv[1], encoding="utf-8", newline="\\n"):
     word, count = line.rstrip("\\n").split("\\t")
     words[word] = int(count)
 """
-COUNTS = f"""{READ}
+COUNTS_SCRIPT = f"""{READ_SCRIPT}
 from bioshards.vocab import training
 model = training.sentencepiece(words, sys.argv[2], {SIZE})
 """
-MARKED = f"""{READ}
+MARKED_SCRIPT = f"""{READ_SCRIPT}
 from bioshards.vocab import training
 training.marked(words, {SIZE}, {{character for word in words for character in word}}, 32)
 """
-ALONE = f"""{READ}
+SENTENCEPIECE_SCRIPT = f"""{READ_SCRIPT}
 import io, sentencepiece
 written = io.BytesIO()
 text = sys.argv[3:]
@@ -52,12 +52,12 @@ sentencepiece.SentencePieceTrainer.train(
     max_sentence_length=1 << 20, minloglevel=3, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1)
 model = written.getvalue()
 """
-FERTILITY = """
+FERTILITY_SCRIPT = """
 import sentencepiece
 loaded = sentencepiece.SentencePieceProcessor(model_proto=model)
 print(sum(len(loaded.encode(word)) * words[word] for word in words) / sum(words.values()))
 """
-WORDPIECE = f"""{READ}
+WORDPIECE_SCRIPT = f"""{READ_SCRIPT}
 from bioshards.vocab import training
 total = sum(words.values())
 words = {{word: max(1, count * {OCCURRENCES} // total) for word, count in words.items()}}
@@ -65,40 +65,40 @@ alphabet = sorted({{character for word in words for character in word}})
 training.wordpiece(words, {SIZE}, alphabet)
 print(sum(words.values()))
 """
-SEEDED: Final = "unigram, counts and our seeds"
+SEEDED_UNIGRAM: Final = "unigram, counts and our seeds"
 MODELS: Final = {
-    "bpe, counts": (COUNTS, "bpe", False),
-    "bpe, text": (ALONE, "bpe", True),
-    SEEDED: (COUNTS, "unigram", False),
-    "unigram, counts alone": (ALONE, "unigram", False),
-    "unigram, text": (ALONE, "unigram", True),
+    "bpe, counts": (COUNTS_SCRIPT, "bpe", False),
+    "bpe, text": (SENTENCEPIECE_SCRIPT, "bpe", True),
+    SEEDED_UNIGRAM: (COUNTS_SCRIPT, "unigram", False),
+    "unigram, counts alone": (SENTENCEPIECE_SCRIPT, "unigram", False),
+    "unigram, text": (SENTENCEPIECE_SCRIPT, "unigram", True),
 }
 """Our models, and what SentencePiece makes of the same alone: script, algorithm, is it given the text?"""
 
 
-def corpus_rows(bench: Bench, work: Path) -> list[Figure]:
+def corpus_rows(bench: BenchRunner, work: Path) -> list[Figure]:
     """The corpus as it is."""
     rows = []
     fertility: dict[str, float] = {}
     for name, (script, algorithm, text) in MODELS.items():
         given = [str(work / "words.tsv"), algorithm, *([str(work / "text.txt")] if text else [])]
-        run = bench.python(name, "-c", script + FERTILITY, *given, tries=1)
+        run = bench.time_python(name, "-c", script + FERTILITY_SCRIPT, *given, tries=1)
         fertility[name] = float(run.output)
-        rows += figures(bench, name, "corpus read")
+        rows += process_figures(bench, name, "corpus read")
         rows.append(Figure(f"{name}: fertility", [1000 * fertility[name]], "pieces per 1,000 words"))
     for name, peer in (
         ("bpe, counts", "bpe, text"),
-        (SEEDED, "unigram, counts alone"),
-        (SEEDED, "unigram, text"),
+        (SEEDED_UNIGRAM, "unigram, counts alone"),
+        (SEEDED_UNIGRAM, "unigram, text"),
     ):
         ratio = [fertility[peer] / fertility[name]]
         rows.append(Figure(f"**fertility, {peer} / {name}**", ratio, "×", ">=", 1))
     return rows
 
 
-def figures(bench: Bench, name: str, read: str) -> list[Figure]:
+def process_figures(bench: BenchRunner, name: str, read_run: str) -> list[Figure]:
     """Time and memory of one process: seconds without what reading the words takes."""
-    start = bench.runs[read][0]
+    start = bench.runs[read_run][0]
     return [
         Figure(f"{name}: wall", [run.wall - start.wall for run in bench.runs[name]], "s"),
         Figure(f"{name}: CPU", [run.cpu - start.cpu for run in bench.runs[name]], "s"),
@@ -106,17 +106,21 @@ def figures(bench: Bench, name: str, read: str) -> list[Figure]:
     ]
 
 
-def scaling_rows(bench: Bench, words: Path, millions: float) -> list[Figure]:
+def scaling_rows(bench: BenchRunner, words: Path, millions: float) -> list[Figure]:
     """A list of made words; only processor time and memory mean much on a machine that others use."""
     label = f"{millions:g} million words"
-    bench.python(f"{label} read", "-c", READ, str(words), tries=1)
+    bench.time_python(f"{label} read", "-c", READ_SCRIPT, str(words), tries=1)
     rows = [Figure(f"{label}, read only: peak", bench.peaks(f"{label} read"), "MB")]
-    for algorithm, script in (("marked bpe", MARKED), ("bpe", COUNTS), ("unigram", COUNTS)):
-        bench.python(f"{label}, {algorithm}", "-c", script, str(words), algorithm, tries=1)
-        rows += figures(bench, f"{label}, {algorithm}", f"{label} read")
+    for algorithm, script in (
+        ("marked bpe", MARKED_SCRIPT),
+        ("bpe", COUNTS_SCRIPT),
+        ("unigram", COUNTS_SCRIPT),
+    ):
+        bench.time_python(f"{label}, {algorithm}", "-c", script, str(words), algorithm, tries=1)
+        rows += process_figures(bench, f"{label}, {algorithm}", f"{label} read")
     name = f"{label}, wordpiece"
-    run = bench.python(name, "-c", WORDPIECE, str(words), tries=1)
-    rows += figures(bench, name, f"{label} read")
+    run = bench.time_python(name, "-c", WORDPIECE_SCRIPT, str(words), tries=1)
+    rows += process_figures(bench, name, f"{label} read")
     return [*rows, Figure(f"{name}: rate", [int(run.output) / run.wall / 1e6], "million occurrences/s")]
 
 
@@ -130,21 +134,21 @@ def main() -> None:
     options = parser.parse_args()
     work = options.work.resolve()
     timing.adopt_orphans()
-    bench = Bench(work)
-    made = [str(number) for number in options.millions]
+    bench = BenchRunner(work)
+    millions = [str(number) for number in options.millions]
     arguments = [
         str(work),
-        *documents(options.shards, Path("build/bench-text").resolve()),
+        *build_document_dirs(options.shards, Path("build/bench-text").resolve()),
         "--millions",
-        *made,
+        *millions,
     ]
-    said = bench.python("make", "-m", "tests.bench.recombined", *arguments, tries=1).output
-    bench.python("corpus read", "-c", READ, str(work / "words.tsv"), tries=1)
+    generated = bench.time_python("make", "-m", "tests.bench.recombined", *arguments, tries=1).output
+    bench.time_python("corpus read", "-c", READ_SCRIPT, str(work / "words.tsv"), tries=1)
     rows = [] if options.no_corpus else corpus_rows(bench, work)
     for number in options.millions:
         rows += scaling_rows(bench, work / f"words-{number:g}m.tsv", number)
-    print(f"{said}\n{os.cpu_count()} cores, Python {sys.version.split()[0]}; pieces: {SIZE:,}.\n")
-    print(timing.table(rows))
+    print(f"{generated}\n{os.cpu_count()} cores, Python {sys.version.split()[0]}; pieces: {SIZE:,}.\n")
+    print(timing.format_table(rows))
 
 
 if __name__ == "__main__":

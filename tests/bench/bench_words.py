@@ -14,13 +14,13 @@ from typing import Final
 
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalStorage
-from tests.bench.corpora import documents
-from tests.bench.jobs import Bench, less, ratios
+from tests.bench.corpora import build_document_dirs
+from tests.bench.jobs import BenchRunner, ratios_by_round, subtract_startup
 from tests.bench.timing import MB, Figure
 
 from . import timing
 
-READ: Final = """
+READ_SCRIPT: Final = """
 import sys
 from collections import Counter
 from bioshards.corpus import shards
@@ -33,9 +33,9 @@ def batches():
         yield from shards.read(LocalFiles(), folder, ["id", "pmid", "sentences"])
 read = list(batches())
 """
-OURS: Final = READ + "print(counts.count(read, counts.Counting()).words.total())"
-LIBRARY: Final = (
-    READ
+OURS_SCRIPT: Final = READ_SCRIPT + "print(counts.count(read, counts.Counting()).words.total())"
+LIBRARY_SCRIPT: Final = (
+    READ_SCRIPT
     + """
 normalize, split = AS_WRITTEN.normalizer().normalize_str, BertPreTokenizer().pre_tokenize_str
 words = Counter()
@@ -45,8 +45,8 @@ for batch in read:
 print(words.total())
 """
 )
-BLANKS: Final = (
-    READ
+SPLIT_SCRIPT: Final = (
+    READ_SCRIPT
     + """
 words = Counter()
 for batch in read:
@@ -63,25 +63,27 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("build/bench-words"))
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default: %(default)s)")
     options = parser.parse_args()
-    folders = documents(options.shards, Path("build/bench-text").resolve())
+    folders = build_document_dirs(options.shards, Path("build/bench-text").resolve())
     work = options.work.resolve()
     shutil.rmtree(work, ignore_errors=True)
     timing.adopt_orphans()
-    bench = Bench(work)
+    bench = BenchRunner(work)
     size = sum(
         batch["sentences"].nbytes
         for folder in folders
         for batch in shards.read_directory(LocalStorage(), folder)
     )
     for _ in range(options.repeats):
-        bench.python("read", "-c", READ, *folders)
+        bench.time_python("read", "-c", READ_SCRIPT, *folders)
         totals = {
-            name: int(bench.python(name, "-c", script, *folders).output)
-            for name, script in (("ours", OURS), ("library", LIBRARY), ("blanks", BLANKS))
+            name: int(bench.time_python(name, "-c", script, *folders).output)
+            for name, script in (("ours", OURS_SCRIPT), ("library", LIBRARY_SCRIPT), ("blanks", SPLIT_SCRIPT))
         }
         if totals["ours"] != totals["library"]:
             raise SystemExit(f"the counts differ: {totals}")
-    seconds = {name: less(bench.cpus(name), bench.cpus("read")) for name in ("ours", "library", "blanks")}
+    seconds = {
+        name: subtract_startup(bench.cpus(name), bench.cpus("read")) for name in ("ours", "library", "blanks")
+    }
     rows = [
         Figure(f"{title}, CPU", [size / MB / each for each in seconds[name]], "MB/s")
         for title, name in (
@@ -90,10 +92,10 @@ def main() -> None:
             ("splitting at blanks, one Counter", "blanks"),
         )
     ]
-    rows.append(Figure("**library / ours, CPU**", ratios(seconds["library"], seconds["ours"]), "×"))
+    rows.append(Figure("**library / ours, CPU**", ratios_by_round(seconds["library"], seconds["ours"]), "×"))
     rows.append(Figure("peak, all of the text in memory", bench.peaks("ours"), "MB"))
     print(f"{size / MB:.0f} MB of sentences, {totals['ours']:,} words.\n")
-    print(timing.table(rows))
+    print(timing.format_table(rows))
 
 
 if __name__ == "__main__":

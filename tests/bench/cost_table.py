@@ -20,10 +20,10 @@ from typing import Any, Final
 from bioshards.corpus.files import LocalStorage
 from bioshards.pipelines import cost
 from bioshards.vocab.inputs import load_document_inputs
-from tests.bench.bench_pubmed import LXML, LXML_START
-from tests.bench.corpora import data, documents
-from tests.bench.example_jobs import small
-from tests.bench.jobs import ROOT, Bench
+from tests.bench.bench_pubmed import LXML_SCRIPT, LXML_START
+from tests.bench.corpora import build_document_dirs, get_data_dir
+from tests.bench.example_jobs import write_single_document
+from tests.bench.jobs import ROOT, BenchRunner
 from tests.bench.timing import MB
 
 from . import baseline, timing
@@ -44,7 +44,7 @@ HEAD: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CostRow:
     """What a pipeline took of one core, its start-up taken off.
 
     Attributes:
@@ -59,7 +59,7 @@ class Row:
     seconds: float
     yardstick: float
 
-    def line(self) -> str:
+    def format_row(self) -> str:
         """The row as Markdown."""
         return (
             f"| {self.name} | {self.items:,} {self.what} | {self.size / MB:,.1f} MB | {self.seconds:.1f} s "
@@ -68,77 +68,96 @@ class Row:
         )
 
 
-class Costs(Bench):
+class CostBench(BenchRunner):
     """Runs pipelines with one worker, and between them the yardstick."""
 
     def __init__(self, work: Path, tries: int) -> None:
         super().__init__(work)
         self._tries = tries
-        self._made = baseline.make(work, RECORDS, 2)
-        self._lxml_start = self.python("lxml start", "-c", LXML_START, tries=tries).cpu
-        self._yardstick = self._parsed()
+        self._baseline = baseline.make_baseline(work, RECORDS, 2)
+        self._lxml_start = self.time_python("lxml start", "-c", LXML_START, tries=tries).cpu
+        self._yardstick = self._measure_yardstick()
         # The first run of all compiles what it imports.
-        self.took("warm", "pmc_to_shards")
+        self.measure("warm", "pmc_to_shards")
 
-    def _parsed(self) -> float:
-        seconds = self.python("lxml", "-c", LXML, self._made.paths[0], tries=self._tries).cpu
+    def _measure_yardstick(self) -> float:
+        seconds = self.time_python("lxml", "-c", LXML_SCRIPT, self._baseline.paths[0], tries=self._tries).cpu
         return RECORDS / (seconds - self._lxml_start)
 
-    def citations(self) -> list[str]:
+    def citation_files(self) -> list[str]:
         """Two files like PubMed's."""
-        return self._made.paths
+        return self._baseline.paths
 
-    def took(self, name: str, pipeline: str, *words: str) -> tuple[float, float, dict[str, Any]]:
+    def measure(self, name: str, pipeline: str, *options: str) -> tuple[float, float, dict[str, Any]]:
         """CPU seconds of a run into a new folder, the yardstick before and after it, its manifest."""
         output = self.work / "output"
-        command = [self._beam, "run", pipeline, "--workers", "1", *words, "--output", str(output)]
+        command = [self._beam, "run", pipeline, "--workers", "1", *options, "--output", str(output)]
 
-        def anew() -> list[str]:
+        def prepare_command() -> list[str]:
             shutil.rmtree(output, ignore_errors=True)
             return command
 
-        run, before = self._run(name, anew, self._tries), self._yardstick
-        self._yardstick = self._parsed()
+        run, before = self._time_command(name, prepare_command, self._tries), self._yardstick
+        self._yardstick = self._measure_yardstick()
         manifest: dict[str, Any] = json.loads((output / "manifest.json").read_text())
         shutil.rmtree(output)
         return run.cpu, (before + self._yardstick) / 2, manifest
 
-    def row(self, name: str, what: str, pipeline: str, one: list[str], words: list[str]) -> Row:
-        """A job's row; ``one`` are the words of one that does next to nothing."""
-        start, slow, _ = self.took(f"{name}, start", pipeline, *one)
-        seconds, yardstick, manifest = self.took(name, pipeline, *words)
+    def measure_row(
+        self, name: str, what: str, pipeline: str, minimal_input: list[str], words: list[str]
+    ) -> CostRow:
+        """A job's row; ``minimal_input`` are the words of one that does next to nothing."""
+        start, start_yardstick, _ = self.measure(f"{name}, start", pipeline, *minimal_input)
+        seconds, yardstick, manifest = self.measure(name, pipeline, *words)
         if "funnel" in manifest:
-            items, size = manifest["funnel"]["records"], sum(one["bytes"] for one in manifest["inputs"])
-        else:
-            items = sum(one["documents"] for one in manifest["inputs"])
-            size = sum(
-                one.bytes for one in load_document_inputs(LocalStorage(), manifest["run"]["inputs"])[0].shards
+            items, size = (
+                manifest["funnel"]["records"],
+                sum(minimal_input["bytes"] for minimal_input in manifest["inputs"]),
             )
-        return Row(name, what, items, size, seconds - start * slow / yardstick, yardstick)
+        else:
+            items = sum(minimal_input["documents"] for minimal_input in manifest["inputs"])
+            size = sum(
+                minimal_input.bytes
+                for minimal_input in load_document_inputs(LocalStorage(), manifest["run"]["inputs"])[0].shards
+            )
+        return CostRow(name, what, items, size, seconds - start * start_yardstick / yardstick, yardstick)
 
 
-def of_sources(costs: Costs, one: str) -> list[Row]:
+def measure_source_pipelines(costs: CostBench, minimal_input: str) -> list[CostRow]:
     """Citations and articles to documents."""
-    citations = [word for path in costs.citations() for word in ("--input", path)]
-    articles = ["--input", f"{data()}/jats", "--licences", "all", "--languages", "", "--max-rejected", "0.01"]
+    citations = [word for path in costs.citation_files() for word in ("--input", path)]
+    articles = [
+        "--input",
+        f"{get_data_dir()}/jats",
+        "--licences",
+        "all",
+        "--languages",
+        "",
+        "--max-rejected",
+        "0.01",
+    ]
     return [
-        costs.row("pubmed_to_shards", "records", "pubmed_to_shards", ["--input", one], citations),
-        costs.row("pmc_to_shards", "articles", "pmc_to_shards", [], articles),
+        costs.measure_row(
+            "pubmed_to_shards", "records", "pubmed_to_shards", ["--input", minimal_input], citations
+        ),
+        costs.measure_row("pmc_to_shards", "articles", "pmc_to_shards", [], articles),
     ]
 
 
-def of_documents(costs: Costs, kind: str, folder: str, vocabulary: str, one: str) -> list[Row]:
+def measure_document_pipelines(
+    costs: CostBench, text_type: str, folder: str, vocabulary: str, minimal_input: str
+) -> list[CostRow]:
     """Documents to words and to examples; of abstracts, each objective, in one pass and in several."""
-    inputs = (["--input", one], ["--input", folder])
-    rows = [costs.row(f"shards_to_words, {kind}", "documents", "shards_to_words", *inputs)]
+    inputs = (["--input", minimal_input], ["--input", folder])
+    rows = [costs.measure_row(f"shards_to_words, {text_type}", "documents", "shards_to_words", *inputs)]
     for objective, words in (
-        OBJECTIVES.items() if kind == "abstracts" else [("electra", OBJECTIVES["electra"])]
+        OBJECTIVES.items() if text_type == "abstracts" else [("electra", OBJECTIVES["electra"])]
     ):
-        for passes in PASSES if kind == "abstracts" else PASSES[:1]:
-            given = [*words, "--dupe-factor", str(passes), "--vocab", vocabulary, "--validation", "0"]
-            name = f"shards_to_pretraining, {kind}, {objective}, passes: {passes}"
-            each = ([*where, *given] for where in inputs)
-            rows.append(costs.row(name, "documents", "shards_to_pretraining", *each))
+        for passes in PASSES if text_type == "abstracts" else PASSES[:1]:
+            options = [*words, "--dupe-factor", str(passes), "--vocab", vocabulary, "--validation", "0"]
+            name = f"shards_to_pretraining, {text_type}, {objective}, passes: {passes}"
+            each = ([*where, *options] for where in inputs)
+            rows.append(costs.measure_row(name, "documents", "shards_to_pretraining", *each))
     return rows
 
 
@@ -153,23 +172,25 @@ def main() -> None:
     options = parser.parse_args()
     work = options.work.resolve()
     timing.adopt_orphans()
-    texts, vocabulary = documents([], work), str(work / "vocabulary")
+    texts, vocabulary = build_document_dirs([], work), str(work / "vocabulary")
     if not Path(vocabulary, "manifest.json").exists():
         command = [sys.executable, "-m", "bioshards.vocab", "build", *texts, "--out", vocabulary]
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    costs = Costs(work, options.tries)
+    costs = CostBench(work, options.tries)
     print(
         f"The yardstick of the rates in cost.py is {cost.REFERENCE_RECORDS_PER_SECOND:,} records/s.\n\n{HEAD}",
         flush=True,
     )
-    for row in of_sources(costs, baseline.make(work, 1, 1).paths[0]):
-        print(row.line(), flush=True)
+    for row in measure_source_pipelines(costs, baseline.make_baseline(work, 1, 1).paths[0]):
+        print(row.format_row(), flush=True)
     for kind, folder in zip(("abstracts", "articles"), texts, strict=True):
         large = str(work / f"{kind}-{options.mb:g}")
         command = [sys.executable, "-m", "tests.bench.enlarged", large, str(options.mb), folder]
         subprocess.run(command, check=True, cwd=ROOT)
-        for row in of_documents(costs, kind, large, vocabulary, small(large, work / f"one-{kind}")):
-            print(row.line(), flush=True)
+        for row in measure_document_pipelines(
+            costs, kind, large, vocabulary, write_single_document(large, work / f"one-{kind}")
+        ):
+            print(row.format_row(), flush=True)
 
 
 if __name__ == "__main__":

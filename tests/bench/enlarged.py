@@ -23,43 +23,47 @@ from bioshards.corpus.files import LocalStorage
 from tests.manifests import put_documents
 
 SEED: Final = 7
-CHANGED: Final = 40
+CHANGED_CHUNK_INTERVAL: Final = 40
 """One chunk in so many is a made one."""
-SHARD: Final = 24_000_000
+SHARD_BYTES: Final = 24_000_000
 """Bytes of a shard: what 15,000 abstracts take, half of an update file of PubMed's."""
 
 
-def copied(batch: pa.RecordBatch, copy: int, pmids: Iterator[int], draw: random.Random) -> pa.RecordBatch:
+def copy_batch(
+    batch: pa.RecordBatch, copy_number: int, pmids: Iterator[int], rng: random.Random
+) -> pa.RecordBatch:
     """The batch under new ids and PMIDs, some of its chunks changed."""
-    offsets, flat = shards.flatten_lists([_changed(lines, draw) for lines in batch["sentences"].to_pylist()])
+    offsets, flat = shards.flatten_lists(
+        [_change_chunks(lines, rng) for lines in batch["sentences"].to_pylist()]
+    )
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    columns["id"] = pa.array([f"{name}-{copy}" for name in batch["id"].to_pylist()])
-    fresh = [None if pmid is None else next(pmids) for pmid in batch["pmid"].to_pylist()]
-    columns["pmid"] = pa.array(fresh, pa.int32())
+    columns["id"] = pa.array([f"{name}-{copy_number}" for name in batch["id"].to_pylist()])
+    new_pmids = [None if pmid is None else next(pmids) for pmid in batch["pmid"].to_pylist()]
+    columns["pmid"] = pa.array(new_pmids, pa.int32())
     columns["sentences"] = pa.ListArray.from_arrays(offsets, pa.array(flat, pa.string()))
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=DOCUMENT_SCHEMA)
 
 
-def _changed(sentences: list[str], draw: random.Random) -> list[str]:
+def _change_chunks(sentences: list[str], rng: random.Random) -> list[str]:
     chunks = "\n".join(sentences).split(" ")
-    for at in range(draw.randrange(CHANGED), len(chunks), CHANGED):
-        if "\n" not in chunks[at]:
-            first, second = (draw.choice(chunks).partition("\n")[0] for _ in range(2))
-            chunks[at] = first[: len(first) // 2] + second[len(second) // 2 :]
+    for position in range(rng.randrange(CHANGED_CHUNK_INTERVAL), len(chunks), CHANGED_CHUNK_INTERVAL):
+        if "\n" not in chunks[position]:
+            first, second = (rng.choice(chunks).partition("\n")[0] for _ in range(2))
+            chunks[position] = first[: len(first) // 2] + second[len(second) // 2 :]
     return " ".join(chunks).split("\n")
 
 
-def batches(folders: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+def iter_copies(folders: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
     """Copies of the directories' documents until so many bytes of batches are there."""
-    draw, pmids, made, copy = random.Random(SEED), itertools.count(1), 0, 0
+    rng, pmids, bytes_made, copy_number = random.Random(SEED), itertools.count(1), 0, 0
     while True:
-        copy += 1
+        copy_number += 1
         for folder in folders:
             for batch in shards.read_directory(LocalStorage(), folder):
-                if made >= size:
+                if bytes_made >= size:
                     return
-                made += batch.nbytes
-                yield copied(batch, copy, pmids, draw)
+                bytes_made += batch.nbytes
+                yield copy_batch(batch, copy_number, pmids, rng)
 
 
 def main() -> None:
@@ -67,8 +71,10 @@ def main() -> None:
     out, size, *folders = sys.argv[1:]
     if Path(out, "manifest.json").exists():
         return
-    found = batches(folders, round(float(size) * 1e6))
-    written = shards.write_shards(LocalStorage(), out, "enlarged", found, DOCUMENT_SCHEMA, SHARD)
+    copied_batches = iter_copies(folders, round(float(size) * 1e6))
+    written = shards.write_shards(
+        LocalStorage(), out, "enlarged", copied_batches, DOCUMENT_SCHEMA, SHARD_BYTES
+    )
     put_documents(out, written)
 
 

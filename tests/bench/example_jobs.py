@@ -14,37 +14,37 @@ from typing import Any, Final
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalStorage
 from bioshards.vocab.inputs import load_document_inputs
-from tests.bench.jobs import ROOT, Bench, less, ratios
-from tests.bench.timing import MB, Figure, Run
+from tests.bench.jobs import ROOT, BenchRunner, ratios_by_round, subtract_startup
+from tests.bench.timing import MB, Figure, TimedRun
 
 PRESET: Final = ("--preset", "bio-electra")
-KINDS: Final = {
+EXTRA_RUNS: Final = {
     "electra, 256, global shuffle": (*PRESET, "--shuffle", "global"),
     "bert, 512, five passes": ("--preset", "pubmedbert"),
 }
 """What else is made, once, with two workers."""
 
 
-class ExampleJobs(Bench):
+class PretrainingSetBench(BenchRunner):
     """Keeps what each job's manifest counts beside what it took."""
 
     def __init__(self, work: Path) -> None:
         super().__init__(work)
         self.counts: dict[str, dict[str, Any]] = {}
 
-    def examples(
+    def time_pipeline(
         self, name: str, folder: str, vocabulary: str, workers: int, *options: str, tries: int
-    ) -> Run:
+    ) -> TimedRun:
         """Time the pipeline into a new output folder, and see that no token went missing."""
         output = self.work / "output"
         command = [self._beam, "run", "shards_to_pretraining", "--workers", str(workers), *options]
         command += ["--input", folder, "--vocab", vocabulary, "--output", str(output)]
 
-        def anew() -> list[str]:
+        def prepare_command() -> list[str]:
             shutil.rmtree(output, ignore_errors=True)
             return command
 
-        run = self._run(name, anew, tries)
+        run = self._time_command(name, prepare_command, tries)
         counts = self.counts[name] = json.loads((output / "manifest.json").read_text())["counts"]
         for split in (counts["train"], counts["validation"]):
             text = split["tokens"] - split["special_tokens"] - split["other_document_tokens"]
@@ -53,72 +53,95 @@ class ExampleJobs(Bench):
         shutil.rmtree(output)
         return run
 
-    def tokens(self, name: str) -> int:
+    def count_tokens(self, name: str) -> int:
         """All tokens of its rows."""
         counts = self.counts[name]
         return int(counts["train"]["tokens"] + counts["validation"]["tokens"])
 
 
-def small(folder: str, out: Path) -> str:
+def write_single_document(folder: str, out: Path) -> str:
     """A directory of one document, for what a job needs to start."""
     out.mkdir(exist_ok=True)
     batch = next(shards.read_directory(LocalStorage(), folder)).slice(0, 1)
     written = shards.write_shards(LocalStorage(), str(out), "one", iter([batch]), batch.schema, 1)
     manifest = json.loads(Path(folder, "manifest.json").read_text())
-    (out / "manifest.json").write_text(json.dumps({**manifest, "outputs": [asdict(one) for one in written]}))
+    (out / "manifest.json").write_text(
+        json.dumps({**manifest, "outputs": [asdict(shard) for shard in written]})
+    )
     return str(out)
 
 
-def pipeline_figures(
-    bench: ExampleJobs, folders: list[str], vocabulary: str, options: argparse.Namespace
+def measure_pipeline(
+    bench: PretrainingSetBench, folders: list[str], vocabulary: str, options: argparse.Namespace
 ) -> list[Figure]:
     """Run the pipeline with one worker and two, round by round; its rows."""
-    large, one = str(bench.work / f"enlarged-{options.pipeline_mb:g}"), str(bench.work / "one")
-    command = [sys.executable, "-m", "tests.bench.enlarged", large, str(options.pipeline_mb), *folders]
+    enlarged_dir, single_document = (
+        str(bench.work / f"enlarged-{options.pipeline_mb:g}"),
+        str(bench.work / "one"),
+    )
+    command = [sys.executable, "-m", "tests.bench.enlarged", enlarged_dir, str(options.pipeline_mb), *folders]
     subprocess.run(command, check=True, cwd=ROOT)
-    small(large, Path(one))
-    bench.examples("untimed", one, vocabulary, 1, "--validation", "0", tries=1)
+    write_single_document(enlarged_dir, Path(single_document))
+    bench.time_pipeline("untimed", single_document, vocabulary, 1, "--validation", "0", tries=1)
     for _ in range(options.repeats):
         for workers in (1, 2):
-            bench.examples(
-                f"start {workers}", one, vocabulary, workers, "--validation", "0", tries=options.tries
+            bench.time_pipeline(
+                f"start {workers}",
+                single_document,
+                vocabulary,
+                workers,
+                "--validation",
+                "0",
+                tries=options.tries,
             )
-            bench.examples(f"electra {workers}", large, vocabulary, workers, *PRESET, tries=options.tries)
-    for kind, chosen in KINDS.items():
-        bench.examples(kind, large, vocabulary, 2, *chosen, tries=1)
-    size = sum(shard.bytes for shard in load_document_inputs(LocalStorage(), [large])[0].shards)
+            bench.time_pipeline(
+                f"electra {workers}", enlarged_dir, vocabulary, workers, *PRESET, tries=options.tries
+            )
+    for kind, preset_options in EXTRA_RUNS.items():
+        bench.time_pipeline(kind, enlarged_dir, vocabulary, 2, *preset_options, tries=1)
+    size = sum(shard.bytes for shard in load_document_inputs(LocalStorage(), [enlarged_dir])[0].shards)
     rows = [Figure("document shards", [size / MB], "MB")]
-    rows += [row for workers in (1, 2) for row in _figures(bench, workers)]
+    rows += [row for workers in (1, 2) for row in _worker_figures(bench, workers)]
     one_worker, two = (
-        less(bench.walls(f"electra {workers}"), bench.walls(f"start {workers}")) for workers in (1, 2)
+        subtract_startup(bench.walls(f"electra {workers}"), bench.walls(f"start {workers}"))
+        for workers in (1, 2)
     )
     rows.append(
-        Figure("**2 workers against 1, less start-up**", ratios(one_worker, two), "×", ">=", 1.7, 1.9)
+        Figure(
+            "**2 workers against 1, less start-up**", ratios_by_round(one_worker, two), "×", ">=", 1.7, 1.9
+        )
     )
-    seconds = [less(bench.cpus(f"electra {workers}"), bench.cpus(f"start {workers}")) for workers in (1, 2)]
-    rows.append(Figure("CPU of 1 worker / CPU of 2, less start-up", ratios(*seconds), "×"))
-    for name in ("electra 1", "electra 2", *KINDS):
-        title = f"peak of a process, {name}{' worker(s)' if name not in KINDS else ', 2 workers'}"
+    seconds = [
+        subtract_startup(bench.cpus(f"electra {workers}"), bench.cpus(f"start {workers}"))
+        for workers in (1, 2)
+    ]
+    rows.append(Figure("CPU of 1 worker / CPU of 2, less start-up", ratios_by_round(*seconds), "×"))
+    for name in ("electra 1", "electra 2", *EXTRA_RUNS):
+        title = f"peak of a process, {name}{' worker(s)' if name not in EXTRA_RUNS else ', 2 workers'}"
         rows.append(Figure(title, bench.peaks(name), "MB", "<=", 1500, 600))
-    for name in KINDS:
+    for name in EXTRA_RUNS:
         rows.append(Figure(f"{name}, 2 workers, all: wall", bench.walls(name), "s"))
-        rows.append(_rate(bench, name, f"{name}, 2 workers, all", bench.cpus(name)))
+        rows.append(_rate_figure(bench, name, f"{name}, 2 workers, all", bench.cpus(name)))
     return rows
 
 
-def _figures(bench: ExampleJobs, workers: int) -> list[Figure]:
+def _worker_figures(bench: PretrainingSetBench, workers: int) -> list[Figure]:
     name, start, title = f"electra {workers}", f"start {workers}", f"electra, 256, {workers} worker(s)"
     return [
         Figure(f"start-up, {workers} worker(s): wall", bench.walls(start), "s"),
         Figure(f"start-up, {workers} worker(s): CPU", bench.cpus(start), "s"),
         Figure(f"{title}: raw wall", bench.walls(name), "s"),
         Figure(f"{title}: raw CPU", bench.cpus(name), "s"),
-        _rate(bench, name, f"{title}, less start-up", less(bench.cpus(name), bench.cpus(start))),
+        _rate_figure(
+            bench, name, f"{title}, less start-up", subtract_startup(bench.cpus(name), bench.cpus(start))
+        ),
         Figure(
-            f"cores that others kept busy, {workers} worker(s)", [run.others for run in bench.runs[name]], ""
+            f"cores that others kept busy, {workers} worker(s)",
+            [run.other_cores for run in bench.runs[name]],
+            "",
         ),
     ]
 
 
-def _rate(bench: ExampleJobs, name: str, title: str, seconds: list[float]) -> Figure:
-    return Figure(f"{title}: a core", [bench.tokens(name) / MB / one for one in seconds], "M tokens/s")
+def _rate_figure(bench: PretrainingSetBench, name: str, title: str, seconds: list[float]) -> Figure:
+    return Figure(f"{title}: a core", [bench.count_tokens(name) / MB / one for one in seconds], "M tokens/s")

@@ -23,52 +23,52 @@ from bioshards.vocab.examples.plan import RowPlan
 from bioshards.vocab.examples.writing import ShardWriter
 
 
-class Stopwatch:
+class StepTimer:
     """CPU seconds by the step that they were spent in."""
 
     def __init__(self, outside: str) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self._steps = [outside]
-        self._since = time.process_time()
+        self._last_switch = time.process_time()
 
-    def _turn(self) -> None:
+    def _add_elapsed(self) -> None:
         now = time.process_time()
-        self.seconds[self._steps[-1]] += now - self._since
-        self._since = now
+        self.seconds[self._steps[-1]] += now - self._last_switch
+        self._last_switch = now
 
-    def begin(self, step: str) -> None:
-        self._turn()
+    def start(self, step: str) -> None:
+        self._add_elapsed()
         self._steps.append(step)
 
-    def end(self) -> None:
-        self._turn()
+    def stop(self) -> None:
+        self._add_elapsed()
         self._steps.pop()
 
-    def calls(self, step: str, owner: Any, name: str) -> None:
+    def time_calls(self, step: str, owner: Any, name: str) -> None:
         """Time each call of a function of a module or a class."""
-        timed = getattr(owner, name)
+        original = getattr(owner, name)
 
-        @functools.wraps(timed)
+        @functools.wraps(original)
         def call(*arguments: Any, **options: Any) -> Any:
-            self.begin(step)
+            self.start(step)
             try:
-                return timed(*arguments, **options)
+                return original(*arguments, **options)
             finally:
-                self.end()
+                self.stop()
 
         setattr(owner, name, call)
 
-    def iterates(self, step: str, owner: Any, name: str) -> None:
+    def time_iterator(self, step: str, owner: Any, name: str) -> None:
         """Time what an iterator does for each item."""
-        timed: Callable[..., Iterator[Any]] = getattr(owner, name)
+        original: Callable[..., Iterator[Any]] = getattr(owner, name)
 
-        @functools.wraps(timed)
+        @functools.wraps(original)
         def iterate(*arguments: Any, **options: Any) -> Iterator[Any]:
-            found = timed(*arguments, **options)
+            iterator = original(*arguments, **options)
             while True:
-                self.begin(step)
-                item = next(found, None)
-                self.end()
+                self.start(step)
+                item = next(iterator, None)
+                self.stop()
                 if item is None:
                     return
                 yield item
@@ -78,21 +78,21 @@ class Stopwatch:
 
 def main() -> None:
     """Run the pipeline and print its steps as a Markdown table."""
-    watch = Stopwatch("starting, Beam, publishing")
-    watch.calls("reading, holding out, counting", making, "make")
-    watch.calls("checking the shards' SHA-256", inputs, "damage")
-    watch.calls("encoding", Encoder, "encode_all")
-    watch.calls("planning the rows", building, "plan")
-    watch.calls("sorting them", RowPlan, "sorted")
-    watch.iterates("gathering their tokens", RowPlan, "batches")
-    watch.calls("dealing them out", dealing, "deal")
-    watch.calls("merging what was dealt out", publishing, "merge")
-    watch.calls("writing, with SHA-256", ShardWriter, "write")
+    timer = StepTimer("starting, Beam, publishing")
+    timer.time_calls("reading, holding out, counting", making, "make")
+    timer.time_calls("checking the shards' SHA-256", inputs, "damage")
+    timer.time_calls("encoding", Encoder, "encode_all")
+    timer.time_calls("planning the rows", building, "plan")
+    timer.time_calls("sorting them", RowPlan, "sorted")
+    timer.time_iterator("gathering their tokens", RowPlan, "batches")
+    timer.time_calls("dealing them out", dealing, "deal")
+    timer.time_calls("merging what was dealt out", publishing, "merge")
+    timer.time_calls("writing, with SHA-256", ShardWriter, "write")
     code = cli.main(["run", "shards_to_pretraining", "--workers", "1", *sys.argv[1:]])
-    watch.begin("")
-    total = sum(watch.seconds.values())
+    timer.start("")
+    total = sum(timer.seconds.values())
     print(f"\nCPU {total:.2f} s, exit code {code}\n\n| step | seconds | share |\n|---|---|---|")
-    for step, seconds in sorted(watch.seconds.items(), key=lambda found: -found[1]):
+    for step, seconds in sorted(timer.seconds.items(), key=lambda found: -found[1]):
         print(f"| {step} | {seconds:.2f} | {seconds / total:.1%} |")
 
 

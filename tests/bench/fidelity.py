@@ -14,35 +14,37 @@ from pathlib import Path
 _CITATIONS = re.compile(r"\s*[\[(]\s*\d+(?:\s*[-,;–]\s*\d+)*\s*[\])]")
 _N = 5
 
-Grams = collections.Counter[tuple[str, ...]]
+NGramCounts = collections.Counter[tuple[str, ...]]
 
 
-def grams(text: str) -> Grams:
+def count_ngrams(text: str) -> NGramCounts:
     """The word 5-grams of a text."""
     words = re.findall(r"\w+", _CITATIONS.sub("", text))
     return collections.Counter(zip(*[words[start:] for start in range(_N)], strict=False))
 
 
-def articles(data: Path) -> list[tuple[Path, str]]:
+def load_craft_articles(data: Path) -> list[tuple[Path, str]]:
     """CRAFT's articles in the data: (XML, text)."""
     texts = data / "sentences"
     files = {path.name: path for path in (data / "jats" / "UCDenver-ccp__CRAFT").rglob("*.nxml")}
-    found = []
+    pairs = []
     for line in (texts / "craft-idmappings.txt").read_text().splitlines():
         if not line.startswith("#"):
             name, _, pmid = line.split("\t")[:3]
             text = texts / "craft_txt" / f"{pmid.strip()}.txt"
             if name in files and text.exists():
-                found.append((files[name], text.read_text()))
-    return found
+                pairs.append((files[name], text.read_text()))
+    return pairs
 
 
-def score(found: list[tuple[Path, str]], extract: Callable[[Path], str]) -> tuple[float, float]:
+def score_extractor(
+    article_pairs: list[tuple[Path, str]], extract: Callable[[Path], str]
+) -> tuple[float, float]:
     """Precision and recall of an extractor over all articles together."""
-    common = given = wanted = 0
-    for path, text in found:
-        gold, ours = grams(text), grams(extract(path))
-        common += (gold & ours).total()
-        given += ours.total()
-        wanted += gold.total()
-    return common / given, common / wanted
+    matched = extracted_total = gold_total = 0
+    for path, text in article_pairs:
+        gold, ours = count_ngrams(text), count_ngrams(extract(path))
+        matched += (gold & ours).total()
+        extracted_total += ours.total()
+        gold_total += gold.total()
+    return matched / extracted_total, matched / gold_total

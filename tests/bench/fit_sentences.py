@@ -23,12 +23,12 @@ from bioshards.corpus.sentence_model import (
     extract_features,
 )
 from bioshards.corpus.sentences import BOUNDARY_CANDIDATE, collapse_whitespace
-from tests.bench.sentence_gold import Paragraph, craft, genia, held_out, invented
+from tests.bench.sentence_gold import Paragraph, is_held_out, load_craft, load_genia, load_own_paragraphs
 
 ROOT: Final = Path(__file__).parent.parent.parent
-OURS: Final = 2
+OWN_PARAGRAPH_WEIGHT: Final = 2
 """How often each of our own paragraphs counts."""
-SMALLEST: Final = 0.1
+MIN_WEIGHT: Final = 0.1
 """Weights nearer to 0 are left out."""
 
 HEADER: Final = """\
@@ -36,7 +36,7 @@ HEADER: Final = """\
 """
 
 
-def undecided(paragraph: Paragraph) -> Iterator[tuple[BoundaryContext, bool]]:
+def iter_undecided_marks(paragraph: Paragraph) -> Iterator[tuple[BoundaryContext, bool]]:
     """What the model sees of each mark that is not settled, and whether a sentence ends there."""
     text = collapse_whitespace(paragraph.text)
     start = read = characters = 0
@@ -45,34 +45,38 @@ def undecided(paragraph: Paragraph) -> Iterator[tuple[BoundaryContext, bool]]:
         characters += len(text[read:after].replace(" ", ""))
         read = after
         is_end = characters in paragraph.ends
-        found = extract_context(text, start, stop, after)
-        if found[1] not in CERTAIN_CLASSES or text[after] not in CAPITALS:
-            yield found, is_end
+        mark_classes = extract_context(text, start, stop, after)
+        if mark_classes[1] not in CERTAIN_CLASSES or text[after] not in CAPITALS:
+            yield mark_classes, is_end
         if is_end:
             start = after
 
 
-def fit(paragraphs: Iterable[Paragraph]) -> list[tuple[str, float]]:
+def fit_weights(paragraphs: Iterable[Paragraph]) -> list[tuple[str, float]]:
     """(feature, weight) of each that matters, by name."""
-    seen = [case for paragraph in paragraphs for case in undecided(paragraph)]
+    cases = [case for paragraph in paragraphs for case in iter_undecided_marks(paragraph)]
     rows = DictVectorizer()
-    matrix = rows.fit_transform([dict.fromkeys(extract_features(found), 1) for found, _ in seen])
-    model = LogisticRegression(max_iter=5000).fit(matrix, [is_end for _, is_end in seen])
+    matrix = rows.fit_transform([dict.fromkeys(extract_features(found), 1) for found, _ in cases])
+    model = LogisticRegression(max_iter=5000).fit(matrix, [is_end for _, is_end in cases])
     weights = dict(zip(rows.get_feature_names_out(), model.coef_[0], strict=True))
-    kept = [(name, float(weight)) for name, weight in weights.items() if abs(weight) >= SMALLEST]
-    return [("always", float(model.intercept_[0])), *sorted(kept)]
+    kept_weights = [(name, float(weight)) for name, weight in weights.items() if abs(weight) >= MIN_WEIGHT]
+    return [("always", float(model.intercept_[0])), *sorted(kept_weights)]
 
 
-def fitted(data: Path) -> list[tuple[str, float]]:
+def fit_on_corpora(data: Path) -> list[tuple[str, float]]:
     """The weights of BIOSHARDS_DATA and our own paragraphs."""
     folder = data / "sentences"
-    marked = [part for part in [*craft(folder), *genia(folder)] if not held_out(part.document)]
-    return fit([*marked, *(invented(ROOT / "tests" / "sentences.txt") * OURS)])
+    paragraphs = [
+        part for part in [*load_craft(folder), *load_genia(folder)] if not is_held_out(part.document)
+    ]
+    return fit_weights(
+        [*paragraphs, *(load_own_paragraphs(ROOT / "tests" / "sentences.txt") * OWN_PARAGRAPH_WEIGHT)]
+    )
 
 
 def main() -> None:
     """Fit and write the file."""
-    weights = fitted(Path(os.environ["BIOSHARDS_DATA"]))
+    weights = fit_on_corpora(Path(os.environ["BIOSHARDS_DATA"]))
     lines = [f"{weight:.1f}\t{feature}\n" for feature, weight in weights]
     (ROOT / "corpus" / "sentence_weights.tsv").write_text(HEADER + "".join(lines), encoding="utf-8")
     print(f"{len(weights)} weights")

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench.timing import Run
+from tests.bench.timing import TimedRun
 
 from . import timing
 
@@ -19,12 +19,12 @@ CALM_CORES = 0.2
 TRIES = 4
 
 
-class Bench:
+class BenchRunner:
     """Runs the commands in the work folder and keeps their measurements by name."""
 
     def __init__(self, work: Path) -> None:
         self.work = work
-        self.runs: dict[str, list[Run]] = {}
+        self.runs: dict[str, list[TimedRun]] = {}
         beam = Path(sys.executable).with_name("beam")
         self._beam = str(beam) if beam.exists() else shutil.which("beam") or "beam"
         self._env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -33,11 +33,11 @@ class Bench:
         shutil.rmtree(work / "tmp", ignore_errors=True)
         (work / "tmp").mkdir(parents=True)
 
-    def python(self, name: str, *arguments: str, tries: int = TRIES) -> Run:
+    def time_python(self, name: str, *arguments: str, tries: int = TRIES) -> TimedRun:
         """Time a Python process."""
-        return self._run(name, lambda: [sys.executable, *arguments], tries)
+        return self._time_command(name, lambda: [sys.executable, *arguments], tries)
 
-    def job(
+    def time_pipeline(
         self,
         name: str,
         inputs: list[str],
@@ -45,17 +45,17 @@ class Bench:
         records: int,
         tries: int = TRIES,
         pipeline: str = "pubmed_to_shards",
-    ) -> Run:
+    ) -> TimedRun:
         """Time ``beam run`` into a new output folder and see that no record was left out."""
         output = self.work / "output"
         command = [self._beam, "run", pipeline, "--workers", str(workers), "--output", str(output)]
         command += [word for path in inputs for word in ("--input", path)]
 
-        def anew() -> list[str]:
+        def prepare_command() -> list[str]:
             shutil.rmtree(output, ignore_errors=True)
             return command
 
-        run = self._run(name, anew, tries)
+        run = self._time_command(name, prepare_command, tries)
         manifest = json.loads((output / "manifest.json").read_text())
         if sum(sum(source["funnel"].values()) for source in manifest["inputs"]) != records:
             raise SystemExit(
@@ -64,17 +64,17 @@ class Bench:
         shutil.rmtree(output)
         return run
 
-    def _run(self, name: str, command: Callable[[], list[str]], most: int) -> Run:
+    def _time_command(self, name: str, make_command: Callable[[], list[str]], max_tries: int) -> TimedRun:
         """Time a command; again while the machine is busy with something else, and keep the calmest."""
-        tries: list[Run] = []
-        while len(tries) < most and (not tries or tries[-1].others > CALM_CORES):
-            words = command()
+        tries: list[TimedRun] = []
+        while len(tries) < max_tries and (not tries or tries[-1].other_cores > CALM_CORES):
+            argv = make_command()
             os.sync()  # what the last run wrote is not this one's to wait for
-            run = timing.run(words, self._env, ROOT, self.work / "stderr.log")
+            run = timing.time_command(argv, self._env, ROOT, self.work / "stderr.log")
             tries.append(run)
-            said = f"{name}: {run.wall:.2f} s, CPU {run.cpu:.2f} s, {run.peak_mb:.0f} MB"
-            print(f"{said}, others {run.others:.2f} cores", file=sys.stderr, flush=True)
-        run = min(tries, key=lambda tried: tried.others)
+            summary = f"{name}: {run.wall:.2f} s, CPU {run.cpu:.2f} s, {run.peak_mb:.0f} MB"
+            print(f"{summary}, others {run.other_cores:.2f} cores", file=sys.stderr, flush=True)
+        run = min(tries, key=lambda tried: tried.other_cores)
         self.runs.setdefault(name, []).append(run)
         return run
 
@@ -88,13 +88,13 @@ class Bench:
         return [run.peak_mb for run in self.runs[name]]
 
 
-def less(values: list[float], start: list[float]) -> list[float]:
+def subtract_startup(values: list[float], start: list[float]) -> list[float]:
     """Values without the start-up: the least of it, for what disturbs so short a run only adds to it,
     and taking off too much would flatter whatever has more of it, which is us.
     """
     return [value - min(start) for value in values]
 
 
-def ratios(above: list[float], below: list[float]) -> list[float]:
+def ratios_by_round(above: list[float], below: list[float]) -> list[float]:
     """Round by round: the two of a round ran one after the other, on the machine as it was then."""
-    return [one / max(other, 0.001) for one, other in zip(above, below, strict=True)]
+    return [numerator / max(denominator, 0.001) for numerator, denominator in zip(above, below, strict=True)]

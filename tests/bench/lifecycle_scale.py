@@ -29,20 +29,20 @@ from bioshards.corpus.workspace import OutputDir
 DELETED_SHARE = 0.01
 PMIDS_PER_KEY = 5 / 6
 TEXTS_PER_KEY = 10
-ODD = np.uint64(0x9E3779B97F4A7C15)
+DIGEST_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """Times this, the number of a text is spread over all digests."""
 
 
-def staged_of(files: int, keys: int) -> list[StageResult]:
+def make_stage_results(files: int, keys: int) -> list[StageResult]:
     """What staging would say of ``files`` files of ``keys`` keys each."""
-    found = []
+    results = []
     for number in range(1, files + 1):
         name = f"pubmed26n{number:04d}"
         source = SourceFile(26, number, f"{name}.xml.gz", f"{name}.xml.gz", 1, "1")
-        found.append(
+        results.append(
             StageResult(source, f"{name}-{number:08x}", f"{number:032x}", records=keys, num_keys=keys)
         )
-    return found
+    return results
 
 
 def write_keys(output_dir: OutputDir, staged: list[StageResult]) -> None:
@@ -65,39 +65,39 @@ def write_keys(output_dir: OutputDir, staged: list[StageResult]) -> None:
                 STAGED_KEY_SCHEMA.field("drop").type
             ),
         }
-        texts = random.integers(0, total * TEXTS_PER_KEY, rows, dtype=np.uint64)
-        halves = np.stack([texts * ODD, texts], axis=1)
+        text_numbers = random.integers(0, total * TEXTS_PER_KEY, rows, dtype=np.uint64)
+        digest_halves = np.stack([text_numbers * DIGEST_MULTIPLIER, text_numbers], axis=1)
         table = pa.table(columns, schema=STAGED_KEY_SCHEMA)
-        digests = pa.Array.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(halves)])
+        digests = pa.Array.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(digest_halves)])
         ids = pc.binary_join_element_wise("pubmed", table["key"].cast(pa.string()), ":")
         columns = {"key": table["key"], "id": ids, "position": table["position"], "digest": digests}
-        compared = pa.table(columns, schema=TEXT_DIGEST_SCHEMA)
-        _write(
+        compared_digests = pa.table(columns, schema=TEXT_DIGEST_SCHEMA)
+        _write_table(
             storage,
             output_dir.staged_path(source.output_name or "", "digests"),
-            compared.filter(_compared(table)),
+            compared_digests.filter(_is_compared(table)),
         )
-        _write(storage, path, table)
+        _write_table(storage, path, table)
 
 
-def _compared(keys: pa.Table) -> pa.ChunkedArray:
+def _is_compared(keys: pa.Table) -> pa.ChunkedArray:
     """Which rows are of documents that no rule drops."""
     return pc.and_(pc.invert(keys["deletes"]), pc.is_null(keys["drop"]))
 
 
-def _write(storage: LocalStorage, path: str, table: pa.Table) -> None:
+def _write_table(storage: LocalStorage, path: str, table: pa.Table) -> None:
     with storage.write(path) as out, pa.ipc.new_stream(out, table.schema) as stream:
         stream.write_table(table)
 
 
-def _buckets(staged: list[StageResult]) -> int:
+def _bucket_count(staged: list[StageResult]) -> int:
     return lifecycle.count_buckets(sum(source.num_keys for source in staged))
 
 
 def decide(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
     """Decide every bucket, one after the other as one worker would; the seconds of each."""
-    count = _buckets(staged)
-    return _timed(
+    count = _bucket_count(staged)
+    return _time_buckets(
         count,
         lambda bucket: finishing.write_version_decisions(
             LocalStorage(), output_dir, staged, bucket, count, False
@@ -107,23 +107,23 @@ def decide(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object
 
 def duplicates(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
     """Decide every bucket's duplicates in the same way, and count them."""
-    storage, count, decided = LocalStorage(), _buckets(staged), _decided(output_dir, staged)
-    said = _timed(
+    storage, count, decided = LocalStorage(), _bucket_count(staged), _decision_paths(output_dir, staged)
+    timings = _time_buckets(
         count,
         lambda bucket: finishing.write_duplicate_decisions(
             storage, output_dir, staged, decided, bucket, count
         ),
     )
-    found = 0
+    duplicate_count = 0
     for bucket in range(count):
-        found += sum(
+        duplicate_count += sum(
             table.num_rows
             for table in finishing._read_all_decisions(storage, [output_dir.duplicate_decisions_path(bucket)])
         )
-    return {**said, "found": found}
+    return {**timings, "found": duplicate_count}
 
 
-def _timed(count: int, decide_one: Callable[[int], str]) -> dict[str, object]:
+def _time_buckets(count: int, decide_one: Callable[[int], str]) -> dict[str, object]:
     seconds = []
     for bucket in range(count):
         started = time.perf_counter()
@@ -132,13 +132,13 @@ def _timed(count: int, decide_one: Callable[[int], str]) -> dict[str, object]:
     return {"buckets": count, "seconds": seconds}
 
 
-def _decided(output_dir: OutputDir, staged: list[StageResult]) -> list[str]:
-    return [output_dir.decisions_path(bucket) for bucket in range(_buckets(staged))]
+def _decision_paths(output_dir: OutputDir, staged: list[StageResult]) -> list[str]:
+    return [output_dir.decisions_path(bucket) for bucket in range(_bucket_count(staged))]
 
 
-def read_back(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
+def read_back_decisions(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
     """Pick each source's verdicts out of all buckets and fingerprint them, as finishing it begins."""
-    decided = _decided(output_dir, staged)
+    decided = _decision_paths(output_dir, staged)
     dead = 0
     fingerprints = 0.0
     for index in range(len(staged)):
@@ -150,7 +150,7 @@ def read_back(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, obj
     return {"dead": dead, "fingerprints": round(fingerprints, 3)}
 
 
-def check(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
+def count_expected(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
     """Count another way the records that live, one for each PMID less those deleted after it, and the
     duplicates among them: those that are compared less their different texts.
     """
@@ -182,7 +182,12 @@ def check(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]
     }
 
 
-STEPS = {"decide": decide, "duplicates": duplicates, "read_back": read_back, "check": check}
+STEPS = {
+    "decide": decide,
+    "duplicates": duplicates,
+    "read_back": read_back_decisions,
+    "check": count_expected,
+}
 
 
 def main() -> None:
@@ -194,7 +199,7 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=30_000)
     options = parser.parse_args()
     output_dir = OutputDir(str(options.work.resolve()))
-    staged = staged_of(options.files, options.keys)
+    staged = make_stage_results(options.files, options.keys)
     if options.step == "make":
         write_keys(output_dir, staged)
         print("{}")

@@ -14,34 +14,34 @@ from pathlib import Path
 
 from bioshards.corpus import article_file, jats
 
-PACKAGES = 8
+PACKAGE_COUNT = 8
 
 
-def real(data: str | None) -> list[Path]:
+def find_articles(data: str | None) -> list[Path]:
     """Articles to measure with: Europe PMC's, as they are one publisher's no more than PMC is."""
     if data:
         return sorted(Path(data, "jats", "petermr__tigr2ess").rglob("*.xml"))
     return sorted(Path(jats.__file__).parent.glob("sample/pmc/*.xml"))
 
 
-def packages(work: Path, paths: list[Path], articles: int) -> list[str]:
+def write_packages(work: Path, paths: list[Path], articles: int) -> list[str]:
     """Packages of so many articles each, of distinct PMC ids."""
     bodies = [xml for path in paths for xml in article_file.iter_articles(io.BytesIO(path.read_bytes()))]
-    made = []
-    for package in range(PACKAGES):
+    paths_made = []
+    for package in range(PACKAGE_COUNT):
         first = 1 + package * 10_000
         path = work / f"PMC{first}_PMC{first + articles - 1}.xml.gz"
         with gzip.open(path, "wb", compresslevel=6) as out:
             out.write(b"<articles>")
             for index in range(articles):
                 xml = bodies[(index + package * articles) % len(bodies)]
-                out.write(_with_id(xml, first + index))
+                out.write(_replace_id(xml, first + index))
             out.write(b"</articles>")
-        made.append(str(path))
-    return made
+        paths_made.append(str(path))
+    return paths_made
 
 
-def _with_id(xml: bytes, number: int) -> bytes:
+def _replace_id(xml: bytes, number: int) -> bytes:
     """The article under another PMC id."""
     kept = re.sub(rb'<article-id pub-id-type="(?:pmc|pmcid|pmcid-ver)">[^<]*</article-id>', b"", xml)
     ours = b'<article-meta><article-id pub-id-type="pmcid">PMC%d</article-id>' % number
@@ -51,10 +51,10 @@ def _with_id(xml: bytes, number: int) -> bytes:
 def main() -> None:
     """Make the packages, the list of the articles to read one by one, and one of them alone."""
     work, articles = Path(sys.argv[1]), int(sys.argv[2])
-    found = real(os.environ.get("BIOSHARDS_DATA"))
-    (work / "paths").write_text("\n".join(map(str, found[:articles])))
-    (work / "one.xml").write_bytes(found[0].read_bytes())
-    print("\n".join(packages(work, found, articles)))
+    article_paths = find_articles(os.environ.get("BIOSHARDS_DATA"))
+    (work / "paths").write_text("\n".join(map(str, article_paths[:articles])))
+    (work / "one.xml").write_bytes(article_paths[0].read_bytes())
+    print("\n".join(write_packages(work, article_paths, articles)))
 
 
 if __name__ == "__main__":

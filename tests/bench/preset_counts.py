@@ -18,25 +18,25 @@ import pyarrow.compute as pc
 from bioshards.corpus import shards
 from bioshards.corpus.files import LocalStorage
 from bioshards.vocab.examples.recipes import PRESETS
-from tests.bench.corpora import data
+from tests.bench.corpora import get_data_dir
 from tests.bench.jobs import ROOT
 
-ARTICLES: Final = "bio-electra-pp"
+ARTICLE_PRESET: Final = "bio-electra-pp"
 """The one preset for articles' text."""
-HEAD: Final = (
+TABLE_HEADER: Final = (
     "| preset | text | documents | words each | tokens each | rows | rows each, a pass | tokens a row | fill "
     "| special | another's | lost |"
 )
 
 
-def made(output: Path, *command: str) -> dict[str, Any]:
+def load_or_make(output: Path, *command: str) -> dict[str, Any]:
     """The manifest of a command's output, made if it is not there yet."""
     if not (output / "manifest.json").exists():
         log = output.with_suffix(".log")
         output.parent.mkdir(parents=True, exist_ok=True)
-        with open(log, "wb") as said:
+        with open(log, "wb") as log_file:
             code = subprocess.run(
-                [sys.executable, "-m", *command], cwd=ROOT, stdout=said, stderr=said
+                [sys.executable, "-m", *command], cwd=ROOT, stdout=log_file, stderr=log_file
             ).returncode
         if code:
             raise SystemExit(f"{' '.join(command)} ended with {code}:\n{log.read_text()[-2000:]}")
@@ -44,26 +44,26 @@ def made(output: Path, *command: str) -> dict[str, Any]:
     return manifest
 
 
-def text(preset: str, kind: str, work: Path) -> Path:
+def make_documents(preset: str, source: str, work: Path) -> Path:
     """Documents of a kind, by the paper's rules where it has some."""
-    name = ARTICLES if kind == "jats" else "bio-electra" if preset == ARTICLES else preset
-    pipeline = "pmc_to_shards" if kind == "jats" else "pubmed_to_shards"
-    output = work / "text" / f"{kind}-{name}"
+    name = ARTICLE_PRESET if source == "jats" else "bio-electra" if preset == ARTICLE_PRESET else preset
+    pipeline = "pmc_to_shards" if source == "jats" else "pubmed_to_shards"
+    output = work / "text" / f"{source}-{name}"
     command = ["bioshards.pipelines.cli", "run", pipeline, "--preset", name, "--max-rejected", "0.01"]
-    made(output, *command, "--input", f"{data()}/{kind}", "--output", str(output))
+    load_or_make(output, *command, "--input", f"{get_data_dir()}/{source}", "--output", str(output))
     return output
 
 
-def vocabulary(preset: str, work: Path) -> Path:
+def make_vocabulary(preset: str, work: Path) -> Path:
     """A vocabulary of the paper's kind, of all text at hand."""
-    name = "bio-electra" if preset == ARTICLES else preset
+    name = "bio-electra" if preset == ARTICLE_PRESET else preset
     output = work / "vocabularies" / name
-    folders = [str(text(name, kind, work)) for kind in ("pubmed", "jats")]
-    made(output, "bioshards.vocab", "build", *folders, "--preset", name, "--out", str(output))
+    folders = [str(make_documents(name, kind, work)) for kind in ("pubmed", "jats")]
+    load_or_make(output, "bioshards.vocab", "build", *folders, "--preset", name, "--out", str(output))
     return output
 
 
-def words(folder: Path) -> int:
+def count_words(folder: Path) -> int:
     """What stands between white space."""
     return sum(
         pc.sum(pc.list_value_length(pc.utf8_split_whitespace(batch["sentences"].flatten()))).as_py()
@@ -71,10 +71,10 @@ def words(folder: Path) -> int:
     )
 
 
-def row(preset: str, kind: str, work: Path) -> str:
+def make_row(preset: str, source: str, work: Path) -> str:
     """The row of a preset and a kind of text."""
-    folder, recipe = text(preset, kind, work), PRESETS[preset]
-    output = work / "examples" / f"{preset}-{kind}"
+    folder, recipe = make_documents(preset, source, work), PRESETS[preset]
+    output = work / "examples" / f"{preset}-{source}"
     command = [
         "bioshards.pipelines.cli",
         "run",
@@ -84,13 +84,13 @@ def row(preset: str, kind: str, work: Path) -> str:
         "--validation",
         "0",
     ]
-    paths = ["--input", str(folder), "--vocab", str(vocabulary(preset, work)), "--output", str(output)]
-    counts = made(output, *command, *paths)["counts"]["train"]
+    paths = ["--input", str(folder), "--vocab", str(make_vocabulary(preset, work)), "--output", str(output)]
+    counts = load_or_make(output, *command, *paths)["counts"]["train"]
     documents, rows, tokens = counts["documents"], counts["rows"], counts["tokens"]
     passes = recipe.dupe_factor
     return (
-        f"| {preset} ({recipe.max_seq_length}) | {'articles' if kind == 'jats' else 'abstracts'} | {documents:,} "
-        f"| {words(folder) / documents:,.0f} | {counts['input_tokens'] / passes / documents:,.0f} | {rows:,} "
+        f"| {preset} ({recipe.max_seq_length}) | {'articles' if source == 'jats' else 'abstracts'} | {documents:,} "
+        f"| {count_words(folder) / documents:,.0f} | {counts['input_tokens'] / passes / documents:,.0f} | {rows:,} "
         f"| {rows / passes / documents:.2f} | {tokens / rows:.0f} | {tokens / rows / recipe.max_seq_length:.1%} "
         f"| {counts['special_tokens'] / tokens:.1%} | {counts['other_document_tokens'] / tokens:.1%} "
         f"| {sum(counts['lost_tokens'].values()) / counts['input_tokens']:.1%} |"
@@ -100,10 +100,10 @@ def row(preset: str, kind: str, work: Path) -> str:
 def main() -> None:
     """Make everything that is not there yet and print the table."""
     work = Path(sys.argv[1] if len(sys.argv) > 1 else "build/preset-counts").resolve()
-    print(f"{HEAD}\n|{'---|' * HEAD.count(' | ')}---|", flush=True)
+    print(f"{TABLE_HEADER}\n|{'---|' * TABLE_HEADER.count(' | ')}---|", flush=True)
     for preset in PRESETS:
-        for kind in ("jats",) if preset == ARTICLES else ("pubmed", "jats"):
-            print(row(preset, kind, work), flush=True)
+        for kind in ("jats",) if preset == ARTICLE_PRESET else ("pubmed", "jats"):
+            print(make_row(preset, kind, work), flush=True)
 
 
 if __name__ == "__main__":

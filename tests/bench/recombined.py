@@ -21,11 +21,11 @@ from bioshards.vocab.wordpiece import MAX_WORD_LENGTH
 from bioshards.vocab.words import Pretokenizer
 
 SEED: Final = 6
-HALVED: Final = 4
+MIN_HALVED_LENGTH: Final = 4
 """Characters that a word must have to be cut in two."""
 
 
-def sentences(folders: Sequence[str]) -> Iterator[str]:
+def iter_sentences(folders: Sequence[str]) -> Iterator[str]:
     """All sentences of finished folders, their words with one blank between them."""
     words = Pretokenizer()
     for folder in folders:
@@ -34,15 +34,15 @@ def sentences(folders: Sequence[str]) -> Iterator[str]:
                 yield " ".join(word for word in words(sentence) if len(word) <= MAX_WORD_LENGTH)
 
 
-def recombined(real: Sequence[tuple[str, int]], distinct: int) -> list[tuple[str, int]]:
+def recombine_words(real: Sequence[tuple[str, int]], distinct: int) -> list[tuple[str, int]]:
     """So many distinct words: the real ones, and others made of their halves."""
-    draw = random.Random(SEED)
-    halved = [word for word, _ in real if len(word) >= HALVED]
+    rng = random.Random(SEED)
+    halved = [word for word, _ in real if len(word) >= MIN_HALVED_LENGTH]
     counts = dict(real[:distinct])
     while len(counts) < distinct:
-        first, second = draw.choice(halved), draw.choice(halved)
-        made = first[: len(first) // 2] + second[len(second) // 2 :]
-        counts.setdefault(made, draw.choice(real)[1])
+        first, second = rng.choice(halved), rng.choice(halved)
+        new_word = first[: len(first) // 2] + second[len(second) // 2 :]
+        counts.setdefault(new_word, rng.choice(real)[1])
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
@@ -53,14 +53,16 @@ def main() -> None:
     parser.add_argument("shards", nargs="+")
     parser.add_argument("--millions", type=float, nargs="*", default=[])
     options = parser.parse_args()
-    counted: Counter[str] = Counter()
+    word_counts: Counter[str] = Counter()
     with open(options.work / "text.txt", "w", encoding="utf-8") as text:
-        for sentence in sentences(options.shards):
+        for sentence in iter_sentences(options.shards):
             text.write(f"{sentence}\n")
-            counted.update(sentence.split(" "))
-    del counted[""]
-    real = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
-    lists = {"words": real} | {f"words-{n:g}m": recombined(real, round(1e6 * n)) for n in options.millions}
+            word_counts.update(sentence.split(" "))
+    del word_counts[""]
+    ranked_words = sorted(word_counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    lists = {"words": ranked_words} | {
+        f"words-{n:g}m": recombine_words(ranked_words, round(1e6 * n)) for n in options.millions
+    }
     for name, words in lists.items():
         with open(options.work / f"{name}.tsv", "w", encoding="utf-8") as file:
             file.writelines(f"{word}\t{count}\n" for word, count in words)

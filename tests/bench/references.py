@@ -24,7 +24,7 @@ Documents = Sequence[Sequence[str]]
 """Sentences of documents."""
 
 
-def _stand_in(checkout: str, **names: Any) -> None:
+def _install_fake_tensorflow(checkout: str, **names: Any) -> None:
     """Let ``import tensorflow`` and the checkout's own modules be found."""
     for name in ("tensorflow", "tensorflow.compat", "tensorflow.compat.v1"):
         module = sys.modules[name] = ModuleType(name)
@@ -33,7 +33,7 @@ def _stand_in(checkout: str, **names: Any) -> None:
     sys.path.insert(0, checkout)
 
 
-def electra(
+def build_electra_rows(
     checkout: str, vocabulary: str, lower_case: bool, length: int, documents: Documents
 ) -> tuple[dict[str, Any], list[list[int]]]:
     """``ExampleBuilder`` of google-research/electra over documents.
@@ -41,54 +41,56 @@ def electra(
     Returns:
         What it took and made, and the ids of each line.
     """
-    hold = SimpleNamespace(Example=dict, Features=dict, Feature=dict, Int64List=dict)
-    _stand_in(checkout, train=hold, io=SimpleNamespace(gfile=SimpleNamespace(GFile=builtins.open)))
-    theirs = importlib.import_module("build_pretraining_dataset")
-    tokenizer = theirs.tokenization.FullTokenizer(vocabulary, lower_case)
+    example_types = SimpleNamespace(Example=dict, Features=dict, Feature=dict, Int64List=dict)
+    _install_fake_tensorflow(
+        checkout, train=example_types, io=SimpleNamespace(gfile=SimpleNamespace(GFile=builtins.open))
+    )
+    peer_module = importlib.import_module("build_pretraining_dataset")
+    tokenizer = peer_module.tokenization.FullTokenizer(vocabulary, lower_case)
     lines: list[list[int]] = []
-    convert = tokenizer.convert_tokens_to_ids
+    original_convert = tokenizer.convert_tokens_to_ids
 
-    def converted(pieces: list[str]) -> list[int]:
-        ids: list[int] = convert(pieces)
+    def record_ids(pieces: list[str]) -> list[int]:
+        ids: list[int] = original_convert(pieces)
         lines.append(ids)
         return ids
 
-    tokenizer.convert_tokens_to_ids = converted
-    builder = theirs.ExampleBuilder(tokenizer, length)
+    tokenizer.convert_tokens_to_ids = record_ids
+    builder = peer_module.ExampleBuilder(tokenizer, length)
     random.seed(0)
     text = [line for sentences in documents for line in (*sentences, "")]
     started = time.process_time()
-    found = [example for line in text if (example := builder.add_line(line))]
+    rows_found = [example for line in text if (example := builder.add_line(line))]
     seconds = time.process_time() - started
-    tokens = sum(sum(one["features"]["feature"]["input_mask"]["int64_list"]["value"]) for one in found)
-    return {"cpu": [seconds], "rows": len(found), "tokens": tokens}, lines
+    tokens = sum(sum(one["features"]["feature"]["input_mask"]["int64_list"]["value"]) for one in rows_found)
+    return {"cpu": [seconds], "rows": len(rows_found), "tokens": tokens}, lines
 
 
-def bert(checkout: str, length: int, short: float, documents: Sequence[Any]) -> dict[str, Any]:
+def build_bert_rows(checkout: str, length: int, short: float, documents: Sequence[Any]) -> dict[str, Any]:
     """``create_instances_from_document`` of google-research/bert, without its masking, one pass.
 
     Args:
         documents: of each document the pieces of each of its sentences, in lists of lists.
     """
-    _stand_in(checkout, flags=MagicMock())
-    theirs: Any = importlib.import_module("create_pretraining_data")
-    theirs.create_masked_lm_predictions = lambda tokens, *_: (tokens, [], [])
-    chances = random.Random(0)
+    _install_fake_tensorflow(checkout, flags=MagicMock())
+    peer_module: Any = importlib.import_module("create_pretraining_data")
+    peer_module.create_masked_lm_predictions = lambda tokens, *_: (tokens, [], [])
+    rng = random.Random(0)
     rows = tokens = 0
     started = time.process_time()
     for number in range(len(documents)):
-        for row in theirs.create_instances_from_document(
-            documents, number, length, short, 0.15, 20, [], chances
+        for row in peer_module.create_instances_from_document(
+            documents, number, length, short, 0.15, 20, [], rng
         ):
             rows += 1
             tokens += len(row.tokens)
     return {"cpu": [time.process_time() - started], "rows": rows, "tokens": tokens}
 
 
-def differing(lines: Sequence[Sequence[int]], ours: EncodedBatch) -> int:
+def count_differing_lines(lines: Sequence[Sequence[int]], ours: EncodedBatch) -> int:
     """How many lines have other ids than ours; those without any, of which both have some, are left out."""
     starts, stops = ours.offsets[:-1], ours.offsets[1:]
-    some = stops > starts
-    places = zip(starts[some].tolist(), stops[some].tolist(), strict=True)
+    non_empty = stops > starts
+    places = zip(starts[non_empty].tolist(), stops[non_empty].tolist(), strict=True)
     pairs = zip((line for line in lines if line), places, strict=True)
     return sum(not np.array_equal(line, ours.ids[start:stop]) for line, (start, stop) in pairs)

@@ -41,66 +41,66 @@ from bioshards.vocab.examples import portions, recipes
 from bioshards.vocab.examples.making import BuildConfig
 from bioshards.vocab.examples.writing import ShardWriter
 from bioshards.vocab.inputs import DocumentsInput
-from tests.vocabularies import word_piece
+from tests.vocabularies import make_wordpiece
 
-LIMIT: Final = 10_000_000
+MAX_GRAPH_BYTES: Final = 10_000_000
 """Bytes of a graph that Dataflow takes."""
 BUCKET: Final = "gs://some-laboratory/bioshards"
 FILES = LocalStorage()
 
-Build = Callable[[beam.Pipeline], None]
+BuildGraph = Callable[[beam.Pipeline], None]
 
 
-def size(build: Build) -> int:
+def graph_size(build: BuildGraph) -> int:
     """Bytes of the graph that a runner is given."""
     root = beam.Pipeline(options=PipelineOptions([]))
     build(root)
     return len(root.to_runner_api().SerializeToString())
 
 
-def digest(of: object) -> str:
+def hash_hex(seed: object) -> str:
     """64 random hexadecimal digits, the same for the same."""
-    return hashlib.sha256(str(of).encode()).hexdigest()
+    return hashlib.sha256(str(seed).encode()).hexdigest()
 
 
-def stamp(number: int, size: int) -> str:
+def make_version(number: int, size: int) -> str:
     """As storage.py makes them of an object's size and time."""
-    return f"{size}-{1_760_000_000 + int(digest(number)[:6], 16)}.0"
+    return f"{size}-{1_760_000_000 + int(hash_hex(number)[:6], 16)}.0"
 
 
-def citations(files: int, wanted: int = 0) -> Build:
+def citations_graph(files: int, remote_files: int = 0) -> BuildGraph:
     """``pubmed_to_shards`` of so many files that are there, and so many to be fetched first."""
     return lambda root: pubmed_to_shards.build(
-        root, _shards_job(abstracts(files), PubMedConfig(), remotes(wanted))
+        root, _make_shards_job(make_sources(files), PubMedConfig(), make_remote_files(remote_files))
     )
 
 
-def articles(ranges: int, sources: list[SourceFile] | None = None) -> Build:
+def articles_graph(ranges: int, sources: list[SourceFile] | None = None) -> BuildGraph:
     """``pmc_to_shards`` of so many ranges of PMC's bucket, and of sources that are there."""
-    inventory = Inventory("2026-11-01", digest(0)[:32], 10_000 * ranges, 0, list(range(ranges)))
+    inventory = Inventory("2026-11-01", hash_hex(0)[:32], 10_000 * ranges, 0, list(range(ranges)))
     article_plan = PmcArticlePlan(
-        _fetching(), list(range(ranges)), ArticleFilter(frozenset({"CC0", "CC-BY"})), inventory
+        _make_download_plan(), list(range(ranges)), ArticleFilter(frozenset({"CC0", "CC-BY"})), inventory
     )
-    job = replace(_shards_job(sources or [], PmcConfig(), []), article_plan=article_plan)
+    job = replace(_make_shards_job(sources or [], PmcConfig(), []), article_plan=article_plan)
     return lambda root: pmc_to_shards.build(root, job)
 
 
-def words(shards: int) -> Build:
+def words_graph(shards: int) -> BuildGraph:
     """``shards_to_words`` of so many shards."""
     run = WordsRun(command=("bench",), inputs=())
     job = shards_to_words.WordsJob(
-        FILES, OutputDir(f"{BUCKET}/words"), documents(shards), CountConfig(), 1, {}, run
+        FILES, OutputDir(f"{BUCKET}/words"), make_document_dirs(shards), CountConfig(), 1, {}, run
     )
     return lambda root: shards_to_words.build(root, job)
 
 
-def examples(shards: int, vocabulary: Path) -> Build:
+def pretraining_graph(shards: int, vocabulary: Path) -> BuildGraph:
     """``shards_to_pretraining`` of so many shards, each large enough to be a portion, globally shuffled."""
-    found = documents(shards)
-    making = BuildConfig(
+    document_dirs = make_document_dirs(shards)
+    config = BuildConfig(
         recipe=recipes.DEFAULTS["electra"],
         encoder=Encoder(str(vocabulary), special_as_text=True),
-        vocabulary_sha256=digest(vocabulary),
+        vocabulary_sha256=hash_hex(vocabulary),
         seed=0,
         validation_fraction=0.01,
         num_buckets={"train": 1200, "validation": 12},
@@ -110,9 +110,9 @@ def examples(shards: int, vocabulary: Path) -> Build:
     job = shards_to_pretraining.PretrainingJob(
         storage=FILES,
         output_dir=OutputDir(f"{BUCKET}/examples"),
-        inputs=[decode(PretrainingInput, {**one.to_dict(), "overlap": []}) for one in found],
-        shard_groups=list(portions.group_shards(found, 0, {})),
-        build_config=making,
+        inputs=[decode(PretrainingInput, {**one.to_dict(), "overlap": []}) for one in document_dirs],
+        shard_groups=list(portions.group_shards(document_dirs, 0, {})),
+        build_config=config,
         max_rejected=0.001,
         config={},
         run_info=PretrainingRun(command=("bench",), inputs=(), vocabulary="vocabulary"),
@@ -120,45 +120,47 @@ def examples(shards: int, vocabulary: Path) -> Build:
     return lambda root: shards_to_pretraining.build(root, job)
 
 
-def vocabulary(folder: Path, size: int = 30_522) -> Path:
+def write_vocabulary(folder: Path, size: int = 30_522) -> Path:
     """A folder with a tokenizer of so many random pieces."""
-    draw, letters = random.Random(7), string.ascii_lowercase + string.digits
+    rng, letters = random.Random(7), string.ascii_lowercase + string.digits
     pieces = dict.fromkeys([*letters, *(f"##{letter}" for letter in letters)])
     while len(pieces) < size - 5:  # BERT's five special ones
-        piece = "".join(draw.choices(letters, k=draw.randint(2, 9)))
-        pieces[piece if draw.random() < 0.7 else f"##{piece}"] = None
+        piece = "".join(rng.choices(letters, k=rng.randint(2, 9)))
+        pieces[piece if rng.random() < 0.7 else f"##{piece}"] = None
     folder.mkdir(parents=True, exist_ok=True)
-    word_piece(*pieces).save(str(folder / "tokenizer.json"))
+    make_wordpiece(*pieces).save(str(folder / "tokenizer.json"))
     return folder
 
 
-def abstracts(files: int) -> list[SourceFile]:
+def make_sources(files: int) -> list[SourceFile]:
     """NLM's files in a mirror."""
     folder = f"{BUCKET}/mirror/pubmed/baseline"
-    found = []
+    sources = []
     for number in range(1, files + 1):
-        size = 15_000_000 + int(digest(number)[:5], 16)
+        size = 15_000_000 + int(hash_hex(number)[:5], 16)
         path = f"{folder}/pubmed26n{number:04d}.xml.gz"
-        found.append(source_from_file(FileInfo(path, size, stamp(number, size)), "2026-11-02T10:00:00Z"))
-    return found
+        sources.append(
+            source_from_file(FileInfo(path, size, make_version(number, size)), "2026-11-02T10:00:00Z")
+        )
+    return sources
 
 
-def loose(articles: int, group: int = 10_000) -> list[SourceFile]:
+def make_grouped_sources(articles: int, group: int = 10_000) -> list[SourceFile]:
     """Single articles, a file each, gathered into sources."""
-    found = []
+    sources = []
     for first in range(0, articles, group):
         parts = []
         for number in range(first, min(first + group, articles)):
-            size = 30_000 + int(digest(number)[:5], 16)
+            size = 30_000 + int(hash_hex(number)[:5], 16)
             name = f"PMC{1_000_000 + number}.1.xml"
-            parts.append(SourcePart(name, f"{BUCKET}/pmc/{name}", size, stamp(number, size)))
+            parts.append(SourcePart(name, f"{BUCKET}/pmc/{name}", size, make_version(number, size)))
         label = f"PMC{first // group:04d}xxxx"
-        of = (f"{BUCKET}/pmc/{label}", 2 * 10**9, digest(first)[:32])
-        found.append(SourceFile(0, first, label, *of, parts=tuple(parts), num_files=len(parts)))
-    return found
+        identity = (f"{BUCKET}/pmc/{label}", 2 * 10**9, hash_hex(first)[:32])
+        sources.append(SourceFile(0, first, label, *identity, parts=tuple(parts), num_files=len(parts)))
+    return sources
 
 
-def remotes(files: int) -> list[RemoteFile]:
+def make_remote_files(files: int) -> list[RemoteFile]:
     """The rows of NLM's listing."""
     base = "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline"
     return [
@@ -174,23 +176,25 @@ def remotes(files: int) -> list[RemoteFile]:
     ]
 
 
-def documents(shards: int) -> list[DocumentsInput]:
+def make_document_dirs(shards: int) -> list[DocumentsInput]:
     """A finished directory of abstracts."""
-    listed = []
+    shard_files = []
     for number in range(shards):
-        name = f"data-pubmed26n{number:04d}-{digest(number)[:8]}-00000.arrow"
-        listed.append(Shard(name, 20_000 + number % 9_999, 40_000_000 + number * 7919, digest(number)))
-    return [DocumentsInput(f"{BUCKET}/abstracts", "pubmed_to_shards", tuple(listed))]
+        name = f"data-pubmed26n{number:04d}-{hash_hex(number)[:8]}-00000.arrow"
+        shard_files.append(Shard(name, 20_000 + number % 9_999, 40_000_000 + number * 7919, hash_hex(number)))
+    return [DocumentsInput(f"{BUCKET}/abstracts", "pubmed_to_shards", tuple(shard_files))]
 
 
-def _shards_job(sources: list[SourceFile], rules: TextConfig, wanted: list[RemoteFile]) -> ShardsJob:
+def _make_shards_job(
+    sources: list[SourceFile], rules: TextConfig, remote_files: list[RemoteFile]
+) -> ShardsJob:
     config: dict[str, Any] = {"pipeline": "pubmed_to_shards", "rules": rules.to_dict()}
     return ShardsJob(
         storage=FILES,
         output_dir=OutputDir(f"{BUCKET}/shards"),
         sources=sources,
-        to_fetch=wanted,
-        download_plan=_fetching(),
+        to_fetch=remote_files,
+        download_plan=_make_download_plan(),
         article_plan=None,
         document_config=rules,
         keep_dropped=False,
@@ -204,6 +208,6 @@ def _shards_job(sources: list[SourceFile], rules: TextConfig, wanted: list[Remot
     )
 
 
-def _fetching() -> DownloadPlan:
+def _make_download_plan() -> DownloadPlan:
     server = Server("https://a.server/", "bioshards", RateLimiter("a.server", 4, 8.0))
     return DownloadPlan(Mirror(FILES, f"{BUCKET}/mirror"), server, REMOTE_SLOTS, 1)

@@ -25,7 +25,7 @@ MB = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TimedRun:
     """One timed process.
 
     Attributes:
@@ -42,7 +42,7 @@ class Run:
     cpu: float
     peak_mb: float
     processes_mb: tuple[float, ...]
-    others: float
+    other_cores: float
     output: str
 
 
@@ -51,37 +51,37 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def run(command: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) -> Run:
+def time_command(command: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) -> TimedRun:
     """Run a command to its end and measure it.
 
     Raises:
         SystemExit: it failed; the message has the end of what it said.
     """
     with open(log, "wb") as errors:
-        busy, started = _machine_busy(), time.perf_counter()
+        busy_seconds, started = _machine_busy_seconds(), time.perf_counter()
         process = subprocess.Popen(command, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=errors)
         sampler = _Sampler(process.pid)
         assert process.stdout is not None
         output = process.stdout.read().decode()
         _, status, usage = os.wait4(process.pid, 0)
-        wall, busy = time.perf_counter() - started, _machine_busy() - busy
+        wall, busy_seconds = time.perf_counter() - started, _machine_busy_seconds() - busy_seconds
         process.returncode = os.waitstatus_to_exitcode(status)
         process.stdout.close()
         sampler.stop()
     cpu, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / MB
-    for orphan in _orphans():
+    for orphan in _reap_orphans():
         cpu += orphan.ru_utime + orphan.ru_stime
         peak = max(peak, orphan.ru_maxrss * 1024 / MB)
     if process.returncode:
-        said = log.read_text(errors="replace")[-2000:]
+        log_tail = log.read_text(errors="replace")[-2000:]
         raise SystemExit(
-            f"{' '.join(command)[:300]} ended with {process.returncode}:\n{output[-1000:]}{said}"
+            f"{' '.join(command)[:300]} ended with {process.returncode}:\n{output[-1000:]}{log_tail}"
         )
     peaks = tuple(sampler.peaks.values())
-    return Run(wall, cpu, max(peak, *peaks, 0.0), peaks, max(0.0, busy - cpu) / wall, output)
+    return TimedRun(wall, cpu, max(peak, *peaks, 0.0), peaks, max(0.0, busy_seconds - cpu) / wall, output)
 
 
-def _machine_busy() -> float:
+def _machine_busy_seconds() -> float:
     """Seconds that all cores together were busy since the machine started, other guests' share too."""
     user, nice, system, _idle, _waiting, irq, softirq, steal, *_ = (
         int(ticks) for ticks in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
@@ -89,10 +89,10 @@ def _machine_busy() -> float:
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def _orphans() -> Iterator[resource.struct_rusage]:
+def _reap_orphans() -> Iterator[resource.struct_rusage]:
     """What the processes used that the job left behind; those still running are ended first."""
     while True:
-        for child in _children(os.getpid()):
+        for child in _list_children(os.getpid()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         try:
@@ -102,7 +102,7 @@ def _orphans() -> Iterator[resource.struct_rusage]:
         yield usage
 
 
-def _children(process: int) -> list[int]:
+def _list_children(process: int) -> list[int]:
     children: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{process}/task"):
@@ -129,15 +129,15 @@ class _Sampler:
 
     def _loop(self) -> None:
         while not self._stopped.wait(SAMPLE_SECONDS):
-            self._look(self._process)
+            self._sample(self._process)
 
-    def _look(self, process: int) -> None:
+    def _sample(self, process: int) -> None:
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/{process}/status").read_text().splitlines():
                 if line.startswith("VmHWM:"):
                     self.peaks[process] = int(line.split()[1]) * 1024 / MB
-        for child in _children(process):
-            self._look(child)
+        for child in _list_children(process):
+            self._sample(child)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Figure:
     name: str
     values: list[float]
     unit: str
-    better: str = ""
+    comparison: str = ""
     bar: float | None = None
     moonshot: float | None = None
 
@@ -162,27 +162,29 @@ class Figure:
         """The last column: the bar and the moonshot, each with whether the median meets it."""
         goals = [("", self.bar), ("moonshot ", self.moonshot)]
         return "; ".join(
-            f"{name}{'≤' if self.better == '<=' else '≥'} {goal:g}: {'met' if self.met(goal) else 'NOT met'}"
+            f"{name}{'≤' if self.comparison == '<=' else '≥'} {goal:g}: {'met' if self.meets(goal) else 'NOT met'}"
             for name, goal in goals
             if goal is not None
         )
 
-    def met(self, goal: float) -> bool:
-        return self.median <= goal if self.better == "<=" else self.median >= goal
+    def meets(self, goal: float) -> bool:
+        return self.median <= goal if self.comparison == "<=" else self.median >= goal
 
     def row(self) -> str:
         """The row as Markdown."""
-        spread = f"{self._shown(min(self.values))} – {self._shown(max(self.values))}"
+        spread = f"{self._format_value(min(self.values))} – {self._format_value(max(self.values))}"
         if len(self.values) == 1:
             spread = "one run"
-        return f"| {self.name} | {self._shown(self.median)} {self.unit} | {spread} | {self.verdict()} |"
+        return (
+            f"| {self.name} | {self._format_value(self.median)} {self.unit} | {spread} | {self.verdict()} |"
+        )
 
     @staticmethod
-    def _shown(value: float) -> str:
+    def _format_value(value: float) -> str:
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
 
 
-def table(figures: Sequence[Figure]) -> str:
+def format_table(figures: Sequence[Figure]) -> str:
     """All figures as a Markdown table."""
     head = "| what | median | min – max | bar |\n|---|---|---|---|"
     return "\n".join([head, *(figure.row() for figure in figures)])
