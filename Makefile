@@ -27,7 +27,7 @@ DATA ?= evaluate/sample
 TASKS ?= blurb
 SEEDS ?= 2
 SCORES ?= $(OUT)/scores
-RECIPE ?= $(if $(filter evaluate/sample,$(DATA)),--epochs 3 --batch 4 --learning-rate 0.001 --length 128)
+RECIPE ?= $(if $(filter evaluate/sample,$(DATA)),--epochs 3 --batch-size 4 --learning-rate 0.001 --max-seq-length 128)
 REGISTRY ?=
 TAG ?= $(VERSION)
 DOCKER ?= docker
@@ -43,22 +43,22 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --output $(OUT)/pubmed
-	$(BIN)/beam run pmc_to_shards --output $(OUT)/pmc --drop-in $(OUT)/pubmed
+	$(BIN)/beam run pmc_to_shards --output $(OUT)/pmc --find-overlap-with $(OUT)/pubmed
 
 vocab: $(VENV)/.vocab $(if $(filter $(OUT)/%,$(SHARDS)),run)
-	$(BIN)/python -m bioshards.vocab build $(SHARDS) --out $(VOCAB) --size $(SIZE)
+	$(BIN)/python -m bioshards.vocab build $(SHARDS) --output $(VOCAB) --size $(SIZE)
 
 examples: $(VENV)/.vocab $(if $(filter $(OUT)/%,$(VOCAB)),vocab)
 	$(BIN)/beam run shards_to_pretraining $(foreach shards,$(SHARDS),--input $(shards)) --vocab $(VOCAB) \
-	  --preset $(PRESET) --validation $(VALIDATION) --output $(EXAMPLES)
+	  --preset $(PRESET) --validation-fraction $(VALIDATION) --output $(EXAMPLES)
 
 train: $(VENV)/.train $(if $(filter $(OUT)/%,$(EXAMPLES)),examples)
-	$(BIN)/python -m bioshards.train $(EXAMPLES) --vocab $(VOCAB) --preset $(MODEL) --out $(RUN)
+	$(BIN)/python -m bioshards.train $(EXAMPLES) --vocab $(VOCAB) --preset $(MODEL) --output $(RUN)
 
 evaluate: $(VENV)/.train $(if $(filter $(OUT)/%,$(CHECKPOINT)),train)
-	$(BIN)/python -m bioshards.evaluate run $(CHECKPOINT) --data $(DATA) --tasks $(TASKS) --seeds $(SEEDS) \
-	  --out $(SCORES) $(RECIPE)
-	$(BIN)/python -m bioshards.evaluate report $(SCORES) --out $(SCORES)/report.html
+	$(BIN)/python -m bioshards.evaluate run $(CHECKPOINT) --benchmarks $(DATA) --tasks $(TASKS) --seeds $(SEEDS) \
+	  --output $(SCORES) $(RECIPE)
+	$(BIN)/python -m bioshards.evaluate report $(SCORES) --output $(SCORES)/report.html
 
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
@@ -77,11 +77,11 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_words
 	$(BIN)/python -m tests.bench.bench_encode
 	$(BIN)/python -m tests.bench.bench_vocab_training
-	$(BIN)/python -m tests.bench.bench_examples
+	$(BIN)/python -m tests.bench.bench_pretraining_sets
 	$(BIN)/python -m tests.bench.bench_batches
 	$(BIN)/python -m tests.bench.bench_training
 	$(BIN)/python -m tests.bench.bench_contamination
-	$(BIN)/python -m tests.bench.scale
+	$(BIN)/python -m tests.bench.bench_scale
 
 # A worker, a trainer, and of each pipeline a launcher: the worker with two more small layers.
 image: image/worker image/trainer $(PIPELINES:%=image/%)

@@ -19,10 +19,13 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import overlap, shards, stats, stats_page, stats_tables
-from .command import report_error
-from .files import LocalStorage
-from .stats_shards import StatsError
+from bioshards.corpus.stats.shard_batches import StatsError
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.error_report import report_error
+
+from .lifecycle import full_text_overlap
+from .shards import arrow_io
+from .stats import directory_stats, html_report, text_tables
 
 
 def export(folder: str, stream: TextIO, full_text_folder: str | None = None) -> int:
@@ -39,9 +42,11 @@ def export(folder: str, stream: TextIO, full_text_folder: str | None = None) -> 
         overlap.OverlapInputError: ``full_text_folder`` does not say which abstracts of ``folder`` it holds.
     """
     storage = LocalStorage()
-    batches = shards.read_directory(storage, folder)
+    batches = arrow_io.read_directory(storage, folder)
     if full_text_folder is not None:
-        batches = overlap.exclude_ids(batches, overlap.read(storage, full_text_folder, folder)["id"])
+        batches = full_text_overlap.exclude_ids(
+            batches, full_text_overlap.read(storage, full_text_folder, folder)["id"]
+        )
     num_documents = 0
     for batch in batches:
         for sentences in batch["sentences"].to_pylist():
@@ -55,7 +60,7 @@ def export(folder: str, stream: TextIO, full_text_folder: str | None = None) -> 
 
 def find_document(folder: str, document_id: str) -> dict[str, Any] | None:
     """The document of this id, as plain data; None where the directory has none."""
-    for batch in shards.read_directory(LocalStorage(), folder):
+    for batch in arrow_io.read_directory(LocalStorage(), folder):
         row = pc.index(batch["id"], pa.scalar(document_id)).as_py()
         if row >= 0:
             document: dict[str, Any] = batch.slice(row, 1).to_pylist()[0]
@@ -81,15 +86,15 @@ def write_stats(folder: str, json_path: str | None, html_path: str | None) -> No
         FileNotFoundError: the directory is not finished.
         StatsError: it is of something else or damaged, or a file cannot be written.
     """
-    result = stats.compute_stats(LocalStorage(), folder)
+    result = directory_stats.compute_stats(LocalStorage(), folder)
     if json_path is not None:
-        _write_text(json_path, stats.to_json(result))
+        _write_text(json_path, directory_stats.to_json(result))
     if html_path is not None:
         _write_text(
-            html_path, stats_page.render_stats_page(result, os.path.basename(os.path.abspath(folder)))
+            html_path, html_report.render_stats_page(result, os.path.basename(os.path.abspath(folder)))
         )
     if json_path is html_path is None:
-        _write_text("-", stats_tables.render_text(result))
+        _write_text("-", text_tables.render_text(result))
 
 
 def _write_text(path: str, text: str) -> None:

@@ -29,7 +29,8 @@ LICENCES: Final = {
     "CC-BY-NC-SA": "not for commercial use; adapted text under the same licence",
     "CC-BY-NC-ND": "not for commercial use; adapted text may not be passed on",
     "TDM": "authors' manuscripts: text mining and fair use only",
-    UNKNOWN_LICENCE: "no licence code, or one that is not known here: nothing is permitted that the law does not",
+    UNKNOWN_LICENCE: "no licence code, or one that is not known here: nothing is permitted that the law "
+    "does not",
 }
 """What each licence permits."""
 

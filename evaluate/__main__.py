@@ -18,26 +18,35 @@ import sys
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from bioshards.corpus.command import report_error
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.exit_codes import FAILED, INTERRUPTED, OK
-from bioshards.corpus.files import LocalStorage
-from bioshards.corpus.live_line import ProgressLine
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.error_report import report_error
+from bioshards.corpus.ui.progress_line import ProgressLine
+from bioshards.evaluate.report.task_lookup import find_metric, find_suite_settings
 
 try:
     import torch
 
+    from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
+    from bioshards.evaluate.benchmarks.definition import SPLITS
+    from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
+    from bioshards.evaluate.config.suites import SUITES
     from bioshards.evaluate.contamination.check import check_contamination
-    from bioshards.evaluate.contamination.judging import DEFAULT_MIN_SHARED_NGRAMS
-    from bioshards.train import options
+    from bioshards.evaluate.contamination.matches import DEFAULT_MIN_SHARED_NGRAMS
+    from bioshards.evaluate.runs.evaluate_job import EvaluateJob, RunSummary, run_evaluation
+    from bioshards.evaluate.runs.hyperparameter_search import (
+        SearchConfig,
+        SearchMethod,
+        load_grid,
+        search_hyperparameters,
+    )
+    from bioshards.train.config import dataclass_options
 
-    from . import encoder, tasks, verify
-    from .datasets import SPLITS
-    from .recipes import SUITES, FineTuneRecipe
-    from .report import writing
-    from .run import EvaluateJob, RunSummary, run_evaluation
-    from .search import SearchConfig, SearchMethod, load_grid, search_hyperparameters
-    from .sets import BENCHMARKS
+    from .benchmarks import verification
+    from .modeling import pretrained
+    from .report import report_file
+    from .tasks import task_registry
 except ImportError as error:
     print(f"evaluate: a library is missing ({error}): pip install 'bioshards[evaluate]'", file=sys.stderr)
     sys.exit(2)
@@ -80,13 +89,13 @@ def _search_command(args: Any, progress: ProgressLine) -> tuple[str, int]:
 
 
 def _verify_command(args: Any, progress: ProgressLine) -> tuple[str, int]:
-    checks = verify.verify_benchmarks(args.folder)
-    return verify.format_table(checks), FAILED if verify.has_failures(checks) else OK
+    checks = verification.verify_benchmarks(args.folder)
+    return verification.format_table(checks), FAILED if verification.has_failures(checks) else OK
 
 
 def _report_command(args: Any, _progress: ProgressLine) -> tuple[str, int]:
-    return writing.write_report(
-        LocalStorage(), args.results, args.out, tasks.find_metric, tasks.find_suite_settings
+    return report_file.write_report(
+        LocalStorage(), args.results, args.out, find_metric, find_suite_settings
     ), OK
 
 
@@ -103,12 +112,12 @@ def _contamination_command(args: Any, progress: ProgressLine) -> tuple[str, int]
 
 
 def _job_from_args(args: Any, progress: ProgressLine, seeds: Sequence[int]) -> EvaluateJob:
-    overrides = options.from_toml(args.config, FineTuneRecipe) if args.config else {}
-    overrides |= options.from_args(args, FineTuneRecipe)
-    checkpoint = encoder.inspect_checkpoint(args.model, args.name)
+    overrides = dataclass_options.from_toml(args.config, FineTuneRecipe) if args.config else {}
+    overrides |= dataclass_options.from_args(args, FineTuneRecipe)
+    checkpoint = pretrained.inspect_checkpoint(args.model, args.name)
     return EvaluateJob(
         *(checkpoint, args.data, args.out or f"scores/{checkpoint.name}"),
-        tasks.plan_tasks(args.tasks, overrides),
+        task_registry.plan_tasks(args.tasks, overrides),
         seeds,
         _select_device(args.device or ("cuda" if torch.cuda.is_available() else "cpu")),
         progress,
@@ -259,7 +268,7 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--legacy",
         nargs="+",
-        choices=get_args(tasks.LegacyMode),
+        choices=get_args(task_registry.LegacyMode),
         default=[],
         help="read and count tags as papers did, to compare with their numbers",
     )
@@ -267,8 +276,8 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", metavar="FILE.toml", help="lines of NAME = VALUE: the names below, with _ for -"
     )
-    recipe_group = parser.add_argument_group("the recipe, instead of each task's own (recipes.py)")
-    options.add_arguments(recipe_group, FineTuneRecipe, show_defaults=False)
+    recipe_group = parser.add_argument_group("the recipe, instead of each task's own (suites.py)")
+    dataclass_options.add_arguments(recipe_group, FineTuneRecipe, show_defaults=False)
 
 
 def _positive_int(text: str) -> int:

@@ -11,13 +11,7 @@ from collections.abc import Sequence
 
 from bioshards.corpus.exit_codes import OK, USAGE_ERROR
 
-PIPELINES = {
-    "fetch": "PubMed, PMC and Europe PMC into a mirror of verified files",
-    "pubmed_to_shards": "PubMed citation XML to sentence-split document shards",
-    "pmc_to_shards": "full-text articles (JATS XML) to sentence-split document shards",
-    "shards_to_words": "document shards to exact counts of their words, for a vocabulary",
-    "shards_to_pretraining": "document shards and a vocabulary to pretraining examples",
-}
+from .registry import PIPELINES
 
 USAGE = """\
 usage: beam list
@@ -40,9 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(USAGE, end="")
         return OK if args else USAGE_ERROR
     if args[0] == "copy":
-        from . import running
+        from . import command_runner
 
-        return running.run_command("copy", args[1:])
+        return command_runner.run_command("copy", args[1:])
     if args[0] not in ("run", "template"):
         return _print_usage_error(
             f"unknown command {args[0]!r}", args[0], ["run", "list", "template", "copy"]
@@ -53,12 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args[1] not in PIPELINES:
         return _print_usage_error(f"unknown pipeline {args[1]!r}", args[1], list(PIPELINES))
     if args[0] == "template":
-        from . import template
+        from .templates import template_writer
 
-        return template.run_template_command(args[1], args[2:])
-    from . import running
+        return template_writer.run_template_command(args[1], args[2:])
+    from . import command_runner
 
-    return running.run_command(args[1], args[2:])
+    return command_runner.run_command(args[1], args[2:])
 
 
 def _print_usage_error(message: str, unknown: str, known: list[str]) -> int:

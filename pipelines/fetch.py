@@ -6,20 +6,18 @@ The recipe is :func:`build`.  Around it: the options.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bioshards.corpus.download import europepmc, pmc_bucket, pubmed
-from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.pmc_selection import DEFAULT_SETS, SETS
+from bioshards.corpus.download import europepmc, pubmed
+from bioshards.corpus.download.pmc import s3_bucket
+from bioshards.corpus.download.pmc.article_filter import DEFAULT_SETS, SETS
 from bioshards.corpus.licences import DEFAULT_LICENCES
-from bioshards.corpus.manifest import MirrorConfig, MirrorRun
-from bioshards.corpus.workspace import OutputDir
+from bioshards.pipelines.options.argument_types import nonempty_subset_of
+from bioshards.pipelines.options.common import add_download_options, add_run_options, add_server_options
+from bioshards.pipelines.options.parser import Parser
+from bioshards.pipelines.options.pmc_options import add_connection_option, add_licence_option
 
-from .bucket import PmcArticlePlan, add_connection_option, add_licence_option, add_server_options
-from .fetching import SourceListing
-from .options import Parser, add_download_options, add_run_options
-from .values import nonempty_subset_of
+from .job_types import FetchJob
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -29,34 +27,12 @@ Fetch PubMed's files, PMC's articles and Europe PMC's packages into a mirror: a 
 from which they are processed later. What is there is not fetched again."""
 
 
-@dataclass(frozen=True)
-class FetchJob:
-    """Everything a run is made of: sources with a listing, by name, and PMC's articles."""
-
-    mirror: Mirror
-    listings: dict[str, SourceListing]
-    article_plan: PmcArticlePlan | None
-    max_rejected: float
-    config: MirrorConfig
-    run_info: MirrorRun
-
-    @property
-    def has_work(self) -> bool:
-        """Is there more to do than to write the manifest anew?"""
-        return bool(self.article_plan or any(listing.to_fetch for listing in self.listings.values()))
-
-    @property
-    def output_dir(self) -> OutputDir:
-        """Where the mirror's manifest and the run's own files are."""
-        return OutputDir(self.mirror.folder)
-
-
 def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
     """The pipeline: fetch the files of each server, bring PMC's ranges, write the manifest."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
-    from .fetch_transforms import FetchFiles, FetchRanges, PublishMirror
-    from .transforms import split_into_slots
+    from bioshards.pipelines.inputs.downloads import split_into_slots
+    from bioshards.pipelines.transforms.mirror_files import FetchFiles, FetchRanges, PublishMirror
 
     file_collections, range_collections = [], []
     for source, listing in job.listings.items():
@@ -94,7 +70,7 @@ def make_parser() -> Parser:
     add_run_options(parser, "articles")
     add_download_options(parser, "mirror, in this folder")
     _add_article_options(parser)
-    add_server_options(parser, {"pubmed": pubmed.URL, "europepmc": europepmc.URL, "pmc": pmc_bucket.URL})
+    add_server_options(parser, {"pubmed": pubmed.URL, "europepmc": europepmc.URL, "pmc": s3_bucket.URL})
     return parser
 
 

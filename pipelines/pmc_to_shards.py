@@ -1,6 +1,6 @@
 """Full text, JATS XML, to document shards: ``beam run pmc_to_shards``.
 
-The recipe is :func:`build`; the options are in article_options.py.
+The recipe is :func:`build`; the options are in pmc_options.py.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from bioshards.corpus import article_sources
+from bioshards.corpus.jats import inputs
+from bioshards.pipelines.inputs.article_files import find_inputs as find_inputs
+from bioshards.pipelines.options.pmc_options import config_from_args as config_from_args
+from bioshards.pipelines.options.pmc_options import make_parser as make_parser
 
-from .article_inputs import find_inputs as find_inputs
-from .article_options import config_from_args as config_from_args
-from .article_options import make_parser as make_parser
-from .job import ShardsJob
+from .job_types import ShardsJob
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -25,16 +25,16 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     """The pipeline: stage every source, decide which versions live, finish the shards, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
-    from .article_transforms import ExtractKeys, FetchAndStageRanges, FindOverlap
-    from .transforms import (
+    from bioshards.pipelines.inputs.downloads import split_into_slots
+    from bioshards.pipelines.transforms.document_shards import (
         FetchAndStage,
         FinalizeShards,
         PublishShards,
         ResolveDuplicates,
         ResolveVersions,
         StageFiles,
-        split_into_slots,
     )
+    from bioshards.pipelines.transforms.full_text import ExtractKeys, FetchAndStageRanges, FindOverlap
 
     stage_files = StageFiles(
         job.storage, job.output_dir, job.document_config, job.keep_dropped, has_digests=job.dedup == "exact"
@@ -49,8 +49,7 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
         )
         staged_collections.append(
             file_slots
-            | "FetchAndStage"
-            >> FetchAndStage(job.download_plan, stage_files, article_sources.source_from_file)
+            | "FetchAndStage" >> FetchAndStage(job.download_plan, stage_files, inputs.source_from_file)
         )
     if job.article_plan:
         range_slots = pipeline | "Ranges" >> beam.Create(

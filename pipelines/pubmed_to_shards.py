@@ -9,16 +9,22 @@ import argparse
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
-from bioshards.corpus import sources
+from bioshards.corpus.document_presets import PUBMED_PRESETS
 from bioshards.corpus.download import pubmed
-from bioshards.corpus.presets import PUBMED_PRESETS
-from bioshards.corpus.rules import PubMedConfig
+from bioshards.corpus.pubmed.discovery import source_from_file
+from bioshards.corpus.pubmed.filters import PubMedConfig
+from bioshards.pipelines.inputs.pubmed_files import find_inputs as find_inputs
+from bioshards.pipelines.options.argument_types import int_at_least, name_list, server_url
+from bioshards.pipelines.options.common import add_download_options, add_run_options, add_shard_options
+from bioshards.pipelines.options.parser import Parser
+from bioshards.pipelines.options.text import (
+    add_dedup_option,
+    add_exclusion_option,
+    add_text_options,
+    override_config,
+)
 
-from .inputs import find_inputs as find_inputs
-from .job import ShardsJob
-from .options import Parser, add_download_options, add_run_options, add_shard_options
-from .text_options import add_dedup_option, add_exclusion_option, add_text_options, override_config
-from .values import int_at_least, name_list, server_url
+from .job_types import ShardsJob
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -38,14 +44,14 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     """The pipeline: stage every file, decide which documents live, finish the shards, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
-    from .transforms import (
+    from bioshards.pipelines.inputs.downloads import split_into_slots
+    from bioshards.pipelines.transforms.document_shards import (
         FetchAndStage,
         FinalizeShards,
         PublishShards,
         ResolveDuplicates,
         ResolveVersions,
         StageFiles,
-        split_into_slots,
     )
 
     stage_files = StageFiles(
@@ -57,7 +63,7 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
             split_into_slots(job.to_fetch, job.download_plan), reshuffle=False
         )
         fetched = file_slots | "FetchAndStage" >> FetchAndStage(
-            job.download_plan, stage_files, sources.source_from_file
+            job.download_plan, stage_files, source_from_file
         )
         staged = (staged, fetched) | "Staged" >> beam.Flatten()
     decisions = staged | "DecideVersions" >> ResolveVersions(job.storage, job.output_dir, job.document_config)

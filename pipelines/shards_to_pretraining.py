@@ -7,23 +7,19 @@ an extra, so that of it only the recipes, which need none, are imported before a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from bioshards.corpus.files import LocalStorage
-from bioshards.corpus.manifest import PretrainingInput, PretrainingRun
-from bioshards.corpus.workspace import OutputDir
-from bioshards.vocab.examples import recipes
+from bioshards.pipelines.options.argument_types import fraction, int_at_least
+from bioshards.pipelines.options.common import add_io_options, add_run_options
+from bioshards.pipelines.options.parser import Parser
+from bioshards.vocab.pretraining.objectives import example_recipes
 
-from .from_documents import add_io_options, load_extra_module
-from .options import Parser, add_run_options
-from .values import fraction, int_at_least
+from .job_types import PretrainingJob
+from .registry import load_extra_module
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from bioshards.vocab.examples.making import BuildConfig
-    from bioshards.vocab.examples.portions import ShardGroup
 
 NAME: Final = "shards_to_pretraining"
 DESCRIPTION: Final = """\
@@ -32,30 +28,11 @@ maps into its memory, built as the papers' reference code builds them. Rows are 
 to the trainer."""
 
 
-@dataclass(frozen=True)
-class PretrainingJob:
-    """Everything a run is made of; ``inputs``: what is read, as a manifest has it."""
-
-    storage: LocalStorage
-    output_dir: OutputDir
-    inputs: list[PretrainingInput]
-    shard_groups: list[ShardGroup]
-    build_config: BuildConfig
-    max_rejected: float
-    config: dict[str, Any]
-    run_info: PretrainingRun
-
-    @property
-    def num_items(self) -> int:
-        """How many portions examples are made of, one at a time."""
-        return len(self.shard_groups)
-
-
 def build(pipeline: beam.Pipeline, job: PretrainingJob) -> None:
     """The pipeline: make examples of every portion, merge what a global shuffle deals out, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
-    from .pretraining_transforms import BuildExamples, MergeShuffled, PublishExamples
+    from bioshards.pipelines.transforms.pretraining_set import BuildExamples, MergeShuffled, PublishExamples
 
     built = (
         pipeline
@@ -80,12 +57,12 @@ def make_parser() -> Parser:
     examples = parser.add_argument_group("examples; what is not given is as the reference code has it")
     examples.add_argument(
         "--preset",
-        choices=list(recipes.PRESETS),
+        choices=list(example_recipes.PRESETS),
         help="objective, length and rates of a paper; options given beside it win over it",
     )
     examples.add_argument(
         "--objective",
-        choices=recipes.OBJECTIVES,
+        choices=example_recipes.OBJECTIVES,
         help="electra: one or two segments of a document; bert: pairs for next-sentence prediction; albert: "
         "pairs for sentence-order prediction; plain: documents joined, rows full (default: electra)",
     )

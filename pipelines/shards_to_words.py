@@ -7,22 +7,18 @@ an extra, so that nothing of it is imported before a run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from bioshards.corpus.files import LocalStorage
-from bioshards.corpus.manifest import WordsRun
-from bioshards.corpus.workspace import OutputDir
+from bioshards.pipelines.options.argument_types import fraction, int_at_least
+from bioshards.pipelines.options.common import add_io_options, add_worker_options
+from bioshards.pipelines.options.parser import Parser
 
-from .from_documents import add_io_options, load_extra_module
-from .options import Parser, add_worker_options
-from .values import fraction, int_at_least
+from .job_types import WordsJob
+from .registry import load_extra_module
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from bioshards.vocab.counts import CountConfig
-    from bioshards.vocab.inputs import DocumentsInput
 
 NAME: Final = "shards_to_words"
 DESCRIPTION: Final = """\
@@ -30,29 +26,11 @@ Document shards to the words of the whole corpus, each with how often it occurs:
 trained on. For corpora beyond one machine; python -m bioshards.vocab build counts the same by itself."""
 
 
-@dataclass(frozen=True)
-class WordsJob:
-    """Everything a run is made of."""
-
-    storage: LocalStorage
-    output_dir: OutputDir
-    inputs: list[DocumentsInput]
-    count_config: CountConfig
-    min_count: int
-    config: dict[str, Any]
-    run_info: WordsRun
-
-    @property
-    def num_items(self) -> int:
-        """How many shards are counted."""
-        return sum(len(document_input.shards) for document_input in self.inputs)
-
-
 def build(pipeline: beam.Pipeline, job: WordsJob) -> None:
     """The pipeline: count every shard, merge the counts bucket by bucket, publish one sorted list."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
-    from .words_transforms import CountShards, MergeBuckets, PublishWords
+    from bioshards.pipelines.transforms.word_counting import CountShards, MergeBuckets, PublishWords
 
     shards = [
         (document_input.folder, shard) for document_input in job.inputs for shard in document_input.shards

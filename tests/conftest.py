@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import hashlib
-import json
-import os
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from bioshards.pipelines import cli, pubmed_to_shards
-from tests import manifests
-from tests.forked import run_beam
-
-PUBMED_SAMPLE = Path(pubmed_to_shards.sample_folder())
+from bioshards.pipelines import cli
+from tests.support.corpus import manifests
+from tests.support.fork_server import run_beam
+from tests.support.outputs import load_manifest
+from tests.support.real_data import DATA
 
 
 @pytest.fixture(autouse=True)
@@ -119,62 +116,6 @@ def run_pmc() -> Callable[..., int]:
     return call
 
 
-def published_digests(output: Path) -> dict[str, str]:
-    """SHA-256 of everything a run publishes; of the manifest, all that is not about this run alone."""
-    digests = {}
-    for path in sorted(output.rglob("*")):
-        name = str(path.relative_to(output))
-        if path.is_file() and not name.startswith(".bioshards"):
-            data = path.read_bytes()
-            if name == "manifest.json":
-                manifest = json.loads(data)
-                del manifest["run"]
-                data = json.dumps(manifest).encode()
-            digests[name] = hashlib.sha256(data).hexdigest()
-    return digests
-
-
-def load_manifest(output: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((output / "manifest.json").read_text())
-    return loaded
-
-
-def load_documents(output: Path) -> dict[str, dict[str, Any]]:
-    """All documents of a finished directory by id."""
-    from bioshards.corpus import shards
-    from bioshards.corpus.files import LocalStorage
-
-    return {
-        row["id"]: row
-        for batch in shards.read_directory(LocalStorage(), str(output))
-        for row in batch.to_pylist()
-    }
-
-
-def citation_xml(
-    pmid: int, abstract: str = "One sentence. Another one.", version: int = 1, **fields: str
-) -> str:
-    """A small PubmedArticle; ``fields`` replace the title or the language."""
-    return (
-        f'<PubmedArticle><MedlineCitation Status="MEDLINE"><PMID Version="{version}">{pmid}</PMID><Article>'
-        "<Journal><JournalIssue><PubDate><Year>2020</Year></PubDate></JournalIssue></Journal>"
-        f"<ArticleTitle>{fields.get('title', 'A title.')}</ArticleTitle>"
-        + (f"<Abstract><AbstractText>{abstract}</AbstractText></Abstract>" if abstract else "")
-        + f"<Language>{fields.get('language', 'eng')}</Language></Article></MedlineCitation></PubmedArticle>"
-    )
-
-
-def pubmed_set_xml(*records: str, deleted: tuple[int, ...] = ()) -> bytes:
-    """A PubmedArticleSet of these records."""
-    deleted_pmids = "".join(f'<PMID Version="1">{pmid}</PMID>' for pmid in deleted)
-    deletion_xml = f"<DeleteCitation>{deleted_pmids}</DeleteCitation>" if deleted else ""
-    return f'<?xml version="1.0"?>\n<PubmedArticleSet>{"".join(records)}{deletion_xml}</PubmedArticleSet>'.encode()
-
-
-DATA = os.environ.get("BIOSHARDS_DATA")
-needs_data = pytest.mark.skipif(not DATA, reason="BIOSHARDS_DATA is not set: the real records are not here")
-
-
 @pytest.fixture(scope="session")
 def full_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The output of the sample's articles, dropped ones kept."""
@@ -191,20 +132,6 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     completed = run_beam("run", "pubmed_to_shards", "--workers", 1, "--keep-dropped", "--output", output)
     assert completed.returncode == 0, completed.stderr
     return output
-
-
-@pytest.fixture(scope="session")
-def pretraining_sets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A small pretraining set for each objective, by its name, and under "vocabulary" what they share."""
-    from tests.training_runs import build_pretraining_set, write_corpus_and_vocabulary
-
-    folder = tmp_path_factory.mktemp("pretraining-sets")
-    documents, vocabulary = write_corpus_and_vocabulary(folder)
-    outputs = {
-        objective: build_pretraining_set(folder / objective, objective, documents, vocabulary)
-        for objective in ("electra", "bert", "albert", "plain")
-    }
-    return {**outputs, "vocabulary": vocabulary}
 
 
 @pytest.fixture(scope="session")

@@ -16,17 +16,19 @@ from collections.abc import Iterator, Sequence
 from threading import Event
 from typing import Any
 
-from bioshards.corpus.command import report_error
 from bioshards.corpus.exit_codes import INTERRUPTED, OK
-from bioshards.corpus.live_line import ProgressLine
+from bioshards.corpus.ui.error_report import report_error
+from bioshards.corpus.ui.progress_line import ProgressLine
 
 try:
-    from . import checkpoint, options
-    from .job import TrainJob
+    from bioshards.train.config.model_presets import PRESETS
+    from bioshards.train.config.recipe import TrainRecipe
+    from bioshards.train.loop.train_job import TrainJob
+    from bioshards.train.loop.training_run import train
+
+    from .config import dataclass_options
+    from .loop import checkpoint
     from .plot import plot
-    from .presets import PRESETS
-    from .recipes import TrainRecipe
-    from .training import train
 except ImportError as error:
     print(f"train: a library is missing ({error}): pip install 'bioshards[train]'", file=sys.stderr)
     sys.exit(2)
@@ -129,7 +131,9 @@ def _build_parser() -> argparse.ArgumentParser:
         help="go on from another run, on these data: weights, Adam, step",
     )
     _add_run_options(parser.add_argument_group("how it is run"))
-    options.add_arguments(parser.add_argument_group("the recipe (defaults: those of tiny)"), TrainRecipe)
+    dataclass_options.add_arguments(
+        parser.add_argument_group("the recipe (defaults: those of tiny)"), TrainRecipe
+    )
     return parser
 
 
@@ -150,8 +154,8 @@ def _add_run_options(group: Any) -> None:
 
 
 def _job_from_args(args: Any, argv: Sequence[str]) -> TrainJob:
-    changes = options.from_toml(args.config, TrainRecipe) if args.config else {}
-    changes |= options.from_args(args, TrainRecipe)
+    changes = dataclass_options.from_toml(args.config, TrainRecipe) if args.config else {}
+    changes |= dataclass_options.from_args(args, TrainRecipe)
     return TrainJob(
         *(args.data, args.out, dataclasses.replace(PRESETS[args.preset], **changes), args.preset),
         vocabulary=args.vocab,

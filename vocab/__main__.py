@@ -18,15 +18,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from bioshards.corpus.command import report_error
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.exit_codes import INTERRUPTED, OK
-from bioshards.corpus.files import LocalStorage
-from bioshards.corpus.live_line import ProgressLine
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.error_report import report_error
+from bioshards.corpus.ui.progress_line import ProgressLine
 
 try:
+    from bioshards.vocab.training.vocabulary_recipes import ALGORITHMS, PRESETS, VocabularyRecipe, get_preset
+
     from . import commands
-    from .recipes import ALGORITHMS, PRESETS, VocabularyRecipe, get_preset
 except ImportError as error:
     print(f"vocab: a library is missing ({error}): pip install 'bioshards[vocab]'", file=sys.stderr)
     sys.exit(2)

@@ -10,10 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from tokenizers import Tokenizer
 
-from bioshards.corpus import workspace
 from bioshards.corpus.errors import InvalidValueError, OutputMismatchError
-from bioshards.corpus.files import LocalStorage
-from bioshards.corpus.lock import lock_output
 from bioshards.corpus.manifest import (
     ForeignManifestError,
     Manifest,
@@ -24,18 +21,24 @@ from bioshards.corpus.manifest import (
     encode,
     read_manifest,
 )
-from bioshards.corpus.workspace import OutputDir
+from bioshards.corpus.output import output_layout
+from bioshards.corpus.output.lock import lock_output
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, check_disjoint
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.vocab.counting.count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
+from bioshards.vocab.counting.word_counts import CountConfig
+from bioshards.vocab.report.benchmark_texts import BenchmarkTexts
+from bioshards.vocab.tokenizer.pretokenizer import Pretokenizer
+from bioshards.vocab.training.vocabulary_recipes import VocabularyRecipe
 
-from . import build as building
-from . import counts, evaluation_texts, measure, publishing, sources
-from . import others as published
-from . import report as reporting
-from .counting import VALIDATION_WORDS_FILE, WORDS_FILE
-from .counts import CountConfig
-from .evaluation_texts import BenchmarkTexts
-from .inputs import DocumentsInput, InputError, check_disjoint
-from .recipes import VocabularyRecipe
-from .words import Pretokenizer
+from . import vocabulary_dir
+from .counting import count_inputs, word_counts
+from .report import baselines as published
+from .report import benchmark_texts as evaluation_texts
+from .report import vocabulary_metrics
+from .report import vocabulary_report as reporting
+from .training import vocabulary as building
 
 BaselinePaths = Sequence[tuple[str, str]]
 """Other vocabularies: name and path of each."""
@@ -68,7 +71,7 @@ def run_build(
         )
     count_config = CountConfig(recipe.pretokenizer, validation_fraction, seed)
     check_disjoint(folders, output)
-    corpus_inputs = sources.load_corpus_inputs(storage, folders)
+    corpus_inputs = count_inputs.load_corpus_inputs(storage, folders)
     if validation_fraction and not any(
         isinstance(corpus_input, DocumentsInput) for corpus_input in corpus_inputs
     ):
@@ -77,19 +80,21 @@ def run_build(
         )
     comparison = _load_comparison(baseline_paths, benchmark_folder)
     output_dir = OutputDir(os.path.abspath(output))
-    config = publishing.make_config(recipe, count_config, min_count, corpus_inputs)
-    workspace.check_config(storage, output_dir, config)
-    if publishing.is_up_to_date(storage, output_dir):
+    config = vocabulary_dir.make_config(recipe, count_config, min_count, corpus_inputs)
+    output_layout.check_config(storage, output_dir, config)
+    if vocabulary_dir.is_up_to_date(storage, output_dir):
         return (
             f"{output_dir.path} is finished and its input is unchanged: nothing to do. For another report: "
             f"python -m bioshards.vocab report {output} --beside NAME=PATH"
         )
     os.makedirs(output_dir.path, exist_ok=True)
-    run = publishing.make_run_info(command, corpus_inputs)
-    training_counts = sources.read_training_counts(storage, corpus_inputs, count_config, min_count, progress)
+    run = vocabulary_dir.make_run_info(command, corpus_inputs)
+    training_counts = count_inputs.read_training_counts(
+        storage, corpus_inputs, count_config, min_count, progress
+    )
     progress(f"training on {len(training_counts.words):,} distinct words")
     vocabulary = building.build_vocabulary(recipe, training_counts.words)
-    totals = publishing.compute_totals(vocabulary, training_counts)
+    totals = vocabulary_dir.compute_totals(vocabulary, training_counts)
     progress("measuring")
     measured_words = _MeasuredWords.from_counts(
         recipe.sentencepiece, training_counts.words, training_counts.validation_words
@@ -98,17 +103,17 @@ def run_build(
     if (
         vocabulary.ranked_pieces and recipe.algorithm != "unigram"
     ):  # of a unigram model the order is that of scores
-        curve = measure.measure_curve(
+        curve = vocabulary_metrics.measure_curve(
             vocabulary.ranked_pieces,
             vocabulary.tokenizer,
             measured_words.validation_words or measured_words.words,
         )
     report = measured_words.build_report(vocabulary.tokenizer, curve, comparison, _make_about(config, totals))
-    workspace.check_config(storage, output_dir, config)  # once more: all this took minutes
-    workspace.mark_started(storage, output_dir, config)
+    output_layout.check_config(storage, output_dir, config)  # once more: all this took minutes
+    output_layout.mark_started(storage, output_dir, config)
     with lock_output(storage, output_dir):
-        workspace.reset(storage, output_dir)
-        publishing.publish_vocabulary(
+        output_layout.reset(storage, output_dir)
+        vocabulary_dir.publish_vocabulary(
             storage, output_dir, vocabulary, recipe, training_counts, totals, report, config, run
         )
     return (
@@ -131,10 +136,10 @@ def run_report(
     output_dir = OutputDir(os.path.abspath(folder))
     manifest = _manifest(storage, folder, output_dir)
     comparison = _load_comparison(baseline_paths, benchmark_folder)
-    if not publishing.is_up_to_date(storage, output_dir, publishing.REPORT_FILES):
+    if not vocabulary_dir.is_up_to_date(storage, output_dir, vocabulary_dir.REPORT_FILES):
         raise InputError(f"{folder} has lost files that its manifest.json lists: build it again")
     config = encode(manifest.config)
-    workspace.mark_started(storage, output_dir, config)
+    output_layout.mark_started(storage, output_dir, config)
     with lock_output(storage, output_dir):
         progress("measuring")
         tokenizer = Tokenizer.from_file(f"{output_dir.path}/tokenizer.json")
@@ -147,7 +152,7 @@ def run_report(
         curve = old_curve and old_curve["points"]  # it takes the order of learning, which ids may not have
         about = _make_about(config, manifest.counts)
         new_report = measured_words.build_report(tokenizer, curve, comparison, about)
-        publishing.replace_report(storage, output_dir, manifest, new_report)
+        vocabulary_dir.replace_report(storage, output_dir, manifest, new_report)
     return f"report:     {output_dir.path}/report.html"
 
 
@@ -166,10 +171,10 @@ def _manifest(files: LocalStorage, folder: str, work: OutputDir) -> VocabularyMa
         raise InputError(str(error)) from error
     if not isinstance(found, VocabularyManifest):
         raise InputError(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
-    if found.config.format != publishing.FORMAT:
+    if found.config.format != vocabulary_dir.FORMAT:
         raise InputError(
             f"{folder} was made by another version of bioshards (format {found.config.format}, this is "
-            f"{publishing.FORMAT}). Build it again: python -m bioshards.vocab build with another --out"
+            f"{vocabulary_dir.FORMAT}). Build it again: python -m bioshards.vocab build with another --out"
         )
     return found
 
@@ -185,7 +190,8 @@ def format_summary(totals: VocabularyCounts) -> str:
         coverage, rarest_count = f"{100 * (totals.alphabet_coverage or 0):.7g} %", totals.alphabet_rarest or 0
         frequency_note = f" {rarest_count:,} times or more" if rarest_count > 1 else ""
         lines.append(
-            f"alphabet of {totals.alphabet:,} characters, all those that occur{frequency_note}: {coverage} of the "
+            f"alphabet of {totals.alphabet:,} characters, all those that occur{frequency_note}: {coverage} "
+            "of the "
             "words' characters"
         )
     return "\n".join(lines)
@@ -256,7 +262,7 @@ class _MeasuredWords(NamedTuple):
         return cls(
             "bert",
             *(
-                counts.convert_counts(split_words, Pretokenizer())
+                word_counts.convert_counts(split_words, Pretokenizer())
                 for split_words in (words, validation_words)
             ),
         )
@@ -287,4 +293,4 @@ def _read_counts(storage: LocalStorage, path: str) -> Mapping[str, int]:
     if not storage.exists(path):
         return {}
     with storage.open(path) as file:
-        return counts.read_counts(file)
+        return word_counts.read_counts(file)

@@ -1,9 +1,10 @@
 """Text to token ids, as the tokenizers library does it, several times faster on one core.
 
 Most chunks of a text (what stands between two blanks, U+0020) have been there before.  In the tokenizers
-that are read here nothing looks across a blank (by_chunks.py), so a text's ids are those of its chunks in a
-row, and each chunk's are remembered (remembered.py).  Arrow splits sentences, many at a time, and finds their
-distinct chunks, so that Python sees one chunk in ten.  How new ones are encoded is in new_chunks.py.
+that are read here nothing looks across a blank (compatibility.py), so a text's ids are those of its chunks
+in a row, and each chunk's are remembered (bounded_cache.py).  Arrow splits sentences, many at a time, and
+finds their distinct chunks, so that Python sees one chunk in ten.  How new ones are encoded is in
+chunk_encoders.py.
 """
 
 from __future__ import annotations
@@ -20,13 +21,12 @@ import pyarrow as pa
 from tokenizers import Tokenizer
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
-from bioshards.corpus.files import LocalStorage
-
-from .by_chunks import find_incompatibilities
-from .new_chunks import make_chunk_encoder
-from .parts import join_chunk_ids
-from .remembered import BoundedCache
-from .wordpiece import SENTENCEPIECE_SPACE
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.vocab.encoder.arrow_chunks import join_chunk_ids
+from bioshards.vocab.encoder.bounded_cache import BoundedCache
+from bioshards.vocab.encoder.chunk_encoders import make_chunk_encoder
+from bioshards.vocab.encoder.compatibility import find_incompatibilities
+from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
 
 CACHE_BYTES: Final = 160_000_000
 """Bytes that remembered chunks and words may take, a fifth of it the words; whichever part is full is
@@ -178,7 +178,8 @@ def _read_tokenizer_file(storage: LocalStorage, folder: str, path: str) -> bytes
     except (FileNotFoundError, NotADirectoryError):
         problem = "has no tokenizer.json" if storage.is_folder(folder) else "is no folder"
         raise InputNotFoundError(
-            f"{folder} {problem}, so it is no vocabulary. Give the --out of a `python -m bioshards.vocab build` "
+            f"{folder} {problem}, so it is no vocabulary. Give the --out of a `python -m bioshards.vocab "
+            "build` "
             "that has ended."
         ) from None
 

@@ -2,6 +2,6 @@
 
 One file a source says where it is and how its listings look (``pubmed.py``, ``europepmc.py``,
 ``pmc*.py``): when a source changes, that file is the one to mend.  The rest is the same for all: how
-often a server may be asked (``places.py``), how it is asked (``web.py``), what a downloaded file must
-be (``verify.py``) and where it is kept (``mirror.py``).
+often a server may be asked (``rate_limit.py``), how it is asked (``http_client.py``), what a downloaded file
+must be (``verifier.py``) and where it is kept (``mirror.py``).
 """

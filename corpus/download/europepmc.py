@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
 
+from .http_client import Connection
 from .listing import MAX_PAGE_BYTES, SelectedFiles, apply_spec, make_listing_error, parse_links
-from .named import SourceSpec
-from .remote import RemoteFile
-from .web import Connection
+from .remote_file import RemoteFile
+from .source_spec import SourceSpec
 
 URL: Final = "https://ftp.ebi.ac.uk/pub/databases/pmc/oa/"
 MAX_CONNECTIONS: Final = 4
@@ -89,7 +89,8 @@ def select_files(spec: SourceSpec, packages: Sequence[Package], today: date) -> 
     age_days = (today - newest_modified.date()).days if newest_modified else 0
     if newest_modified and age_days > STALE_AFTER_DAYS:
         notices.append(
-            f"The newest package of Europe PMC is of {newest_modified.date()}, {age_days:,} days before {today}: they may "
+            f"The newest package of Europe PMC is of {newest_modified.date()}, {age_days:,} days before "
+            f"{today}: they may "
             "have ceased to be refreshed. pmc: has PMC's articles as they are now."
         )
     return SelectedFiles(tuple(selected), tuple(notices))

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from bioshards.corpus.errors import RunError, UserError
 
-from .named import SourceSpec
-from .remote import RemoteFile
+from .remote_file import RemoteFile
+from .source_spec import SourceSpec
 
 MAX_PAGE_BYTES: Final = 16 << 20
 """Longest listing that is read; that of 2026 has less than half a megabyte."""
@@ -114,7 +114,8 @@ def apply_spec(spec: SourceSpec, files: Sequence[tuple[int, int, RemoteFile]]) -
         selected = selected[-selection.newest :]
     if not selected:
         raise EmptySelectionError(
-            f"--input {spec.text} selects no file. {_describe_extent([remote_file for _, _, remote_file in files])}"
+            f"--input {spec.text} selects no file. "
+            f"{_describe_extent([remote_file for _, _, remote_file in files])}"
         )
     return selected
 

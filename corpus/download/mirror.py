@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from bioshards.corpus import checksums
-from bioshards.corpus.ahead import prefetch_map
 from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.files import FileInfo, LocalStorage
 from bioshards.corpus.manifest import utc_now
-from bioshards.corpus.partial import ResumableFile
+from bioshards.corpus.storage import checksums
+from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.resumable_file import ResumableFile
 
-from .remote import RemoteFile
-from .verify import DownloadVerifier
-from .web import Connection, DownloadError, NotFoundError, RefusedError
+from .http_client import Connection, DownloadError, NotFoundError, RefusedError
+from .remote_file import RemoteFile
+from .verifier import DownloadVerifier
 
 REFUSED: Final = "refused"
 UNREACHABLE: Final = "unreachable"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from .web import Connection, Server
+from .http_client import Connection, Server
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from .http_client import Connection, NotFoundError
 from .listing import (
     MAX_PAGE_BYTES,
     Link,
@@ -31,9 +32,8 @@ from .listing import (
     make_listing_error,
     parse_links,
 )
-from .named import FileSelection, SourceSpec
-from .remote import RemoteFile
-from .web import Connection, NotFoundError
+from .remote_file import RemoteFile
+from .source_spec import FileSelection, SourceSpec
 
 URL: Final = "https://ftp.ncbi.nlm.nih.gov/pubmed/"
 MAX_CONNECTIONS: Final = 4
@@ -175,7 +175,8 @@ def _check_unfinished(year: int, baseline: Sequence[ListedFile], announced: int)
     else:
         return []
     return [
-        f"The baseline is still being posted: the listing ends with {_format_stem(year, last_number)}, and {reason}."
+        f"The baseline is still being posted: the listing ends with {_format_stem(year, last_number)}, and "
+        f"{reason}."
     ]
 
 
@@ -184,13 +185,15 @@ def _check_other_years(folder: str, files: Iterable[ListedFile], year: int) -> I
     for other_year, count in sorted(Counter(file.year for file in files).items()):
         if other_year < year:
             yield (
-                f"pubmed/{folder}/ still lists {count:,} file(s) of another year, pubmed{other_year:02d}. They "
+                f"pubmed/{folder}/ still lists {count:,} file(s) of another year, pubmed{other_year:02d}. "
+                "They "
                 f"are left out, because a new baseline, here pubmed{year:02d}, includes all of last year's "
                 "updates. If it is still being posted, run again when it is complete."
             )
         elif other_year > year:
             yield (
-                f"pubmed/{folder}/ lists {count:,} file(s) of a later year, pubmed{other_year:02d}. They are left "
+                f"pubmed/{folder}/ lists {count:,} file(s) of a later year, pubmed{other_year:02d}. They "
+                "are left "
                 f"out, because updates go with their own baseline, and the newest listed is pubmed{year:02d}."
             )
 
@@ -213,7 +216,8 @@ def _check_gaps(year: int, folder: str, files: Iterable[ListedFile], start: int)
         missing = sum(high - low + 1 for low, high in gaps)
         yield (
             f"The listing of pubmed/{folder}/ has no {', '.join(shown)}{more}: {missing:,} file(s) before "
-            f"{_format_stem(year, start - 1)}. What they say of citations will be missing until NLM posts them."
+            f"{_format_stem(year, start - 1)}. What they say of citations will be missing until NLM posts "
+            "them."
         )
 
 
@@ -223,7 +227,8 @@ def _check_md5_files(files: Iterable[ListedFile]) -> Iterator[str]:
     if names:
         more = f" and {len(names) - _MAX_SHOWN:,} more" if len(names) > _MAX_SHOWN else ""
         yield (
-            f"No .md5 is listed beside {', '.join(names[:_MAX_SHOWN])}{more}: NLM may be posting them just now, "
+            f"No .md5 is listed beside {', '.join(names[:_MAX_SHOWN])}{more}: NLM may be posting them just "
+            "now, "
             "and what is fetched cannot be checked against a checksum."
         )
 
@@ -281,8 +286,10 @@ def check_replaced_baseline(names: Iterable[str], selected: Sequence[RemoteFile]
     old_years = sorted({int(match[2]) for match in old_matches})
     years = ", ".join(f"pubmed{year:02d}" for year in old_years)
     return [
-        f"The new baseline pubmed{new_year:02d} replaces {years}: all of it is fetched and processed anew. The "
-        f"mirror's {len(old_matches):,} files of {years} are no longer used: delete them before its folder is an "
+        f"The new baseline pubmed{new_year:02d} replaces {years}: all of it is fetched and processed anew. "
+        "The "
+        f"mirror's {len(old_matches):,} files of {years} are no longer used: delete them before its folder "
+        "is an "
         "--input."
     ]
 

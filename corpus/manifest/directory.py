@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from bioshards.corpus.ahead import parallel_for_each
 from bioshards.corpus.errors import InputNotFoundError, TransientStorageError, UserError
-from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.parallel import parallel_for_each
 
 from .json_codec import FieldError, decode, encode
 from .kinds import (

@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import numpy as np
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.files import LocalStorage
-from bioshards.evaluate.datasets import Benchmark, Split
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.evaluate.benchmarks.definition import Benchmark, Split
 
-from . import examples, report
-from .corpus import Corpus, MatchQuery, open_corpus, scan_shards
-from .examples import BenchmarkExamples
-from .judging import DEFAULT_MIN_SHARED_NGRAMS, ContaminationResult, MatchTable, match_examples
+from . import contamination_report, example_texts
+from .corpus_scan import Corpus, MatchQuery, open_corpus, scan_shards
+from .example_texts import BenchmarkExamples
+from .matches import DEFAULT_MIN_SHARED_NGRAMS, ContaminationResult, MatchTable, match_examples
 from .ngrams import NgramIndex
 
 
@@ -39,7 +39,7 @@ def check_contamination(
     Args:
         out: the folder for report.json, report.html, examples.tsv, documents.tsv and exclude-ids.txt.
         parts: whose examples' documents are listed, and to be left out; all parts' examples are counted.
-        least: shared 13-grams from which on a document is to be left out (judging.py).
+        least: shared 13-grams from which on a document is to be left out (matches.py).
         say: is told how far it is.
 
     Returns:
@@ -58,10 +58,10 @@ def check_contamination(
         )
     corpora = [open_corpus(folder) for folder in corpus_dirs]
     os.makedirs(output, exist_ok=True)
-    benchmark_examples = examples.read_benchmarks(benchmarks_dir, known_benchmarks, progress)
+    benchmark_examples = example_texts.read_benchmarks(benchmarks_dir, known_benchmarks, progress)
     result = find_matches(benchmark_examples, corpora, splits, min_shared_ngrams, workers, progress)
-    report.write_report(LocalStorage(), output, result)
-    return report.format_summary(result, output)
+    contamination_report.write_report(LocalStorage(), output, result)
+    return contamination_report.format_summary(result, output)
 
 
 def find_matches(
@@ -87,6 +87,7 @@ def find_matches(
     for num_scanned, hits_of_shard in enumerate(shard_hits, 1):
         match_table.add_shard(hits_of_shard)
         progress(
-            f"looked at {num_scanned:,} of {num_shards:,} shards, {match_table.text_bytes / 1e6:,.0f} MB of text"
+            f"looked at {num_scanned:,} of {num_shards:,} shards, {match_table.text_bytes / 1e6:,.0f} MB of "
+            "text"
         )
     return match_examples(benchmark_examples, corpora, index, match_table, splits, min_shared_ngrams)

@@ -1,4 +1,6 @@
-"""The report (report.py) as Markdown of GitHub's kind: to be pasted into a README or an issue."""
+"""The report (contamination_report.py) as Markdown of GitHub's kind: to be pasted into a README or an
+issue.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from bioshards.corpus.page import spell_out_invisible
+from bioshards.corpus.ui.html_page import spell_out_invisible
 
-from .cells import Cell, ReportTable
-from .tables import build_models_table, build_suite_tables, format_legend
+from .suite_tables import build_models_table, build_suite_tables, format_legend
+from .table import Cell, ReportTable
 
 _SPECIAL_CHARACTERS: Final = re.compile(r"[\\`*_|~$]|](?=[(\[:])")
 """What would be mark-up within a line."""

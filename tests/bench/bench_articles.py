@@ -14,11 +14,10 @@ import sys
 from pathlib import Path
 
 from bioshards.corpus import jats
-from tests.bench.jobs import TRIES, BenchRunner, ratios_by_round, subtract_startup
-from tests.bench.packages import PACKAGE_COUNT
-from tests.bench.timing import MB, Figure
-
-from . import fidelity, timing
+from tests.bench.harness import text_fidelity, timing
+from tests.bench.harness.article_packages import PACKAGE_COUNT
+from tests.bench.harness.bench_runner import TRIES, BenchRunner, ratios_by_round, subtract_startup
+from tests.bench.harness.timing import MB, Figure
 
 LXML_START = "import sys; from lxml import etree"
 LXML_SCRIPT = """
@@ -129,14 +128,14 @@ def peer_text(path: Path) -> str:
 
 def fidelity_rows(data: Path, peer: bool) -> list[Figure]:
     """Precision and recall on CRAFT."""
-    found = fidelity.load_craft_articles(data)
+    found = text_fidelity.load_craft_articles(data)
     extractors = {"ours": lambda path: "\n".join(jats.paragraphs(path.read_bytes()))}
     if peer:
         extractors["pubmed_parser"] = peer_text
     rows = []
     for name, extract in extractors.items():
         for what, value in zip(
-            ("precision", "recall"), fidelity.score_extractor(found, extract), strict=True
+            ("precision", "recall"), text_fidelity.score_extractor(found, extract), strict=True
         ):
             goals = (">=", 99.6, 99.8) if name == "ours" else ("", None, None)
             title = f"CRAFT, {len(found)} articles, {name}: {what}"
@@ -159,7 +158,7 @@ def main() -> None:
     peer = importlib.util.find_spec("pubmed_parser") is not None
     data = os.environ.get("BIOSHARDS_DATA")
     package_list = bench.time_python(
-        "make", "-m", "tests.bench.packages", str(work), str(options.articles), tries=1
+        "make", "-m", "tests.bench.harness.article_packages", str(work), str(options.articles), tries=1
     ).output
     paths_file = work / "paths"
     paths = [Path(path) for path in paths_file.read_text().split("\n")]

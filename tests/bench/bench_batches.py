@@ -26,18 +26,18 @@ import numpy as np
 import torch
 from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
 
-from bioshards.train.gather import FlatRows, gather_rows
-from bioshards.train.layout import BatchShape, collate_rows, compute_counts, compute_token_capacity
-from bioshards.train.masking import MaskingConfig, mask_rows
-from bioshards.train.order import RowSampler
-from bioshards.train.pieces import PieceTable
-from bioshards.train.randomness import make_row_keys
-from bioshards.train.shards import PretrainingDataset
-from tests.bench.corpora import build_pretraining_set
-from tests.bench.jobs import ratios_by_round
-from tests.bench.timing import MB, Figure
-
-from . import timing
+from bioshards.train.config.masking_config import MaskingConfig
+from bioshards.train.data.collate import BatchShape, collate_rows, compute_counts, compute_token_capacity
+from bioshards.train.data.counter_rng import make_row_keys
+from bioshards.train.data.gather import FlatRows, gather_rows
+from bioshards.train.data.masking import mask_rows
+from bioshards.train.data.piece_table import PieceTable
+from bioshards.train.data.pretraining_dataset import PretrainingDataset
+from bioshards.train.data.sampler import RowSampler
+from tests.bench.harness import timing
+from tests.bench.harness.bench_runner import ratios_by_round
+from tests.bench.harness.text_corpora import build_pretraining_set
+from tests.bench.harness.timing import MB, Figure
 
 LAYOUTS: Final = {
     "end to end": {},
@@ -207,7 +207,8 @@ def main() -> None:
     ]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MB
     print(
-        f"{shards.rows:,} rows of {shards.max_seq_length}, {shards.tokens / shards.rows:.0f} tokens each; opened in "
+        f"{shards.rows:,} rows of {shards.max_seq_length}, {shards.tokens / shards.rows:.0f} tokens each; "
+        "opened in "
         f"{opened * 1000:.1f} ms; batches of {rows} rows; one core; peak {peak:.0f} MB with mapped shards."
         f"\n\n{timing.format_table(figures)}"
     )

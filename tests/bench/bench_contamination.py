@@ -15,18 +15,17 @@ from typing import Final
 
 import numpy as np
 
-from bioshards.corpus import shards
-from bioshards.corpus.files import LocalStorage
-from bioshards.evaluate.contamination import corpus as contamination_corpus
-from bioshards.evaluate.contamination import examples as contamination_examples
-from bioshards.evaluate.contamination.corpus import Corpus, MatchQuery
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
+from bioshards.evaluate.contamination import corpus_scan as contamination_corpus
+from bioshards.evaluate.contamination import example_texts as contamination_examples
+from bioshards.evaluate.contamination.corpus_scan import Corpus, MatchQuery
 from bioshards.evaluate.contamination.ngrams import NGRAM_SIZE, NgramIndex
-from bioshards.evaluate.sets import BENCHMARKS
-from tests.bench.corpora import build_document_dirs, get_data_dir
-from tests.bench.jobs import ratios_by_round
-from tests.bench.timing import MB, Figure
-
-from . import timing
+from tests.bench.harness import timing
+from tests.bench.harness.bench_runner import ratios_by_round
+from tests.bench.harness.text_corpora import build_document_dirs, get_data_dir
+from tests.bench.harness.timing import MB, Figure
 
 MIN_MB_PER_SECOND: Final = 20  # MB/s a core
 _WORD: Final = re.compile("[a-z0-9]+")
@@ -51,7 +50,7 @@ def count_with_sets(corpora: list[Corpus], known: NGramSet) -> int:
     """The same with Python's sets."""
     found_ngrams: NGramSet = set()
     for corpus in corpora:
-        for batch in shards.read_directory(LocalStorage(), corpus.folder, ["sentences"]):
+        for batch in arrow_io.read_directory(LocalStorage(), corpus.folder, ["sentences"]):
             for sentences in batch["sentences"].to_pylist():
                 found_ngrams |= find_ngrams(" ".join(sentences)) & known
     return len(found_ngrams)

@@ -17,12 +17,11 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from tests.bench.timing import MB, Figure, TimedRun
-from tests.pmc_bucket import FakeArticle, create_bucket
-from tests.standin import FakeServer
-from tests.standin_pages import create_pubmed_server
-
-from . import baseline, timing
+from tests.bench.harness import pubmed_baseline, timing
+from tests.bench.harness.timing import MB, Figure, TimedRun
+from tests.support.servers.fake_pmc_bucket import FakeArticle, create_bucket
+from tests.support.servers.fake_server import FakeServer
+from tests.support.servers.server_pages import create_pubmed_server
 
 ROOT = Path(__file__).resolve().parents[2]
 BEAM = [sys.executable, "-m", "bioshards.pipelines.cli", "run"]
@@ -77,7 +76,7 @@ class DownloadBench:
 
 
 def measure(work: Path, files: int, repeats: int) -> list[Figure]:
-    baseline_files = baseline.make_baseline(work, RECORDS, files)
+    baseline_files = pubmed_baseline.make_baseline(work, RECORDS, files)
     paths = [Path(path) for path in baseline_files.paths]
     total = sum(path.stat().st_size for path in paths)
     root = Path(tempfile.mkdtemp(dir=work))

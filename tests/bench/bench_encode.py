@@ -28,14 +28,13 @@ import sentencepiece
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import Unigram, WordPiece
 
-from bioshards.corpus import shards
-from bioshards.corpus.files import LocalStorage
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.encode import Encoder
-from tests.bench.corpora import build_document_dirs, get_data_dir
-from tests.bench.jobs import TRIES, BenchRunner, ratios_by_round
-from tests.bench.timing import MB, Figure
-
-from . import timing
+from tests.bench.harness import timing
+from tests.bench.harness.bench_runner import TRIES, BenchRunner, ratios_by_round
+from tests.bench.harness.text_corpora import build_document_dirs, get_data_dir
+from tests.bench.harness.timing import MB, Figure
 
 BATCH: Final = 16_384
 """Sentences that each is given at a time, or a few more."""
@@ -61,7 +60,7 @@ def iter_batches(folders: list[str]) -> Iterator[pa.Array]:
     """The sentences of finished directories."""
     collected: list[pa.Array] = []
     for folder in folders:
-        for batch in shards.read_directory(LocalStorage(), folder, ["sentences"]):
+        for batch in arrow_io.read_directory(LocalStorage(), folder, ["sentences"]):
             collected.append(batch.column("sentences").flatten())
             if sum(map(len, collected)) >= BATCH:
                 yield pa.concat_arrays(collected)

@@ -20,10 +20,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.bench.jobs import CALM_CORES, TRIES, BenchRunner, ratios_by_round, subtract_startup
-from tests.bench.timing import MB, Figure, TimedRun
-
-from . import timing
+from tests.bench.harness import timing
+from tests.bench.harness.bench_runner import CALM_CORES, TRIES, BenchRunner, ratios_by_round, subtract_startup
+from tests.bench.harness.timing import MB, Figure, TimedRun
 
 MEMORY_BAR_MB = 1500
 BUCKET_MEMORY_BAR_MB = 1500
@@ -93,7 +92,7 @@ def run_lifecycle(bench: BenchRunner, files: int, keys: int) -> dict[str, Any]:
     for step in ("make", "decide", "duplicates", "read_back", "check"):
         name = f"lifecycle {step}"
         tries = 1 if name in UNTIMED else TRIES
-        run = bench.time_python(name, "-m", "tests.bench.lifecycle_scale", step, *common, tries=tries)
+        run = bench.time_python(name, "-m", "tests.bench.harness.lifecycle_scale", step, *common, tries=tries)
         results[step] = json.loads(run.output)
     expected = results["check"]
     decided = expected["records"] - results["read_back"]["dead"], results["duplicates"]["found"]
@@ -183,7 +182,7 @@ def make_inputs(bench: BenchRunner, records: int, files: int) -> dict[str, Any]:
     """Input files, made by a process of its own: what this one holds, its children start with."""
     common = ["--work", str(bench.work), "--records", str(records), "--files", str(files)]
     baseline_files: dict[str, Any] = json.loads(
-        bench.time_python("make", "-m", "tests.bench.baseline", *common, tries=1).output
+        bench.time_python("make", "-m", "tests.bench.harness.pubmed_baseline", *common, tries=1).output
     )
     return baseline_files
 
@@ -234,14 +233,17 @@ def print_report(
 ) -> None:
     """Print the table and what one must know to read it."""
     print(
-        f"Files of {baseline_files['records']:,} records and {baseline_files['xml_bytes'][0] / MB:.0f} MB of XML, made of "
-        f"{baseline_files['distinct']:,} distinct ones; {os.cpu_count()} cores, Python {sys.version.split()[0]}."
+        f"Files of {baseline_files['records']:,} records and {baseline_files['xml_bytes'][0] / MB:.0f} MB "
+        "of XML, made of "
+        f"{baseline_files['distinct']:,} distinct ones; {os.cpu_count()} cores, Python "
+        f"{sys.version.split()[0]}."
     )
     timed = [run for name, of in runs.items() if name not in UNTIMED for run in of]
     busy_cores = [run.other_cores for run in timed if run.other_cores > CALM_CORES]
     if busy_cores:
         print(
-            f"{len(busy_cores)} of {len(timed)} runs are too long: other processes kept {max(busy_cores):.1f} cores busy."
+            f"{len(busy_cores)} of {len(timed)} runs are too long: other processes kept "
+            f"{max(busy_cores):.1f} cores busy."
         )
     if min(run.wall for run in runs["lxml"]) < 1:
         print("The files are too small for the ratios to mean anything.")

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bioshards.corpus import sentence_model, sentence_words, sentences
+from bioshards.corpus import sentences
 from bioshards.corpus.errors import MissingExtraError
-from bioshards.corpus.splitters import load_splitter
-from tests.bench.sentence_gold import (
+from bioshards.corpus.sentences import boundary_model, word_classes
+from bioshards.corpus.sentences.splitters import load_splitter
+from tests.bench.harness.sentence_gold import (
     BoundaryScore,
     Paragraph,
     is_held_out,
@@ -38,9 +39,9 @@ SPEED_BAR, SPEED_MOONSHOT = 30, 60  # MB/s a core
 
 def _clear_caches() -> None:
     for remembered in (
-        sentence_words.CLASS_BEFORE_STOP,
-        sentence_words.CLASS_AFTER_STOP,
-        sentence_model.IS_BOUNDARY,
+        word_classes.CLASS_BEFORE_STOP,
+        word_classes.CLASS_AFTER_STOP,
+        boundary_model.IS_BOUNDARY,
     ):
         remembered.clear()
 

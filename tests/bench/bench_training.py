@@ -14,11 +14,10 @@ import shutil
 import statistics
 from pathlib import Path
 
-from tests.bench.corpora import build_pretraining_set
-from tests.bench.jobs import TRIES, BenchRunner, ratios_by_round
-from tests.bench.timing import Figure
-
-from . import timing
+from tests.bench.harness import timing
+from tests.bench.harness.bench_runner import TRIES, BenchRunner, ratios_by_round
+from tests.bench.harness.text_corpora import build_pretraining_set
+from tests.bench.harness.timing import Figure
 
 LOG_EVERY = 5
 LAYOUTS = {"end to end": (), "padded": ("--padded",)}
@@ -83,7 +82,8 @@ def main() -> None:
     waiting = [100 * share for _, share in found["end to end"]]
     figures.append(Figure("waiting for batches, share of time", waiting, "%", "<=", 1.0))
     print(
-        f"{os.cpu_count()} cores; a model of 2 layers of 128, 16 rows a step.\n\n{timing.format_table(figures)}"
+        f"{os.cpu_count()} cores; a model of 2 layers of 128, 16 rows a "
+        f"step.\n\n{timing.format_table(figures)}"
     )
 
 

@@ -2,7 +2,8 @@
 
 Each figure is of a process of its own.  First the corpus as it is: our models from its counts, and what
 SentencePiece makes of the text itself and, of a unigram model, of the counts without our seeds; with
-each model's fertility (pieces a word) on that text.  Then lists of millions of words (see recombined.py).
+each model's fertility (pieces a word) on that text.  Then lists of millions of words (see
+synthetic_words.py).
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.bench.corpora import build_document_dirs
-from tests.bench.jobs import BenchRunner
-from tests.bench.timing import Figure
-
-from . import timing
+from tests.bench.harness import timing
+from tests.bench.harness.bench_runner import BenchRunner
+from tests.bench.harness.text_corpora import build_document_dirs
+from tests.bench.harness.timing import Figure
 
 SIZE: Final = 30_000
 OCCURRENCES: Final = 100_000_000
@@ -142,7 +142,9 @@ def main() -> None:
         "--millions",
         *millions,
     ]
-    generated = bench.time_python("make", "-m", "tests.bench.recombined", *arguments, tries=1).output
+    generated = bench.time_python(
+        "make", "-m", "tests.bench.harness.synthetic_words", *arguments, tries=1
+    ).output
     bench.time_python("corpus read", "-c", READ_SCRIPT, str(work / "words.tsv"), tries=1)
     rows = [] if options.no_corpus else corpus_rows(bench, work)
     for number in options.millions:

@@ -12,21 +12,20 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from bioshards.corpus import shards
-from bioshards.corpus.files import LocalStorage
-from tests.bench.corpora import build_document_dirs
-from tests.bench.jobs import BenchRunner, ratios_by_round, subtract_startup
-from tests.bench.timing import MB, Figure
-
-from . import timing
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.storage.local_storage import LocalStorage
+from tests.bench.harness import timing
+from tests.bench.harness.bench_runner import BenchRunner, ratios_by_round, subtract_startup
+from tests.bench.harness.text_corpora import build_document_dirs
+from tests.bench.harness.timing import MB, Figure
 
 READ_SCRIPT: Final = """
 import sys
 from collections import Counter
 from bioshards.corpus import shards
-from bioshards.corpus.files import LocalFiles
+from bioshards.corpus.storage.local_storage import LocalFiles
 from bioshards.vocab import counts
-from bioshards.vocab.words import AS_WRITTEN
+from bioshards.vocab.tokenizer.pretokenizer import AS_WRITTEN
 from tokenizers.pre_tokenizers import BertPreTokenizer
 def batches():
     for folder in sys.argv[1:]:
@@ -71,7 +70,7 @@ def main() -> None:
     size = sum(
         batch["sentences"].nbytes
         for folder in folders
-        for batch in shards.read_directory(LocalStorage(), folder)
+        for batch in arrow_io.read_directory(LocalStorage(), folder)
     )
     for _ in range(options.repeats):
         bench.time_python("read", "-c", READ_SCRIPT, *folders)

@@ -15,15 +15,21 @@ from typing import Final
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from bioshards.corpus.sentence_model import (
+from bioshards.corpus.sentences import BOUNDARY_CANDIDATE, collapse_whitespace
+from bioshards.corpus.sentences.boundary_model import (
     CAPITALS,
     CERTAIN_CLASSES,
     BoundaryContext,
     extract_context,
     extract_features,
 )
-from bioshards.corpus.sentences import BOUNDARY_CANDIDATE, collapse_whitespace
-from tests.bench.sentence_gold import Paragraph, is_held_out, load_craft, load_genia, load_own_paragraphs
+from tests.bench.harness.sentence_gold import (
+    Paragraph,
+    is_held_out,
+    load_craft,
+    load_genia,
+    load_own_paragraphs,
+)
 
 ROOT: Final = Path(__file__).parent.parent.parent
 OWN_PARAGRAPH_WEIGHT: Final = 2
@@ -32,7 +38,7 @@ MIN_WEIGHT: Final = 0.1
 """Weights nearer to 0 are left out."""
 
 HEADER: Final = """\
-# Weights of features (sentence_model.py), fitted by tests/bench/fit_sentences.py; in sum above 0: the end.
+# Weights of features (boundary_model.py), fitted by tests/bench/fit_sentences.py; in sum above 0: the end.
 """
 
 
@@ -70,7 +76,10 @@ def fit_on_corpora(data: Path) -> list[tuple[str, float]]:
         part for part in [*load_craft(folder), *load_genia(folder)] if not is_held_out(part.document)
     ]
     return fit_weights(
-        [*paragraphs, *(load_own_paragraphs(ROOT / "tests" / "sentences.txt") * OWN_PARAGRAPH_WEIGHT)]
+        [
+            *paragraphs,
+            *(load_own_paragraphs(ROOT / "tests" / "golden" / "sentences.txt") * OWN_PARAGRAPH_WEIGHT),
+        ]
     )
 
 
@@ -78,7 +87,9 @@ def main() -> None:
     """Fit and write the file."""
     weights = fit_on_corpora(Path(os.environ["BIOSHARDS_DATA"]))
     lines = [f"{weight:.1f}\t{feature}\n" for feature, weight in weights]
-    (ROOT / "corpus" / "sentence_weights.tsv").write_text(HEADER + "".join(lines), encoding="utf-8")
+    (ROOT / "corpus" / "sentences" / "boundary_weights.tsv").write_text(
+        HEADER + "".join(lines), encoding="utf-8"
+    )
     print(f"{len(weights)} weights")
 
 

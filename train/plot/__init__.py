@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bioshards.corpus import page as html
-from bioshards.corpus.files import LocalStorage
-from bioshards.corpus.page import escape_html
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui import html_page as html
+from bioshards.corpus.ui.html_page import escape_html
 
 from .curves import NoLogsError, RunLog, Split, read_logs
 from .panels import SMOOTHING_DIVISOR, format_title, format_value, select_panels
@@ -20,7 +20,8 @@ def plot(folders: Sequence[str], output: str) -> list[str]:
 
     Args:
         folders: the runs' folders, in the order of the legend.
-        output: what to call the picture and the page, with either's ending (``.png``, ``.html``) or with none.
+        output: what to call the picture and the page, with either's ending (``.png``, ``.html``) or with
+            none.
 
     Returns:
         The two files written.
@@ -34,7 +35,7 @@ def plot(folders: Sequence[str], output: str) -> list[str]:
     if not selected_panels:
         raise NoLogsError(f"there is nothing to draw yet: no step is logged in {', '.join(folders)}")
     try:
-        from .drawing import render_pictures  # not before something is drawn: training needs no matplotlib
+        from .figure import render_pictures  # not before something is drawn: training needs no matplotlib
     except ModuleNotFoundError as error:
         raise NoLogsError(f"curves are drawn with {error.name}: pip install 'bioshards[train]'") from error
     png, svg = render_pictures(runs, selected_panels)
@@ -65,7 +66,8 @@ def _build_caption(runs: Sequence[RunLog]) -> str:
     caption = "A colour is a run; whole lines are of training, dashed ones with marks of validation."
     if any(len(run.entries["train"]) >= SMOOTHING_DIVISOR for run in runs):
         caption += (
-            f" Training lines of {SMOOTHING_DIVISOR} points or more, but for the learning rate, are smoothed for the "
+            f" Training lines of {SMOOTHING_DIVISOR} points or more, but for the learning rate, are "
+            "smoothed for the "
             "eye: a point is the mean of its neighbours, one per cent of all points on either side and fewer "
             "near the ends. The thin lines are what was logged."
         )

@@ -131,7 +131,8 @@ def _read_log(folder: str, name: str) -> RunLog:
             line["step"] for line in entries if math.isnan(number_from_value(line.get("loss")))
         ]:
             run.notes.append(
-                f"{len(non_finite_steps)} of its {split} losses are no finite numbers, the first at step {non_finite_steps[0]:,}"
+                f"{len(non_finite_steps)} of its {split} losses are no finite numbers, the first at step "
+                f"{non_finite_steps[0]:,}"
             )
     return run
 

@@ -1,0 +1,274 @@
+"""The articles in a ``.tar``, ``.tar.gz`` or ``.zip`` of them, streamed, never extracted.
+
+PMC's old packages of articles and Europe PMC's author manuscripts are such archives, and so is what
+people have kept of them.  Nothing in an archive is believed: names go to no file system, stated sizes
+are bounded, and what unpacks to far more than real text does is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO, BinaryIO, Final
+
+from bioshards.corpus.errors import BadFileError, BadRecordError
+from bioshards.corpus.xml.decoder import BLOCK_BYTES, BoundedGunzip
+
+from .tar import TarReader
+
+ARCHIVE_EXTENSIONS: Final = (".tar.gz", ".tgz", ".tar", ".zip")
+"""How the names of archives end."""
+MAX_MEMBER_BYTES: Final = 64 << 20
+"""Largest member, unpacked: that of an article (article_stream.py)."""
+MAX_COMPRESSION_RATIO: Final = 200
+"""Most bytes unpacked of one packed.  XML packs to a fifth; a bomb to a thousandth and less."""
+RATIO_EXEMPT_BYTES: Final = 64 << 20
+"""What may be unpacked whatever the ratio."""
+MAX_NAME_LENGTH: Final = 4096
+"""Longest name, in characters: Linux's PATH_MAX."""
+
+_ARTICLE_EXTENSIONS: Final = (".xml", ".nxml", ".xml.gz", ".nxml.gz")
+
+
+class ArchiveMember:
+    """A member whose name is an article file's: to be read until the next one is asked for.
+
+    Attributes:
+        name: as the archive has it; never to be used as a path.
+        bad: why it is not to be read: ``hostile-name``, ``not-a-file``, ``encrypted``,
+            ``unsupported-compression`` or ``too-large``; then it reads as empty.
+    """
+
+    def __init__(self, name: str, error: BadRecordError | None, read: Callable[[int], bytes]) -> None:
+        self.name, self.error = name, error
+        self._read = read
+        self._failure: BadFileError | None = None
+
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` bytes; none at the member's end.
+
+        Raises:
+            BadFileError: the archive is damaged.  Asking for the next member then raises it again.
+        """
+        if self._failure:
+            raise self._failure
+        try:
+            return self._read(size)
+        except BadFileError as error:
+            self._failure = error
+            raise
+
+    def drain(self) -> None:
+        """Read what is left, so that damage in it shows; then there is nothing more to read."""
+        while self.read(BLOCK_BYTES):
+            pass
+        self._read = _read_nothing
+
+
+def iter_members(file: BinaryIO, name: str) -> Iterator[ArchiveMember]:
+    """Yield each article file in an archive, in order; other members are passed over.
+
+    Args:
+        file: the open archive; of a ``.zip``, one that can ``seek``.
+        name: the archive's name, whose ending says what it is.
+
+    Raises:
+        BadFileError: ``not-an-archive``, ``truncated-archive``, ``corrupt-archive`` or ``bomb``, at the
+            point where it shows; callers must drop what they have had from it so far.
+    """
+    article_members = _iter_zip_members(file) if name.lower().endswith(".zip") else _iter_tar_members(file)
+    for member in article_members:
+        yield member
+        member.drain()
+
+
+def _read_nothing(size: int) -> bytes:
+    return b""
+
+
+def _is_article_name(name: str) -> bool:
+    """Is it an article file's name?  Hidden files are not (LocalFiles.walk leaves them out, too)."""
+    return name.lower().endswith(_ARTICLE_EXTENSIONS) and not re.split(r"[/\\]", name)[-1].startswith(".")
+
+
+def _check_member(name: str, is_regular: bool, size: int) -> BadRecordError | None:
+    """Why an article file is not to be read, as far as tar and zip have it in common."""
+    if (
+        name.startswith("/")
+        or ".." in name.split("/")
+        or "\\" in name
+        or re.match("[A-Za-z]:", name)
+        or not name.isprintable()
+        or len(name) > MAX_NAME_LENGTH
+    ):
+        return BadRecordError("hostile-name", f"no name of a file within an archive: {name[:200]!r}")
+    if not is_regular:
+        return BadRecordError("not-a-file", f"{name[:200]!r} is a link, a device or not stored whole")
+    if size > MAX_MEMBER_BYTES:
+        return BadRecordError(
+            "too-large", f"{name[:200]!r} has {size:,} bytes, more than {MAX_MEMBER_BYTES:,}"
+        )
+    return None
+
+
+class _BombDetector:
+    """Counts what is packed and what comes out of it."""
+
+    def __init__(self) -> None:
+        self.packed_bytes = self._unpacked_bytes = 0
+
+    def add_unpacked(self, num_bytes: int) -> None:
+        self._unpacked_bytes += num_bytes
+        if self._unpacked_bytes > max(RATIO_EXEMPT_BYTES, MAX_COMPRESSION_RATIO * self.packed_bytes):
+            raise BadFileError(
+                "bomb", f"{self.packed_bytes:,} bytes unpack to more than {self._unpacked_bytes:,}"
+            )
+
+
+# tar
+
+
+def _iter_tar_members(file: BinaryIO) -> Iterator[ArchiveMember]:
+    tar = TarReader(_DecompressedFile(file))
+    for entry in tar.iter_entries():
+        if _is_article_name(entry.name):
+            member_error = _check_member(entry.name, entry.is_regular, entry.size)
+            yield ArchiveMember(entry.name, member_error, _read_nothing if member_error else tar.read)
+
+
+class _DecompressedFile:
+    """A file's bytes, gunzipped where the gzip magic is there."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._blocks = _iter_decompressed_blocks(file)
+        self._block = b""
+        self._position = 0
+
+    def read(self, size: int, /) -> bytes:
+        while self._position == len(self._block):
+            block = next(self._blocks, None)
+            if block is None:
+                return b""
+            self._block, self._position = block, 0
+        chunk = self._block[self._position : self._position + size]
+        self._position += len(chunk)
+        return chunk
+
+
+_ARCHIVE_REASON_BY_GZIP_REASON: Final = {
+    "truncated-gzip": "truncated-archive",
+    "corrupt-gzip": "corrupt-archive",
+}
+
+
+def _iter_decompressed_blocks(file: BinaryIO) -> Iterator[bytes]:
+    block = file.read(BLOCK_BYTES)
+    if len(block) == 1:
+        block += file.read(BLOCK_BYTES)
+    if block[:2] != b"\x1f\x8b":
+        while block:
+            yield block
+            block = file.read(BLOCK_BYTES)
+        return
+    gunzip, bomb_detector = BoundedGunzip(), _BombDetector()
+    try:
+        while block:
+            bomb_detector.packed_bytes += len(block)
+            for chunk in gunzip.decompress(block):
+                bomb_detector.add_unpacked(len(chunk))
+                yield chunk
+            block = file.read(BLOCK_BYTES)
+        gunzip.finish()
+    except BadFileError as error:
+        raise BadFileError(
+            _ARCHIVE_REASON_BY_GZIP_REASON.get(error.reason, error.reason), error.detail
+        ) from error
+
+
+# zip
+
+_ENCRYPTED_FLAGS: Final = 0x1 | 0x40
+_ZIP_ERRORS: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,  # features of the format that zipfile has not
+    ValueError,  # names that are not in the encoding stated, offsets before the file
+    OverflowError,
+)
+"""What zipfile raises for damaged archives.  OSError is not among them: that is the disk's."""
+
+
+def _iter_zip_members(file: BinaryIO) -> Iterator[ArchiveMember]:
+    bomb_detector = _BombDetector()
+    bomb_detector.packed_bytes = file.seek(0, 2)
+    file.seek(0)
+    magic = file.read(4)
+    if magic not in (b"PK\3\4", b"PK\5\6"):
+        raise BadFileError("not-an-archive", f"it does not begin as a zip archive does: {magic!r}")
+    try:
+        archive = zipfile.ZipFile(file)
+    except _ZIP_ERRORS as error:
+        if isinstance(error.__context__, OSError):  # zipfile takes a failing disk for the file's end
+            raise error.__context__ from None
+        if str(error) == "File is not a zip file":  # it has no end
+            raise BadFileError(
+                "truncated-archive", "the archive's directory, at its end, is missing"
+            ) from error
+        raise BadFileError("corrupt-archive", f"its directory cannot be read: {error}") from error
+    with archive:
+        infos = archive.infolist()
+        if infos and min(info.header_offset for info in infos) != 0:
+            raise BadFileError("corrupt-archive", "its directory is not that of its first member")
+        for info in infos:
+            name = info.orig_filename
+            if _is_article_name(name):
+                member_error = _check_zip_member(info)
+                yield ArchiveMember(
+                    name,
+                    member_error,
+                    _read_nothing if member_error else _ZipMemberReader(archive, info, bomb_detector).read,
+                )
+
+
+def _check_zip_member(info: zipfile.ZipInfo) -> BadRecordError | None:
+    file_type = stat.S_IFMT(info.external_attr >> 16)
+    name = info.orig_filename
+    if member_error := _check_member(name, file_type in (0, stat.S_IFREG), info.file_size):
+        return member_error
+    if info.flag_bits & _ENCRYPTED_FLAGS:
+        return BadRecordError("encrypted", f"{name[:200]!r} is encrypted")
+    # zipfile unpacks the other methods in pieces of any size.
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        message = f"{name[:200]!r} is packed by method {info.compress_type}, not deflated"
+        return BadRecordError("unsupported-compression", message)
+    return None
+
+
+class _ZipMemberReader:
+    """A member of a zip archive, opened when it is first read."""
+
+    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, bomb_detector: _BombDetector) -> None:
+        self._archive, self._info, self._bomb_detector = archive, info, bomb_detector
+        self._file: IO[bytes] | None = None
+        self._bytes_left = info.file_size
+
+    def read(self, size: int) -> bytes:
+        try:
+            if self._file is None:
+                self._file = self._archive.open(self._info)
+            chunk = self._file.read(size)
+        except _ZIP_ERRORS as error:
+            raise BadFileError("corrupt-archive", f"{self._info.orig_filename[:200]!r}: {error}") from error
+        self._bytes_left -= len(chunk)
+        if not chunk and size and self._bytes_left:
+            raise BadFileError(
+                "corrupt-archive", f"{self._info.orig_filename[:200]!r} is shorter than it states"
+            )
+        self._bomb_detector.add_unpacked(len(chunk))
+        return chunk

@@ -1,0 +1,153 @@
+"""What a mirror holds after ``beam run fetch``: its manifest, written last."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from bioshards.corpus.download.pmc.article_ranges import RangeReport
+from bioshards.corpus.download.pmc.s3_bucket import range_label
+from bioshards.corpus.manifest import (
+    FailedArticle,
+    MirrorArticles,
+    MirrorConfig,
+    MirrorFile,
+    MirrorManifest,
+    MirrorRun,
+    MissingFile,
+    write_manifest,
+)
+from bioshards.corpus.storage.local_storage import LocalStorage
+
+from .mirror import MirroredFile
+from .remote_file import RemoteFile
+
+NOTICE: Final = (
+    "Courtesy of the U.S. National Library of Medicine. NLM neither endorses this product nor guarantees its "
+    "content; what is here does not reflect the most current data available from NLM. Abstracts may be their "
+    "publishers' copyright; articles are under the licence that each of them names."
+)
+_MAX_LISTED_FAILURES: Final = 100
+"""So many bad articles are listed one by one; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedFile:
+    """What became of a file of a source: it is held, or ``problem`` says why not."""
+
+    source: str
+    remote_file: RemoteFile
+    mirrored_file: MirroredFile | None
+    problem: str | None = None
+
+
+def build_manifest(
+    config: MirrorConfig,
+    fetched_files: Iterable[FetchedFile],
+    range_reports: Iterable[RangeReport],
+    run: MirrorRun,
+) -> MirrorManifest:
+    """Describe what a run has fetched, and what it has not.
+
+    Args:
+        config: what was asked for.
+    """
+    sorted_files = sorted(fetched_files, key=lambda fetched_file: fetched_file.remote_file.path)
+    return MirrorManifest(
+        notice=NOTICE,
+        config=config,
+        files=tuple(
+            _make_file_entry(fetched_file.remote_file, fetched_file.mirrored_file)
+            for fetched_file in sorted_files
+            if fetched_file.mirrored_file
+        ),
+        newest_file=_find_newest_file(sorted_files),
+        not_fetched=tuple(
+            MissingFile(fetched_file.remote_file.path, fetched_file.remote_file.url, fetched_file.problem)
+            for fetched_file in sorted_files
+            if fetched_file.problem
+        ),
+        articles=summarise_articles(range_reports),
+        run=run,
+    )
+
+
+def summarise_articles(range_reports: Iterable[RangeReport]) -> MirrorArticles | None:
+    """What became of PMC's articles; None where none were asked for."""
+    sorted_reports = sorted(range_reports, key=lambda report: report.range_number)
+    if not sorted_reports:
+        return None
+    dropped: collections.Counter[str] = collections.Counter()
+    for report in sorted_reports:
+        dropped.update(report.dropped)
+    failures = [
+        FailedArticle(failure.pmcid, failure.version, failure.reason, failure.detail)
+        for report in sorted_reports
+        for failure in report.failures
+    ]
+    return MirrorArticles(
+        ranges=len(sorted_reports),
+        first_range=range_label(sorted_reports[0].range_number),
+        last_range=range_label(sorted_reports[-1].range_number),
+        selected=sum(report.selected for report in sorted_reports),
+        not_selected=dict(sorted(dropped.items())),
+        failed=len(failures),
+        failed_articles=tuple(failures[:_MAX_LISTED_FAILURES]),
+    )
+
+
+def find_problem(manifest: MirrorManifest, max_rejected: float) -> str | None:
+    """Why what was fetched is not complete; None where it is."""
+    missing_files = manifest.not_fetched
+    if missing_files:
+        details = "; ".join(file.problem for file in missing_files[:5])
+        more = f" (and {len(missing_files) - 5} more)" if len(missing_files) > 5 else ""
+        return (
+            f"{len(missing_files)} files could not be fetched ({details}{more}). All others are in the "
+            "mirror; run "
+            "the same command again to fetch what is missing"
+        )
+    article_counts = manifest.articles
+    if article_counts and article_counts.failed > max_rejected * (
+        article_counts.selected + article_counts.failed
+    ):
+        details = "; ".join(article.detail for article in article_counts.failed_articles[:5])
+        return (
+            f"{article_counts.failed} articles could not be fetched ({details}), more than --max-rejected "
+            f"{max_rejected:g} allows. All others are in the mirror; run the same command again, or allow "
+            "a larger share"
+        )
+    return None
+
+
+def publish_mirror(
+    storage: LocalStorage, path: str, manifest: MirrorManifest, max_rejected: float
+) -> str | None:
+    """Write the manifest, unless something is missing: then say what."""
+    found = find_problem(manifest, max_rejected)
+    if found is None:
+        write_manifest(storage, path, manifest)
+    return found
+
+
+def _make_file_entry(remote: RemoteFile, mirrored: MirroredFile) -> MirrorFile:
+    return MirrorFile(
+        file=remote.path,
+        url=remote.url,
+        bytes=mirrored.info.size,
+        md5=mirrored.md5,
+        md5_published=mirrored.is_md5_published,
+        retrieved=mirrored.retrieved_at,
+    )
+
+
+def _find_newest_file(fetched_files: list[FetchedFile]) -> str | None:
+    """The name of PubMed's newest file: numbers go on from the baseline to the updates."""
+    names = [
+        fetched_file.remote_file.name
+        for fetched_file in fetched_files
+        if fetched_file.source == "pubmed" and fetched_file.mirrored_file
+    ]
+    return max(names, default=None)

@@ -1,0 +1,1 @@
+"""PMC's article bucket: inventory, metadata, licence filter and download by ranges."""

@@ -1,0 +1,280 @@
+"""PMC's articles, range by range, from the bucket into the mirror.
+
+An article lies in the mirror as ``pmc/xml/PMC0123xxxx/PMC1230001.1-0a1b2c3d.xml``: its range, its name, and
+the beginning of its MD5.  It was written there when it had been checked, so the name alone says that it is
+whole and current.  ``pmc/selected/PMC0123xxxx.parquet`` lists a range's articles: what is to be read next.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import astuple, dataclass, replace
+from datetime import date
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from lxml import etree
+
+from bioshards.corpus.download.http_client import Connection, DownloadError
+from bioshards.corpus.download.pool import DownloadPool
+from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX, LocalStorage
+from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
+
+from . import bucket_inventory, metadata_cache
+from .article_filter import ArticleFilter, SelectedArticles
+from .s3_bucket import URL as URL
+from .s3_bucket import (
+    ArticleFailure,
+    ChecksumError,
+    map_with_errors,
+    range_label,
+    read_verified,
+    version_name,
+)
+
+ARTICLE_SCHEMA: Final = pa.schema(
+    [
+        *(field for field in metadata_cache.METADATA_SCHEMA if field.name != "problem"),
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("bytes", pa.int64(), nullable=False),
+    ]
+)
+"""An article in the mirror: its metadata, its file's name in the range's folder, and that file's size."""
+
+_MAX_ARTICLE_BYTES: Final = 64 << 20  # bytes of an article's XML; 190 kB is usual, and each thread holds one
+_FILE_NAME: Final = re.compile(r"PMC\d{1,8}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
+_ROOT_SEARCH_BYTES: Final = 1 << 16  # bytes in which the root element must begin
+
+
+@dataclass(frozen=True, slots=True)
+class RangeReport:
+    """What became of a range.
+
+    Attributes:
+        number: the range.
+        selected: articles asked for.
+        held: those among them that the mirror had already.
+        fetched, bytes: those that were fetched, and their size.
+        removed: files that were taken out of the mirror, as they are no longer asked for.
+        bad: article versions of which the metadata or the XML could not be had.
+        dropped: article versions that were not asked for, by reason.
+    """
+
+    range_number: int
+    selected: int
+    mirrored: int
+    fetched: int
+    fetched_bytes: int
+    removed: int
+    failures: tuple[ArticleFailure, ...]
+    dropped: dict[str, int]
+
+
+def list_ranges(storage: LocalStorage, mirror: str) -> list[int]:
+    """The ranges to be worked on: all of the inventory, and those that the mirror has articles of still."""
+    names = storage.list_names(f"{mirror}/pmc/selected")
+    numbers = {
+        int(match[1]) for name in names if (match := re.fullmatch(r"PMC([0-9]{4})xxxx\.parquet", name))
+    }
+    return sorted(numbers.union(bucket_inventory.list_ranges(storage, mirror)))
+
+
+def read_selected(storage: LocalStorage, mirror: str, range_number: int) -> pa.Table:
+    """The articles of range ``range_number`` that are in the mirror: a table of :data:`SCHEMA`."""
+    path = selected_path(mirror, range_number)
+    if not storage.exists(path):
+        return ARTICLE_SCHEMA.empty_table()
+    with storage.open(path) as file:
+        return pq.ParquetFile(file).read().cast(ARTICLE_SCHEMA)
+
+
+def fetch_range(
+    storage: LocalStorage,
+    mirror: str,
+    base_url: str,
+    pool: DownloadPool,
+    range_number: int,
+    article_filter: ArticleFilter,
+    today: date,
+) -> RangeReport:
+    """Bring the articles of range ``number`` that are asked for into the mirror, as its inventory lists them.
+
+    Raises:
+        UnreachableError: the bucket does not answer any more.
+        OSError: the mirror cannot be written.
+    """
+    rows = bucket_inventory.read_range(storage, mirror, range_number)
+    update = metadata_cache.update_metadata(
+        storage, mirror, base_url, pool, range_number, rows, today, article_filter.versions
+    )
+    selected = article_filter.select(update.table)
+    if update.older_versions:
+        selected.dropped["not-newest"] = update.older_versions
+    report = sync_articles(storage, mirror, base_url, pool, range_number, selected)
+    return replace(report, failures=update.failures + report.failures)
+
+
+def sync_articles(
+    storage: LocalStorage,
+    mirror: str,
+    base_url: str,
+    pool: DownloadPool,
+    range_number: int,
+    selected: SelectedArticles,
+) -> RangeReport:
+    """Make range ``range_number`` of the mirror what was chosen: fetch what is missing, remove what is too
+    much.
+
+    Args:
+        base_url: the bucket's address, with a slash at its end.
+        selected: rows of :data:`.pmc_metadata.SCHEMA` with an ``md5``, all of this range.
+    """
+    folder = _get_range_folder(mirror, range_number)
+    sizes = {info.path.rpartition("/")[2]: info.size for info in storage.walk(folder)}
+    rows = {_file_name_from_row(row): row for row in selected.table.to_pylist()}
+    missing = {name: row for name, row in rows.items() if name not in sizes}
+
+    def fetch_article(connection: Connection, name: str) -> int:
+        body = _read_article(connection, base_url, missing[name])
+        with storage.write(f"{folder}/{name}") as file:
+            file.write(body)
+        return len(body)
+
+    fetched: dict[str, int] = {}
+    failures: list[ArticleFailure] = []
+    for name, result in map_with_errors(pool, fetch_article, missing):
+        if isinstance(result, DownloadError):
+            failures.append(
+                ArticleFailure.from_error(missing[name]["pmcid"], missing[name]["version"], result)
+            )
+        else:
+            fetched[name] = result
+    sizes_by_name = sizes | fetched
+    _write_selected(
+        storage,
+        mirror,
+        range_number,
+        [rows[name] | {"file": name, "bytes": sizes_by_name[name]} for name in rows if name in sizes_by_name],
+    )
+    surplus = [name for name in sizes if name not in rows and _FILE_NAME.fullmatch(name)]
+    temporary_files = [
+        name for name in storage.list_names(folder) if name.startswith(TEMPORARY_PREFIX)
+    ]  # by a run that was killed
+    parallel_for_each(storage, storage.remove, [f"{folder}/{name}" for name in surplus + temporary_files])
+    return RangeReport(
+        range_number=range_number,
+        selected=len(rows),
+        mirrored=len(rows) - len(missing),
+        fetched=len(fetched),
+        fetched_bytes=sum(fetched.values()),
+        removed=len(surplus),
+        failures=tuple(failures),
+        dropped=dict(selected.dropped),
+    )
+
+
+def _read_article(connection: Connection, base_url: str, row: dict[str, Any]) -> bytes:
+    """The article's XML, checked."""
+    name = version_name(row["pmcid"], row["version"])
+    url = f"{base_url}{name}/{name}.xml"
+    body = read_verified(connection, url, _MAX_ARTICLE_BYTES, row["md5"])
+    if _parse_root_name(body) != "article":
+        raise ChecksumError(f"{url}: its MD5 is right, but it is not the XML of an article: {body[:100]!r}")
+    return body
+
+
+def _parse_root_name(body: bytes) -> str:
+    """The local name of the root element, '' where there is none; what follows it is not looked at."""
+    parser = etree.XMLPullParser(
+        events=("start",), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
+    )
+    try:
+        parser.feed(body[:_ROOT_SEARCH_BYTES])
+        for _, element in parser.read_events():
+            if isinstance(element, etree._Element):
+                return etree.QName(element).localname
+    except etree.XMLSyntaxError:
+        pass
+    return ""
+
+
+def _write_selected(
+    storage: LocalStorage, mirror: str, range_number: int, rows: list[dict[str, Any]]
+) -> None:
+    """Write the list of a range's articles, if it has changed: what was made of it is then out of date."""
+    table = pa.Table.from_pylist(rows, ARTICLE_SCHEMA)
+    path = selected_path(mirror, range_number)
+    if not storage.exists(path) or read_selected(storage, mirror, range_number) != table:
+        with storage.write(path) as file:
+            pq.write_table(table, file, compression="zstd")
+
+
+def _file_name_from_row(row: dict[str, Any]) -> str:
+    return f"{version_name(row['pmcid'], row['version'])}-{row['md5'][:8]}.xml"
+
+
+def _get_range_folder(mirror: str, range_number: int) -> str:
+    return f"{mirror}/pmc/xml/{range_label(range_number)}"
+
+
+def selected_path(mirror: str, range_number: int) -> str:
+    """Where the list of a range's articles is."""
+    return f"{mirror}/pmc/selected/{range_label(range_number)}.parquet"
+
+
+# Looking ahead
+
+
+def sum_selected_bytes(storage: LocalStorage, path: str) -> int:
+    """The size of all articles that a range's list names."""
+    with storage.open(path) as file:
+        return sum(pq.ParquetFile(file).read(["bytes"])["bytes"].to_pylist())
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPlan:
+    """What is known, without asking the bucket, of what :func:`bring` would do.
+
+    Attributes:
+        articles: in the inventory.
+        unknown: those whose metadata would have to be read first.
+        selected: of the others, those asked for; their size is not known before they are fetched.
+        held: those among them that the mirror has already.
+        surplus: what else the mirror has, which would be taken out of it.
+    """
+
+    num_articles: int = 0
+    without_metadata: int = 0
+    selected: int = 0
+    mirrored: int = 0
+    surplus: int = 0
+
+
+def plan_ranges(
+    storage: LocalStorage, mirror: str, range_numbers: list[int], article_filter: ArticleFilter
+) -> FetchPlan:
+    """What bringing these ranges would mean, from the inventory and the metadata in the mirror."""
+
+    def plan_range(range_number: int) -> FetchPlan:
+        rows = bucket_inventory.read_range(storage, mirror, range_number)
+        metadata = metadata_cache.read_metadata(storage, mirror, range_number)
+        difference = metadata_cache.compare_with_inventory(rows, metadata, article_filter.versions)
+        file_names = set(
+            map(_file_name_from_row, article_filter.select(difference.current).table.to_pylist())
+        )
+        existing = set(
+            filter(_FILE_NAME.fullmatch, storage.list_names(_get_range_folder(mirror, range_number)))
+        )
+        return FetchPlan(
+            rows.num_rows - difference.older_versions,
+            difference.missing.num_rows,
+            len(file_names),
+            len(file_names & existing),
+            len(existing - file_names),
+        )
+
+    totals = zip(
+        *(astuple(range_plan) for range_plan in prefetch_map(storage, plan_range, range_numbers)), strict=True
+    )
+    return FetchPlan(*map(sum, totals))

@@ -1,0 +1,266 @@
+"""All article versions that PMC has, as the newest inventory of its bucket lists them, in the mirror.
+
+A row of an inventory's CSV files (inventory_manifest.py) is a metadata object.  There is no header, and keys
+are URL-encoded (https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory.html):
+
+    "pmc-oa-opendata","metadata/PMC12345.1.json","2026-01-08T11:47:59.000Z","32 hexadecimal digits"
+
+The metadata of an article version names the MD5 of its other objects, so whatever changes in an article
+changes this ETag: the inventory is both the list of all articles and what an update is found by.
+
+It is kept as one Parquet file, sorted, with one row group for each range of ids, so that each range can be
+worked on by itself.  The nine million rows of 2026 are read in batches and wait, compressed, in heaps of a
+hundred ranges; one heap at a time is unpacked, sorted and written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from bioshards.corpus.download.http_client import Connection
+from bioshards.corpus.storage.local_storage import LocalStorage
+
+from . import inventory_manifest
+from .inventory_manifest import REQUIRED_COLUMNS, BadInventory, InventoryManifest
+from .s3_bucket import IDS_PER_RANGE
+
+INVENTORY_SCHEMA: Final = pa.schema(
+    [
+        pa.field("pmcid", pa.int32(), nullable=False),
+        pa.field("version", pa.int16(), nullable=False),
+        pa.field("etag", pa.string(), nullable=False),
+        pa.field("modified", pa.timestamp("ms", "UTC"), nullable=False),
+    ]
+)
+"""An article version; ETag and time of change are its metadata object's."""
+
+_KEY_PATTERN: Final = r"^metadata(?:/|%2F)PMC(?P<pmcid>[1-9][0-9]{0,7})\.(?P<version>[1-9][0-9]{0,3})\.json$"
+_COLUMN_TYPES: Final = {
+    "Key": pa.string(),
+    "LastModifiedDate": INVENTORY_SCHEMA.field("modified").type,
+    "ETag": pa.string(),
+}
+_BLOCK_BYTES: Final = 2 << 20  # bytes of CSV that are read at a time
+_MAX_ROWS: Final = 100_000_000  # 9.3 million in 2026
+_MIN_SIZE_RATIO: Final = 0.9
+"""An inventory with less than this share of the last one's rows is taken for an accident."""
+_IDS_PER_PARTITION: Final = 100 * IDS_PER_RANGE
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The inventory that the mirror holds.
+
+    Attributes:
+        date, md5: of its manifest.
+        rows: article versions.
+        strangers: rows left out, as their key is not that of an article's metadata, or is there twice.
+        ranges: the numbers of the ranges that have articles, ascending.
+    """
+
+    date: str
+    md5: str
+    rows: int
+    skipped_rows: int
+    ranges: list[int]
+
+
+# What the mirror holds
+
+
+def read_inventory(storage: LocalStorage, mirror: str) -> Inventory | None:
+    """What is known of the inventory in the mirror, or None."""
+    if not storage.exists(_inventory_path(mirror)):
+        return None
+    with storage.open(_inventory_path(mirror)) as file:
+        return _inventory_from_metadata(pq.read_metadata(file))
+
+
+def list_ranges(storage: LocalStorage, mirror: str) -> list[int]:
+    """The numbers of the ranges that have articles, ascending; none if there is no inventory."""
+    inventory = read_inventory(storage, mirror)
+    return inventory.ranges if inventory else []
+
+
+def read_range(storage: LocalStorage, mirror: str, range_number: int) -> pa.Table:
+    """The article versions of range ``range_number``, by pmcid and version: a table of :data:`SCHEMA`."""
+    with storage.open(_inventory_path(mirror)) as file:
+        parquet = pq.ParquetFile(file)
+        range_numbers = _inventory_from_metadata(parquet.metadata).ranges
+        if range_number not in range_numbers:
+            return INVENTORY_SCHEMA.empty_table()
+        return parquet.read_row_group(range_numbers.index(range_number)).cast(INVENTORY_SCHEMA)
+
+
+def select_newest(table: pa.Table) -> pa.Table:
+    """Each article's newest version, by number (10 after 2), of a table sorted by pmcid and version."""
+    return table.filter(mask_last_of_each(table["pmcid"]))
+
+
+def make_version_keys(table: pa.Table) -> pa.ChunkedArray:
+    """A number for each row that says article and version, in their order."""
+    articles = pc.shift_left(table["pmcid"].cast(pa.int64()), pa.scalar(16, pa.int64()))
+    return pc.add(articles, table["version"].cast(pa.int64()))
+
+
+def _inventory_path(mirror: str) -> str:
+    return f"{mirror}/pmc/inventory.parquet"
+
+
+def _inventory_from_metadata(metadata: pq.FileMetaData) -> Inventory:
+    return Inventory(**json.loads(metadata.metadata[b"inventory"]))
+
+
+def mask_last_of_each(sorted_values: pa.ChunkedArray) -> pa.Array:
+    """True for the last of equal values."""
+    values = sorted_values.combine_chunks()
+    if not len(values):
+        return pa.array([], pa.bool_())
+    return pa.concat_arrays([pc.not_equal(values[:-1], values[1:]), pa.array([True])])
+
+
+# Bringing the newest one
+
+
+def update_inventory(storage: LocalStorage, mirror: str, connection: Connection, base_url: str) -> Inventory:
+    """Bring the newest inventory into the mirror; nothing but its manifest is read if it is there.
+
+    Args:
+        base_url: the bucket's address, with a slash at its end.
+
+    Raises:
+        BadInventory: there is none, or it is not what it is said to be.
+        BadBucket, ChecksumError: the bucket's listing cannot be read, or one of the inventory's files.
+        DownloadError: the bucket did not answer.
+    """
+    manifest = inventory_manifest.find_newest(connection, base_url)
+    previous = read_inventory(storage, mirror)
+    if previous and (previous.md5 == manifest.md5 or previous.date > manifest.date):
+        return previous
+    folder = f"{mirror}/pmc/inventory"  # where its files wait, should this run be stopped
+    partitions = _Partitions()
+    num_rows = 0
+    for data_file in manifest.files:
+        for batch in _read_batches(
+            inventory_manifest.read_data_file(storage, folder, connection, base_url, data_file),
+            manifest,
+            data_file.name,
+        ):
+            num_rows += batch.num_rows
+            if num_rows > _MAX_ROWS:
+                raise BadInventory(f"PMC's inventory of {manifest.date} has more than {_MAX_ROWS:,} rows")
+            partitions.add(_parse_versions(batch))
+    inventory = _write_inventory(
+        storage, mirror, manifest, num_rows, partitions, previous.rows if previous else 0
+    )
+    for name in storage.list_names(folder):
+        storage.remove(f"{folder}/{name}")
+    return inventory
+
+
+def _read_batches(body: bytes, manifest: InventoryManifest, name: str) -> Iterator[pa.RecordBatch]:
+    """The columns that are needed of a CSV file, some 70,000 rows at a time."""
+    try:
+        yield from pyarrow.csv.open_csv(
+            pa.CompressedInputStream(pa.BufferReader(body), "gzip"),
+            read_options=pyarrow.csv.ReadOptions(column_names=manifest.columns, block_size=_BLOCK_BYTES),
+            convert_options=pyarrow.csv.ConvertOptions(
+                include_columns=REQUIRED_COLUMNS, column_types=_COLUMN_TYPES
+            ),
+        )
+    except (pa.ArrowInvalid, OSError) as error:
+        raise BadInventory(
+            f"{name} of PMC's inventory of {manifest.date} cannot be read ({error}). "
+            "If its format has changed, corpus/download/pmc/bucket_inventory.py is the file to mend."
+        ) from error
+
+
+def _parse_versions(batch: pa.RecordBatch) -> pa.Table:
+    """The article versions among a CSV file's rows."""
+    groups = pc.extract_regex(batch["Key"], _KEY_PATTERN)
+    is_article = groups.is_valid()
+    groups = groups.filter(is_article)
+    columns = [
+        groups.field("pmcid").cast(pa.int32()),
+        groups.field("version").cast(pa.int16()),
+        batch["ETag"].filter(is_article),
+        batch["LastModifiedDate"].filter(is_article),
+    ]
+    return pa.table(columns, INVENTORY_SCHEMA)
+
+
+class _Partitions:
+    """Article versions, each with those of ids near to its own, compressed until all are known."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[int, tuple[pa.BufferOutputStream, pa.RecordBatchStreamWriter]] = {}
+
+    def add(self, table: pa.Table) -> None:
+        numbers = pc.divide(table["pmcid"], _IDS_PER_PARTITION)
+        for number in pc.unique(numbers).to_pylist():
+            self._get_writer(number).write_table(table.filter(pc.equal(numbers, number)))
+
+    def _get_writer(self, number: int) -> pa.RecordBatchStreamWriter:
+        if number not in self._partitions:
+            stream = pa.BufferOutputStream()
+            options = pa.ipc.IpcWriteOptions(compression="zstd")
+            self._partitions[number] = stream, pa.ipc.new_stream(stream, INVENTORY_SCHEMA, options=options)
+        return self._partitions[number][1]
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Each heap, sorted, by ascending ids; of versions listed twice, the one changed last."""
+        for number in sorted(self._partitions):
+            stream, writer = self._partitions.pop(number)
+            writer.close()
+            table = pa.ipc.open_stream(stream.getvalue()).read_all()
+            table = table.sort_by([(name, "ascending") for name in ("pmcid", "version", "modified")])
+            yield table.filter(mask_last_of_each(make_version_keys(table)))
+
+
+def _write_inventory(
+    storage: LocalStorage,
+    mirror: str,
+    manifest: InventoryManifest,
+    num_rows: int,
+    partitions: _Partitions,
+    previous_rows: int,
+) -> Inventory:
+    range_numbers: list[int] = []
+    total_rows = 0
+    with (
+        storage.write(_inventory_path(mirror)) as file,
+        pq.ParquetWriter(
+            file, INVENTORY_SCHEMA, compression="zstd", use_dictionary=False, write_statistics=False
+        ) as parquet,
+    ):
+        for table in partitions.tables():
+            start = 0
+            for entry in pc.value_counts(pc.divide(table["pmcid"], IDS_PER_RANGE)).to_pylist():
+                parquet.write_table(table.slice(start, entry["counts"]), row_group_size=entry["counts"])
+                range_numbers.append(entry["values"])
+                start += entry["counts"]
+            total_rows += table.num_rows
+        if not total_rows:
+            raise BadInventory(
+                f"PMC's inventory of {manifest.date} has {num_rows:,} rows and not one article among them. If "
+                "the bucket's names have changed, corpus/download/pmc/bucket_inventory.py is the file to "
+                "mend."
+            )
+        if total_rows < _MIN_SIZE_RATIO * previous_rows:
+            raise BadInventory(
+                f"PMC's inventory of {manifest.date} has {total_rows:,} articles, and the one in the mirror "
+                "has "
+                f"{previous_rows:,}: what it lacks would be taken out of the mirror. Wait for the next one; if "
+                f"this is right, delete {_inventory_path(mirror)} and run again."
+            )
+        inventory = Inventory(manifest.date, manifest.md5, total_rows, num_rows - total_rows, range_numbers)
+        parquet.add_key_value_metadata({"inventory": json.dumps(asdict(inventory))})
+    return inventory

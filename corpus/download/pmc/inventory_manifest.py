@@ -1,0 +1,179 @@
+"""The bucket's daily inventory: which is the newest, and the files that it is made of.
+
+Once a day the bucket lists its metadata objects, one a version of an article, in
+
+    inventory-reports/pmc-oa-opendata/metadata/2026-09-04T01-00Z/manifest.json
+    inventory-reports/pmc-oa-opendata/metadata/2026-09-04T01-00Z/manifest.checksum   its MD5
+    inventory-reports/pmc-oa-opendata/metadata/data/2f6c-d1.csv.gz                   five of them, 245 MB
+
+and keeps thirty of these.  Beside the dates' folders lie ``data/`` and ``hive/``.  The manifest is as Amazon
+describes it (https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html):
+
+    {"sourceBucket": "pmc-oa-opendata", "fileFormat": "CSV",
+     "fileSchema": "Bucket, Key, LastModifiedDate, ETag",
+     "files": [{"key": "inventory-reports/pmc-oa-opendata/metadata/data/2f6c-d1.csv.gz",
+                "size": 49000000, "MD5checksum": "32 hexadecimal digits"}, ...], ...}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bioshards.corpus.download.http_client import Connection, NotFoundError
+from bioshards.corpus.download.listing import ListingError
+from bioshards.corpus.storage.checksums import md5_of_bytes
+from bioshards.corpus.storage.local_storage import LocalStorage
+
+from .s3_bucket import BUCKET_NAME, MAX_ATTEMPTS, list_folders, read_verified
+
+INVENTORY_FOLDER: Final = f"inventory-reports/{BUCKET_NAME}/metadata/"
+REQUIRED_COLUMNS: Final = ("Key", "LastModifiedDate", "ETag")
+"""The columns that an inventory must have."""
+
+_DATED_FOLDER: Final = re.compile(re.escape(INVENTORY_FOLDER) + r"(\d{4}-\d\d-\d\dT\d\d-\d\dZ)/", re.ASCII)
+_DATA_FILE: Final = re.compile(re.escape(INVENTORY_FOLDER) + r"data/([0-9A-Za-z-]{1,100}\.csv\.gz)")
+_MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
+_MAX_INVENTORIES: Final = (
+    5  # the newest inventory may not be complete yet; if five are not, something else is wrong
+)
+_MAX_MANIFEST_BYTES: Final = 4 << 20
+_MIN_READ_BYTES: Final = (
+    1 << 20
+)  # so that an error page in a small file's place is read, found wrong, and read again
+_MAX_FILES: Final = 1000  # 5 in 2026
+_MAX_FILE_BYTES: Final = 1 << 30  # 50 MB in 2026
+
+
+class BadInventory(ListingError):
+    """There is no inventory, or it is not what it is said to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A CSV file of an inventory: its name in ``data/``, size in bytes, and MD5."""
+
+    name: str
+    size: int
+    md5: str
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryManifest:
+    """An inventory as its manifest describes it.
+
+    Attributes:
+        date: when it was taken, as its folder says: ``2026-09-04T01-00Z``.
+        md5: of manifest.json.
+        columns: of its CSV files, in order.
+        data: its CSV files, all of them.
+    """
+
+    date: str
+    md5: str
+    columns: tuple[str, ...]
+    files: tuple[DataFile, ...]
+
+
+def find_newest(connection: Connection, base_url: str) -> InventoryManifest:
+    """The newest inventory that is complete.
+
+    Args:
+        base_url: the bucket's address, with a slash at its end.
+
+    Raises:
+        BadInventory: there is none, or it is not what this program knows how to read.
+        DownloadError: the bucket did not answer.
+    """
+    dates = sorted(
+        {
+            match[1]
+            for name in list_folders(connection, base_url, INVENTORY_FOLDER)
+            if (match := _DATED_FOLDER.fullmatch(name))
+        }
+    )
+    for date in reversed(dates[-_MAX_INVENTORIES:]):
+        try:
+            return _parse_manifest(_read_manifest(connection, f"{base_url}{INVENTORY_FOLDER}{date}/"), date)
+        except NotFoundError:
+            continue
+    raise BadInventory(
+        f"{base_url}{INVENTORY_FOLDER} lists {len(dates)} inventories, and none of the newest "
+        f"{_MAX_INVENTORIES} has a manifest. "
+        "If the bucket's layout has changed, corpus/download/pmc/inventory_manifest.py is the file to mend."
+    )
+
+
+def _read_manifest(connection: Connection, folder: str) -> bytes:
+    """manifest.json, with the MD5 that manifest.checksum names, if there is such a file."""
+    for _ in range(MAX_ATTEMPTS):
+        manifest = connection.read(f"{folder}manifest.json", _MAX_MANIFEST_BYTES).body
+        try:
+            checksum = (
+                connection.read(f"{folder}manifest.checksum", _MIN_READ_BYTES).body.decode("latin-1").lower()
+            )
+        except NotFoundError:
+            return manifest
+        if md5_of_bytes(manifest) in _MD5_PATTERN.findall(checksum):
+            return manifest
+    raise BadInventory(
+        f"{folder}manifest.json has the MD5 {md5_of_bytes(manifest)}, and manifest.checksum beside it says "
+        f"{checksum[:100]!r}. Try again later."
+    )
+
+
+def _parse_manifest(body: bytes, date: str) -> InventoryManifest:
+    try:
+        manifest = json.loads(body)
+        columns = tuple(name.strip() for name in manifest["fileSchema"].split(","))
+        data = tuple(_parse_file_entry(entry) for entry in manifest["files"])
+        if manifest["sourceBucket"] != BUCKET_NAME or manifest["fileFormat"] != "CSV":
+            raise ValueError(f"it is of {manifest['sourceBucket']!r}, as {manifest['fileFormat']!r}")
+        if not set(REQUIRED_COLUMNS) <= set(columns) or len(set(columns)) < len(columns):
+            raise ValueError(f"its columns are {columns}, and {REQUIRED_COLUMNS} are needed")
+        if not 0 < len(data) <= _MAX_FILES:
+            raise ValueError(f"it has {len(data)} files")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadInventory(
+            f"The manifest of PMC's inventory of {date} cannot be read ({type(error).__name__}: {error}). "
+            "If its format has changed, corpus/download/pmc/inventory_manifest.py is the file to mend."
+        ) from error
+    return InventoryManifest(date, md5_of_bytes(body), columns, data)
+
+
+def _parse_file_entry(entry: Any) -> DataFile:
+    key, size, md5 = entry["key"], entry["size"], entry["MD5checksum"]
+    name = _DATA_FILE.fullmatch(key)
+    if not name:
+        raise ValueError(f"it names the file {key[:200]!r}")
+    if type(size) is not int or not 0 < size <= _MAX_FILE_BYTES:
+        raise ValueError(f"{name[1]} has the size {size!r}")
+    if not _MD5_PATTERN.fullmatch(md5):
+        raise ValueError(f"{name[1]} has the MD5 {md5[:200]!r}")
+    return DataFile(name[1], size, md5.lower())
+
+
+def read_data_file(
+    storage: LocalStorage, folder: str, connection: Connection, base_url: str, data_file: DataFile
+) -> bytes:
+    """A CSV file as it is compressed, checked; from ``folder`` if it is there, else put there.
+
+    Raises:
+        ChecksumError: it has not the MD5 that the manifest names, whenever it is read.
+        DownloadError: the bucket did not give it.
+    """
+    path = f"{folder}/{data_file.name}"
+    if storage.exists(path):
+        with storage.open(path) as file:
+            body = file.read()
+        if md5_of_bytes(body) == data_file.md5:
+            return body
+    max_bytes = max(data_file.size, _MIN_READ_BYTES)
+    body = read_verified(
+        connection, f"{base_url}{INVENTORY_FOLDER}data/{data_file.name}", max_bytes, data_file.md5
+    )
+    with storage.write(path) as file:
+        file.write(body)
+    return body

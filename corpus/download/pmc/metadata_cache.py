@@ -1,0 +1,245 @@
+"""The metadata of PMC's articles in the mirror, brought up to date by what has changed in the inventory.
+
+There are millions of metadata objects (metadata_object.py), so what they say is kept, one Parquet file a
+range of ids, and an object is read again only when the inventory lists another ETag for it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bioshards.corpus.download.http_client import Connection, DownloadError, NotFoundError
+from bioshards.corpus.download.pool import DownloadPool
+from bioshards.corpus.storage.checksums import md5_of_bytes
+from bioshards.corpus.storage.local_storage import LocalStorage
+
+from .bucket_inventory import make_version_keys, select_newest
+from .metadata_object import ArticleMetadataError, parse_metadata
+from .s3_bucket import MAX_ATTEMPTS, ArticleFailure, ChecksumError, map_with_errors, range_label, version_name
+
+METADATA_SCHEMA: Final = pa.schema(
+    [
+        pa.field("pmcid", pa.int32(), nullable=False),
+        pa.field("version", pa.int16(), nullable=False),
+        pa.field("etag", pa.string(), nullable=False),
+        pa.field("listed", pa.string(), nullable=False),
+        pa.field("pmid", pa.int32()),
+        pa.field("doi", pa.string()),
+        pa.field("licence", pa.string()),
+        pa.field("open_access", pa.bool_()),
+        pa.field("manuscript", pa.bool_()),
+        pa.field("ocr", pa.bool_()),
+        pa.field("retracted", pa.bool_()),
+        pa.field("md5", pa.string()),
+        pa.field("retrieved", pa.date32(), nullable=False),
+        pa.field("problem", pa.string()),
+    ]
+)
+"""An article version.
+
+``etag`` is that of the metadata object that was read, ``listed`` the one that the inventory had for it: they
+differ where the object has changed since the inventory was taken.  ``md5`` is that of the XML, null where
+there is none.  ``problem`` says why metadata could not be read; ``pmid`` to ``md5`` are null then.
+"""
+
+Versions = Literal["newest", "all"]
+"""Which of an article's versions are looked at."""
+
+_MAX_OBJECT_BYTES: Final = 1 << 20  # bytes of a metadata object; they have one or two thousand
+_SAVE_INTERVAL: Final = 2000  # objects: what is lost, at most, when a run is killed
+_MD5_PATTERN: Final = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataDifference:
+    """What the mirror knows of a range, compared with the inventory.
+
+    Attributes:
+        current: rows of :data:`SCHEMA` that the inventory shows unchanged.
+        missing: rows of the inventory whose metadata must be read.
+        outdated: rows of :data:`SCHEMA`: what was known before of those among ``missing``.
+        older: versions in the inventory that are not looked at, being older than the article's newest.
+        removed: versions that were known and are no longer in the inventory.
+    """
+
+    current: pa.Table
+    missing: pa.Table
+    outdated: pa.Table
+    older_versions: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataUpdate:
+    """A range's metadata, brought up to date.
+
+    Attributes:
+        table: of :data:`SCHEMA`, by pmcid and version.
+        fetched: metadata objects that were read.
+        changed: those among them of which other metadata was known before.
+        removed: versions that were known and are in the bucket no longer.
+        older: versions that were not looked at, being older than the article's newest.
+        bad: those that could not be read this time; the next update tries them again.
+    """
+
+    table: pa.Table
+    fetched: int
+    changed: int
+    removed: int
+    older_versions: int
+    failures: tuple[ArticleFailure, ...]
+
+
+def read_metadata(storage: LocalStorage, mirror: str, range_number: int) -> pa.Table:
+    """The metadata that the mirror holds of range ``range_number``: a table of :data:`SCHEMA`."""
+    path = _metadata_path(mirror, range_number)
+    if storage.exists(path):
+        with storage.open(path) as file:
+            table = pq.ParquetFile(file).read()
+        if table.schema.names == METADATA_SCHEMA.names:
+            return table.cast(METADATA_SCHEMA)
+    return METADATA_SCHEMA.empty_table()
+
+
+def compare_with_inventory(
+    inventory_rows: pa.Table, metadata: pa.Table, versions: Versions = "newest"
+) -> MetadataDifference:
+    """What must be read so that ``metadata`` says what the inventory's ``inventory_rows`` of the same range
+    list.
+    """
+    wanted = select_newest(inventory_rows) if versions == "newest" else inventory_rows
+    previous = metadata.take(
+        pc.index_in(make_version_keys(wanted), value_set=make_version_keys(metadata).combine_chunks())
+    )
+    is_unchanged = pc.or_(
+        pc.equal(previous["etag"], wanted["etag"]), pc.equal(previous["listed"], wanted["etag"])
+    )
+    is_unchanged = pc.fill_null(is_unchanged, False)
+    is_changed = pc.and_(pc.invert(is_unchanged), pc.is_valid(previous["pmcid"]))
+    is_removed = pc.invert(
+        pc.is_in(make_version_keys(metadata), value_set=make_version_keys(inventory_rows).combine_chunks())
+    )
+    etag_index = METADATA_SCHEMA.get_field_index("listed")
+    return MetadataDifference(
+        current=previous.set_column(etag_index, METADATA_SCHEMA.field(etag_index), wanted["etag"]).filter(
+            is_unchanged
+        ),
+        missing=wanted.filter(pc.invert(is_unchanged)),
+        outdated=previous.filter(is_changed),
+        older_versions=inventory_rows.num_rows - wanted.num_rows,
+        removed=pc.sum(is_removed).as_py() or 0,
+    )
+
+
+def update_metadata(
+    storage: LocalStorage,
+    mirror: str,
+    base_url: str,
+    pool: DownloadPool,
+    range_number: int,
+    inventory_rows: pa.Table,
+    today: date,
+    versions: Versions = "newest",
+) -> MetadataUpdate:
+    """Bring the metadata of range ``range_number`` up to what the inventory lists, and keep it in the mirror.
+
+    Args:
+        base_url: the bucket's address, with a slash at its end.
+        rows: the inventory's rows of the range, all of them: what is not among them is forgotten.
+        versions: look at each article's newest version only, or at all.
+
+    Raises:
+        UnreachableError: the bucket does not answer any more; what was read until then is kept.
+    """
+    previous = read_metadata(storage, mirror, range_number)
+    found = compare_with_inventory(inventory_rows, previous, versions)
+    rows_by_version = {(row["pmcid"], row["version"]): row for row in found.outdated.to_pylist()}
+    num_fetched = num_changed = num_gone = 0
+    failures: list[ArticleFailure] = []
+
+    def read_row(connection: Connection, row: dict[str, Any]) -> dict[str, Any]:
+        return _read_object(connection, base_url, row, today)
+
+    try:
+        for num_done, (row, result) in enumerate(
+            map_with_errors(pool, read_row, found.missing.to_pylist()), start=1
+        ):
+            key = row["pmcid"], row["version"]
+            if isinstance(result, NotFoundError):
+                rows_by_version.pop(key, None)
+                num_gone += 1
+            elif isinstance(result, DownloadError):
+                failures.append(ArticleFailure.from_error(*key, result))
+                rows_by_version.setdefault(key, _make_row(row, "", "", today, problem=str(result)))
+            else:
+                num_fetched += 1
+                num_changed += key in rows_by_version and rows_by_version[key]["problem"] is None
+                rows_by_version[key] = result
+            if num_done % _SAVE_INTERVAL == 0:
+                _write_metadata(storage, mirror, range_number, _build_table(found.current, rows_by_version))
+    finally:
+        table = _build_table(found.current, rows_by_version)
+        if table != previous:
+            _write_metadata(storage, mirror, range_number, table)
+    return MetadataUpdate(
+        table, num_fetched, num_changed, found.removed + num_gone, found.older_versions, tuple(failures)
+    )
+
+
+def _read_object(connection: Connection, base_url: str, row: dict[str, Any], today: date) -> dict[str, Any]:
+    """The metadata of a row of the inventory, as a row of :data:`SCHEMA`.
+
+    The object may have changed since the inventory was taken: it is whole if it has the checksum that the
+    inventory lists or the one that came with it.  An answer with neither is believed only if it makes sense.
+    """
+    pmcid, version, inventory_etag = row["pmcid"], row["version"], row["etag"]
+    url = f"{base_url}metadata/{version_name(pmcid, version)}.json"
+    for _ in range(MAX_ATTEMPTS):
+        response = connection.read(url, _MAX_OBJECT_BYTES)
+        md5 = md5_of_bytes(response.body)
+        is_intact = md5 in (inventory_etag, response.etag)
+        if not is_intact and _MD5_PATTERN.fullmatch(response.etag):
+            continue
+        try:
+            return _make_row(
+                row,
+                response.etag or md5,
+                inventory_etag,
+                today,
+                **parse_metadata(response.body, pmcid, version),
+            )
+        except ArticleMetadataError as error:
+            if is_intact:
+                return _make_row(row, response.etag or md5, inventory_etag, today, problem=str(error))
+    raise ChecksumError(
+        f"{url}: its MD5 is {md5} and its ETag {response.etag!r} ({len(response.body)} bytes), "
+        f"{MAX_ATTEMPTS} times"
+    )
+
+
+def _make_row(
+    row: dict[str, Any], etag: str, inventory_etag: str, today: date, **columns: Any
+) -> dict[str, Any]:
+    fixed_columns = {"pmcid": row["pmcid"], "version": row["version"], "etag": etag, "listed": inventory_etag}
+    return fixed_columns | {"retrieved": today, "problem": None} | columns
+
+
+def _build_table(current: pa.Table, rows_by_version: dict[tuple[int, int], dict[str, Any]]) -> pa.Table:
+    table = pa.concat_tables([current, pa.Table.from_pylist(list(rows_by_version.values()), METADATA_SCHEMA)])
+    return table.sort_by([("pmcid", "ascending"), ("version", "ascending")])
+
+
+def _write_metadata(storage: LocalStorage, mirror: str, range_number: int, table: pa.Table) -> None:
+    with storage.write(_metadata_path(mirror, range_number)) as file:
+        pq.write_table(table, file, compression="zstd")
+
+
+def _metadata_path(mirror: str, range_number: int) -> str:
+    return f"{mirror}/pmc/metadata/{range_label(range_number)}.parquet"

@@ -1,0 +1,111 @@
+"""What PMC says of one article version: its licence, its data set, and the checksum of its XML.
+
+That is a small JSON object (https://pmc-oa-opendata.s3.amazonaws.com/README.txt), which lies beside the
+article and, the same, under ``metadata/``:
+
+    {"pmcid": "PMC12345", "version": 1, "pmid": 23456 or null, "doi": "10.1000/1" or null,
+     "license_code": "CC BY" or null,
+     "is_pmc_openaccess": true, "is_manuscript": false, "is_historical_ocr": false, "is_retracted": false,
+     "xml_url": "s3://pmc-oa-opendata/PMC12345.1/PMC12345.1.xml?md5=32 hexadecimal digits", ...}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from bioshards.corpus.errors import BioshardsError
+from bioshards.corpus.licences import LICENCES, UNKNOWN_LICENCE
+
+from .s3_bucket import version_name
+
+_MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
+_LICENCE_VERSION: Final = re.compile(r"-\d(\.\d)?(-IGO)?$")
+
+
+class ArticleMetadataError(BioshardsError):
+    """A metadata object is not what it should be."""
+
+
+def parse_metadata(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
+    """The columns ``pmid`` to ``md5`` of :data:`.pmc_metadata.SCHEMA` of this article version.
+
+    Raises:
+        ArticleMetadataError: it is not JSON, of another article, or a value is of another type than it
+            should be.
+    """
+    try:
+        metadata = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ArticleMetadataError(f"not JSON: {error}") from error
+    if not isinstance(metadata, dict):
+        raise ArticleMetadataError("not a JSON object")
+    if metadata.get("pmcid") != f"PMC{pmcid}" or _parse_int(metadata, "version") != version:
+        raise ArticleMetadataError(
+            f"it is of {metadata.get('pmcid')!r:.100}, version {metadata.get('version')!r:.100}"
+        )
+    return {
+        "pmid": _parse_int(metadata, "pmid"),
+        "doi": _parse_doi(metadata),
+        "licence": normalise_licence(_parse_text(metadata, "license_code")),
+        "open_access": _parse_bool(metadata, "is_pmc_openaccess"),
+        "manuscript": _parse_bool(metadata, "is_manuscript"),
+        "ocr": _parse_bool(metadata, "is_historical_ocr"),
+        "retracted": _parse_bool(metadata, "is_retracted"),
+        "md5": _parse_xml_md5(_parse_text(metadata, "xml_url"), version_name(pmcid, version)),
+    }
+
+
+def normalise_licence(code: str | None) -> str:
+    """A licence code in one spelling: ``CC BY``, ``cc-by`` and ``CC BY 4.0`` are ``CC-BY``."""
+    normalised = "-".join(re.split(r"[\s_-]+", (code or "").strip().upper()))
+    normalised = _LICENCE_VERSION.sub("", normalised)
+    return normalised if normalised in LICENCES else UNKNOWN_LICENCE
+
+
+def _parse_int(metadata: dict[str, Any], name: str) -> int | None:
+    value = metadata.get(name)
+    if value is None or (type(value) is int and 0 < value < 1 << 31):
+        return value
+    raise ArticleMetadataError(f"{name} is {value!r:.100}, not a whole number above 0")
+
+
+def _parse_text(metadata: dict[str, Any], name: str) -> str | None:
+    value = metadata.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
+        raise ArticleMetadataError(f"{name} is {value!r:.100}, not a line of text")
+    return value or None
+
+
+def _parse_doi(metadata: dict[str, Any]) -> str | None:
+    """The DOI, or None where it cannot be used: an odd character in it is no reason to lose the article."""
+    value = metadata.get("doi")
+    if value is not None and not isinstance(value, str):
+        raise ArticleMetadataError(f"doi is {value!r:.100}, not a line of text")
+    value = (value or "").strip()
+    return value if value and len(value) <= 2000 and value.isprintable() else None
+
+
+def _parse_bool(metadata: dict[str, Any], name: str) -> bool:
+    value = metadata.get(name)
+    if isinstance(value, bool):
+        return value
+    raise ArticleMetadataError(f"{name} is {value!r:.100}, not true or false")
+
+
+def _parse_xml_md5(url: str | None, name: str) -> str | None:
+    """The checksum in the XML's address.  Its path must be the one we know, its host is not looked at."""
+    if url is None:
+        return None
+    try:
+        url_parts = urlsplit(url)
+    except ValueError as error:
+        raise ArticleMetadataError(f"xml_url is {url!r:.200}: {error}") from error
+    md5 = parse_qs(url_parts.query).get("md5", [""])
+    if url_parts.path != f"/{name}/{name}.xml" or len(md5) != 1 or not _MD5_PATTERN.fullmatch(md5[0]):
+        raise ArticleMetadataError(f"xml_url is {url!r:.200}, not s3://.../{name}/{name}.xml?md5=...")
+    return md5[0].lower()

@@ -1,0 +1,131 @@
+"""How often a server may be asked, by all processes of this machine together.
+
+Workers are processes that know nothing of each other, and a second job may run beside the first; what
+they share is the machine, so the count is kept in lock files in its temporary folder: the system
+drops the lock of a process that dies.  Runners on several machines are held to the same limits by the
+width of the step that downloads (pipelines/transforms/document_shards.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import random
+import re
+import struct
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import BinaryIO, Final
+
+MAX_PAUSE_SECONDS: Final = 3600.0
+"""Seconds: no pause that a server asks for is taken for longer."""
+
+_POLL_SECONDS: Final = 0.05
+_MAX_QUEUE_SECONDS: Final = 60.0
+"""Seconds: nobody plans a request further ahead, as only those few who hold a place plan one."""
+_TIMES_STRUCT: Final = struct.Struct("<dd")
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimiter:
+    """The few places that a server has for us, and the pace at which it may be asked.
+
+    Attributes:
+        server: names the server, for whom the places are counted.
+        connections: open at the same time at most.
+        per_second: requests in any second at most, evenly spaced.
+    """
+
+    server_name: str
+    max_connections: int
+    requests_per_second: float
+
+    def divide(self, machines: int) -> RateLimiter:
+        """One part of the places, for each of several machines that cannot see each other."""
+        return replace(
+            self,
+            max_connections=max(1, self.max_connections // machines),
+            requests_per_second=self.requests_per_second / machines,
+        )
+
+    @contextlib.contextmanager
+    def acquire_slot(self) -> Iterator[None]:
+        """Hold one of the places; waits until one is free."""
+        with contextlib.ExitStack() as stack:
+            while True:
+                first_slot = random.randrange(self.max_connections)
+                for offset in range(self.max_connections):
+                    file = self._open_lock_file(str((first_slot + offset) % self.max_connections))
+                    with contextlib.suppress(BlockingIOError):
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        stack.enter_context(file)
+                        break
+                    file.close()
+                else:
+                    time.sleep(_POLL_SECONDS * random.uniform(0.5, 1.5))
+                    continue
+                break
+            yield
+
+    def wait_for_turn(self) -> None:
+        """Wait for the moment at which the next request may be sent."""
+        while True:
+            with self._open_times() as times:
+                now = time.time()
+                next_request_at, paused_until = times
+                if paused_until <= now:
+                    send_at = max(now, next_request_at)
+                    times[:] = [send_at + 1 / self.requests_per_second, paused_until]
+            if paused_until > now:
+                # Those who waited do not all come at once: the pace above spaces them.
+                time.sleep(min(paused_until - now, 1.0))
+                continue
+            time.sleep(send_at - now)
+            with self._open_times() as times:
+                if times[1] <= time.time():
+                    return
+
+    def pause(self, seconds: float) -> None:
+        """Let nobody on this machine ask the server for so long; a longer pause stays."""
+        with self._open_times() as times:
+            times[1] = max(times[1], time.time() + min(seconds, MAX_PAUSE_SECONDS))
+
+    @contextlib.contextmanager
+    def _open_times(self) -> Iterator[list[float]]:
+        """[when the next request may be sent, when the pause ends], to read and to change."""
+        with self._open_lock_file("pace") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            data = file.read(_TIMES_STRUCT.size)
+            stored = _TIMES_STRUCT.unpack(data) if len(data) == _TIMES_STRUCT.size else (0.0, 0.0)
+            # A time further ahead is no plan of ours: the clock has been set back, or the file is damaged.
+            limits = time.time() + _MAX_QUEUE_SECONDS, time.time() + MAX_PAUSE_SECONDS + _MAX_QUEUE_SECONDS
+            times = [value if value <= limit else 0.0 for value, limit in zip(stored, limits, strict=True)]
+            yield times
+            if tuple(times) != stored:
+                file.seek(0)
+                file.write(_TIMES_STRUCT.pack(*times))
+                file.flush()
+
+    def _open_lock_file(self, suffix: str) -> BinaryIO:
+        name = f"{re.sub(r'[^A-Za-z0-9.-]+', '_', self.server_name)}.{suffix}"
+        path = os.path.join(_get_lock_folder(), name)
+        return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b", buffering=0)
+
+
+def _get_lock_folder() -> str:
+    """Our own folder in the temporary one.
+
+    Raises:
+        PermissionError: somebody else has made it.
+    """
+    folder = os.path.join(tempfile.gettempdir(), f"bioshards-{os.getuid()}")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if os.lstat(folder).st_uid != os.getuid():
+        raise PermissionError(
+            f"{folder} belongs to another user, so the count of open connections cannot be kept there; "
+            "set TMPDIR to a folder of your own"
+        )
+    return folder

@@ -1,0 +1,94 @@
+"""Is a downloaded file what it should be?  Asked while it comes in, block by block.
+
+Servers answer an error with the status of success and a page, connections end early, files change
+between two reads: only the content tells.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+
+from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.xml.decoder import MAX_FILE_BYTES, BoundedGunzip
+
+_MAX_HEAD_BYTES: Final = 1 << 16
+"""How far into a document its root may begin."""
+_PROLOG = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)*+", re.DOTALL
+)
+_ROOT_TAG = re.compile(rb"<(?:[\w.-]++:)?([A-Za-z_][\w.-]*+)[\s/>]")
+
+
+def parse_root_name(head: bytes) -> str | None:
+    """The local name of the root of the XML document that begins so; None where there is none."""
+    prolog = _PROLOG.match(head)
+    match = _ROOT_TAG.match(head, prolog.end() if prolog else 0)
+    return match[1].decode() if match else None
+
+
+def _make_too_large_error() -> BadFileError:
+    return BadFileError("too-large", f"more than {MAX_FILE_BYTES >> 30} GiB of XML")
+
+
+class DownloadVerifier:
+    """Feed it a gzipped XML document's bytes as they come; it ends with their MD5, or raises.
+
+    Checked are gzip's magic, every block's CRC to the end, the size unpacked, and the root's name.
+    """
+
+    def __init__(self, root_name: str) -> None:
+        self.root_name = root_name
+        self._md5 = hashlib.md5(usedforsecurity=False)
+        self._gunzip = BoundedGunzip()
+        self._first_bytes = b""
+        self._head: bytes | None = b""
+        self._size = self._unpacked = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            BadFileError: they cannot belong to the file that is expected.
+        """
+        self._md5.update(data)
+        self._size += len(data)
+        if self._size > MAX_FILE_BYTES:  # padding and empty blocks unpack to nothing, for ever
+            raise _make_too_large_error()
+        if len(self._first_bytes) < 2:
+            self._first_bytes += data[:80]
+            if self._first_bytes[:2] not in (b"\x1f\x8b", b"\x1f", b""):
+                raise BadFileError("not-gzip", f"what came is no gzip file; it begins {self._first_bytes!r}")
+        for block in self._gunzip.decompress(data):
+            self._unpacked += len(block)
+            if self._unpacked > MAX_FILE_BYTES:
+                raise _make_too_large_error()
+            if self._head is not None:
+                self._head += block
+                if len(self._head) >= _MAX_HEAD_BYTES:
+                    self._check_root()
+
+    def finish(self, published_md5: str | None) -> str:
+        """The file's MD5, once all of it is fed; ``published_md5`` is the published one, None where there is
+        none.
+
+        Raises:
+            BadFileError: it is cut short, is no document of the expected kind, or has another MD5.
+        """
+        actual_md5 = self._md5.hexdigest()
+        if published_md5 is not None and actual_md5 != published_md5:
+            raise BadFileError("checksum", f"its MD5 is {actual_md5}, the published one is {published_md5}")
+        if not self._size:
+            raise BadFileError("empty-file", "it has no bytes")
+        self._gunzip.finish()
+        if self._head is not None:
+            self._check_root()
+        return actual_md5
+
+    def _check_root(self) -> None:
+        root_name = parse_root_name(self._head or b"")
+        if root_name != self.root_name:
+            description = f"<{root_name}>" if root_name else f"none: it begins {(self._head or b'')[:80]!r}"
+            raise BadFileError("wrong-root", f"its root should be <{self.root_name}>, it is {description}")
+        self._head = None

@@ -1,0 +1,210 @@
+"""Shape an article into a document by the rules of a corpus: choose its parts, clean, split, count.
+
+The counterpart of document_builder.py for full text.  A paragraph's end ends a sentence; every run of blocks
+under the same headings is a section of the document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from bioshards.corpus.document import HEADING_SEPARATOR, Document
+from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.sentences import collapse_whitespace, split_line
+from bioshards.corpus.sentences.splitters import load_splitter
+from bioshards.corpus.text.cleaning import Cleaner
+from bioshards.corpus.text.line_format import LineFormatter
+
+from .article_metadata import ArticleMetadata
+from .filters import DROPPED_PART_PREFIX, PmcConfig
+from .text_blocks import TextBlock
+
+_NON_PMC_NUMBER_BIT = 1 << 40
+
+
+class ArticleDocumentBuilder:
+    """Shapes articles into documents by one set of rules; built once, used for every article.
+
+    Raises:
+        MissingExtraError: the rules need a library that is not installed.
+    """
+
+    def __init__(self, config: PmcConfig) -> None:
+        self._config = config
+        self._parts = frozenset(config.parts)
+        self._dropped_types = frozenset(map(str.lower, config.drop_article_types))
+        self._cleaner = Cleaner(config.cleaning)
+        # Blocks are of one line already, which the usual splitter would look for again.
+        self._split = split_line if config.splitter == "rules" else load_splitter(config.splitter)
+        self._line_formatter: LineFormatter | None = None
+        if config.lower_case or config.ascii_only or config.treebank or config.min_line_characters:
+            self._line_formatter = LineFormatter(
+                config.lower_case, config.ascii_only, config.treebank, config.min_line_characters
+            )
+
+    def find_drop_reason(self, metadata: ArticleMetadata, has_body: bool) -> str | None:
+        """Why an article is dropped for what it says of itself; None where it is not."""
+        config = self._config
+        if (metadata.licence or "unknown") not in config.licences:
+            return "licence"
+        if config.languages and metadata.language not in config.languages:
+            return "language"
+        if metadata.article_type in self._dropped_types:
+            return "article-type"
+        if config.drop_retracted and metadata.retracted:
+            return "retracted"
+        if metadata.ocr and not config.keep_ocr:
+            return "ocr"
+        if not has_body and not config.keep_abstract_only:
+            return "no-body"
+        return None
+
+    def build_document(
+        self, metadata: ArticleMetadata, has_body: bool, blocks: list[TextBlock], file: str, position: int
+    ) -> tuple[str | None, Document]:
+        """Shape an article into a document: (reason to drop it for its text or None, document)."""
+        removed_characters: dict[str, int] = {}
+        title, blocks = self._extract_title(blocks, removed_characters)
+        sentences: list[str] = []
+        if self._config.titles and title:
+            sentences += self._split_and_format(title, removed_characters)
+        sections: list[tuple[str, int]] = []
+        num_words = _count_words(title) if self._config.titles else 0
+        current_heading = None
+        for heading, label, text in self._iter_texts(blocks, removed_characters):
+            num_words += _count_words(text)
+            new_sentences = self._split_and_format(text, removed_characters)
+            if not new_sentences:
+                continue
+            if heading != current_heading:
+                current_heading = heading
+                sections.append((heading, len(sentences)))
+                if self._config.section_labels:
+                    sentences += self._split_and_format(label, removed_characters)
+                    num_words += _count_words(label)
+            sentences += new_sentences
+        document_id, _ = identify_article(metadata)
+        document = Document(
+            id=document_id,
+            source="pmc",
+            pmid=metadata.pmid,
+            pmcid=metadata.pmcid,
+            doi=metadata.doi,
+            version=metadata.version,
+            year=metadata.year,
+            journal=metadata.journal,
+            article_type=metadata.article_type,
+            language=metadata.language,
+            licence=metadata.licence,
+            retracted=metadata.retracted,
+            flags=_list_flags(metadata, has_body),
+            title=title,
+            sentences=sentences,
+            sections=sections,
+            file=file,
+            position=position,
+            num_words=sum(map(_count_words, sentences)) if self._line_formatter else num_words,
+            num_characters=sum(map(len, sentences)),
+            removed_characters=removed_characters,
+        )
+        if not sections:
+            return "no-text", document
+        return "short" if num_words < self._config.min_words else None, document
+
+    def _extract_title(
+        self, blocks: list[TextBlock], removed_characters: dict[str, int]
+    ) -> tuple[str, list[TextBlock]]:
+        """The cleaned title, and the other blocks."""
+        if not blocks or blocks[0].part != "title":
+            return "", blocks
+        return collapse_whitespace(self._cleaner.clean_title(blocks[0].text, removed_characters)), blocks[1:]
+
+    def _split_and_format(self, text: str, removed_characters: dict[str, int]) -> list[str]:
+        sentences = self._split(text)
+        return self._line_formatter(sentences, removed_characters) if self._line_formatter else sentences
+
+    def _iter_texts(
+        self, blocks: list[TextBlock], removed_characters: dict[str, int]
+    ) -> Iterator[tuple[str, str, str]]:
+        """(heading path, last heading, text) of the blocks of the chosen parts, cleaned."""
+        abstract_blocks = [block for block in blocks if block.part == "abstract"]
+        if abstract_blocks and "abstract" in self._parts:
+            yield from self._iter_abstract_texts(abstract_blocks, removed_characters)
+        heading_paths: dict[tuple[str, ...], tuple[str, str]] = {}
+        cleaned_headings: dict[str, str] = {}  # headings: most head many blocks, and are counted once
+        for block in blocks:
+            if block.part not in self._parts:
+                removal_name = f"{DROPPED_PART_PREFIX}{block.part}"
+                removed_characters[removal_name] = removed_characters.get(removal_name, 0) + len(block.text)
+            elif block.part != "abstract":
+                text = self._clean_text(block.text, removed_characters)
+                if not text:
+                    continue
+                heading_path = heading_paths.get(block.headings)
+                if heading_path is None:
+                    for heading in block.headings:
+                        if heading not in cleaned_headings:
+                            cleaned_headings[heading] = self._clean_text(heading, removed_characters)
+                    headings = [
+                        cleaned_headings[heading] for heading in block.headings if cleaned_headings[heading]
+                    ]
+                    heading_path = HEADING_SEPARATOR.join(headings), headings[-1] if headings else ""
+                    heading_paths[block.headings] = heading_path
+                yield *heading_path, text
+
+    def _iter_abstract_texts(
+        self, blocks: list[TextBlock], removed_characters: dict[str, int]
+    ) -> Iterator[tuple[str, str, str]]:
+        """The abstract as PubMed's are cleaned: its notices go, and labels that head nothing."""
+        sections = [(HEADING_SEPARATOR.join(block.headings[1:]) or None, block.text) for block in blocks]
+        parent_heading = (
+            self._clean_text(blocks[0].headings[0], removed_characters) if blocks[0].headings else ""
+        )
+        parent_heading = parent_heading or "Abstract"
+        for label, text in self._cleaner.clean_abstract(sections, removed_characters):
+            if text := collapse_whitespace(text):
+                label = collapse_whitespace(label) if label else ""
+                yield (
+                    f"{parent_heading}{HEADING_SEPARATOR}{label}" if label else parent_heading,
+                    label or parent_heading,
+                    text,
+                )
+
+    def _clean_text(self, text: str, removed_characters: dict[str, int]) -> str:
+        return (
+            text
+            if text.isascii() and "\x7f" not in text
+            else collapse_whitespace(self._cleaner.clean_text(text, removed_characters))
+        )
+
+
+def identify_article(metadata: ArticleMetadata) -> tuple[str, int]:
+    """An article's id, and the number that is the same for all its versions.
+
+    The id is ``pmc:PMC123456.1``; of articles that PMC does not have, ``doi:10.5555/1`` or ``pmid:123``.
+    Numbers of these are hashes beyond all PMCIDs.
+
+    Raises:
+        BadRecordError: it has none of the three.
+    """
+    if metadata.pmcid:
+        return f"pmc:{metadata.pmcid}.{metadata.version}", int(metadata.pmcid[3:])
+    if metadata.doi:
+        document_id = f"doi:{metadata.doi.lower()}"
+    elif metadata.pmid:
+        document_id = f"pmid:{metadata.pmid}"
+    else:
+        raise BadRecordError("no-id", "it has no PMCID, no DOI and no PMID")
+    digest = hashlib.blake2b(document_id.encode(), digest_size=8).digest()
+    return document_id, int.from_bytes(digest) >> 1 | _NON_PMC_NUMBER_BIT
+
+
+def _list_flags(metadata: ArticleMetadata, has_body: bool) -> list[str]:
+    flags = (("manuscript", metadata.manuscript), ("ocr", metadata.ocr), ("no-body", not has_body))
+    return [*([metadata.notice] if metadata.notice else []), *(name for name, is_set in flags if is_set)]
+
+
+def _count_words(line: str) -> int:
+    """Words of a text of one line."""
+    return line.count(" ") + 1 if line else 0

@@ -1,0 +1,146 @@
+"""Find full text in folders and files, and deal it out to sources: what makes one shard each.
+
+A package (Europe PMC's, an archive) is a source; so is the list of a range of articles in a mirror.  Files of
+single articles are gathered by ranges of 10,000 PMC ids, those whose path names none by the hash of their
+names.  So what is in a source depends on names only, and an article that is added touches one shard.
+"""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from bioshards.corpus.archives.members import ARCHIVE_EXTENSIONS as ARCHIVES
+from bioshards.corpus.errors import InputNotFoundError
+from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.source_file import SourceFile, SourcePart, list_input_files
+
+ARTICLE_LIST_EXTENSION: Final = ".parquet"
+"""How the list of a range in a mirror ends (download/pmc.py)."""
+ARTICLE_EXTENSIONS: Final = (".xml", ".nxml", ".xml.gz", ".nxml.gz")
+MEAN_FILES_PER_GROUP: Final = 10_000
+"""Files without a PMC id in a group, at most, in the mean: as many as a range of ids has."""
+
+_PMCIDS_PER_RANGE: Final = 10_000
+_PACKAGE_NAME = re.compile(r"PMC\d+_PMC\d+\.xml(\.gz)?")
+_ARTICLE_LIST_PATH = re.compile(r"(.*/pmc/)selected/PMC\d{4,6}xxxx\.parquet", re.DOTALL)
+_PUBMED_FILE_NAME = re.compile(r"pubmed\d\dn\d{4,6}\.xml(\.gz)?")
+_PMCID = re.compile(r"PMC(\d{1,9})(?:\.(\d{1,4}))?(?![\d])")
+
+
+def discover(storage: LocalStorage, inputs: Iterable[str]) -> list[SourceFile]:
+    """All full text that the inputs (folders, globs, single files) name, once each, in order.
+
+    A folder gives its articles (``.xml``, ``.nxml``, gzipped or not), packages and archives at any depth; a
+    mirror of ``beam run fetch`` what its lists select.
+
+    Raises:
+        InputNotFoundError: an input names nothing.
+    """
+    info_by_path: dict[str, FileInfo] = {}
+    for input_path in inputs:
+        infos = [
+            info
+            for info in list_input_files(
+                storage, input_path, (*ARTICLE_EXTENSIONS, *ARCHIVES, ARTICLE_LIST_EXTENSION)
+            )
+            if _is_full_text(info.path)
+        ]
+        if not infos:
+            problem = (
+                "has no article, package or archive"
+                if storage.is_folder(input_path)
+                else "names no full text"
+            )
+            raise InputNotFoundError(
+                f"--input {input_path} {problem}. Give a folder, a file or a quoted glob of articles (.xml, "
+                ".nxml, "
+                ".xml.gz), archives of them (.tar.gz, .zip) or Europe PMC's packages (PMC1_PMC20000.xml.gz). "
+                "PubMed's files are read by pubmed_to_shards."
+            )
+        info_by_path.update((info.path, info) for info in infos)
+    mirror_prefixes = {match[1] for path in info_by_path if (match := _ARTICLE_LIST_PATH.fullmatch(path))}
+    article_files = []
+    sources = []
+    for info in info_by_path.values():
+        name = _base_name(info.path)
+        if name.endswith((*ARCHIVES, ARTICLE_LIST_EXTENSION)) or _PACKAGE_NAME.fullmatch(name):
+            sources.append(source_from_file(info))
+        elif not any(info.path.startswith(f"{prefix}xml/") for prefix in mirror_prefixes):
+            article_files.append(info)
+    return sorted([*sources, *_group_articles(article_files)])
+
+
+def source_from_file(info: FileInfo, retrieved_at: str = "") -> SourceFile:
+    """A package, an archive or a list as a source."""
+    name = _base_name(info.path)
+    pmcid_match = _PMCID.search(name)
+    return SourceFile(
+        0, int(pmcid_match[1]) if pmcid_match else 0, name, info.path, info.size, info.stamp, retrieved_at
+    )
+
+
+def _is_full_text(path: str) -> bool:
+    """Is it what it looks like?  A folder may hold other Parquet files, and PubMed's XML."""
+    if path.endswith(ARTICLE_LIST_EXTENSION):
+        return _ARTICLE_LIST_PATH.fullmatch(path) is not None
+    return _PUBMED_FILE_NAME.fullmatch(_base_name(path)) is None
+
+
+def _base_name(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1]
+
+
+def _to_printable(path: str) -> str:
+    """The path with a question mark for what is no UTF-8, so that it can be written down."""
+    return path.encode(errors="replace").decode()
+
+
+def _group_articles(article_files: list[FileInfo]) -> Iterator[SourceFile]:
+    """Files of single articles, gathered."""
+    groups: dict[tuple[int, str], list[tuple[tuple[int, int, str, str], SourcePart]]] = (
+        collections.defaultdict(list)
+    )
+    files_without_pmcid = []
+    for info in article_files:
+        short_path = "/".join(re.split(r"[/\\]", _to_printable(info.path))[-2:])
+        pmcids = _PMCID.findall(short_path)
+        if pmcids:
+            number, version = (int(digits or 0) for digits in pmcids[-1])
+            name = short_path if _PMCID.search(_base_name(short_path)) is None else _base_name(short_path)
+            group_number = number // _PMCIDS_PER_RANGE
+            part = SourcePart(name, info.path, info.size, info.stamp)
+            groups[group_number, f"PMC{group_number:04d}xxxx"].append(
+                ((number, version, name, info.path), part)
+            )
+        else:
+            files_without_pmcid.append((short_path, info))
+    num_groups = 1
+    while len(files_without_pmcid) > MEAN_FILES_PER_GROUP * num_groups:
+        num_groups *= 2
+    for short_path, info in files_without_pmcid:
+        digest = hashlib.md5(short_path.encode(), usedforsecurity=False).digest()
+        group_number = int.from_bytes(digest[:4]) % num_groups
+        part = SourcePart(short_path, info.path, info.size, info.stamp)
+        groups[0, f"articles-{group_number:03d}-of-{num_groups:03d}"].append(
+            ((0, 0, short_path, info.path), part)
+        )
+    for (number, name), group_members in sorted(groups.items()):
+        parts = tuple(part for _, part in sorted(group_members))
+        stamp_lines = "\n".join(f"{_to_printable(part.path)} {part.stamp}" for part in parts)
+        stamp = hashlib.md5(stamp_lines.encode(), usedforsecurity=False).hexdigest()
+        size = sum(part.size for part in parts)
+        folder = re.split(r"[/\\][^/\\]*$", _to_printable(parts[0].path))[0]
+        yield SourceFile(
+            0,
+            number * _PMCIDS_PER_RANGE,
+            name,
+            f"{folder}/{name}",
+            size,
+            stamp,
+            parts=parts,
+            num_files=len(parts),
+        )

@@ -1,0 +1,280 @@
+"""The sections of an article, and all that can be in them, as blocks of text.
+
+Every element that is text of a kind of its own has a function here; what is not known is looked into, so that
+no publisher's new element costs text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from lxml import etree
+
+from .boilerplate import is_boilerplate, starts_with_boilerplate_title
+from .inline import TextPieces, append_inline, extract_text, join_pieces
+
+Headings = tuple[str, ...]
+
+
+class TextBlock(NamedTuple):
+    """A paragraph's text in one line, its part of the article, and its headings from the outermost."""
+
+    part: str
+    headings: Headings
+    text: str
+
+
+_NOTE_TYPES: Final = frozenset(  # types of footnotes that are not about a person's address
+    {"con", "conflict", "coi-statement", "financial-disclosure", "supported-by", "study-group-members"}
+)
+_DOWNLOAD_LINK: Final = re.compile(
+    r"(?:^click here (?:for|to) .*|\bdownload .{1,60}, \w{1,5} file, [\d.]+ ?[kmg]?b\.?"
+    r"|^\((?:[\d.,]+ ?[kmg]?b)?[, ]*(?:[a-z]{2,4}[34x]?)?\)\.?)$",
+    re.IGNORECASE,
+)
+"""What stands under a supplement instead of a caption, or at its end: "Click here for additional data file.",
+"(1.3 MB TIF)", "Download FIG S1, PDF file, 0.1 MB."."""
+_FLOAT_ELEMENTS: Final = (
+    *("fig", "fig-group", "table-wrap", "table-wrap-group", "supplementary-material", "media"),
+    "chem-struct-wrap",
+)
+_SKIPPED_ELEMENTS: Final = (
+    *("title", "subtitle", "label", "ref-list", "sec-meta", "permissions", "bio", "graphic", "object-id"),
+    *("alternatives", "table", "array", "tex-math", "attrib"),
+    *("alt-text", "long-desc", "alt-title", "caption"),
+    *("kwd-group", "subj-group", "related-article", "related-object"),
+    *("mixed-citation", "element-citation", "nlm-citation"),
+)
+"""Elements of which nothing is text where they stand; titles and captions are read by what holds them."""
+_ACKNOWLEDGEMENTS_TITLE: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
+
+
+class SectionWalker:
+    """One walk over an article, gathering its blocks.
+
+    Args:
+        plain: as PMC's plain text has it: captions where they stand, "(see)" where a citation was.
+        formula: what stands for a displayed formula in its paragraph; "" for nothing.
+    """
+
+    def __init__(self, captions_in_place: bool, formula_placeholder: str) -> None:
+        self.blocks: list[TextBlock] = []
+        self.captions_in_place, self.formula_placeholder = captions_in_place, formula_placeholder
+        self._pending_floats: list[tuple[etree._Element, Headings]] = []
+
+    # Sections and what is in them
+
+    def add_block(self, part: str, headings: Headings, text: str) -> None:
+        if len(text) > 2 or any(map(str.isalnum, text)):  # "." is what a paragraph of one link leaves
+            self.blocks.append(TextBlock(part, headings, text))
+
+    def walk_children(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
+        """What is in a section, a box, a list item ...; what is not known is looked into."""
+        for child in parent:
+            _HANDLERS.get(child.tag, SectionWalker.walk_children)(self, child, part, headings)
+
+    def _skip(self, element: etree._Element, part: str, headings: Headings) -> None:
+        """No text of the article's."""
+
+    def _add_displayed_formula(self, element: etree._Element, part: str, headings: Headings) -> None:
+        """A displayed formula between paragraphs."""
+        self.add_block(part, headings, self.formula_placeholder)
+
+    def _walk_section(self, section: etree._Element, part: str, headings: Headings) -> None:
+        self.add_pending_captions()  # of what stands before it
+        title = _element_title(section)
+        self._walk_under_title(section, self._classify_section(section, title, part), headings, title)
+
+    def _classify_section(self, section: etree._Element, title: str, part: str) -> str:
+        """The part that a section of this title, in this part, is."""
+        if part == "caption":
+            return part
+        if is_boilerplate(title, (section.get("sec-type"), section.get("notes-type"))):
+            return "boilerplate"
+        return "acknowledgements" if _ACKNOWLEDGEMENTS_TITLE.fullmatch(title) else part
+
+    def walk_titled(self, section: etree._Element, part: str, headings: Headings, default_title: str) -> None:
+        """A section under its title, or under ``default_title`` if it has none."""
+        self._walk_under_title(section, part, headings, _element_title(section) or default_title)
+
+    def _walk_under_title(self, section: etree._Element, part: str, headings: Headings, title: str) -> None:
+        self.walk_children(section, part, (*headings, title) if title else headings)
+        self.add_pending_captions()
+
+    def _walk_box(self, box: etree._Element, part: str, headings: Headings) -> None:
+        """Boxed text: a section of the body, wherever it floats."""
+        self.add_pending_captions()
+        part = "body" if part == "caption" else part
+        caption = box.find("caption")
+        title = _element_title(box) or ("" if caption is None else _element_title(caption))
+        headings = (*headings, title) if title else headings
+        self.walk_children(() if caption is None else caption, part, headings)
+        self.walk_children(box, part, headings)
+        self.add_pending_captions()
+
+    def _walk_titled_block(self, element: etree._Element, part: str, headings: Headings) -> None:
+        self.walk_titled(element, part, headings, "")
+
+    def _walk_acknowledgements(self, ack: etree._Element, part: str, headings: Headings) -> None:
+        has_titled_sections = any(_element_title(section) for section in ack.iterchildren("sec"))
+        part = self._classify_section(ack, _element_title(ack), "acknowledgements")
+        self.walk_titled(ack, part, headings, "" if has_titled_sections else "Acknowledgements")
+
+    def _walk_appendix(self, app: etree._Element, part: str, headings: Headings) -> None:
+        self.walk_titled(
+            app,
+            "appendix",
+            headings,
+            extract_text(label) if (label := app.find("label")) is not None else "Appendix",
+        )
+
+    def _walk_glossary(self, glossary: etree._Element, part: str, headings: Headings) -> None:
+        self.walk_titled(glossary, "glossary", headings, "Glossary")
+
+    def _walk_list(self, items: etree._Element, part: str, headings: Headings) -> None:
+        title = _element_title(items)
+        for item in items.iterchildren("list-item"):
+            self.walk_children(item, part, (*headings, title) if title else headings)
+
+    def _walk_definitions(self, definitions: etree._Element, part: str, headings: Headings) -> None:
+        for child in definitions:
+            if child.tag == "def-item":
+                term = "".join(map(extract_text, child.iterchildren("term")))
+                meaning = " ".join(
+                    extract_text(p)
+                    for definition in child.iterchildren("def")
+                    for p in definition.iterchildren("p")
+                )
+                self.add_block(part, headings, f"{term}: {meaning}" if term and meaning else term or meaning)
+            elif child.tag == "def-list":
+                self._walk_definitions(child, part, headings)
+
+    def _add_verses(self, verses: etree._Element, part: str, headings: Headings) -> None:
+        self.add_block(part, headings, " ".join(extract_text(line) for line in verses.iter("verse-line")))
+
+    def _add_speech(self, speech: etree._Element, part: str, headings: Headings) -> None:
+        spoken_text = " ".join(extract_text(p) for p in speech.iterchildren("p"))
+        self.add_block(
+            part, headings, ": ".join([*map(extract_text, speech.iterchildren("speaker")), spoken_text])
+        )
+
+    def _add_paragraph(self, paragraph: etree._Element, part: str, headings: Headings) -> None:
+        """A paragraph: one block, or more where lists and the like stand inside it."""
+        if not len(paragraph):
+            self.add_block(part, headings, join_pieces([paragraph.text or ""], self.captions_in_place))
+            return
+        pieces: TextPieces = [paragraph.text or ""]
+        footnotes = []
+        for child in paragraph:
+            handler = _HANDLERS.get(child.tag)
+            if handler is None:
+                append_inline(child, pieces)
+            elif child.tag == "fn":
+                footnotes.append(child)
+            elif handler is SectionWalker._skip:
+                pieces.append(" ")
+            elif handler is SectionWalker._add_displayed_formula:
+                pieces.append(f" {self.formula_placeholder} ")
+            elif handler is SectionWalker._handle_float:
+                self._pending_floats.append((child, headings))
+            else:
+                self.add_block(part, headings, join_pieces(pieces, self.captions_in_place))
+                pieces = []
+                handler(self, child, part, headings)
+            if child.tail:
+                pieces.append(child.tail)
+        self.add_block(part, headings, join_pieces(pieces, self.captions_in_place))
+        for footnote in footnotes:
+            self._add_footnote(footnote, part, headings)
+        if self.captions_in_place:
+            self.add_pending_captions()
+
+    # Figures, tables, footnotes
+
+    def _handle_float(self, element: etree._Element, part: str, headings: Headings) -> None:
+        if self.captions_in_place:
+            self._add_captions(element, headings)
+        else:
+            self._pending_floats.append((element, headings))
+
+    def add_pending_captions(self) -> None:
+        """The captions of the floats that have been passed."""
+        if self._pending_floats:
+            floats, self._pending_floats = self._pending_floats, []
+            for element, headings in floats:
+                self._add_captions(element, headings)
+
+    def _add_captions(self, element: etree._Element, headings: Headings) -> None:
+        label = next(element.iterchildren("label"), None)
+        if label is not None and (text := extract_text(label)):
+            headings = (*headings, text)
+        first_block = len(self.blocks)
+        for child in element:
+            if child.tag == "caption":
+                self.add_block("caption", headings, _element_title(child))
+                self.walk_children(child, "caption", headings)
+            elif child.tag == "p":
+                self._add_paragraph(child, "caption", headings)
+            elif child.tag == "table-wrap-foot":
+                self.walk_children(child, "caption", headings)
+            elif _HANDLERS.get(child.tag) is SectionWalker._handle_float:
+                self._add_captions(child, headings)
+        if element.tag in ("supplementary-material", "media"):
+            stripped_texts = [
+                (block, _DOWNLOAD_LINK.sub("", block.text).strip()) for block in self.blocks[first_block:]
+            ]
+            self.blocks[first_block:] = [block._replace(text=text) for block, text in stripped_texts if text]
+
+    def walk_footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
+        title = _element_title(group)
+        if is_boilerplate(title):
+            part = "boilerplate"
+        title = title or ("" if part == "caption" else "Footnotes")
+        for child in group:
+            if child.tag == "p":
+                self._add_paragraph(child, part, headings)
+            elif child.tag == "fn" and (
+                group.tag == "fn-group" or (child.get("fn-type") or "").lower() in _NOTE_TYPES
+            ):
+                self._add_footnote(child, part, (*headings, title) if title else headings)
+
+    def _add_footnote(self, footnote: etree._Element, part: str, headings: Headings) -> None:
+        first_block = len(self.blocks)
+        part = part if part in ("caption", "boilerplate") else "footnote"
+        self.walk_children(footnote, part, headings)
+        footnote_blocks = self.blocks[first_block:]
+        footnote_types = (footnote.get("fn-type"),)
+        if (
+            part == "footnote"
+            and footnote_blocks
+            and (is_boilerplate("", footnote_types) or starts_with_boilerplate_title(footnote_blocks[0].text))
+        ):
+            self.blocks[first_block:] = [block._replace(part="boilerplate") for block in footnote_blocks]
+
+
+def _element_title(section: etree._Element) -> str:
+    title = next(section.iterchildren("title"), None)
+    return "" if title is None else extract_text(title)
+
+
+_HANDLERS: Final[dict[object, Callable[[SectionWalker, etree._Element, str, Headings], None]]] = {
+    **dict.fromkeys(_SKIPPED_ELEMENTS, SectionWalker._skip),
+    **dict.fromkeys(("disp-formula", "disp-formula-group"), SectionWalker._add_displayed_formula),
+    **dict.fromkeys(_FLOAT_ELEMENTS, SectionWalker._handle_float),
+    **dict.fromkeys(("p", "preformat", "code"), SectionWalker._add_paragraph),
+    **dict.fromkeys(("sec", "notes"), SectionWalker._walk_section),
+    "list": SectionWalker._walk_list,
+    "def-list": SectionWalker._walk_definitions,
+    "fn-group": SectionWalker.walk_footnotes,
+    "fn": SectionWalker._add_footnote,
+    "glossary": SectionWalker._walk_glossary,
+    "verse-group": SectionWalker._add_verses,
+    "speech": SectionWalker._add_speech,
+    "app": SectionWalker._walk_appendix,
+    "ack": SectionWalker._walk_acknowledgements,
+    "boxed-text": SectionWalker._walk_box,
+    "statement": SectionWalker._walk_titled_block,
+}
+"""What becomes of the elements that are not simply looked into."""

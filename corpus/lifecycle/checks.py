@@ -1,0 +1,152 @@
+"""What a person is told of a run's input: what stops it from being published, and what is worth a look."""
+
+from __future__ import annotations
+
+import collections
+import re
+from typing import Final
+
+from bioshards.corpus.manifest import DocumentsManifest
+from bioshards.corpus.output.output_layout import OutputDir
+
+from .exclusion_list import ExclusionList
+from .stage import StageResult
+
+RECORDS_PER_BASELINE_FILE: Final = 30_000
+"""Records of every file of an annual baseline but its last (the baselines of 2024, 2025 and 2026)."""
+
+_BASELINE_PATH = re.compile(r"/baseline/[^/]*$")
+"""A file that lies in a folder of this name, as at NLM."""
+
+
+def collect_warnings(
+    pipeline: str, stage_results: list[StageResult], copies: list[tuple[str, str]]
+) -> list[str]:
+    """What is worth a look but stops nothing; ``copies`` are of (path, path kept)."""
+    messages = [f"{copy} is the same file as {kept}: it is read once" for copy, kept in copies]
+    if pipeline == "pubmed_to_shards":
+        return messages + _check_order(stage_results) + _check_baseline_sizes(stage_results)
+    not_fetched = sum(stage_result.not_fetched for stage_result in stage_results)
+    if not_fetched:
+        messages.append(
+            f"{not_fetched:,} articles that are selected could not be fetched; run the same command again "
+            "to try "
+            "once more (MIRROR/pmc/reports/ has them)"
+        )
+    return messages
+
+
+def collect_exclusion_warnings(exclusion_list: ExclusionList, matched: int) -> list[str]:
+    """What is worth a look in a list of ids to leave out, of which ``matched`` name a document."""
+    if not exclusion_list.num_ids:
+        return ["--exclude-ids lists no id, so nothing is left out for it"]
+    if not matched:
+        return [
+            f"none of the {exclusion_list.num_ids:,} ids of --exclude-ids names a document that would be kept"
+        ]
+    return []
+
+
+def _check_order(stage_results: list[StageResult]) -> list[str]:
+    """Files of which the names do not say when they are to be applied."""
+    messages = []
+    unordered = [
+        stage_result.source.name for stage_result in stage_results if not stage_result.source.is_ordered
+    ]
+    if unordered:
+        shown = ", ".join(unordered[:5]) + (" ..." if len(unordered) > 5 else "")
+        messages.append(
+            f"{len(unordered)} files have no year and number in their names (pubmed26n0001.xml.gz has); they "
+            f"are applied after all that have, in the order of their names: {shown}"
+        )
+    names = collections.Counter(stage_result.source.name for stage_result in stage_results)
+    messages += [
+        f"{count} different files are called {name}; they are applied in the order of their paths"
+        for name, count in sorted(names.items())
+        if count > 1
+    ]
+    return messages
+
+
+def _check_baseline_sizes(stage_results: list[StageResult]) -> list[str]:
+    """Baseline files without the number of records that all but the last one have."""
+    baseline = [
+        stage_result
+        for stage_result in stage_results
+        if not stage_result.rejection and _BASELINE_PATH.search(stage_result.source.path)
+    ]
+    last_numbers = {
+        stage_result.source.year: stage_result.source.number for stage_result in baseline
+    }  # they come in order
+    incomplete = [
+        f"{stage_result.source.name} ({stage_result.records:,})"
+        for stage_result in baseline
+        if stage_result.records != RECORDS_PER_BASELINE_FILE
+        and stage_result.source.number != last_numbers[stage_result.source.year]
+    ]
+    if not incomplete:
+        return []
+    more = " ..." if len(incomplete) > 5 else ""
+    return [
+        f"{len(incomplete)} baseline files do not have {RECORDS_PER_BASELINE_FILE:,} records, as all but "
+        "the last should: "
+        f"{', '.join(incomplete[:5])}{more}; they may be incomplete"
+    ]
+
+
+def find_problem(
+    output_dir: OutputDir, stage_results: list[StageResult], manifest: DocumentsManifest, max_rejected: float
+) -> str | None:
+    """Why this output cannot be published; None where it can."""
+    counts, funnel = manifest.counts, manifest.funnel
+    unfetched = [
+        stage_result
+        for stage_result in stage_results
+        if stage_result.rejection and not stage_result.source.stamp
+    ]
+    if unfetched:
+        return (
+            f"{len(unfetched)} of {len(stage_results)} files could not be fetched "
+            f"({_describe_files(unfetched)}). All others are "
+            "processed. Run the same command again to fetch what is missing, or select files without it"
+        )
+    not_fetched = sum(stage_result.not_fetched for stage_result in stage_results)
+    if not_fetched > max_rejected * (counts.records + not_fetched):
+        return (
+            f"{not_fetched:,} articles of {counts.records + not_fetched:,} could not be fetched: more "
+            f"than --max-rejected {max_rejected:g} allows. All others are processed. Run the same command "
+            "again"
+        )
+    bad_files = [stage_result for stage_result in stage_results if stage_result.rejection]
+    remedy = (
+        f"--max-rejected {max_rejected:g} allows. See {output_dir.path}/rejected/. Mend or replace the input "
+        "and run the same command again, or allow a larger share"
+    )
+    if len(bad_files) > max_rejected * len(stage_results):
+        return (
+            f"{len(bad_files)} of {len(stage_results)} files cannot be used "
+            f"({_describe_files(bad_files)}), more than {remedy}"
+        )
+    if counts.rejected > max_rejected * counts.records:
+        reasons: collections.Counter[str] = collections.Counter()
+        for stage_result in stage_results:
+            reasons.update(stage_result.rejected)
+        reason_counts = ", ".join(f"{reason}: {count}" for reason, count in sorted(reasons.items()))
+        return (
+            f"{counts.rejected} of {counts.records} records were rejected ({reason_counts}), more than "
+            f"{remedy}"
+        )
+    if not counts.documents:
+        reason_counts = ", ".join(f"{outcome}: {count}" for outcome, count in funnel.items())
+        return f"no document was kept ({reason_counts}). Look at --input and at the options that drop records"
+    return None
+
+
+def _describe_files(bad_files: list[StageResult]) -> str:
+    """The first bad files, each with what is wrong with it."""
+    descriptions = "; ".join(
+        f"{stage_result.source.path}: {stage_result.rejection[1]}"
+        for stage_result in bad_files[:5]
+        if stage_result.rejection
+    )
+    return descriptions + (f" (and {len(bad_files) - 5} more)" if len(bad_files) > 5 else "")

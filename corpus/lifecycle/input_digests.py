@@ -1,0 +1,58 @@
+"""compute_input_md5: to be described."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.lifecycle.part_lists import load_parts
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.storage.checksums import md5_of_file
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.source_file import SourceFile, SourcePart, open_source
+
+
+def compute_input_md5(storage: LocalStorage, output_dir: OutputDir, source: SourceFile) -> str:
+    """The source's MD5 in hexadecimal; it is read for that only if it is new or has changed.
+
+    Of a source of several files it is that of a list of their names and MD5s.
+
+    Raises:
+        BadFileError: it cannot be read, or its sidecar names another MD5.
+    """
+    cache_path = output_dir.input_digest_path(source.path, source.stamp)
+    if storage.exists(cache_path):
+        return str(storage.read_json(cache_path)["md5"])
+    if source.num_files:
+        digest = _digest_parts(storage, load_parts(storage, output_dir, source))
+        storage.write_json(cache_path, {"md5": digest, "path": source.path})
+        return digest
+    with open_source(storage, source.path) as file:
+        digest = md5_of_file(file)
+    sidecar_path = f"{source.path}.md5"
+    if storage.exists(sidecar_path):
+        with storage.open(sidecar_path) as file:
+            expected = re.search(rb"\b[0-9a-fA-F]{32}\b", file.read(4096))
+        if expected and expected[0].decode().lower() != digest:
+            raise BadFileError(
+                "checksum",
+                f"its MD5 is {digest}, its .md5 file says {expected[0].decode()}; download it again",
+            )
+    storage.write_json(cache_path, {"md5": digest, "path": source.path})
+    return digest
+
+
+def _digest_parts(storage: LocalStorage, source: SourceFile) -> str:
+    def digest_part(part: SourcePart) -> str:
+        try:
+            with open_source(storage, part.path) as file:
+                return md5_of_file(file)
+        except BadFileError:  # one that cannot be read is rejected when it is its turn
+            return f"unreadable-{part.stamp}"
+
+    digest = hashlib.md5(usedforsecurity=False)
+    for part, part_md5 in zip(source.parts, prefetch_map(storage, digest_part, source.parts), strict=True):
+        digest.update(f"{part.name} {part_md5}\n".encode(errors="surrogateescape"))
+    return digest.hexdigest()

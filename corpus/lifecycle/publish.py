@@ -1,0 +1,369 @@
+"""Publish a finished directory: what is rejected, what ``datasets`` needs, and the manifest last.
+
+No manifest, not finished.  Everything in it but the part called ``run`` is the same for the same
+inputs and rules, whatever the runner, the number of workers and the restarts.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bioshards.corpus.jats.filters import DROPPED_PART_PREFIX
+from bioshards.corpus.manifest import (
+    BadFile,
+    DocumentCounts,
+    DocumentsConfig,
+    DocumentsManifest,
+    DocumentsRun,
+    ExcludedIds,
+    InputFile,
+    OverlapFile,
+    RemovedText,
+    Retrieval,
+    decode,
+    find_manifest,
+    is_complete,
+    listed_files,
+    sweep,
+    write_manifest,
+)
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.storage.checksums import HashingWriter
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
+from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.corpus.text_config import TextConfig
+
+from . import checks, full_text_overlap, shard_keys
+from .exclusion_list import ExclusionList
+from .finalize import FinalizeResult
+from .stage import StageResult, order_stage_results
+
+NOTICE: Final = (
+    "Courtesy of the U.S. National Library of Medicine. NLM neither endorses this product nor "
+    "guarantees its content; it does not reflect the most current data available from NLM. "
+)
+COPYRIGHT_BY_PIPELINE: Final = {
+    "pubmed_to_shards": "Abstracts may be their publishers' copyright.",
+    "pmc_to_shards": "Each article is under the licence in its row.",
+}
+
+DUPLICATES_FILE: Final = "duplicates.tsv"
+
+_WORK_FILE_NAME = re.compile(r"(.+-[0-9a-f]{8})\.(?:arrow|keys|digests|json|rejected\.jsonl|tsv)$")
+"""File names in the work folder: the source's name and an ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishResult:
+    """How a run ended.  ``problem`` is None when the manifest is written, else says why it is not."""
+
+    problem: str | None
+    documents: int
+    sentences: int
+    rejected: int
+    records: int
+
+
+def publish_output(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    document_config: TextConfig,
+    config: dict[str, Any],
+    stage_results: list[StageResult],
+    finalize_results: list[FinalizeResult],
+    max_rejected: float,
+    run: DocumentsRun,
+    overlaps: Sequence[OverlapFile] = (),
+    exclusion_list: ExclusionList | None = None,
+) -> PublishResult:
+    """Check the share of rejected input and, where it is small enough, write the manifest.
+
+    Args:
+        document_config: those that ``config`` has as plain data.
+        stage_results: all sources; ``finalize_results``: what became of the good ones; in any order.
+        max_rejected: the share of records, and of files, that may be rejected.
+        run: facts about this run; the download times of the inputs are added.
+        overlaps: the file that lists the abstracts that the articles hold, if that was asked for.
+        exclusion_list: the list of ids that were to be left out, if there is one.
+    """
+    stage_results, copies = order_stage_results(stage_results)
+    usable_results = [stage_result for stage_result in stage_results if not stage_result.rejection]
+    results_by_name = {finalize_result.output_name: finalize_result for finalize_result in finalize_results}
+    ordered_results = [results_by_name[str(stage_result.output_name)] for stage_result in usable_results]
+    # NLM gives an article one PMID and one PMCID, so that an id is found in one source.
+    matched = sum(finalize_result.matched_exclusions for finalize_result in finalize_results)
+    warnings = checks.collect_warnings(config["pipeline"], stage_results, copies)
+    if exclusion_list:
+        warnings += checks.collect_exclusion_warnings(exclusion_list, matched)
+    manifest = dataclasses.replace(
+        _build_manifest(
+            document_config, decode(DocumentsConfig, config), stage_results, ordered_results, run
+        ),
+        overlap=tuple(overlaps),
+        excluded=ExcludedIds(exclusion_list.num_ids, exclusion_list.sha256, matched)
+        if exclusion_list
+        else None,
+        warnings=tuple(warnings),
+    )
+    _publish_rejects(storage, output_dir, stage_results)
+    counts = manifest.counts
+    problem = checks.find_problem(output_dir, stage_results, manifest, max_rejected)
+    result = PublishResult(problem, counts.documents, counts.sentences, counts.rejected, counts.records)
+    if problem is None:
+        arrow_io.write_dataset_info(storage, output_dir.path, list(manifest.outputs))
+        if manifest.config.keep_dropped:
+            dropped = [
+                dataclasses.replace(shard, file=os.path.basename(shard.file)) for shard in manifest.dropped
+            ]
+            arrow_io.write_dataset_info(storage, f"{output_dir.path}/dropped", dropped)
+        if manifest.config.dedup == "exact":
+            duplicates = (_publish_duplicates(storage, output_dir, ordered_results),)
+            manifest = dataclasses.replace(manifest, duplicates=duplicates)
+        _sweep(storage, output_dir, manifest, usable_results)
+        write_manifest(storage, output_dir.manifest_path, manifest)
+    return result
+
+
+def _build_manifest(
+    document_config: TextConfig,
+    config: DocumentsConfig,
+    stage_results: list[StageResult],
+    finalize_results: list[FinalizeResult],
+    run: DocumentsRun,
+) -> DocumentsManifest:
+    usable_results = [stage_result for stage_result in stage_results if not stage_result.rejection]
+    funnel = _sum_counts(finalize_result.funnel for finalize_result in finalize_results)
+    rejected = _sum_counts(stage_result.rejected for stage_result in stage_results)
+    records = sum(stage_result.records for stage_result in stage_results)
+    counts = _sum_counts(finalize_result.counts for finalize_result in finalize_results)
+    removed = {rule: _sum_removed_text(rule, finalize_results) for rule in document_config.removal_names()}
+    return DocumentsManifest(
+        pipeline=config.pipeline,
+        notice=NOTICE + COPYRIGHT_BY_PIPELINE[config.pipeline],
+        config=config,
+        newest_file=_find_newest_file(usable_results) if config.pipeline == "pubmed_to_shards" else None,
+        inputs=tuple(
+            _make_input_entry(stage_result, finalize_result)
+            for stage_result, finalize_result in zip(usable_results, finalize_results, strict=True)
+        ),
+        bad_files=tuple(
+            BadFile(stage_result.source.name, stage_result.source.path, *stage_result.rejection)
+            for stage_result in stage_results
+            if stage_result.rejection
+        ),
+        outputs=tuple(shard for finalize_result in finalize_results for shard in finalize_result.shards),
+        dropped=tuple(shard for finalize_result in finalize_results for shard in finalize_result.dropped),
+        duplicates=(),
+        overlap=(),
+        excluded=None,
+        funnel={
+            "records": records,
+            **{f"rejected: {reason}": count for reason, count in sorted(rejected.items())},
+            **{
+                f"dropped: {reason}": funnel[reason]
+                for reason in document_config.drop_reasons
+                if reason in funnel
+            },
+            "kept": funnel.get("kept", 0),
+        },
+        counts=DocumentCounts(
+            documents=counts.get("documents", 0),
+            sentences=counts.get("sentences", 0),
+            words=counts.get("words", 0),
+            characters=counts.get("characters", 0),
+            records=records,
+            rejected=sum(rejected.values()),
+            deletions=sum(stage_result.deletions for stage_result in stage_results),
+        ),
+        cleaning={rule: text for rule, text in removed.items() if not rule.startswith(DROPPED_PART_PREFIX)},
+        dropped_parts={
+            rule.removeprefix(DROPPED_PART_PREFIX): text
+            for rule, text in removed.items()
+            if rule.startswith(DROPPED_PART_PREFIX)
+        },
+        years=_sum_counts(finalize_result.years for finalize_result in finalize_results),
+        languages=_sum_counts(finalize_result.languages for finalize_result in finalize_results),
+        licences=_sum_counts(finalize_result.licences for finalize_result in finalize_results),
+        article_types=_sum_counts(finalize_result.article_types for finalize_result in finalize_results),
+        warnings=(),
+        run=dataclasses.replace(run, retrieved=_collect_retrieval_times(usable_results)),
+    )
+
+
+def _sum_removed_text(rule: str, finalize_results: list[FinalizeResult]) -> RemovedText:
+    removals = [
+        finalize_result.cleaning[rule]
+        for finalize_result in finalize_results
+        if rule in finalize_result.cleaning
+    ]
+    return RemovedText(
+        sum(text["documents"] for text in removals), sum(text["characters"] for text in removals)
+    )
+
+
+def _find_newest_file(usable_results: list[StageResult]) -> str | None:
+    """The last of NLM's files, by its number."""
+    ordered_sources = [
+        stage_result.source for stage_result in usable_results if stage_result.source.is_ordered
+    ]
+    return max(ordered_sources).name if ordered_sources else None
+
+
+def _make_input_entry(stage_result: StageResult, finalize_result: FinalizeResult) -> InputFile:
+    return InputFile(
+        file=stage_result.source.name,
+        path=stage_result.source.path,
+        files=stage_result.source.num_files or 1,
+        bytes=stage_result.source.size,
+        md5=str(stage_result.md5),
+        records=stage_result.records,
+        deletions=stage_result.deletions,
+        rejected=stage_result.rejected,
+        funnel=finalize_result.funnel,
+        shards=tuple(shard.file for shard in finalize_result.shards),
+    )
+
+
+def _collect_retrieval_times(usable_results: list[StageResult]) -> Retrieval | None:
+    """When the inputs that were fetched were fetched, UTC."""
+    dates = {
+        stage_result.source.name: stage_result.source.retrieved_at
+        for stage_result in usable_results
+        if stage_result.source.retrieved_at
+    }
+    return Retrieval(min(dates.values()), max(dates.values()), dates) if dates else None
+
+
+def _sum_counts(counters: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: collections.Counter[str] = collections.Counter()
+    for counter in counters:
+        total.update(counter)
+    return dict(sorted(total.items()))
+
+
+def _publish_rejects(storage: LocalStorage, output_dir: OutputDir, stage_results: list[StageResult]) -> None:
+    folder = f"{output_dir.path}/rejected"
+    results_by_file = {
+        f"{stage_result.output_name}.jsonl": stage_result
+        for stage_result in stage_results
+        if stage_result.rejected
+    }
+    parallel_for_each(
+        storage,
+        storage.remove,
+        [f"{folder}/{name}" for name in storage.list_names(folder) if name not in results_by_file],
+    )
+
+    def copy(name: str) -> None:
+        path = output_dir.staged_path(str(results_by_file[name].output_name), "rejected.jsonl")
+        with storage.open(path) as source_file, storage.write(f"{folder}/{name}") as target_file:
+            while block := source_file.read(1 << 20):
+                target_file.write(block)
+
+    parallel_for_each(storage, copy, results_by_file)
+    bad_files = [stage_result for stage_result in stage_results if stage_result.rejection]
+    if bad_files:
+        with storage.write(f"{folder}/files.jsonl") as out:
+            for stage_result in bad_files:
+                reason, detail = stage_result.rejection or ("", "")
+                entry = {
+                    "file": stage_result.source.path,
+                    "position": None,
+                    "reason": reason,
+                    "detail": detail,
+                }
+                out.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+
+
+def _publish_duplicates(
+    storage: LocalStorage, output_dir: OutputDir, finalize_results: list[FinalizeResult]
+) -> Shard:
+    """Write each duplicate's id and the id it duplicates, in the order of sources and positions."""
+
+    def read_pairs(finalize_result: FinalizeResult) -> bytes:
+        with storage.open(output_dir.duplicate_pairs_path(finalize_result.output_name)) as file:
+            return file.read()
+
+    results_with_duplicates = [done for done in finalize_results if "duplicate" in done.funnel]
+    rows = sum(done.funnel["duplicate"] for done in results_with_duplicates)
+    with storage.write(f"{output_dir.path}/{DUPLICATES_FILE}") as out:
+        writer = HashingWriter(out)
+        writer.write(b"id\tduplicate_of\n")
+        for lines in prefetch_map(storage, read_pairs, results_with_duplicates):
+            writer.write(lines)
+    return Shard(DUPLICATES_FILE, rows, writer.size, writer.sha256)
+
+
+def _sweep(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    manifest: DocumentsManifest,
+    usable_results: list[StageResult],
+) -> None:
+    """Remove what no source of this run has written: shards and staged files of replaced inputs."""
+    output_names = {stage_result.output_name for stage_result in usable_results}
+    expected = {f"{output_dir.path}/{shard_entries.file}" for shard_entries in listed_files(manifest)}
+    sweep(storage, [output_dir.path, f"{output_dir.path}/dropped"], expected, _is_shard)
+    sweep(storage, [output_dir.path], expected, lambda name: name == full_text_overlap.FILE_NAME)
+    if manifest.pipeline == "pmc_to_shards" and not manifest.overlap:
+        shard_keys.sweep(storage, output_dir, [])
+
+    def is_replaced(name: str) -> bool:
+        match = _WORK_FILE_NAME.match(name)
+        return match is None or match[1] not in output_names
+
+    sweep(
+        storage, [f"{output_dir.work_folder}/staged", f"{output_dir.work_folder}/finished"], (), is_replaced
+    )
+    part_lists = {
+        output_dir.part_list_path(stage_result.source.stamp)
+        for stage_result in usable_results
+        if stage_result.source.num_files
+    }
+    sweep(storage, [f"{output_dir.work_folder}/parts"], part_lists)
+
+
+def _is_shard(name: str) -> bool:
+    return name.startswith("data-") and name.endswith(".arrow")
+
+
+def is_up_to_date(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    sources: list[SourceFile],
+    abstracts_digest: str | None = None,
+    exclusion_digest: str | None = None,
+) -> bool:
+    """Is the manifest there, of these very inputs, with everything it lists in place?
+
+    Args:
+        abstracts_digest: identity (full_text_overlap.py) of the directory whose abstracts are to be listed
+            where held, if any.
+        exclusion_digest: digest of the list (exclusion_list.py) of ids that are to be left out, if any.
+    """
+    manifest = find_manifest(storage, output_dir.path, DocumentsManifest)
+    if manifest is None or manifest.bad_files:
+        return False
+    if [entry.abstracts for entry in manifest.overlap] != ([abstracts_digest] if abstracts_digest else []):
+        return False
+    if (manifest.excluded.sha256 if manifest.excluded else None) != exclusion_digest:
+        return False
+    if not is_complete(storage, output_dir.path, manifest):
+        return False
+    digest_paths = [output_dir.input_digest_path(source.path, source.stamp) for source in sources]
+    existing = set(storage.list_names(f"{output_dir.work_folder}/seen"))
+    if not all(path.rpartition("/")[2] in existing for path in digest_paths):
+        return False
+    md5s = [record["md5"] for record in prefetch_map(storage, storage.read_json, digest_paths)]
+    current_inputs = {(source.name, md5) for source, md5 in zip(sources, md5s, strict=True)}
+    return current_inputs == {(item.file, item.md5) for item in manifest.inputs}

@@ -1,0 +1,264 @@
+"""Stage one source file: read, parse, shape, split and write its documents, once.
+
+The staged shard holds every document of the file as if there were no other file; its keys say which
+PMIDs and versions are in it and, if duplicates are looked for, its digests what its texts are.  What
+other files have to say comes later (finalize.py).  Staged files are named by the source's MD5, so a
+file is read again only when its bytes have changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.readers import make_reader
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.source_record import SourceRecord
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
+from bioshards.corpus.text_config import TextConfig
+
+from . import dedup
+from .input_digests import compute_input_md5
+from .part_lists import load_parts
+from .rejects import RejectWriter
+from .versions import VERSION_KEY_SCHEMA
+
+STAGED_SCHEMA: Final = (
+    DOCUMENT_SCHEMA.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
+    .append(pa.field("words", pa.int32()))
+    .append(pa.field("characters", pa.int32()))
+    .append(pa.field("cleaned", pa.list_(pa.struct([("rule", pa.string()), ("characters", pa.int32())]))))
+)
+STAGED_KEY_SCHEMA: Final = VERSION_KEY_SCHEMA.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """What is known of a source once it is staged; the same for the same bytes and rules.
+
+    Attributes:
+        name: names everything that comes of this source; None for a bad file.
+        records: record elements of the file, rejected ones too, deletions not.
+        deletions: PMIDs named by its DeleteCitation.
+        keys: rows of its keys.
+        rejected: how many records were rejected, by reason.
+        bad: why the file as a whole cannot be used: (reason, detail).
+        not_fetched: how many articles should be in it but could not be fetched.
+    """
+
+    source: SourceFile
+    output_name: str | None
+    md5: str | None
+    records: int = 0
+    deletions: int = 0
+    num_keys: int = 0
+    rejected: dict[str, int] = field(default_factory=dict)
+    rejection: tuple[str, str] | None = None
+    not_fetched: int = 0
+
+
+def stage_source(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    source: SourceFile,
+    document_config: TextConfig,
+    keep_dropped: bool,
+    should_digest: bool,
+) -> StageResult:
+    """Stage a source unless that is done already; ``digests``: are duplicates to be looked for?"""
+    try:
+        md5 = compute_input_md5(storage, output_dir, source)
+        output_name = f"{source.stem}-{md5[:8]}"
+        report_path = output_dir.staged_path(output_name, "json")
+        if storage.exists(report_path):
+            report = storage.read_json(report_path)
+        else:
+            stager = _Stager(
+                storage,
+                output_dir,
+                load_parts(storage, output_dir, source),
+                document_config,
+                keep_dropped,
+                should_digest,
+                output_name,
+            )
+            report = stager.run()
+            storage.write_json(report_path, report)
+        return StageResult(source, output_name, md5, **report["staged"])
+    except BadFileError as rejection:
+        return StageResult(source, None, None, rejection=(rejection.reason, rejection.detail))
+
+
+def order_stage_results(stage_results: list[StageResult]) -> tuple[list[StageResult], list[tuple[str, str]]]:
+    """The sources in the order they are applied, each once; and (path, path kept) of the copies.
+
+    A copy is a file of the same name and bytes at another path.
+    """
+    unique: dict[str, StageResult] = {}
+    copies = []
+    for stage_result in sorted(stage_results, key=lambda item: item.source):
+        kept = unique.setdefault(stage_result.output_name or stage_result.source.path, stage_result)
+        if kept is not stage_result:
+            copies.append((stage_result.source.path, kept.source.path))
+    return list(unique.values()), copies
+
+
+@contextlib.contextmanager
+def _disable_gc() -> Iterator[None]:
+    """No search for reference cycles: documents have none, and it costs a twentieth of the time."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+class _Stager:
+    """One pass over a file: documents to a staged shard, keys and rejected records beside it."""
+
+    def __init__(
+        self,
+        storage: LocalStorage,
+        output_dir: OutputDir,
+        source: SourceFile,
+        document_config: TextConfig,
+        keep_dropped: bool,
+        should_digest: bool,
+        output_name: str,
+    ) -> None:
+        self._storage, self._output_dir, self._source, self._output_name = (
+            storage,
+            output_dir,
+            source,
+            output_name,
+        )
+        self._reader, self._keep_dropped = make_reader(document_config, keep_dropped), keep_dropped
+        self._keys: list[tuple[int, int, int, bool, str | None]] = []
+        self._digests: list[tuple[int, str, int, bytes]] | None = [] if should_digest else None
+        self._records = 0
+
+    def run(self) -> dict[str, Any]:
+        """Stage the file; what the report says of it."""
+        started = time.monotonic()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_disable_gc())
+            rejects_path = self._output_dir.staged_path(self._output_name, "rejected.jsonl")
+            self._rejects = stack.enter_context(RejectWriter(self._storage, rejects_path))
+            self._write_documents()
+        if not is_unchanged(self._storage, self._source):
+            raise BadFileError("changed", "it changed while it was read; run again when it is at rest")
+        self._write_rows("keys", self._keys, STAGED_KEY_SCHEMA)
+        if self._digests is not None:
+            self._write_rows("digests", self._digests, dedup.TEXT_DIGEST_SCHEMA)
+        return {
+            "staged": {
+                "records": self._records,
+                "deletions": sum(1 for key in self._keys if key[3]),
+                "keys": len(self._keys),
+                "rejected": dict(self._rejects.reason_counts),
+            },
+            "seconds": round(time.monotonic() - started, 3),
+        }
+
+    def _write_documents(self) -> None:
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        path = self._output_dir.staged_path(self._output_name, "arrow")
+        with (
+            self._storage.write(path) as out,
+            pa.ipc.new_stream(out, STAGED_SCHEMA, options=options) as stream,
+        ):
+            for batch in self._iter_batches():
+                stream.write_batch(batch)
+
+    def _iter_batches(self) -> Iterator[pa.RecordBatch]:
+        documents: list[Document] = []
+        drop_reasons: list[str | None] = []
+        characters = 0
+        for record in self._reader.read_records(self._storage, self._source):
+            self._add_record(record)
+            document = record.document
+            if document is None:
+                continue
+            drop_reason = record.keys[0].drop_reason
+            if drop_reason is None or self._keep_dropped:
+                documents.append(document)
+                drop_reasons.append(drop_reason)
+                characters += document.num_characters
+                if len(documents) == arrow_io.BATCH_ROWS or characters > arrow_io.BATCH_CHARACTERS:
+                    yield _make_staged_batch(documents, drop_reasons)
+                    documents, drop_reasons, characters = [], [], 0
+        if documents:
+            yield _make_staged_batch(documents, drop_reasons)
+
+    def _add_record(self, record: SourceRecord) -> None:
+        """Note what is to be known of a record across sources, or that it is rejected."""
+        if record.error:
+            self._records += 1
+            self._rejects.add(record.file, record.position, record.raw, record.error)
+            return
+        if not (record.keys and record.keys[0].is_deletion):
+            self._records += 1
+        for key in record.keys:
+            self._keys.append(
+                (key.article_number, key.version, record.position, key.is_deletion, key.drop_reason)
+            )
+        document = record.document
+        if (
+            self._digests is not None
+            and document
+            and document.sections
+            and record.keys[0].drop_reason is None
+        ):
+            text = document.sentences[document.sections[0][1] :]
+            if digest := dedup.digest_text(document.title, text):
+                self._digests.append((record.keys[0].article_number, document.id, record.position, digest))
+
+    def _write_rows(self, suffix: str, rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> None:
+        columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+        table = pa.table(
+            [
+                pa.array(column, schema_field.type)
+                for column, schema_field in zip(columns, schema, strict=True)
+            ],
+            schema=schema,
+        )
+        path = self._output_dir.staged_path(self._output_name, suffix)
+        with self._storage.write(path) as out, pa.ipc.new_stream(out, schema) as stream:
+            stream.write_table(table)
+
+
+def _make_staged_batch(documents: list[Document], drop_reasons: list[str | None]) -> pa.RecordBatch:
+    offsets, removals = arrow_io.flatten_lists(
+        [list(document.removed_characters.items()) for document in documents]
+    )
+    staged_columns = [
+        pa.array(drop_reasons, STAGED_SCHEMA.field("drop").type),
+        pa.array([document.num_words for document in documents], pa.int32()),
+        pa.array([document.num_characters for document in documents], pa.int32()),
+        pa.ListArray.from_arrays(
+            offsets,
+            pa.StructArray.from_arrays(
+                [
+                    pa.array([rule for rule, _ in removals], pa.string()),
+                    pa.array([characters for _, characters in removals], pa.int32()),
+                ],
+                names=["rule", "characters"],
+            ),
+        ),
+    ]
+    return pa.RecordBatch.from_arrays(
+        [*arrow_io.record_batch_from_documents(documents).columns, *staged_columns], schema=STAGED_SCHEMA
+    )

@@ -1,0 +1,1 @@
+"""The output directory: its layout, its configuration and its lock."""

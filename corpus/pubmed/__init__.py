@@ -1,0 +1,1 @@
+"""PubMed citation XML: records, citations, documents and drop rules."""

@@ -1,0 +1,343 @@
+"""Read one PubMed record: its bytes in, a :class:`Citation` out.
+
+Of a record's many kilobytes (authors, MeSH, hundreds of references) a corpus reads a few elements.
+They are found where the DTD (pubmed_250101.dtd; older ones alike) puts them: by direct child path
+only, for ``PMID`` and ``ArticleIdList`` also occur in the records' lists of *cited* papers.  Text
+without markup is taken as it stands; a title or abstract with inline markup goes through lxml.
+A record that is unusual in any way (see tag_balance.py) is first written out anew by lxml, which
+also refuses it where it is not well-formed.
+
+So the well-formedness of elements that are never read is checked only roughly (their tags must
+balance, their bytes be UTF-8); tests compare every result with a whole-tree reading.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from lxml import etree
+
+from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.xml import tag_balance
+
+RETRACTED_PUBLICATION_TYPE: Final = "Retracted Publication"
+"""Publication type of a retracted article (D016441); D016440 marks the notice, which is not one."""
+
+
+class AbstractSection(NamedTuple):
+    """One ``AbstractText``: its label as printed (None without one, or for UNLABELLED) and text."""
+
+    label: str | None
+    text: str
+
+
+class Citation(NamedTuple):
+    """What a corpus reads of a PubMed record.  Text is joined exactly as written."""
+
+    pmid: int
+    version: int
+    title: str
+    abstract: tuple[AbstractSection, ...]
+    year: int | None
+    languages: tuple[str, ...]
+    publication_types: tuple[str, ...]
+    retracted: bool
+    pmcid: str | None
+    doi: str | None
+
+
+class _UnusualLayoutError(Exception):
+    """The record is not laid out as the fast reading expects; lxml must write it out anew."""
+
+
+def parse_citation(record: bytes, is_balanced: bool = False) -> Citation:
+    """Read a ``PubmedArticle`` or ``MedlineCitation``.
+
+    Args:
+        is_balanced: is it known that its tags balance?
+
+    Raises:
+        BadRecordError: not UTF-8, not well-formed, or without a PMID.
+    """
+    text = _decode(record)
+    if is_balanced or tag_balance.has_balanced_tags(text):
+        try:
+            return _parse_text(text)
+        except _UnusualLayoutError:
+            pass
+    text = etree.tostring(_parse_xml(text), encoding="unicode")
+    try:
+        return _parse_text(text)
+    except _UnusualLayoutError as unusual:
+        raise BadRecordError("no-pmid", str(unusual)) from unusual
+
+
+def parse_pmids(record: bytes) -> list[tuple[int, int]]:
+    """(PMID, Version) of the record's own ``PMID`` children: a deletion has many, a book one."""
+    tree = _parse_xml(_decode(record))
+    record_element = tree.find("BookDocument") if tree.tag == "PubmedBookArticle" else tree
+    pmid_elements = [] if record_element is None else record_element.findall("PMID")
+    return [(_parse_pmid(item.text or ""), _parse_version(item.get("Version"))) for item in pmid_elements]
+
+
+def _decode(record: bytes) -> str:
+    try:
+        return record.decode()
+    except UnicodeDecodeError as error:
+        raise BadRecordError("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
+
+
+_PARSER = etree.XMLParser(
+    resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True
+)
+
+
+def _parse_xml(text: str) -> etree._Element:
+    try:
+        return etree.fromstring(text, _PARSER)
+    except etree.XMLSyntaxError as error:
+        if "Namespace prefix mml" not in str(error):
+            raise BadRecordError("malformed-xml", str(error)) from error
+    # PubMed declares the prefix on the formula itself; where a file does so on its root, here.
+    wrapped = f'<x xmlns:mml="http://www.w3.org/1998/Math/MathML">{text}</x>'
+    try:
+        return etree.fromstring(wrapped, _PARSER)[0]
+    except etree.XMLSyntaxError as error:
+        raise BadRecordError("malformed-xml", str(error)) from error
+
+
+_ATTRIBUTES = r"""(?:\s+[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'))*?"""
+_START_TAG_ATTRIBUTES = _ATTRIBUTES + r"\s*"
+
+
+def _attribute_pattern(name: str) -> str:
+    """A pattern for a start tag's attributes up to this one, its value as the next two groups."""
+    return rf"""{_ATTRIBUTES}\s+{name}\s*=\s*(?:"([^"<]*)"|'([^'<]*)')"""
+
+
+_CITATION_START = re.compile(
+    rf"<MedlineCitation{_START_TAG_ATTRIBUTES}>\s*<PMID({_START_TAG_ATTRIBUTES})>([^<]*)</PMID\s*>"
+)
+_VERSION = re.compile(_attribute_pattern("Version"))
+_DATE = re.compile(r"<PubDate\s*>\s*(?:<Year\s*>\s*(\d{4})|<MedlineDate\s*>[^<]*?(\d{4}))")
+_LANGUAGE = re.compile(r"<Language\s*>([^<]*)</Language\s*>\s*")
+_TYPE = re.compile(rf"<PublicationType{_START_TAG_ATTRIBUTES}>([^<]*)</PublicationType\s*>")
+_ARTICLE_ID = re.compile(
+    rf"<ArticleId{_attribute_pattern('IdType')}{_START_TAG_ATTRIBUTES}>([^<]*)</ArticleId\s*>"
+)
+_LOCATION = re.compile(rf"<ELocationID({_START_TAG_ATTRIBUTES})>([^<]*)</ELocationID\s*>")
+_DOI = re.compile(r"""\sEIdType\s*=\s*["']doi["']""")
+_INVALID = re.compile(r"""\sValidYN\s*=\s*["']N["']""")
+_RETRACTION_IN = re.compile(
+    r"""<CommentsCorrections\s[^<>]*RefType\s*=\s*["']RetractionIn["']|<RetractionIn[\s>]"""
+)
+_PMCID = re.compile(r"PMC\d+")
+
+
+def _parse_text(text: str) -> Citation:
+    """Read the record from left to right, in the DTD's order, each part of it at most once or twice.
+
+    ``PubDate``, ``ArticleTitle``, ``Abstract``, ``Language`` and ``PublicationTypeList`` occur in a
+    record once, as children of its ``Article`` (``PubDate``: of its ``JournalIssue``).
+    """
+    pmid_match = _CITATION_START.search(text)
+    if pmid_match is None:
+        raise _UnusualLayoutError("no PMID as first child of MedlineCitation")
+    start = pmid_match.end()
+    date_start = text.find("<PubDate", start)
+    date_match = _DATE.match(text, date_start) if date_start >= 0 else None
+    title, after_title = _parse_title(text, start)
+    languages, after_languages = _parse_languages(text, after_title)
+    abstract = _parse_abstract(text, after_title, after_languages if languages else len(text))
+    publication_types, after_types = _parse_publication_types(text, after_languages)
+    data_start = text.find("<PubmedData", after_types)
+    end = data_start if data_start >= 0 else len(text)
+    ids = _parse_article_ids(text, data_start) if data_start >= 0 else {}
+    pmcid = _PMCID.search(ids.get("pmc") or ids.get("pmcid") or "")
+    version = _VERSION.match(pmid_match[1]) if pmid_match[1] else None
+    return Citation(
+        pmid=_parse_pmid(pmid_match[2]),
+        version=_parse_version(version[1] or version[2] or "" if version else None),
+        title=title,
+        abstract=abstract,
+        year=int(date_match[1] or date_match[2]) if date_match else None,
+        languages=languages,
+        publication_types=publication_types,
+        retracted=RETRACTED_PUBLICATION_TYPE in publication_types
+        or _has_retraction_link(text, after_types, end),
+        pmcid=pmcid[0] if pmcid else None,
+        doi=ids.get("doi") or _parse_elocation_doi(text, start, end),
+    )
+
+
+def _parse_pmid(digits: str) -> int:
+    digits = digits.strip()
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 10 and 0 < int(digits) < 2**31):
+        raise BadRecordError("bad-pmid", f"PMID {digits[:20]!r} is no number from 1 to 2,147,483,647")
+    return int(digits)
+
+
+def _parse_version(digits: str | None) -> int:
+    if digits is None:
+        return 1
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 4):
+        raise BadRecordError("bad-version", f"PMID Version {digits[:20]!r} is no number below 10,000")
+    return int(digits)
+
+
+def _find_end_tag(text: str, name: str, start: int) -> tuple[int, int]:
+    """Offsets of the end tag of an element that a record has but once.
+
+    Raises:
+        _UnusualLayoutError: there is none.
+    """
+    position = text.find(f"</{name}>", start)
+    if position >= 0:
+        return position, position + len(name) + 3
+    match = re.search(rf"</{name}\s*>", text[start:])
+    if match is None:
+        raise _UnusualLayoutError(f"no </{name}>")
+    return start + match.start(), start + match.end()
+
+
+def _find_content(text: str, name: str, start: int, end: int) -> tuple[int, int] | None:
+    """Offsets of what is in the next element of this name; None where there is none or it is empty."""
+    position = text.find(f"<{name}", start, end)
+    tag_end = text.find(">", position) if position >= 0 else -1
+    if tag_end < 0 or text[tag_end - 1] == "/":
+        return None
+    content_end = text.find(f"</{name}", tag_end)
+    if content_end < 0:
+        raise _UnusualLayoutError(f"no </{name}>")
+    return tag_end + 1, content_end
+
+
+_TITLE = re.compile(rf"<ArticleTitle{_START_TAG_ATTRIBUTES}(?:/>|>([^<]*)</ArticleTitle\s*>)")
+_SEGMENT = re.compile(rf"\s*<AbstractText({_START_TAG_ATTRIBUTES})(?:/>|>([^<]*)</AbstractText\s*>)\s*")
+_ABSTRACT = re.compile(rf"<Abstract{_START_TAG_ATTRIBUTES}>")
+_COPYRIGHT = re.compile(r"\s*<CopyrightInformation>[^<]*</CopyrightInformation>\s*")
+_LABEL = re.compile(_attribute_pattern("Label"))
+_UNLABELLED: Final = "UNLABELLED"
+
+
+def _parse_title(text: str, start: int) -> tuple[str, int]:
+    """The title, and the offset after it."""
+    title_start = text.find("<ArticleTitle", start)
+    if title_start < 0:
+        return "", start
+    match = _TITLE.match(text, title_start)
+    if match and not _has_forbidden_character(match[0]):
+        return _unescape(match[1] or ""), match.end()
+    title_end = _find_end_tag(text, "ArticleTitle", title_start)[1]
+    return _text_content(_parse_xml(text[title_start:title_end])), title_end
+
+
+_XML_BYTES: Final = bytes(set(range(256)) - set(range(0x20)) | set(b"\t\n\r"))
+
+
+def _has_forbidden_character(text: str) -> bool:
+    """Is there a control character in it that XML forbids?"""
+    return bool(text.encode().translate(None, _XML_BYTES))
+
+
+def _parse_languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
+    """The language codes, which follow the abstract and the authors, and the offset after them."""
+    position = text.find("<Language", start)
+    if position < 0:
+        return (), start
+    codes = []
+    while match := _LANGUAGE.match(text, position):
+        codes.append(_unescape(match[1]).strip())
+        position = match.end()
+    return tuple(codes), position
+
+
+def _parse_publication_types(text: str, start: int) -> tuple[tuple[str, ...], int]:
+    """The publication types, which follow the languages, and the offset after them."""
+    span = _find_content(text, "PublicationTypeList", start, len(text))
+    if span is None:
+        return (), start
+    return tuple([_unescape(name).strip() for name in _TYPE.findall(text, *span)]), span[1]
+
+
+def _has_retraction_link(text: str, start: int, end: int) -> bool:
+    """Do its CommentsCorrections, between these offsets, name a retraction of the article?"""
+    return text.find("RetractionIn", start, end) >= 0 and bool(_RETRACTION_IN.search(text, start, end))
+
+
+def _parse_elocation_doi(text: str, start: int, end: int) -> str | None:
+    """The DOI among the article's ELocationIDs, for records without PubmedData."""
+    position = text.find("<ELocationID", start, end)
+    for attributes, value in _LOCATION.findall(text, position, end) if position >= 0 else []:
+        if _DOI.search(attributes) and not _INVALID.search(attributes) and value.strip():
+            return _unescape(value).strip()
+    return None
+
+
+def _parse_abstract(text: str, start: int, end: int) -> tuple[AbstractSection, ...]:
+    """The sections of the Abstract, which the DTD has between ``start`` and ``end``."""
+    abstract_start = text.find("<Abstract>", start, end)
+    if abstract_start >= 0:
+        position = abstract_start + len("<Abstract>")
+    else:
+        match = _ABSTRACT.search(text, start)
+        if match is None:
+            return ()
+        abstract_start, position = match.span()
+    end, abstract_end = _find_end_tag(text, "Abstract", position)
+    sections = []
+    while section_match := _SEGMENT.match(text, position, end):
+        label_match = _LABEL.match(section_match[1]) if section_match[1] else None
+        label_text = _unescape(label_match[1] or label_match[2] or "") if label_match else None
+        sections.append(_make_section(label_text, _unescape(section_match[2] or "")))
+        position = section_match.end()
+    has_markup = (
+        position != end and not _COPYRIGHT.fullmatch(text, position, end) and text[position:end].strip()
+    )
+    if has_markup or _has_forbidden_character(text[abstract_start:position]):
+        sections = _parse_marked_up_abstract(text[abstract_start:abstract_end])
+    return tuple(sections)
+
+
+def _parse_marked_up_abstract(abstract: str) -> list[AbstractSection]:
+    """The sections of an Abstract in which something is not plain text."""
+    return [
+        _make_section(part.get("Label"), _text_content(part))
+        for part in _parse_xml(abstract).iterchildren("AbstractText")
+    ]
+
+
+def _text_content(element: etree._Element) -> str:
+    """All text in an element, joined as written."""
+    return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
+
+
+def _make_section(label: str | None, text: str) -> AbstractSection:
+    label = label.strip() if label else None
+    return AbstractSection(None if not label or label.upper() == _UNLABELLED else label, text)
+
+
+def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
+    """The record's own ids by type, the first of each: never those of its references."""
+    references = text.find("<ReferenceList", data_start)
+    end = references if references >= 0 else len(text)
+    span = _find_content(text, "ArticleIdList", data_start, end)
+    if span is None and references >= 0:
+        after = max(references, text.rfind("</ReferenceList"))
+        span = _find_content(text, "ArticleIdList", after, len(text))
+    ids: dict[str, str] = {}
+    for double, single, value in _ARTICLE_ID.findall(text, *span) if span else []:
+        if value.strip():
+            ids.setdefault(double or single, _unescape(value).strip())
+    return ids
+
+
+def _unescape(text: str) -> str:
+    """Flat text with its entities resolved: XML's own only, so that others are errors."""
+    if "&" not in text:
+        return text
+    resolved = text.replace("&lt;", "<").replace("&gt;", ">")
+    if resolved.count("&") == resolved.count("&amp;"):
+        return resolved.replace("&amp;", "&")
+    return _parse_xml(f"<x>{text}</x>").text or ""

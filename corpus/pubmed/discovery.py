@@ -1,0 +1,63 @@
+"""source_from_file: to be described."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from bioshards.corpus.errors import InputNotFoundError
+from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.source_file import UNORDERED_YEAR, SourceFile, list_input_files
+
+
+def source_from_file(file_info: FileInfo, retrieved_at: str = "") -> SourceFile:
+    """A found file with its order key."""
+    name = re.split(r"[/\\]", file_info.path)[-1]
+    number_match = _NUMBERED_NAME.search(name)
+    sample_match = _SAMPLE_NAME.search(name)
+    if number_match:
+        key = int(number_match[1]), int(number_match[2])
+    elif sample_match:
+        key = int(sample_match[1]), 0
+    else:
+        key = UNORDERED_YEAR, 0
+    return SourceFile(
+        *key,
+        name=name,
+        path=file_info.path,
+        size=file_info.size,
+        stamp=file_info.stamp,
+        retrieved_at=retrieved_at,
+    )
+
+
+def discover_sources(storage: LocalStorage, inputs: Iterable[str]) -> list[SourceFile]:
+    """All files that the inputs (folders, globs, single files) name, once each, in order.
+
+    A folder gives its ``*.xml`` and ``*.xml.gz`` at any depth, a glob or a path whatever it names.
+
+    Raises:
+        InputNotFoundError: an input names nothing.
+    """
+    sources_by_path: dict[str, SourceFile] = {}
+    for input_path in inputs:
+        matches = list(list_input_files(storage, input_path, _EXTENSIONS))
+        if not matches:
+            problem = "has no *.xml or *.xml.gz file" if storage.is_folder(input_path) else "names no file"
+            raise InputNotFoundError(
+                f"--input {input_path} {problem}. Give a folder, a file or a quoted glob of PubMed XML "
+                "(pubmed26n0001.xml.gz ...)."
+            )
+        for file_info in matches:
+            sources_by_path[file_info.path] = source_from_file(file_info)
+    return sorted(sources_by_path.values())
+
+
+_NUMBERED_NAME = re.compile(r"(\d\d)n(\d{4,6})(?!\d)")
+
+
+_SAMPLE_NAME = re.compile(r"medsamp20(\d\d)(?!\d)")
+
+
+_EXTENSIONS: Final = (".xml", ".xml.gz")

@@ -1,0 +1,70 @@
+"""Read a source of PubMed citations: its records shaped into documents by the rules of a corpus."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Final
+
+from bioshards.corpus.document import Document
+from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.source_record import SourceRecord, VersionKey
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.source_file import SourceFile, open_source
+from bioshards.corpus.xml.tag_balance import have_balanced_tags
+
+from . import citation as medline
+from .document_builder import CitationDocumentBuilder
+from .filters import PubMedConfig
+from .record_stream import iter_records
+
+_TAG_CHECK_RECORDS: Final = 32
+"""Records whose tags are counted at a time: few enough to stay in a core's cache until they are read."""
+_DELETION_ELEMENTS: Final = frozenset({"DeleteCitation", "DeleteDocument"})
+_BOOK_ELEMENTS: Final = frozenset({"PubmedBookArticle", "BookDocument"})
+_CITATION_ELEMENTS: Final = frozenset({"PubmedArticle", "MedlineCitation"})
+
+
+class CitationReader:
+    """Reads PubMed's files by one set of rules.
+
+    Raises:
+        MissingExtraError: the rules need a library that is not installed.
+    """
+
+    def __init__(self, config: PubMedConfig) -> None:
+        self._document_builder = CitationDocumentBuilder(config)
+
+    def read_records(self, storage: LocalStorage, source: SourceFile) -> Iterator[SourceRecord]:
+        """The file's records, in order.
+
+        Raises:
+            BadFileError: the file as a whole cannot be used.
+        """
+        with open_source(storage, source.path) as file:
+            numbered_records = enumerate(iter_records(file))
+            while batch := list(itertools.islice(numbered_records, _TAG_CHECK_RECORDS)):
+                is_balanced = have_balanced_tags([xml for _, (_, xml) in batch])
+                for position, (element, xml) in batch:
+                    try:
+                        keys, document = self._read_record(source.name, position, element, xml, is_balanced)
+                    except BadRecordError as error:
+                        yield SourceRecord(position, source.name, xml, [], error=error)
+                    else:
+                        yield SourceRecord(position, source.name, xml, keys, document)
+
+    def _read_record(
+        self, file: str, position: int, element: str, xml: bytes, is_balanced: bool
+    ) -> tuple[list[VersionKey], Document | None]:
+        if element in _CITATION_ELEMENTS:
+            citation = medline.parse_citation(xml, is_balanced)
+            drop_reason, document = self._document_builder.build_document(citation, file, position)
+            return [VersionKey(citation.pmid, citation.version, False, drop_reason)], document
+        if element in _DELETION_ELEMENTS:
+            return [VersionKey(pmid, version, True, None) for pmid, version in medline.parse_pmids(xml)], None
+        if element in _BOOK_ELEMENTS:
+            book_pmids = medline.parse_pmids(xml)
+            if not book_pmids:
+                raise BadRecordError("no-pmid", "a book record without a PMID")
+            return [VersionKey(*book_pmids[0], False, "book")], None
+        raise BadRecordError("unexpected-element", f"<{element}> is none of PubMed's records")

@@ -1,0 +1,1 @@
+"""Arrow shards of documents and of pretraining rows."""

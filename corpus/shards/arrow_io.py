@@ -1,0 +1,192 @@
+"""Write and read document shards: Arrow IPC streams that pyarrow and datasets open memory-mapped.
+
+A directory of shards holds ``data-*.arrow`` and the two small JSON files by which Hugging Face's
+``datasets.load_from_disk`` finds them.  Shards are streams, not IPC files, because that is what
+``datasets`` maps, and uncompressed, because a compressed one would be unpacked into memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+from bioshards.corpus.manifest import DocumentsManifest, ManifestError, read_manifest
+from bioshards.corpus.manifest import Shard as Shard
+from bioshards.corpus.storage.checksums import HashingWriter
+from bioshards.corpus.storage.local_storage import LocalStorage
+
+BATCH_ROWS: Final = 2048
+"""Documents a record batch: 3-4 MB of abstracts, the unit that is in memory at a time."""
+BATCH_CHARACTERS: Final = 8_000_000
+"""Characters a record batch, of longer documents: some 200 articles."""
+
+
+def flatten_lists(rows: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
+    """Offsets and flat values of a list column."""
+    offsets = [0]
+    flat: list[Any] = []
+    for values in rows:
+        flat += values
+        offsets.append(len(flat))
+    return pa.array(offsets, pa.int32()), flat
+
+
+def record_batch_from_documents(documents: list[Document]) -> pa.RecordBatch:
+    """The documents as one record batch of :data:`~.document.SCHEMA`."""
+    sentence_offsets, sentences = flatten_lists([document.sentences for document in documents])
+    section_offsets, sections = flatten_lists([document.sections for document in documents])
+    columns = {
+        "id": pa.array([document.id for document in documents], pa.string()),
+        "source": pa.array([document.source for document in documents], pa.string()),
+        "pmid": pa.array([document.pmid for document in documents], pa.int32()),
+        "pmcid": pa.array([document.pmcid for document in documents], pa.string()),
+        "doi": pa.array([document.doi for document in documents], pa.string()),
+        "version": pa.array([document.version for document in documents], pa.int16()),
+        "year": pa.array([document.year for document in documents], pa.int16()),
+        "journal": pa.array([document.journal for document in documents], pa.string()),
+        "article_type": pa.array([document.article_type for document in documents], pa.string()),
+        "language": pa.array([document.language for document in documents], pa.string()),
+        "licence": pa.array([document.licence for document in documents], pa.string()),
+        "retracted": pa.array([document.retracted for document in documents], pa.bool_()),
+        "flags": pa.array([document.flags for document in documents], pa.list_(pa.string())),
+        "title": pa.array([document.title for document in documents], pa.string()),
+        "sentences": pa.ListArray.from_arrays(sentence_offsets, pa.array(sentences, pa.string())),
+        "sections": pa.ListArray.from_arrays(
+            section_offsets,
+            pa.StructArray.from_arrays(
+                [
+                    pa.array([heading for heading, _ in sections], pa.string()),
+                    pa.array([first for _, first in sections], pa.int32()),
+                ],
+                names=["heading", "first_sentence"],
+            ),
+        ),
+        "origin": pa.StructArray.from_arrays(
+            [
+                pa.array([document.file for document in documents], pa.string()),
+                pa.array([document.position for document in documents], pa.int32()),
+            ],
+            names=["file", "position"],
+        ),
+    }
+    return pa.RecordBatch.from_arrays(
+        [columns[name] for name in DOCUMENT_SCHEMA.names], schema=DOCUMENT_SCHEMA
+    )
+
+
+def _max_stream_bytes(record_batch: pa.RecordBatch) -> int:
+    """Bytes the batch takes in a stream, at most: its buffers, their padding and description."""
+    return int(record_batch.nbytes) + 10_000
+
+
+def write_shards(
+    storage: LocalStorage,
+    folder: str,
+    stem: str,
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    max_bytes: int,
+) -> list[Shard]:
+    """Write record batches to ``data-STEM-00000.arrow`` and on, none larger than ``max_bytes``.
+
+    A new shard begins where a batch would go over the bound; a single batch (a few MB) may.
+    """
+    shards: list[Shard] = []
+    batch_iterator = iter(batches)
+    pending = next(batch_iterator, None)
+    while pending is not None:
+        name = f"data-{stem}-{len(shards):05d}.arrow"
+        rows = 0
+        with storage.write(f"{folder}/{name}") as file:
+            writer = HashingWriter(file)
+            with pa.ipc.new_stream(pa.PythonFile(writer, "w"), schema) as stream:
+                while pending is not None and (
+                    not rows or writer.size + _max_stream_bytes(pending) <= max_bytes
+                ):
+                    stream.write_batch(pending)
+                    rows += pending.num_rows
+                    pending = next(batch_iterator, None)
+        shards.append(Shard(name, rows, writer.size, writer.sha256))
+    return shards
+
+
+def write_dataset_info(storage: LocalStorage, folder: str, shards: list[Shard]) -> None:
+    """Write what ``datasets.load_from_disk`` looks for beside the shards."""
+    fingerprint = combine_digests(shard.sha256 for shard in shards)
+    storage.write_json(f"{folder}/dataset_info.json", {})
+    storage.write_json(
+        f"{folder}/state.json",
+        {
+            "_data_files": [{"filename": shard.file} for shard in shards],
+            "_fingerprint": fingerprint[:16],
+            "_format_columns": None,
+            "_format_kwargs": {},
+            "_format_type": None,
+            "_output_all_columns": False,
+            "_split": None,
+        },
+    )
+
+
+def combine_digests(sha256s: Iterable[str]) -> str:
+    """A digest of shards by theirs, in order."""
+    return hashlib.sha256("".join(sha256s).encode()).hexdigest()
+
+
+def read_documents_manifest(files: LocalStorage, folder: str) -> DocumentsManifest:
+    """Read the manifest of a finished directory of documents.
+
+    Raises:
+        ManifestNotFoundError: the directory is not finished.
+        ManifestError: it holds something else, or its manifest is damaged.
+    """
+    manifest = read_manifest(files, folder)
+    if not isinstance(manifest, DocumentsManifest):
+        raise ManifestError(
+            f"{folder} does not hold documents: by its manifest.json it was made by {manifest.pipeline}. "
+            "Give the --output of beam run pubmed_to_shards or pmc_to_shards",
+            f"{folder}/manifest.json",
+        )
+    return manifest
+
+
+def read_directory(
+    storage: LocalStorage, folder: str, columns: Sequence[str] = DOCUMENT_SCHEMA.names
+) -> Iterator[pa.RecordBatch]:
+    """All record batches of a finished directory, in its shards' order.
+
+    Args:
+        columns: those to read, in the order of the schema; of local shards nothing else is read.
+
+    Raises:
+        ManifestNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
+        ManifestError: it holds something else, or its manifest is damaged.
+    """
+    yield from read_shards(storage, folder, read_documents_manifest(storage, folder).outputs, columns)
+
+
+def read_shards(
+    storage: LocalStorage, folder: str, manifest_entries: Iterable[Shard], columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The record batches of some of a directory's shards, as its manifest lists them; only these columns."""
+    for shard in manifest_entries:
+        yield from read_file(storage, f"{folder}/{shard.file}", columns)
+
+
+def read_file(storage: LocalStorage, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The record batches of one file; only these columns."""
+    with open_mapped(storage, path) as file:
+        schema = pa.ipc.read_schema(file)  # an older version's may have fewer columns
+        file.seek(0)
+        options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in columns])
+        with pa.ipc.open_stream(file, options=options) as stream:
+            yield from stream
+
+
+def open_mapped(storage: LocalStorage, path: str) -> Any:
+    """An Arrow stream's file, mapped where it is local, so that only what is looked at is read."""
+    return storage.open(path) if "://" in path else pa.memory_map(path)

@@ -1,0 +1,1 @@
+"""Statistics of a finished directory: counts, distributions, tables and an HTML report."""

@@ -1,0 +1,93 @@
+"""What any of our finished directories holds, in numbers: ``python -m bioshards.corpus stats DIR``.
+
+The figures are plain data, the same for the same directory wherever and whenever they are asked for.
+``text_tables.py`` shows them in a terminal, ``html_report.py`` as a page.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bioshards.corpus.manifest import (
+    DocumentsManifest,
+    ForeignManifestError,
+    Manifest,
+    ManifestError,
+    ManifestNotFoundError,
+    PretrainingManifest,
+    VocabularyManifest,
+    WordsManifest,
+    encode,
+    read_manifest,
+)
+from bioshards.corpus.storage.local_storage import LocalStorage
+
+from . import document_stats, pretraining_stats
+from .shard_batches import StatsError
+
+
+def compute_stats(storage: LocalStorage, folder: str) -> dict[str, Any]:
+    """All figures of a finished directory, as plain data.
+
+    Beside ``pipeline``, which has made it, and ``kind``, one of ``documents``, ``pretraining``, ``words`` and
+    ``vocabulary``, they are those of document_stats.py, pretraining_stats.py or :func:`_of_manifest`.
+
+    Raises:
+        FileNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
+        StatsError: it is of something else, or damaged.
+    """
+    try:
+        manifest: Manifest | None = read_manifest(storage, folder)
+    except ManifestNotFoundError:
+        raise
+    except ForeignManifestError as error:
+        manifest, pipeline = None, error.pipeline
+    except ManifestError as error:
+        raise StatsError(str(error)) from error
+    if isinstance(manifest, DocumentsManifest):
+        kind, stats = "documents", document_stats.compute_document_stats(storage, folder, manifest)
+    elif isinstance(manifest, PretrainingManifest):
+        kind, stats = "pretraining", pretraining_stats.compute_pretraining_stats(storage, folder, manifest)
+    elif isinstance(manifest, WordsManifest):
+        kind, stats = "words", _compute_manifest_stats(manifest)
+    elif isinstance(manifest, VocabularyManifest):
+        kind, stats = "vocabulary", _compute_manifest_stats(manifest)
+    else:
+        if manifest is not None:
+            pipeline = manifest.pipeline
+        origin = f"was made by {pipeline}" if pipeline else "is not of bioshards"
+        *all_but_last, last = _SUPPORTED_PIPELINES
+        raise StatsError(
+            f"{folder} holds nothing that can be counted: by its manifest.json it {origin}. Give an output of "
+            f"{', '.join(all_but_last)} or {last}"
+        )
+    return {"pipeline": manifest.pipeline, "kind": kind, **stats}
+
+
+def to_json(stats: Mapping[str, Any]) -> str:
+    """The figures as the text of a JSON file."""
+    return json.dumps(stats, indent=1, ensure_ascii=False) + "\n"
+
+
+def _compute_manifest_stats(manifest: WordsManifest | VocabularyManifest) -> dict[str, Any]:
+    """What a manifest says by itself: what was asked for, of which inputs, and what came of it."""
+    excluded_keys = ("pipeline", "format", "library_versions", "inputs")
+    inputs = manifest.inputs if isinstance(manifest, WordsManifest) else manifest.config.inputs
+    return {
+        "config": {key: value for key, value in encode(manifest.config).items() if key not in excluded_keys},
+        "inputs": encode(inputs),
+        "counts": encode(manifest.counts),
+        "outputs": [{"file": output.file, "bytes": output.bytes} for output in manifest.outputs],
+    }
+
+
+_SUPPORTED_PIPELINES: Final = (
+    "pubmed_to_shards",
+    "pmc_to_shards",
+    "shards_to_words",
+    "vocab",
+    "shards_to_pretraining",
+)
+"""The pipelines of the directories that can be counted."""

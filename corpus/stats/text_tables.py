@@ -1,0 +1,231 @@
+"""Figures (directory_stats.py) as tables of text, for a terminal and for the page alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bioshards.corpus.shards.pretraining_schema import NO_LABEL
+from bioshards.corpus.ui.html_page import format_percent, spell_out_invisible
+
+DIRECTORY_TITLES: Final = {
+    "documents": "Document shards",
+    "pretraining": "Pretraining set",
+    "words": "Counted words",
+    "vocabulary": "Vocabulary",
+}
+"""What a directory is called, by its kind."""
+VOCABULARY_REPORT_FILE: Final = "report.html"
+"""A vocabulary's own page, beside its manifest."""
+YEAR_COLUMNS: Final = {"documents": ("documents", "words"), "pretraining": ("tokens",)}
+"""What is known of each source and year, by the directory's kind."""
+LENGTHS_TITLE: Final = "Lengths"
+BY_SOURCE_TITLE: Final = "By source"
+"""Titles of the tables that a page draws too."""
+_LABEL_NAMES: Final = {"0": "in order", "1": "not in order", str(NO_LABEL): "no pair"}
+
+
+@dataclass(frozen=True, slots=True)
+class StatsTable:
+    """A table of texts; its title stands where the head of the first column would.
+
+    Attributes:
+        head: of the columns after the first; empty where they need none.
+    """
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def build_tables(stats: Mapping[str, Any]) -> list[StatsTable]:
+    """The tables of a directory's figures, those without rows left out."""
+    builders = {"documents": _build_document_tables, "pretraining": _build_pretraining_tables}
+    return [table for table in builders.get(stats["kind"], _build_manifest_tables)(stats) if table.rows]
+
+
+def render_text(stats: Mapping[str, Any]) -> str:
+    """The tables for a terminal: columns in line, a blank line between tables."""
+    blocks = [f"{DIRECTORY_TITLES[stats['kind']]}, made by {stats['pipeline']}"]
+    blocks += ["\n".join(_align_columns(table)) for table in build_tables(stats)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def format_number(value: float | None) -> str:
+    """A number with separators of thousands, two decimals where it is no integer."""
+    if value is None:
+        return "none"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def format_share(value: float | None) -> str:
+    """A share in per cent."""
+    return "none" if value is None else format_percent(value).replace("\u202f", " ")
+
+
+def format_year_range(years: Collection[str]) -> str:
+    """The first and the last of some years, and whether there is text without one."""
+    known_years = sorted(int(year) for year in years if year.isdecimal())
+    parts = (
+        [str(known_years[0]) if known_years[0] == known_years[-1] else f"{known_years[0]}-{known_years[-1]}"]
+        if known_years
+        else []
+    )
+    return ", ".join(parts + (["unknown"] if len(known_years) < len(years) else []))
+
+
+def _align_columns(table: StatsTable) -> Iterator[str]:
+    lines = [[table.title, *table.header], *table.rows]
+    columns = max(map(len, lines))
+    cells = [
+        [spell_out_invisible(cell, keep=" ") for cell in line] + [""] * (columns - len(line))
+        for line in lines
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for first, *rest in cells:
+        right = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        yield "  ".join([first.ljust(widths[0]), *right]).rstrip()
+
+
+def _build_document_tables(stats: Mapping[str, Any]) -> Iterator[StatsTable]:
+    keys = ("documents", "sentences", "words", "characters", "shards", "bytes")
+    yield StatsTable("At a glance", [], [[key, format_number(stats[key])] for key in keys])
+    yield _build_lengths_table(
+        {key.replace("_", " "): distribution for key, distribution in stats["distributions"].items()}
+    )
+    yield _build_source_table(stats)
+    yield StatsTable(
+        "Records", [], [[reason, format_number(records)] for reason, records in stats["funnel"].items()]
+    )
+
+
+def _build_pretraining_tables(stats: Mapping[str, Any]) -> Iterator[StatsTable]:
+    splits: Mapping[str, Mapping[str, Any]] = stats["splits"]
+    vocabulary = stats["vocabulary"]
+    set_rows = [
+        ["objective", stats["objective"]],
+        ["length", format_number(stats["length"])],
+        ["vocabulary", f"{format_number(vocabulary['size'])} ({vocabulary['sha256'][:12]})"],
+    ]
+    yield StatsTable("What it is", [], [*set_rows, *_input_rows(stats)])
+    yield StatsTable("At a glance", list(splits), _overview_rows(splits, stats["length"]))
+    distributions = {"tokens per row": "row_lengths", "documents per row": "documents_per_row"}
+    yield _build_lengths_table(
+        {
+            f"{name}, {split}": split_stats[key]
+            for name, key in distributions.items()
+            for split, split_stats in splits.items()
+        }
+    )
+    yield StatsTable("What became of the text, in tokens", list(splits), _token_rows(splits))
+    yield _build_source_table(stats)
+    dropped_rows = [
+        [f"{outcome}: {reason}", format_number(documents)]
+        for outcome in ("dropped", "rejected")
+        for reason, documents in stats[outcome].items()
+    ]
+    yield StatsTable("Documents", [], [["documents", format_number(stats["documents"])], *dropped_rows])
+
+
+def _overview_rows(splits: Mapping[str, Mapping[str, Any]], length: int) -> list[list[str]]:
+    all_stats = list(splits.values())
+    rows = [
+        [key, *(format_number(split_stats[key]) for split_stats in all_stats)]
+        for key in ("documents", "rows", "tokens")
+    ]
+    shares = {
+        "fill": "fill",
+        f"padding, if rows are padded to {length:,}": "padding",
+        f"rows of {length:,} tokens": "full_rows",
+        "rows of one segment": "single_segment",
+    }
+    rows += [
+        [name, *(format_share(split_stats[key]) for split_stats in all_stats)] for name, key in shares.items()
+    ]
+    for label in sorted({label for split_stats in all_stats for label in split_stats["labels"]}, key=int):
+        label_shares = [
+            split_stats["labels"].get(label, {"share": 0.0})["share"] for split_stats in all_stats
+        ]
+        rows.append(
+            [f"label {label}, {_LABEL_NAMES.get(label, 'unknown')}", *map(format_share, label_shares)]
+        )
+    rows.append(
+        ["rows per document", *(format_number(split_stats["rows_per_document"]) for split_stats in all_stats)]
+    )
+    return rows + [
+        [key, *(format_number(split_stats[key]) for split_stats in all_stats)] for key in ("shards", "bytes")
+    ]
+
+
+def _token_rows(splits: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+    all_stats = list(splits.values())
+    rows = {
+        "of the documents, in all passes": [split_stats["input_tokens"] for split_stats in all_stats],
+        **{
+            f"lost: {reason}": [split_stats["lost_tokens"].get(reason, 0) for split_stats in all_stats]
+            for reason in sorted(
+                {reason for split_stats in all_stats for reason in split_stats["lost_tokens"]}
+            )
+        },
+        "in rows: special tokens": [split_stats["special_tokens"] for split_stats in all_stats],
+        "in rows: borrowed of other documents": [
+            split_stats["other_document_tokens"] for split_stats in all_stats
+        ],
+        "in rows, all": [split_stats["tokens"] for split_stats in all_stats],
+        "not accounted for": [split_stats["unaccounted"] for split_stats in all_stats],
+    }
+    return [[name, *map(format_number, numbers)] for name, numbers in rows.items()]
+
+
+def _build_source_table(stats: Mapping[str, Any]) -> StatsTable:
+    columns = YEAR_COLUMNS[stats["kind"]]
+    rows = []
+    for source, years in stats["years"].items():
+        totals = [sum(year_counts[column] for year_counts in years.values()) for column in columns]
+        rows.append([source, format_year_range(years), *map(format_number, totals)])
+    return StatsTable(BY_SOURCE_TITLE, ["years", *columns], rows)
+
+
+def _build_lengths_table(distributions: Mapping[str, Mapping[str, Any]]) -> StatsTable:
+    """Mean, percentiles and the greatest of some distributions."""
+    columns = ("mean", "p5", "median", "p95", "max")
+    rows = [
+        [name, *(format_number(distribution[column]) for column in columns)]
+        for name, distribution in distributions.items()
+    ]
+    return StatsTable(LENGTHS_TITLE, ["mean", "5 %", "median", "95 %", "max"], rows)
+
+
+def _build_manifest_tables(stats: Mapping[str, Any]) -> Iterator[StatsTable]:
+    own_page = [["its page", VOCABULARY_REPORT_FILE]] if stats["kind"] == "vocabulary" else []
+    yield StatsTable("What it is", [], [*own_page, *_flatten_rows(stats["config"]), *_input_rows(stats)])
+    yield StatsTable("Counts", [], _flatten_rows(stats["counts"]))
+    files = [[output["file"], format_number(output["bytes"])] for output in stats["outputs"]]
+    yield StatsTable("Files", ["bytes"], files)
+
+
+def _input_rows(stats: Mapping[str, Any]) -> list[list[str]]:
+    """The inputs, with their documents where the manifest says how many."""
+    return [
+        [f"documents of {input_entry['pipeline']}", format_number(input_entry["documents"])]
+        if "documents" in input_entry
+        else ["input", str(input_entry["pipeline"])]
+        for input_entry in stats["inputs"]
+    ]
+
+
+def _flatten_rows(values: Mapping[str, Any], prefix: str = "") -> list[list[str]]:
+    """Names and values, nested ones with the names of what they are in; what is not set is left out."""
+    rows: list[list[str]] = []
+    for key, value in values.items():
+        name = f"{prefix}{key.replace('_', ' ')}"
+        if isinstance(value, Mapping):
+            rows += _flatten_rows(value, f"{name}: ")
+        elif isinstance(value, list):
+            rows += [[name, ", ".join(map(str, value))]] if value else []
+        elif isinstance(value, bool):
+            rows += [[name, "yes" if value else "no"]]
+        elif value is not None:
+            rows.append([name, f"{value:,}" if isinstance(value, int) else str(value)])
+    return rows

@@ -1,0 +1,1 @@
+"""Files on local disks and object stores: reading, atomic writing, prefetching, retrying."""

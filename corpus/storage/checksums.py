@@ -1,0 +1,43 @@
+"""The MD5 of a source file: what names its staged work, checked against NLM's ``.md5`` beside it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import BinaryIO
+
+
+def md5_of_file(file: BinaryIO) -> str:
+    """The MD5 of what is left of an open file, in hexadecimal."""
+    digest = hashlib.md5(usedforsecurity=False)
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+class HashingWriter:
+    """A file being written, with the SHA-256 and the size of what went into it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self.size = 0
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        view = memoryview(data)
+        self._digest.update(view)
+        self.size += view.nbytes
+        self._file.write(view)
+        return view.nbytes
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+
+def md5_of_bytes(body: bytes) -> str:
+    """The MD5 in lower-case hexadecimal."""
+    return hashlib.md5(body, usedforsecurity=False).hexdigest()

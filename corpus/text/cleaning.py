@@ -1,0 +1,303 @@
+"""Clean titles and abstracts of what is no part of their text: small named rules, each on or off.
+
+Two kinds: rules of characters (controls, spaces, ligatures ...), which any text goes through, and
+rules of notes, for what publishers and databases add to titles and abstracts (notices.py has
+their wording).  What is science stays: Greek, mathematical signs, superscripts, ± and ×, and the
+brackets of chemical names; text is composed (NFC), never replaced by "compatible" characters (NFKC),
+which would make 102 of 10².  U+FFFD stays, for it says truly that a character was lost.
+
+Nearly all text is clean, so every rule is asked only where a cheap look has found reason to.
+Characters below U+0020 are not looked for: XML has none of them but white space, and
+:func:`~.sentences.one_line` sees to that.  It also makes single blanks of all white space, so that
+spaces of some width become blanks whether ``spaces`` is on or not; only those of no width then stay.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from bioshards.corpus.errors import InvalidValueError
+
+from . import notices
+
+LabelledText = tuple[str | None, str]
+"""A section's label, None without one, and its text."""
+
+
+# Characters
+
+
+def _neighbours(match: re.Match[str]) -> tuple[str, str]:
+    """The characters before and after a match, "" at an end of the text."""
+    start, end = match.span()
+    return match.string[max(0, start - 1) : start], match.string[end : end + 1]
+
+
+def _replace_with_gap(match: re.Match[str]) -> str:
+    """A blank where a lost character stood between two others, so that 5–10 does not become 510."""
+    before, after = _neighbours(match)
+    return " " if before.strip() and after.strip() else ""
+
+
+def _replace_control(match: re.Match[str]) -> str:
+    # Marks of direction and the like were never seen; the other controls stand for what was.
+    return _replace_with_gap(match) if min(match[0]) < "\xa0" else ""
+
+
+def _replace_soft_hyphen(match: re.Match[str]) -> str:
+    # Words are hyphenated between letters; beside a digit (IL-6, 10-20) a real hyphen was meant.
+    before, after = _neighbours(match)
+    is_real_hyphen = before.isalnum() and after.isalnum() and (before.isdigit() or after.isdigit())
+    return "-" if is_real_hyphen else ""
+
+
+_JOINING_SCRIPT = re.compile("[\u0590-\u1cff\ua800-\uabff]")
+
+
+def _replace_zero_width(match: re.Match[str]) -> str:
+    # Joiners are spelling in Arabic and the scripts of India, and noise elsewhere.
+    is_joining_script = _JOINING_SCRIPT.match(_neighbours(match)[0])
+    return "".join(character for character in match[0] if is_joining_script and character in "\u200c\u200d")
+
+
+_LIGATURES: Final = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
+
+
+def _expand_ligatures(match: re.Match[str]) -> str:
+    return "".join(_LIGATURES[ligature] for ligature in match[0])
+
+
+_SPACES_RULE: Final = "spaces"
+_CHARACTER_RULES: Final[dict[str, tuple[str, Callable[[re.Match[str]], str]]]] = {
+    "controls": (
+        "\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2061-\u2064\u2066-\u206f\ufff9-\ufffb\U000e0001-\U000e007f",
+        _replace_control,
+    ),
+    # Symbol fonts have their ± and α here: which it was is lost, that there was something is not.
+    "private-use": ("\ue000-\uf8ff\U000f0000-\U0010ffff", _replace_with_gap),
+    "soft-hyphens": ("\xad", _replace_soft_hyphen),
+    _SPACES_RULE: (
+        "\u180e\u200b-\u200d\u2060\ufeff",
+        _replace_zero_width,
+    ),  # of no width; the others are below
+    "ligatures": ("\ufb00-\ufb06", _expand_ligatures),
+}
+"""The characters of each rule, and what becomes of a run of them."""
+_NFC_RULE: Final = "nfc"
+_WIDE_SPACES: Final = frozenset("\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | set(
+    map(chr, range(0x2000, 0x200B))
+)
+"""Spaces of some width, which become blanks: a tenth of all abstracts has one."""
+_COMBINING_MARKS: Final = "\u0300-\u036f"
+_UNUSUAL_CHARACTERS = re.compile(
+    f"[{''.join(of for of, _ in _CHARACTER_RULES.values())}{''.join(_WIDE_SPACES)}{_COMBINING_MARKS}]"
+)
+_ASCII_BYTES: Final = bytes(range(0x7F))
+
+
+def _extract_non_ascii(text: str) -> str:
+    """The characters of a text that are not ASCII, or are U+007F: a few in most texts, quickly looked at."""
+    return text.encode().translate(None, _ASCII_BYTES).decode()
+
+
+# Titles and abstracts
+
+CLEANING_RULES: Final[tuple[str, ...]] = (
+    *(*_CHARACTER_RULES, _NFC_RULE, "in-process", "author-translation", "translated-titles"),
+    *("truncation-notes", "copyright", "empty-labels", "stubs"),
+)
+"""Every rule, in the order in which they are applied; those at an abstract's end until none finds more."""
+
+
+class Cleaner:
+    """The rules of these names, ready for any number of records.
+
+    Its methods give back what they are given unless there is something to clean.  ``removed`` is where
+    they count: each rule that has changed something adds the characters it has taken away, under its
+    name.  That can be 0 (a space replaced) and below 0 (a ligature written out as two letters).
+
+    Raises:
+        ValueError: a name that no rule has.
+    """
+
+    def __init__(self, rule_names: Iterable[str] = CLEANING_RULES) -> None:
+        enabled = set(rule_names)
+        for name in sorted(enabled.difference(CLEANING_RULES)):
+            nearest = difflib.get_close_matches(name, CLEANING_RULES, 1)
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            raise InvalidValueError(
+                f"there is no cleaning rule {name!r}{hint} (there are {', '.join(CLEANING_RULES)})"
+            )
+        self._character_rules = [
+            (name, re.compile(f"[{characters}]+"), replacement)
+            for name, (characters, replacement) in _CHARACTER_RULES.items()
+            if name in enabled
+        ]
+        self._replaces_spaces, self._composes_characters = _SPACES_RULE in enabled, _NFC_RULE in enabled
+        self._title_rules = [rule for rule in notices.TITLE_RULES.items() if rule[0] in enabled]
+        self._end_rules = [rule for rule in notices.END_RULES.items() if rule[0] in enabled]
+        self._removes_empty_labels = "empty-labels" in enabled
+        self._removes_stubs = "stubs" in enabled
+
+    def clean_text(self, text: str, removed_characters: dict[str, int]) -> str:
+        """A text through the rules of characters only."""
+        non_ascii = _extract_non_ascii(text)
+        if not _UNUSUAL_CHARACTERS.search(non_ascii) and unicodedata.is_normalized("NFC", non_ascii):
+            # With the ASCII between them gone, marks stand beside letters that are not theirs: any mark
+            # that goes with an ASCII letter is unusual, others can only look less normal than they are.
+            return text
+        if self._replaces_spaces and (wide_spaces := _WIDE_SPACES.intersection(non_ascii)):
+            _add_to_count(removed_characters, _SPACES_RULE, 0)
+            for space in wide_spaces:
+                text = text.replace(space, " ")
+        for rule_name, pattern, replacement in self._character_rules:
+            if pattern.search(non_ascii):
+                text = _count_change(rule_name, text, pattern.sub(replacement, text), removed_characters)
+        return (
+            _count_change(_NFC_RULE, text, unicodedata.normalize("NFC", text), removed_characters)
+            if self._composes_characters
+            else text
+        )
+
+    def clean_title(self, text: str, removed_characters: dict[str, int]) -> str:
+        """A title; "" where it only says that there is none."""
+        if not text.isascii() or "\x7f" in text:
+            text = self.clean_text(text, removed_characters)
+        if "[" in text or len(text) < notices.MAX_TITLE_STUB_LENGTH or "transl" in text:
+            for rule_name, rule in self._title_rules:
+                text = _count_change(rule_name, text, rule(text), removed_characters)
+        return text
+
+    def clean_abstract(
+        self, sections: Sequence[LabelledText], removed_characters: dict[str, int]
+    ) -> list[LabelledText]:
+        """An abstract's sections, (label, text); none where they only say that there is no abstract.
+
+        Labels go through the rules of characters and are counted with the text; white space at the end
+        goes with what is taken away there.
+        """
+        cleaned = list(sections)
+        may_have_empty_label = False
+        for index, (label, text) in enumerate(sections):
+            if label is None:
+                if not text.isascii() or "\x7f" in text:
+                    text = self._clean_section(cleaned, index, removed_characters)
+                may_have_empty_label = may_have_empty_label or (
+                    text.find(":", 0, 60) > 0 and notices.begins_with_label(text)
+                )
+            else:
+                if not (text.isascii() and label.isascii()) or "\x7f" in text or "\x7f" in label:
+                    text = self._clean_section(cleaned, index, removed_characters)
+                may_have_empty_label = (
+                    may_have_empty_label
+                    or len(text) < len(label) + 4
+                    or text[0] <= "."
+                    or text[0] == label[:1]
+                )
+        if may_have_empty_label and self._removes_empty_labels:
+            cleaned = _remove_empty_labels(cleaned, removed_characters)
+        if cleaned and notices.may_end_in_note(cleaned[-1][1]):
+            self._cut_notes(cleaned, removed_characters)
+        if self._removes_stubs and cleaned and len(cleaned[-1][1]) < notices.MAX_STUB_LENGTH:
+            return _remove_stub(cleaned, removed_characters)
+        return cleaned
+
+    def _clean_section(
+        self, sections: list[LabelledText], index: int, removed_characters: dict[str, int]
+    ) -> str:
+        """Put a section through the rules of characters; its text."""
+        label, text = sections[index]
+        cleaned = (
+            None if label is None else self.clean_text(label, removed_characters),
+            self.clean_text(text, removed_characters),
+        )
+        if cleaned != sections[index]:
+            sections[index] = cleaned
+        return cleaned[1]
+
+    def _cut_notes(self, sections: list[LabelledText], removed_characters: dict[str, int]) -> None:
+        """Take notes and notices from the end of the last section that is more than those."""
+        for index in reversed(range(len(sections))):
+            label, text = sections[index]
+            kept_text = text[: self._find_text_end(text, removed_characters)]
+            if label is None and not kept_text:
+                del sections[index]
+            elif (
+                self._removes_empty_labels and label is not None and not notices.strip_label(label, kept_text)
+            ):
+                _add_to_count(removed_characters, "empty-labels", len(label) + len(kept_text))
+                del sections[index]
+            else:
+                sections[index] = (label, kept_text)
+                if kept_text.strip():
+                    return
+
+    def _find_text_end(self, text: str, removed_characters: dict[str, int]) -> int:
+        """Where a text ends without notes and notices.  It is not copied for each: there can be many."""
+        end = len(text)
+        visible_end = _find_visible_end(text, end)
+        while True:
+            matches = (
+                (rule_name, find_start(text, visible_end)) for rule_name, find_start in self._end_rules
+            )
+            note = next(
+                ((rule_name, find_start) for rule_name, find_start in matches if find_start < visible_end),
+                None,
+            )
+            if note is None:
+                return end
+            visible_end = _find_visible_end(text, note[1])
+            _add_to_count(removed_characters, note[0], end - visible_end)
+            end = visible_end
+
+
+def _find_visible_end(text: str, end: int) -> int:
+    """Where ``text[:end]`` ends without the white space at its end."""
+    while end and text[end - 1].isspace():
+        end -= 1
+    return end
+
+
+def _count_change(rule_name: str, before: str, after: str, removed_characters: dict[str, int]) -> str:
+    """The text after a rule, which is counted if it has changed something."""
+    if after == before:
+        return before
+    _add_to_count(removed_characters, rule_name, len(before) - len(after))
+    return after
+
+
+def _remove_empty_labels(
+    sections: list[LabelledText], removed_characters: dict[str, int]
+) -> list[LabelledText]:
+    cleaned: list[LabelledText] = []
+    for label, text in sections:
+        if label is None:
+            has_label = notices.begins_with_label(text)
+            cleaned.append((None, notices.EMPTY_LABELS.sub("", text) if has_label else text))
+        elif rest := notices.strip_label(label, text):
+            cleaned.append((label, rest))
+    if cleaned != sections:
+        _add_to_count(
+            removed_characters, "empty-labels", _count_characters(sections) - _count_characters(cleaned)
+        )
+    return cleaned
+
+
+def _remove_stub(sections: list[LabelledText], removed_characters: dict[str, int]) -> list[LabelledText]:
+    texts = [text for _, text in sections if text.strip()]
+    if len(texts) != 1 or not notices.is_stub(texts[0]):
+        return sections
+    _add_to_count(removed_characters, "stubs", _count_characters(sections))
+    return []
+
+
+def _count_characters(sections: list[LabelledText]) -> int:
+    return sum(len(label or "") + len(text) for label, text in sections)
+
+
+def _add_to_count(removed_characters: dict[str, int], rule_name: str, characters: int) -> None:
+    removed_characters[rule_name] = removed_characters.get(rule_name, 0) + characters

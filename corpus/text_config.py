@@ -1,0 +1,70 @@
+"""TextConfig: to be described."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.sentences import splitters
+from bioshards.corpus.text.cleaning import CLEANING_RULES
+from bioshards.corpus.text.line_format import ASCII_ONLY, SHORT_LINES
+
+
+@dataclass(frozen=True, slots=True)
+class TextConfig:
+    """What the rules of abstracts and of full text have in common.
+
+    Attributes:
+        languages: keep articles in any of these MARC codes (``eng``); empty keeps all.
+        drop_retracted: drop retracted articles.
+        titles: does the text begin with the title?  The ``title`` column is there either way.
+        section_labels: does a section's text begin with its label ("METHODS: ...")?
+        cleaning: the rules of cleaning.py that are on, in the order of its ``NAMES``.
+        splitter: what finds the sentences, one of ``splitters.NAMES``.
+        lower_case: write sentences in lower case.
+        ascii_only: replace runs of non-ASCII characters in them by a blank.
+        treebank: write their Penn Treebank tokens, with blanks between.
+        min_line_characters: leave out sentences of fewer characters, as they would be written.
+    """
+
+    languages: tuple[str, ...] = ()
+    drop_retracted: bool = False
+    titles: bool = True
+    section_labels: bool = False
+    cleaning: tuple[str, ...] = CLEANING_RULES
+    splitter: str = "rules"
+    lower_case: bool = False
+    ascii_only: bool = False
+    treebank: bool = False
+    min_line_characters: int = 0
+
+    drop_reasons: ClassVar[tuple[str, ...]] = ()
+    highest_version_wins: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            if field.name.startswith("min_") and getattr(self, field.name) < 0:
+                raise InvalidValueError(f"{field.name} is {getattr(self, field.name)}; it cannot be below 0")
+        if self.cleaning != tuple(name for name in CLEANING_RULES if name in self.cleaning):
+            raise InvalidValueError(
+                f"cleaning is {', '.join(self.cleaning)}; it must be some of these, in this order: "
+                f"{', '.join(CLEANING_RULES)}"
+            )
+        if self.splitter not in splitters.SPLITTER_NAMES:
+            raise InvalidValueError(
+                f"splitter is {self.splitter}; it must be one of {', '.join(splitters.SPLITTER_NAMES)}"
+            )
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for a manifest."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in dataclasses.asdict(self).items()
+        }
+
+    def removal_names(self) -> tuple[str, ...]:
+        """The names under which removed characters are counted, of all that is on."""
+        line_rules = ((ASCII_ONLY, self.ascii_only), (SHORT_LINES, self.min_line_characters))
+        return (*self.cleaning, *(name for name, is_enabled in line_rules if is_enabled))

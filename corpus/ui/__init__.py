@@ -1,0 +1,1 @@
+"""What people see: progress line, error messages, HTML pages and charts."""

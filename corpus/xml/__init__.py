@@ -1,0 +1,1 @@
+"""Streaming XML: decoding files, splitting them into elements, checking that tags balance."""

@@ -1,0 +1,1 @@
+"""Benchmark sets: definitions, file formats, readers, published counts."""

@@ -1,0 +1,1 @@
+"""File formats of benchmarks, each read without knowing the benchmark."""

@@ -1,0 +1,119 @@
+"""Texts and their mentions apart, as PubTator's format has them (BC5CDR, NCBI-disease).
+
+A mention is two offsets into a text, so nothing of the text is lost, and documents keep their PMIDs: the
+contamination check reads BC5CDR here, for its tagged sentences no longer say where they are from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bioshards.evaluate.benchmarks.definition import SPLITS, BenchmarkFileError, PathsByName, RecordsBySplit
+from bioshards.evaluate.benchmarks.record_types import LabelledText, Mention, Record
+
+from .text_files import get_only_path, quote_excerpt, read_lines
+
+_TEXT_LINE: Final = re.compile(r"(\d+)\|([ta])\|(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class PubTatorDocument:
+    """A text with its mentions, in the order of the file; a PubTator text is title, blank, abstract."""
+
+    pmid: str
+    text: str
+    mentions: tuple[Mention, ...]
+
+
+def read_pubtator(path: str) -> list[PubTatorDocument]:
+    """The documents of a file of ``PMID|t|title``, ``PMID|a|abstract``, and mentions in columns.
+
+    A mention of several concepts ("visual or auditory toxicity") is one line, and one mention.  Lines of
+    four columns are relations, and not read.
+
+    Raises:
+        BenchmarkFileError: a line is none of these, is of another document, or its offsets are not the
+            mention's.
+    """
+    parsed: list[PubTatorDocument] = []
+    block: list[tuple[int, str]] = []
+    for line_number, row in [*read_lines(path), (0, "")]:
+        if row.strip():
+            block.append((line_number, row))
+        elif block:
+            parsed.append(_parse_document(path, block))
+            block = []
+    return parsed
+
+
+def _parse_document(path: str, block: Sequence[tuple[int, str]]) -> PubTatorDocument:
+    title, abstract = (_TEXT_LINE.fullmatch(row) for _, row in [*block, (0, "")][:2])
+    if not title or not abstract or title[2] + abstract[2] != "ta":
+        raise BenchmarkFileError(
+            path, block[0][0], "a document should begin with PMID|t|title, PMID|a|abstract"
+        )
+    if title[1] != abstract[1]:
+        raise BenchmarkFileError(
+            path, block[1][0], f"it is the abstract of {abstract[1]} after the title of {title[1]}"
+        )
+    pmid, text = title[1], f"{title[3]} {abstract[3]}"
+    mentions = []
+    for line_number, row in block[2:]:
+        line_pmid, *columns = row.split("\t")
+        if len(columns) < 3:
+            raise BenchmarkFileError(
+                path, line_number, f"a mention or relation should stand there, not {quote_excerpt(row)}"
+            )
+        if line_pmid != pmid:
+            raise BenchmarkFileError(
+                path, line_number, f"it is of {quote_excerpt(line_pmid)}, among the lines of {pmid}"
+            )
+        if len(columns) > 3:
+            mentions.append(parse_mention(path, line_number, text, columns))
+    return PubTatorDocument(pmid, text, tuple(mentions))
+
+
+def parse_mention(path: str, line_number: int, text: str, columns: Sequence[str]) -> Mention:
+    """A mention from the columns start, end, words and type of a line.
+
+    Raises:
+        BenchmarkFileError: the text has other words there.
+    """
+    start, end, expected_text, entity_type = columns[:4]
+    if not (start + end).isdecimal() or not start or not end:
+        raise BenchmarkFileError(
+            path,
+            line_number,
+            f"offsets should be numbers, not {quote_excerpt(start)} and {quote_excerpt(end)}",
+        )
+    actual_text = text[int(start) : int(end)]
+    if actual_text != expected_text or not expected_text:
+        raise BenchmarkFileError(
+            path,
+            line_number,
+            f"from {start} to {end} is {quote_excerpt(actual_text)}, not {quote_excerpt(expected_text)}",
+        )
+    return Mention(int(start), int(end), entity_type.upper())
+
+
+def read_documents(files: PathsByName) -> RecordsBySplit:
+    """The PubTator files ``train``, ``dev`` and ``test`` as a text a document.
+
+    Its label are its mentions, each as ``start-end TYPE``: no task has it, but so they can be counted.
+    """
+    return {
+        split: [_make_text(document) for document in read_pubtator(get_only_path(files, split))]
+        for split in SPLITS
+        if split in files
+    }
+
+
+def _make_text(document: PubTatorDocument) -> Record:
+    label = frozenset(
+        f"{entity_mention.start}-{entity_mention.end} {entity_mention.type}"
+        for entity_mention in document.mentions
+    )
+    return LabelledText(document.pmid, document.text, label, document_id=document.pmid)

@@ -1,0 +1,56 @@
+"""Parts of a part: a dev set for those that have none, and a sample for a first try, the same ones every
+time.
+
+Which records are chosen depends on a hash of their names only.  What belongs together (the candidates of
+a question, its passages) stays together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeVar
+
+from .record_types import Record
+
+_RecordT = TypeVar("_RecordT", bound=Record)
+DEV_FRACTION: Final = 0.1
+"""The share of the training records that becomes a dev set, where the authors give none."""
+
+
+def split_off_dev(records: Sequence[_RecordT]) -> tuple[list[_RecordT], list[_RecordT]]:
+    """Training records as (train, dev)."""
+    groups = _group_records(records)
+    dev_groups = set(_sort_by_hash(groups)[: max(1, round(DEV_FRACTION * len(groups)))])
+    train_and_dev: tuple[list[_RecordT], list[_RecordT]] = ([], [])
+    for name, members in groups.items():
+        train_and_dev[name in dev_groups].extend(members)
+    return train_and_dev
+
+
+def sample_records(records: Sequence[_RecordT], max_records: int) -> list[_RecordT]:
+    """So many records at most, whole groups of them and one at least, in their order."""
+    groups = _group_records(records)
+    remaining = max_records
+    chosen_groups: set[str] = set()
+    for name in _sort_by_hash(groups):
+        if len(groups[name]) <= remaining or not chosen_groups:
+            chosen_groups.add(name)
+            remaining -= len(groups[name])
+    return [record for name, members in groups.items() if name in chosen_groups for record in members]
+
+
+def _group_records(records: Sequence[_RecordT]) -> dict[str, list[_RecordT]]:
+    records_by_group: dict[str, list[_RecordT]] = {}
+    for record in records:
+        records_by_group.setdefault(_get_group_id(record), []).append(record)
+    return records_by_group
+
+
+def _get_group_id(record: Record) -> str:
+    """What a record must not be parted from: its question's others; else it stands alone."""
+    return getattr(record, "group", "") or record.id
+
+
+def _sort_by_hash(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest())

@@ -1,0 +1,231 @@
+"""Do the readers find in a folder's benchmarks what their papers count in them?
+
+A reader that loses a sentence or takes a tag for a word shows here, before a score is computed on it.
+So does a set that is not the papers': where it is known why a count is another, the row says so, and any
+number but that one is still wrong.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from bioshards.corpus.errors import InvalidValueError
+
+from .catalogue import BENCHMARKS
+from .definition import (
+    Benchmark,
+    BenchmarkFileError,
+    BenchmarkFiles,
+    RecordsBySplit,
+    Split,
+    load_records,
+    locate_benchmark,
+)
+
+Verdict = Literal["ok", "known", "own split", "differs", "absent", "damaged"]
+"""``known``: another count than the published one, of which the set says why."""
+_VERDICT_TEXTS: Final[Mapping[str, str]] = {"known": "differs: see below", "own split": "own split"}
+_LINE_WIDTH: Final = 105
+
+
+@dataclass(frozen=True, slots=True)
+class CountCheck:
+    """A count of a set, or that it cannot be counted.
+
+    Attributes:
+        unit, part: what was counted; "" where the whole set is absent or damaged.
+        expected, found: None where there is none.
+        source: who published what is expected.
+        notes: reasons, what is to know of the files, or where those that are missing are to be had.
+    """
+
+    benchmark: str
+    title: str
+    unit: str
+    split: str
+    expected: int | None
+    actual: int | None
+    verdict: Verdict
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+def verify_benchmarks(benchmarks_dir: str, names: Iterable[str] | None = None) -> list[CountCheck]:
+    """The rows of some sets, or of all; a damaged file is a row, and the other sets go on.
+
+    Raises:
+        ValueError: there is no set of that name.
+        FileNotFoundError: there is no such folder.
+    """
+    benchmark_names = list(BENCHMARKS) if names is None else list(dict.fromkeys(names))
+    for name in benchmark_names:
+        if name not in BENCHMARKS:
+            raise InvalidValueError(f"there is no set {name}. There are: {', '.join(BENCHMARKS)}")
+    return [check for name in benchmark_names for check in check_benchmark(benchmarks_dir, BENCHMARKS[name])]
+
+
+def check_benchmark(benchmarks_dir: str, benchmark: Benchmark) -> list[CountCheck]:
+    """The rows of one set.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+    """
+    benchmark_files = locate_benchmark(benchmarks_dir, benchmark)
+    if benchmark_files is None:
+        download_note = _format_download_note(benchmark)
+        return [
+            CountCheck(
+                benchmark.name,
+                benchmark.title,
+                "",
+                "",
+                None,
+                None,
+                "absent",
+                benchmark.counts_source,
+                (download_note,),
+            )
+        ]
+    try:
+        records_by_split = load_records(benchmark_files)
+    except (BenchmarkFileError, OSError) as error:
+        damage_notes = (str(error),)
+        return [
+            CountCheck(
+                benchmark.name,
+                benchmark.title,
+                "",
+                "",
+                None,
+                None,
+                "damaged",
+                benchmark.counts_source,
+                damage_notes,
+            )
+        ]
+    return compare_counts(benchmark_files, records_by_split)
+
+
+def compare_counts(benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit) -> list[CountCheck]:
+    """The rows of a set whose records have been read."""
+    actual_counts: Mapping[str, Mapping[str, int]] = {
+        split: benchmark_files.benchmark.count_records(records_by_split[split])
+        for split in benchmark_files.splits
+    }
+    return [
+        _check_count(benchmark_files, actual_counts, unit, split, expected)
+        for unit, counts in benchmark_files.benchmark.published_counts.items()
+        for split, expected in _add_sum(counts, benchmark_files.own_splits).items()
+    ]
+
+
+def _format_download_note(benchmark: Benchmark) -> str:
+    return f"to be had from {benchmark.download_from}; licence: {benchmark.licence}"
+
+
+def _add_sum(counts: Mapping[str, int], own_splits: frozenset[Split]) -> dict[str, int]:
+    """Counts, and of parts that are split otherwise than published their sum, which is the same."""
+    summed_splits = [split for split in counts if split in own_splits]
+    total = (
+        {"+".join(summed_splits): sum(counts[split] for split in summed_splits)}
+        if len(summed_splits) > 1
+        else {}
+    )
+    return {**counts, **total}
+
+
+def _check_count(
+    benchmark_files: BenchmarkFiles,
+    actual_counts: Mapping[str, Mapping[str, int]],
+    unit: str,
+    split: str,
+    expected: int,
+) -> CountCheck:
+    benchmark, split_names = benchmark_files.benchmark, split.split("+")
+    fields = (benchmark.name, benchmark.title, unit, split, expected)
+    if any(name not in actual_counts for name in split_names):
+        return CountCheck(
+            *fields,
+            None,
+            "absent",
+            benchmark.counts_source,
+            (*benchmark_files.notes, _format_download_note(benchmark)),
+        )
+    if any(unit not in actual_counts[name] for name in split_names):
+        return CountCheck(
+            *fields, None, "absent", benchmark.counts_source, (f"these files do not tell {unit}",)
+        )
+    actual = sum(actual_counts[name][unit] for name in split_names)
+    known_reasons = {
+        discrepancy.actual: discrepancy.reason
+        for discrepancy in benchmark_files.layout.known_discrepancies
+        if (discrepancy.unit, discrepancy.split) == (unit, split)
+    }
+    if actual == expected:
+        return CountCheck(*fields, actual, "ok", benchmark.counts_source, benchmark_files.notes)
+    if split in benchmark_files.own_splits:
+        return CountCheck(*fields, actual, "own split", benchmark.counts_source, benchmark_files.notes)
+    if actual in known_reasons:
+        return CountCheck(
+            *fields, actual, "known", benchmark.counts_source, (*benchmark_files.notes, known_reasons[actual])
+        )
+    return CountCheck(*fields, actual, "differs", benchmark.counts_source, benchmark_files.notes)
+
+
+def has_failures(checks: Sequence[CountCheck]) -> bool:
+    """Is a count another without a known reason, or a file damaged, or is nothing there at all?"""
+    verdicts = {check.verdict for check in checks}
+    return bool(verdicts & {"differs", "damaged"}) or verdicts <= {"absent"}
+
+
+def format_table(checks: Sequence[CountCheck]) -> str:
+    """The rows as text, of 110 columns at most, set by set; absent sets are last."""
+    benchmark_names = list(dict.fromkeys(check.benchmark for check in checks))
+    groups = [[check for check in checks if check.benchmark == name] for name in benchmark_names]
+    groups.sort(key=lambda group: not group[0].unit and group[0].verdict == "absent")
+    return "\n".join([*(line for group in groups for line in _format_group(group)), _format_summary(checks)])
+
+
+def _format_group(checks: Sequence[CountCheck]) -> Iterator[str]:
+    first = checks[0]
+    yield f"{first.benchmark}: {first.title}" + ("" if first.unit else f" - {first.verdict}")
+    if first.unit:
+        yield f"  {'':<26}{'part':<16}{'expected':>10}{'found':>10}"
+    for check in checks:
+        if check.unit:
+            actual_text = "-" if check.actual is None else str(check.actual)
+            verdict = _VERDICT_TEXTS.get(check.verdict, check.verdict)
+            yield f"  {check.unit:<26}{check.split:<16}{check.expected:>10}{actual_text:>10}  {verdict}"
+    source = [f"expected by {first.source}"] if first.unit else []
+    for note in dict.fromkeys([*source, *(note for check in checks for note in check.notes)]):
+        yield from textwrap.wrap(
+            note,
+            _LINE_WIDTH,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    yield ""
+
+
+def _format_summary(checks: Sequence[CountCheck]) -> str:
+    verdict_counts = Counter(check.verdict for check in checks if check.unit)
+    benchmark_counts = Counter(check.verdict for check in checks if not check.unit)
+    phrases = [
+        f"{verdict_counts['ok']} counts ok",
+        f"{verdict_counts['differs'] + verdict_counts['known']} differ ({verdict_counts['known']} of them "
+        "for a known reason)",
+        f"{benchmark_counts['absent']} sets absent",
+    ]
+    if verdict_counts["own split"]:
+        phrases.append(f"{verdict_counts['own split']} not comparable (own split)")
+    if verdict_counts["absent"]:
+        phrases.append(f"{verdict_counts['absent']} that the files do not allow")
+    if benchmark_counts["damaged"]:
+        phrases.append(f"{benchmark_counts['damaged']} sets damaged")
+    return textwrap.fill(", ".join(phrases), _LINE_WIDTH)

@@ -1,0 +1,1 @@
+"""Fine-tuning recipes and the suites of the papers."""

@@ -1,0 +1,130 @@
+"""FineTuneRecipe: to be described."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.train.config.dataclass_options import check_type, option_from_field
+from bioshards.train.optim.schedules import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class FineTuneRecipe:
+    """A recipe; its fields are the command line's options."""
+
+    learning_rate: Annotated[float, "at its peak"] = 5e-5
+    batch_size: Annotated[int, "examples an update"] = 32
+    epochs: Annotated[int, "how often the training examples are gone through"] = 10
+    steps: Annotated[int, "updates in all, instead of epochs; 0: by epochs"] = 0
+    max_seq_length: Annotated[int, "pieces a model reads at once, at most"] = 512
+    stride: Annotated[int, "pieces between two windows on a long passage (questions)"] = 128
+    schedule: Annotated[Schedule, "triangular, or as ELECTRA's and BERT's code have it"] = "triangular"
+    warmup: Annotated[float, "updates to the peak; below 1: a share of all"] = 0.1
+    bias_correction: Annotated[
+        bool, "Adam's correction of its moments; ELECTRA's and BERT's code have none"
+    ] = True
+    epsilon: Annotated[float, "added to the second moment's root"] = 1e-8
+    weight_decay: Annotated[float, "of matrices only"] = 0.0
+    layer_decay: Annotated[float, "learning rate of a layer as a share of that of the one above"] = 1.0
+    electra_layer_decay: Annotated[
+        bool, "one power more of layer decay for all but the head, as ELECTRA's code"
+    ] = False
+    dropout: Annotated[float, "before the head's last layer"] = 0.1
+    grad_clip: Annotated[float, "the longest gradient"] = 1.0
+    train_on: Annotated[
+        Literal["train", "train+dev"], "train+dev leaves no dev to choose by, and needs --keep last"
+    ] = "train"
+    select_epoch: Annotated[Literal["best", "last"], "the epoch that is best on dev, or the last one"] = (
+        "best"
+    )
+    tag_scheme: Annotated[Literal["BIO", "BIOUL", "IO"], "how entities are tagged"] = "BIO"
+    head: Annotated[
+        Literal["linear", "bilstm", "crf", "bilstm-crf"], "on the encoder; a CRF is for tags only"
+    ] = "linear"
+    entity_format: Annotated[
+        Literal["dummies", "markers", "original"],
+        "how a pair's entities are shown, where the files have their text",
+    ] = "dummies"
+    relation_feature: Annotated[
+        Literal["cls", "mention", "start"],
+        "what a pair is classified by: [CLS], the entities' pieces, their first",
+    ] = "cls"
+    class_weights: Annotated[str, "of the loss: none, balanced, or one a class (1,99)"] = "none"
+    squad_transfer: Annotated[
+        Literal["no", "first", "joint"], "SQuAD before a question set, or together with it"
+    ] = "no"
+    precision: Annotated[
+        Literal["float32", "bfloat16"], "of the encoder's matrix products; weights are float32"
+    ] = "float32"
+
+    def __post_init__(self) -> None:
+        for name, field_type in typing.get_type_hints(FineTuneRecipe).items():
+            check_type(name, getattr(self, name), field_type)
+        for name in ("batch", "epochs", "stride"):
+            if getattr(self, name) < 1:
+                raise InvalidValueError(f"{option_from_field(name)} {getattr(self, name)} is below 1")
+        if self.max_seq_length < 8:
+            raise InvalidValueError(
+                f"--length {self.max_seq_length} is below 8: nothing but special tokens would fit"
+            )
+        if not 0 < self.layer_decay <= 1:
+            raise InvalidValueError(f"--layer-decay {self.layer_decay} is not above 0 and at most 1")
+        if not 0 <= self.dropout < 1:
+            raise InvalidValueError(f"--dropout {self.dropout} is not from 0 to below 1")
+        for name in ("learning_rate", "steps", "warmup", "epsilon", "weight_decay", "clip"):
+            value = getattr(self, name)
+            if value < 0 or not math.isfinite(value):
+                raise InvalidValueError(f"{option_from_field(name)} {value} is below 0 or no number")
+        if self.train_on != "train" and self.select_epoch != "last":
+            raise InvalidValueError(
+                "--learn-from train+dev leaves no dev to choose the best epoch by: add --keep last"
+            )
+        if self.class_weights not in ("none", "balanced"):
+            self.parse_class_weights()
+
+    def parse_class_weights(self) -> tuple[float, ...]:
+        """The weights of classes that are given as numbers.
+
+        Raises:
+            ValueError: they are no numbers above 0.
+        """
+        try:
+            weights = tuple(float(number) for number in self.class_weights.split(","))
+        except ValueError:
+            weights = ()
+        if not weights or min(weights) <= 0 or not all(map(math.isfinite, weights)):
+            raise InvalidValueError(
+                f"--class-weights {self.class_weights} is not none, balanced, or numbers such as 1,99"
+            )
+        return weights
+
+    def total_steps(self, batches_per_epoch: int) -> int:
+        """Updates in all, of epochs of so many batches."""
+        return self.steps or self.epochs * batches_per_epoch
+
+    def warmup_steps(self, total_steps: int) -> int:
+        """Updates until the learning rate is at its peak."""
+        return min(total_steps, round(self.warmup * total_steps) if self.warmup < 1 else round(self.warmup))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for a result."""
+        return dataclasses.asdict(self)
+
+
+def override_recipe(recipe: FineTuneRecipe, overrides: Mapping[str, Any]) -> FineTuneRecipe:
+    """A recipe with other fields; with other epochs, these and not its ``steps`` say how long it is, and
+    where the best epoch is asked for, dev is not learned from.
+
+    Raises:
+        ValueError: there can be no such recipe.
+    """
+    implied: dict[str, Any] = {"steps": 0} if "epochs" in overrides else {}
+    if overrides.get("keep") == "best":
+        implied["learn_from"] = "train"
+    return replace(recipe, **{**implied, **overrides})

@@ -1,0 +1,134 @@
+"""How a model is fine-tuned, as data: every suite's numbers for each of its tasks, with where they are
+written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from .fine_tune_recipe import FineTuneRecipe
+
+_BLURB_RECIPE: Final = FineTuneRecipe()
+_ELECTRA_RECIPE: Final = FineTuneRecipe(
+    # SciCrunch/bio_electra's scripts on google-research/electra's code: 1e-4, 3 epochs, decay 0.8 a layer
+    # (one power too many: electra's issue 51), weight decay 0.01, warm-up 10 %, and the last epoch's weights.
+    learning_rate=1e-4,
+    batch_size=12,
+    epochs=3,
+    max_seq_length=128,
+    schedule="electra",
+    bias_correction=False,
+    epsilon=1e-6,
+    weight_decay=0.01,
+    layer_decay=0.8,
+    electra_layer_decay=True,
+    select_epoch="last",
+)
+_ELECTRAMED_RECIPE: Final = FineTuneRecipe(
+    # ELECTRAMed (Miolo et al. 2021, table 5): 5e-5, batch 32, length 128, layer decay 0.8, no weight decay,
+    # epsilon 1e-6.  The number of epochs is not said; 3, and no warm-up, are the defaults of the scripts that
+    # it used (Hugging Face's run_tf_ner.py and run_tf_text_classification.py).
+    learning_rate=5e-5,
+    batch_size=32,
+    epochs=3,
+    max_seq_length=128,
+    warmup=0.0,
+    epsilon=1e-6,
+    layer_decay=0.8,
+)
+_BIOALBERT_RECIPE: Final = FineTuneRecipe(
+    # BioALBERT (Naseem et al. 2020): AdamW, 1e-5, batch 32, length 512, 5,336 updates, 320 of warm-up,
+    # the best on dev.
+    learning_rate=1e-5,
+    steps=5336,
+    warmup=320.0,
+    weight_decay=0.01,
+)
+SQUAD_RECIPE: Final = replace(
+    # ELECTRAMed (Miolo et al. 2021, section 3): 3e-5, batch 16, length 384, windows 128 apart, on ELECTRA's
+    # code, with what that has by itself; 2 epochs are google-research/bert's and electra's for SQuAD.
+    _ELECTRA_RECIPE,
+    learning_rate=3e-5,
+    batch_size=16,
+    epochs=2,
+    max_seq_length=384,
+)
+"""What a model is fine-tuned by on SQuAD, before a question set with ``squad="first"``."""
+
+
+_NER_TASKS: Final = (
+    "ncbi-disease",
+    "bc5-disease",
+    "bc5-chem",
+    "bc4chemd",
+    "bc2gm",
+    "jnlpba",
+    "linnaeus",
+    "s800",
+)
+
+
+def _blurb_recipe(
+    learning_rate: float, batch_size: int, epochs: int, max_seq_length: int = 512, **overrides: Any
+) -> FineTuneRecipe:
+    return replace(
+        _BLURB_RECIPE,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        epochs=epochs,
+        max_seq_length=max_seq_length,
+        **overrides,
+    )
+
+
+SUITES: Final[Mapping[str, Mapping[str, FineTuneRecipe]]] = {
+    # PubMedBERT's paper gives the grid and not what was chosen from it.  Rates, batches, epochs and lengths
+    # are BioLinkBERT-base's (michiyasunaga/LinkBERT, src/run_examples_blurb_*.sh), the only complete ones
+    # that were published.  It keeps the last epoch, and warms up for named entities (a tenth) and questions
+    # (100 updates) only; the tenth for all tasks, and the dropout, are of PubMedBERT's paper (section 4.2).
+    "blurb": {
+        "bc5-chem": _blurb_recipe(5e-5, 32, 20),
+        "bc5-disease": _blurb_recipe(5e-5, 16, 8),
+        "ncbi-disease": _blurb_recipe(5e-5, 32, 20),
+        "bc2gm": _blurb_recipe(6e-5, 32, 50),
+        "jnlpba": _blurb_recipe(1e-5, 16, 5),
+        "ebm-pico": _blurb_recipe(5e-5, 32, 1, tags="IO"),
+        "chemprot": _blurb_recipe(3e-5, 32, 10, 256),
+        "ddi": _blurb_recipe(2e-5, 32, 5, 256),
+        "gad": _blurb_recipe(3e-5, 32, 10, 256),
+        "biosses": _blurb_recipe(1e-5, 16, 30),
+        "hoc": _blurb_recipe(4e-5, 32, 40),
+        "pubmedqa": _blurb_recipe(2e-5, 16, 30, warmup=100.0),
+        "bioasq-yesno": _blurb_recipe(2e-5, 16, 20, warmup=100.0),
+    },
+    # The published scripts' length, batch and epochs, for Bio-ELECTRA and Bio-ELECTRA++.
+    "bio-electra": {
+        "ncbi-disease": _ELECTRA_RECIPE,
+        "bc4chemd": _ELECTRA_RECIPE,
+        "bc2gm": _ELECTRA_RECIPE,
+        "linnaeus": replace(_ELECTRA_RECIPE, max_seq_length=192),
+        "chemprot-lim-kang": replace(_ELECTRA_RECIPE, batch_size=24),
+        "gad": replace(_ELECTRA_RECIPE, batch_size=32, train_on="train+dev"),  # all 4,796 of fold 1
+        "yesno-ideal": replace(_ELECTRA_RECIPE, max_seq_length=192),
+        "factoid-8b": replace(_ELECTRA_RECIPE, max_seq_length=192, squad_transfer="joint"),
+        "reranker": replace(_ELECTRA_RECIPE, max_seq_length=64),
+        "reranker-weighted": replace(_ELECTRA_RECIPE, max_seq_length=64, class_weights="1,99"),
+    },
+    "electramed": {
+        "ncbi-disease": _ELECTRAMED_RECIPE,
+        "bc5cdr-merged": _ELECTRAMED_RECIPE,
+        "jnlpba-typed": _ELECTRAMED_RECIPE,
+        "chemprot-blue": _ELECTRAMED_RECIPE,
+        "ddi-blue": _ELECTRAMED_RECIPE,
+        "factoid-7b": replace(
+            SQUAD_RECIPE, learning_rate=5e-6, epochs=3, select_epoch="best", squad_transfer="first"
+        ),
+    },
+    "bioalbert": dict.fromkeys(_NER_TASKS, _BIOALBERT_RECIPE),
+    # Of none of these papers: SciBERT's ChemProt (allenai/scibert: 2e-5, batch 32, 4 epochs).
+    "further": {
+        "chemprot-scibert": _blurb_recipe(2e-5, 32, 4),
+    },
+}
+"""The tasks of each paper, with what their models were fine-tuned by."""

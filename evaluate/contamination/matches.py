@@ -1,0 +1,226 @@
+"""From what the shards hold to what is said of each example, and of each document that holds some.
+
+Texts that have nothing else in common share set phrases ("participated in the design of the study and
+helped to draft the manuscript").  So it is also said how many of an example's 13-grams are in the corpus.
+And three kinds of documents are to be left out: those with an example's PMID, those that hold most of an
+example, and those that share many 13-grams with all of them, as another version of a long one does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from bioshards.evaluate.benchmarks.definition import SPLITS, Split
+
+from .corpus_scan import Corpus, CorpusDocument, ShardHits
+from .example_texts import BenchmarkExample, BenchmarkExamples
+from .ngrams import NgramIndex, Positions
+
+BoolArray = npt.NDArray[np.bool_]
+
+DEFAULT_MIN_SHARED_NGRAMS: Final = 13
+"""Shared 13-grams from which on a document is to be left out: as many as 25 words in a row have."""
+MOSTLY_COVERED_SHARE: Final = 0.8
+"""The share of its 13-grams from which on an example is mostly in a document, or in the corpus.  Of sentences
+of benchmarks and 4,391 real abstracts and articles, the same ones share all, others 0.6 at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleMatch:
+    """What was found of an example.
+
+    Attributes:
+        pmids: those of its PMIDs of which the corpus has a document.
+        ngrams: how many 13-grams it has, each as often as it stands in it; 0: it is too short to tell.
+        covered: how many of them are in the corpus.
+        document: of the parts asked for, the id of the document that shares most of them; "": none does.
+        shared: distinct 13-grams that this document shares with it.
+    """
+
+    example: BenchmarkExample
+    matched_pmids: tuple[int, ...]
+    num_ngrams: int
+    num_covered: int
+    closest_document: str
+    num_shared: int
+
+    @property
+    def coverage(self) -> float:
+        """Of its 13-grams, those that are in the corpus; 0 where it has none."""
+        return self.num_covered / max(1, self.num_ngrams)
+
+    @property
+    def is_mostly_covered(self) -> bool:
+        """Whether most of it is in the corpus, by 13-grams."""
+        return self.coverage >= MOSTLY_COVERED_SHARE
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentMatch:
+    """A document of the corpus that holds examples of the parts asked for.
+
+    Attributes:
+        by_pmid: whether it has an example's PMID.
+        shared: distinct 13-grams that it shares with the examples.
+        mostly: whether it holds most of one of them.
+        sets: whose examples these are.
+        excluded: whether it is to be left out.
+    """
+
+    document: CorpusDocument
+    has_pmid: bool
+    num_shared: int
+    has_most_of_example: bool
+    benchmarks: tuple[str, ...]
+    should_exclude: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ContaminationResult:
+    """All that was found.
+
+    Attributes:
+        parts, least: what was asked for.
+        bytes: of the corpora's text.
+        judged: each example, in the order of Benchmarks.
+        holders: by id.
+    """
+
+    benchmark_examples: BenchmarkExamples
+    corpora: list[Corpus]
+    splits: tuple[Split, ...]
+    min_shared_ngrams: int
+    text_bytes: int
+    example_matches: list[ExampleMatch]
+    document_matches: list[DocumentMatch]
+
+
+class MatchTable:
+    """What all shards hold, added up.
+
+    Attributes:
+        bytes: of text.
+        there: by n-gram, whether it is in the corpus.
+    """
+
+    def __init__(self, num_ngrams: int) -> None:
+        self.text_bytes = 0
+        self.is_in_corpus = np.zeros(num_ngrams, bool)
+        self._documents: dict[str, tuple[int, CorpusDocument]] = {}
+        self._pairs = [np.zeros((2, 0), np.int64)]
+
+    def add_shard(self, shard_hits: ShardHits) -> None:
+        """Add one more shard's; a document that two corpora have is one."""
+        self.text_bytes += shard_hits.text_bytes
+        self.is_in_corpus[shard_hits.ngrams] = True
+        documents_by_id = self._documents
+        rows = [
+            documents_by_id.setdefault(document.id, (len(documents_by_id), document))[0]
+            for document in shard_hits.documents
+        ]
+        self._pairs.append(
+            np.stack([np.array(rows, np.int64)[shard_hits.hit_documents], shard_hits.hit_ngrams])
+        )
+
+    def sort_documents(self) -> tuple[list[CorpusDocument], Positions, Positions]:
+        """The documents by id; and pairs of one's place and an n-gram that it holds, by n-gram."""
+        unsorted = [document for _, document in self._documents.values()]
+        order = sorted(range(len(unsorted)), key=lambda row: unsorted[row].id)
+        sorted_rows = np.argsort(np.array(order, np.int64))
+        rows, ngram_ids = np.concatenate(self._pairs, axis=1)
+        pairs = np.unique(ngram_ids * len(unsorted) + sorted_rows[rows])
+        ngram_ids, rows = np.divmod(pairs, max(1, len(unsorted)))
+        return [unsorted[row] for row in order], rows, ngram_ids
+
+
+class _DocumentMatcher:
+    """The documents, and which examples each of them holds."""
+
+    def __init__(self, index: NgramIndex, match_table: MatchTable) -> None:
+        self.documents, self._rows, ngram_ids = match_table.sort_documents()
+        self._index = index
+        self._pair_starts = np.searchsorted(ngram_ids, np.arange(len(index) + 1))
+        self._benchmarks_by_pmid: defaultdict[int | None, set[str]] = defaultdict(set)
+        self._sharing_by_benchmark: defaultdict[str, BoolArray] = defaultdict(self._make_marks)
+        self._has_most = self._make_marks()
+
+    def _make_marks(self) -> BoolArray:
+        return np.zeros(len(self.documents), bool)
+
+    def add_by_pmid(self, example: BenchmarkExample) -> None:
+        """Mark who has a PMID of an example."""
+        for pmid in example.pmids:
+            self._benchmarks_by_pmid[pmid].add(example.benchmark)
+
+    def add_by_ngrams(self, example: BenchmarkExample) -> tuple[str, int]:
+        """Mark who shares 13-grams with an example, which some do; returns who shares most, and how many."""
+        ngrams = np.unique(np.concatenate([self._index.ngram_ids(text) for text in example.text_ids]))
+        rows_by_ngram = [
+            self._rows[self._pair_starts[ngram] : self._pair_starts[ngram + 1]] for ngram in ngrams.tolist()
+        ]
+        rows, shared_counts = np.unique(np.concatenate(rows_by_ngram), return_counts=True)
+        self._sharing_by_benchmark[example.benchmark][rows] = True
+        self._has_most[rows[shared_counts >= MOSTLY_COVERED_SHARE * len(ngrams)]] = True
+        return self.documents[rows[shared_counts.argmax()]].id, int(shared_counts.max())
+
+    def make_matches(self, min_shared_ngrams: int) -> Iterator[DocumentMatch]:
+        """Those that hold something of the examples added."""
+        for row, num_shared in enumerate(np.bincount(self._rows, minlength=len(self.documents)).tolist()):
+            document, has_most = self.documents[row], bool(self._has_most[row])
+            benchmarks = {
+                benchmark for benchmark, is_sharing in self._sharing_by_benchmark.items() if is_sharing[row]
+            }
+            has_pmid = document.pmid in self._benchmarks_by_pmid
+            if has_pmid:
+                benchmarks |= self._benchmarks_by_pmid[document.pmid]
+            if benchmarks:
+                should_exclude = has_pmid or has_most or num_shared >= min_shared_ngrams
+                yield DocumentMatch(
+                    document, has_pmid, num_shared, has_most, tuple(sorted(benchmarks)), should_exclude
+                )
+
+
+def match_examples(
+    benchmark_examples: BenchmarkExamples,
+    corpora: list[Corpus],
+    index: NgramIndex,
+    match_table: MatchTable,
+    splits: Collection[Split],
+    min_shared_ngrams: int,
+) -> ContaminationResult:
+    """Judge each example, and each document that holds some of the parts asked for."""
+    matcher = _DocumentMatcher(index, match_table)
+    corpus_pmids = {document.pmid for document in matcher.documents}
+    ngram_counts = np.diff(index.offsets).tolist()
+    covered_counts = np.diff(
+        np.concatenate([[0], match_table.is_in_corpus[index.ids].cumsum()])[index.offsets]
+    ).tolist()
+    example_matches = []
+    for example in benchmark_examples.examples:
+        matched_pmids = tuple(pmid for pmid in example.pmids if pmid in corpus_pmids)
+        num_ngrams, num_covered = (
+            sum(counts[text] for text in example.text_ids) for counts in (ngram_counts, covered_counts)
+        )
+        closest = "", 0
+        if example.split in splits:
+            matcher.add_by_pmid(example)
+            if num_covered:
+                closest = matcher.add_by_ngrams(example)
+        example_matches.append(ExampleMatch(example, matched_pmids, num_ngrams, num_covered, *closest))
+    requested_splits = tuple(split for split in SPLITS if split in splits)
+    document_matches = list(matcher.make_matches(min_shared_ngrams))
+    return ContaminationResult(
+        benchmark_examples,
+        corpora,
+        requested_splits,
+        min_shared_ngrams,
+        match_table.text_bytes,
+        example_matches,
+        document_matches,
+    )

@@ -1,0 +1,133 @@
+"""What was found, added up: a part of a set a line, and in words."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bioshards.evaluate.benchmarks.definition import Split
+
+from .matches import MOSTLY_COVERED_SHARE, ContaminationResult, ExampleMatch
+from .ngrams import NGRAM_SIZE
+
+TABLE_HEADER: Final = (
+    "set",
+    "part",
+    "examples",
+    "in corpus",
+    "by PMID",
+    "PMIDs",
+    f"by {NGRAM_SIZE}-grams",
+    f">= {MOSTLY_COVERED_SHARE:.0%} of it",
+    "mean share",
+    "too short",
+)
+TABLE_LEGEND: Final = (
+    "in corpus: examples found either way. by PMID: the corpus has a document with an example's PMID; "
+    f"PMIDs: how many of a part's it has. by {NGRAM_SIZE}-grams: at least one {NGRAM_SIZE}-gram of the "
+    "example is in "
+    f"the corpus, and at least {MOSTLY_COVERED_SHARE:.0%} of them; mean share: of an example's "
+    f"{NGRAM_SIZE}-grams, those in the "
+    f"corpus. too short: examples without {NGRAM_SIZE} words in a row, of which {NGRAM_SIZE}-grams cannot "
+    "tell."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSummary:
+    """A part of a set.
+
+    Attributes:
+        found: examples in the corpus, by PMID or by 13-grams.
+        pmids, pmids_found: distinct ones of the examples' documents, and those in the corpus.
+        mostly: examples most of whose 13-grams are in the corpus.
+        share: of an example's 13-grams, those in the corpus; the mean over those not too short.
+        too_short: examples without 13 words in a row, of which 13-grams cannot tell.
+    """
+
+    benchmark: str
+    split: Split
+    examples: int
+    matched: int
+    by_pmid: int
+    pmids: int
+    pmids_matched: int
+    by_ngrams: int
+    mostly_covered: int
+    mean_coverage: float
+    too_short: int
+
+    def to_cells(self) -> list[str]:
+        """A row of a table with the columns :data:`HEAD`; a dash where there is no way to tell."""
+        examples, has_ngrams = f"{self.examples:,}", self.examples > self.too_short
+        by_pmid = [f"{self.by_pmid:,}", f"{self.pmids_matched:,} of {self.pmids:,}"]
+        by_ngrams = [f"{self.by_ngrams:,}", f"{self.mostly_covered:,}", f"{100 * self.mean_coverage:.1f} %"]
+        return [
+            self.benchmark,
+            self.split,
+            examples,
+            f"{self.matched:,}",
+            *(by_pmid if self.pmids else "--"),
+            *(by_ngrams if has_ngrams else "---"),
+            f"{self.too_short:,}",
+        ]
+
+
+def summarise_splits(example_matches: Sequence[ExampleMatch]) -> list[SplitSummary]:
+    """Each part of each set, in their order."""
+    groups = itertools.groupby(
+        example_matches, key=lambda match: (match.example.benchmark, match.example.split)
+    )
+    return [_summarise_split(*key, list(group)) for key, group in groups]
+
+
+def _summarise_split(benchmark: str, split: Split, example_matches: list[ExampleMatch]) -> SplitSummary:
+    coverages = [match.coverage for match in example_matches if match.num_ngrams]
+    return SplitSummary(
+        benchmark,
+        split,
+        examples=len(example_matches),
+        matched=sum(1 for match in example_matches if match.matched_pmids or match.num_covered),
+        by_pmid=sum(1 for match in example_matches if match.matched_pmids),
+        pmids=len({pmid for match in example_matches for pmid in match.example.pmids}),
+        pmids_matched=len({pmid for match in example_matches for pmid in match.matched_pmids}),
+        by_ngrams=sum(1 for match in example_matches if match.num_covered),
+        mostly_covered=sum(1 for match in example_matches if match.is_mostly_covered),
+        mean_coverage=sum(coverages) / max(1, len(coverages)),
+        too_short=len(example_matches) - len(coverages),
+    )
+
+
+def describe_corpora(result: ContaminationResult) -> str:
+    """What was looked at, in words."""
+    num_documents = sum(corpus.documents for corpus in result.corpora)
+    return f"{num_documents:,} documents, {result.text_bytes / 1e6:,.1f} MB of text"
+
+
+def describe_exclusions(result: ContaminationResult) -> str:
+    """What is to be left out, in words."""
+    excluded = [match for match in result.document_matches if match.should_exclude]
+    num_by_pmid = sum(1 for match in excluded if match.has_pmid)
+    num_mostly_covered = sum(1 for match in excluded if match.has_most_of_example and not match.has_pmid)
+    num_others, num_kept = (
+        len(excluded) - num_by_pmid - num_mostly_covered,
+        len(result.document_matches) - len(excluded),
+    )
+    return (
+        f"{len(excluded):,} documents to leave out for {', '.join(result.splits)}: {num_by_pmid:,} have an "
+        "example's "
+        f"PMID, {num_mostly_covered:,} others hold {MOSTLY_COVERED_SHARE:.0%} of an example, {num_others:,} "
+        "others share "
+        f"{result.min_shared_ngrams} or more of their {NGRAM_SIZE}-grams; {num_kept:,} share fewer and stay"
+    )
+
+
+def collect_notes(result: ContaminationResult) -> list[str]:
+    """What else to know: of files that are not the published ones, and of sets that are not there."""
+    notes_by_benchmark = result.benchmark_examples.notes.items()
+    lines = [f"{name}: {note}" for name, benchmark_notes in notes_by_benchmark for note in benchmark_notes]
+    if result.benchmark_examples.missing:
+        lines.append(f"not there, and so not looked for: {', '.join(result.benchmark_examples.missing)}")
+    return lines

@@ -1,0 +1,1 @@
+"""Pretrained encoders, tokenization, batches, heads and the CRF."""

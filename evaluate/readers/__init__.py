@@ -1,1 +1,0 @@
-"""Benchmarks as their authors distribute them, a file format a module; all give records (records.py)."""

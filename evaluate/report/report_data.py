@@ -1,0 +1,259 @@
+"""The report on results as plain data: what report.json holds, and what the page and the Markdown show.
+
+Nothing in it depends on time or machine: the same results give the same bytes.  All scores are in per
+cent, correlations and MRR too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy
+
+from bioshards.evaluate.metrics.metric import Metric, Numbers
+from bioshards.evaluate.runs.results import Result, ResultError
+
+from . import bootstrap
+from .blurb import TASKS_BY_TYPE, compute_blurb
+from .published import PUBLISHED_TABLES, TASK_TITLES, PublishedTable
+from .seed_results import SeedResults, group_by_model, test_set_key
+
+FORMAT: Final = 1
+_SUITE_ORDER: Final = ("blurb", "bio-electra", "electramed", "bioalbert")
+"""The papers', in the order of a report; others follow by name."""
+_TOLERANCE: Final = 1e-6
+
+MetricLookup = Callable[[Result], Metric]
+SettingsLookup = Callable[[Result], Mapping[str, Any]]
+
+
+def build_report(
+    results: Mapping[str, Result], find_metric: MetricLookup, find_defaults: SettingsLookup
+) -> dict[str, Any]:
+    """Everything that results say, beside what papers print.
+
+    Args:
+        results: by path (results.find); other models are compared with the first one's.
+        find_metric: from a result to its measure, of which it has the name only.
+        find_defaults: from a result to the settings that its suite has for its task.
+
+    Raises:
+        ResultError: results do not fit each other, or a score is not what its units give.
+    """
+    grouped = group_by_model(results)
+    suites: dict[str, dict[str, list[SeedResults]]] = {}
+    for (suite, task), seed_results in grouped.items():
+        suites.setdefault(suite, {})[task] = seed_results
+    known_suites = [suite for suite in _SUITE_ORDER if suite in suites]
+    return {
+        "format": FORMAT,
+        "scores": "per cent",
+        "deviation": "numpy.std over seeds, ddof 0",
+        "interval": {"level": bootstrap.CONFIDENCE_LEVEL, "resamples": bootstrap.RESAMPLES},
+        "models": _describe_models(results),
+        "suites": [
+            _build_suite(suite, suites[suite], find_metric, find_defaults)
+            for suite in [*known_suites, *sorted(set(suites).difference(known_suites))]
+        ],
+    }
+
+
+def _describe_models(results: Mapping[str, Result]) -> list[dict[str, Any]]:
+    """The models in the order of the results, and by which versions and on what they were fine-tuned."""
+    models: dict[str, dict[str, Any]] = {}
+    for result in results.values():
+        model = models.setdefault(result["model"]["name"], {**result["model"], "versions": {}, "devices": []})
+        model["devices"] = sorted({*model["devices"], result["device"]})
+        for name, version in result["library_versions"].items():
+            model["versions"][name] = sorted({*model["versions"].get(name, []), version})
+    return list(models.values())
+
+
+def _build_suite(
+    suite: str,
+    tasks: Mapping[str, list[SeedResults]],
+    find_metric: MetricLookup,
+    find_defaults: SettingsLookup,
+) -> dict[str, Any]:
+    tables = [table for table in PUBLISHED_TABLES if table.suite == suite]
+    published_tasks = [task for table in tables for task in table.tasks]
+    order = [
+        *(task for task in dict.fromkeys(published_tasks) if task in tasks),
+        *sorted(set(tasks) - set(published_tasks)),
+    ]
+    task_reports = {task: _build_task(tasks[task], find_metric, find_defaults) for task in order}
+    return {
+        "suite": suite,
+        "title": tables[0].title if tables else suite,
+        "tasks": task_reports,
+        "blurb": _build_blurb(task_reports, tables[0]) if suite == "blurb" else None,
+        "published": [_describe_published(table) for table in tables],
+    }
+
+
+def _build_task(
+    models: Sequence[SeedResults], find_metric: MetricLookup, find_defaults: SettingsLookup
+) -> dict[str, Any]:
+    baseline, *other_models = models
+    return {
+        "title": TASK_TITLES.get(baseline.first_result["task"], baseline.first_result["task"]),
+        "models": {
+            model.label: _build_scores(model, find_metric, find_defaults(model.first_result))
+            for model in models
+        },
+        "comparisons": [_compare_models(baseline, other_model, find_metric) for other_model in other_models],
+    }
+
+
+def _build_scores(
+    seed_results: SeedResults, find_metric: MetricLookup, defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a model's seeds say of a task."""
+    result = seed_results.first_result
+    test, main_score = seed_results.summarise_scores("test"), result["main_score"]
+    interval = bootstrap.bootstrap_interval(
+        find_metric(result),
+        [_resampling_stats(seed_result) for seed_result in seed_results.results],
+        score_name=main_score,
+    )
+    if abs(100 * interval.score - test[main_score]["mean"]) > _TOLERANCE:
+        raise ResultError(
+            f"the {main_score} of {seed_results.label} on {result['task']} ({result['suite']}) is "
+            f"{test[main_score]['mean']:.2f} in its results, but their units give "
+            f"{100 * interval.score:.2f}: they "
+            "were changed, or counted by another version. Run those seeds again"
+        )
+    settings = result["settings"]
+    return {
+        "metric": result["metric"],
+        "main": main_score,
+        "seeds": seed_results.seeds,
+        "score": {**test[main_score], "low": 100 * interval.low, "high": 100 * interval.high},
+        "test": test,
+        "dev": seed_results.summarise_scores("dev"),
+        "sample_sizes": result["sample_sizes"],
+        "verified": result["provenance"]["verified"],
+        "legacy": result["legacy"],
+        "notes": result["provenance"]["notes"],
+        "settings": settings,
+        "changed": {
+            name: {"value": value, "default": defaults.get(name)}
+            for name, value in settings.items()
+            if name not in defaults or defaults[name] != value
+        },
+        "best_epochs": [seed_result["selected_epoch"] for seed_result in seed_results.results],
+        "seconds": sum(seed_result["seconds"] for seed_result in seed_results.results),
+    }
+
+
+def _resampling_stats(result: Result) -> Numbers:
+    """What is drawn again in a resample: documents, where the files name them, else examples."""
+    example_stats = numpy.array(result["per_example_stats"]["test"], dtype=numpy.float64).T
+    documents = result["per_example_stats"].get("documents")
+    if not documents:
+        return example_stats
+    document_stats = numpy.zeros((max(documents) + 1, example_stats.shape[1]))
+    numpy.add.at(document_stats, documents, example_stats)
+    return document_stats
+
+
+def _compare_models(first: SeedResults, second: SeedResults, find_metric: MetricLookup) -> dict[str, Any]:
+    """By how much the second model is better than the first on the same examples, of seeds that both have."""
+    first_result, second_result = first.first_result, second.first_result
+    shared_seeds = [seed for seed in first.seeds if seed in second.seeds]
+    comparison: dict[str, Any] = {"first": first.label, "second": second.label, "seeds": shared_seeds}
+    comparison["left_out"] = sorted(set(first.seeds) ^ set(second.seeds))
+    skip_reason = (
+        "not measured alike"
+        if any(first_result[name] != second_result[name] for name in ("metric", "main_score", "legacy"))
+        else "not the same test examples"
+        if test_set_key(first_result) != test_set_key(second_result)
+        else None
+        if shared_seeds
+        else "no seed in common"
+    )
+    if skip_reason:
+        return {**comparison, "why_not": skip_reason}
+    stats = [
+        [_resampling_stats(result) for result in seed_results.results if result["seed"] in shared_seeds]
+        for seed_results in (second, first)
+    ]
+    difference = bootstrap.paired_bootstrap(
+        find_metric(first_result), *stats, score_name=first_result["main_score"]
+    )
+    return {
+        **comparison,
+        "difference": 100 * difference.score,
+        "low": 100 * difference.low,
+        "high": 100 * difference.high,
+        "p": difference.p_value,
+    }
+
+
+def _build_blurb(tasks: Mapping[str, Any], published: PublishedTable) -> dict[str, Any]:
+    """The BLURB score of each model, and what stands in for it where sets are missing.
+
+    That is the same average over the sets that all models here have, published ones included.
+    """
+    our_scores: dict[str, dict[str, float]] = {}
+    for task, task_report in tasks.items():
+        for label, scores in task_report["models"].items():
+            our_scores.setdefault(label, {})[task] = scores["score"]["mean"]
+    published_scores = {
+        model: {task: scores[model].mean for (task, _), scores in published.scores.items()}
+        for model in published.models
+    }
+    shared_tasks = [
+        task
+        for tasks in TASKS_BY_TYPE.values()
+        for task in tasks
+        if all(task in model_scores for model_scores in our_scores.values())
+    ]
+    return {
+        "models": {
+            label: {
+                "types": dict(blurb_score.type_means),
+                "score": blurb_score.score,
+                "missing": list(blurb_score.missing_tasks),
+            }
+            for label, scores in our_scores.items()
+            for blurb_score in [compute_blurb(scores)]
+        },
+        "published": {
+            model: {"types": dict(compute_blurb(scores).type_means)}
+            for model, scores in published_scores.items()
+        },
+        "in_common": {
+            "tasks": shared_tasks,
+            "models": {
+                name: compute_blurb({task: scores[task] for task in shared_tasks}).partial_mean
+                for name, scores in (our_scores | published_scores).items()
+            },
+        },
+    }
+
+
+def _describe_published(table: PublishedTable) -> dict[str, Any]:
+    """A paper's table; notes are where they belong: at it, its models, its rows or its scores."""
+    return {
+        "title": table.title,
+        "source": table.source,
+        "runs": table.runs_note,
+        "notes": table.notes_for(),
+        "models": {model: table.notes_for(model=model) for model in table.models},
+        "charted": list(table.charted_models),
+        "blurb": dict(zip(table.models, table.blurb_scores, strict=True)) if table.blurb_scores else None,
+        "rows": [
+            {
+                "task": task,
+                "figure": score_name,
+                "notes": table.notes_for(task=task),
+                "scores": {
+                    model: {"mean": score.mean, "sd": score.sd, "notes": table.notes_for(model, task)}
+                    for model, score in scores.items()
+                },
+            }
+            for (task, score_name), scores in table.scores.items()
+        ],
+    }

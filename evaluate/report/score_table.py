@@ -1,0 +1,136 @@
+"""Our scores beside a paper's, in the paper's layout, and for BLURB its means and score at the bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .blurb import TASKS_BY_TYPE
+from .table import (
+    FOOTNOTE_SYMBOLS,
+    NO_SCORE,
+    Cell,
+    Footnotes,
+    ReportTable,
+    format_interval,
+    format_mean,
+    get_footnote_symbols,
+    get_task_title,
+    iter_scores,
+    list_model_labels,
+    make_model_headers,
+    make_published_cells,
+    make_row_header,
+)
+
+
+def build_score_table(suite: Mapping[str, Any], published: Mapping[str, Any]) -> ReportTable:
+    """Our scores beside a paper's: its rows in its order, and below those that only we have."""
+    our_labels, footnotes = list_model_labels(suite), Footnotes()
+    header = [
+        Cell("Task"),
+        Cell("Figure"),
+        *(Cell(label, is_ours=True) for label in our_labels),
+        *make_model_headers(published, footnotes),
+    ]
+    rows = []
+    for row in [*published["rows"], *_iter_extra_rows(suite, published)]:
+        models = suite["tasks"].get(row["task"], {"models": {}})["models"]
+        cells = make_row_header(row, footnotes)
+        cells += [_make_our_cell(models.get(label), row["figure"], footnotes) for label in our_labels]
+        rows.append([*cells, *make_published_cells(row, published["models"], footnotes)])
+    if suite["blurb"]:
+        rows += _make_blurb_rows(suite, published, footnotes)
+    intro = [f"Published scores: {published['source']}; {published['runs']}."] if published["models"] else []
+    missing_titles = dict.fromkeys(
+        get_task_title(row["task"]) for row in published["rows"] if row["task"] not in suite["tasks"]
+    )
+    if missing_titles and not suite["blurb"]:
+        intro.append(f"Without results here: {', '.join(missing_titles)}.")
+    all_footnotes = [*(("", note) for note in published["notes"]), *footnotes.entries()]
+    return ReportTable(suite["title"], header, rows, (1,), intro, all_footnotes)
+
+
+def _iter_extra_rows(suite: Mapping[str, Any], published: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Rows for scores that the paper does not have."""
+    known_rows = {(row["task"], row["figure"]) for row in published["rows"]}
+    our_rows = dict.fromkeys((task, scores["main"]) for task, _, scores in iter_scores(suite))
+    for task, score_name in our_rows:
+        if (task, score_name) not in known_rows:
+            yield {"task": task, "figure": score_name, "scores": {}, "notes": []}
+
+
+def _make_our_cell(scores: Mapping[str, Any] | None, score_name: str, footnotes: Footnotes) -> Cell:
+    if scores is None or score_name not in scores["test"]:
+        return Cell(NO_SCORE, is_ours=True)
+    marks = footnotes.add(get_footnote_symbols(scores), scores["notes"])
+    score, num_seeds = scores["test"][score_name], len(scores["seeds"])
+    if score_name != scores["main"]:
+        return Cell(format_mean(score, num_seeds), marks, is_ours=True)
+    return Cell(
+        f"{format_mean(score, num_seeds)} n={num_seeds}",
+        marks,
+        format_interval(scores["score"]),
+        is_ours=True,
+    )
+
+
+def _make_blurb_rows(
+    suite: Mapping[str, Any], published: Mapping[str, Any], footnotes: Footnotes
+) -> Iterator[list[Cell]]:
+    """Means by type of task, the BLURB score, and what can be compared where it is missing."""
+    blurb_report = suite["blurb"]
+    our_labels, published_models = list_model_labels(suite), published["models"]
+
+    def add_marks(label: str, tasks: Sequence[str], texts: Sequence[str] = ()) -> str:
+        marked_scores = [
+            scores
+            for task, model_label, scores in iter_scores(suite)
+            if model_label == label and task in tasks
+        ]
+        return footnotes.add(
+            "".join(
+                symbol
+                for symbol in FOOTNOTE_SYMBOLS
+                if any(symbol in get_footnote_symbols(task_scores) for task_scores in marked_scores)
+            ),
+            texts,
+        )
+
+    for type_name, tasks in TASKS_BY_TYPE.items():
+        row = [Cell(f"{type_name}, mean of {len(tasks)}" if len(tasks) > 1 else type_name), Cell("")]
+        for label in our_labels:
+            type_mean = blurb_report["models"][label]["types"][type_name]
+            row.append(_make_blurb_cell(type_mean, add_marks(label, tasks) if type_mean is not None else ""))
+        yield row + [
+            Cell(f"{blurb_report['published'][model]['types'][type_name]:.2f}") for model in published_models
+        ]
+    row = [Cell("BLURB score"), Cell("")]
+    for label in our_labels:
+        model_report = blurb_report["models"][label]
+        missing_notes = (
+            [f"No BLURB score without {', '.join(map(get_task_title, model_report['missing']))}."]
+            if model_report["missing"]
+            else []
+        )
+        row.append(
+            _make_blurb_cell(
+                model_report["score"],
+                add_marks(label, list(suite["tasks"]) if not missing_notes else [], missing_notes),
+            )
+        )
+    yield row + [Cell(f"{published['blurb'][model]:.2f}") for model in published_models]
+    shared_tasks = blurb_report["in_common"]["tasks"]
+    if shared_tasks and any(model_entry["missing"] for model_entry in blurb_report["models"].values()):
+        explanation = [
+            "Not the BLURB score: the same average of types over the sets alone that all models here have, "
+            f"{', '.join(map(get_task_title, shared_tasks))}."
+        ]
+        means = blurb_report["in_common"]["models"]
+        row = [Cell(f"Average over {len(shared_tasks)} of 13 sets", footnotes.add("", explanation)), Cell("")]
+        row += [_make_blurb_cell(means[label], add_marks(label, shared_tasks)) for label in our_labels]
+        yield row + [Cell(f"{means[model]:.2f}") for model in published_models]
+
+
+def _make_blurb_cell(value: float | None, marks: str) -> Cell:
+    return Cell(NO_SCORE if value is None else f"{value:.2f}", marks, is_ours=True)

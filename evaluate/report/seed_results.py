@@ -1,0 +1,151 @@
+"""Results of several seeds as one, and a refusal to make one of what was not run in the same way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+import numpy
+
+from bioshards.evaluate.runs.results import Result, ResultError
+
+_VOLATILE_FIELDS: Final = ("seconds", "device", "versions")
+"""What may differ between two files that say the same."""
+_SHARED_FIELDS: Final = ("metric", "main_score", "settings", "sample_sizes", "provenance")
+"""What the seeds of a model and task have in common, or their mean says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeedResults:
+    """The results of a model for a task, by ascending seed.
+
+    Attributes:
+        label: the model's name, and how it was counted where that is a paper's own way.
+    """
+
+    label: str
+    results: tuple[Result, ...]
+
+    @property
+    def first_result(self) -> Result:
+        """One of them, for what all have in common."""
+        return self.results[0]
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds, ascending."""
+        return [result["seed"] for result in self.results]
+
+    def summarise_scores(self, split: str) -> dict[str, dict[str, float]]:
+        """Mean and deviation (``numpy.std``, ddof 0) of each figure of a part, in per cent.
+
+        SOURCE: the deviations in brackets that the papers print are ``np.std`` (SciCrunch/bio_electra).
+        """
+        scores_by_seed = [result["scores"].get(split, {}) for result in self.results]
+        return {
+            name: {"mean": float(numpy.mean(values)), "sd": float(numpy.std(values))}
+            for name in scores_by_seed[0]
+            if len(values := [100 * scores[name] for scores in scores_by_seed if name in scores])
+            == len(scores_by_seed)
+        }
+
+
+def test_set_key(result: Result) -> tuple[str, int]:
+    """Of what a result's units are: the same for results that were tested on the same."""
+    return result["per_example_stats"]["examples_sha256"], len(result["per_example_stats"]["test"][0])
+
+
+def format_model_label(result: Result) -> str:
+    """What a report calls a model: its name, and the papers' ways of counting that were switched on."""
+    legacy = f" (legacy: {', '.join(result['legacy'])})" if result["legacy"] else ""
+    return result["model"]["name"] + legacy
+
+
+def group_by_model(results: Mapping[str, Result]) -> dict[tuple[str, str], list[SeedResults]]:
+    """Results, by path, as the seeds of each model, by suite and task; models in the order of the results.
+
+    Raises:
+        ResultError: a seed is there twice with different scores, models of one name are different models, or
+            seeds of one model and task were run in different ways.
+    """
+    _check_model_names(results)
+    order = list(dict.fromkeys(format_model_label(result) for result in results.values()))
+
+    def sort_key(item: tuple[str, Result]) -> tuple[str, str, int]:
+        return item[1]["suite"], item[1]["task"], order.index(format_model_label(item[1]))
+
+    grouped: dict[tuple[str, str], list[SeedResults]] = {}
+    for (suite, task, model_index), items in groupby(sorted(results.items(), key=sort_key), sort_key):
+        unique_results = dict(_drop_duplicates(items))
+        _check_same_settings(unique_results)
+        sorted_results = sorted(unique_results.values(), key=lambda seed_result: seed_result["seed"])
+        grouped.setdefault((suite, task), []).append(SeedResults(order[model_index], tuple(sorted_results)))
+    return grouped
+
+
+def _check_model_names(results: Mapping[str, Result]) -> None:
+    seen: dict[str, tuple[str, str]] = {}
+    for path, result in results.items():
+        model = result["model"]
+        first_path, digest = seen.setdefault(model["name"], (path, model["sha256"]))
+        if digest != model["sha256"]:
+            raise ResultError(
+                f"{first_path} and {path} are of two models that are both named {model['name']}: "
+                "run one of them again under another name, or report them apart"
+            )
+
+
+def _drop_duplicates(items: Iterable[tuple[str, Result]]) -> Iterator[tuple[str, Result]]:
+    """Each seed once."""
+    seen: dict[int, tuple[str, Result]] = {}
+    for path, result in items:
+        if (seed := result["seed"]) not in seen:
+            seen[seed] = path, result
+            yield path, result
+        elif not _is_same_result(seen[seed][1], result):
+            raise ResultError(
+                f"{seen[seed][0]} and {path} are both seed {seed} of {format_model_label(result)} on "
+                f"{result['task']} "
+                f"({result['suite']}), and are not the same: name one of them only"
+            )
+
+
+def _is_same_result(first_result: Result, second_result: Result) -> bool:
+    def comparable_json(result: Result) -> str:
+        model = {**result["model"], "path": None}
+        return json.dumps({**result, "model": model, **dict.fromkeys(_VOLATILE_FIELDS)}, sort_keys=True)
+
+    return comparable_json(first_result) == comparable_json(second_result)
+
+
+def _check_same_settings(results: Mapping[str, Result]) -> None:
+    (first_path, first_result), *other_results = results.items()
+    for path, result in other_results:
+        for name, first_value, second_value in _find_differences(first_result, result):
+            raise ResultError(
+                f"{first_path} and {path} are seeds of {format_model_label(result)} on {result['task']} "
+                f"({result['suite']}), but {name} is {first_value!r} in one and {second_value!r} in the "
+                "other, so they have "
+                "no mean: report them apart, or run one under another name"
+            )
+
+
+def _find_differences(first_result: Result, second_result: Result) -> Iterator[tuple[str, Any, Any]]:
+    """Where two results were not run or counted in the same way: by name, with both values."""
+    pairs: Sequence[tuple[str, Any, Any]] = [
+        (name, first_result[name], second_result[name]) for name in _SHARED_FIELDS
+    ]
+    pairs = [*pairs, ("the test set", test_set_key(first_result), test_set_key(second_result))]
+    for name, first_value, second_value in pairs:
+        if isinstance(first_value, dict) and isinstance(second_value, dict):
+            keys = [*first_value, *(key for key in second_value if key not in first_value)]
+            yield from (
+                (f"{name}.{key}", first_value.get(key), second_value.get(key))
+                for key in keys
+                if first_value.get(key) != second_value.get(key)
+            )
+        elif first_value != second_value:
+            yield name, first_value, second_value

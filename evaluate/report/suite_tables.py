@@ -1,0 +1,206 @@
+"""The report (contamination_report.py) as tables of plain text, which the page and the Markdown show each in
+its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from .score_table import build_score_table
+from .table import (
+    FOOTNOTE_SYMBOLS,
+    NO_SCORE,
+    Cell,
+    Footnotes,
+    ReportTable,
+    format_interval,
+    format_mean,
+    get_footnote_symbols,
+    get_task_title,
+    iter_scores,
+    list_model_labels,
+    make_model_headers,
+    make_published_cells,
+    make_row_header,
+)
+
+_NO_PUBLISHED_TABLE: Final[Mapping[str, Any]] = {"models": {}, "rows": [], "notes": [], "blurb": None}
+"""In place of a paper's table, for a suite that is none's."""
+
+
+def format_legend(report: Mapping[str, Any]) -> str:
+    """What the numbers of all tables are."""
+    return (
+        "Scores are in per cent. Of our models they are means over n seeds, with the standard deviation in "
+        f"brackets ({report['deviation']}); below it is the {report['interval']['level']:.0%} interval of "
+        f"{report['interval']['resamples']:,} bootstrap resamples, which covers the choice of test documents "
+        "(examples, where files name none), not that of seeds. Footnotes say what does not compare."
+    )
+
+
+def build_models_table(report: Mapping[str, Any]) -> ReportTable:
+    """The models of a report."""
+    rows = [
+        [
+            Cell(model["name"], is_ours=True),
+            Cell(model["type"]),
+            Cell(f"{model['parameters']:,}"),
+            Cell(model["sha256"][:12]),
+            Cell("; ".join(f"{name} {', '.join(versions)}" for name, versions in model["versions"].items())),
+            Cell(", ".join(model["devices"])),
+        ]
+        for model in report["models"]
+    ]
+    header = ["Model", "Type", "Parameters", "SHA-256 of weights", "Fine-tuned with", "On"]
+    return ReportTable("Models", list(map(Cell, header)), rows, left_aligned=(1, 3, 4, 5))
+
+
+def build_suite_tables(suite: Mapping[str, Any]) -> Iterator[ReportTable]:
+    """The tables of a suite: scores beside published ones, comparisons, and what is behind the scores."""
+    published, *variants = suite["published"] or [_NO_PUBLISHED_TABLE]
+    yield build_score_table(suite, published)
+    if any(task_report["comparisons"] for task_report in suite["tasks"].values()):
+        yield _build_comparison_table(suite)
+    if any(scores["changed"] for _, _, scores in iter_scores(suite)):
+        yield _build_settings_table(suite)
+    yield _build_runs_table(suite)
+    yield _build_all_scores_table(suite)
+    for table in variants:
+        yield _build_variant_table(table)
+
+
+def _build_comparison_table(suite: Mapping[str, Any]) -> ReportTable:
+    """Each other model beside the first."""
+    footnotes, rows = Footnotes(), []
+    for task, task_report in suite["tasks"].items():
+        for comparison in task_report["comparisons"]:
+            both_symbols = "".join(
+                get_footnote_symbols(task_report["models"][comparison[name]]) for name in ("first", "second")
+            )
+            marks = footnotes.add(
+                "".join(symbol for symbol in FOOTNOTE_SYMBOLS if symbol in both_symbols), []
+            )
+            names = [Cell(comparison[name], is_ours=True) for name in ("second", "first")]
+            rows.append(
+                [Cell(get_task_title(task), marks), *names, *map(Cell, _make_difference_cells(comparison))]
+            )
+    num_tests = sum(
+        "p" in comparison
+        for task_report in suite["tasks"].values()
+        for comparison in task_report["comparisons"]
+    )
+    explanation = (
+        "By paired bootstrap on the same test examples, of means over the seeds that both models have; p is "
+        f"two-sided and of one comparison alone: of {num_tests}, chance makes about {0.05 * num_tests:.1f} "
+        "smaller "
+        "than 0.05."
+    )
+    header = ["Task", "Model", "Compared with", "Difference", "Interval", "p", "Seeds"]
+    return ReportTable(
+        "Models compared",
+        list(map(Cell, header)),
+        rows,
+        (1, 2, 6),
+        footnotes=[("", explanation), *footnotes.entries()],
+    )
+
+
+def _make_difference_cells(comparison: Mapping[str, Any]) -> list[str]:
+    if "why_not" in comparison:
+        return [NO_SCORE, NO_SCORE, NO_SCORE, comparison["why_not"]]
+    seeds = ", ".join(map(str, comparison["seeds"]))
+    if comparison["left_out"]:
+        seeds += f" (only one has {', '.join(map(str, comparison['left_out']))})"
+    return [f"{comparison['difference']:+.2f}", format_interval(comparison), f"{comparison['p']:.3f}", seeds]
+
+
+def _build_settings_table(suite: Mapping[str, Any]) -> ReportTable:
+    tasks: dict[tuple[str, str, str, str], list[str]] = {}
+    for task, label, scores in iter_scores(suite):
+        for name, of in scores["changed"].items():
+            key = (label, name, _format_value(of["value"]), _format_value(of["default"]))
+            tasks.setdefault(key, []).append(get_task_title(task))
+    rows = [
+        [Cell(key[0], is_ours=True), *map(Cell, key[1:]), Cell(", ".join(of))] for key, of in tasks.items()
+    ]
+    header = ["Model", "Setting", "Here", "Suite's own", "Tasks"]
+    return ReportTable("Settings that are not the suite's", list(map(Cell, header)), rows, (1, 4))
+
+
+def _format_value(value: object) -> str:
+    return NO_SCORE if value is None else str(value)
+
+
+def _build_runs_table(suite: Mapping[str, Any]) -> ReportTable:
+    rows = []
+    for task, label, scores in iter_scores(suite):
+        sample_text = ", ".join(
+            f"{split} {num_examples:,}" for split, num_examples in (scores["sampled"] or {}).items()
+        )
+        cells = [
+            scores["metric"] + (f"; legacy: {', '.join(scores['legacy'])}" if scores["legacy"] else ""),
+            sample_text or "all",
+            "yes" if scores["verified"] else "no",
+            ", ".join(map(str, scores["seeds"])),
+            ", ".join(map(str, scores["best_epochs"])),
+            _format_duration(scores["seconds"]),
+        ]
+        rows.append([Cell(get_task_title(task)), Cell(label, is_ours=True), *map(Cell, cells)])
+    header = [
+        "Task",
+        "Model",
+        "Measure",
+        "Examples",
+        "Counts as published",
+        "Seeds",
+        "Best epochs",
+        "Time",
+    ]
+    return ReportTable("Runs", list(map(Cell, header)), rows, (1, 2, 3, 4, 5, 6), is_collapsed=True)
+
+
+def _format_duration(seconds: float) -> str:
+    minutes, remaining_seconds = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{remaining_seconds:02}"
+
+
+def _build_all_scores_table(suite: Mapping[str, Any]) -> ReportTable:
+    """Every figure of every measure, on test and dev."""
+    our_labels, footnotes, rows = list_model_labels(suite), Footnotes(), []
+    for task, task_report in suite["tasks"].items():
+        for score_name in dict.fromkeys(
+            name for scores in task_report["models"].values() for name in scores["test"]
+        ):
+            cells: list[Cell] = []
+            for label in our_labels:
+                cells += _make_split_cells(task_report["models"].get(label), score_name, footnotes)
+            rows.append([Cell(get_task_title(task)), Cell(score_name), *cells])
+    header = [Cell(f"{label}, {split}", is_ours=True) for label in our_labels for split in ("test", "dev")]
+    header = [Cell("Task"), Cell("Figure"), *header]
+    return ReportTable("All figures", header, rows, (1,), footnotes=footnotes.entries(), is_collapsed=True)
+
+
+def _make_split_cells(scores: Mapping[str, Any] | None, score_name: str, footnotes: Footnotes) -> list[Cell]:
+    if scores is None:
+        return [Cell(NO_SCORE, is_ours=True)] * 2
+    marks = footnotes.add(get_footnote_symbols(scores), [])
+    split_scores = [scores[split].get(score_name) for split in ("test", "dev")]
+    return [
+        Cell(format_mean(score, len(scores["seeds"])) if score else NO_SCORE, marks, is_ours=True)
+        for score in split_scores
+    ]
+
+
+def _build_variant_table(published: Mapping[str, Any]) -> ReportTable:
+    footnotes = Footnotes()
+    header = [Cell("Task"), Cell("Figure"), *make_model_headers(published, footnotes)]
+    rows = [
+        [*make_row_header(row, footnotes), *make_published_cells(row, published["models"], footnotes)]
+        for row in published["rows"]
+    ]
+    if published["blurb"]:
+        scores = (Cell(f"{score:.2f}") for score in published["blurb"].values())
+        rows.append([Cell("BLURB score"), Cell(""), *scores])
+    intro = [f"{published['source']}; {published['runs']}."]
+    return ReportTable(published["title"], header, rows, (1,), intro, footnotes.entries(), is_collapsed=True)

@@ -1,0 +1,185 @@
+"""A model's scores on tasks: what ``python -m bioshards.evaluate run`` does, task by task, seed by seed.
+
+A result is written when it is whole, and never made twice: the same command again goes on where the last
+one stopped.  A task that fails, or whose files are not there, ends nothing but itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from bioshards.corpus.errors import OutputMismatchError
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, BenchmarkNotFoundError, Split
+from bioshards.evaluate.modeling.pretrained import Checkpoint
+from bioshards.evaluate.tasks.task_registry import LegacyMode, PlannedTask
+
+from . import results
+from .fine_tune_run import FineTuneRun, Progress, build_identity, fine_tune, prefix_progress, score_model
+from .fine_tuner import NaNLossError
+from .task_data import load_task_data
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateJob:
+    """What is to be scored.
+
+    Attributes:
+        data: the folder of the benchmarks.
+        out: the folder of the results.
+        sample: examples of each part, at most; 0: all.
+        say, note: take a line of progress, and a line that stays.
+    """
+
+    checkpoint: Checkpoint
+    benchmarks_dir: str
+    output: str
+    tasks: Sequence[PlannedTask]
+    seeds: Sequence[int]
+    device: torch.device
+    progress: Progress
+    log: Progress
+    max_examples: int = 0
+    legacy_modes: Sequence[LegacyMode] = ()
+
+
+@dataclass(slots=True)
+class RunSummary:
+    """What became of the tasks: results, new ones and those that were there, and why others have
+    none."""
+
+    written: int = 0
+    skipped: int = 0
+    missing: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def run_evaluation(job: EvaluateJob) -> RunSummary:
+    """Score all tasks with all seeds.
+
+    Raises:
+        OutputMismatchError: the folder of results has some of other settings, or another process writes
+            there.
+        ModelError: the checkpoint cannot be loaded.
+    """
+    summary = RunSummary()
+    with lock_output(job.output):
+        for planned_task in job.tasks:
+            job.progress(f"{planned_task.name}: reading")
+            try:
+                _score_task(job, planned_task, summary)
+            except BenchmarkNotFoundError as error:
+                summary.missing[planned_task.name] = str(error)
+            except (BenchmarkFileError, ValueError) as error:
+                summary.failed[planned_task.name] = str(error)
+                job.log(f"{planned_task.name}: {error}")
+    return summary
+
+
+def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary) -> None:
+    """All seeds of a task."""
+    storage = LocalStorage()
+    needed_splits: tuple[Split, ...] = (
+        ("train", "dev", "test") if planned_task.recipe.select_epoch == "best" else ("train", "test")
+    )
+    data = load_task_data(job.benchmarks_dir, planned_task, job.max_examples, needed_splits)
+    legacy_modes = planned_task.task.applicable_legacy_modes(job.legacy_modes)
+    for seed in job.seeds:
+        path = results.result_path(job.output, planned_task.suite, planned_task.task.name, seed)
+        prefix = f"{planned_task.name}, seed {seed}: "
+        fine_tune_run = FineTuneRun(
+            *(job.checkpoint, data, seed, job.device, legacy_modes, prefix_progress(job.progress, prefix))
+        )
+        if storage.exists(path):
+            _check_same_settings(path, results.read_result(storage, path), fine_tune_run)
+            summary.skipped += 1
+            continue
+        start_time = time.monotonic()
+        try:
+            result, predictions = score_model(fine_tune(fine_tune_run), start_time)
+        except NaNLossError as error:
+            summary.failed[prefix.removesuffix(": ")] = str(error)
+            job.log(f"{prefix}{error}")
+            continue
+        with storage.write(path.removesuffix(".json") + ".predictions.jsonl") as file:
+            file.write(predictions)
+        results.write_result(storage, path, result)
+        summary.written += 1
+        job.log(prefix + format_result(result))
+
+
+def format_result(result: results.Result) -> str:
+    """A result in a line."""
+    scores = result["scores"]
+    main_score = result["main_score"]
+    dev_text = (
+        f", dev {100 * scores['dev'][main_score]:.2f} in epoch {result['selected_epoch']}"
+        if "dev" in scores
+        else ""
+    )
+    return f"{main_score} {100 * scores['test'][main_score]:.2f}{dev_text}, {result['seconds']:,.0f} s"
+
+
+def _check_same_settings(path: str, existing_result: results.Result, fine_tune_run: FineTuneRun) -> None:
+    """Is a result that is there the one that would be made?
+
+    Raises:
+        OutputMismatchError: it is another.
+    """
+    expected = {**build_identity(fine_tune_run), "model": fine_tune_run.checkpoint.sha256}
+    existing = {**existing_result, "model": existing_result["model"]["sha256"]}
+    for name, value in expected.items():
+        if existing[name] != value:
+            raise OutputMismatchError(
+                f"{path} was made with other {_describe_difference(name, existing[name], value)}: give "
+                "another --out, or "
+                "remove that file"
+            )
+
+
+def _describe_difference(name: str, existing: object, expected: object) -> str:
+    if name == "settings" and isinstance(existing, dict) and isinstance(expected, dict):
+        changed_names = [
+            setting for setting in {**expected, **existing} if existing.get(setting) != expected.get(setting)
+        ]
+        changes = (
+            f"{setting} {existing.get(setting)}, now {expected.get(setting)}" for setting in changed_names
+        )
+        return f"settings ({', '.join(changes)})"
+    descriptions = {
+        "data": "files or counts",
+        "model": "weights",
+        "sampled": "--sample",
+        "legacy": "--legacy",
+    }
+    return descriptions.get(name, name)
+
+
+@contextlib.contextmanager
+def lock_output(output: str) -> Iterator[None]:
+    """The folder of results, for this process alone.
+
+    Raises:
+        OutputMismatchError: it cannot be one, or another process writes there.
+    """
+    try:
+        os.makedirs(output, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise OutputMismatchError(
+            f"{error.filename} is a file, and --out is to be a folder: give another"
+        ) from error
+    with open(f"{output}/.lock", "w") as lock_file:
+        try:
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OutputMismatchError(
+                f"another process writes to {output}; wait for it or stop it"
+            ) from error
+        yield

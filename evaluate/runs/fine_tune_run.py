@@ -1,0 +1,279 @@
+"""One score: a model fine-tuned on a task with a seed, what it predicts, and what that comes to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy
+import tokenizers
+import torch
+import transformers
+
+from bioshards import __version__
+from bioshards.evaluate.benchmarks.record_types import Question, Record, Relation, TaggedSentence
+from bioshards.evaluate.config import suites
+from bioshards.evaluate.metrics import legacy
+from bioshards.evaluate.metrics.metric import Metric, Numbers
+from bioshards.evaluate.modeling import pretrained
+from bioshards.evaluate.modeling.pretrained import Checkpoint
+from bioshards.evaluate.modeling.tokenization import ModelTokenizer
+from bioshards.evaluate.tasks.question_answering import QuestionAnswering, group_by_question
+from bioshards.evaluate.tasks.relation_inputs import list_special_tokens
+from bioshards.evaluate.tasks.task_registry import LegacyMode
+
+from . import results
+from .fine_tuner import EncoderWithHead, EpochResult, FineTuner
+from .results import Result
+from .task_data import TaskData
+
+Progress = Callable[[str], None]
+
+
+def prefix_progress(progress: Progress, prefix: str) -> Progress:
+    """What says each line after a head."""
+    return lambda line: progress(prefix + line)
+
+
+@dataclass(frozen=True, slots=True)
+class FineTuneRun:
+    """What is fine-tuned on what.
+
+    Attributes:
+        ways: of reading and counting that papers had (legacy.py).
+        say: takes a line of progress.
+    """
+
+    checkpoint: Checkpoint
+    data: TaskData
+    seed: int
+    device: torch.device
+    legacy_modes: Sequence[LegacyMode]
+    progress: Progress
+
+    @property
+    def metric(self) -> Metric:
+        """What is measured."""
+        return self.data.planned_task.task.metric_for(self.legacy_modes)
+
+
+@dataclass(slots=True)
+class FineTunedModel:
+    """A fine-tuned model.
+
+    Attributes:
+        best: the number of the epoch whose weights it has.
+        dev: its figures on dev, where it was chosen by them.
+    """
+
+    run: FineTuneRun
+    fine_tuner: FineTuner
+    tokenizer: ModelTokenizer
+    epochs: list[EpochResult]
+    selected_epoch: int
+    dev_scores: dict[str, float] | None
+
+
+def fine_tune(run: FineTuneRun) -> FineTunedModel:
+    """Fine-tune a model on a task's training part; on SQuAD before or with it, where the recipe says so.
+
+    Raises:
+        NaNLossError: the loss is none.
+        ModelError: the checkpoint cannot be loaded.
+    """
+    planned_task, records_by_split = run.data.planned_task, run.data.records_by_split
+    recipe, train_records = planned_task.recipe, list(records_by_split["train"])
+    tokenizer = run.checkpoint.load_tokenizer()
+    if any(isinstance(record, Relation) for record in train_records):
+        tokenizer.hf_tokenizer.add_tokens(list(list_special_tokens(recipe.entity_format)))
+    adapter = planned_task.task.make_adapter(tokenizer, recipe, train_records, run.legacy_modes)
+    torch.manual_seed(run.seed)
+    encoder_model = pretrained.load_encoder(run.checkpoint, len(tokenizer.hf_tokenizer))
+    model = EncoderWithHead(encoder_model, adapter.build_head(encoder_model.hidden_size)).to(run.device)
+    pad_id = tokenizer.hf_tokenizer.pad_token_id or 0
+    if recipe.squad_transfer == "first":
+        squad_recipe = replace(suites.SQUAD_RECIPE, precision=recipe.precision)
+        squad_adapter = QuestionAnswering(tokenizer, squad_recipe, is_per_question=False)
+        squad_tuner = FineTuner(
+            model, squad_adapter, squad_recipe, pad_id, run.device, prefix_progress(run.progress, "SQuAD, ")
+        )
+        squad_tuner.train(run.data.squad_records, run.seed, None)
+    elif recipe.squad_transfer == "joint":
+        train_records += run.data.squad_records
+    fine_tuned = FineTunedModel(
+        run, FineTuner(model, adapter, recipe, pad_id, run.device, run.progress), tokenizer, [], 0, None
+    )
+    dev_scores: list[dict[str, float]] = []
+
+    def score_dev() -> float:
+        dev_scores.append(
+            run.metric.scores_from_stats(compute_example_stats(fine_tuned, records_by_split["dev"]))
+        )
+        return dev_scores[-1][run.metric.main_score]
+
+    should_select_best = recipe.select_epoch == "best"
+    fine_tuned.epochs, fine_tuned.selected_epoch = fine_tuned.fine_tuner.train(
+        train_records, run.seed, score_dev if should_select_best else None
+    )
+    fine_tuned.dev_scores = dev_scores[fine_tuned.selected_epoch - 1] if should_select_best else None
+    return fine_tuned
+
+
+def compute_example_stats(fine_tuned: FineTunedModel, records: Sequence[Record]) -> Numbers:
+    """What the score of records is made of."""
+    return fine_tuned.run.metric.compute_stats(*_gold_and_predictions(fine_tuned, records))
+
+
+def _gold_and_predictions(
+    fine_tuned: FineTunedModel, records: Sequence[Record]
+) -> tuple[list[Any], list[Any]]:
+    """What is right and what is predicted; with ELECTRA's truncation, only of the words that it would
+    have read."""
+    gold, predicted = (
+        fine_tuned.fine_tuner.adapter.gold_labels(records),
+        fine_tuned.fine_tuner.predict(records),
+    )
+    if "electra-truncation" not in fine_tuned.run.legacy_modes:
+        return gold, predicted
+    sentences = [sentence for sentence in records if isinstance(sentence, TaggedSentence)]
+    should_lowercase = "lower-case" in fine_tuned.run.legacy_modes
+    encoded_sentences = fine_tuned.tokenizer.encode_words(
+        [sentence.words for sentence in sentences], should_lowercase
+    )
+    kept_words = []
+    for sentence, word_ids in zip(sentences, encoded_sentences, strict=True):
+        token_counts = {word: len(ids) for word, ids in zip(sentence.words, word_ids, strict=True)}
+        kept_words.append(
+            legacy.count_words_read(
+                sentence.words, token_counts.__getitem__, fine_tuned.fine_tuner.recipe.max_seq_length
+            )
+        )
+    return tuple(
+        [tags[:num_kept] for tags, num_kept in zip(side, kept_words, strict=True)]
+        for side in (gold, predicted)
+    )  # type: ignore[return-value]
+
+
+def build_identity(run: FineTuneRun) -> dict[str, Any]:
+    """What must be the same for a result not to be made again."""
+    data = run.data
+    return {
+        "task": data.planned_task.task.name,
+        "suite": data.planned_task.suite,
+        "seed": run.seed,
+        "settings": data.planned_task.recipe.to_dict(),
+        "sampled": data.sample_sizes,
+        "legacy": list(run.legacy_modes),
+        "data": data.provenance,
+    }
+
+
+def score_model(fine_tuned: FineTunedModel, start_time: float) -> tuple[Result, bytes]:
+    """The result of a fine-tuned model, and its predictions: a line of JSON for each of the test
+    examples."""
+    run, metric = fine_tuned.run, fine_tuned.run.metric
+    test_records = run.data.records_by_split["test"]
+    gold, predicted = _gold_and_predictions(fine_tuned, test_records)
+    stats = metric.compute_stats(gold, predicted)
+    ids = _prediction_ids(test_records, len(gold))
+    lines = [
+        json.dumps(
+            {"id": example_id, "gold": _to_json(gold_label), "predicted": _to_json(prediction)},
+            ensure_ascii=False,
+        )
+        for example_id, gold_label, prediction in zip(ids, gold, predicted, strict=True)
+    ]
+    model = fine_tuned.fine_tuner.model.encoder.model
+    result = {
+        "format": results.FORMAT,
+        "model": {
+            "name": run.checkpoint.name,
+            "path": run.checkpoint.folder,
+            "type": run.checkpoint.model_type,
+            "parameters": sum(one.numel() for one in model.parameters()),
+            "sha256": run.checkpoint.sha256,
+        },
+        **build_identity(run),
+        "metric": metric.name,
+        "main": metric.main_score,
+        "scores": {
+            **({"dev": fine_tuned.dev_scores} if fine_tuned.dev_scores else {}),
+            "test": metric.scores_from_stats(stats) | _score_by_batch(metric, stats, test_records),
+        },
+        "units": {
+            "names": list(metric.stat_names),
+            "test": [[_int_if_whole(value) for value in column] for column in stats.T.tolist()],
+            "ids": _hash_examples(ids, gold),
+            **_number_documents(test_records, len(stats)),
+        },
+        "epochs": [asdict(one) for one in fine_tuned.epochs],
+        "best_epoch": fine_tuned.selected_epoch,
+        "seconds": round(time.monotonic() - start_time, 1),
+        "device": describe_device(run.device),
+        "versions": get_library_versions(),
+    }
+    return result, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")  # type: ignore[return-value]
+
+
+def _number_documents(records: Sequence[Record], num_examples: int) -> dict[str, list[int]]:
+    """The number of each example's document, where all records name one and each is an example."""
+    document_ids = [record.document_id for record in records]
+    if len(document_ids) != num_examples or not all(document_ids):
+        return {}
+    numbers = {document_id: number for number, document_id in enumerate(dict.fromkeys(document_ids))}
+    return {"documents": [numbers[document_id] for document_id in document_ids]}
+
+
+def _score_by_batch(metric: Metric, stats: Numbers, records: Sequence[Record]) -> dict[str, float]:
+    """Figures of each of several test batches, as BioASQ and ELECTRAMed (table 9) have them; none without."""
+    questions = [one for one in records if isinstance(one, Question)]
+    batches = [questions[members[0]].test_batch for members in group_by_question(questions).values()]
+    if len(batches) != len(stats) or not any(batches):
+        return {}
+    return {
+        f"{name} of batch {batch}": value
+        for batch in sorted(set(batches))
+        for name, value in metric.scores_from_stats(stats[[one == batch for one in batches]]).items()
+    }
+
+
+def describe_device(device: torch.device) -> str:
+    """``cpu``, or which GPU, and whether its float32 is rounded to TF32 in products."""
+    if device.type != "cuda":
+        return device.type
+    precision_suffix = ", TF32" if torch.get_float32_matmul_precision() == "high" else ""
+    return f"{torch.cuda.get_device_name(device)}{precision_suffix}"
+
+
+def get_library_versions() -> dict[str, str]:
+    """Of what has a say in the numbers."""
+    libraries = {
+        library.__name__: library.__version__ for library in (numpy, tokenizers, torch, transformers)
+    }
+    return {"bioshards": __version__, "python": platform.python_version(), **libraries}
+
+
+def _hash_examples(ids: Sequence[str], gold: Sequence[Any]) -> str:
+    """Of examples' ids and what is right of each: an id may be no more than the number of a line."""
+    lines = json.dumps([[example_id, _to_json(label)] for example_id, label in zip(ids, gold, strict=True)])
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _prediction_ids(records: Sequence[Record], num_predictions: int) -> list[str]:
+    """What each prediction is about: a record, or a question with all of its passages."""
+    if num_predictions == len(records):
+        return [record.id for record in records]
+    return list(group_by_question([record for record in records if isinstance(record, Question)]))
+
+
+def _to_json(value: Any) -> Any:
+    return sorted(value) if isinstance(value, frozenset) else value
+
+
+def _int_if_whole(value: float) -> float:
+    return int(value) if value == int(value) else value

@@ -1,0 +1,227 @@
+"""Fine-tuning: one loop for every task, which knows examples, a head and a measure, and no task by its
+name."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from bioshards.corpus.errors import InvalidValueError, RunError
+from bioshards.evaluate.benchmarks.record_types import Record
+from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
+from bioshards.evaluate.modeling import batches
+from bioshards.evaluate.modeling.batches import EncoderOutput, TokenizedExample
+from bioshards.evaluate.modeling.pretrained import EncoderModel
+from bioshards.evaluate.tasks.adapter import TaskAdapter
+from bioshards.train.optim.gradients import FlatGradients
+from bioshards.train.optim.optimizers import Adam, compute_layer_scales
+from bioshards.train.optim.schedules import learning_rate
+
+_PROGRESS_INTERVAL: Final = 20
+"""Updates between two lines of progress."""
+
+
+class NaNLossError(RunError):
+    """The loss, or what the model gives, is none any more: says so, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochResult:
+    """What an epoch came to: its mean loss, and the score on dev, if that was asked for."""
+
+    epoch: int
+    loss: float
+    dev: float | None
+
+
+class EncoderWithHead(nn.Module):
+    """An encoder and a head."""
+
+    def __init__(self, encoder: EncoderModel, head: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = head
+
+
+@dataclass(slots=True)
+class FineTuner:
+    """A model on its way.
+
+    Attributes:
+        padding: the id of [PAD].
+        say: takes a line of progress.
+    """
+
+    model: EncoderWithHead
+    adapter: TaskAdapter
+    recipe: FineTuneRecipe
+    pad_id: int
+    device: torch.device
+    progress: Callable[[str], None]
+
+    def train(
+        self, records: Sequence[Record], seed: int, score_dev: Callable[[], float] | None
+    ) -> tuple[list[EpochResult], int]:
+        """Train on records; the model then is that of the best epoch, if ``dev`` is given, else of the
+        last.
+
+        Args:
+            seed: of order and dropout.
+            dev: scores the model as it is.
+
+        Returns:
+            All epochs, and the number of the one whose weights the model has.
+
+        Raises:
+            NaNLossError: the loss is none.
+        """
+        training_examples = self.adapter.make_examples(records, is_training=True)
+        if not training_examples:
+            raise InvalidValueError(
+                "there is no example to learn from: no passage has an answer marked that fits into --length"
+            )
+        torch.manual_seed(seed)
+        shuffle_generator = torch.Generator().manual_seed(seed)
+        batches_per_epoch = -(-len(training_examples) // self.recipe.batch_size)
+        total_steps = self.recipe.total_steps(batches_per_epoch)
+        optimizer = _ScheduledOptimizer(self.model, self.recipe, total_steps)
+        epochs: list[EpochResult] = []
+        best_score, best_epoch, best_weights = -math.inf, 0, None
+        while optimizer.steps_done < total_steps:
+            epoch = len(epochs) + 1
+            loss = self._train_epoch(
+                training_examples,
+                torch.randperm(len(training_examples), generator=shuffle_generator).tolist(),
+                optimizer,
+                epoch,
+            )
+            score = score_dev() if score_dev else None
+            epochs.append(EpochResult(epoch, loss, score))
+            if score is not None and score > best_score:
+                best_score, best_epoch = score, epoch
+                best_weights = (
+                    None if optimizer.steps_done == total_steps else copy.deepcopy(self.model.state_dict())
+                )
+        if best_weights is not None:
+            self.model.load_state_dict(best_weights)
+        return epochs, best_epoch or len(epochs)
+
+    def _train_epoch(
+        self,
+        training_examples: Sequence[TokenizedExample],
+        order: Sequence[int],
+        optimizer: _ScheduledOptimizer,
+        epoch: int,
+    ) -> float:
+        self.model.train()
+        losses: list[Tensor] = []
+        for start in range(0, len(order), self.recipe.batch_size):
+            if optimizer.steps_done == optimizer.total_steps:
+                break
+            batch = self._collate(
+                [training_examples[at] for at in order[start : start + self.recipe.batch_size]]
+            )
+            loss = self.adapter.loss(self.model.head, self._encode(batch), batch)
+            optimizer.step(loss)
+            losses.append(loss.detach())
+            if (
+                optimizer.steps_done % _PROGRESS_INTERVAL == 0
+                or optimizer.steps_done == optimizer.total_steps
+            ):
+                at = f"epoch {epoch}, update {optimizer.steps_done:,} of {optimizer.total_steps:,}"
+                self.progress(f"{at}, loss {float(losses[-1]):.3f}")
+        mean_loss = float(torch.stack(losses).float().mean())
+        if not math.isfinite(mean_loss):
+            raise NaNLossError(
+                f"the loss is no number after {optimizer.steps_done:,} updates: give a lower --learning-rate"
+            )
+        return mean_loss
+
+    def predict(self, records: Sequence[Record]) -> list[Any]:
+        """What the model predicts for each record, or each group of them (``Problem.assemble``).
+
+        Raises:
+            NaNLossError: the last update has ruined the weights.
+        """
+        inputs = self.adapter.make_examples(records, is_training=False)
+        order = sorted(range(len(inputs)), key=lambda at: len(inputs[at].input_ids))
+        predictions: list[Any] = [None] * len(inputs)
+        self.model.eval()
+        with torch.inference_mode():
+            for start in range(0, len(order), _PREDICT_BATCH_SIZE):
+                at = order[start : start + _PREDICT_BATCH_SIZE]
+                batch = self._collate([inputs[index] for index in at])
+                encoded = self._encode(batch)
+                if not encoded.hidden.isfinite().all():  # of which argmax makes a class nonetheless
+                    raise NaNLossError("the model gives no numbers any more: give a lower --learning-rate")
+                batch_predictions = self.adapter.predict(self.model.head, encoded, batch)
+                for index, prediction in zip(at, batch_predictions, strict=True):
+                    predictions[index] = prediction
+                self.progress(f"{start + len(at):,} of {len(order):,} predicted")
+        return self.adapter.merge_predictions(records, inputs, predictions)
+
+    def _collate(self, batch_examples: Sequence[TokenizedExample]) -> batches.PaddedBatch:
+        return batches.collate(batch_examples, self.pad_id, self.device)
+
+    def _encode(self, batch: batches.PaddedBatch) -> EncoderOutput:
+        """The encoder's output; the head is never in bfloat16, whose 8 bits would make many scores equal."""
+        is_bfloat16 = self.recipe.precision == "bfloat16"
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=is_bfloat16):
+            encoded: EncoderOutput = self.model.encoder(batch)
+        return encoded
+
+
+_PREDICT_BATCH_SIZE: Final = 64
+"""Examples that are predicted at once."""
+
+
+class _ScheduledOptimizer:
+    """The optimiser with its rates: a step takes a loss and moves the weights."""
+
+    def __init__(self, model: EncoderWithHead, recipe: FineTuneRecipe, total_steps: int) -> None:
+        named_parameters = [
+            (name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad
+        ]
+        scales = compute_layer_scales(
+            [name for name, _ in named_parameters], recipe.layer_decay, recipe.electra_layer_decay
+        )
+        if recipe.layer_decay < 1 and len(set(scales.values())) < 3:  # head, a layer, embeddings
+            raise InvalidValueError(
+                "--layer-decay needs a model whose layers have the names that BERT's have"
+            )
+        self._gradients = FlatGradients(named_parameters)
+        self._adam = Adam(
+            named_parameters,
+            eps=recipe.epsilon,
+            weight_decay=recipe.weight_decay,
+            bias_correction=recipe.bias_correction,
+            lr_scales=scales,
+        )
+        self._recipe = recipe
+        self._warmup_steps = recipe.warmup_steps(total_steps)
+        self.total_steps = total_steps
+        self.steps_done = 0
+
+    def step(self, loss: Tensor) -> None:
+        """Move the weights by the gradients of a loss."""
+        self._gradients.zero()
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self._recipe.grad_clip:
+            self._gradients.clip(self._recipe.grad_clip)
+        rate = learning_rate(
+            *(
+                self._recipe.schedule,
+                self.steps_done,
+                self.total_steps,
+                self._warmup_steps,
+                self._recipe.learning_rate,
+            )
+        )
+        self._adam.step(rate)
+        self.steps_done += 1

@@ -1,0 +1,260 @@
+"""The best settings for a task: fine-tune with many, score on dev, and never look at test.
+
+A finished trial is kept, so that a search that was stopped goes on by the same command.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import random
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, BenchmarkNotFoundError
+from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, override_recipe
+from bioshards.evaluate.tasks.task_registry import PlannedTask
+
+from .evaluate_job import EvaluateJob, lock_output
+from .fine_tune_run import (
+    FineTuneRun,
+    build_identity,
+    compute_example_stats,
+    fine_tune,
+    get_library_versions,
+    prefix_progress,
+)
+from .fine_tuner import NaNLossError
+from .results import ResultError
+from .task_data import TaskData, load_task_data
+
+SearchMethod = Literal["grid", "random", "optuna"]
+Grid = Mapping[str, Sequence[Any]]
+JsonObject = dict[str, Any]
+GRIDS: Final[Mapping[str, Grid]] = {
+    # PubMedBERT (arXiv:2007.15779, section 4.2); of epochs it says 2 to 60.
+    "pubmedbert": {
+        "learning_rate": (1e-5, 3e-5, 5e-5),
+        "batch": (16, 32),
+        "epochs": (2, 5, 10, 20, 40, 60),
+    },
+    # SciCrunch/bio_electra, run_finetuning_opt.py: 25 trials by hyperopt's TPE.
+    "bio-electra": {
+        "learning_rate": (1e-5, 5e-5, 1e-4, 5e-4),
+        "batch": (12, 24, 32, 64),
+        "epochs": (3, 5, 10, 15, 20),
+    },
+}
+
+
+def load_grid(name: str) -> Grid:
+    """A paper's grid, or that of a TOML file of lines such as ``learning_rate = [1e-5, 5e-5]``.
+
+    Raises:
+        ValueError: there is no such grid or file, or a value that no recipe can have.
+    """
+    if name in GRIDS:
+        return GRIDS[name]
+    try:
+        with open(name, "rb") as file:
+            grid_values = tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidValueError(
+            f"--grid {name} is neither of {', '.join(GRIDS)} nor a file that can be read ({error}): "
+            "write lines such as learning_rate = [1e-5, 5e-5]"
+        ) from error
+    if not grid_values:
+        raise InvalidValueError(f"{name} has no lines such as learning_rate = [1e-5, 5e-5]")
+    for field, values in grid_values.items():
+        if not isinstance(values, list) or not values:
+            raise InvalidValueError(f"{name}: {field} is no list of values, such as [1e-5, 5e-5]")
+        for value in values:
+            try:
+                replace(FineTuneRecipe(), **{field: value})
+            except TypeError as error:
+                raise InvalidValueError(f"{name}: {field} is no part of a recipe") from error
+    return grid_values
+
+
+@dataclass(frozen=True, slots=True)
+class SearchConfig:
+    """How to search.
+
+    Attributes:
+        trials: with other settings, at most.
+        seed: of what is drawn, and of every model.
+    """
+
+    grid: Grid
+    method: SearchMethod
+    max_trials: int
+    seed: int
+
+
+def search_hyperparameters(job: EvaluateJob, config: SearchConfig) -> tuple[list[str], list[str]]:
+    """The best settings for each of a job's tasks, written as ``best.toml``, for ``run --config``.
+
+    Returns:
+        What to tell of each task, and of those that have none, why.
+
+    Raises:
+        ValueError: optuna is asked for and not installed.
+    """
+    lines, failures = [], []
+    if config.method == "optuna":
+        _import_optuna()
+    with lock_output(job.output):
+        for job_task in job.tasks:
+            planned_task = replace(job_task, recipe=replace(job_task.recipe, train_on="train"))
+            try:
+                data = load_task_data(job.benchmarks_dir, planned_task, job.max_examples, ("train", "dev"))
+                best = _search_task(job, planned_task, data, config)
+                lines.append(
+                    f"{planned_task.name}: {_format_trial(best)}\n  "
+                    f"{_write_best_settings(job.output, planned_task, best)}"
+                )
+            except (BenchmarkNotFoundError, BenchmarkFileError, ValueError) as error:
+                failures.append(f"{planned_task.name} failed: {error}")
+                job.log(failures[-1])
+    return lines, failures
+
+
+def _search_task(
+    job: EvaluateJob, planned_task: PlannedTask, data: TaskData, config: SearchConfig
+) -> JsonObject:
+    """The first of the best trials."""
+    folder = f"{job.output}/{planned_task.suite}/{planned_task.task.name}"
+    best: JsonObject | None = None
+    dev_scores: list[float | None] = []
+    for trial_number, settings in enumerate(
+        itertools.islice(_propose_settings(config, dev_scores), config.max_trials), 1
+    ):
+        recipe = planned_task.task.drop_unused_settings(override_recipe(planned_task.recipe, settings))
+        fine_tune_run = FineTuneRun(
+            *(
+                job.checkpoint,
+                replace(data, planned_task=replace(planned_task, recipe=recipe)),
+                config.seed,
+                job.device,
+            ),
+            planned_task.task.applicable_legacy_modes(job.legacy_modes),
+            prefix_progress(job.progress, f"{planned_task.name}, trial {trial_number}: "),
+        )
+        result = _run_trial(folder, fine_tune_run, settings)
+        dev_scores.append(result["dev"])
+        job.log(f"{planned_task.name}, trial {trial_number}: {_format_trial(result)}")
+        if result["dev"] is not None and (best is None or result["dev"] > best["dev"]):
+            best = result
+    if best is None:
+        raise InvalidValueError("no trial came to a score; give lower learning rates")
+    return best
+
+
+def _run_trial(folder: str, fine_tune_run: FineTuneRun, settings: JsonObject) -> JsonObject:
+    """What a trial comes to; what is finished is read."""
+    storage = LocalStorage()
+    trial_identity = {**build_identity(fine_tune_run), "model": fine_tune_run.checkpoint.sha256}
+    trial_hash = hashlib.sha256(json.dumps(trial_identity, sort_keys=True).encode()).hexdigest()[:12]
+    path = f"{folder}/trial-{trial_hash}.json"
+    if storage.exists(path):
+        return _read_trial(storage, path)
+    start_time = time.monotonic()
+    dev_score = None
+    try:
+        fine_tuned = fine_tune(fine_tune_run)
+        metric = fine_tune_run.metric
+        scores = fine_tuned.dev_scores or metric.scores_from_stats(
+            compute_example_stats(fine_tuned, fine_tune_run.data.records_by_split["dev"])
+        )
+        dev_score = scores[metric.main_score]
+    except NaNLossError as error:
+        fine_tune_run.progress(str(error))
+    result = {
+        "choice": settings,
+        "figure": fine_tune_run.metric.main_score,
+        "dev": dev_score,
+        **trial_identity,
+        "seconds": round(time.monotonic() - start_time, 1),
+        "versions": get_library_versions(),
+    }
+    storage.write_json(path, result)
+    return result
+
+
+def _read_trial(storage: LocalStorage, path: str) -> JsonObject:
+    """A finished trial.
+
+    Raises:
+        ResultError: the file is damaged.
+    """
+    try:
+        content: JsonObject = storage.read_json(path)
+        return {name: content[name] for name in ("choice", "figure", "dev")}
+    except (ValueError, TypeError, KeyError) as error:
+        raise ResultError(
+            f"{path} is damaged ({error}): remove it, and the same command makes that trial again"
+        ) from error
+
+
+def _propose_settings(config: SearchConfig, dev_scores: Sequence[float | None]) -> Iterator[JsonObject]:
+    """What to try, one after the other; before the next one is asked for, ``dev_scores`` has those of all
+    before."""
+    if config.method == "optuna":
+        yield from _propose_by_optuna(config, dev_scores)
+        return
+    names = list(config.grid)
+    combinations = [
+        dict(zip(names, values, strict=True)) for values in itertools.product(*config.grid.values())
+    ]
+    if config.method == "random":
+        random.Random(config.seed).shuffle(combinations)
+    yield from combinations
+
+
+def _propose_by_optuna(config: SearchConfig, dev_scores: Sequence[float | None]) -> Iterator[JsonObject]:
+    """By TPE, as hyperopt's of Bio-ELECTRA: the same choices for the same scores, so that trials are
+    found again."""
+    optuna = _import_optuna()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=config.seed))
+    distributions = {
+        name: optuna.distributions.CategoricalDistribution(list(values))
+        for name, values in config.grid.items()
+    }
+    while True:
+        trial = study.ask(distributions)
+        yield dict(trial.params)
+        study.tell(trial, -1.0 if dev_scores[-1] is None else dev_scores[-1])
+
+
+def _import_optuna() -> Any:
+    """The library, which few need.
+
+    Raises:
+        ValueError: it is not installed.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise InvalidValueError("--method optuna needs a library: pip install 'bioshards[search]'") from error
+    return optuna
+
+
+def _format_trial(result: JsonObject) -> str:
+    score = "no score" if result["dev"] is None else f"dev {result['figure']} {100 * result['dev']:.2f}"
+    return f"{score} with " + ", ".join(f"{name} {value}" for name, value in result["choice"].items())
+
+
+def _write_best_settings(output: str, planned_task: PlannedTask, best: JsonObject) -> str:
+    path = f"{output}/{planned_task.suite}/{planned_task.task.name}/best.toml"
+    lines = [f"# {planned_task.name}: {_format_trial(best)}"]
+    lines += [f"{name} = {json.dumps(value)}" for name, value in best["choice"].items()]
+    with LocalStorage().write(path) as file:
+        file.write(("\n".join(lines) + "\n").encode())
+    return path

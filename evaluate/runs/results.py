@@ -1,0 +1,236 @@
+"""Result files: one JSON for a model, a task and a seed, written by a run and read by reports.
+
+Reports are made of files from several runs, machines and months, so a file is held against what a report
+takes from it before anything is computed: what is damaged, or not ours, is refused by name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NotRequired, TypedDict
+
+import numpy
+
+from bioshards.corpus.errors import InputNotFoundError, UserError
+from bioshards.corpus.storage.local_storage import LocalStorage
+
+FORMAT: Final = 1
+"""Of the files; another number is one that this version cannot read."""
+
+
+class ResultError(UserError):
+    """A file is not a result, or results do not fit each other: says which, why, and what to do."""
+
+
+class ModelInfo(TypedDict):
+    """The model that was fine-tuned; ``sha256`` is of its weights."""
+
+    name: str
+    path: str
+    type: str
+    parameters: int
+    sha256: str
+
+
+class PerExampleStats(TypedDict):
+    """What the score of the test set is made of (metrics/metric.py).
+
+    ``test`` has a list for each of ``names``, with a number for each example; ``ids`` is the SHA-256 of the
+    examples' ids and gold, so that two models are compared example by example only where these are the same.
+    ``documents`` numbers the document that each example is of, where the files name them: examples of one
+    are not independent.
+    """
+
+    names: list[str]
+    test: list[list[float]]
+    examples_sha256: str
+    documents: NotRequired[list[int]]
+
+
+class Result(TypedDict):
+    """What a run says of one model, task and seed.
+
+    ``scores`` has for ``dev`` and ``test`` the figures of the metric as shares (correlations from -1 on),
+    ``main`` which of them is the score.  ``sampled`` is None, or how many examples were drawn of each part;
+    ``legacy`` names the papers' own ways of counting that were switched on.
+    """
+
+    format: int
+    model: ModelInfo
+    task: str
+    suite: str
+    metric: str
+    main_score: str
+    seed: int
+    scores: dict[str, dict[str, float]]
+    per_example_stats: PerExampleStats
+    settings: dict[str, Any]
+    sample_sizes: dict[str, int] | None
+    legacy: list[str]
+    provenance: dict[str, Any]
+    epochs: list[dict[str, float]]
+    selected_epoch: int
+    seconds: float
+    device: str
+    library_versions: dict[str, str]
+
+
+_FIELD_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "model": dict,
+    "task": str,
+    "suite": str,
+    "metric": str,
+    "main": str,
+    "seed": int,
+    "scores": dict,
+    "units": dict,
+    "settings": dict,
+    "sampled": (dict, type(None)),
+    "legacy": list,
+    "data": dict,
+    "epochs": list,
+    "best_epoch": int,
+    "seconds": (int, float),
+    "device": str,
+    "versions": dict,
+}
+_MODEL_FIELD_TYPES: Final = {"name": str, "path": str, "type": str, "parameters": int, "sha256": str}
+
+
+def result_path(output: str, suite: str, task: str, seed: int) -> str:
+    """Where a run writes a result."""
+    return os.path.join(output, suite, task, f"seed-{seed}.json")
+
+
+def write_result(storage: LocalStorage, path: str, result: Result) -> None:
+    """Write a result, whole or not at all; a line of the file is a field.
+
+    Raises:
+        ResultError: a field is absent, of another kind or not finite; no report could be made of it.
+    """
+    _validate_result(result, path)
+    lines = (f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in result.items())
+    with storage.write(path) as file:
+        file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8", "backslashreplace"))
+
+
+def read_result(storage: LocalStorage, path: str) -> Result:
+    """A result.
+
+    Raises:
+        ResultError: the file is damaged, of another version, or no result.
+    """
+    try:
+        content = storage.read_json(path)
+    except (ValueError, RecursionError) as error:  # no JSON, or no UTF-8
+        raise ResultError(f"{path} is damaged ({error}): remove it and run that seed again") from None
+    _validate_result(content, path)
+    result: Result = content
+    return result
+
+
+def find_results(storage: LocalStorage, sources: Iterable[str]) -> dict[str, Result]:
+    """The results of files and folders by path; of a folder all ``seed-*.json`` at any depth.
+
+    A file that is named twice is read once.
+
+    Raises:
+        FileNotFoundError: there is no such file or folder.
+        ResultError: a file is no result, or a folder has none.
+    """
+    results_by_path: dict[str, Result] = {}
+    for source in sources:
+        if storage.is_folder(source):
+            paths = [one.path for one in storage.walk(source) if _is_result_file(one.path)]
+            if not paths:
+                raise ResultError(
+                    f"{source} has no results (seed-*.json, at any depth): give the --out of a run"
+                )
+        elif storage.exists(source):
+            paths = [source]
+        else:
+            raise InputNotFoundError(f"there is no file or folder {source}: give the --out of a run")
+        results_by_path |= {
+            real_path: read_result(storage, one)
+            for one in paths
+            if (real_path := os.path.realpath(one)) not in results_by_path
+        }
+    return results_by_path
+
+
+def _is_result_file(path: str) -> bool:
+    name = os.path.basename(path)
+    return name.startswith("seed-") and name.endswith(".json")
+
+
+def _validate_result(result: Any, path: str) -> None:
+    """Hold a file against what reports take from it."""
+    if not isinstance(result, dict) or "format" not in result:
+        raise ResultError(f"{path} is not a result of bioshards.evaluate: take it away, or name others")
+    if result["format"] != FORMAT:
+        raise ResultError(
+            f"{path} is of format {result['format']!r}, and this version reads {FORMAT}: make the report "
+            "with the bioshards that wrote it, or run that seed again"
+        )
+    problem = _find_problem(result)
+    if problem:
+        raise ResultError(f"{path} is not a whole result: {problem}. Remove it and run that seed again")
+
+
+def _find_problem(result: Mapping[str, Any]) -> str | None:
+    """What is wrong with the fields of a result, if anything."""
+    for fields, field_types in ((result, _FIELD_TYPES), (result.get("model"), _MODEL_FIELD_TYPES)):
+        assert fields is not None
+        for name, field_type in field_types.items():
+            if name not in fields:
+                return f"it has no {name!r}"
+            if not isinstance(fields[name], field_type) or isinstance(fields[name], bool):
+                return f"its {name!r} is {str(fields[name])[:40]!r}"
+    return (
+        _find_scores_problem(result["scores"], result["main"])
+        or _find_stats_problem(result["units"])
+        or _find_provenance_problem(result["data"])
+    )
+
+
+def _find_scores_problem(scores: Mapping[str, Any], main_score: str) -> str | None:
+    if not isinstance(scores.get("test"), dict) or main_score not in scores["test"]:
+        return f"it has no {main_score} of the test set"
+    for split, split_scores in scores.items():
+        if not isinstance(split_scores, dict) or not all(map(_is_finite, split_scores.values())):
+            return f"scores of {split} are not all numbers"
+    return None
+
+
+def _find_stats_problem(stats: Mapping[str, Any]) -> str | None:
+    names, columns = stats.get("names"), stats.get("test")
+    if not isinstance(names, list) or not isinstance(columns, list) or not isinstance(stats.get("ids"), str):
+        return "its 'units' have no names, numbers and ids"
+    try:
+        array = numpy.array(columns)
+    except ValueError:
+        array = numpy.array([])
+    if array.ndim != 2 or len(array) != len(names):
+        return "its 'units' are not a list of equal length for each name"
+    if array.dtype.kind not in "iuf" or not array.size or not numpy.isfinite(array).all():
+        return "its 'units' are not all numbers, or there are none"
+    num_examples = array.shape[1]
+    documents = stats.get("documents", [0] * num_examples)
+    if not isinstance(documents, list) or len(documents) != num_examples:
+        return "its 'units' do not say of each example which document it is of"
+    if not all(isinstance(document, int) and 0 <= document < num_examples for document in documents):
+        return "its 'units' number documents that there cannot be"
+    return None
+
+
+def _find_provenance_problem(provenance: Mapping[str, Any]) -> str | None:
+    if not isinstance(provenance.get("verified"), bool) or not isinstance(provenance.get("notes"), list):
+        return "its 'data' does not say whether it was verified, or has no notes"
+    return None
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

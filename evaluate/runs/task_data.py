@@ -1,0 +1,146 @@
+"""A task's records, ready to learn from and to be scored on, with what a result has to say about
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bioshards.evaluate.benchmarks import definition, subsets, verification
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
+from bioshards.evaluate.benchmarks.definition import (
+    Benchmark,
+    BenchmarkFiles,
+    BenchmarkNotFoundError,
+    RecordsBySplit,
+    Split,
+)
+from bioshards.evaluate.benchmarks.record_types import Record
+from bioshards.evaluate.tasks.task_registry import PlannedTask
+
+NO_OFFICIAL_DEV_NOTE: Final = (
+    "the authors give no dev set: a tenth of the training examples, chosen by a hash, is taken for one"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskData:
+    """A task with its records, the same for all seeds.
+
+    Attributes:
+        squad: training examples of SQuAD, where the recipe wants them.
+        data: files with their SHA-256, counts, whether these are the published ones, and notes.
+        sampled: how many records of each part, and of SQuAD, are used, if not all.
+    """
+
+    planned_task: PlannedTask
+    records_by_split: RecordsBySplit
+    squad_records: Sequence[Record]
+    provenance: Mapping[str, Any]
+    sample_sizes: Mapping[str, int] | None
+
+
+def load_task_data(
+    benchmarks_dir: str, planned_task: PlannedTask, max_examples: int, needed_splits: Sequence[Split]
+) -> TaskData:
+    """Read what a task needs.
+
+    Args:
+        max_examples: records of each part, at most; 0: all.
+        needed_splits: the parts that are given; a dev part that the authors have not is taken from train.
+
+    Raises:
+        BenchmarkNotFoundError: a part is not there.
+        BenchmarkFileError: a file cannot be read.
+    """
+    benchmark_files = _require_files(
+        benchmarks_dir,
+        BENCHMARKS[planned_task.task.benchmark],
+        [split for split in needed_splits if split != "dev"],
+    )
+    all_records = definition.load_records(benchmark_files)
+    provenance = _describe_provenance(benchmark_files, all_records)
+    records_by_split: dict[Split, Sequence[Record]] = {
+        split: all_records[split] for split in needed_splits if split in all_records
+    }
+    if planned_task.recipe.train_on == "train+dev":
+        records_by_split["train"] = [*all_records["train"], *all_records.get("dev", ())]
+    if "dev" in needed_splits and "dev" not in records_by_split:
+        records_by_split["train"], records_by_split["dev"] = subsets.split_off_dev(records_by_split["train"])
+        provenance["notes"].append(NO_OFFICIAL_DEV_NOTE)
+    squad_records: Sequence[Record] = ()
+    if planned_task.recipe.squad_transfer != "no":
+        squad_files = _require_files(benchmarks_dir, BENCHMARKS["squad"], ("train",))
+        squad_by_split = definition.load_records(squad_files)
+        squad_records, squad_provenance = (
+            squad_by_split["train"],
+            _describe_provenance(squad_files, squad_by_split),
+        )
+        provenance["files"] |= squad_provenance["files"]
+        provenance["verified"] &= squad_provenance["verified"]
+    sample_sizes: dict[str, int] | None = None
+    if max_examples:
+        records_by_name: dict[str, Sequence[Record]] = {
+            str(split): records for split, records in records_by_split.items()
+        }
+        if squad_records:
+            records_by_name["squad"] = squad_records
+        sampled_records = {
+            name: subsets.sample_records(records, max_examples) for name, records in records_by_name.items()
+        }
+        if any(len(sampled_records[name]) < len(records_by_name[name]) for name in records_by_name):
+            sample_sizes = {name: len(records) for name, records in sampled_records.items()}
+        squad_records = sampled_records.get("squad", ())
+        records_by_split = {split: sampled_records[split] for split in records_by_split}
+    return TaskData(planned_task, records_by_split, squad_records, provenance, sample_sizes)
+
+
+def _require_files(
+    benchmarks_dir: str, benchmark: Benchmark, needed_splits: Sequence[Split]
+) -> BenchmarkFiles:
+    benchmark_files = definition.locate_benchmark(benchmarks_dir, benchmark)
+    missing = [
+        split for split in needed_splits if benchmark_files is None or split not in benchmark_files.splits
+    ]
+    if benchmark_files is None or missing:
+        layout = benchmark_files.layout if benchmark_files else benchmark.layouts[0]
+        patterns = {
+            name: layout.patterns[name] for split in missing for name in layout.files_by_split.get(split, ())
+        }
+        file_list = ", ".join(patterns.values()) or "no file of its authors has that"
+        raise BenchmarkNotFoundError(
+            f"{benchmark.title}: no {' and no '.join(missing)} in {benchmarks_dir} ({file_list}). "
+            f"To be had: {benchmark.download_from} ({benchmark.licence})"
+        )
+    return benchmark_files
+
+
+def _describe_provenance(benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit) -> dict[str, Any]:
+    """What a result says of the files it was made from."""
+    checks = [
+        check
+        for check in verification.compare_counts(benchmark_files, records_by_split)
+        if check.verdict != "absent"
+    ]
+    same_data_counts = {
+        (discrepancy.unit, discrepancy.split)
+        for discrepancy in benchmark_files.layout.known_discrepancies
+        if discrepancy.is_same_data
+    }
+    is_verified = [
+        check.verdict == "ok" or (check.verdict == "known" and (check.unit, check.split) in same_data_counts)
+        for check in checks
+    ]
+    counts: dict[str, dict[str, int]] = {}
+    for split, records in records_by_split.items():
+        for unit, count in benchmark_files.benchmark.count_records(records).items():
+            counts.setdefault(unit, {})[split] = count
+    return {
+        "files": definition.compute_checksums(benchmark_files),
+        "counts": counts,
+        "verified": not benchmark_files.own_splits and all(is_verified),
+        "notes": list(
+            dict.fromkeys([*benchmark_files.notes, *(note for check in checks for note in check.notes)])
+        ),
+    }

@@ -1,0 +1,1 @@
+"""Task adapters: how each kind of task is encoded, predicted and scored."""

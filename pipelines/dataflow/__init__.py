@@ -1,0 +1,1 @@
+"""Running on Dataflow: settings, the wheel for workers, the state of jobs."""

@@ -1,0 +1,218 @@
+"""The course of a run that goes on elsewhere: handed over, watched, left behind, failed.
+
+Of such a run this process is only the one that waits.  A job on Dataflow ends there whether anybody waits or
+not, so that Ctrl-C here must not sound as if it had been stopped.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Any, Final
+
+from bioshards.corpus.errors import (
+    DISK_FULL,
+    RESUME,
+    BioshardsError,
+    OutputMismatchError,
+    RunError,
+    WorkerError,
+)
+from bioshards.pipelines.context import JobSpec, RunContext
+
+
+class JobFailedError(RunError):
+    """A job on Dataflow failed or was cancelled."""
+
+
+class JobDetachedError(RunError):
+    """The job could not be looked at any longer, and goes on; the message is for the person."""
+
+
+class DataflowQueryError(RunError):
+    """Dataflow could not be asked before a run begins; the message is for the person."""
+
+
+def check_not_running(context: RunContext, job_spec: JobSpec) -> None:
+    """See that no job on Dataflow is writing this output, before anything of it is touched.
+
+    Raises:
+        OutputMismatchError: one is.
+        DataflowQueryError: Dataflow does not say.
+    """
+    if not context.is_on_dataflow or format_template_message(context.beam_options):
+        return
+    from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
+    from google.api_core.exceptions import GoogleAPIError
+    from google.auth.exceptions import GoogleAuthError
+    from google.cloud import dataflow
+
+    options = context.beam_options.get_all_options()
+    request = dataflow.ListJobsRequest(
+        project_id=options["project"],
+        location=options["region"],
+        name=options["job_name"],
+        filter=dataflow.ListJobsRequest.Filter.ACTIVE,
+    )
+    try:
+        active_jobs = list(DataflowApplicationClient(context.beam_options)._jobs_client.list_jobs(request))
+    except (GoogleAPIError, GoogleAuthError) as error:
+        detail = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+        raise DataflowQueryError(
+            f"Dataflow does not say whether a job is writing {job_spec.output} already ({detail}). Nothing "
+            "was "
+            f"begun: see that --project and --region are right, that Dataflow's API is enabled there, and "
+            "that you may list its jobs (roles/dataflow.developer), and run again"
+        ) from error
+    for job in active_jobs:
+        if job.name == options["job_name"]:
+            raise OutputMismatchError(
+                f"job {job.id} is writing {job_spec.output} on Dataflow: "
+                f"{_make_console_url(options, job.id)}. Wait for it, "
+                f"or stop it with {_format_cancel_command(options, job.id)}, and run the same command again"
+            )
+
+
+def format_template_message(beam_options: Any) -> str:
+    """What to say of a job that is only described, not handed to Dataflow; '' if it is."""
+    options = beam_options.get_all_options()
+    if path := options["template_location"]:
+        template_location = path if "://" in path else f"gs://BUCKET/... (a copy of {path})"
+        return (
+            f"template: {path}\nNothing runs yet. To start it: "
+            f"gcloud dataflow jobs run {options['job_name']} --gcs-location={template_location} "
+            f"{_format_location_options(options)}"
+        )
+    return ""
+
+
+def format_submitted_message(beam_options: Any, pipeline_result: Any) -> str:
+    """What to say of a job that Dataflow has taken."""
+    options = beam_options.get_all_options()
+    return (
+        f"job {pipeline_result.job_id()} is on Dataflow as {options['job_name']}: "
+        f"{_make_console_url(options, pipeline_result.job_id())}"
+    )
+
+
+def format_detached_message(context: RunContext, pipeline_result: Any, job_spec: JobSpec) -> str:
+    """What to say when nobody waits any longer; '' for a runner of this machine.
+
+    Args:
+        pipeline_result: Beam's, of the job; None if it was not handed over yet.
+    """
+    completion_hint = f"It is finished when {job_spec.output}/manifest.json is there"
+    if context.is_on_dataflow:
+        options = context.beam_options.get_all_options()
+        if pipeline_result is None:
+            return (
+                "stopped while the job was made or handed over. See whether Dataflow has it: gcloud dataflow "
+                f"jobs list --status=active --filter=name={options['job_name']} "
+                f"{_format_location_options(options)}. If not, "
+                "run the same command again"
+            )
+        job_id = pipeline_result.job_id()
+        return (
+            f"this command no longer waits; job {job_id} GOES ON at Dataflow, and costs. {completion_hint}. "
+            "To watch "
+            f"it: {_make_console_url(options, job_id)}. To stop it: "
+            f"{_format_cancel_command(options, job_id)}; what it has done is kept"
+        )
+    job_id = getattr(pipeline_result, "_job_id", None)
+    if job_id is None:
+        return ""
+    return (
+        f"this command no longer waits; job {job_id} goes on if its runner is a cluster, which has its own "
+        f"commands to watch and to stop it. {completion_hint}. If it was stopped, run the same command "
+        "again to "
+        "continue"
+    )
+
+
+_FAILED_PREFIX: Final = "Dataflow pipeline failed. State: "
+"""How what Beam's client raises of a job that has ended begins.  All else it raises when it cannot look: no
+network for ten minutes, credentials that have expired."""
+
+
+def error_from_runner(context: RunContext, pipeline_result: Any, error: Exception) -> Exception:
+    """Return the error to raise for one that a runner has raised.
+
+    Args:
+        pipeline_result: Beam's, of the job; None if it was not handed over yet.
+    """
+    if context.is_on_dataflow and pipeline_result is not None:
+        return _error_from_dataflow(context.beam_options.get_all_options(), pipeline_result.job_id(), error)
+    if isinstance(error, BioshardsError):
+        return error
+    text = str(error)
+    if worker_error := WorkerError.find(text):
+        return worker_error
+    if os.strerror(errno.ENOSPC) in text:
+        return RunError(DISK_FULL)
+    if type(error).__name__ == "FutureTimeoutError":  # grpc's, which comes with Beam
+        return RunError(
+            "the runner's job service does not answer. Look at --job_endpoint, and whether it is running"
+        )
+    if "Channel closed" in text:  # Beam's word for a worker process that is gone
+        return RunError(
+            "a worker process died, perhaps because memory ran out. Completed work is kept; run the same "
+            "command again to continue, with fewer --workers if memory is short"
+        )
+    return RunError(
+        f"the run failed: {_last_line(text) or type(error).__name__}. {RESUME}. BIOSHARDS_TRACEBACK=1, or "
+        ".bioshards/error.log of a local output, shows where it failed"
+    )
+
+
+def _error_from_dataflow(options: dict[str, Any], job_id: str, error: Exception) -> RunError:
+    """Return the error to raise for one that Beam's Dataflow client has raised."""
+    if not str(error).startswith(_FAILED_PREFIX):
+        is_poll_dead = isinstance(error, AssertionError)  # the polling thread of Beam's client has died
+        reason = (
+            "Dataflow did not answer"
+            if is_poll_dead
+            else (str(error) or type(error).__name__).partition("\n")[0]
+        )
+        return JobDetachedError(
+            f"this command has lost sight of job {job_id}, which GOES ON at Dataflow, and costs ({reason}). "
+            f"To watch it: {_make_console_url(options, job_id)}. When it has ended, run the same command "
+            "again: it goes on "
+            f"with what is left to do, if anything is. To stop it: {_format_cancel_command(options, job_id)}"
+        )
+    state, _, text = str(error).partition("Error:\n")
+    if "State: CANCELLED" in state:
+        reason = "was cancelled"
+    elif worker_error := WorkerError.find(text):
+        reason = f"failed: {worker_error.detail.message}"
+    elif "lost contact" in text or "attempted 4 times" in text:
+        reason = (
+            "failed: its workers ended before their time, perhaps because memory ran out: give a "
+            "--machine_type with more for each vCPU"
+        )
+    elif text.strip() in ("", "None"):
+        reason = "failed: it does not say why"
+    else:
+        reason = f"failed: {_last_line(text)}"
+    return JobFailedError(
+        f"job {job_id} {reason.rstrip('.')}. {RESUME}. {_make_console_url(options, job_id)} shows where it "
+        "failed"
+    )
+
+
+def _last_line(text: str) -> str:
+    """Return the last line of a runner's text, where Python's tracebacks name the exception."""
+    lines = text.strip().splitlines() or [""]
+    return lines[-1].partition(" [while running ")[0].rstrip(".")
+
+
+def _format_location_options(options: dict[str, Any]) -> str:
+    return f"--region={options['region']} --project={options['project']}"
+
+
+def _format_cancel_command(options: dict[str, Any], job_id: str) -> str:
+    return f"gcloud dataflow jobs cancel {job_id} {_format_location_options(options)}"
+
+
+def _make_console_url(options: dict[str, Any], job_id: str) -> str:
+    """Where Google's console shows a job."""
+    return f"https://console.cloud.google.com/dataflow/jobs/{options['region']}/{job_id}?project={options['project']}"

@@ -1,0 +1,1 @@
+"""Drivers: from parsed options to a finished output, one a command."""

@@ -1,0 +1,1 @@
+"""The plan and the cost of a run before it starts."""

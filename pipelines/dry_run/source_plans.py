@@ -1,0 +1,309 @@
+"""``--dry-run`` of what is made of sources: what a run would fetch and process.
+
+What it takes, here or elsewhere, and what it costs, is said by estimates.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, inventory_manifest
+from bioshards.corpus.download.remote_file import RemoteFile
+from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.pipelines.inputs.downloads import (
+    DownloadPlan,
+    check_free_space,
+    format_size,
+    with_interactive_retry,
+)
+from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
+from bioshards.pipelines.inputs.run_inputs import RunInputs, measure_download_rate
+from bioshards.pipelines.job_types import FetchJob as FetchJob
+from bioshards.pipelines.job_types import ShardsJob
+
+from . import cost
+
+DOWNLOAD_MEGABYTES_PER_SECOND: Final = 20.0
+"""Megabytes fetched a second over all connections: a guess, for want of a measurement.  From 4 connections
+people report 90 on a fast link."""
+INVENTORY_BYTES_PER_ARTICLE: Final = 26.4
+"""Of an inventory's compressed files, for each article version (245 MB for 9.3 million, September 2026)."""
+MEAN_ARTICLE_BYTES: Final = 190_000
+"""Of an article's XML, in the mean of samples that people report."""
+ARTICLES_PER_SECOND: Final = 60.0
+"""Objects of PMC's bucket fetched a second: a guess for 64 connections, at 0.6 to 1.6 seconds an object, as
+people report for one connection."""
+_PACKED_SUFFIXES: Final = (".gz", ".tgz", ".zip")
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunPlan:
+    """What a run would do.
+
+    Attributes:
+        lines: what there is and what is to be done, for a person.
+        core_seconds: what processing takes on one core; ``size``: bytes that it reads.
+        at_a_time: so many items there are that can be done at the same time.
+        waiting: seconds that a store is waited for, if all lies on one.
+        fetching: seconds that what is fetched meanwhile takes, and ``meanwhile``, a line about it.
+        whence: where the rate is from.
+    """
+
+    lines: list[str]
+    core_seconds: float
+    size: float
+    parallelism: int
+    store_wait_seconds: float = 0
+    fetch_seconds: float = 0
+    fetch_note: str = ""
+    rate_source: str = "as measured on one machine"
+
+
+def plan_shards(job: ShardsJob, run_inputs: RunInputs) -> DryRunPlan:
+    """What ``beam run pubmed_to_shards`` or ``pmc_to_shards`` would do."""
+    cached_reports = _load_staged_reports(job.storage, job.output_dir, run_inputs.available)
+    to_stage = [source for source in run_inputs.available if source not in cached_reports]
+    lines = ["dry run: nothing is fetched, nothing is written"]
+    lines += [f"notice: {notice}" for notice in run_inputs.notices]
+    if run_inputs.download_plan:
+        mirrored = [source for source in run_inputs.available if source.retrieved_at]
+        lines += [
+            f"source:      {run_inputs.download_plan.server.base_url}, listed {run_inputs.listed_at}",
+            f"mirror:      {run_inputs.download_plan.mirror.folder}",
+            f"  held:      {_format_files(mirrored)}",
+            f"  to fetch:  {_format_files(run_inputs.to_fetch)}",
+        ]
+    lines.append(f"output:      {job.output_dir.path}")
+    if run_inputs.available or run_inputs.to_fetch:
+        noun = "files" if job.config["pipeline"] == "pubmed_to_shards" else "sources"
+        lines += [
+            f"  input:     {_format_files([*run_inputs.available, *run_inputs.to_fetch])}",
+            f"  processed: {len(cached_reports):,} {noun} before, "
+            f"{len(to_stage) + len(run_inputs.to_fetch):,} {noun} to do",
+        ]
+    to_do: list[SourceFile | RemoteFile] = [*to_stage, *run_inputs.to_fetch]
+    seconds, rate_source = (
+        sum(_estimate_core_seconds(job, file) for file in to_do),
+        "as measured on one machine",
+    )
+    staged_seconds = sum(report["seconds"] for report in cached_reports.values())
+    if staged_seconds > 1:
+        seconds *= staged_seconds / sum(_estimate_core_seconds(job, source) for source in cached_reports)
+        rate_source = "as here before"
+    size: float = sum(_input_bytes(job, file) for file in to_do)
+    store_wait_seconds = cost.estimate_source_wait(
+        len(to_do), size, sum(_estimate_single_articles(job, source) for source in to_stage)
+    )
+    parallelism, fetch_seconds, fetch_note = len(to_stage), 0.0, ""
+    if run_inputs.to_fetch and run_inputs.download_plan:
+        parallelism += min(len(run_inputs.to_fetch), run_inputs.download_plan.slots)
+        fetch_seconds, fetch_note = _estimate_download(
+            run_inputs.to_fetch, run_inputs.download_plan, run_inputs.download_rate
+        )
+    if job.article_plan:
+        articles = _plan_articles(job.article_plan)
+        lines += articles.lines
+        seconds, size = seconds + articles.core_seconds, size + articles.size
+        parallelism, fetch_seconds = (
+            parallelism + articles.parallelism,
+            fetch_seconds + articles.fetch_seconds,
+        )
+        store_wait_seconds += articles.store_wait_seconds
+    return DryRunPlan(
+        lines, seconds, size, parallelism, store_wait_seconds, fetch_seconds, fetch_note, rate_source
+    )
+
+
+def plan_mirror(job: FetchJob) -> DryRunPlan:
+    """What ``beam run fetch`` would do."""
+    lines = ["dry run: nothing is fetched, nothing is written", f"mirror:      {job.mirror.folder}"]
+    seconds = fetch_seconds = 0.0
+    parallelism = 0
+    for source, listing in job.listings.items():
+        source_seconds, line = _estimate_download(
+            listing.to_fetch, listing.download_plan, measure_download_rate(listing.mirrored.values())
+        )
+        lines += [f"notice: {notice}" for notice in listing.notices]
+        lines += [
+            f"{source + ':':12} {listing.download_plan.server.base_url}, listed {listing.listed_at}",
+            f"  held:      {_format_files(list(listing.mirrored))}",
+            f"  to fetch:  {_format_files(listing.to_fetch)}",
+            f"  estimate:  {line}",
+        ]
+        seconds += _total_size(listing.to_fetch) / 1e6 / cost.DOWNLOAD_MEGABYTES_PER_CORE_SECOND
+        fetch_seconds = max(fetch_seconds, source_seconds)
+        parallelism += min(len(listing.to_fetch), listing.download_plan.slots)
+    if job.article_plan:
+        articles = _plan_articles(job.article_plan)
+        lines += articles.lines
+        seconds += articles.size / MEAN_ARTICLE_BYTES * cost.OBJECT_DOWNLOAD_CORE_SECONDS
+        fetch_seconds, parallelism = (
+            max(fetch_seconds, articles.fetch_seconds),
+            parallelism + articles.parallelism,
+        )
+    return DryRunPlan(lines, seconds, 0, parallelism, fetch_seconds=fetch_seconds)
+
+
+def _plan_articles(article_plan: PmcArticlePlan) -> DryRunPlan:
+    """What of PMC's bucket would be fetched, and then processed."""
+    mirror, server, slots = (
+        article_plan.download_plan.mirror,
+        article_plan.download_plan.server,
+        article_plan.download_plan.slots,
+    )
+    with with_interactive_retry(server).connect() as connection:
+        newest_manifest = inventory_manifest.find_newest(connection, server.base_url)
+    cached_inventory = bucket_inventory.read_inventory(mirror.storage, mirror.folder)
+    lines = [f"pmc:         {server.base_url}, newest inventory {newest_manifest.date}"]
+    if cached_inventory is None:
+        packed_bytes = sum(data.size for data in newest_manifest.files)
+        num_articles = packed_bytes / INVENTORY_BYTES_PER_ARTICLE
+        lines += [
+            f"  inventory: {len(newest_manifest.files)} files, {format_size(packed_bytes)}, some "
+            f"{num_articles:,.0f} "
+            "article versions; it is read first, then the metadata of each, which says what is selected",
+            f"  estimate:  {format_duration(num_articles / ARTICLES_PER_SECOND)} for the metadata alone, at "
+            f"{ARTICLES_PER_SECOND:.0f} objects a second (a guess)",
+        ]
+        size = num_articles * MEAN_ARTICLE_BYTES
+        store_wait_seconds = cost.estimate_source_wait(len(article_plan.ranges), size, num_articles)
+        fetch_seconds = 2 * num_articles / ARTICLES_PER_SECOND
+        return DryRunPlan(
+            lines,
+            cost.ARTICLE_RATE.estimate_core_seconds(size),
+            size,
+            slots,
+            store_wait_seconds,
+            fetch_seconds,
+        )
+    if cached_inventory.md5 != newest_manifest.md5:
+        lines.append(
+            f"  inventory: {cached_inventory.date} is in the mirror and is used here; the newest is read "
+            "first"
+        )
+    counts = article_ranges.plan_ranges(
+        mirror.storage, mirror.folder, article_plan.ranges, article_plan.article_filter
+    )
+    num_to_fetch = counts.selected - counts.mirrored
+    seconds = (2 * counts.without_metadata + num_to_fetch) / ARTICLES_PER_SECOND
+    lines += [
+        f"  articles:  {counts.num_articles:,} in {len(article_plan.ranges):,} ranges of ids",
+        f"  unknown:   {counts.without_metadata:,}, whose metadata is read first",
+        f"  selected:  {counts.selected:,} of the others",
+        f"  held:      {counts.mirrored:,} of these",
+        f"  to fetch:  {num_to_fetch:,}, some {format_size(num_to_fetch * MEAN_ARTICLE_BYTES)}",
+        f"  surplus:   {counts.surplus:,} others in the mirror, which are taken out if they are not selected",
+        *(
+            f"notice: {notice}"
+            for notice in check_free_space(mirror.folder, num_to_fetch * MEAN_ARTICLE_BYTES)
+        ),
+        f"  estimate:  {format_duration(seconds)}, at {ARTICLES_PER_SECOND:.0f} objects a second (a guess), "
+        "if all "
+        "unknown ones are selected",
+    ]
+    num_articles = num_to_fetch + counts.without_metadata
+    size = num_articles * MEAN_ARTICLE_BYTES
+    store_wait_seconds = cost.estimate_source_wait(len(article_plan.ranges), size, num_articles)
+    return DryRunPlan(
+        lines,
+        cost.ARTICLE_RATE.estimate_core_seconds(size),
+        size,
+        min(len(article_plan.ranges), slots),
+        store_wait_seconds,
+        seconds,
+    )
+
+
+def _format_files(files: Sequence[SourceFile | RemoteFile]) -> str:
+    if not files:
+        return "no files"
+    names = files[0].name if len(files) == 1 else f"{files[0].name} to {files[-1].name}"
+    count = sum(file.num_files or 1 if isinstance(file, SourceFile) else 1 for file in files)
+    return f"{count:,} files, {format_size(_total_size(files))} ({names})"
+
+
+def _total_size(files: Iterable[SourceFile | RemoteFile]) -> int:
+    return sum(file.size for file in files)
+
+
+def _load_staged_reports(
+    storage: LocalStorage, output_dir: OutputDir, sources: Iterable[SourceFile]
+) -> dict[SourceFile, Any]:
+    """The reports of the sources that were staged before."""
+    digest_paths, report_paths = (
+        {
+            f"{output_dir.work_folder}/{subfolder}/{name}"
+            for name in storage.list_names(f"{output_dir.work_folder}/{subfolder}")
+        }
+        for subfolder in ("seen", "staged")
+    )
+    digest_path_by_source = {
+        source: path
+        for source in sources
+        if (path := output_dir.input_digest_path(source.path, source.stamp)) in digest_paths
+    }
+    reports = {
+        source: output_dir.staged_path(f"{source.stem}-{digest['md5'][:8]}", "json")
+        for source, digest in zip(
+            digest_path_by_source,
+            prefetch_map(storage, storage.read_json, digest_path_by_source.values()),
+            strict=True,
+        )
+    }
+    reports = {source: report for source, report in reports.items() if report in report_paths}
+    return dict(zip(reports, prefetch_map(storage, storage.read_json, reports.values()), strict=True))
+
+
+def _input_bytes(job: ShardsJob, file: SourceFile | RemoteFile) -> int:
+    """The file's size, or that of the articles which it lists."""
+    if isinstance(file, SourceFile) and file.path.endswith(ARTICLE_LIST_EXTENSION):
+        return article_ranges.sum_selected_bytes(job.storage, file.path)
+    return file.size
+
+
+def _estimate_single_articles(job: ShardsJob, source: SourceFile) -> float:
+    """How many articles of a source lie there by themselves, about."""
+    return (
+        _input_bytes(job, source) / MEAN_ARTICLE_BYTES
+        if source.path.endswith(ARTICLE_LIST_EXTENSION)
+        else source.num_files
+    )
+
+
+def _estimate_core_seconds(job: ShardsJob, file: SourceFile | RemoteFile) -> float:
+    """How long one core stages and finishes a file, by what was measured elsewhere."""
+    if job.config["pipeline"] == "pubmed_to_shards":
+        return cost.PUBMED_RATE.estimate_core_seconds(_input_bytes(job, file))
+    core_rate = cost.PACKED_ARTICLE_RATE if file.name.endswith(_PACKED_SUFFIXES) else cost.ARTICLE_RATE
+    return core_rate.estimate_core_seconds(_input_bytes(job, file))
+
+
+def _estimate_download(
+    remote_files: Sequence[RemoteFile], download_plan: DownloadPlan, bytes_per_second: float
+) -> tuple[float, str]:
+    """How long fetching takes; ``bytes_per_second`` in bytes a second over one connection, 0 if never
+    measured.
+    """
+    connections = download_plan.connections
+    megabytes_per_second, rate_source = DOWNLOAD_MEGABYTES_PER_SECOND, "a guess"
+    if bytes_per_second:
+        megabytes_per_second, rate_source = (
+            connections * bytes_per_second / 1e6,
+            f"as here before, {connections} connections",
+        )
+    seconds = _total_size(remote_files) / 1e6 / megabytes_per_second
+    return seconds, f"{format_duration(seconds)} of fetching, {megabytes_per_second:.1f} MB/s ({rate_source})"
+
+
+def format_duration(seconds: float) -> str:
+    """Seconds for a person: ``1 h 05 min``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,1 @@
+"""Executing a graph: session, local runner, progress."""

@@ -1,0 +1,159 @@
+"""Run a pipeline's graph: on this machine unless a runner is named, with progress, until it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
+
+from bioshards.pipelines.context import JobSpec, RunContext
+from bioshards.pipelines.dataflow import job_status, settings, wheel
+from bioshards.pipelines.options.parser import UsageError
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+
+POLL_SECONDS: Final = 0.5
+REMOTE_POLL_SECONDS: Final = 20
+"""How often progress is looked for; in an object store each look is a listing that costs."""
+
+
+JOB_SERVICE_TIMEOUT_SECONDS: Final = 15
+"""How long a job service may take to answer: one that was started a moment ago is not ready yet."""
+
+
+class ProgressMonitor(Protocol):
+    """Says how far a run is."""
+
+    def update(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def prepare_run(context: RunContext, job_spec: JobSpec) -> None:
+    """Make Beam's options those of this run, and see that it can be one, before anything is begun.
+
+    Raises:
+        UsageError: workers cannot be given what they need; a job service is not named.
+        OutputMismatchError: a job is writing this output elsewhere.
+    """
+    if context.is_on_dataflow:
+        settings.set_defaults(context.beam_options, job_spec)
+        if not wheel.has_worker_package(context.beam_options):
+            wheel.pin_versions(job_spec.extras, context.paths, job_spec.library_versions)
+            wheel.check_s3_credentials(context.beam_options, context.paths)
+        job_status.check_not_running(context, job_spec)
+    elif context.has_runner:
+        _check_job_service(context)
+
+
+def _check_job_service(place: RunContext) -> None:
+    """See that a portable runner's job service answers, for which Beam would wait for minutes, in silence.
+
+    Raises:
+        UsageError: it is not said where it is.
+        RunError: it does not answer.
+    """
+    options = place.beam_options.get_all_options()
+    from apache_beam.runners.portability.job_server import ExternalJobServer
+
+    endpoint = options["job_endpoint"]
+    if options["runner"] == "PortableRunner" and not endpoint:
+        raise UsageError("--runner=PortableRunner needs --job_endpoint=HOST:PORT of the runner's job service")
+    if endpoint and endpoint != "embed":
+        try:
+            ExternalJobServer(endpoint, JOB_SERVICE_TIMEOUT_SECONDS).start()
+        except Exception as error:
+            raise job_status.error_from_runner(place, None, error) from error
+
+
+def execute(
+    build: Callable[[beam.Pipeline], None],
+    context: RunContext,
+    workers: int,
+    job_spec: JobSpec,
+    make_progress: Callable[[TextIO], ProgressMonitor],
+) -> str:
+    """Run the graph that ``build`` makes to its end.
+
+    Args:
+        make_progress: makes, of the terminal, what is called to say how far the run is.
+
+    Returns:
+        what to say of a job that is only described, for Dataflow to run later; '' if it has run.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C or a termination signal; with what to say if the job goes on elsewhere.
+        Exception: what went wrong in a worker or a runner.
+    """
+    import apache_beam as beam
+
+    from . import local_runner
+
+    beam_options = context.beam_options
+    if beam_options is None:
+        from apache_beam.options.pipeline_options import PipelineOptions
+
+        beam_options = PipelineOptions([], **local_runner.make_local_options(workers))
+    runner = None if context.has_runner else local_runner.make_runner(beam_options)
+    deferred_message = job_status.format_template_message(beam_options) if context.is_on_dataflow else ""
+    results: list[Any] = []
+
+    def update_progress() -> None:
+        with contextlib.suppress(OSError):  # a run is not ended because nobody can look at it
+            progress.update()
+
+    def run_pipeline() -> None:
+        with _provide_wheel(context, job_spec):
+            pipeline = beam.Pipeline(runner=runner, options=beam_options)
+            build(pipeline)
+            result = pipeline.run()
+        results.append(result)
+        if context.is_on_dataflow and not deferred_message:
+            print(job_status.format_submitted_message(beam_options, result), file=terminal, flush=True)
+        state = result.wait_until_finish()
+        if state in ("FAILED", "CANCELLED"):
+            raise RuntimeError(f"the runner says the job {state.lower()}")
+
+    is_remote = "://" in job_spec.output
+    log_path = None if is_remote or workers == 1 else f"{job_spec.output}/.bioshards/error.log"
+    with local_runner.redirect_stderr(log_path) as terminal:
+        progress = make_progress(terminal)
+        try:
+            local_runner.run_in_thread(
+                run_pipeline, update_progress, REMOTE_POLL_SECONDS if is_remote else POLL_SECONDS
+            )
+        except Exception as error:
+            if log_path:
+                traceback.print_exc()
+            raise job_status.error_from_runner(context, results[0] if results else None, error) from error
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                job_status.format_detached_message(context, results[0] if results else None, job_spec)
+            ) from None
+        finally:
+            progress.close()
+    return deferred_message
+
+
+@contextlib.contextmanager
+def _provide_wheel(context: RunContext, job_spec: JobSpec) -> Iterator[None]:
+    """Inside, the options of a job on Dataflow name a wheel of this package for its workers to install."""
+    if not context.is_on_dataflow or wheel.has_worker_package(context.beam_options):
+        yield
+        return
+    from apache_beam.options.pipeline_options import SetupOptions
+
+    logging.getLogger("apache_beam.runners.portability.stager").setLevel(
+        logging.ERROR
+    )  # it warns of any wheel
+    with tempfile.TemporaryDirectory() as folder:
+        wheel_path = wheel.build_wheel(
+            folder, wheel.pin_versions(job_spec.extras, context.paths, job_spec.library_versions)
+        )
+        setup_options = context.beam_options.view_as(SetupOptions)
+        setup_options.extra_packages = [*(setup_options.extra_packages or ()), wheel_path]
+        yield

@@ -1,0 +1,197 @@
+"""How every run begins: where it goes on, by what storage, and what a manifest says of its beginning."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import logging
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from bioshards.corpus.errors import OutputMismatchError, TransientStorageError
+from bioshards.corpus.output import output_layout
+from bioshards.corpus.output.lock import lock_output
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.pipelines.context import RunContext
+from bioshards.pipelines.dataflow import settings
+from bioshards.pipelines.options.parser import Parser, UsageError, parse_beam_options
+
+
+def check_reachable_by_workers(
+    beam_args: Sequence[str], folders: dict[str, str], dry_run: bool = False
+) -> list[str]:
+    """See that Dataflow's workers can reach the folders, by option, that they will read and write.
+
+    Returns:
+        In a dry run, what is to be said of those that they cannot.
+
+    Raises:
+        UsageError: one is on this machine.
+    """
+    problems = [
+        f"{option} {folder} is local; Dataflow's workers need gs://BUCKET/FOLDER"
+        for option, folder in folders.items()
+        if settings.is_dataflow_runner(beam_args) and "://" not in folder
+    ]
+    if problems and not dry_run:
+        raise UsageError(problems[0])
+    return problems
+
+
+_INCOMPLETE_SCHEME: Final = re.compile(r"(?:^|/)(gs|s3):(?!//)")
+"""A scheme without both of its slashes: ``gs:/BUCKET`` would be a folder of this machine, and the run's
+output with it."""
+
+
+FILESYSTEM_OPTION_PREFIXES: Final = ("--s3_", "--no_auth")
+"""How the options of Beam's file systems begin, the only ones that say something where no job is made."""
+
+
+def make_context(
+    parser: Parser,
+    beam_args: Sequence[str],
+    workers: int,
+    paths: Sequence[str],
+    optional_paths: Sequence[str] = (),
+) -> RunContext:
+    """Where the command line lets a run go on.
+
+    Args:
+        beam_args: the options that are not the pipeline's own.
+        paths: what will be read and written.
+        optional_paths: those of them that a dry run may plan for without looking, as if they were new.
+
+    Raises:
+        UsageError: an option that nobody knows, or that Dataflow needs; a path that nothing here can open.
+        TransientStorageError: a store does not answer.
+    """
+    for path in paths:
+        if match := _INCOMPLETE_SCHEME.search(path):
+            raise UsageError(f"{path} is local as it is written; a bucket is {match[1]}://BUCKET/FOLDER")
+    has_runner = any(arg.startswith("--runner") for arg in beam_args)
+    is_on_dataflow = settings.is_dataflow_runner(beam_args)
+    if not has_runner:
+        logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
+    has_remote_paths = any("://" in path for path in paths)
+    if not beam_args and not has_remote_paths:
+        return RunContext(has_runner, is_on_dataflow, None, LocalStorage(), tuple(paths))
+    beams: Any = parse_beam_options(beam_args, parser, **_make_local_options(has_runner, workers))
+    if is_on_dataflow:
+        settings.check_options(beams)
+    elif has_runner:
+        _check_runner(beams.get_all_options()["runner"])
+    if not has_remote_paths:
+        return RunContext(has_runner, is_on_dataflow, beams, LocalStorage(), tuple(paths))
+    from bioshards.pipelines.storage.probe import StorageAccessError
+
+    try:
+        job_folders = settings.list_job_folders(beams) if is_on_dataflow else []
+        storage, notices = _open_remote_storage([*paths, *job_folders], beams), tuple[str, ...]()
+    except StorageAccessError as error:
+        if not {path for path in paths if "://" in path} <= set(optional_paths):
+            raise
+        # As files of this machine nothing is there.
+        storage, notices = LocalStorage(), (f"{error}. Planned as if nothing were there",)
+    return RunContext(has_runner, is_on_dataflow, beams, storage, tuple(paths), notices)
+
+
+def _check_runner(runner: str) -> None:
+    """See that Beam has a runner of this name, before anything is begun.
+
+    Raises:
+        UsageError: it has not, or it cannot be loaded.
+    """
+    from apache_beam.options.pipeline_options import StandardOptions
+    from apache_beam.runners.runner import create_runner
+
+    try:
+        create_runner(runner)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"--runner={runner} cannot be loaded: {error}") from error
+    except ValueError as error:
+        known_names = [name for name in StandardOptions.KNOWN_RUNNER_NAMES if "Test" not in name]
+        matches = difflib.get_close_matches(runner, known_names, 1, 0.5)
+        hint = f" (did you mean {matches[0]}?)" if matches else f"; there are {', '.join(known_names)}"
+        raise UsageError(f"--runner={runner} is no runner of Beam's{hint}") from error
+
+
+def _make_local_options(has_runner: bool, workers: int) -> dict[str, Any]:
+    """Beam options of a run without ``--runner``; none with one."""
+    if has_runner:
+        return {}
+    from . import local_runner
+
+    return local_runner.make_local_options(workers)
+
+
+def _open_remote_storage(paths: Sequence[str], beam_options: Any) -> LocalStorage:
+    """The storage of paths of which some are on object stores, which Beam's options open."""
+    from bioshards.pipelines.storage.probe import check_access
+    from bioshards.pipelines.storage.routed import RoutedStorage, configure_stores
+
+    configure_stores(beam_options)
+    check_access(paths)
+    return RoutedStorage()
+
+
+def make_absolute(folder: str) -> str:
+    """A folder as it is named wherever the work is done, without a slash at its end."""
+    return (folder if "://" in folder else os.path.abspath(folder)).rstrip("/")
+
+
+@contextlib.contextmanager
+def translate_output_errors(output: str, option: str = "--output") -> Iterator[None]:
+    """Failures to read and write are the output folder's in here; ``option``: what it was given as."""
+    try:
+        yield
+    except TransientStorageError:
+        raise
+    except OSError as error:
+        raise OutputMismatchError(
+            f"{option} {output} cannot be written: {error.strerror or error}"
+        ) from error
+
+
+@contextlib.contextmanager
+def claim_output(
+    storage: LocalStorage, output_dir: OutputDir, config: dict[str, Any], option: str = "--output"
+) -> Iterator[None]:
+    """Inside, the output is marked as begun with this configuration, and this run alone writes it.
+
+    Args:
+        option: what the output was given as.
+
+    Raises:
+        OutputMismatchError: it cannot be written, or another run writes it, or has begun it since it was
+            looked at.
+    """
+    with contextlib.ExitStack() as stack:
+        with translate_output_errors(output_dir.path, option):
+            stack.enter_context(lock_output(storage, output_dir))
+            output_layout.check_config(
+                storage, output_dir, config
+            )  # once more: to find the inputs may have taken minutes
+            output_layout.mark_started(storage, output_dir, config)
+        yield
+
+
+def command_of(pipeline: str, arguments: Sequence[str]) -> tuple[str, ...]:
+    """The command line of a run, for its manifest."""
+    return ("beam", "run", pipeline, *redact_secrets(arguments))
+
+
+_SECRET_OPTION = re.compile(r"(--\w*(?:key|secret|token|password|connection_string)\w*)(=.*)?", re.IGNORECASE)
+
+
+def redact_secrets(argv: Sequence[str]) -> list[str]:
+    """The arguments as a manifest may show them: no access keys, passwords and tokens."""
+    redacted: list[str] = []
+    is_value_secret = False
+    for arg in argv:
+        match = _SECRET_OPTION.fullmatch(arg)
+        redacted.append("***" if is_value_secret else f"{match[1]}=***" if match and match[2] else arg)
+        is_value_secret = bool(match and not match[2])
+    return redacted

@@ -1,0 +1,1 @@
+"""Inputs of a run: local files, mirrored files and files to download."""

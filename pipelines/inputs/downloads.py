@@ -1,0 +1,221 @@
+"""How a named source is fetched: its listing read, what the mirror holds found, and lanes for the rest."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from bioshards import __version__
+from bioshards.corpus.download.http_client import Connection, Server, UnreachableError
+from bioshards.corpus.download.listing import SelectedFiles
+from bioshards.corpus.download.mirror import REFUSED, UNREACHABLE, Mirror, MirroredFile
+from bioshards.corpus.download.pool import DownloadPool
+from bioshards.corpus.download.rate_limit import RateLimiter
+from bioshards.corpus.download.remote_file import RemoteFile
+from bioshards.corpus.download.source_spec import SourceSpec
+from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.manifest import utc_now
+from bioshards.corpus.storage.retry import RetryPolicy, retry
+from bioshards.pipelines.options.parser import UsageError
+
+REMOTE_SLOTS: Final = 4
+"""Width of the step that downloads on a runner whose machines do not see each other: what NCBI allows.
+
+A lane is one element behind a Reshuffle: no runner splits an element, and what is tried again is a whole
+lane.  So there are never more at work, but where a machine is taken for lost and still works."""
+
+MAX_CONSECUTIVE_FAILURES: Final = 3
+"""So many files without an answer or refused, one after the other, and it is not the files."""
+
+_INTERACTIVE_RETRY_POLICY: Final = RetryPolicy(max_attempts=4)
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadPlan:
+    """How files that are not here are fetched: so many lanes, each with so many connections.
+
+    Attributes:
+        server: with the places of all lanes together, or of each if they are ``apart``.
+    """
+
+    mirror: Mirror
+    server: Server
+    slots: int
+    threads_per_slot: int
+    is_distributed: bool = False
+
+    @property
+    def connections(self) -> int:
+        """Of all lanes together."""
+        return self.server.rate_limiter.max_connections * (self.slots if self.is_distributed else 1)
+
+    def server_for_slot(self, first_item: str) -> Server:
+        """The server as the lane may ask it that begins with this item.
+
+        Lanes that are apart may yet be processes of one machine, and must not take each other's places there.
+        """
+        if not self.is_distributed:
+            return self.server
+        rate_limiter = self.server.rate_limiter
+        return replace(
+            self.server,
+            rate_limiter=replace(rate_limiter, server_name=f"{rate_limiter.server_name}.{first_item}"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SourceListing:
+    """What a source's listing has, and how much of it the mirror holds.
+
+    Attributes:
+        chosen: the files that were asked for; ``held`` those that the mirror has, ``wanted`` the others.
+        at: when the listing was read, UTC.
+    """
+
+    selected: list[RemoteFile]
+    mirrored: dict[RemoteFile, MirroredFile]
+    to_fetch: list[RemoteFile]
+    download_plan: DownloadPlan
+    notices: list[str]
+    listed_at: str
+
+
+class FileSource(Protocol):
+    """A module of corpus/download/ about a server with files and a listing of them."""
+
+    URL: str
+    MAX_CONNECTIONS: int
+    REQUESTS_PER_SECOND: float
+
+    def list_files(self, connection: Connection, base_url: str, spec: SourceSpec) -> SelectedFiles: ...
+
+
+def list_source(
+    mirror: Mirror,
+    source: FileSource,
+    url: str | None,
+    specs: Sequence[SourceSpec],
+    args: Any,
+    is_local_run: bool,
+) -> SourceListing:
+    """Read a source's listing, and see what the mirror holds.
+
+    Raises:
+        ListingError, EmptySelectionError, DownloadError: with a message for the person.
+    """
+    server = make_server(url or source.URL, args.contact, source.MAX_CONNECTIONS, source.REQUESTS_PER_SECOND)
+    with with_interactive_retry(server).connect() as connection:
+        listed_at = utc_now()
+        selected, notices = _merge_selections(
+            source.list_files(connection, server.base_url, spec) for spec in specs
+        )
+        mirrored = mirror.find_mirrored(connection, selected, is_read_only=args.dry_run)
+    to_fetch = [remote_file for remote_file in selected if remote_file not in mirrored]
+    notices += check_free_space(mirror.folder, sum(remote_file.size for remote_file in to_fetch))
+    download_plan = make_download_plan(mirror, server, args.workers, is_local_run)
+    return SourceListing(selected, mirrored, to_fetch, download_plan, notices, listed_at)
+
+
+def with_interactive_retry(server: Server) -> Server:
+    """The server, asked for a listing while a person waits, who wants to hear soon of a missing network."""
+    return replace(server, retry_policy=_INTERACTIVE_RETRY_POLICY)
+
+
+def make_download_plan(mirror: Mirror, server: Server, workers: int, is_local_run: bool) -> DownloadPlan:
+    """Lanes for this machine's workers, who share the server's places, or for a runner's, a share each."""
+    connections = server.rate_limiter.max_connections
+    slots = workers if is_local_run else min(REMOTE_SLOTS, connections)
+    slot_server = server if is_local_run else replace(server, rate_limiter=server.rate_limiter.divide(slots))
+    return DownloadPlan(
+        mirror, slot_server, slots, threads_per_slot=-(-connections // slots), is_distributed=not is_local_run
+    )
+
+
+def stream_downloads(
+    download_plan: DownloadPlan, remote_files: list[RemoteFile]
+) -> Iterator[tuple[RemoteFile, MirroredFile | BadFileError]]:
+    """The files of a lane as they arrive, or why one could not be fetched.
+
+    Raises:
+        UnreachableError: it is not one file, the server does not answer any more, or refuses everything.
+    """
+
+    def fetch(connection: Connection, remote_file: RemoteFile) -> MirroredFile | BadFileError:
+        return retry(lambda: download_plan.mirror.try_fetch(connection, remote_file))
+
+    pool = DownloadPool(download_plan.server_for_slot(remote_files[0].name), download_plan.threads_per_slot)
+    consecutive_failures = 0
+    for remote, outcome in pool.map_unordered(fetch, remote_files):
+        has_failed = isinstance(outcome, BadFileError) and outcome.reason in (UNREACHABLE, REFUSED)
+        consecutive_failures = consecutive_failures + 1 if has_failed else 0
+        if isinstance(outcome, BadFileError) and consecutive_failures == MAX_CONSECUTIVE_FAILURES:
+            raise UnreachableError(outcome.detail)
+        yield remote, outcome
+
+
+def resolve_mirror_folder(mirror: str | None, output: str) -> str:
+    """The mirror's folder: as given, else ``mirror`` beside the output."""
+    parent = output.rstrip("/").rpartition("/")[0]
+    if not mirror and parent.endswith("/"):  # gs:// is left of gs://bucket
+        raise UsageError(f"--mirror DIR is missing: there is no folder beside --output {output}")
+    folder = mirror or f"{parent}/mirror"
+    folder = folder if "://" in folder else os.path.abspath(folder)
+    if folder.rstrip("/") == output.rstrip("/"):
+        raise UsageError(f"--mirror {folder} is the --output; choose another folder")
+    return folder.rstrip("/")
+
+
+def make_server(base_url: str, contact: str | None, connections: int, requests_per_second: float) -> Server:
+    """A source's server as all processes of this machine may use it together."""
+    user_agent = f"bioshards/{__version__}" + (f" ({contact})" if contact else "")
+    return Server(
+        base_url, user_agent, RateLimiter(urlsplit(base_url).netloc, connections, requests_per_second)
+    )
+
+
+def _merge_selections(selections: Iterable[SelectedFiles]) -> tuple[list[RemoteFile], list[str]]:
+    """The files that several names name, once each, and what is to be said of them, once each."""
+    files: dict[str, RemoteFile] = {}
+    notices: dict[str, None] = {}
+    for selection in selections:
+        files.update((remote_file.path, remote_file) for remote_file in selection.files)
+        notices.update(dict.fromkeys(selection.notices))
+    return list(files.values()), list(notices)
+
+
+def check_free_space(folder: str, needed_bytes: int) -> list[str]:
+    """What to say if so many bytes are more than the disk has room for."""
+    if "://" in folder or not needed_bytes:
+        return []
+    existing_folder = folder
+    while not os.path.isdir(existing_folder):
+        existing_folder = os.path.dirname(existing_folder)
+    free_bytes = shutil.disk_usage(existing_folder).free
+    if needed_bytes < free_bytes:
+        return []
+    return [
+        f"{format_size(needed_bytes)} are to be fetched into {folder}, where {format_size(free_bytes)} are "
+        "free"
+    ]
+
+
+def format_size(size: float) -> str:
+    """Bytes for a person: ``19.7 MB``."""
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} GB"
+
+
+def split_into_slots(items: list[Item], download_plan: DownloadPlan) -> list[list[Item]]:
+    """The items dealt out to the lanes that there are, so that the first ones come first."""
+    num_slots = min(len(items), download_plan.slots)
+    return [items[slot::num_slots] for slot in range(num_slots)]
+
+
+Item = TypeVar("Item")

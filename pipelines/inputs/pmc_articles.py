@@ -1,0 +1,93 @@
+"""PMC's bucket as a run uses it: which ranges of its articles are asked for, and how they are fetched."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bioshards.corpus.download.listing import EmptySelectionError
+from bioshards.corpus.download.mirror import Mirror
+from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, s3_bucket
+from bioshards.corpus.download.pmc.article_filter import ArticleFilter
+from bioshards.corpus.download.pmc.bucket_inventory import Inventory
+from bioshards.corpus.download.source_spec import SourceSpec
+from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX, LocalStorage
+from bioshards.pipelines.options.parser import UsageError
+
+from .downloads import DownloadPlan, make_download_plan, make_server, with_interactive_retry
+
+REQUESTS_PER_SECOND = 1000.0
+"""Requests to PMC's bucket at most; S3 serves several thousand a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class PmcArticlePlan:
+    """PMC's articles that are asked for: in these ranges of 10,000 ids, those that ``articles`` selects.
+
+    Attributes:
+        inventory: the one that was read when the run began; None where the bucket was not asked.
+    """
+
+    download_plan: DownloadPlan
+    ranges: list[int]
+    article_filter: ArticleFilter
+    inventory: Inventory | None = None
+
+
+def check_specs(specs: Iterable[SourceSpec]) -> None:
+    """See that the names ask for what the bucket has, before anything is begun.
+
+    Raises:
+        UsageError: one selects by date.
+    """
+    for spec in specs:
+        if spec.source == "pmc" and spec.selection.since:
+            raise UsageError(
+                f"--input {spec.text}: pmc: has no need of since=, as what the mirror has is not read again"
+            )
+
+
+def plan_articles(
+    mirror: Mirror, specs: Sequence[SourceSpec], article_filter: ArticleFilter, args: Any, is_local_run: bool
+) -> PmcArticlePlan:
+    """Bring PMC's inventory into the mirror, unless it is a dry run, and see which ranges are asked for.
+
+    Raises:
+        EmptySelectionError, ListingError, DownloadError: with a message for the person.
+    """
+    url = args.pmc_url or s3_bucket.URL
+    server = make_server(url, args.contact, args.connections, REQUESTS_PER_SECOND)
+    inventory = None
+    if not args.dry_run:
+        _sweep_mirror(mirror.storage, f"{mirror.folder}/pmc")
+        print(f"reading the newest inventory of {server.base_url} ...", file=sys.stderr)
+        with with_interactive_retry(server).connect() as connection:
+            inventory = bucket_inventory.update_inventory(
+                mirror.storage, mirror.folder, connection, server.base_url
+            )
+    ranges = [
+        number
+        for number in article_ranges.list_ranges(mirror.storage, mirror.folder)
+        if any(spec.selection.overlaps(*s3_bucket.range_ids(number)) for spec in specs)
+    ]
+    if inventory and not ranges:
+        spec_texts = ", ".join(spec.text for spec in specs)
+        first_label, last_label = (
+            s3_bucket.range_label(number) for number in (inventory.ranges[0], inventory.ranges[-1])
+        )
+        raise EmptySelectionError(
+            f"--input {spec_texts} selects no article; there are {first_label} to {last_label}"
+        )
+    return PmcArticlePlan(
+        make_download_plan(mirror, server, args.workers, is_local_run), ranges, article_filter, inventory
+    )
+
+
+def _sweep_mirror(storage: LocalStorage, folder: str) -> None:
+    """Remove what a killed run was just writing; of articles, each range's own is removed with it."""
+    for subfolder in ("", "/inventory", "/metadata", "/selected", "/reports"):
+        for name in storage.list_names(f"{folder}{subfolder}"):
+            if name.startswith(TEMPORARY_PREFIX):
+                storage.remove(f"{folder}{subfolder}/{name}")

@@ -1,0 +1,80 @@
+"""What the ``--input`` of ``pubmed_to_shards`` names: files that are here, and files to be fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bioshards.corpus.download import pubmed
+from bioshards.corpus.download.mirror import Mirror
+from bioshards.corpus.download.remote_file import RemoteFile
+from bioshards.corpus.download.source_spec import FileSelection
+from bioshards.corpus.pubmed.discovery import discover_sources, source_from_file
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.source_file import SourceFile
+
+from .downloads import list_source, resolve_mirror_folder
+from .run_inputs import RunInputs, measure_download_rate, split_specs_and_paths
+
+
+def find_inputs(
+    storage: LocalStorage, args: Any, output: str, input_args: Sequence[str], is_local_run: bool
+) -> RunInputs:
+    """Find what the inputs of ``pubmed_to_shards`` name: look at folders, listings and the mirror.
+
+    Raises:
+        InputNotFoundError, SourceSpecError, ListingError, EmptySelectionError, DownloadError: with a message
+            for the person.
+    """
+    specs, paths = split_specs_and_paths(input_args, "pubmed")
+    available = discover_sources(storage, paths) if paths else []
+    if not specs:
+        return RunInputs(available)
+    mirror = Mirror(storage, resolve_mirror_folder(args.mirror, output))
+    listing = list_source(mirror, pubmed, args.pubmed_url, specs, args, is_local_run)
+    paths_to_fetch = {mirror.path(remote_file) for remote_file in listing.to_fetch}
+    available = [source for source in available if source.path not in paths_to_fetch]
+    available += [
+        source_from_file(mirrored_file.info, mirrored_file.retrieved_at)
+        for mirrored_file in listing.mirrored.values()
+    ]
+    notices = list(listing.notices)
+    unfiltered_parts = {spec.subset for spec in specs if spec.selection == FileSelection()}
+    parts_by_folder = {pubmed.BASELINE: {"", "baseline"}, pubmed.UPDATES: {"", "updates"}}
+    unlisted, unlisted_notices = _find_unlisted(
+        mirror,
+        listing.selected,
+        [folder for folder, part_names in parts_by_folder.items() if part_names & unfiltered_parts],
+    )
+    available, notices = available + unlisted, notices + unlisted_notices
+    notices += pubmed.check_replaced_baseline(
+        storage.list_names(f"{mirror.folder}/pubmed/{pubmed.BASELINE}"), listing.selected
+    )
+    sources_by_path = {source.path: source for source in available}
+    download_rate = measure_download_rate(listing.mirrored.values())
+    return RunInputs(
+        sorted(sources_by_path.values()),
+        listing.to_fetch,
+        listing.download_plan,
+        notices,
+        listing.listed_at,
+        download_rate,
+    )
+
+
+def _find_unlisted(
+    mirror: Mirror, selected: Sequence[RemoteFile], folders: Iterable[str]
+) -> tuple[list[SourceFile], list[str]]:
+    """Files in these folders of the mirror that the listing has lost, and what to say of them."""
+    unlisted: list[SourceFile] = []
+    for folder in folders:
+        path = f"{mirror.folder}/pubmed/{folder}"
+        for name in pubmed.find_unlisted(mirror.storage.list_names(path), selected, folder):
+            unlisted += [source_from_file(file) for file in mirror.storage.glob(f"{path}/{name}")]
+    if not unlisted:
+        return [], []
+    names = ", ".join(source.name for source in unlisted[:5]) + (" ..." if len(unlisted) > 5 else "")
+    return unlisted, [
+        f"The listing has no {names}, which the mirror holds: {len(unlisted):,} files are used as they are. If "
+        "NLM has withdrawn them, delete them from the mirror"
+    ]

@@ -1,0 +1,136 @@
+"""Argparse types: what options take, each with a regular expression for forms (flex_metadata.py)."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, Literal, TypeVar
+from urllib.parse import urlsplit
+
+_CONTACT_PATTERN: Final = "[!-'*-~]{3,200}"
+
+T = TypeVar("T")
+
+
+class PatternType(Generic[T]):
+    """An argparse type with a regular expression beside it, for forms that look before we do
+    (flex_metadata.py).
+
+    Attributes:
+        pattern: what matches it, whole, is taken; some of what does not may be, too.
+    """
+
+    def __init__(self, parse: Callable[[str], T], pattern: str) -> None:
+        functools.update_wrapper(self, parse)
+        self._parse, self.pattern = parse, pattern
+
+    def __call__(self, text: str) -> T:
+        return self._parse(text)
+
+
+def with_pattern(pattern: str) -> Callable[[Callable[[str], T]], PatternType[T]]:
+    """Make an argparse type of a function that takes what matches the pattern."""
+    return lambda parse: PatternType(parse, pattern)
+
+
+@with_pattern(r"0(\.[0-9]+)?|\.[0-9]+|1(\.0+)?")
+def fraction(text: str) -> float:
+    """A number from 0 to 1."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
+
+
+def int_at_least(lowest: Literal[0, 1]) -> PatternType[int]:
+    """An argparse type: a whole number that is not below ``lowest``."""
+
+    def parse_integer(text: str) -> int:
+        value = int(text)
+        if value < lowest:
+            raise argparse.ArgumentTypeError(f"{text} is below {lowest}")
+        return value
+
+    parse_integer.__name__ = "whole number"
+    return PatternType(parse_integer, "[1-9][0-9]{0,17}" if lowest else "0|[1-9][0-9]{0,17}")
+
+
+@with_pattern(r"[^\r\n]*")
+def name_list(text: str) -> tuple[str, ...]:
+    """A comma-separated list."""
+    return tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))
+
+
+def nonempty_subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
+    """An argparse type: as :func:`some_of`, but not none of them."""
+
+    @with_pattern(f"all|{_make_list_pattern(known)}")
+    def parse_names(text: str) -> tuple[str, ...]:
+        selected = subset_of(known)(text)
+        if not selected:
+            raise argparse.ArgumentTypeError(f"{text} selects nothing; all selects everything")
+        return selected
+
+    return parse_names
+
+
+def subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
+    """An argparse type: some of these names, comma-separated, or ``all`` or ``none``; in the names' order."""
+
+    @with_pattern(f"all|none|{_make_list_pattern(known)}")
+    def parse_names(text: str) -> tuple[str, ...]:
+        if text in ("all", "none"):
+            return tuple(known) if text == "all" else ()
+        selected = name_list(text)
+        if not selected:
+            raise argparse.ArgumentTypeError("no name is given (to mean that, say none)")
+        for name in selected:
+            if name not in known:
+                matches = difflib.get_close_matches(name, known, 1, 0.5)
+                hint = f" (did you mean {matches[0]}?)" if matches else ""
+                raise argparse.ArgumentTypeError(
+                    f"unknown name {name}{hint}; the names are {', '.join(known)}"
+                )
+        return tuple(name for name in known if name in selected)
+
+    return parse_names
+
+
+def complement_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
+    """An argparse type: these names without those given, which are as for :func:`some_of`."""
+
+    @with_pattern(subset_of(known).pattern)
+    def parse_names(text: str) -> tuple[str, ...]:
+        excluded = subset_of(known)(text)
+        return tuple(name for name in known if name not in excluded)
+
+    return parse_names
+
+
+def _make_list_pattern(known: Sequence[str]) -> str:
+    name_pattern = f"({'|'.join(known)})"
+    return f"{name_pattern}(,{name_pattern})*"
+
+
+@with_pattern(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
+def server_url(text: str) -> str:
+    """An argparse type: a server's address, https, or http on this machine; ends with a slash."""
+    parts = urlsplit(text)
+    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise argparse.ArgumentTypeError(f"{text} is not encrypted; give its https:// address")
+    if parts.username is not None:
+        raise argparse.ArgumentTypeError("an address with a user's name in it would be shown in manifests")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise argparse.ArgumentTypeError(f"{text} is no address like https://SERVER/FOLDER/")
+    return text if text.endswith("/") else f"{text}/"
+
+
+@with_pattern(_CONTACT_PATTERN)
+def contact_address(text: str) -> str:
+    """An argparse type: what may stand in a header, a mail or web address."""
+    if not re.fullmatch(_CONTACT_PATTERN, text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no mail or web address")
+    return text

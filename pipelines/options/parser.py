@@ -1,0 +1,86 @@
+"""Command-line options: those every pipeline shares, and what to say of a misspelt one.
+
+The options are parsed by argparse, not as Beam ``PipelineOptions``: Beam's are global to a process
+and drop a misspelt one with a warning.  What is left over goes to Beam, and only if Beam knows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import io
+import logging
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from bioshards.corpus.errors import UserError
+
+BEAM_OPTIONS_HELP: Final = """\
+Runner: without --runner the job runs on this machine, in --workers processes. Any Beam runner can be
+named instead, and all its own options follow as they are, for example
+  --runner=DataflowRunner --project=P --region=R --temp_location=gs://BUCKET/tmp
+  --runner=PortableRunner --job_endpoint=HOST:PORT --environment_type=EXTERNAL --environment_config=...
+Options of Beam's file systems (--s3_endpoint_url ...) work with and without a runner."""
+
+
+class UsageError(UserError):
+    """The command line is wrong; the message says how to mend it."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser that leaves the exit to its caller and takes no abbreviations."""
+
+    def __init__(self, prog: str, description: str) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=BEAM_OPTIONS_HELP,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def parse_beam_options(beam_args: Sequence[str], parser: Parser, **overrides: object) -> object:
+    """Beam's PipelineOptions of the options that are not the pipeline's own.
+
+    Raises:
+        UsageError: an option that neither the pipeline nor Beam knows, with the nearest one.
+    """
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    logging.getLogger("apache_beam.options").setLevel(logging.ERROR)  # the errors below say it better
+    stray_args = [arg for arg in beam_args if not arg.startswith("-")]
+    if stray_args and beam_args[0] == stray_args[0]:
+        path_hint = "; paths are given with --input and --output"
+        raise UsageError(
+            f"{stray_args[0]} is no option{path_hint if '--output' in parser._option_string_actions else ''}"
+        )
+    usage = io.StringIO()  # which argparse prints, a hundred lines before the reason
+    try:
+        with contextlib.redirect_stderr(usage):
+            options = PipelineOptions(list(beam_args), **overrides)
+            known_options = options.get_all_options()
+            unknown_names = set(options.get_all_options(retain_unknown_options=True)) - set(known_options)
+    except SystemExit as parse_exit:
+        reason = usage.getvalue().strip().rpartition("error: ")[2]
+        hint = " (did you mean --dry-run?)" if "--dry_run" in reason else ""
+        raise UsageError(f"Beam does not take these options: {reason}{hint}") from parse_exit
+    for name in sorted(unknown_names):
+        own_options = [option for action in parser._actions for option in action.option_strings]
+        beam_option_names = [f"--{option}" for option in known_options]
+        unknown_option = next(
+            (
+                arg.split("=")[0]
+                for arg in beam_args
+                if arg.lstrip("-").split("=")[0].replace("-", "_") == name
+            ),
+            f"--{name}",
+        )
+        matches = difflib.get_close_matches(unknown_option, [*own_options, *beam_option_names], 1, 0.5)
+        hint = f" (did you mean {matches[0]}?)" if matches else ""
+        raise UsageError(f"unknown option {unknown_option}{hint}")
+    return options

@@ -1,0 +1,132 @@
+"""The options of ``beam run pmc_to_shards``, and the rules that they make."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+from bioshards.corpus.document_presets import PMC_PRESETS
+from bioshards.corpus.download import europepmc
+from bioshards.corpus.download.pmc import s3_bucket
+from bioshards.corpus.jats.filters import DEFAULT_ARTICLE_PARTS, OPTIONAL_ARTICLE_PARTS, PmcConfig
+from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
+
+from .argument_types import complement_of, int_at_least, name_list, nonempty_subset_of, subset_of
+from .common import add_download_options, add_run_options, add_server_options, add_shard_options
+from .parser import Parser
+from .text import add_dedup_option, add_exclusion_option, add_text_options, override_config
+
+NAME: Final = "pmc_to_shards"
+PMC_DESCRIPTION: Final = """\
+Full-text articles (JATS XML: PMC's bucket, Europe PMC's packages, files and archives of them) to document
+shards: the newest version of each article, all of its text but the references, split into sentences, in Arrow
+files with a manifest."""
+INPUT_HELP: Final = """\
+a folder, a file or a quoted glob, also on gs:// or s3://: articles (.xml, .nxml, .xml.gz), archives of them
+(.tar.gz, .tar, .zip), Europe PMC's packages (PMC1_PMC20000.xml.gz), a mirror's pmc folder; or a source to
+fetch, by name: pmc: or 'pmc:[11000000-11010000]' (ids, in whole ranges of 10,000), europepmc:,
+'europepmc:[-3:]'; may be given several times (default: the sample that comes with bioshards)"""
+
+
+def make_parser() -> Parser:
+    """The options of ``beam run pmc_to_shards``."""
+    parser = Parser(f"beam run {NAME}", PMC_DESCRIPTION)
+    add_shard_options(parser, sorted(PMC_PRESETS), INPUT_HELP)
+    add_run_options(parser, "articles, and of packages and archives,")
+    add_download_options(parser, "mirror, beside the output")
+    documents = parser.add_argument_group(
+        "which articles, and what of them (defaults: every English article with a body and a free licence)"
+    )
+    add_licence_option(documents, None)
+    documents.add_argument(
+        "--languages",
+        type=name_list,
+        metavar="CODES",
+        help="keep articles in any of these languages: MARC codes, comma-separated; '' for all "
+        "(default: eng)",
+    )
+    sections = documents.add_mutually_exclusive_group()
+    sections.add_argument(
+        "--sections",
+        type=subset_of(OPTIONAL_ARTICLE_PARTS),
+        metavar="NAMES",
+        help=f"these parts only, comma-separated, or all (default: all but "
+        f"{', '.join(section for section in OPTIONAL_ARTICLE_PARTS if section not in DEFAULT_ARTICLE_PARTS)}): "
+        f"{', '.join(OPTIONAL_ARTICLE_PARTS)}",
+    )
+    sections.add_argument(
+        "--no-sections",
+        type=complement_of(DEFAULT_ARTICLE_PARTS),
+        dest="sections",
+        metavar="NAMES",
+        help="the default parts but these (boilerplate: who did what, who paid, who approved, where data "
+        "are)",
+    )
+    documents.add_argument(
+        "--min-words", type=int_at_least(0), metavar="WORDS", help="drop documents of fewer words"
+    )
+    documents.add_argument(
+        "--drop-article-types",
+        type=name_list,
+        metavar="TYPES",
+        help="drop articles of any of these, comma-separated, as JATS' article-type has them "
+        "(correction,retraction,book-review)",
+    )
+    for option, help_text in (
+        ("drop-retracted", "drop retracted articles (default: keep them, marked in the column retracted)"),
+        ("keep-ocr", "keep articles that were read from scanned pages (default: no)"),
+        ("keep-bodiless", "keep articles of which there is an abstract only (default: no)"),
+        ("titles", "begin the text with the title (default: yes; the title column is there either way)"),
+        ("section-labels", "give each section's heading a line of its own in the text (default: no)"),
+        ("author-year", "leave citations by name and year in the text (default: yes; numbers never stay)"),
+    ):
+        documents.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=help_text)
+    documents.add_argument(
+        "--formula",
+        metavar="TEXT",
+        help="what stands for a displayed formula (default: nothing)",
+    )
+    add_dedup_option(documents, "title and text", "PMCID")
+    add_exclusion_option(documents)
+    documents.add_argument(
+        "--drop-in",
+        metavar="DIR",
+        help="a finished output of pubmed_to_shards: its abstracts that the articles hold in full are listed "
+        "in DIR/overlap.arrow of this output, so that both can be used without reading an abstract twice",
+    )
+    add_connection_option(documents)
+    add_text_options(parser)
+    add_server_options(parser, {"europepmc": europepmc.URL, "pmc": s3_bucket.URL})
+    return parser
+
+
+def config_from_args(args: Any) -> PmcConfig:
+    """The preset's rules, with what the command line says instead.
+
+    Raises:
+        UsageError: options that contradict each other.
+    """
+    return override_config(PMC_PRESETS[args.preset] if args.preset else PmcConfig(), args)
+
+
+def add_licence_option(group: argparse._ArgumentGroup, default: tuple[str, ...] | None) -> None:
+    """The option of which licences are used; ``default`` None where a preset may say so."""
+    group.add_argument(
+        "--licences",
+        type=nonempty_subset_of(tuple(LICENCES)),
+        metavar="CODES",
+        default=default,
+        help=f"comma-separated, of {', '.join(LICENCES)}, or all (default: "
+        f"{','.join(sorted(DEFAULT_LICENCES))}, which permit everybody any use, and passing on changed text)",
+    )
+
+
+def add_connection_option(group: argparse._ArgumentGroup) -> None:
+    """The option of how many connections to the bucket there are."""
+    group.add_argument(
+        "--connections",
+        type=int_at_least(1),
+        metavar="N",
+        default=64,
+        help="to PMC's bucket, of all workers together (default: %(default)s)",
+    )

@@ -1,0 +1,1 @@
+"""Dataflow templates: classic templates, flex templates and their launcher."""

@@ -1,0 +1,181 @@
+"""``beam template``: a job to be started later on Dataflow, by people who have nothing of ours installed.
+
+A classic template is a job as it is: its options, and the inputs that were found when it was made.  A flex
+template is an image (docker/) with a form; the job is made when it is started, of the inputs that are there
+then.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from bioshards.corpus.exit_codes import OK, USAGE_ERROR
+from bioshards.pipelines.dataflow import settings
+from bioshards.pipelines.execution.session import FILESYSTEM_OPTION_PREFIXES, make_absolute, make_context
+from bioshards.pipelines.options.parser import Parser, UsageError
+
+from .flex_metadata import REQUIRED_PARAMETERS, make_metadata
+
+DESCRIPTION: Final = """\
+Write a template, from which Google Cloud Dataflow starts jobs.
+
+Without --image a classic one: the job that beam run {0} would start with the same options, as JSON. Its
+inputs are frozen: files that come later are not in it, so that it is of use to run a job again or from
+elsewhere, not to update an output. Making it begins the output: a manifest.json of before is taken away.
+Make it anew if another run has written the output since.
+
+With --image a flex one: the image to start, what its form asks for, and our defaults for workers. Each start
+finds its inputs anew; options are given then."""
+EPILOG: Final = """\
+  beam template {0} --out gs://BUCKET/{0}.json {2} \\
+      --project=P --region=R --temp_location=gs://BUCKET/tmp
+  gcloud dataflow jobs run NAME --region=R --gcs-location=gs://BUCKET/{0}.json
+
+  beam template {0} --out gs://BUCKET/{0}.json --image R-docker.pkg.dev/P/REPOSITORY/bioshards-{1}:TAG
+  gcloud dataflow flex-template run NAME --region=R --template-file-gcs-location=gs://BUCKET/{0}.json \\
+      --staging-location=gs://BUCKET/tmp --temp-location=gs://BUCKET/tmp \\
+      --parameters='^~^{3}'"""
+
+_IMAGE_PATTERN: Final = re.compile(
+    r"[a-z0-9][\w.-]*(:[0-9]+)?(/[a-z0-9][\w.-]*)+(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"
+)
+
+
+def run_template_command(pipeline: str, argv: Sequence[str]) -> int:
+    """Run ``beam template PIPELINE`` with these arguments; returns the exit code."""
+    parser = _make_parser(pipeline)
+    try:
+        args, run_args = parser.parse_known_args(list(argv))
+        if not args.out:
+            raise UsageError("--out FILE is missing: the template to write")
+        template_path = make_absolute(args.out)
+        if "://" in template_path and not template_path.startswith("gs://"):
+            raise UsageError(f"--out {template_path}: Dataflow reads templates on gs:// alone")
+        if args.image:
+            return _write_flex_template(pipeline, parser, template_path, args.image, run_args)
+        return _write_classic_template(pipeline, parser, template_path, run_args)
+    except SystemExit as parse_exit:  # --help
+        return int(parse_exit.code or 0)
+    except UsageError as error:
+        return _print_usage_error(f"{error}. See beam template {pipeline} --help")
+    except OSError as error:
+        return _print_usage_error(f"--out {args.out} cannot be written: {error.strerror or error}")
+
+
+def _print_usage_error(message: str) -> int:
+    print(f"beam: {message}", file=sys.stderr)
+    return USAGE_ERROR
+
+
+def _make_parser(pipeline: str) -> Parser:
+    parser = Parser(f"beam template {pipeline}", DESCRIPTION.format(pipeline))
+    example_values = {name: f"gs://BUCKET/{name}" for name in REQUIRED_PARAMETERS[pipeline]}
+    if pipeline == "fetch":
+        example_values["input"] = "pubmed:"
+    parser.epilog = EPILOG.format(
+        pipeline,
+        pipeline.replace("_", "-"),
+        " ".join(f"--{name}={value}" for name, value in example_values.items()),
+        "~".join(f"{name}={value}" for name, value in example_values.items()),
+    )
+    parser.add_argument("--out", metavar="FILE", help="the template to write, local or gs://")
+    parser.add_argument(
+        "--image",
+        metavar="NAME",
+        help="of the launcher of this pipeline, as it was pushed (docker/README.md); workers run it too",
+    )
+    return parser
+
+
+def _write_classic_template(
+    pipeline: str, parser: Parser, template_path: str, run_args: Sequence[str]
+) -> int:
+    """The job itself, which Beam writes instead of starting it."""
+    from bioshards.pipelines import command_runner
+
+    runner_args = [] if any(arg.startswith("--runner") for arg in run_args) else ["--runner=DataflowRunner"]
+    if not settings.is_dataflow_runner([*run_args, *runner_args]):
+        raise UsageError("a template is Dataflow's: leave --runner out")
+    storage = make_context(
+        parser, [arg for arg in run_args if arg.startswith(FILESYSTEM_OPTION_PREFIXES)], 1, [template_path]
+    ).storage
+    if "://" not in template_path:
+        os.makedirs(os.path.dirname(template_path), exist_ok=True)  # Beam would wait for the folder to come
+    files_before = storage.glob(template_path)
+    exit_code = command_runner.run_command(
+        pipeline,
+        [
+            *run_args,
+            *runner_args,
+            *_make_staging_option(template_path, run_args),
+            f"--template_location={template_path}",
+        ],
+    )
+    if exit_code == OK and "--dry-run" not in run_args and storage.glob(template_path) == files_before:
+        return _print_usage_error(f"no template is written to {template_path}: no job was made (see above)")
+    return exit_code
+
+
+def _make_staging_option(template_path: str, run_args: Sequence[str]) -> list[str]:
+    """Where what the job is made of lies, if that is not said: beside the template, for as long as it.
+
+    Beam would take the temporary folder, which people let a rule of the bucket empty.
+    """
+    is_given = any(arg.startswith("--staging_location") for arg in run_args)
+    return (
+        []
+        if is_given or "://" not in template_path
+        else [f"--staging_location={template_path.rpartition('/')[0]}/staged"]
+    )
+
+
+def _write_flex_template(
+    pipeline: str, parser: Parser, template_path: str, image: str, beam_args: Sequence[str]
+) -> int:
+    """The ContainerSpec of Dataflow's API, v1b3."""
+    for arg in beam_args:
+        if arg.startswith("-") and not arg.startswith(FILESYSTEM_OPTION_PREFIXES):
+            raise UsageError(f"{arg} says nothing with --image: it is given when the template is started")
+    if not _IMAGE_PATTERN.fullmatch(image):
+        raise UsageError(f"--image {image} is no image like R-docker.pkg.dev/P/REPOSITORY/NAME:TAG")
+    expected_name = f"bioshards-{pipeline.replace('_', '-')}"
+    if (name := re.split("[:@]", image.rpartition("/")[2])[0]) != expected_name and name.startswith(
+        "bioshards-"
+    ):
+        raise UsageError(
+            f"--image {image} does not start {pipeline}: {expected_name} does (docker/README.md)"
+        )
+    make_context(parser, beam_args, 1, [template_path]).storage.write_json(
+        template_path, make_container_spec(pipeline, image)
+    )
+    template_location = (
+        template_path if "://" in template_path else f"gs://BUCKET/... (a copy of {template_path})"
+    )
+    parameters = "~".join(f"{name}=..." for name in REQUIRED_PARAMETERS[pipeline])
+    print(
+        f"template: {template_path}\nTo start it: gcloud dataflow flex-template run NAME --region=REGION "
+        f"--template-file-gcs-location={template_location} --staging-location=gs://BUCKET/tmp "
+        f"--temp-location=gs://BUCKET/tmp --parameters='^~^{parameters}'"
+    )
+    return OK
+
+
+def make_container_spec(pipeline: str, image: str) -> dict[str, Any]:
+    """A flex template, as plain JSON.
+
+    How many workers there are is not in it: the job says so itself when it has found its inputs.
+    """
+    return {
+        "image": image,
+        "sdkInfo": {"language": "PYTHON"},
+        "metadata": make_metadata(pipeline),
+        "defaultEnvironment": {
+            "sdkContainerImage": image,
+            "machineType": settings.DEFAULTS.machine_type,
+            "diskSizeGb": settings.DEFAULTS.disk_size_gb,
+        },
+    }

@@ -1,0 +1,1 @@
+"""PTransforms: each wires one function of corpus/ or vocab/ into a pipeline."""

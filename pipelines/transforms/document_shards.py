@@ -1,0 +1,289 @@
+"""PTransforms that wire the functions of corpus/ into a pipeline, as little logic as possible.
+
+What passes between them is small: names, counts and reports.  Text goes from the source file to the
+staged shard and from there to the final shard inside one call each, never through a shuffle.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from bioshards.corpus.download.remote_file import RemoteFile
+from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.lifecycle import finalize, publish, stage, versions
+from bioshards.corpus.lifecycle.exclusion_list import ExclusionList
+from bioshards.corpus.lifecycle.finalize import FinalizeResult
+from bioshards.corpus.lifecycle.publish import PublishResult
+from bioshards.corpus.lifecycle.stage import StageResult
+from bioshards.corpus.manifest import DocumentsRun, OverlapFile, utc_now
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.corpus.text_config import TextConfig
+from bioshards.pipelines.inputs.downloads import DownloadPlan, stream_downloads
+
+from .step_metrics import (
+    StepResult,
+    metrics_from_download,
+    report_metrics,
+    run_step,
+    sum_metrics,
+    unwrap_results,
+    wrap_worker_errors,
+)
+
+
+@dataclass
+class StageFiles(beam.PTransform):
+    """Source files in, :class:`Staged` out: each file read, parsed, shaped and split once."""
+
+    storage: LocalStorage
+    output_dir: OutputDir
+    document_config: TextConfig
+    keep_dropped: bool
+    has_digests: bool
+
+    def expand(self, sources: beam.PCollection[SourceFile]) -> beam.PCollection[StepResult[StageResult]]:
+        return sources | "OneFileEach" >> beam.Reshuffle() | "Stage" >> beam.Map(self._stage)
+
+    def _stage(self, source: SourceFile) -> StepResult[StageResult]:
+        return report_metrics(self.stage_one(source))
+
+    def stage_one(self, source: SourceFile) -> StepResult[StageResult]:
+        """Stage one file."""
+
+        def stage_file(storage: LocalStorage) -> StageResult:
+            return stage.stage_source(
+                storage, self.output_dir, source, self.document_config, self.keep_dropped, self.has_digests
+            )
+
+        return run_step("stage", self.storage, stage_file, _counts_from_stage)
+
+
+def _counts_from_stage(stage_result: StageResult) -> dict[str, int]:
+    return {
+        "failed": int(stage_result.rejection is not None),
+        "records": stage_result.records,
+        "deletions": stage_result.deletions,
+        **{f"rejected_{reason}": count for reason, count in stage_result.rejected.items()},
+    }
+
+
+@dataclass
+class FetchAndStage(beam.PTransform):
+    """Lanes of files in, :class:`Staged` out: each file fetched, verified and staged.
+
+    A lane stages one file while it fetches the next ones.  How many lanes there are, and what each
+    may ask of the server, is such that no runner asks more of it than it allows (downloads.py).
+    """
+
+    download_plan: DownloadPlan
+    stage_files: StageFiles
+    make_source: Callable[..., SourceFile]
+
+    def expand(self, slots: beam.PCollection[list[RemoteFile]]) -> beam.PCollection[StepResult[StageResult]]:
+        return slots | "OneLaneEach" >> beam.Reshuffle() | "FetchAndStage" >> beam.FlatMap(self._process_slot)
+
+    def _process_slot(self, remote_files: list[RemoteFile]) -> Iterator[StepResult[StageResult]]:
+        with wrap_worker_errors():
+            for remote_file, outcome in stream_downloads(self.download_plan, remote_files):
+                if isinstance(outcome, BadFileError):
+                    missing = self.make_source(FileInfo(self.download_plan.mirror.path(remote_file), 0, ""))
+                    step_result = StepResult(
+                        StageResult(missing, None, None, rejection=(outcome.reason, outcome.detail)), ()
+                    )
+                else:
+                    step_result = self.stage_files.stage_one(
+                        self.make_source(outcome.info, outcome.retrieved_at)
+                    )
+                yield report_metrics(
+                    StepResult(step_result.result, (metrics_from_download(outcome), *step_result.metrics))
+                )
+
+
+@dataclass
+class ResolveVersions(beam.PTransform):
+    """All :class:`Staged` in, the file of each bucket's verdicts out."""
+
+    storage: LocalStorage
+    output_dir: OutputDir
+    document_config: TextConfig
+
+    def expand(self, staged: beam.PCollection[StepResult[StageResult]]) -> beam.PCollection[StepResult[str]]:
+        all_staged = beam.pvalue.AsList(staged)
+        return _spread_buckets(staged, all_staged) | "Decide" >> beam.Map(self._resolve, all_staged)
+
+    def _resolve(self, bucket: int, staged: list[StepResult[StageResult]]) -> StepResult[str]:
+        num_buckets, highest_version_wins = (
+            len(_list_buckets(None, staged)),
+            self.document_config.highest_version_wins,
+        )
+
+        def resolve_bucket(storage: LocalStorage) -> str:
+            return finalize.write_version_decisions(
+                storage, self.output_dir, unwrap_results(staged), bucket, num_buckets, highest_version_wins
+            )
+
+        return report_metrics(run_step("decide", self.storage, resolve_bucket, lambda _: {}))
+
+
+@dataclass
+class ResolveDuplicates(beam.PTransform):
+    """All :class:`Staged` in, the file of each bucket's verdicts out, once the versions are decided."""
+
+    storage: LocalStorage
+    output_dir: OutputDir
+    decisions: beam.PCollection[StepResult[str]]
+
+    def expand(self, staged: beam.PCollection[StepResult[StageResult]]) -> beam.PCollection[StepResult[str]]:
+        all_staged = beam.pvalue.AsList(staged)
+        resolve = beam.Map(self._resolve, all_staged, beam.pvalue.AsList(self.decisions))
+        return _spread_buckets(staged, all_staged) | "Decide" >> resolve
+
+    def _resolve(
+        self, bucket: int, staged: list[StepResult[StageResult]], decisions: list[StepResult[str]]
+    ) -> StepResult[str]:
+        num_buckets, decision_files = len(_list_buckets(None, staged)), unwrap_results(decisions)
+
+        def resolve_bucket(storage: LocalStorage) -> str:
+            return finalize.write_duplicate_decisions(
+                storage, self.output_dir, unwrap_results(staged), decision_files, bucket, num_buckets
+            )
+
+        return report_metrics(run_step("duplicates", self.storage, resolve_bucket, lambda _: {}))
+
+
+def _spread_buckets(
+    staged: beam.PCollection[StepResult[StageResult]], all_staged: beam.pvalue.AsList
+) -> beam.PCollection[int]:
+    """The numbers of the buckets, spread over the workers."""
+    return (
+        staged.pipeline
+        | "Once" >> beam.Create([None])
+        | "Buckets" >> beam.FlatMap(_list_buckets, all_staged)
+        | "OneBucketEach" >> beam.Reshuffle()
+    )
+
+
+def _list_buckets(_: None, staged: Iterable[StepResult[StageResult]]) -> range:
+    return range(versions.count_buckets(sum(source.num_keys for source in unwrap_results(staged))))
+
+
+@dataclass
+class FinalizeShards(beam.PTransform):
+    """All :class:`Staged` in, a :class:`Finished` for each good one out, once all is decided."""
+
+    storage: LocalStorage
+    output_dir: OutputDir
+    keep_dropped: bool
+    max_shard_bytes: int
+    exclusion_list: ExclusionList | None
+    decisions: beam.PCollection[StepResult[str]]
+
+    def expand(
+        self, staged: beam.PCollection[StepResult[StageResult]]
+    ) -> beam.PCollection[StepResult[FinalizeResult]]:
+        return (
+            staged.pipeline
+            | "Once" >> beam.Create([None])
+            | "InOrder" >> beam.FlatMap(_number_sources, beam.pvalue.AsList(staged))
+            | "OneSourceEach" >> beam.Reshuffle()
+            | "Finish" >> beam.Map(self._finalize, beam.pvalue.AsList(self.decisions))
+        )
+
+    def _finalize(
+        self, index_and_name: tuple[int, str], decisions: list[StepResult[str]]
+    ) -> StepResult[FinalizeResult]:
+        index, name = index_and_name
+        exclusion_digest = self.exclusion_list.sha256 if self.exclusion_list else None
+        decision_files = unwrap_results(decisions)
+
+        def finalize_source(storage: LocalStorage) -> FinalizeResult:
+            return finalize.finalize_source(
+                storage,
+                self.output_dir,
+                name,
+                index,
+                decision_files,
+                self.keep_dropped,
+                self.max_shard_bytes,
+                exclusion_digest,
+            )
+
+        return report_metrics(run_step("finish", self.storage, finalize_source, _counts_from_finalize))
+
+
+def _counts_from_finalize(finalize_result: FinalizeResult) -> dict[str, int]:
+    drop_counts = {
+        "kept" if reason == "kept" else f"dropped_{reason}": count
+        for reason, count in finalize_result.funnel.items()
+    }
+    return {**drop_counts, **{name: finalize_result.counts[name] for name in ("sentences", "words")}}
+
+
+def _number_sources(_: None, staged: list[StepResult[StageResult]]) -> Iterator[tuple[int, str]]:
+    return iter(enumerate(finalize.usable_output_names(unwrap_results(staged))))
+
+
+@dataclass
+class PublishShards(beam.PTransform):
+    """All :class:`Staged` and :class:`Finished` in, one :class:`Outcome` out: the manifest, last."""
+
+    storage: LocalStorage
+    output_dir: OutputDir
+    document_config: TextConfig
+    config: dict[str, Any]
+    max_rejected: float
+    exclusion_list: ExclusionList | None
+    run_info: DocumentsRun
+    decisions: beam.PCollection[StepResult[str]]
+    finalized: beam.PCollection[StepResult[FinalizeResult]]
+    overlap: beam.PCollection[StepResult[OverlapFile]] | None = None
+
+    def expand(self, staged: beam.PCollection[StepResult[StageResult]]) -> beam.PCollection[PublishResult]:
+        side_inputs = [staged, self.decisions, self.finalized, *([self.overlap] if self.overlap else [])]
+        manifest = beam.Map(self._publish, *map(beam.pvalue.AsList, side_inputs))
+        return staged.pipeline | "Once" >> beam.Create([None]) | "Manifest" >> manifest
+
+    def _publish(
+        self,
+        _: None,
+        staged: list[StepResult[StageResult]],
+        decisions: list[StepResult[str]],
+        finalized: list[StepResult[FinalizeResult]],
+        overlap: Sequence[StepResult[OverlapFile]] = (),
+    ) -> PublishResult:
+        steps = sum_metrics(staged, decisions, finalized, overlap)
+        run_info = dataclasses.replace(self.run_info, finished=utc_now(), steps=steps)
+
+        def publish_output(storage: LocalStorage) -> PublishResult:
+            publish_result = publish.publish_output(
+                storage,
+                self.output_dir,
+                self.document_config,
+                self.config,
+                unwrap_results(staged),
+                unwrap_results(finalized),
+                self.max_rejected,
+                run_info,
+                unwrap_results(overlap),
+                self.exclusion_list,
+            )
+            result_fields = {name: getattr(publish_result, name) for name in PublishResult.__slots__}
+            storage.write_json(self.output_dir.result_path, result_fields)
+            return publish_result
+
+        return report_metrics(run_step("publish", self.storage, publish_output, _counts_from_publish)).result
+
+
+def _counts_from_publish(publish_result: PublishResult) -> dict[str, int]:
+    return {
+        "records": publish_result.records,
+        "documents": publish_result.documents,
+        "failed": int(bool(publish_result.problem)),
+    }

@@ -1,0 +1,166 @@
+"""PTransforms of full text only: articles brought and staged, and abstracts that they hold found."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import apache_beam as beam
+
+from bioshards.corpus.download.pmc import article_ranges
+from bioshards.corpus.download.pmc.article_ranges import RangeReport
+from bioshards.corpus.jats import inputs
+from bioshards.corpus.lifecycle import full_text_overlap, shard_keys
+from bioshards.corpus.lifecycle.finalize import FinalizeResult
+from bioshards.corpus.lifecycle.stage import StageResult
+from bioshards.corpus.manifest import OverlapFile, Shard
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.retry import retry
+from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
+
+from .document_shards import StageFiles
+from .mirror_files import fetch_ranges
+from .step_metrics import StepResult, report_metrics, run_step, unwrap_results, wrap_worker_errors
+
+T = TypeVar("T")
+
+
+@dataclass
+class FetchAndStageRanges(beam.PTransform):
+    """Lanes of ranges of PMC ids in, :class:`Staged` out: a range's articles brought, then staged.
+
+    A lane stages one range while it brings the next.
+    """
+
+    article_plan: PmcArticlePlan
+    stage_files: StageFiles
+
+    def expand(self, slots: beam.PCollection[list[int]]) -> beam.PCollection[StepResult[StageResult | None]]:
+        return slots | "OneLaneEach" >> beam.Reshuffle() | "BringAndStage" >> beam.FlatMap(self._process_slot)
+
+    def _process_slot(self, numbers: list[int]) -> Iterator[StepResult[StageResult | None]]:
+        with wrap_worker_errors():
+            for fetched in _prefetch_one(fetch_ranges(self.article_plan, numbers)):
+                staged, metrics = None, fetched.metrics
+                if list_file := self._find_list_file(fetched.result):
+                    stage_result = self.stage_files.stage_one(inputs.source_from_file(list_file))
+                    staged = dataclasses.replace(
+                        stage_result.result, not_fetched=len(fetched.result.failures)
+                    )
+                    metrics += stage_result.metrics
+                yield report_metrics(StepResult(staged, metrics))
+
+    def _find_list_file(self, report: RangeReport) -> FileInfo | None:
+        """The list of the range's articles; None where nothing of it is selected."""
+        mirror = self.article_plan.download_plan.mirror
+        if not report.selected and not report.failures:
+            return None
+        return mirror.storage.glob(article_ranges.selected_path(mirror.folder, report.range_number))[0]
+
+
+def _prefetch_one(items: Iterator[T]) -> Iterator[T]:
+    """The items, each of them made while the one before it is used."""
+    with ThreadPoolExecutor(1) as executor:
+        future = executor.submit(next, items, None)
+        while (item := future.result()) is not None:
+            future = executor.submit(next, items, None)
+            yield item
+
+
+@dataclass
+class ExtractKeys(beam.PTransform):
+    """All :class:`Finished` in; out, if there is a folder to drop in, one for each shard of both.
+
+    Their keys are in files then, which many workers have written and one can read.
+    """
+
+    storage: LocalStorage
+    output_dir: OutputDir
+    overlap_with: str | None
+
+    def expand(
+        self, finalized: beam.PCollection[StepResult[FinalizeResult]]
+    ) -> beam.PCollection[StepResult[None]]:
+        return (
+            finalized.pipeline
+            | "Once" >> beam.Create([self.overlap_with] if self.overlap_with else [])
+            | "Shards" >> beam.FlatMap(self._list_shards, beam.pvalue.AsList(finalized))
+            | "OneShardEach" >> beam.Reshuffle()
+            | "Take" >> beam.Map(self._extract)
+        )
+
+    def _list_shards(
+        self, folder: str, finalized: list[StepResult[FinalizeResult]]
+    ) -> Iterator[tuple[str, Shard]]:
+        for shard in retry(lambda: full_text_overlap.list_abstract_shards(self.storage, folder)):
+            yield folder, shard
+        for shard in _final_shards(finalized):
+            yield self.output_dir.path, shard
+
+    def _extract(self, folder_and_shard: tuple[str, Shard]) -> StepResult[None]:
+        def extract_shard_keys(storage: LocalStorage) -> None:
+            shard_keys.extract_keys(storage, self.output_dir, *folder_and_shard)
+
+        return report_metrics(run_step("keys", self.storage, extract_shard_keys, lambda _: {}))
+
+
+@dataclass
+class FindOverlap(beam.PTransform):
+    """All :class:`Finished` in; out, if there is a folder to drop in, the file that lists its abstracts."""
+
+    storage: LocalStorage
+    output_dir: OutputDir
+    overlap_with: str | None
+    extracted: beam.PCollection[StepResult[None]]
+
+    def expand(
+        self, finalized: beam.PCollection[StepResult[FinalizeResult]]
+    ) -> beam.PCollection[StepResult[OverlapFile]]:
+        side_inputs = map(beam.pvalue.AsList, (finalized, self.extracted))
+        return (
+            finalized.pipeline
+            | "Once" >> beam.Create([self.overlap_with] if self.overlap_with else [])
+            | "Find" >> beam.Map(self._find, *side_inputs)
+        )
+
+    def _find(
+        self, folder: str, finalized: list[StepResult[FinalizeResult]], extracted: list[StepResult[None]]
+    ) -> StepResult[OverlapFile]:
+        article_shards = _final_shards(finalized)
+
+        def find_overlap(storage: LocalStorage) -> OverlapFile:
+            abstracts = full_text_overlap.list_abstract_shards(storage, folder)
+            abstracts_digest = arrow_io.combine_digests(shard.sha256 for shard in abstracts)
+            matches = full_text_overlap.find_overlap(
+                full_text_overlap.select_pmc_articles(
+                    shard_keys.read_keys(storage, self.output_dir, self.output_dir.path, article_shards)
+                ),
+                lambda: shard_keys.read_keys(storage, self.output_dir, folder, abstracts),
+            )
+            overlap_output = full_text_overlap.write(
+                storage,
+                f"{self.output_dir.path}/{full_text_overlap.FILE_NAME}",
+                folder,
+                abstracts_digest,
+                matches,
+            )
+            shard_keys.sweep(storage, self.output_dir, [*article_shards, *abstracts])
+            return overlap_output
+
+        result = report_metrics(
+            run_step(
+                "overlap", self.storage, find_overlap, lambda overlap_file: {"abstracts": overlap_file.rows}
+            )
+        )
+        key_metrics = (metrics for key_result in extracted for metrics in key_result.metrics)
+        return StepResult(result.result, (*key_metrics, *result.metrics))
+
+
+def _final_shards(finalized: list[StepResult[FinalizeResult]]) -> list[Shard]:
+    """The shards of all articles, as a manifest lists them."""
+    return [shard for result in unwrap_results(finalized) for shard in result.shards]

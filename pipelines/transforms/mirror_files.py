@@ -1,0 +1,192 @@
+"""PTransforms of ``beam run fetch``: reports pass between them, files go to the mirror at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import apache_beam as beam
+
+from bioshards.corpus.download import mirror_manifest
+from bioshards.corpus.download.mirror import MirroredFile
+from bioshards.corpus.download.mirror_manifest import FetchedFile
+from bioshards.corpus.download.pmc import article_ranges
+from bioshards.corpus.download.pmc.article_ranges import RangeReport
+from bioshards.corpus.download.pmc.s3_bucket import range_label
+from bioshards.corpus.download.pool import DownloadPool
+from bioshards.corpus.download.remote_file import RemoteFile
+from bioshards.corpus.manifest import Steps, encode, utc_now
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.pipelines.inputs.downloads import DownloadPlan, stream_downloads
+from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
+
+from .step_metrics import (
+    StepResult,
+    metrics_from_download,
+    report_metrics,
+    run_step,
+    sum_metrics,
+    unwrap_results,
+    wrap_worker_errors,
+)
+
+if TYPE_CHECKING:
+    from bioshards.pipelines.job_types import FetchJob
+
+
+@dataclass
+class FetchFiles(beam.PTransform):
+    """Lanes of a source's files in, a :class:`FetchedFile` for each out."""
+
+    source: str
+    download_plan: DownloadPlan
+
+    def expand(self, slots: beam.PCollection[list[RemoteFile]]) -> beam.PCollection[StepResult[FetchedFile]]:
+        return slots | "OneLaneEach" >> beam.Reshuffle() | "Fetch" >> beam.FlatMap(self._process_slot)
+
+    def default_label(self) -> str:
+        return f"Fetch {self.source}"
+
+    def _process_slot(self, remote_files: list[RemoteFile]) -> Iterator[StepResult[FetchedFile]]:
+        with wrap_worker_errors():
+            for remote_file, outcome in stream_downloads(self.download_plan, remote_files):
+                if isinstance(outcome, MirroredFile):
+                    fetched_file = FetchedFile(self.source, remote_file, outcome)
+                else:
+                    fetched_file = FetchedFile(self.source, remote_file, None, outcome.detail)
+                yield report_metrics(StepResult(fetched_file, (metrics_from_download(outcome),)))
+
+
+@dataclass
+class FetchRanges(beam.PTransform):
+    """Lanes of ranges of PMC ids in, a :class:`RangeReport` for each out; its articles in the mirror."""
+
+    article_plan: PmcArticlePlan
+
+    def expand(self, slots: beam.PCollection[list[int]]) -> beam.PCollection[StepResult[RangeReport]]:
+        return slots | "OneLaneEach" >> beam.Reshuffle() | "Bring" >> beam.FlatMap(self._process_slot)
+
+    def _process_slot(self, numbers: list[int]) -> Iterator[StepResult[RangeReport]]:
+        with wrap_worker_errors():
+            for result in fetch_ranges(self.article_plan, numbers):
+                yield report_metrics(result)
+
+
+def fetch_ranges(article_plan: PmcArticlePlan, numbers: list[int]) -> Iterator[StepResult[RangeReport]]:
+    """Bring ranges into the mirror, one after the other, and leave each one's report there."""
+    server, mirror = article_plan.download_plan.server, article_plan.download_plan.mirror
+    pool = DownloadPool(
+        article_plan.download_plan.server_for_slot(range_label(numbers[0])),
+        article_plan.download_plan.threads_per_slot,
+    )
+
+    def fetch_range(storage: LocalStorage, number: int) -> RangeReport:
+        today = datetime.now(UTC).date()
+        range_report = article_ranges.fetch_range(
+            storage, mirror.folder, server.base_url, pool, number, article_plan.article_filter, today
+        )
+        path = f"{mirror.folder}/pmc/reports/{range_label(number)}.json"
+        storage.write_json(path, dataclasses.asdict(range_report))
+        return range_report
+
+    for number in numbers:
+        yield run_step(
+            "bring", mirror.storage, functools.partial(fetch_range, number=number), _counts_from_range
+        )
+
+
+_INVALID_IN_METRIC_NAME = re.compile(r"[^A-Za-z0-9]+")
+"""What is in reasons (``licence:CC BY-NC``) and better not in the name of a metric."""
+
+
+def _counts_from_range(range_report: RangeReport) -> dict[str, int]:
+    return {
+        **{
+            f"articles_{name}": getattr(range_report, name)
+            for name in ("selected", "held", "fetched", "removed")
+        },
+        "articles_bytes": range_report.fetched_bytes,
+        "articles_failed": len(range_report.failures),
+        **{
+            f"dropped_{_INVALID_IN_METRIC_NAME.sub('-', reason)}": count
+            for reason, count in range_report.dropped.items()
+        },
+    }
+
+
+@dataclass
+class PublishMirror(beam.PTransform):
+    """Everything that was fetched in, the mirror's manifest written, last."""
+
+    job: FetchJob
+    files: beam.PCollection[StepResult[FetchedFile]]
+    ranges: beam.PCollection[StepResult[RangeReport]]
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[None]:
+        return (
+            pipeline
+            | "Once" >> beam.Create([None])
+            | "Manifest"
+            >> beam.Map(self._publish, beam.pvalue.AsList(self.files), beam.pvalue.AsList(self.ranges))
+        )
+
+    def _publish(
+        self,
+        _: None,
+        file_results: list[StepResult[FetchedFile]],
+        range_results: list[StepResult[RangeReport]],
+    ) -> None:
+        steps = sum_metrics(file_results, range_results)
+
+        def publish_mirror(storage: LocalStorage) -> dict[str, Any]:
+            return _publish_mirror(
+                storage, self.job, unwrap_results(file_results), unwrap_results(range_results), steps
+            )
+
+        report_metrics(run_step("publish", self.job.mirror.storage, publish_mirror, _counts_from_outcome))
+
+
+def _counts_from_outcome(outcome: dict[str, Any]) -> dict[str, int]:
+    return {"failed": int(bool(outcome["problem"]))}
+
+
+def _publish_mirror(
+    storage: LocalStorage,
+    job: FetchJob,
+    fetched_files: list[FetchedFile],
+    range_reports: list[RangeReport],
+    steps: Steps,
+) -> dict[str, Any]:
+    """Write the manifest; returns, and leaves for the driver, what became of it all."""
+    mirrored_files = [
+        FetchedFile(source, remote_file, mirrored_file)
+        for source, listing in job.listings.items()
+        for remote_file, mirrored_file in listing.mirrored.items()
+    ]
+    run_info = dataclasses.replace(job.run_info, finished=utc_now(), steps=steps)
+    manifest = mirror_manifest.build_manifest(
+        job.config, [*mirrored_files, *fetched_files], range_reports, run_info
+    )
+    outcome = {
+        "problem": mirror_manifest.publish_mirror(
+            storage, job.output_dir.manifest_path, manifest, job.max_rejected
+        ),
+        "held": len(mirrored_files),
+        "fetched": sum(
+            1 for file in fetched_files if file.mirrored_file and file.mirrored_file.fetched_bytes
+        ),
+        "files": len(manifest.files),
+        "bytes": sum(file.mirrored_file.fetched_bytes for file in fetched_files if file.mirrored_file),
+        "articles": encode(manifest.articles),
+        "articles_held": sum(range_report.mirrored for range_report in range_reports),
+        "articles_fetched": sum(range_report.fetched for range_report in range_reports),
+        "articles_removed": sum(range_report.removed for range_report in range_reports),
+        "articles_bytes": sum(range_report.fetched_bytes for range_report in range_reports),
+    }
+    storage.write_json(job.output_dir.result_path, outcome)
+    return outcome

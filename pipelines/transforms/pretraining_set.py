@@ -1,0 +1,151 @@
+"""PTransforms of ``beam run shards_to_pretraining``: names and reports pass between them, rows lie in
+files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from bioshards.corpus.manifest import PretrainingInput, PretrainingRun
+from bioshards.corpus.output.output_layout import SPLITS, OutputDir
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.vocab.pretraining import build as steps
+from bioshards.vocab.pretraining import pretraining_dir
+from bioshards.vocab.pretraining.build import BuildConfig
+from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.pretraining_dir import MergeResult
+from bioshards.vocab.pretraining.shard_groups import ShardGroup
+
+from .step_metrics import StepResult, report_metrics, run_step, sum_metrics, unwrap_results
+
+
+@dataclass
+class BuildExamples(beam.PTransform):
+    """Portions of documents in, what is made of each out: each is read once."""
+
+    storage: LocalStorage
+    output_dir: OutputDir
+    build_config: BuildConfig
+
+    def expand(self, groups: beam.PCollection[ShardGroup]) -> beam.PCollection[StepResult[BuildResult]]:
+        return groups | "OnePortionEach" >> beam.Reshuffle() | "Make" >> beam.Map(self._build)
+
+    def _build(self, group: ShardGroup) -> StepResult[BuildResult]:
+        def build_group(storage: LocalStorage) -> BuildResult:
+            return steps.build_group(storage, self.output_dir, group, self.build_config)
+
+        return report_metrics(run_step("make", self.storage, build_group, _counts_from_build))
+
+
+def _counts_from_build(build_result: BuildResult) -> dict[str, int]:
+    return {
+        "failed": int(bool(build_result.failures)),
+        "documents": build_result.documents,
+        **{f"dropped_{reason}": count for reason, count in build_result.dropped.items()},
+        **{f"rejected_{reason}": count for reason, count in build_result.rejected.items()},
+        **{
+            f"{split}_{name}": counts[name]
+            for split, counts in build_result.split_counts.items()
+            for name in ("documents", "rows", "tokens", "lost_tokens")
+        },
+    }
+
+
+@dataclass
+class MergeShuffled(beam.PTransform):
+    """All :class:`Made` in, a shard of the globally shuffled set out for each bucket; none if one is bad."""
+
+    storage: LocalStorage
+    output_dir: OutputDir
+    build_config: BuildConfig
+
+    def expand(
+        self, built: beam.PCollection[StepResult[BuildResult]]
+    ) -> beam.PCollection[StepResult[MergeResult]]:
+        all_built = beam.pvalue.AsList(built)
+        return (
+            built.pipeline
+            | "Once" >> beam.Create([None])
+            | "Buckets" >> beam.FlatMap(self._list_buckets, all_built)
+            | "OneBucketEach" >> beam.Reshuffle()
+            | "Merge" >> beam.Map(self._merge, all_built)
+        )
+
+    def _list_buckets(self, _: None, built: list[StepResult[BuildResult]]) -> Iterator[tuple[str, int]]:
+        build_results = unwrap_results(built)
+        if any(build_result.failures for build_result in build_results):
+            return
+        for split in SPLITS:
+            if any(build_result.spill_files.get(split) for build_result in build_results):
+                yield from ((split, bucket) for bucket in range(self.build_config.num_buckets[split]))
+
+    def _merge(
+        self, split_and_bucket: tuple[str, int], built: list[StepResult[BuildResult]]
+    ) -> StepResult[MergeResult]:
+        split, bucket = split_and_bucket
+        spill_files = [
+            file for build_result in unwrap_results(built) for file in build_result.spill_files.get(split, [])
+        ]
+
+        def merge_bucket(storage: LocalStorage) -> MergeResult:
+            return pretraining_dir.merge_bucket(
+                storage, self.output_dir, self.build_config, spill_files, split, bucket
+            )
+
+        return report_metrics(run_step("merge", self.storage, merge_bucket, _counts_from_merge))
+
+
+def _counts_from_merge(merge_result: MergeResult) -> dict[str, int]:
+    folder = f"{merge_result.split}/"
+    shards = [output for output in merge_result.outputs if output.file.startswith(folder)]
+    return {f"{merge_result.split}_rows": sum(shard.rows for shard in shards)}
+
+
+@dataclass
+class PublishExamples(beam.PTransform):
+    """All :class:`Made` and :class:`Merged` in, why nothing is published or None out."""
+
+    storage: LocalStorage
+    output_dir: OutputDir
+    config: dict[str, Any]
+    inputs: list[PretrainingInput]
+    run_info: PretrainingRun
+    max_rejected: float
+    merged: beam.PCollection[StepResult[MergeResult]]
+
+    def expand(self, built: beam.PCollection[StepResult[BuildResult]]) -> beam.PCollection[str | None]:
+        side_inputs = map(beam.pvalue.AsList, (built, self.merged))
+        return (
+            built.pipeline
+            | "Once" >> beam.Create([None])
+            | "Manifest" >> beam.Map(self._publish, *side_inputs)
+        )
+
+    def _publish(
+        self, _: None, built: list[StepResult[BuildResult]], merged: list[StepResult[MergeResult]]
+    ) -> str | None:
+        run_info = dataclasses.replace(self.run_info, steps=sum_metrics(built, merged))
+
+        def publish_set(storage: LocalStorage) -> str | None:
+            problem = pretraining_dir.publish_pretraining_set(
+                storage,
+                self.output_dir,
+                self.config,
+                self.inputs,
+                unwrap_results(built),
+                unwrap_results(merged),
+                run_info,
+                self.max_rejected,
+            )
+            storage.write_json(self.output_dir.result_path, {"problem": problem})
+            return problem
+
+        return report_metrics(run_step("publish", self.storage, publish_set, _in_outcome)).result
+
+
+def _in_outcome(problem: str | None) -> dict[str, int]:
+    return {"failed": int(bool(problem))}

@@ -1,0 +1,136 @@
+"""PTransforms of ``beam run shards_to_words``: names and reports pass between them, words lie in files."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from bioshards.corpus.manifest import InputDocuments, WordsRun
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.vocab.counting import count_steps as steps
+from bioshards.vocab.counting.count_steps import BucketCounts, ShardCounts
+from bioshards.vocab.counting.word_counts import NUM_BUCKETS, CountConfig
+
+from .step_metrics import StepResult, report_metrics, run_step, sum_metrics, unwrap_results
+
+
+@dataclass
+class CountShards(beam.PTransform):
+    """Directories and shards in them in, a :class:`CountedShard` for each out: each is read once."""
+
+    storage: LocalStorage
+    output_dir: OutputDir
+    count_config: CountConfig
+
+    def expand(
+        self, shards: beam.PCollection[tuple[str, Shard]]
+    ) -> beam.PCollection[StepResult[ShardCounts]]:
+        return shards | "OneShardEach" >> beam.Reshuffle() | "Count" >> beam.Map(self._count)
+
+    def _count(self, folder_and_shard: tuple[str, Shard]) -> StepResult[ShardCounts]:
+        folder, shard = folder_and_shard
+
+        def count_shard(storage: LocalStorage) -> ShardCounts:
+            return steps.count_shard(storage, self.output_dir, folder, shard, self.count_config)
+
+        return report_metrics(run_step("count", self.storage, count_shard, _counts_from_shard))
+
+
+def _counts_from_shard(shard_counts: ShardCounts) -> dict[str, int]:
+    return {
+        "failed": int(shard_counts.failure is not None),
+        "documents": shard_counts.documents,
+        "tokens": shard_counts.tokens,
+        "validation_documents": shard_counts.validation_documents,
+        "validation_tokens": shard_counts.validation_tokens,
+    }
+
+
+@dataclass
+class MergeBuckets(beam.PTransform):
+    """All :class:`CountedShard` in, a :class:`MergedBucket` for each bucket out; none if a shard is bad."""
+
+    storage: LocalStorage
+    output_dir: OutputDir
+    min_count: int
+
+    def expand(
+        self, counted: beam.PCollection[StepResult[ShardCounts]]
+    ) -> beam.PCollection[StepResult[BucketCounts]]:
+        all_counted = beam.pvalue.AsList(counted)
+        return (
+            counted.pipeline
+            | "Once" >> beam.Create([None])
+            | "Buckets" >> beam.FlatMap(_list_buckets, all_counted)
+            | "OneBucketEach" >> beam.Reshuffle()
+            | "Merge" >> beam.Map(self._merge, all_counted)
+        )
+
+    def _merge(self, bucket: int, counted: list[StepResult[ShardCounts]]) -> StepResult[BucketCounts]:
+        names = [shard.sha256 for shard in unwrap_results(counted)]
+
+        def merge_bucket(storage: LocalStorage) -> BucketCounts:
+            return steps.merge_bucket(storage, self.output_dir, names, bucket, self.min_count)
+
+        return report_metrics(run_step("merge", self.storage, merge_bucket, _counts_from_merge))
+
+
+def _counts_from_merge(merge_result: BucketCounts) -> dict[str, int]:
+    return {
+        "distinct": merge_result.distinct_words,
+        "validation_distinct": merge_result.validation_distinct_words,
+        "pruned_distinct": merge_result.pruned_distinct_words,
+    }
+
+
+def _list_buckets(_: None, counted: list[StepResult[ShardCounts]]) -> range:
+    return range(0 if any(shard.failure for shard in unwrap_results(counted)) else NUM_BUCKETS)
+
+
+@dataclass
+class PublishWords(beam.PTransform):
+    """All :class:`CountedShard` and :class:`MergedBucket` in, why nothing is published or None out."""
+
+    storage: LocalStorage
+    output_dir: OutputDir
+    config: dict[str, Any]
+    inputs: list[InputDocuments]
+    run_info: WordsRun
+    merged: beam.PCollection[StepResult[BucketCounts]]
+
+    def expand(self, counted: beam.PCollection[StepResult[ShardCounts]]) -> beam.PCollection[str | None]:
+        side_inputs = map(beam.pvalue.AsList, (counted, self.merged))
+        return (
+            counted.pipeline
+            | "Once" >> beam.Create([None])
+            | "Manifest" >> beam.Map(self._publish, *side_inputs)
+        )
+
+    def _publish(
+        self, _: None, counted: list[StepResult[ShardCounts]], merged: list[StepResult[BucketCounts]]
+    ) -> str | None:
+        run_info = dataclasses.replace(self.run_info, steps=sum_metrics(counted, merged))
+
+        def publish_words(storage: LocalStorage) -> str | None:
+            problem = steps.publish_words(
+                storage,
+                self.output_dir,
+                self.config,
+                self.inputs,
+                unwrap_results(counted),
+                unwrap_results(merged),
+                run_info,
+            )
+            storage.write_json(self.output_dir.result_path, {"problem": problem})
+            return problem
+
+        return report_metrics(run_step("publish", self.storage, publish_words, _in_outcome)).result
+
+
+def _in_outcome(problem: str | None) -> dict[str, int]:
+    return {"failed": int(bool(problem))}

@@ -1,0 +1,107 @@
+"""What all of PubMed and PMC take, by the rates in pipelines/dry_run/cost.py: ``python -m
+tests.bench.tables.full_corpora``.
+
+Nothing is run.  The table is for Dataflow's default machines; core hours alone are for any other cluster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from bioshards.pipelines.dataflow import settings
+from bioshards.pipelines.dry_run import cost
+from bioshards.pipelines.dry_run.cost import WorkerPool
+from bioshards.pipelines.dry_run.source_plans import MEAN_ARTICLE_BYTES
+from bioshards.vocab.pretraining.objectives.example_recipes import PRESETS
+from bioshards.vocab.pretraining.shard_groups import MIN_GROUP_BYTES
+
+CITATION_BYTES: Final = 65e9
+"""Bytes of PubMed's 1,334 baseline and, by the autumn, some 270 update files: 40 million records."""
+PUBMED_FILES: Final = 1_600
+ARTICLE_COUNT: Final = 8_000_000
+"""Of PMC, in their newest versions."""
+PMC_RANGES: Final = 1_400
+"""Of 10,000 PMC ids."""
+ABSTRACT_BYTES: Final = 28_300_000 * 1_950
+"""Bytes of documents: so many records have an abstract, each of 1,950 bytes as ours have."""
+ARTICLE_TEXT_BYTES: Final = 0.334 * ARTICLE_COUNT * MEAN_ARTICLE_BYTES
+"""Bytes of documents: so much of their XML articles' text takes, of 2,254 real ones."""
+SHARD_BYTES: Final = 256_000_000
+MACHINES: Final = WorkerPool(
+    settings.MAX_WORKERS, settings.DEFAULT_VCPUS, settings.DEFAULT_MEMORY_GB, settings.DEFAULTS.disk_size_gb
+)
+TABLE_HEADER: Final = (
+    "| pipeline | input | core hours | hours of waiting | worker hours | time | money |\n"
+    "|---|---|---|---|---|---|---|"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CostedJob:
+    """What is run: its name, its input, core seconds, seconds of waiting, and items, done at a time."""
+
+    name: str
+    what: str
+    core_seconds: float
+    waiting: float
+    items: int
+
+
+def iter_jobs() -> Iterator[CostedJob]:
+    """All steps over the full corpora."""
+    document_bytes = ABSTRACT_BYTES + ARTICLE_TEXT_BYTES
+    shards = PUBMED_FILES + max(PMC_RANGES, math.ceil(ARTICLE_TEXT_BYTES / SHARD_BYTES))
+    yield CostedJob(
+        "pubmed_to_shards",
+        f"40 million citations, {CITATION_BYTES / 1e9:.0f} GB",
+        cost.PUBMED_RATE.estimate_core_seconds(CITATION_BYTES),
+        cost.estimate_source_wait(PUBMED_FILES, CITATION_BYTES),
+        PUBMED_FILES,
+    )
+    yield CostedJob(
+        "pmc_to_shards",
+        f"{ARTICLE_COUNT / 1e6:.0f} million articles, {ARTICLE_COUNT * MEAN_ARTICLE_BYTES / 1e12:.1f} TB",
+        cost.ARTICLE_RATE.estimate_core_seconds(ARTICLE_COUNT * MEAN_ARTICLE_BYTES),
+        cost.estimate_source_wait(PMC_RANGES, ARTICLE_COUNT * MEAN_ARTICLE_BYTES, ARTICLE_COUNT),
+        PMC_RANGES,
+    )
+    yield CostedJob(
+        "shards_to_words",
+        f"all documents, {document_bytes / 1e9:.0f} GB",
+        cost.WORD_COUNT_RATE.estimate_core_seconds(document_bytes),
+        cost.estimate_store_wait(cost.STORE_CALLS_PER_SHARD * shards, document_bytes),
+        shards,
+    )
+    for preset, recipe in PRESETS.items():
+        what, size = (
+            ("articles", ARTICLE_TEXT_BYTES) if preset == "bio-electra-pp" else ("abstracts", ABSTRACT_BYTES)
+        )
+        passes = f", {recipe.dupe_factor} passes" if recipe.dupe_factor > 1 else ""
+        seconds = cost.OBJECTIVE_RATES[recipe.objective].estimate_core_seconds(size, recipe.dupe_factor)
+        portions = math.ceil(size / MIN_GROUP_BYTES)
+        yield CostedJob(
+            f"shards_to_pretraining, {preset}",
+            f"{what}, {size / 1e9:.0f} GB{passes}",
+            seconds,
+            cost.estimate_store_wait(cost.STORE_CALLS_PER_SHARD * portions, size),
+            portions,
+        )
+
+
+def make_table() -> str:
+    """The table in Markdown."""
+    rows = []
+    for job in iter_jobs():
+        job_cost = cost.estimate_cost(job.core_seconds, job.items, MACHINES, job.waiting)
+        rows.append(
+            f"| {job.name} | {job.what} | {job_cost.core_hours:.1f} | {job.waiting / 3600:.1f} | "
+            f"{job_cost.worker_hours:.1f} | {job_cost.seconds / 60:.0f} min | ${job_cost.dollars:.2f} |"
+        )
+    return "\n".join([TABLE_HEADER, *rows])
+
+
+if __name__ == "__main__":
+    print(make_table())

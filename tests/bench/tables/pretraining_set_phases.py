@@ -1,0 +1,100 @@
+"""Where the time of ``beam run shards_to_pretraining`` goes, step by step:
+``python -m tests.bench.tables.pretraining_set_phases BEAM-OPTIONS``.
+
+The pipeline runs in this process, and the clock is its CPU time, read when a step begins and ends: a few
+thousand times in all, so that looking costs nothing.  Time within a step that another one calls is the
+inner step's alone; the shares are of all of it, and what no step has is said too.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bioshards.corpus.shards import input_dirs
+from bioshards.pipelines import cli
+from bioshards.vocab.encode import Encoder
+from bioshards.vocab.pretraining import build, global_shuffle, pretraining_dir, row_planner
+from bioshards.vocab.pretraining.row_plan import RowPlan
+from bioshards.vocab.pretraining.shard_writer import ShardWriter
+
+
+class StepTimer:
+    """CPU seconds by the step that they were spent in."""
+
+    def __init__(self, outside: str) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self._steps = [outside]
+        self._last_switch = time.process_time()
+
+    def _add_elapsed(self) -> None:
+        now = time.process_time()
+        self.seconds[self._steps[-1]] += now - self._last_switch
+        self._last_switch = now
+
+    def start(self, step: str) -> None:
+        self._add_elapsed()
+        self._steps.append(step)
+
+    def stop(self) -> None:
+        self._add_elapsed()
+        self._steps.pop()
+
+    def time_calls(self, step: str, owner: Any, name: str) -> None:
+        """Time each call of a function of a module or a class."""
+        original = getattr(owner, name)
+
+        @functools.wraps(original)
+        def call(*arguments: Any, **options: Any) -> Any:
+            self.start(step)
+            try:
+                return original(*arguments, **options)
+            finally:
+                self.stop()
+
+        setattr(owner, name, call)
+
+    def time_iterator(self, step: str, owner: Any, name: str) -> None:
+        """Time what an iterator does for each item."""
+        original: Callable[..., Iterator[Any]] = getattr(owner, name)
+
+        @functools.wraps(original)
+        def iterate(*arguments: Any, **options: Any) -> Iterator[Any]:
+            iterator = original(*arguments, **options)
+            while True:
+                self.start(step)
+                item = next(iterator, None)
+                self.stop()
+                if item is None:
+                    return
+                yield item
+
+        setattr(owner, name, iterate)
+
+
+def main() -> None:
+    """Run the pipeline and print its steps as a Markdown table."""
+    timer = StepTimer("starting, Beam, publishing")
+    timer.time_calls("reading, holding out, counting", build, "make")
+    timer.time_calls("checking the shards' SHA-256", input_dirs, "damage")
+    timer.time_calls("encoding", Encoder, "encode_all")
+    timer.time_calls("planning the rows", row_planner, "plan")
+    timer.time_calls("sorting them", RowPlan, "sorted")
+    timer.time_iterator("gathering their tokens", RowPlan, "batches")
+    timer.time_calls("dealing them out", global_shuffle, "deal")
+    timer.time_calls("merging what was dealt out", pretraining_dir, "merge")
+    timer.time_calls("writing, with SHA-256", ShardWriter, "write")
+    code = cli.main(["run", "shards_to_pretraining", "--workers", "1", *sys.argv[1:]])
+    timer.start("")
+    total = sum(timer.seconds.values())
+    print(f"\nCPU {total:.2f} s, exit code {code}\n\n| step | seconds | share |\n|---|---|---|")
+    for step, seconds in sorted(timer.seconds.items(), key=lambda found: -found[1]):
+        print(f"| {step} | {seconds:.2f} | {seconds / total:.1%} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,425 @@
+"""PMC's articles in the mirror: exactly those chosen, each checked, none fetched twice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bioshards.corpus.download.http_client import HttpResponse, NotFoundError, RefusedError, UnreachableError
+from bioshards.corpus.download.pmc import article_ranges, bucket_inventory
+from bioshards.corpus.download.pmc.article_filter import ArticleFilter
+from bioshards.corpus.download.pmc.article_ranges import FetchPlan, RangeReport
+from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX, LocalStorage
+from bioshards.pipelines.storage.routed import RoutedStorage
+from tests.support.cloud.memory_filesystem import MEMORY_OBJECTS
+from tests.support.servers.fake_pmc_bucket import (
+    BASE_URL,
+    HTML_RESPONSE,
+    TODAY,
+    FakeArticle,
+    FakeBucket,
+    FolderConnection,
+    SequentialPool,
+    create_bucket,
+)
+
+FILES = LocalStorage()
+DEFAULT = ArticleFilter()
+FIRST = FakeArticle(1, text="An article with & in it.".replace("&", "&amp;"))
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> FakeBucket:
+    articles = [
+        FIRST,
+        FakeArticle(11),
+        FakeArticle(2, 9),
+        FakeArticle(2, 10, text="The tenth version."),
+        FakeArticle(3, licence="CC BY-NC"),
+        FakeArticle(4, licence=None),
+        FakeArticle(5, has_xml=False),
+        FakeArticle(6, ocr=True),
+        FakeArticle(7, open_access=False, manuscript=True, licence="TDM"),
+        FakeArticle(8, retracted=True, pmid=88, doi="10.1000/8"),
+        FakeArticle(12_345),
+    ]
+    return create_bucket(tmp_path / "bucket", articles, "2026-09-04")
+
+
+@pytest.fixture
+def connection(bucket: FakeBucket) -> FolderConnection:
+    return FolderConnection(bucket.root)
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> str:
+    return str(tmp_path / "mirror")
+
+
+@pytest.fixture
+def bring(mirror: str, connection: FolderConnection) -> Callable[..., RangeReport]:
+    """Bring the inventory and the articles of a range."""
+
+    def call(articles: ArticleFilter = DEFAULT, number: int = 0) -> RangeReport:
+        bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
+        connection.requests.clear()
+        return article_ranges.fetch_range(
+            FILES, mirror, BASE_URL, SequentialPool(connection), number, articles, TODAY
+        )
+
+    return call
+
+
+def there(mirror: str, number: int = 0) -> list[str]:
+    """The names of the articles in the mirror; each has the checksum in its name, and each is listed."""
+    folder = Path(mirror, "pmc", "xml", f"PMC{number:04d}xxxx")
+    for path in folder.glob("*"):
+        assert hashlib.md5(path.read_bytes()).hexdigest().startswith(path.stem[-8:])
+    listed = article_ranges.read_selected(FILES, mirror, number).to_pylist()
+    assert {(row["file"], row["bytes"]) for row in listed} == {
+        (path.name, path.stat().st_size) for path in folder.glob("*")
+    }
+    return [row["file"][:-13] for row in listed]
+
+
+# What is chosen is there
+
+
+def test_the_articles_chosen_are_in_the_mirror(
+    mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    report = bring()
+    assert there(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+    wanted = [FIRST, FakeArticle(2, 10, text="The tenth version."), FakeArticle(8), FakeArticle(11)]
+    size = sum(len(article.xml) for article in wanted)
+    assert report == RangeReport(
+        range_number=0,
+        selected=4,
+        mirrored=0,
+        fetched=4,
+        fetched_bytes=size,
+        removed=0,
+        failures=(),
+        dropped={
+            "licence:CC-BY-NC": 1,
+            "licence:TDM": 1,
+            "licence:unknown": 1,
+            "no-xml": 1,
+            "not-newest": 1,
+            "set:ocr": 1,
+        },
+    )
+    assert len(connection.requests_containing(".xml")) == 4
+    assert not connection.requests_containing("PMC2.9")
+
+
+def test_the_list_of_articles_says_what_is_known_of_them(
+    mirror: str, bring: Callable[..., RangeReport]
+) -> None:
+    bring()
+    table = article_ranges.read_selected(FILES, mirror, 0)
+    assert table.schema == article_ranges.ARTICLE_SCHEMA
+    row = table.to_pylist()[2]
+    assert (row["pmcid"], row["version"], row["pmid"], row["doi"]) == (8, 1, 88, "10.1000/8")
+    assert (row["licence"], row["retracted"], row["retrieved"]) == ("CC-BY", True, TODAY)
+    assert row["file"] == f"PMC8.1-{row['md5'][:8]}.xml"
+    assert Path(mirror, "pmc/xml/PMC0000xxxx", row["file"]).read_bytes() == FakeArticle(8).xml
+
+
+def test_ranges_are_apart(mirror: str, bring: Callable[..., RangeReport]) -> None:
+    assert bring(number=1).selected == 1
+    assert there(mirror, 1) == ["PMC12345.1"]
+    assert there(mirror) == []
+    assert article_ranges.list_ranges(FILES, mirror) == [0, 1]
+    assert bring(number=1234).selected == 0
+
+
+def test_nothing_is_fetched_or_written_twice(
+    mirror: str,
+    bring: Callable[..., RangeReport],
+    connection: FolderConnection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = bring()
+    monkeypatch.setattr(LocalStorage, "write", None)
+    again = bring()
+    assert connection.requests == []
+    assert again == replace(first, mirrored=4, fetched=0, fetched_bytes=0)
+
+
+def test_a_stopped_run_continues(
+    mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    connection.faults["PMC2.10/PMC2.10.xml"] = [KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        bring()
+    report = bring()
+    assert (report.mirrored, report.fetched) == (1, 3)
+    assert connection.requests == [f"{name}/{name}.xml" for name in ("PMC2.10", "PMC8.1", "PMC11.1")]
+
+
+def test_the_mirror_may_be_an_object_store(bucket: FakeBucket, connection: FolderConnection) -> None:
+    storage, mirror = RoutedStorage(), "mem://mirror"
+    for day, fetched in (("2026-09-05", 4), ("2026-09-06", 1)):
+        bucket.put_article(FakeArticle(11, text=f"Revised on {day}."))
+        bucket.publish_inventory(day)
+        bucket_inventory.update_inventory(storage, mirror, connection, BASE_URL)
+        report = article_ranges.fetch_range(
+            storage, mirror, BASE_URL, SequentialPool(connection), 0, DEFAULT, TODAY
+        )
+        assert (report.selected, report.fetched, report.failures) == (4, fetched, ())
+    assert report.removed == 1
+    listed = article_ranges.read_selected(storage, mirror, 0)["file"].to_pylist()
+    assert sorted(listed) == storage.list_names(f"{mirror}/pmc/xml/PMC0000xxxx")
+    assert not [path for path in MEMORY_OBJECTS if TEMPORARY_PREFIX in path or path.endswith(".gz")]
+
+
+# What is no longer chosen is not
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (lambda bucket: bucket.put(FakeArticle(1, 2)), ["PMC1.2", "PMC2.10", "PMC8.1", "PMC11.1"]),
+        (
+            lambda bucket: bucket.put(replace(FIRST, text="Revised.")),
+            ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"],
+        ),
+        (lambda bucket: bucket.remove(1), ["PMC2.10", "PMC8.1", "PMC11.1"]),
+        (lambda bucket: bucket.put(replace(FIRST, licence="CC BY-NC")), ["PMC2.10", "PMC8.1", "PMC11.1"]),
+        (lambda bucket: bucket.remove(2, 10), ["PMC1.1", "PMC2.9", "PMC8.1", "PMC11.1"]),
+    ],
+)
+def test_the_mirror_follows_the_bucket(
+    bucket: FakeBucket,
+    mirror: str,
+    bring: Callable[..., RangeReport],
+    change: Callable[[FakeBucket], object],
+    left: list[str],
+) -> None:
+    bring()
+    change(bucket)
+    bucket.publish_inventory("2026-09-05")
+    report = bring()
+    assert there(mirror) == left
+    assert (report.removed, report.failures) == (1, ())
+    assert report.fetched == len(left) - 3
+
+
+def test_the_mirror_follows_the_choice(mirror: str, bring: Callable[..., RangeReport]) -> None:
+    bring()
+    report = bring(ArticleFilter(licences=frozenset({"CC-BY-NC", "TDM"}), drop_retracted=True))
+    assert there(mirror) == ["PMC3.1", "PMC7.1"]
+    assert (report.fetched, report.removed) == (2, 4)
+    assert bring(ArticleFilter(versions="all")).selected == 5
+    assert there(mirror) == ["PMC1.1", "PMC2.9", "PMC2.10", "PMC8.1", "PMC11.1"]
+
+
+def test_a_range_whose_articles_have_all_gone_is_emptied(
+    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport]
+) -> None:
+    bring(number=1)
+    bucket.remove(12_345)
+    bucket.publish_inventory("2026-09-05")
+    bucket_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE_URL)
+    assert bucket_inventory.list_ranges(FILES, mirror) == [0]
+    assert article_ranges.list_ranges(FILES, mirror) == [0, 1]
+    assert bring(number=1).removed == 1
+    assert there(mirror, 1) == []
+
+
+def test_files_of_others_are_left_alone(mirror: str, bring: Callable[..., RangeReport]) -> None:
+    other = Path(mirror, "pmc/xml/PMC0000xxxx/notes.txt")
+    other.parent.mkdir(parents=True)
+    other.write_text("ours")
+    assert bring().removed == 0
+    assert other.exists()
+
+
+# What cannot be had
+
+
+def test_a_damaged_article_is_read_again(
+    mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    connection.faults["PMC1.1/PMC1.1.xml"] = [
+        HTML_RESPONSE,
+        lambda answer: answer._replace(body=answer.body[:-9]),
+    ]
+    assert bring().failures == ()
+    assert len(connection.requests_containing("PMC1.1.xml")) == 3
+    assert len(there(mirror)) == 4
+
+
+@pytest.mark.parametrize(
+    ("faults", "reason", "detail"),
+    [
+        ([HTML_RESPONSE] * 3, "damaged", "PMC1.1.xml: its MD5 should be"),
+        ([NotFoundError(f"{BASE_URL}PMC1.1/PMC1.1.xml: 404")], "gone", "PMC1.1.xml"),
+        ([RefusedError(f"{BASE_URL}PMC1.1/PMC1.1.xml: 403")], "refused", "PMC1.1.xml"),
+        ([UnreachableError(f"{BASE_URL}PMC1.1/PMC1.1.xml: no answer")], "unreachable", "PMC1.1.xml"),
+    ],
+)
+def test_a_bad_article_is_reported_and_the_rest_goes_on(
+    mirror: str,
+    bring: Callable[..., RangeReport],
+    connection: FolderConnection,
+    faults: list[Any],
+    reason: str,
+    detail: str,
+) -> None:
+    connection.faults["PMC1.1/PMC1.1.xml"] = faults
+    report = bring()
+    [bad] = report.failures
+    assert (bad.pmcid, bad.version, bad.reason) == (1, 1, reason)
+    assert detail in bad.detail
+    assert there(mirror) == ["PMC2.10", "PMC8.1", "PMC11.1"]
+    assert (report.selected, report.fetched) == (4, 3)
+    assert bring().failures == ()
+    assert len(there(mirror)) == 4
+
+
+def test_a_revised_article_that_cannot_be_had_is_not_the_old_one(
+    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    bring()
+    bucket.put_article(replace(FIRST, text="Revised."))
+    bucket.publish_inventory("2026-09-05")
+    connection.faults["PMC1.1/PMC1.1.xml"] = [HTML_RESPONSE] * 3
+    assert len(bring().failures) == 1
+    assert there(mirror) == ["PMC2.10", "PMC8.1", "PMC11.1"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html><body>Not found</body></html>",
+        b"<Error><Code>NoSuchKey</Code></Error>",
+        b"ORA-12537",
+        b"",
+        b"<!DOCTYPE article [<!ENTITY a 'x'>]><!-- only a comment -->",
+        b"<?xml version='1.0' encoding='none'?><article/>",
+        b"<!-- " + b"x" * 100_000 + b" --><article/>",
+    ],
+)
+def test_what_is_not_an_article_is_not_taken_even_with_the_right_checksum(
+    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport], body: bytes
+) -> None:
+    md5 = hashlib.md5(body).hexdigest()
+    bucket.put_article(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
+    bucket.write("PMC1.1/PMC1.1.xml", body)
+    bucket.publish_inventory("2026-09-05")
+    [bad] = bring().failures
+    assert bad.reason == "damaged"
+    assert "not the XML of an article" in bad.detail
+    assert "PMC1.1" not in there(mirror)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<article/>",
+        b'\xef\xbb\xbf<article xmlns="https://jats.nlm.nih.gov/ns/archiving/1.4/"/>',
+        '<?xml version="1.0" encoding="UTF-16"?><article/>'.encode("utf-16"),
+        b'<!DOCTYPE article SYSTEM "http://other.invalid/x.dtd"><!-- c --><?p i?><article>&x;</article>',
+        b"<article><p>not closed",
+    ],
+)
+def test_the_root_is_an_article_by_its_local_name(
+    bucket: FakeBucket, bring: Callable[..., RangeReport], body: bytes
+) -> None:
+    md5 = hashlib.md5(body).hexdigest()
+    bucket.put_article(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
+    bucket.write("PMC1.1/PMC1.1.xml", body)
+    bucket.publish_inventory("2026-09-05")
+    assert bring().failures == ()
+
+
+def test_another_bucket_in_the_address_is_not_asked(
+    bucket: FakeBucket, bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    md5 = hashlib.md5(FIRST.xml).hexdigest()
+    bucket.put_article(FIRST, xml_url=f"http://169.254.0.1/PMC1.1/PMC1.1.xml?md5={md5}")
+    bucket.publish_inventory("2026-09-05")
+    assert bring().failures == ()
+    assert "PMC1.1/PMC1.1.xml" in connection.requests
+
+
+def test_metadata_that_cannot_be_had_is_reported_too(
+    bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    connection.faults["metadata/PMC1.1.json"] = [RefusedError("metadata/PMC1.1.json: 403")]
+    connection.faults["PMC11.1/PMC11.1.xml"] = [NotFoundError("PMC11.1.xml: 404")]
+    report = bring()
+    assert [(bad.pmcid, bad.reason) for bad in report.failures] == [(1, "refused"), (11, "gone")]
+    assert report.dropped["unreadable-metadata"] == 1
+
+
+def test_a_bucket_that_does_not_answer_any_more_ends_the_run_and_removes_nothing(
+    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    bring()
+    bucket.remove(1)
+    for number in range(100, 150):
+        bucket.put_article(FakeArticle(number))
+        connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [UnreachableError("no answer")]
+    bucket.publish_inventory("2026-09-05")
+    with pytest.raises(UnreachableError):
+        bring()
+    assert len(connection.requests_containing(".xml")) == 21
+    assert there(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+
+
+def test_a_full_disk_leaves_no_half_file(
+    mirror: str,
+    bring: Callable[..., RangeReport],
+    connection: FolderConnection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(answer: HttpResponse) -> HttpResponse:
+        monkeypatch.setattr("os.fsync", _no_space)
+        return answer
+
+    connection.faults["PMC2.10/PMC2.10.xml"] = [full]
+    with pytest.raises(OSError, match="No space left"):
+        bring()
+    names = FILES.list_names(f"{mirror}/pmc/xml/PMC0000xxxx")
+    assert [name[:-13] for name in names] == ["PMC1.1"]
+
+
+def _no_space(_: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+# Looking ahead
+
+
+def test_the_plan_says_what_is_known_and_writes_nothing(
+    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (
+        article_ranges.plan_ranges(FILES, mirror, article_ranges.list_ranges(FILES, mirror), DEFAULT)
+        == FetchPlan()
+    )
+    bucket_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE_URL)
+    assert article_ranges.plan_ranges(FILES, mirror, [0, 1], DEFAULT) == FetchPlan(
+        num_articles=10, without_metadata=10
+    )
+    bring()
+    bucket.put_article(FakeArticle(1, text="Revised."))
+    bucket.put_article(FakeArticle(9))
+    bucket.publish_inventory("2026-09-05")
+    bucket_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE_URL)
+    monkeypatch.setattr(LocalStorage, "write", None)
+    assert article_ranges.plan_ranges(FILES, mirror, [0, 1], DEFAULT) == FetchPlan(
+        num_articles=11, without_metadata=3, selected=3, mirrored=3, surplus=1
+    )
+    wider = ArticleFilter(licences=frozenset({"CC-BY", "CC-BY-NC"}))
+    assert article_ranges.plan_ranges(FILES, mirror, [0], wider) == FetchPlan(
+        num_articles=10, without_metadata=2, selected=4, mirrored=3, surplus=1
+    )

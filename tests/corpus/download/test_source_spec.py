@@ -1,0 +1,205 @@
+"""``--input pubmed:baseline[1-10]``: what is a name, what it selects, and what is said of a wrong one.
+
+A selection that is read wrongly makes a corpus of other files than were asked for, without any error;
+a path that is taken for a name cannot be read at all.
+"""
+
+from __future__ import annotations
+
+import string
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.corpus.download.source_spec import (
+    SUBSETS,
+    FileSelection,
+    SourceSpec,
+    SourceSpecError,
+    parse_source_spec,
+)
+
+PROFILE = settings(derandomize=True, deadline=None, database=None)
+
+DAY = date(2026, 8, 1)
+ALL = FileSelection()
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "part", "selection"),
+    [
+        ("pubmed:", "pubmed", "", ALL),
+        ("pubmed:baseline", "pubmed", "baseline", ALL),
+        ("pubmed:updates", "pubmed", "updates", ALL),
+        ("europepmc:", "europepmc", "", ALL),
+        ("pmc:", "pmc", "", ALL),
+        ("pubmed:baseline[1-10]", "pubmed", "baseline", FileSelection(((1, 10),))),
+        ("pubmed:baseline[7]", "pubmed", "baseline", FileSelection(((7, 7),))),
+        ("pubmed:baseline[0007]", "pubmed", "baseline", FileSelection(((7, 7),))),
+        ("pubmed:updates[1400-]", "pubmed", "updates", FileSelection(((1400, None),))),
+        ("pubmed:[1-10,20]", "pubmed", "", FileSelection(((1, 10), (20, 20)))),
+        ("pubmed:[ 1-10, 20 ]", "pubmed", "", FileSelection(((1, 10), (20, 20)))),
+        ("pubmed:updates[-3:]", "pubmed", "updates", FileSelection(newest=3)),
+        ("pubmed:[-3:]", "pubmed", "", FileSelection(newest=3)),
+        ("pubmed:updates[since=2026-08-01]", "pubmed", "updates", FileSelection(since=DAY)),
+        ("pubmed:[since=2026-08-01]", "pubmed", "", FileSelection(since=DAY)),
+        ("pubmed:since=2026-08-01", "pubmed", "", FileSelection(since=DAY)),
+        ("pubmed:updates,since=2026-08-01", "pubmed", "updates", FileSelection(since=DAY)),
+        ("pubmed:updates:since=2026-08-01", "pubmed", "updates", FileSelection(since=DAY)),
+        ("europepmc:[-3:]", "europepmc", "", FileSelection(newest=3)),
+        ("europepmc:[1-20000]", "europepmc", "", FileSelection(((1, 20000),))),
+        ("europepmc:since=2026-08-01", "europepmc", "", FileSelection(since=DAY)),
+        ("pmc:[11000000-11010000]", "pmc", "", FileSelection(((11000000, 11010000),))),
+        ("pmc:since=2026-08-01", "pmc", "", FileSelection(since=DAY)),
+    ],
+)
+def test_names_are_read(text: str, source: str, part: str, selection: FileSelection) -> None:
+    assert parse_source_spec(text) == SourceSpec(source, part, selection, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "pubmed", "pubmed/", "pubmed/pubmed:baseline", "./pubmed:baseline", "./pubmedd:baseline"),
+        *("/data/pubmed:", "gs://bucket/pubmed:", "s3://pubmed:baseline/", "a:b", ":", ":pubmed", " pubmed:"),
+        *(
+            "in/2026-01-01T10:00:00/*.xml",
+            "medline:2014",
+            "pmc1:some/folder",
+            "pubmed2:x.xml.gz",
+            "PMC:*.xml",
+        ),
+    ],
+)
+def test_paths_are_paths_even_with_a_colon(text: str) -> None:
+    assert parse_source_spec(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("pubmedd:baseline", "did you mean pubmed:baseline?"),
+        ("PubMed:updates[-3:]", "did you mean pubmed:updates[-3:]?"),
+        ("PMC:", "did you mean pmc:?"),
+        ("europmc:[-3:]", "did you mean europepmc:[-3:]?"),
+        ("europe-pmc:", "did you mean europepmc:?"),
+        ("pubmed:basline", "no part 'basline' (did you mean baseline?)"),
+        ("pubmed:updatefiles[-3:]", "did you mean updates?"),
+        ("pubmed:Baseline", "did you mean baseline?"),
+        ("pubmed:updatessince=2026-08-01", "cannot be read"),
+        ("pubmed:1-10", "stand in brackets"),
+        ("europepmc:baseline", "has no parts such as 'baseline'"),
+        ("pmc:updates[1]", "has no parts"),
+        ("pubmed:/data", "no part '/data'"),
+        ("pubmed:baseline[]", "the brackets are empty"),
+        ("pubmed:[ ]", "the brackets are empty"),
+        ("pubmed:[0]", "numbers begin at 1"),
+        ("pubmed:[0-5]", "numbers begin at 1"),
+        ("pubmed:[10-1]", "runs backwards"),
+        ("pubmed:[1-3,9-8]", "the range 9-8 runs backwards"),
+        ("pubmed:[-0:]", "selects nothing"),
+        ("pmc:[-3:]", "no files"),
+        *(
+            (f"pubmed:[{item}]", "is not a number or a range")
+            for item in ("-3", "1:10", "a", "1-2-3", "1,,2")
+        ),
+        *(
+            (f"pubmed:[{item}]", "is not a number")
+            for item in ("1234567890", "٣", "1,-3:", "1,since=2026-08-01")
+        ),
+        ("pubmed:since=2026-02-30", "'2026-02-30' is not a date"),
+        ("pubmed:since=2026-13-01", "is not a date"),
+        ("pubmed:since=20260801", "is not a date"),
+        ("pubmed:since=2026-8-1", "is not a date"),
+        ("pubmed:since=", "is not a date"),
+        ("pubmed:since=2026-08-01x", "is not a date"),
+        ("pubmed:[since=2026-08-01,-3:]", "is not a date"),
+        ("pubmed:baseline[1-10]x", "cannot be read"),
+        ("pubmed:baseline[1-10", "cannot be read"),
+        ("pubmed:baseline[1][2]", "cannot be read"),
+        ("pubmed:baseline[1],since=2026-08-01", "cannot be read"),
+        ("pubmed:baseline:[1]", "cannot be read"),
+        ("pubmed::since=2026-08-01", "cannot be read"),
+        ("pubmed:sinc=2026-08-01", "cannot be read"),
+    ],
+)
+def test_a_wrong_name_is_refused_with_the_reason_and_an_example_that_works(text: str, said: str) -> None:
+    with pytest.raises(SourceSpecError) as caught:
+        parse_source_spec(text)
+    message = str(caught.value)
+    assert message.startswith(f"--input {text}: ")
+    assert said in message
+    assert f"./{text}" in message
+    examples = message.split("What would work: ")[1].split(". (")[0].replace(" or ", ", ").split(", ")
+    assert len(examples) >= 2
+    for example in examples:
+        assert parse_source_spec(example) is not None
+
+
+# Properties
+
+NUMBERS = st.integers(1, 10**9 - 1)
+RANGES = NUMBERS.flatmap(
+    lambda low: st.tuples(st.just(low), st.none() | st.integers(low, 10**9 - 1) | st.just(low))
+)
+SELECTIONS = (
+    st.lists(RANGES, min_size=1, max_size=5).map(lambda ranges: FileSelection(tuple(ranges)))
+    | NUMBERS.map(lambda newest: FileSelection(newest=newest))
+    | st.dates().map(lambda since: FileSelection(since=since))
+)
+
+
+def written(selection: FileSelection) -> str:
+    if selection.since:
+        return f"since={selection.since.isoformat()}"
+    if selection.newest:
+        return f"-{selection.newest}:"
+    return ",".join(
+        f"{low}-" if high is None else str(low) if low == high else f"{low}-{high}"
+        for low, high in selection.ranges
+    )
+
+
+@settings(PROFILE, max_examples=300)
+@given(st.sampled_from(["baseline", "updates", ""]), SELECTIONS)
+def test_what_is_written_is_read_again(part: str, selection: FileSelection) -> None:
+    read = parse_source_spec(f"pubmed:{part}[{written(selection)}]")
+    assert read is not None
+    assert (read.subset, read.selection) == (part, selection)
+
+
+PIECES = st.sampled_from([*SUBSETS, "baseline", "updates", "since=", "2026-08-01", *":[]-,=0123", "/", "\n"])
+
+
+@settings(PROFILE, max_examples=500)
+@given(
+    st.text()
+    | st.text(string.printable).map(lambda rest: f"pubmed:{rest}")
+    | st.lists(PIECES, max_size=9).map("".join)
+    | st.lists(PIECES, max_size=9).map(lambda pieces: "pubmed:" + "".join(pieces))
+)
+def test_any_text_is_a_name_or_a_path_or_refused(text: str) -> None:
+    try:
+        read = parse_source_spec(text)
+    except SourceSpecError:
+        return
+    is_name = text.startswith(tuple(f"{source}:" for source in SUBSETS))
+    assert (read is not None) == is_name
+    assert read is None or read.text == text
+
+
+@settings(PROFILE, max_examples=200)
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.none() | st.integers(1, 40)), max_size=3),
+    st.integers(1, 40),
+    st.integers(0, 10),
+)
+def test_overlapping_is_having_a_number_in_common(
+    ranges: list[tuple[int, int | None]], first: int, length: int
+) -> None:
+    selected = {number for low, high in ranges for number in range(low, (high or 99) + 1)}
+    expected = not ranges or not selected.isdisjoint(range(first, first + length + 1))
+    whole = all(high is None or low <= high for low, high in ranges)
+    assert not whole or FileSelection(tuple(ranges)).overlaps(first, first + length) == expected

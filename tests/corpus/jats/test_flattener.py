@@ -1,0 +1,132 @@
+"""Inline mark-up joined before the parse gives the text that reading it element by element gives."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bioshards.corpus.jats import article_stream, text_blocks, xml_tree
+from bioshards.corpus.jats.flattener import flatten_inline_markup
+from bioshards.corpus.jats.in_text_citations import CITATION_MARK, REMOVAL_MARK
+
+
+def article(paragraph: str) -> bytes:
+    return f"<article><body><p>{paragraph}</p></body></article>".encode()
+
+
+def texts(paragraph: str, joined: bool) -> list[str]:
+    return [
+        block.text
+        for block in text_blocks.extract_blocks(xml_tree.parse_article(article(paragraph), flatten=joined))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("xml", "becomes"),
+    [
+        ("<italic>in</italic> <bold>vivo</bold>", "in vivo"),
+        ('<italic toggle="yes">E. coli</italic>', "E. coli"),
+        ("CO<sub>2</sub>, 10<sup>5</sup>, p<sc>H</sc>", "CO2, 105, pH"),
+        ('[<xref ref-type="bibr" rid="b1">1</xref>]', f"[{CITATION_MARK}]"),
+        ("""[<xref rid='b1' ref-type="bibr">1</xref>]""", f"[{CITATION_MARK}]"),
+        ('wide.<xref ref-type="bibr" rid="b"><sup>1–3</sup></xref>', f"wide.{CITATION_MARK}"),
+        ('wide.<xref ref-type="bibr" rid="b"><sup>1&#x2013;3</sup></xref>', f"wide.{CITATION_MARK}"),
+        (
+            'wide.<sup><xref ref-type="bibr" rid="b">1</xref>,<xref ref-type="bibr" rid="c">2</xref></sup>',
+            f"wide.{CITATION_MARK}",
+        ),
+        ('(<xref ref-type="bibr" rid="b">Ode, 2011</xref>)', "(Ode, 2011)"),
+        ('<xref ref-type="fig" rid="f1">Figure 1</xref>A', "Figure 1A"),
+    ],
+)
+def test_simple_markup_is_joined(xml: str, becomes: str) -> None:
+    assert flatten_inline_markup(xml) == becomes
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        '<xref ref-type="bibr" rid="b">Ode [12]</xref>',  # ends in a number, which goes
+        '<xref ref-type="fn" rid="f">a</xref>',  # a footnote's mark or a word: what is before it says
+        '<xref rid="b">1</xref>',  # of no type: may be a figure's
+        '<xref ref-type="bibr" rid="b"/>',
+        '<xref ref-type="bibr" rid="b">1 <named-content>x</named-content></xref>',
+        "CO\n    <sub>2</sub>",  # the line break only indents
+        "<ext-link>here</ext-link>",
+    ],
+)
+def test_other_markup_is_left_to_be_read(xml: str) -> None:
+    assert flatten_inline_markup(xml) == xml
+
+
+def test_noncharacters_of_the_text_are_no_marks() -> None:
+    assert texts(f"a{CITATION_MARK}b{REMOVAL_MARK}c", joined=True) == ["a\ufffdb\ufffdc"]
+
+
+def test_tags_that_are_joined_only_in_part_are_read_as_they_are() -> None:
+    odd = '<italic>a</italic> <italic id="x">b</italic> <sub arrange="stack">2</sub>'
+    assert texts(odd, joined=True) == texts(odd, joined=False) == ["a b 2"]
+
+
+NUMBERS = st.sampled_from(["1", "12", "3–5", "[4]", "(7)", "S2", "Ode, 2011", "2011a", "", "*", "1&#x2013;3"])
+KINDS = st.sampled_from(["bibr", "ref", "fig", "table", "fn", "table-fn", "sec", "other", ""])
+WORDS = st.sampled_from(
+    [
+        "cells",
+        " ",
+        ". ",
+        ", ",
+        "(",
+        ")",
+        "[",
+        "]",
+        "–",
+        " and ",
+        "; ",
+        " see ",
+        "10",
+        "Ca",
+        "\n",
+        "\n    ",
+        "&lt;",
+        "é",
+        "\u2009",
+    ]
+)
+INLINE = st.recursive(
+    st.one_of(
+        WORDS,
+        st.builds('<xref ref-type="{}" rid="x">{}</xref>'.format, KINDS, NUMBERS),
+        st.builds('<xref ref-type="{}" rid="x"><sup>{}</sup></xref>'.format, KINDS, NUMBERS),
+    ),
+    lambda inner: st.builds(
+        lambda tag, parts: f"<{tag}>{''.join(parts)}</{tag.split()[0]}>",
+        st.sampled_from(
+            ["italic", 'italic toggle="yes"', "bold", "sub", "sup", "sc", "named-content", "ext-link"]
+        ),
+        st.lists(inner, max_size=4),
+    ),
+    max_leaves=20,
+)
+
+
+@given(st.lists(INLINE, max_size=12).map("".join))
+def test_any_paragraph_reads_the_same(paragraph: str) -> None:
+    assert texts(paragraph, joined=True) == texts(paragraph, joined=False)
+
+
+@pytest.mark.skipif(not os.environ.get("BIOSHARDS_DATA"), reason="BIOSHARDS_DATA is not set")
+def test_every_third_real_article_reads_the_same() -> None:
+    paths = sorted(Path(os.environ["BIOSHARDS_DATA"], "jats").rglob("*.*ml"))[::3]
+    assert len(paths) > 700
+    for path in paths:
+        with path.open("rb") as file:
+            for xml in article_stream.iter_articles(file):
+                tree = xml_tree.parse_article(xml, flatten=False)
+                assert text_blocks.extract_blocks(xml_tree.parse_article(xml)) == text_blocks.extract_blocks(
+                    tree
+                ), path.name

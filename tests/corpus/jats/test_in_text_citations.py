@@ -1,0 +1,181 @@
+"""Text with citations, and without: a table to read, and what holds for every text."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bioshards.corpus.jats import in_text_citations
+from bioshards.corpus.jats.in_text_citations import CITATION_MARK, REMOVAL_MARK
+
+
+def marked(text: str) -> str:
+    """Text with ¶ for a citation, ◊ for a picture or another hole."""
+    return text.replace("¶", CITATION_MARK).replace("◊", REMOVAL_MARK)
+
+
+def without(text: str, introductions: bool = False) -> str:
+    return in_text_citations.remove_marks(marked(text), introductions)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        # Superscripts: nothing but the number goes.
+        ("Gulls nest on cliffs.¶ Terns do not.", "Gulls nest on cliffs. Terns do not."),
+        ("Gulls nest on cliffs¶. Terns do not.", "Gulls nest on cliffs. Terns do not."),
+        ("Gulls nest on cliffs.¶,¶ Terns do not.", "Gulls nest on cliffs. Terns do not."),
+        ("Gulls nest on cliffs.¶–¶,¶ Terns do not.", "Gulls nest on cliffs. Terns do not."),
+        ("gulls¶ and terns¶, but no auks¶", "gulls and terns, but no auks"),
+        ("gulls¶and terns", "gulls and terns"),
+        ("gulls,¶ terns", "gulls, terns"),
+        ("(gulls¶)", "(gulls)"),
+        ("“gulls¶” and ‘terns¶’", "“gulls” and ‘terns’"),
+        ("gulls¶—not terns", "gulls—not terns"),
+        ("gulls¶(and terns)", "gulls (and terns)"),
+        ("gull¶-like", "gull-like"),
+        # Brackets go with what is in them, and with the blank before them.
+        ("Gulls nest on cliffs [¶]. Terns do not.", "Gulls nest on cliffs. Terns do not."),
+        ("Gulls nest on cliffs[¶]. Terns do not.", "Gulls nest on cliffs. Terns do not."),
+        ("Gulls nest on cliffs. [¶] Terns do not.", "Gulls nest on cliffs. Terns do not."),
+        ("gulls [¶, ¶–¶; ¶] nest", "gulls nest"),
+        ("gulls (¶ and ¶) nest", "gulls nest"),
+        ("gulls [¶]–[¶] nest", "gulls nest"),
+        ("gulls [¶], [¶] and [¶] nest", "gulls nest"),
+        ("gulls [¶–12] nest", "gulls nest"),  # only the first of a range is marked up
+        ("gulls [¶]; terns [¶]", "gulls; terns"),
+        ("gulls ([¶]) nest", "gulls nest"),
+        ("gulls [[¶], [¶]] nest", "gulls nest"),
+        ("gulls \n[\n¶\n,\n¶\n]\n nest", "gulls nest"),
+        ("gulls (¶)(¶) nest", "gulls nest"),
+        ("gulls (¶, pp. 4–5) nest", "gulls (pp. 4–5) nest"),
+        # A bracket that says more stays, and its separators go.
+        ("gulls (an old idea [¶]) nest", "gulls (an old idea) nest"),
+        ("gulls (Table 1; [¶]) nest", "gulls (Table 1) nest"),
+        ("gulls ([¶]; but not on Skye) nest", "gulls (but not on Skye) nest"),
+        ("gulls ([¶]; Table 1 (top)) nest", "gulls (Table 1 (top)) nest"),
+        ("gulls (Table 1 (top), [¶]) nest", "gulls (Table 1 (top)) nest"),
+        ("gulls [¶, and unpublished notes] nest", "gulls [and unpublished notes] nest"),
+        ("gulls (Ode, 2011; ¶) nest", "gulls (Ode, 2011) nest"),
+        # One that only led to a citation does not.
+        ("gulls (see [¶]) nest", "gulls nest"),
+        ("gulls (reviewed in ¶, ¶).", "gulls."),
+        ("gulls (see, e.g., [¶]) nest", "gulls nest"),
+        ("gulls [for a recent review, see ¶] nest", "gulls nest"),
+        ("gulls (ref. ¶) nest", "gulls nest"),
+        ("gulls (OR) nest [¶]", "gulls (OR) nest"),
+        # Punctuation is left as if nothing had been there.
+        ("as shown by Ode et al. [¶].", "as shown by Ode et al."),
+        ("as shown by Ode et al., [¶].", "as shown by Ode et al."),
+        ("as shown by Ode et al. [¶], who", "as shown by Ode et al., who"),
+        ("gulls, [¶], nest", "gulls, nest"),
+        ("as shown, [¶]. Terns", "as shown. Terns"),
+        ("as shown: [¶].", "as shown."),
+        ("gulls [¶]: terns", "gulls: terns"),
+        ("Do gulls nest [¶]?", "Do gulls nest?"),
+        ("gulls [¶]", "gulls"),
+        ("¶ Gulls", "Gulls"),
+        ("gulls [¶] (Table 1)", "gulls (Table 1)"),
+        ("5%¶ of gulls", "5% of gulls"),
+        # Pictures and empty links.
+        ("gulls (◊), terns (◊)", "gulls, terns"),
+        ("where ◊ is the rate", "where is the rate"),
+        ("the rate ◊, with ◊.", "the rate, with."),
+        ("the programme ◊.", "the programme."),
+        ("nothing to see [5] (a, b)", "nothing to see [5] (a, b)"),
+        ("¶", ""),
+        ("", ""),
+    ],
+)
+def test_citations_vanish_without_a_trace(before: str, after: str) -> None:
+    assert " ".join(without(before).split()) == after
+
+
+def test_an_introduction_may_stay() -> None:
+    assert without("gulls (reviewed in [¶]) nest [¶]", True) == "gulls (reviewed in) nest"
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "1",
+        "12",
+        "[12]",
+        "(3)",
+        "3–5",
+        "1, 2",
+        "12,13",
+        "S7",
+        "4a",
+        "Ref. 5",
+        "12••",
+        "*",
+        "",
+        "1012",
+        "7.",
+        "[1-3]",
+    ],
+)
+def test_a_number_is_a_numeric_citation(number: str) -> None:
+    assert in_text_citations.is_numeric_citation(number)
+
+
+@pytest.mark.parametrize("text", ["2011", "Ode, 2011", "Ode et al. [3]", "1998a", "p. 4", "Table 1", "and"])
+def test_years_and_names_are_none(text: str) -> None:
+    assert not in_text_citations.is_numeric_citation(text)
+
+
+def test_a_name_loses_the_number_it_ends_in() -> None:
+    assert without(in_text_citations.mark_trailing_number("Ode et al. [12]") + " say") == "Ode et al. say"
+    assert without(in_text_citations.mark_trailing_number("Ode, 2011") + " say") == "Ode, 2011 say"
+
+
+@pytest.mark.parametrize(
+    ("text", "only"),
+    [("¶,5–¶", True), ("¶ and ¶", True), ("¶(p7)", True), ("¶, 12", True), ("¶ mm", False), ("2+¶", False)],
+)
+def test_a_superscript_may_be_all_citations(text: str, only: bool) -> None:
+    assert in_text_citations.has_only_citations(marked(text)) is only
+
+
+TEXT = st.text(alphabet="ab Z1.,;:()[]–“”¶◊\n", max_size=40)
+
+
+@given(TEXT)
+def test_no_mark_is_ever_left(text: str) -> None:
+    found = without(text)
+    assert CITATION_MARK not in found
+    assert REMOVAL_MARK not in found
+
+
+@given(TEXT.filter(lambda text: "¶" not in text and "◊" not in text))
+def test_a_text_without_marks_is_not_changed(text: str) -> None:
+    assert without(text) == text
+
+
+@given(TEXT)
+def test_no_letter_outside_of_brackets_is_lost(text: str) -> None:
+    outside = text.replace("(", "").replace("[", "")
+    assert re.sub("[^abZ1]", "", without(outside)) == re.sub("[^abZ1]", "", outside)
+
+
+@given(st.lists(st.sampled_from(["gulls", "nest", "on", "cliffs"]), min_size=1), st.data())
+def test_words_with_citations_between_them_are_those_without(words: list[str], data: st.DataObject) -> None:
+    citation = st.sampled_from(["", "¶", " [¶]", " (¶, ¶)", "¶,¶"])
+    text = " ".join(word + data.draw(citation) for word in words) + data.draw(citation) + "."
+    assert without(text) == " ".join(words) + "."
+
+
+@pytest.mark.parametrize(
+    "text", ["¶" + " " * 20_000 + "a", "(" * 20_000 + "¶", "(¶" * 5000, "¶" + ",;" * 10_000]
+)
+def test_no_text_takes_long(text: str) -> None:
+    began = time.process_time()
+    without(text)
+    in_text_citations.is_numeric_citation(text)
+    in_text_citations.mark_trailing_number(text)
+    assert time.process_time() - began < 20

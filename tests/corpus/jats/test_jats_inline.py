@@ -1,0 +1,142 @@
+"""The text of a title or a paragraph, element by element."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from lxml import etree
+
+from bioshards.corpus.jats import inline
+
+PARSER = etree.XMLParser(
+    resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
+)
+MATHML = 'xmlns:m="http://www.w3.org/1998/Math/MathML"'
+
+
+def paragraph(inside: str) -> etree._Element:
+    return etree.fromstring(f'<p xmlns:xlink="http://www.w3.org/1999/xlink" {MATHML}>{inside}</p>', PARSER)
+
+
+def said(inside: str) -> str:
+    return inline.extract_text(paragraph(inside))
+
+
+def cites(number: str) -> str:
+    return f'<xref ref-type="bibr" rid="b{number}">{number}</xref>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "text"),
+    [
+        # What only looks different joins without a blank more or less.
+        ("H<sub>2</sub>O and Ca<sup>2+</sup>", "H2O and Ca2+"),
+        ("<italic>Larus</italic>-like <bold>g</bold>ull<underline>s</underline>", "Larus-like gulls"),
+        ("<sc>Ode</sc>, <named-content content-type='x'>A</named-content>", "Ode, A"),
+        ("<styled-content><italic>a</italic>b</styled-content>c", "abc"),
+        ("first<break/>second", "first second"),
+        ("over\n  two\tlines ", "over two lines"),
+        ("a\u00a0b\u2009c", "a b c"),
+        ("gulls &amp; terns &lt; auks", "gulls & terns < auks"),
+        # Indented XML.
+        ("Ca\n    <sup>2+</sup>\n    ions", "Ca2+ ions"),
+        ("(\n  <xref ref-type='fig'>Fig. 1</xref>\n  ), and", "(Fig. 1), and"),
+        ("as\n  <italic>Larus</italic>\n  . Terns", "as Larus. Terns"),
+        ("the <sup>14</sup>C of shells", "the 14C of shells"),
+        ("the\n   <sup>14</sup>C of shells", "the 14C of shells"),
+        # Links, and links without a text.
+        ("see <ext-link xlink:href='https://example.org'>our pages</ext-link>.", "see our pages."),
+        ("the programme <ext-link xlink:href='https://example.org'/>.", "the programme."),
+        ("the bank (<uri xlink:href='https://example.org'/>) of seeds", "the bank of seeds"),
+        ("see <inline-supplementary-material>Table S1</inline-supplementary-material>)", "see Table S1)"),
+        # Pictures.
+        ("gulls (<inline-graphic xlink:href='a.png'/>), terns", "gulls, terns"),
+        # What is no text, with its tail.
+        ("gulls<index-term><term>gull</term></index-term> nest", "gulls nest"),
+        ("gulls<fn><p>Birds.</p></fn> nest", "gulls nest"),
+    ],
+)
+def test_inline_elements_join_as_written(inside: str, text: str) -> None:
+    assert said(inside) == text
+
+
+@pytest.mark.parametrize(
+    ("inside", "text"),
+    [
+        (f"cliffs.<sup>{cites('1')},{cites('2')}</sup> Terns", "cliffs. Terns"),
+        (f"cliffs<sup>{cites('1')}–{cites('3')}</sup>.", "cliffs."),
+        (f"cliffs{cites('1')}<sup>–</sup>{cites('3')}.", "cliffs."),
+        (f"cliffs<sup>{cites('1')}–3</sup>.", "cliffs."),
+        (f"cliffs<sup>2+</sup><sup>{cites('1')}</sup>.", "cliffs2+."),
+        (f"cliffs [{cites('1')}–3, {cites('7')}].", "cliffs."),
+        ("cliffs <xref ref-type='bibr'>[1]</xref>.", "cliffs."),
+        ("cliffs <xref ref-type='bibr'><sup>1</sup></xref>.", "cliffs."),
+        (f"cliffs [{cites('11••')}].", "cliffs."),
+        ("cliffs<xref ref-type='bibr' rid='b1'/>.", "cliffs."),
+        ("cliffs (<xref ref-type='bibr'>Ode, 2011</xref>; Roe, 2012).", "cliffs (Ode, 2011; Roe, 2012)."),
+        ("<xref ref-type='bibr'>Ode et al. [3]</xref> say", "Ode et al. say"),
+        ("Ode (<xref ref-type='bibr'>2011</xref>) says", "Ode (2011) says"),
+        # References without a type are to references, but for those that follow what has a number.
+        ("cliffs <xref rid='b1'>[1]</xref>.", "cliffs."),
+        ("see Table <xref rid='b1'>1</xref>.", "see Table 1."),
+        ("see Eq. (<xref rid='b1'>1</xref>).", "see Eq. (1)."),
+        ("from (<xref ref-type='' rid='Equ1'>1</xref>) follows", "from (1) follows"),
+        ("(<xref ref-type='fig'>Figs 1</xref>, <xref ref-type='fig'>2</xref>)", "(Figs 1, 2)"),
+        # Callouts of footnotes.
+        ("cliffs<xref ref-type='fn'>1</xref>.", "cliffs."),
+        ("cliffs<sup><xref ref-type='fn'>1</xref></sup>.", "cliffs."),
+        ("cliffs<xref ref-type='fn'><sup>1</sup></xref> and", "cliffs and"),
+        ("cliffs<xref ref-type='table-fn'>a</xref>", "cliffs"),
+        ("see footnote <xref ref-type='fn'>a</xref> of Table 1", "see footnote a of Table 1"),
+    ],
+)
+def test_numbers_that_point_elsewhere_vanish(inside: str, text: str) -> None:
+    assert said(inside) == text
+
+
+@pytest.mark.parametrize(
+    ("inside", "text"),
+    [
+        (
+            "where <inline-formula><m:math><m:mi>p</m:mi><m:mo>&lt;</m:mo><m:mn>1</m:mn></m:math>"
+            "</inline-formula>",
+            "where p < 1",
+        ),
+        (
+            "of <inline-formula><alternatives><tex-math>$x$</tex-math><m:math><m:mi>x</m:mi></m:math>"
+            "</alternatives></inline-formula>, as",
+            "of x, as",
+        ),
+        ("of <inline-formula><tex-math>$x$</tex-math></inline-formula>, as", "of, as"),
+        ("of <inline-formula><italic>x</italic><sub>1</sub></inline-formula>, as", "of x1, as"),
+        ("of <inline-formula><inline-graphic xlink:href='a.png'/></inline-formula> as", "of as"),
+        ("of <m:math><m:mi>x</m:mi></m:math> as", "of x as"),
+        ("of <math><mi>x</mi></math> as", "of x as"),
+    ],
+)
+def test_formulas_are_typed_out(inside: str, text: str) -> None:
+    assert said(inside) == text
+
+
+def test_citations_by_name_and_year_may_vanish_too() -> None:
+    element = paragraph(
+        "cliffs (<xref ref-type='bibr'>Ode, 2011</xref>; <xref ref-type='bibr'>Roe, 2012</xref>) "
+        "and rocks (see <xref ref-type='fig'>Fig. 1</xref>, <xref ref-type='bibr'>Ode, 2011</xref>)."
+    )
+    inline.mark_citations(element)
+    assert inline.extract_text(element) == "cliffs and rocks (see Fig. 1)."
+
+
+def test_text_may_be_put_together_of_several_elements() -> None:
+    pieces: inline.TextPieces = ["Gulls"]
+    for child in paragraph("<italic> nest</italic><xref ref-type='bibr'>1</xref>"):
+        inline.append_inline(child, pieces)
+    assert inline.join_pieces([*pieces, "."]) == "Gulls nest."
+
+
+@pytest.mark.parametrize("inside", ["\n" * 100_000 + "a", " \n" * 50_000 + "<sup>2</sup>", "(\n" * 50_000])
+def test_no_indentation_takes_long(inside: str) -> None:
+    began = time.process_time()
+    said(inside)
+    assert time.process_time() - began < 20

@@ -1,0 +1,588 @@
+"""Sources of full text, read: each article a document or a rejection, whatever file it came in.
+
+An article is the same document from a file of its own, from an archive and from a package; one that is bad
+costs itself, and a package that is damaged as a whole is not used at all.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.corpus import jats
+from bioshards.corpus.document import Document
+from bioshards.corpus.download.pmc import article_ranges, bucket_inventory
+from bioshards.corpus.download.pmc.article_filter import SETS, ArticleFilter
+from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.jats.filters import PmcConfig
+from bioshards.corpus.jats.inputs import discover
+from bioshards.corpus.jats.reader import ArticleReader
+from bioshards.corpus.licences import LICENCES
+from bioshards.corpus.source_record import SourceRecord, VersionKey
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.parallel import MAX_CONCURRENT_CALLS
+from bioshards.corpus.storage.source_file import SourceFile
+from tests.support.corpus.archive_bytes import pack_tar_gz, pack_zip
+from tests.support.corpus.small_articles import (
+    KEEP_EVERYTHING,
+    pack_articles,
+    small_article,
+    write_byte_files,
+)
+from tests.support.paths import PMC_SAMPLE
+from tests.support.servers import fake_pmc_bucket
+from tests.support.servers.fake_pmc_bucket import (
+    BASE_URL,
+    TODAY,
+    FolderConnection,
+    SequentialPool,
+    create_bucket,
+)
+
+PROFILE = settings(derandomize=True, deadline=None, database=None)
+FILES = LocalStorage()
+SAMPLE = PMC_SAMPLE
+
+
+def read(folder: Path, rules: PmcConfig = KEEP_EVERYTHING, keep_dropped: bool = False) -> list[SourceRecord]:
+    """The records of all sources in a folder, in order."""
+    reader = ArticleReader(rules, keep_dropped)
+    return [
+        record for source in discover(FILES, [str(folder)]) for record in reader.read_records(FILES, source)
+    ]
+
+
+def told(records: list[SourceRecord]) -> list[tuple[str, int, str]]:
+    """(file, position, id of its document or the reason of its rejection or drop) of each."""
+    out = []
+    for record in records:
+        if record.error:
+            assert not record.keys
+            assert record.document is None
+            what = record.error.reason
+        else:
+            [key] = record.keys
+            assert not key.is_deletion
+            what = record.document.id if record.document else key.drop_reason or "?"
+        out.append((record.file, record.position, what))
+    return out
+
+
+def document_of(record: SourceRecord) -> Document:
+    assert record.document
+    return record.document
+
+
+# Loose files
+
+
+def test_each_file_is_a_record_and_a_bad_one_costs_itself_only(tmp_path: Path) -> None:
+    folder = write_byte_files(
+        tmp_path / "in",
+        {
+            "PMC1.xml": small_article(1),
+            "PMC2.xml": small_article(2).replace(b"</sec>", b""),
+            "PMC3.xml": b"",
+            "PMC4.xml": small_article(4)[:-20],
+            "PMC5.xml": small_article(5, "caf\xe9").decode().encode("latin-1"),
+            "PMC6.xml.gz": gzip.compress(small_article(6)),
+            "PMC7.xml.gz": gzip.compress(small_article(7))[:-9],
+            "PMC8.xml": b"<html>503</html>",
+            "PMC9.xml": b'<!DOCTYPE article [<!ENTITY a "b">]>' + small_article(9),
+            "PMC10.xml": small_article(10, "&nonesuch;"),
+            "PMC11.xml": small_article(11).replace(b"PMC11", b"PMCx"),
+            "PMC12.nxml": b'<?xml version="1.0" encoding="latin-1"?>'
+            + small_article(12, "é").decode().encode("latin-1"),
+            "PMC13.xml": b"<pmc-articleset><error>none</error></pmc-articleset>",
+            "PMC14.xml": pack_articles(small_article(14), small_article(15)),
+        },
+    )
+    assert told(read(folder)) == [
+        ("PMC1.xml", 0, "pmc:PMC1.1"),
+        ("PMC2.xml", 1, "malformed-xml"),
+        ("PMC3.xml", 2, "empty-file"),
+        ("PMC4.xml", 3, "truncated-xml"),
+        ("PMC5.xml", 4, "invalid-utf-8"),
+        ("PMC6.xml.gz", 5, "pmc:PMC6.1"),
+        ("PMC7.xml.gz", 6, "truncated-gzip"),
+        ("PMC8.xml", 7, "wrong-root"),
+        ("PMC9.xml", 8, "dtd-declarations"),
+        ("PMC10.xml", 9, "unknown-entity"),
+        ("PMC11.xml", 10, "no-id"),
+        ("PMC12.nxml", 11, "pmc:PMC12.1"),
+        ("PMC14.xml", 12, "pmc:PMC14.1"),
+        ("PMC14.xml", 13, "pmc:PMC15.1"),
+    ]
+
+
+def test_rejections_say_why_and_not_where_on_this_machine(tmp_path: Path) -> None:
+    folder = write_byte_files(
+        tmp_path / "in", {"PMC1.xml": small_article(1)[:-20], "PMC2.xml": small_article(2, "&x;")}
+    )
+    truncated, malformed = read(folder)
+    assert truncated.error
+    assert malformed.error
+    assert "ends before </article>" in truncated.error.detail
+    assert "&x;" in malformed.error.detail
+    assert malformed.raw == small_article(2, "&x;")
+    assert str(tmp_path) not in truncated.error.detail + malformed.error.detail
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_costs_itself_only(tmp_path: Path) -> None:
+    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2)})
+    (folder / "PMC1.xml").chmod(0)
+    assert [what for _, _, what in told(read(folder))] == ["unreadable", "pmc:PMC2.1"]
+
+
+def test_a_link_to_nowhere_is_a_rejection(tmp_path: Path) -> None:
+    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1)})
+    (folder / "PMC2.xml").symlink_to(tmp_path / "gone.xml")
+    assert [what for _, _, what in told(read(folder))] == ["pmc:PMC1.1", "unreadable"]
+
+
+def test_of_a_file_of_several_that_breaks_off_the_whole_ones_are_used_and_the_break_is_said(
+    tmp_path: Path,
+) -> None:
+    folder = write_byte_files(
+        tmp_path / "in", {"mine.xml": pack_articles(small_article(1), small_article(2))[:-30]}
+    )
+    assert told(read(folder)) == [("in/mine.xml", 0, "pmc:PMC1.1"), ("in/mine.xml", 1, "truncated-xml")]
+
+
+def test_the_sample_is_read_as_its_names_say() -> None:
+    records = read(SAMPLE)
+    assert not [record for record in records if record.error]
+    ids = {document_of(record).id for record in records}
+    assert ids >= {"pmc:PMC9990001.1", "pmc:PMC9990013.1", "pmc:PMC9990014.2", "pmc:PMC9990018.1"}
+    assert len(ids) == len(records) == 20
+
+
+# What is dropped
+
+
+def test_what_is_dropped_has_a_key_with_its_reason_and_a_document_only_on_demand(tmp_path: Path) -> None:
+    folder = write_byte_files(
+        tmp_path / "in",
+        {
+            "PMC1.xml": small_article(1, version=3).replace(b"/by/", b"/by-nc/").replace(b"CC BY", b""),
+            "PMC2.xml": small_article(2, body="<body/>"),
+            "PMC3.xml": small_article(3, body="<body><sec><title>Only a title</title></sec></body>"),
+            "PMC4.xml": small_article(4).replace(b"<article ", b'<article xml:lang="fr" '),
+        },
+    )
+    dropped = read(folder, PmcConfig())
+    assert [record.keys for record in dropped] == [
+        [VersionKey(1, 3, False, "licence")],
+        [VersionKey(2, 1, False, "no-body")],
+        [VersionKey(3, 1, False, "no-text")],
+        [VersionKey(4, 1, False, "language")],
+    ]
+    kept = read(folder, PmcConfig(), keep_dropped=True)
+    assert [record.keys for record in kept] == [record.keys for record in dropped]
+    assert [document_of(record).id for record in kept] == [
+        "pmc:PMC1.3",
+        "pmc:PMC2.1",
+        "pmc:PMC3.1",
+        "pmc:PMC4.1",
+    ]
+    assert document_of(kept[1]).flags == ["no-body"]
+
+
+def test_articles_that_pmc_has_not_have_keys_beyond_its_own(tmp_path: Path) -> None:
+    doi = small_article(1).replace(b'"pmcid">PMC1<', b'"doi">10.5555/A<').replace(b"pmcid-ver", b"other")
+    [record] = read(write_byte_files(tmp_path, {"a.xml": doi}))
+    assert document_of(record).id == "doi:10.5555/a"
+    assert record.keys[0].article_number >= 2**40
+
+
+# Packages and archives
+
+
+def test_in_a_package_a_malformed_article_costs_itself_only(tmp_path: Path) -> None:
+    bad = small_article(2).replace(b"<sec>", b"<sec><x>")
+    data = pack_articles(
+        small_article(1), bad, b"<book>no article</book>", small_article(3, "&nonesuch;"), small_article(4)
+    )
+    folder = write_byte_files(tmp_path, {"PMC1_PMC9.xml.gz": gzip.compress(data)})
+    records = read(folder)
+    assert told(records) == [
+        ("PMC1_PMC9.xml.gz", position, what)
+        for position, what in enumerate(
+            ["pmc:PMC1.1", "malformed-xml", "unexpected-element", "unknown-entity", "pmc:PMC4.1"]
+        )
+    ]
+    assert records[1].raw == bad
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (gzip.compress(pack_articles(small_article(1), small_article(2)))[:-10], "truncated-gzip"),
+        (pack_articles(small_article(1), small_article(2))[:-5], "truncated-xml"),
+        (pack_articles(small_article(1)) + b"<more/>", "malformed-xml"),
+        (pack_articles(small_article(1), b"stray text", small_article(2)), "malformed-xml"),
+        (b"<PubmedArticleSet/>", "wrong-root"),
+        (b"", "empty-file"),
+    ],
+)
+def test_a_package_that_is_damaged_is_not_used(tmp_path: Path, data: bytes, reason: str) -> None:
+    folder = write_byte_files(tmp_path, {"PMC1_PMC9.xml.gz": data})
+    with pytest.raises(BadFileError) as caught:
+        read(folder)
+    assert caught.value.reason == reason
+
+
+ARCHIVES: dict[str, Callable[[list[tuple[str, bytes]]], bytes]] = {
+    "old.tar.gz": pack_tar_gz,
+    "old.zip": pack_zip,
+}
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_in_an_archive_a_bad_member_costs_itself_only(tmp_path: Path, name: str) -> None:
+    members = [
+        ("PMC001/PMC1.xml", small_article(1)),
+        ("../PMC2.xml", small_article(2)),
+        ("/etc/PMC3.xml", small_article(3)),
+        ("PMC4.nxml", small_article(4)[:-9]),
+        ("PMC5.xml.gz", gzip.compress(small_article(5))),
+        ("PMC6.xml.gz", gzip.compress(small_article(6))[:-3]),
+        ("PMC7.xml", small_article(7, "&nonesuch;")),
+        ("readme.txt", b"not an article"),
+        ("PMC8.xml", b""),
+        ("PMC9.xml", small_article(9)),
+    ]
+    folder = write_byte_files(tmp_path, {name: ARCHIVES[name](members)})
+    expected = ["pmc:PMC1.1", "hostile-name", "hostile-name", "truncated-xml", "pmc:PMC5.1", "truncated-gzip"]
+    expected += ["unknown-entity", "empty-file", "pmc:PMC9.1"]
+    files = [f"{name}/{member}" for member, _ in members if member != "readme.txt"]
+    records = read(folder)
+    assert told(records) == [
+        (file, position, what) for position, (file, what) in enumerate(zip(files, expected, strict=True))
+    ]
+    assert records[6].raw == small_article(7, "&nonesuch;")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [name]
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_an_archive_that_is_damaged_is_not_used(tmp_path: Path, name: str) -> None:
+    whole = ARCHIVES[name]([(f"PMC{number}.xml", small_article(number, "x" * 500)) for number in range(1, 9)])
+    for data in (whole[: len(whole) * 2 // 3], b"", b"<html/>" * 100):
+        folder = write_byte_files(tmp_path, {name: data})
+        with pytest.raises(BadFileError):
+            read(folder)
+
+
+def test_an_article_is_the_same_document_whatever_it_comes_in(tmp_path: Path) -> None:
+    loose = {
+        f"PMC{number}.{version}.xml": small_article(number, "A\u00ad b. C β.", version)
+        for number, version in ((1, 1), (1, 2), (20_000, 1), (3, 10))
+    }
+    members = sorted(loose.items())
+    places: dict[str, dict[str, bytes]] = {
+        "loose": loose,
+        "gzipped": {f"{name}.gz": gzip.compress(data) for name, data in loose.items()},
+        "zip": {"a.zip": pack_zip(members)},
+        "tar.gz": {"a.tar.gz": pack_tar_gz(members)},
+        "package": {"PMC1_PMC20000.xml.gz": gzip.compress(pack_articles(*loose.values()))},
+        "declared": {
+            name: b'<?xml version="1.0"?>\n<!DOCTYPE article SYSTEM "x.dtd">\n<!-- x -->' + data
+            for name, data in loose.items()
+        },
+    }
+    seen = []
+    for place, files in places.items():
+        records = read(write_byte_files(tmp_path / place, files))
+        assert not [record for record in records if record.error], place
+        seen.append(
+            sorted((document_of(record)._replace(file="", position=0), record.keys) for record in records)
+        )
+    assert len(seen[0]) == 4
+    assert all(other == seen[0] for other in seen)
+    direct = sorted(
+        jats.document(data, KEEP_EVERYTHING)._replace(file="", position=0) for data in loose.values()
+    )
+    assert [document for document, _ in seen[0]] == direct
+
+
+# Mirrors
+
+
+def mirror(tmp_path: Path, *articles: fake_pmc_bucket.FakeArticle, number: int = 0) -> Path:
+    """A mirror as ``beam run fetch`` leaves it."""
+    folder = tmp_path / "mirror"
+    connection = FolderConnection(create_bucket(tmp_path / "bucket", articles, "2026-09-04").root)
+    bucket_inventory.update_inventory(FILES, str(folder), connection, BASE_URL)
+    every = ArticleFilter(frozenset(LICENCES), frozenset(SETS), versions="all")
+    report = article_ranges.fetch_range(
+        FILES, str(folder), BASE_URL, SequentialPool(connection), number, every, TODAY
+    )
+    assert not report.failures
+    return folder
+
+
+def test_what_a_mirrors_list_says_of_an_article_goes_before_what_its_xml_says(tmp_path: Path) -> None:
+    folder = mirror(
+        tmp_path,
+        fake_pmc_bucket.FakeArticle(1, 2, licence="CC BY-NC", retracted=True, pmid=11, doi="10.5555/One"),
+        fake_pmc_bucket.FakeArticle(2, licence=None, manuscript=True),
+        fake_pmc_bucket.FakeArticle(3, ocr=True),
+    )
+    one, two, three = map(document_of, read(folder))
+    assert one.id == "pmc:PMC1.2"
+    assert (one.licence, one.retracted, one.pmid, one.doi) == ("CC-BY-NC", True, 11, "10.5555/One")
+    assert one.file == f"PMC1.2-{hashlib.md5(fake_pmc_bucket.FakeArticle(1, 2).xml).hexdigest()[:8]}.xml"
+    assert (two.licence, two.pmid, two.flags) == (None, None, ["manuscript"])
+    assert (three.licence, three.flags) == ("CC-BY", ["ocr"])
+    assert [record.keys[0] for record in read(folder, PmcConfig())] == [
+        VersionKey(1, 2, False, "licence"),
+        VersionKey(2, 1, False, "licence"),
+        VersionKey(3, 1, False, "ocr"),
+    ]
+
+
+def test_what_the_xml_alone_says_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = small_article(5, extra_front='<related-article related-article-type="retraction-forward"/>')
+    monkeypatch.setattr(fake_pmc_bucket.FakeArticle, "xml", said)
+    found = document_of(read(mirror(tmp_path, fake_pmc_bucket.FakeArticle(5, licence=None)))[0])
+    assert (found.licence, found.retracted) == ("CC-BY", True)
+
+
+def test_an_article_that_the_list_has_and_the_mirror_has_not_costs_itself_only(tmp_path: Path) -> None:
+    folder = mirror(tmp_path, *map(fake_pmc_bucket.FakeArticle, (1, 2, 3)))
+    [gone] = folder.rglob("PMC2.1-*.xml")
+    gone.unlink()
+    records = read(folder)
+    assert [what for _, _, what in told(records)] == ["pmc:PMC1.1", "unreadable", "pmc:PMC3.1"]
+    assert records[1].file == gone.name
+
+
+def test_articles_in_the_mirror_that_no_list_has_are_not_read(tmp_path: Path) -> None:
+    folder = mirror(tmp_path, fake_pmc_bucket.FakeArticle(1))
+    write_byte_files(folder / "pmc" / "xml" / "PMC0000xxxx", {"PMC9.1-01234567.xml": small_article(9)})
+    assert [what for _, _, what in told(read(folder))] == ["pmc:PMC1.1"]
+
+
+def changed_list(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    [path] = folder.rglob("selected/*.parquet")
+    rows = pq.read_table(path).to_pylist()
+    for row in rows:
+        change(row)
+    pq.write_table(pa.Table.from_pylist(rows, article_ranges.ARTICLE_SCHEMA), path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../../../secret.xml", "/etc/passwd", "PMC1.xml", "PMC1.1-0123456.xml", "PMC1.1-01234567.xml\n", ""],
+)
+def test_a_list_leads_out_of_its_folder_nowhere(tmp_path: Path, name: str) -> None:
+    write_byte_files(tmp_path, {"secret.xml": small_article(1)})
+    folder = mirror(tmp_path, fake_pmc_bucket.FakeArticle(1), fake_pmc_bucket.FakeArticle(2))
+    changed_list(folder, lambda row: row["pmcid"] == 1 and row.update(file=name))
+    assert [what for _, _, what in told(read(folder))] == ["hostile-name", "pmc:PMC2.1"]
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" + b"\0" * 100 + b"PAR1", b"<articles/>"])
+def test_a_list_that_is_none_is_not_used(tmp_path: Path, data: bytes) -> None:
+    folder = mirror(tmp_path, fake_pmc_bucket.FakeArticle(1))
+    [path] = folder.rglob("selected/*.parquet")
+    whole = path.read_bytes()
+    for bad in (data, whole[:-20], whole[: len(whole) // 2]):
+        path.write_bytes(bad)
+        with pytest.raises(BadFileError):
+            read(folder)
+    pq.write_table(pa.table({"pmcid": [1]}), path)
+    with pytest.raises(BadFileError):
+        read(folder)
+
+
+def test_a_mirror_within_a_folder_of_the_same_names_is_read(tmp_path: Path) -> None:
+    inner = tmp_path / "pmc" / "selected"
+    inner.mkdir(parents=True)
+    assert [what for _, _, what in told(read(mirror(inner, fake_pmc_bucket.FakeArticle(1))))] == [
+        "pmc:PMC1.1"
+    ]
+
+
+# Bombs and whatever else may come
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<sec>" * 240 + "<p>a</p>" + "</sec>" * 240,
+        "<p>" + "<sup>" * 240 + "a" + "</sup>" * 240 + "</p>",
+        "<p>" + "<list><list-item>" * 115 + "<p>a</p>" + "</list-item></list>" * 115 + "</p>",
+        "<p><math>" + "<mrow>" * 235 + "<mi>a</mi>" + "</mrow>" * 235 + "</math></p>",
+        "<p><math>" + "<msup>" * 235 + "<mi>a</mi>" + "<mi>b</mi></msup>" * 235 + "</math></p>",
+        "<sec>" * 300 + "</sec>" * 300,
+    ],
+    ids=["sections", "superscripts", "lists", "rows", "powers", "beyond"],
+)
+def test_an_article_nested_deeply_is_read_or_rejected_and_stops_nothing(tmp_path: Path, content: str) -> None:
+    folder = write_byte_files(
+        tmp_path, {"PMC1.xml": small_article(1, body=f"<body>{content}</body>"), "PMC2.xml": small_article(2)}
+    )
+    before = sys.getrecursionlimit()
+    first, second = (what for _, _, what in told(read(folder)))
+    assert first in {"pmc:PMC1.1", "too-deep", "malformed-xml"}
+    assert second == "pmc:PMC2.1"
+    assert sys.getrecursionlimit() == before
+
+
+def test_where_the_stack_is_deep_already_an_article_may_be_too_deep(tmp_path: Path) -> None:
+    """Runners call from deep down; Python's stack is no deeper for that."""
+    body = f"<body>{'<sec>' * 240}<p>a</p>{'</sec>' * 240}</body>"
+    folder = write_byte_files(
+        tmp_path, {"PMC1.xml": small_article(1, body=body), "PMC2.xml": small_article(2)}
+    )
+
+    def below(frames: int) -> list[SourceRecord]:
+        return below(frames - 1) if frames else read(folder)
+
+    first, second = below(600)
+    assert first.error
+    assert first.error.reason == "too-deep"
+    assert first.raw == small_article(1, body=body)
+    assert document_of(second).id == "pmc:PMC2.1"
+
+
+ELEMENTS = st.sampled_from(
+    [
+        *(
+            "p",
+            "sec",
+            "title",
+            "label",
+            "fig",
+            "caption",
+            "table-wrap",
+            "table",
+            "list",
+            "list-item",
+            "def-list",
+        ),
+        *("def-item", "term", "def", "boxed-text", "fn", "fn-group", "xref", "sup", "sub", "italic", "break"),
+        *(
+            "disp-formula",
+            "inline-formula",
+            "math",
+            "mrow",
+            "mi",
+            "mo",
+            "mn",
+            "mfrac",
+            "msup",
+            "msubsup",
+            "mtable",
+        ),
+        *(
+            "mtr",
+            "mtd",
+            "ref-list",
+            "ack",
+            "app",
+            "app-group",
+            "glossary",
+            "body",
+            "back",
+            "front",
+            "article-meta",
+        ),
+        *(
+            "abstract",
+            "trans-abstract",
+            "sub-article",
+            "response",
+            "front-stub",
+            "floats-group",
+            "verse-group",
+        ),
+        *("verse-line", "speech", "speaker", "statement", "supplementary-material", "article-id", "pub-date"),
+        *(
+            "year",
+            "permissions",
+            "license",
+            "related-article",
+            "title-group",
+            "article-title",
+            "mfenced",
+            "x",
+        ),
+    ]
+)
+ATTRIBUTES = st.dictionaries(
+    st.sampled_from(
+        ["ref-type", "sec-type", "fn-type", "abstract-type", "pub-id-type", "id", "pub-type", "open"]
+    ),
+    st.sampled_from(["bibr", "fn", "con", "pmcid", "pmid", "doi", "graphical", "", "(", "ppub", "٣"]),
+    max_size=2,
+)
+TEXTS = st.sampled_from(
+    ["", " ", "One. ", "1", "[", "], ", "(2)", "β", "PMC٣", "10.5555/x", "\n  ", "2019", "CC BY"]
+)
+XML = st.recursive(
+    TEXTS,
+    lambda inner: st.builds(
+        lambda name, attributes, content: (
+            f"<{name}{''.join(f' {key}={chr(34)}{value}{chr(34)}' for key, value in attributes.items())}>"
+            f"{''.join(content)}</{name}>"
+        ),
+        ELEMENTS,
+        ATTRIBUTES,
+        st.lists(inner, max_size=4),
+    ),
+    max_leaves=15,
+)
+
+
+@settings(PROFILE, max_examples=500)
+@given(
+    st.lists(XML, max_size=5).map("".join), st.sampled_from(["body", "back", "front", "floats-group", "x"])
+)
+def test_whatever_a_well_formed_article_has_in_it_it_is_a_record(content: str, where: str) -> None:
+    data = small_article(1, body=f"<body><p>a</p></body><{where}>{content}</{where}>")
+    found = jats.document(data, KEEP_EVERYTHING)
+    assert all(sentence and sentence == " ".join(sentence.split()) for sentence in found.sentences)
+    assert found.num_words == sum(len(sentence.split()) for sentence in found.sentences)
+    starts = [first for _, first in found.sections]
+    assert starts == sorted(set(starts))
+    assert all(first < len(found.sentences) for first in starts)
+    assert all(heading == " ".join(heading.split()) for heading, _ in found.sections)
+
+
+def test_records_come_one_by_one(tmp_path: Path) -> None:
+    """No more than a few articles are in memory: one is read when it is asked for, of a store a few ahead."""
+    folder = write_byte_files(
+        tmp_path, {f"PMC{number}.xml": small_article(number) for number in range(1, 3 * MAX_CONCURRENT_CALLS)}
+    )
+    [source] = discover(FILES, [str(folder)])
+    opened: list[str] = []
+
+    class Watched(LocalStorage):
+        def open(self, path: str) -> Any:
+            opened.append(path)
+            return super().open(path)
+
+    class Far(Watched):
+        far = True
+
+    records = ArticleReader(KEEP_EVERYTHING, False).read_records(Watched(), source)
+    assert [len(opened) for _ in records] == list(range(1, 3 * MAX_CONCURRENT_CALLS))
+    opened.clear()
+    records = ArticleReader(KEEP_EVERYTHING, False).read_records(Far(), source)
+    assert all(len(opened) < at + MAX_CONCURRENT_CALLS for at, _ in enumerate(records, 1))
+    assert len(opened) == 3 * MAX_CONCURRENT_CALLS - 1
+    assert isinstance(source, SourceFile)

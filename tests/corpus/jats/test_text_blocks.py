@@ -1,0 +1,310 @@
+"""An article's blocks: what is text, in what order, under which headings, as which part."""
+
+from __future__ import annotations
+
+import pytest
+from lxml import etree
+
+from bioshards.corpus.jats import text_blocks
+from bioshards.corpus.jats.text_blocks import TextBlock
+
+PARSER = etree.XMLParser(
+    resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
+)
+
+
+def article(inside: str) -> etree._Element:
+    return etree.fromstring(f'<article xmlns:xlink="http://www.w3.org/1999/xlink">{inside}</article>', PARSER)
+
+
+def body(inside: str, plain: bool = False, formula: str = "") -> list[tuple[str, str, str]]:
+    """(part, headings, text) of the blocks of a body."""
+    return shown(article(f"<body>{inside}</body>"), plain, formula)
+
+
+def shown(tree: etree._Element, plain: bool = False, formula: str = "") -> list[tuple[str, str, str]]:
+    found = text_blocks.extract_blocks(tree, captions_in_place=plain, formula_placeholder=formula)
+    return [(block.part, " > ".join(block.headings), block.text) for block in found]
+
+
+def texts(inside: str, **options: bool | str) -> list[str]:
+    return [text for _, _, text in body(inside, **options)]  # type: ignore[arg-type]
+
+
+FIGURE = "<fig><label>Fig. 1</label><caption><title>Gulls.</title><p>At sea.</p></caption><graphic/></fig>"
+
+
+# Sections
+
+
+def test_sections_give_their_headings_to_any_depth() -> None:
+    assert body(
+        "<p>0</p><sec><title>A</title><p>1</p><sec><title>B</title><p>2</p><sec><title>C</title><p>3</p></sec></sec>"
+        "<p>4</p></sec><sec><p>5</p></sec>"
+    ) == [
+        ("body", "", "0"),
+        ("body", "A", "1"),
+        ("body", "A > B", "2"),
+        ("body", "A > B > C", "3"),
+        ("body", "A", "4"),
+        ("body", "", "5"),
+    ]
+
+
+def test_labels_of_sections_are_no_text() -> None:
+    assert body("<sec><label>1.</label><title>A<xref ref-type='bibr'>1</xref></title><p>x</p></sec>") == [
+        ("body", "A", "x")
+    ]
+
+
+def test_unknown_elements_are_looked_into() -> None:
+    assert texts("<disp-quote><p>Quoted.</p><attrib>Ode</attrib></disp-quote><new><p>New.</p></new>") == [
+        "Quoted.",
+        "New.",
+    ]
+
+
+def test_a_paragraph_of_punctuation_alone_is_none() -> None:
+    assert texts("<p><ext-link xlink:href='a'/>.</p><p>5</p><p> </p>") == ["5"]
+
+
+# Figures and tables
+
+
+def test_captions_come_after_the_paragraphs_of_their_section_and_before_its_subsections() -> None:
+    assert body(
+        f"<sec><title>A</title><p>1{FIGURE}</p>{FIGURE}<p>2</p><sec><title>B</title><p>3</p></sec></sec>"
+    ) == [
+        ("body", "A", "1"),
+        ("body", "A", "2"),
+        *[("caption", "A > Fig. 1", "Gulls."), ("caption", "A > Fig. 1", "At sea.")] * 2,
+        ("body", "A > B", "3"),
+    ]
+
+
+def test_captions_may_stay_where_they_are() -> None:
+    assert texts(f"<p>1 {FIGURE} 2</p>{FIGURE}<p>3</p>", plain=True) == [
+        "1 2",
+        "Gulls.",
+        "At sea.",
+        "Gulls.",
+        "At sea.",
+        "3",
+    ]
+
+
+def test_a_figure_leaves_no_hole_in_its_sentence() -> None:
+    assert texts(f"<p>Gulls {FIGURE} nest.</p>")[0] == "Gulls nest."
+
+
+def test_floats_at_the_end_are_captions_of_no_section() -> None:
+    found = shown(article(f"<body><p>x</p></body><floats-group>{FIGURE}</floats-group>"))
+    assert found[1:] == [("caption", "Fig. 1", "Gulls."), ("caption", "Fig. 1", "At sea.")]
+
+
+def test_tables_give_their_captions_and_feet_but_no_cells() -> None:
+    table = (
+        "<table-wrap><label>Table 1</label><caption><p>Counts.</p></caption>"
+        "<table><tr><td>5</td></tr></table>"
+        "<table-wrap-foot><fn><label>a</label><p>Only adults.</p></fn></table-wrap-foot></table-wrap>"
+    )
+    assert body(table) == [("caption", "Table 1", "Counts."), ("caption", "Table 1", "Only adults.")]
+
+
+def test_groups_of_figures_have_captions_within_captions() -> None:
+    group = f"<fig-group><label>Figs 1, 2</label><caption><p>Both.</p></caption>{FIGURE}</fig-group>"
+    assert body(group)[:2] == [("caption", "Figs 1, 2", "Both."), ("caption", "Figs 1, 2 > Fig. 1", "Gulls.")]
+
+
+@pytest.mark.parametrize(
+    ("caption", "left"),
+    [
+        ("Click here for additional data file.", []),
+        ("(1.3 MB TIF)", []),
+        ("(DOCX)", []),
+        ("Counts of gulls. Download Table S1, PDF file, 0.1 MB.", ["Counts of gulls."]),
+        ("Counts of gulls.", ["Counts of gulls."]),
+    ],
+)
+def test_supplements_give_what_is_said_of_them_but_no_links(caption: str, left: list[str]) -> None:
+    supplement = f"<supplementary-material><caption><p>{caption}</p></caption></supplementary-material>"
+    assert texts(supplement) == left
+
+
+# Boxes, lists and what else is in paragraphs
+
+
+def test_boxed_text_is_a_section_of_the_body_wherever_it_floats() -> None:
+    box = (
+        "<boxed-text><caption><title>Box 1</title></caption><p>1</p>"
+        "<sec><title>A</title><p>2</p></sec></boxed-text>"
+    )
+    boxed = [("body", "Box 1", "1"), ("body", "Box 1 > A", "2")]
+    assert body(box) == boxed
+    assert shown(article(f"<floats-group>{box}</floats-group>")) == boxed
+
+
+def test_items_of_lists_are_blocks_without_their_labels() -> None:
+    assert texts(
+        "<list><list-item><label>1</label><p>One</p>"
+        "<list><list-item><p>in it</p></list-item></list></list-item>"
+        "<list-item><p>two</p></list-item></list>"
+    ) == ["One", "in it", "two"]
+
+
+def test_a_list_in_a_paragraph_parts_it() -> None:
+    assert texts("<p>Both: <list><list-item><p>one</p></list-item></list> and on.</p>") == [
+        "Both:",
+        "one",
+        "and on.",
+    ]
+
+
+def test_definitions_are_terms_and_meanings() -> None:
+    assert texts(
+        "<def-list><def-item><term>GUL</term><def><p>a gull</p></def></def-item>"
+        "<def-item><term>TRN</term></def-item></def-list>"
+    ) == ["GUL: a gull", "TRN"]
+
+
+def test_verses_and_speeches_are_lines() -> None:
+    assert texts(
+        "<verse-group><verse-line>Sea,</verse-line><verse-line>and sky</verse-line></verse-group>"
+    ) == ["Sea, and sky"]
+    assert texts("<speech><speaker>Ode</speaker><p>Gulls.</p><p>Terns.</p></speech>") == [
+        "Ode: Gulls. Terns."
+    ]
+
+
+def test_statements_have_their_titles_as_headings() -> None:
+    assert body("<statement><label>1</label><title>Lemma</title><p>So.</p></statement>") == [
+        ("body", "Lemma", "So.")
+    ]
+
+
+def test_displayed_formulas_leave_a_blank_or_what_is_asked_for() -> None:
+    inside = "<p>where <disp-formula><tex-math>$x$</tex-math></disp-formula> holds.</p>"
+    assert texts(inside) == ["where holds."]
+    assert texts(inside, formula="[formula]") == ["where [formula] holds."]
+    between = "<disp-formula><label>1</label></disp-formula>"
+    assert texts(between, formula="[formula]") == ["[formula]"]
+    assert texts(between) == []
+
+
+# Footnotes
+
+
+def test_footnotes_in_a_paragraph_follow_it() -> None:
+    assert body("<p>Gulls<fn><label>1</label><p>Birds.</p></fn> nest.</p>") == [
+        ("body", "", "Gulls nest."),
+        ("footnote", "", "Birds."),
+    ]
+
+
+def test_footnotes_of_an_article_are_prose_or_boilerplate() -> None:
+    notes = "".join(
+        f"<fn {kind}><p>{text}</p></fn>"
+        for kind, text in (
+            ("", "Gulls are birds."),
+            ("fn-type='con'", "OO wrote."),
+            ("", "Conflict of interest: none."),
+        )
+    )
+    assert shown(article(f"<back><fn-group>{notes}</fn-group></back>")) == [
+        ("footnote", "Footnotes", "Gulls are birds."),
+        ("boilerplate", "Footnotes", "OO wrote."),
+        ("boilerplate", "Footnotes", "Conflict of interest: none."),
+    ]
+
+
+def test_notes_on_authors_are_left_out_but_for_those_on_the_work() -> None:
+    notes = (
+        "<author-notes><corresp>ode@example.org</corresp><fn fn-type='present-address'><p>Oslo</p></fn>"
+        "<fn fn-type='conflict'><p>None.</p></fn></author-notes>"
+    )
+    assert shown(article(f"<front><article-meta>{notes}</article-meta></front>")) == [
+        ("boilerplate", "Footnotes", "None.")
+    ]
+
+
+# Front and back
+
+
+def meta(inside: str) -> str:
+    return f"<front><article-meta>{inside}</article-meta></front>"
+
+
+def test_title_and_subtitle_are_one_line() -> None:
+    group = "<title-group><article-title>Gulls</article-title><subtitle>A life</subtitle></title-group>"
+    assert shown(article(meta(group))) == [("title", "", "Gulls: A life")]
+
+
+def test_of_abstracts_one_is_the_main_one() -> None:
+    abstracts = (
+        "<abstract><sec><title>Aim</title><p>1</p></sec></abstract>"
+        "<abstract abstract-type='graphical'><p>2</p></abstract>"
+        "<abstract><p>3</p></abstract><abstract abstract-type='plain-language-summary'><p>4</p></abstract>"
+        "<trans-abstract><p>5</p></trans-abstract>"
+    )
+    assert shown(article(meta(abstracts))) == [
+        ("abstract", "Abstract > Aim", "1"),
+        ("other-abstract", "Graphical", "2"),
+        ("other-abstract", "", "3"),
+        ("summary", "Plain language summary", "4"),
+        ("translated-abstract", "Abstract", "5"),
+    ]
+
+
+def test_back_matter_has_parts_of_its_own() -> None:
+    back = (
+        "<ack><p>We thank.</p></ack><app-group><app><title>More</title><p>1</p></app></app-group>"
+        "<glossary><def-list><def-item><term>GUL</term><def><p>gull</p></def></def-item></def-list></glossary>"
+        "<sec><title>Funding</title><p>None.</p></sec><notes><title>Note</title><p>2</p></notes>"
+        "<ref-list><ref><mixed-citation>Ode, 2011</mixed-citation></ref></ref-list>"
+        "<bio><p>Ode lives.</p></bio>"
+    )
+    assert shown(article(f"<back>{back}</back>")) == [
+        ("acknowledgements", "Acknowledgements", "We thank."),
+        ("appendix", "More", "1"),
+        ("glossary", "Glossary", "GUL: gull"),
+        ("boilerplate", "Funding", "None."),
+        ("body", "Note", "2"),
+    ]
+
+
+def test_reviews_and_replies_are_sub_articles_whole() -> None:
+    reply = (
+        "<sub-article><front-stub><title-group><article-title>Reply</article-title></title-group></front-stub>"
+        "<body><sec><title>A</title><p>1</p></sec></body></sub-article><response><body><p>2</p></body></response>"
+    )
+    assert shown(article(f"<body><p>0</p></body>{reply}"))[1:] == [
+        ("sub-article", "Reply", "Reply"),
+        ("sub-article", "Reply > A", "1"),
+        ("sub-article", "", "2"),
+    ]
+
+
+def test_citations_by_name_and_year_go_if_asked() -> None:
+    tree = article("<body><p>Gulls (<xref ref-type='bibr'>Ode, 2011</xref>) nest.</p></body>")
+    assert text_blocks.extract_blocks(tree, author_year_citations=False) == [
+        TextBlock("body", (), "Gulls nest.")
+    ]
+
+
+def test_brackets_that_introduce_citations_stay_in_plain_text() -> None:
+    inside = "<p>Gulls (reviewed in [<xref ref-type='bibr'>1</xref>]) nest.</p>"
+    assert texts(inside) == ["Gulls nest."]
+    assert texts(inside, plain=True) == ["Gulls (reviewed in) nest."]
+
+
+def test_acknowledgements_and_contributions_are_told_apart_by_their_titles() -> None:
+    back = (
+        "<ack><title>Authors' contributions</title><p>OO wrote.</p>"
+        "<sec><title>Acknowledgements</title><p>We thank.</p>"
+        "</sec></ack><sec><title>6. Acknowledgments</title><p>We thank.</p></sec>"
+    )
+    assert [part for part, _, _ in shown(article(f"<back>{back}</back>"))] == [
+        "boilerplate",
+        "acknowledgements",
+        "acknowledgements",
+    ]

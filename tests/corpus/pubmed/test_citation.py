@@ -1,0 +1,334 @@
+"""Reading a record: the fast way finds what a plain reading of its whole tree finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from bioshards.corpus.pubmed.citation import AbstractSection, Citation
+from tests.support.corpus.citation_strategies import (
+    MARKUP_PIECE,
+    MATHML,
+    OWN_IDS_XML,
+    RECORD_SETTINGS,
+    article_record,
+    parse_both_ways,
+    parse_record,
+    small_record_xml,
+)
+
+
+@settings(RECORD_SETTINGS, max_examples=300)
+@given(article_record())
+def test_any_record_is_read_as_its_tree_says(record: str) -> None:
+    fast, plain = parse_both_ways(record)
+    assert fast == plain
+
+
+@settings(RECORD_SETTINGS, max_examples=150, phases=[Phase.generate])
+@given(article_record(), st.data())
+def test_blanks_at_the_end_of_tags_change_nothing(record: str, choice: st.DataObject) -> None:
+    tags = sorted({found["tag"] for found in MARKUP_PIECE.finditer(record) if found["tag"]})
+    plain_tags = [tag for tag in tags if re.fullmatch(r"</?\w+>", tag)]
+    chosen = choice.draw(st.sampled_from(plain_tags))
+    spaced = MARKUP_PIECE.sub(lambda found: chosen[:-1] + " >" if found[0] == chosen else found[0], record)
+    fast, plain = parse_both_ways(spaced)
+    assert fast == plain
+
+
+def test_a_small_record_is_read_whole() -> None:
+    assert parse_record(small_record_xml()) == Citation(
+        pmid=5,
+        version=1,
+        title="A title.",
+        abstract=(AbstractSection(None, "Some text."),),
+        year=2001,
+        languages=("eng",),
+        publication_types=("Review",),
+        retracted=False,
+        pmcid=None,
+        doi=None,
+    )
+
+
+def test_a_title_before_the_journal_is_not_lost() -> None:
+    date = "<Journal><JournalIssue><PubDate><Year>2001</Year></PubDate></JournalIssue></Journal>"
+    title = "<ArticleTitle>First.</ArticleTitle>"
+    record = "<MedlineCitation><PMID>5</PMID><Article>{}<Language>eng</Language></Article></MedlineCitation>"
+    assert parse_record(record.format(title + date)) == parse_record(record.format(date + title))
+
+
+def test_a_record_of_nothing_but_a_pmid_is_read() -> None:
+    assert parse_record("<MedlineCitation><PMID>8</PMID></MedlineCitation>") == Citation(
+        8, 1, "", (), None, (), (), False, None, None
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("<PMID>17</PMID>", (17, 1)),
+        ("<PMID Version='2'>17</PMID>", (17, 2)),
+        ("<PMID\n Version = '2' >17</PMID>", (17, 2)),
+        ('<PMID Version="03"> 17\n</PMID>', (17, 3)),
+        ("\n<PMID Version='1'>2147483647</PMID >", (2147483647, 1)),
+    ],
+)
+def test_pmid_and_version_may_be_written_in_any_way(written: str, expected: tuple[int, int]) -> None:
+    found = parse_record(small_record_xml(pmid_xml=written))
+    assert (found.pmid, found.version) == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("A<sup>2+</sup> ion", "A2+ ion"),
+        ("<i>E. coli</i><b>!</b>", "E. coli!"),
+        ("H<sub>2</sub>O &lt; <u><i>x</i></u>", "H2O < x"),
+        ("&#945;-helix &amp; &quot;co&quot;", 'α-helix & "co"'),
+        (f'<mml:math xmlns:mml="{MATHML}"><mml:mi>k</mml:mi></mml:math>-th', "k-th"),
+        ("the <mml:math><mml:mi>k</mml:mi></mml:math>-th", "the k-th"),
+        ("<i>a</i> /> b", "a /> b"),
+        ("a /> b", "a /> b"),
+        ("", ""),
+    ],
+)
+def test_inline_markup_joins_as_written(written: str, expected: str) -> None:
+    assert parse_record(small_record_xml(title=f"<ArticleTitle>{written}</ArticleTitle>")).title == expected
+    text = f"<Abstract><AbstractText Label='AIM'>{written}</AbstractText></Abstract>"
+    assert parse_record(small_record_xml(abstract_xml=text)).abstract == (AbstractSection("AIM", expected),)
+
+
+@pytest.mark.parametrize(
+    "title", ["", "<ArticleTitle/>", "<ArticleTitle />", "<ArticleTitle></ArticleTitle>"]
+)
+def test_a_record_without_a_title_has_an_empty_one_and_all_the_rest(title: str) -> None:
+    found = parse_record(small_record_xml(title=title))
+    assert found.title == ""
+    assert found.abstract == (AbstractSection(None, "Some text."),)
+    assert found.year == 2001
+    assert found.languages == ("eng",)
+
+
+@pytest.mark.parametrize(
+    ("written", "label"),
+    [
+        ('Label="METHODS" NlmCategory="METHODS"', "METHODS"),
+        ("NlmCategory='METHODS'\nLabel = 'METHODS'", "METHODS"),
+        ("Label='IT IS \"NEW\"'", 'IT IS "NEW"'),
+        ('Label="WHAT\'S > NEW"', "WHAT'S > NEW"),
+        ('Label="A &amp; B &lt; &quot;C&quot; &#945;"', 'A & B < "C" α'),
+        ('Label="UNLABELLED"', None),
+        ('Label="Unlabelled "', None),
+        ('Label=""', None),
+        ('Label=" "', None),
+        ('NlmCategory="METHODS"', None),
+        ('NlmCategory="Label"', None),
+        ("NlmCategory=\"its Label='x' is none\"", None),
+    ],
+)
+@pytest.mark.parametrize("content", ["plain", "with <i>markup</i>"])
+def test_labels_are_as_printed(written: str, label: str | None, content: str) -> None:
+    text = f"<Abstract><AbstractText {written}>{content}</AbstractText></Abstract>"
+    assert parse_record(small_record_xml(abstract_xml=text)).abstract == (
+        AbstractSection(label, re.sub("<.*?>", "", content)),
+    )
+
+
+def test_an_abstract_is_its_segments_and_nothing_else() -> None:
+    text = (
+        "<Abstract>\n <AbstractText Label='A'>One.</AbstractText><AbstractText/>\n<AbstractText Label='B'/>"
+        "<AbstractText></AbstractText><AbstractText>Two <i>x</i>.</AbstractText>"
+        "<CopyrightInformation>© A &amp; B</CopyrightInformation></Abstract>"
+    )
+    other = (
+        "<OtherAbstract Type='Publisher' Language='ger'><AbstractText>Anders.</AbstractText></OtherAbstract>"
+    )
+    expected = (
+        AbstractSection("A", "One."),
+        AbstractSection(None, ""),
+        AbstractSection("B", ""),
+        AbstractSection(None, ""),
+        AbstractSection(None, "Two x."),
+    )
+    assert parse_record(small_record_xml(abstract_xml=text, extra_xml=other)).abstract == expected
+    assert parse_record(small_record_xml(abstract_xml="", extra_xml=other)).abstract == ()
+    assert parse_record(small_record_xml(abstract_xml="<Abstract/>", extra_xml=other)).abstract == ()
+
+
+@pytest.mark.parametrize("copyright_", ["© Us", "© Us &amp; you", "<i>©</i> us", ""])
+def test_the_copyright_line_is_no_text(copyright_: str) -> None:
+    text = (
+        "<Abstract><AbstractText>Some text.</AbstractText>"
+        f"<CopyrightInformation>{copyright_}</CopyrightInformation></Abstract>"
+    )
+    assert parse_record(small_record_xml(abstract_xml=text)).abstract == (
+        AbstractSection(None, "Some text."),
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "year"),
+    [
+        ("<PubDate><Year>1999</Year><Season>Fall</Season></PubDate>", 1999),
+        ("<PubDate>\n<MedlineDate>1998 Dec-1999 Jan</MedlineDate></PubDate>", 1998),
+        ("<PubDate><MedlineDate>Winter 1975</MedlineDate></PubDate>", 1975),
+        ("<PubDate><MedlineDate>long ago</MedlineDate></PubDate>", None),
+        ("<PubDate/>", None),
+        ("", None),
+    ],
+)
+def test_the_year_is_that_of_the_issue(written: str, year: int | None) -> None:
+    later = "<DateRevised><Year>2024</Year></DateRevised>"
+    data = "<PubmedData><History><PubMedPubDate><Year>2023</Year></PubMedPubDate></History></PubmedData>"
+    assert parse_record(small_record_xml(date=written, extra_xml=later, pubmed_data_xml=data)).year == year
+
+
+def test_languages_come_in_their_order() -> None:
+    codes = "<Language>fre</Language>\n<Language>eng</Language><Language> ger </Language>"
+    assert parse_record(small_record_xml(languages=codes)).languages == ("fre", "eng", "ger")
+    assert parse_record(small_record_xml(languages="")).languages == ()
+    assert parse_record(small_record_xml(languages="")).abstract == (AbstractSection(None, "Some text."),)
+
+
+def test_entities_in_publication_types_are_resolved() -> None:
+    kind = "<PublicationType>Support, Gov&apos;t &amp; Co</PublicationType>"
+    types = f"<PublicationTypeList>{kind}</PublicationTypeList>"
+    assert parse_record(small_record_xml(types=types)).publication_types == ("Support, Gov't & Co",)
+
+
+@pytest.mark.parametrize(
+    ("tags", "field", "expected"),
+    [
+        (("<Language >eng</Language>",), "languages", ("eng",)),
+        (("<Language>eng</Language >",), "languages", ("eng",)),
+        (("<PubDate ><Year>2001</Year></PubDate>",), "year", 2001),
+        (("<PubDate><Year >2001</Year></PubDate>",), "year", 2001),
+        (("<ArticleTitle >A title.</ArticleTitle >",), "title", "A title."),
+        (("<AbstractText >Some text.</AbstractText >",), "abstract", (AbstractSection(None, "Some text."),)),
+        (("<PublicationType>Review</PublicationType >",), "publication_types", ("Review",)),
+        (("<ArticleIdList >", "<ArticleId IdType='doi'>10.1/x</ArticleId>"), "doi", "10.1/x"),
+        (("<ArticleIdList>", "<ArticleId IdType='doi'>10.1/x</ArticleId >"), "doi", "10.1/x"),
+    ],
+)
+def test_blanks_inside_tags_change_nothing(tags: Sequence[str], field: str, expected: object) -> None:
+    data = (
+        "<PubmedData><ArticleIdList><ArticleId IdType='doi'>10.1/x</ArticleId></ArticleIdList></PubmedData>"
+    )
+    record = small_record_xml(pubmed_data_xml=data)
+    for tag in tags:
+        tidy = re.sub(r"\s+>", ">", tag)
+        tidy = tidy.replace("<PublicationType>", "<PublicationType UI='D1'>")
+        assert tidy in record
+        record = record.replace(tidy, tag)
+    assert getattr(parse_record(record), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("types", "after", "retracted"),
+    [
+        ("Retracted Publication", "", True),
+        ("Retraction of Publication", "", False),
+        ("Review", '<CommentsCorrections RefType="RetractionIn"><PMID>9</PMID></CommentsCorrections>', True),
+        ("Review", "<CommentsCorrections RefType = 'RetractionIn'/>", True),
+        ("Review", "<RetractionIn><RefSource>X</RefSource></RetractionIn>", True),
+        ("Review", '<CommentsCorrections RefType="RetractionOf"><PMID>9</PMID></CommentsCorrections>', False),
+        ("Review", "<RetractionOf><RefSource>X</RefSource></RetractionOf>", False),
+        ("Review", '<CommentsCorrections RefType="RetractedandRepublishedIn"/>', False),
+        ("Review", "<RefSource>RefType='RetractionIn'</RefSource>", False),
+        (
+            "Review",
+            "<CommentsCorrections RefType='Cites'><Note>RetractionIn</Note></CommentsCorrections>",
+            False,
+        ),
+    ],
+)
+def test_a_retracted_article_is_told_from_the_notice_of_it(types: str, after: str, retracted: bool) -> None:
+    listed = (
+        f"<PublicationTypeList><PublicationType UI='D016441'>{types}</PublicationType></PublicationTypeList>"
+    )
+    around = f"<CommentsCorrectionsList>{after}</CommentsCorrectionsList>"
+    assert parse_record(small_record_xml(types=listed, extra_xml=around)).retracted is retracted
+
+
+CITED = (
+    "<Reference><ArticleIdList><ArticleId IdType='doi'>10.1/cited</ArticleId>"
+    "<ArticleId IdType='pmc'>PMC9</ArticleId></ArticleIdList></Reference>"
+)
+NESTED = f"<ReferenceList>{CITED}<ReferenceList>{CITED}</ReferenceList>{CITED}</ReferenceList>"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (OWN_IDS_XML, ("10.1/own", "PMC1")),
+        (OWN_IDS_XML + NESTED, ("10.1/own", "PMC1")),
+        (NESTED + OWN_IDS_XML, ("10.1/own", "PMC1")),
+        (NESTED + NESTED + OWN_IDS_XML, ("10.1/own", "PMC1")),
+        ("<ReferenceList/>" + OWN_IDS_XML, ("10.1/own", "PMC1")),
+        (NESTED, (None, None)),
+        ("<ArticleIdList/>" + NESTED, (None, None)),
+        (NESTED + "<ArticleIdList/>", (None, None)),
+        ("", (None, None)),
+        (OWN_IDS_XML.replace("PMC1", "PMC1 "), ("10.1/own", "PMC1")),
+        (OWN_IDS_XML.replace("10.1/own", " 10.1/o&lt;w&gt;n\n"), ("10.1/o<w>n", "PMC1")),
+        (OWN_IDS_XML.replace("10.1/own", ""), (None, "PMC1")),
+        (OWN_IDS_XML.replace("'pmc'", "'pmcid'").replace("PMC1", "pmc-id: PMC1; x"), ("10.1/own", "PMC1")),
+    ],
+)
+def test_ids_are_the_records_own_and_never_those_of_a_cited_paper(
+    data: str, expected: tuple[str | None, str | None]
+) -> None:
+    found = parse_record(small_record_xml(pubmed_data_xml=f"<PubmedData>{data}</PubmedData>"))
+    assert (found.doi, found.pmcid) == expected
+
+
+@pytest.mark.parametrize(
+    ("locations", "doi"),
+    [
+        ("<ELocationID EIdType='doi' ValidYN='Y'>10.1/a</ELocationID>", "10.1/a"),
+        ('<ELocationID ValidYN="Y" EIdType="doi"> 10.1/a </ELocationID>', "10.1/a"),
+        ("<ELocationID EIdType='doi'>10.1/a&lt;b</ELocationID>", "10.1/a<b"),
+        ("<ELocationID EIdType='doi' ValidYN='N'>10.1/a</ELocationID>", None),
+        ("<ELocationID ValidYN = 'N' EIdType = 'doi'>10.1/a</ELocationID>", None),
+        ("<ELocationID EIdType='pii'>10.1/a</ELocationID>", None),
+        (
+            "<ELocationID EIdType='doi' ValidYN='N'>10.1/a</ELocationID>"
+            "<ELocationID EIdType='pii'>b</ELocationID><ELocationID EIdType='doi'>10.1/c</ELocationID>",
+            "10.1/c",
+        ),
+    ],
+)
+def test_a_valid_location_stands_in_for_a_missing_doi(locations: str, doi: str | None) -> None:
+    title = "<ArticleTitle>A title.</ArticleTitle>" + locations
+    assert parse_record(small_record_xml(title=title)).doi == doi
+    assert (
+        parse_record(
+            small_record_xml(title=title, pubmed_data_xml=f"<PubmedData>{OWN_IDS_XML}</PubmedData>")
+        ).doi
+        == "10.1/own"
+    )
+
+
+def test_the_pmid_is_never_that_of_another_article() -> None:
+    other = (
+        "<CommentsCorrectionsList><CommentsCorrections RefType='Cites'><PMID Version='4'>99</PMID>"
+        "</CommentsCorrections></CommentsCorrectionsList>"
+    )
+    assert (
+        parse_record(small_record_xml(extra_xml=other)).pmid,
+        parse_record(small_record_xml(extra_xml=other)).version,
+    ) == (5, 1)
+
+
+def test_line_ends_of_any_kind_are_white_space() -> None:
+    found = parse_record(
+        small_record_xml(title="<ArticleTitle\r\n>One\r\ntwo\rthree</ArticleTitle>").replace(
+            "><Article", ">\r\n<Article"
+        )
+    )
+    assert found.title.split() == ["One", "two", "three"]

@@ -1,0 +1,233 @@
+"""Records that cannot be read, and deletions and books: each refused by name, nothing fetched."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.pubmed import citation
+from bioshards.corpus.pubmed.record_stream import iter_records
+from tests.support.corpus.citation_strategies import (
+    MARKUP_PIECE,
+    MATHML,
+    OWN_IDS_XML,
+    RECORD_SETTINGS,
+    article_record,
+    small_record_xml,
+)
+
+# Errors
+
+
+def refusal(record: str | bytes) -> BadRecordError:
+    with pytest.raises(BadRecordError) as caught:
+        citation.parse_citation(record.encode() if isinstance(record, str) else record)
+    return caught.value
+
+
+OTHER_PMID = "<CommentsCorrections RefType='Cites'><PMID Version='1'>99</PMID></CommentsCorrections>"
+BROKEN: dict[str, tuple[str | bytes, str]] = {
+    "no PMID": (small_record_xml(pmid_xml=""), "no-pmid"),
+    "no PMID but another article's": (small_record_xml(pmid_xml="", extra_xml=OTHER_PMID), "no-pmid"),
+    "no citation": ("<PubmedArticle><PubmedData/></PubmedArticle>", "no-pmid"),
+    "an empty record": ("<PubmedArticle/>", "no-pmid"),
+    "a PMID outside the citation": (
+        "<PubmedArticle><PMID>5</PMID><MedlineCitation/></PubmedArticle>",
+        "no-pmid",
+    ),
+    "a PMID of letters": (small_record_xml(pmid_xml='<PMID Version="1">5-a</PMID>'), "bad-pmid"),
+    "an empty PMID": (small_record_xml(pmid_xml='<PMID Version="1"> </PMID>'), "bad-pmid"),
+    "PMID zero": (small_record_xml(pmid_xml='<PMID Version="1">0</PMID>'), "bad-pmid"),
+    "a negative PMID": (small_record_xml(pmid_xml='<PMID Version="1">-5</PMID>'), "bad-pmid"),
+    "a PMID beyond 31 bits": (small_record_xml(pmid_xml='<PMID Version="1">2147483648</PMID>'), "bad-pmid"),
+    "a PMID of thousands of digits": (small_record_xml(pmid_xml=f"<PMID>{'9' * 9000}</PMID>"), "bad-pmid"),
+    "a PMID in foreign digits": (small_record_xml(pmid_xml='<PMID Version="1">٤٢</PMID>'), "bad-pmid"),
+    "a version too high": (small_record_xml(pmid_xml='<PMID Version="10000">5</PMID>'), "bad-version"),
+    "a version in foreign digits": (small_record_xml(pmid_xml='<PMID Version="٤">5</PMID>'), "bad-version"),
+    "a version of letters": (small_record_xml(pmid_xml='<PMID Version="one">5</PMID>'), "bad-version"),
+    "an empty version": (small_record_xml(pmid_xml='<PMID Version="">5</PMID>'), "bad-version"),
+    "a broken byte": (small_record_xml().encode().replace(b"title.", b"title\xff"), "invalid-utf-8"),
+    "a broken byte in what is not read": (
+        small_record_xml().encode().replace(b"Doe", b"D\xe9"),
+        "invalid-utf-8",
+    ),
+    "an open title": (small_record_xml(title="<ArticleTitle>A title."), "malformed-xml"),
+    "an open abstract": (
+        small_record_xml(abstract_xml="<Abstract><AbstractText>Some text.</AbstractText>"),
+        "malformed-xml",
+    ),
+    "an open segment": (
+        small_record_xml(abstract_xml="<Abstract><AbstractText>Some text.</Abstract>"),
+        "malformed-xml",
+    ),
+    "an open inline element": (
+        small_record_xml(title="<ArticleTitle>A <i>title.</ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "crossed inline elements": (
+        small_record_xml(title="<ArticleTitle><i>A <b>title</i>.</b></ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "crossed elements in a segment": (
+        small_record_xml(abstract_xml="<Abstract><AbstractText><i>A <b>x</i>.</b></AbstractText></Abstract>"),
+        "malformed-xml",
+    ),
+    "an open element that is not read": (small_record_xml().replace("</LastName>", ""), "malformed-xml"),
+    "an end tag too many": (
+        small_record_xml().replace("</LastName>", "</LastName></Initials>"),
+        "malformed-xml",
+    ),
+    "an unknown entity in the title": (
+        small_record_xml(title="<ArticleTitle>&alpha;-helix</ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "an unknown entity in a segment": (
+        small_record_xml(abstract_xml="<Abstract><AbstractText>5 &micro;g</AbstractText></Abstract>"),
+        "malformed-xml",
+    ),
+    "an unknown entity in a label": (
+        small_record_xml(abstract_xml="<Abstract><AbstractText Label='&alpha;'>x</AbstractText></Abstract>"),
+        "malformed-xml",
+    ),
+    "an unknown entity in an id": (
+        small_record_xml(pubmed_data_xml=f"<PubmedData>{OWN_IDS_XML.replace('own', '&alpha;')}</PubmedData>"),
+        "malformed-xml",
+    ),
+    "a bare ampersand in the title": (
+        small_record_xml(title="<ArticleTitle>AT&T</ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "a bare ampersand in a segment": (
+        small_record_xml(abstract_xml="<Abstract><AbstractText>Q & A</AbstractText></Abstract>"),
+        "malformed-xml",
+    ),
+    "a forbidden character by number": (
+        small_record_xml(title="<ArticleTitle>a&#1;b</ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "a forbidden character in the title": (
+        small_record_xml(title="<ArticleTitle>a\x01b</ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "a prefix that is declared nowhere": (
+        small_record_xml(title="<ArticleTitle><foo:bar>x</foo:bar></ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "a formula that is not closed": (
+        small_record_xml(title="<ArticleTitle><mml:math><mml:mi>x</mml:math></ArticleTitle>"),
+        "malformed-xml",
+    ),
+    "a tag without its bracket": (
+        small_record_xml(title="<ArticleTitle>x<i/</ArticleTitle>"),
+        "malformed-xml",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_record_is_refused_by_name(what: str) -> None:
+    record, reason = BROKEN[what]
+    error = refusal(record)
+    assert error.reason == reason
+    assert error.detail
+
+
+def test_a_broken_record_is_refused_when_the_file_has_cut_it_too() -> None:
+    broken = str(BROKEN["an open title"][0])
+    file = f"<PubmedArticleSet>{small_record_xml()}{broken}{small_record_xml()}</PubmedArticleSet>".encode()
+    cut = [record for _, record in iter_records(io.BytesIO(file))]
+    assert len(cut) == 3
+    assert citation.parse_citation(cut[0]) == citation.parse_citation(cut[2])
+    assert refusal(cut[1]).reason == "malformed-xml"
+
+
+def without_false_ends(record: str) -> str:
+    """The record without comments and sections, and with ``/>`` only where it ends a tag."""
+    return MARKUP_PIECE.sub(
+        lambda found: (
+            found["tag"][:-2].replace("/>", "/&gt;") + found["tag"][-2:]
+            if found["tag"]
+            else "/&gt;"
+            if found[0] == "/>"
+            else ""
+        ),
+        record,
+    )
+
+
+@settings(RECORD_SETTINGS, max_examples=150)
+@given(article_record(), st.data())
+def test_an_end_tag_left_out_anywhere_is_found(record: str, choice: st.DataObject) -> None:
+    whole = without_false_ends(record)
+    ends = [found.span() for found in MARKUP_PIECE.finditer(whole) if (found["tag"] or "").startswith("</")]
+    start, end = choice.draw(st.sampled_from(ends))
+    broken = whole[:start] + whole[end:]
+    with pytest.raises(etree.XMLSyntaxError):
+        etree.fromstring(f'<x xmlns:mml="{MATHML}">{broken}</x>')
+    assert refusal(broken).reason in ("malformed-xml", "bad-pmid")
+
+
+@pytest.mark.parametrize(
+    "end", ["</Language>", "</PublicationType>", "</LastName>", "</Year>", "</AbstractText>"]
+)
+def test_an_end_tag_left_out_is_found_beside_text_that_looks_like_one(end: str) -> None:
+    record = small_record_xml(title="<ArticleTitle>a /> b</ArticleTitle>")
+    assert end in record
+    assert refusal(record.replace(end, "")).reason == "malformed-xml"
+
+
+# PMIDs of deletions and books
+
+
+def test_a_deletion_names_all_its_pmids() -> None:
+    record = (
+        b"<DeleteCitation>\n<PMID Version='1'>7</PMID><!-- x -->"
+        b'<PMID Version="2"> 8 </PMID><PMID>9</PMID>\n</DeleteCitation>'
+    )
+    assert citation.parse_pmids(record) == [(7, 1), (8, 2), (9, 1)]
+    assert citation.parse_pmids(b"<DeleteDocument><PMID Version='1'>7</PMID></DeleteDocument>") == [(7, 1)]
+    assert citation.parse_pmids(b"<DeleteCitation/>") == []
+
+
+BOOK = "<BookDocument><PMID Version='3'>31</PMID><Ref><PMID>99</PMID></Ref>{}</BookDocument>"
+
+
+def test_a_book_gives_its_own_pmid_only() -> None:
+    chapter = BOOK.format("<ReferenceList><PMID>98</PMID></ReferenceList>")
+    assert citation.parse_pmids(chapter.encode()) == [(31, 3)]
+    data = "<PubmedBookData><PMID>97</PMID></PubmedBookData>"
+    assert citation.parse_pmids(f"<PubmedBookArticle>{chapter}{data}</PubmedBookArticle>".encode()) == [
+        (31, 3)
+    ]
+    assert citation.parse_pmids(f"<PubmedBookArticle>{data}</PubmedBookArticle>".encode()) == []
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (b"<DeleteCitation><PMID>7</PMID><PMID>x</PMID></DeleteCitation>", "bad-pmid"),
+        (b"<DeleteCitation><PMID/></DeleteCitation>", "bad-pmid"),
+        (b"<DeleteCitation><PMID Version='x'>7</PMID></DeleteCitation>", "bad-version"),
+        (b"<DeleteCitation><PMID Version='10000'>7</PMID></DeleteCitation>", "bad-version"),
+        (b"<DeleteCitation><PMID>7</DeleteCitation>", "malformed-xml"),
+        (b"<DeleteCitation>&x;<PMID>7</PMID></DeleteCitation>", "malformed-xml"),
+        (b"<DeleteCitation>\xff<PMID>7</PMID></DeleteCitation>", "invalid-utf-8"),
+    ],
+)
+def test_a_broken_deletion_is_refused_by_name(record: bytes, reason: str) -> None:
+    with pytest.raises(BadRecordError) as caught:
+        citation.parse_pmids(record)
+    assert caught.value.reason == reason
+
+
+def test_an_external_entity_is_never_fetched() -> None:
+    record = '<!DOCTYPE PubmedArticle [<!ENTITY e SYSTEM "file:///etc/hostname">]>' + small_record_xml(
+        title="<ArticleTitle>&e;</ArticleTitle>"
+    )
+    with pytest.raises(BadRecordError):
+        citation.parse_citation(record.encode())

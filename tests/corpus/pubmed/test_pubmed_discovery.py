@@ -1,0 +1,282 @@
+"""Input files: found once each, and put in the order in which PubMed means them to be applied.
+
+The newest word on a citation is that of the last file, so one file in the wrong place makes a corpus
+of old text without any error.  And a file that is read twice, or a hidden half-written one that is
+read at all, must not depend on how its folder was spelled.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.corpus.errors import InputNotFoundError
+from bioshards.corpus.pubmed.discovery import discover_sources, source_from_file
+from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.source_file import SourceFile
+
+PROFILE = settings(derandomize=True, deadline=None, database=None)
+
+FILES = LocalStorage()
+
+
+def of(path: str) -> SourceFile:
+    return source_from_file(FileInfo(path, 1, "1-1"))
+
+
+def make(folder: Path, *names: str) -> list[str]:
+    """Files of these names, below the folder; their full paths."""
+    paths = []
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(name.encode())
+        paths.append(str(path))
+    return paths
+
+
+def found(*inputs: str | Path) -> list[str]:
+    return [item.path for item in discover_sources(FILES, [str(given_) for given_ in inputs])]
+
+
+# Order
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("pubmed26n0001.xml.gz", (26, 1)),
+        ("pubmed26n1335.xml", (26, 1335)),
+        ("pubmed27n12345.xml.gz", (27, 12345)),
+        ("medline16n0902.xml.gz", (16, 902)),
+        ("medline09n0001.xml", (9, 1)),
+        ("pubmedsample18n0001.xml.gz", (18, 1)),
+        ("medsamp2014.xml", (14, 0)),
+        ("medsamp2009a.xml.gz", (9, 0)),
+        ("my_pubmed26n0007_part.xml", (26, 7)),
+    ],
+)
+def test_the_name_says_where_a_file_belongs(name: str, key: tuple[int, int]) -> None:
+    item = of(f"/data/{name}")
+    assert (item.year, item.number) == key
+    assert item.is_ordered
+    assert item.name == name
+    assert of(f"gs://bucket/99n0001/{name}") > of("gs://bucket/pubmed00n0000.xml")
+    assert (of(f"s3://b/99n0001/{name}").year, of(f"C:\\99n0001\\{name}").name) == (key[0], name)
+
+
+@pytest.mark.parametrize(
+    "name", ["articles.xml", "pubmed26.xml.gz", "n0001.xml", "26n001.xml", "26n1234567.xml", "medsamp14.xml"]
+)
+def test_a_name_without_a_number_says_nothing(name: str) -> None:
+    assert not of(f"/pubmed26n0001/{name}").is_ordered
+
+
+ORDERED = [
+    "/z/medsamp2009.xml",
+    "/z/medline09n0002.xml.gz",
+    "/a/medsamp2014.xml",
+    "/z/medline16n0902.xml.gz",
+    "/z/pubmedsample18n0001.xml",
+    "/z/pubmed25n1274.xml.gz",
+    "/b/baseline/pubmed26n0001.xml",
+    "/a/updates/pubmed26n0001.xml.gz",
+    "/b/updates/pubmed26n0001.xml.gz",
+    "/a/pubmed26n0002.xml.gz",
+    "/a/pubmed26n1000.xml.gz",
+    "/a/pubmed26n9999.xml.gz",
+    "/a/pubmed26n10000.xml.gz",
+    "/a/Zebra.xml",
+    "/z/ant.xml",
+    "/a/bee.xml",
+    "/b/bee.xml",
+]
+
+
+@settings(PROFILE, max_examples=100)
+@given(st.permutations(ORDERED))
+def test_files_sort_the_same_whatever_order_they_come_in(paths: list[str]) -> None:
+    assert [item.path for item in sorted(map(of, paths))] == ORDERED
+
+
+NAMES = st.tuples(
+    st.sampled_from(["pubmed", "medline", "x", ""]), st.integers(0, 99), st.integers(0, 99999)
+).map(lambda part: f"{part[0]}{part[1]:02d}n{part[2]:04d}.xml.gz") | st.text("abn0 .", min_size=1, max_size=6)
+
+
+@settings(PROFILE, max_examples=200)
+@given(
+    st.lists(st.tuples(st.sampled_from(["/a/", "/b/", "gs://c/"]), NAMES).map("".join), unique=True),
+    st.randoms(),
+)
+def test_the_order_is_by_year_and_number_and_then_by_name_and_path(
+    paths: list[str], shuffle: random.Random
+) -> None:
+    once = sorted(map(of, paths))
+    shuffle.shuffle(paths)
+    assert sorted(map(of, paths)) == once
+
+    def key(path: str) -> tuple[bool, int, int, str, str]:
+        name = path.rpartition("/")[2]
+        numbered = re.search(r"(\d\d)n(\d{4,6})(?!\d)", name)
+        year, number = (int(numbered[1]), int(numbered[2])) if numbered else (0, 0)
+        return numbered is None, year, number, name, path
+
+    assert [item.path for item in once] == sorted(paths, key=key)
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("pubmed26n0001.xml.gz", "pubmed26n0001"),
+        ("pubmed26n0001.xml", "pubmed26n0001"),
+        ("my file (1).xml", "my_file_1_"),
+        ("a.xml.part.xml.gz", "a.part"),
+        ("données.XML", "donn_es.XML"),
+        (".xml", "file"),
+        ("...", "file"),
+        ("日本.xml", "_"),
+        ("noending", "noending"),
+    ],
+)
+def test_stems_are_the_names_without_their_endings(name: str, stem: str) -> None:
+    assert of(f"/data/{name}").stem == stem
+
+
+@settings(PROFILE, max_examples=300)
+@given(st.text(min_size=1, max_size=20).map(lambda name: name + ".xml") | st.text(max_size=20))
+def test_stems_are_safe_in_file_names(name: str) -> None:
+    assert re.fullmatch(r"(?!\.)[A-Za-z0-9_.@-]+", of(f"/data/{name}").stem)
+
+
+# Discovery
+
+
+def test_a_folder_gives_its_xml_files_at_any_depth_and_nothing_hidden(tmp_path: Path) -> None:
+    expected = make(tmp_path, "b/pubmed26n0001.xml.gz", "pubmed26n0002.xml", "a/deep/er/pubmed26n0003.xml.gz")
+    make(
+        tmp_path,
+        ".hidden/pubmed26n0004.xml",
+        "a/.hidden/pubmed26n0004.xml",
+        ".pubmed26n0005.xml",
+        ".tmp-0123",
+        "pubmed26n0001.xml.gz.md5",
+        "pubmed26n0006.xml.gz.part",
+        "README.txt",
+        "stats.html",
+        "xml",
+    )
+    assert found(tmp_path) == expected
+    assert found(f"{tmp_path}/") == expected
+
+
+def test_a_hidden_folder_that_is_asked_for_is_read(tmp_path: Path) -> None:
+    expected = make(tmp_path, ".data/pubmed26n0001.xml")
+    assert found(tmp_path / ".data") == expected
+
+
+def test_a_link_that_leads_nowhere_is_an_input_so_that_its_file_is_missed(tmp_path: Path) -> None:
+    expected = make(tmp_path, "pubmed26n0001.xml")
+    link = tmp_path / "pubmed26n0002.xml"
+    link.symlink_to(tmp_path / "gone.xml")
+    assert found(tmp_path) == [*expected, str(link)]
+
+
+def test_a_glob_gives_whatever_it_names(tmp_path: Path) -> None:
+    make(tmp_path, "a/pubmed26n0002.xml", "a/pubmed26n0001.dat", "b/c/pubmed26n0003.txt", "b/other.xml")
+    (tmp_path / "a" / "pubmed26n0004.xml").mkdir()
+    assert found(f"{tmp_path}/a/pubmed*") == [
+        f"{tmp_path}/a/pubmed26n0001.dat",
+        f"{tmp_path}/a/pubmed26n0002.xml",
+    ]
+    assert found(f"{tmp_path}/**/pubmed26n000[13].*") == [
+        f"{tmp_path}/a/pubmed26n0001.dat",
+        f"{tmp_path}/b/c/pubmed26n0003.txt",
+    ]
+    assert found(f"{tmp_path}/?/other.xml") == [f"{tmp_path}/b/other.xml"]
+
+
+@pytest.mark.parametrize(
+    "name", ["download", "pubmed.bin", ".hidden.xml", "a b.XML", "[x].xml", "what?.xml", "*"]
+)
+def test_a_single_file_may_have_any_name(tmp_path: Path, name: str) -> None:
+    expected = make(tmp_path, name, "xother.xml")[:1]
+    assert found(tmp_path / name) == expected
+
+
+@pytest.mark.parametrize("folder", ["[x]", "a*b", "what?", "[!a]", "with blank", "ünïcode", "**"])
+def test_folders_may_have_the_names_of_globs(tmp_path: Path, folder: str) -> None:
+    expected = make(tmp_path, f"{folder}/in/pubmed26n0001.xml")
+    make(tmp_path, "x/pubmed26n0009.xml", "axb/pubmed26n0009.xml", "whatx/pubmed26n0009.xml")
+    assert found(tmp_path / folder) == expected
+    assert found(expected[0]) == expected
+
+
+def test_a_file_that_is_named_twice_is_one_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = make(tmp_path, "in/pubmed26n0001.xml", "in/pubmed26n0002.xml")
+    monkeypatch.chdir(tmp_path / "in")
+    spellings = [
+        one,
+        "pubmed26n0001.xml",
+        "./pubmed26n0001.xml",
+        "../in/pubmed26n0001.xml",
+        f"{tmp_path}/in/../in//pubmed26n0001.xml",
+        "*1.xml",
+    ]
+    for spelling in spellings:
+        assert found(spelling) == [one]
+        assert found(spelling, one) == [one]
+    assert found(*spellings, ".", tmp_path, "*.xml") == [one, two]
+
+
+def test_copies_in_two_folders_are_two_sources(tmp_path: Path) -> None:
+    paths = make(tmp_path, "a/pubmed26n0001.xml", "b/pubmed26n0001.xml")
+    assert found(tmp_path / "b", tmp_path / "a") == paths
+
+
+def test_inputs_are_put_in_one_order_whatever_order_they_are_given_in(tmp_path: Path) -> None:
+    paths = make(tmp_path, "z/pubmed25n9999.xml", "a/pubmed26n0001.xml", "m/pubmed26n0002.xml", "b/x.xml")
+    folders = [str(tmp_path / name) for name in "zamb"]
+    for shift in range(4):
+        assert found(*folders[shift:], *folders[:shift]) == paths
+
+
+def test_a_source_knows_the_size_and_the_stamp_of_its_file(tmp_path: Path) -> None:
+    [path] = make(tmp_path, "pubmed26n0001.xml")
+    [before] = discover_sources(FILES, [path])
+    assert before.size == os.path.getsize(path)
+    Path(path).write_bytes(b"longer than it was before, so that even a coarse clock shows it")
+    [after] = discover_sources(FILES, [path])
+    assert after.size == os.path.getsize(path)
+    assert after.stamp != before.stamp
+    os.utime(path, ns=(1, 1))
+    assert discover_sources(FILES, [path])[0].stamp not in (before.stamp, after.stamp)
+
+
+# Nothing to read
+
+
+def refusal(*inputs: str | Path) -> str:
+    with pytest.raises(InputNotFoundError) as caught:
+        found(*inputs)
+    return str(caught.value)
+
+
+def test_an_input_that_names_nothing_is_said_and_what_to_give_instead(tmp_path: Path) -> None:
+    make(tmp_path, "there.xml", "empty/README.txt", "empty/.hidden.xml")
+    for missing in ("gone", "gone.xml", "*.gz", "gone/**/*.xml"):
+        message = refusal(tmp_path / "there.xml", tmp_path / missing)
+        assert f"--input {tmp_path}/{missing} names no file" in message
+        assert "Give a folder, a file or a quoted glob" in message
+    message = refusal(tmp_path / "empty")
+    assert f"--input {tmp_path}/empty has no *.xml or *.xml.gz file" in message
+
+
+def test_no_inputs_give_no_sources() -> None:
+    assert discover_sources(FILES, []) == []

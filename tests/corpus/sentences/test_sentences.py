@@ -1,0 +1,209 @@
+"""Splitting text into sentences: every word is kept, and sentences end where a reader ends them.
+
+Whatever the splitter decides, the text must come back from it whole: a corpus may have a sentence
+cut in two, but never one with a word lost.  So that is tested for any text, hostile ones included;
+the decisions by paragraphs of ours (golden/sentences.txt) and, where they are at hand, by the marked corpora.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.corpus.sentences import spans, split, split_line
+from bioshards.corpus.sentences.boundary_model import IS_BOUNDARY
+from bioshards.corpus.sentences.word_classes import (
+    CLASS_AFTER_STOP,
+    CLASS_BEFORE_STOP,
+    MAX_CACHED,
+    WORD_FAMILIES,
+)
+from tests.bench.fit_sentences import fit_on_corpora
+from tests.bench.harness.sentence_gold import (
+    Paragraph,
+    is_held_out,
+    load_craft,
+    load_genia,
+    load_own_paragraphs,
+    score_splitter,
+    sentence_ends,
+)
+from tests.support.paths import GOLDEN
+from tests.support.real_data import DATA, needs_data
+
+PROFILE = settings(derandomize=True, deadline=None, database=None)
+
+PARTS = st.sampled_from(
+    [". ", "? ", "! ", ".", ".) ", '." ', " (", "[", "]", "The", "a", "E. coli", "Fig. ", "p < 0.05"]
+) | st.sampled_from(
+    [
+        "\n",
+        "\u2028",
+        "\u00a0",
+        "\u3000",
+        "\x1c",
+        "\x85",
+        "e.g. ",
+        "“",
+        "”",
+        "ω",
+        "Ω",
+        "1",
+        "i.v. ",
+        "...",
+        "\x00",
+    ]
+)
+
+
+@settings(PROFILE, max_examples=400)
+@given(st.text() | st.lists(PARTS | st.text(max_size=4), max_size=40).map("".join))
+def test_no_word_is_lost_changed_or_moved(text: str) -> None:
+    assert " ".join(split(text)).split() == text.split()
+
+
+@settings(PROFILE, max_examples=400)
+@given(st.lists(PARTS | st.text(max_size=4), max_size=40).map("".join))
+def test_every_sentence_is_one_line_with_words_in_it(text: str) -> None:
+    for sentence in split(text):
+        assert sentence
+        assert sentence == " ".join(sentence.split())
+
+
+@settings(PROFILE, max_examples=200)
+@given(st.lists(PARTS, max_size=40).map("".join))
+def test_clean_text_is_split_the_same_by_every_function(text: str) -> None:
+    clean = " ".join(text.split())
+    assert split_line(clean) == split(clean) == [clean[start:end] for start, end in spans(clean)]
+    assert " ".join(split_line(clean)) == clean
+
+
+@settings(PROFILE, max_examples=400)
+@given(st.lists(PARTS | st.text(max_size=4), max_size=40).map("".join))
+def test_spans_are_the_sentences_and_between_them_is_white_space(text: str) -> None:
+    found = spans(text)
+    assert [" ".join(text[start:end].split()) for start, end in found] == split(text)
+    ends_and_starts = [0, *[edge for span in found for edge in span], len(text)]
+    assert ends_and_starts == sorted(ends_and_starts)
+    assert not "".join(
+        text[end:start] for end, start in zip(ends_and_starts[::2], ends_and_starts[1::2], strict=True)
+    ).strip()
+
+
+@pytest.mark.parametrize(
+    "paragraph", load_own_paragraphs(GOLDEN / "sentences.txt"), ids=lambda p: p.text[:40]
+)
+def test_sentences_end_where_a_reader_ends_them(paragraph: Paragraph) -> None:
+    assert sentence_ends(split(paragraph.text)) == paragraph.ends
+    assert sentence_ends(split(paragraph.text.replace(" ", "\n  ") + "\t")) == paragraph.ends
+
+
+def test_a_blank_line_ends_a_sentence_and_another_line_break_does_not() -> None:
+    assert split("A title without a stop\n\nThe text\nof it. Ends here") == [
+        "A title without a stop",
+        "The text of it.",
+        "Ends here",
+    ]
+    assert split("One\r\n \t\r\ntwo\n\n\n\nthree") == ["One", "two", "three"]
+
+
+NEVER = ("title", "latin", "journal", "reference")
+
+
+@pytest.mark.parametrize("family", NEVER)
+def test_no_word_of_these_families_ends_a_sentence_before_a_name(family: str) -> None:
+    for word in WORD_FAMILIES[family].split():
+        text = f"It was said ({word}. Fisher) and {word}. Fisher agreed."
+        assert split(text) == [text], word
+
+
+@pytest.mark.parametrize("family", WORD_FAMILIES)
+def test_an_abbreviation_is_no_excuse_for_a_question_mark(family: str) -> None:
+    for word in WORD_FAMILIES[family].split():
+        assert split(f"Was it the {word}? Then it was.") == [f"Was it the {word}?", "Then it was."], word
+
+
+def test_a_word_is_in_one_family_only() -> None:
+    words = [word for family in WORD_FAMILIES.values() for word in family.split()]
+    assert len(words) == len(set(words))
+    assert all(len(word) > 1 or word in "vp" for word in words)
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("marked", "bar"), [(load_craft, 0.993), (load_genia, 0.994)], ids=["CRAFT", "GENIA"]
+)
+def test_marked_texts_of_which_none_was_fitted_on(
+    marked: Callable[[Path], list[Paragraph]], bar: float
+) -> None:
+    paragraphs = [part for part in marked(Path(str(DATA)) / "sentences") if is_held_out(part.document)]
+    found = score_splitter(paragraphs, split)
+    assert found.correct > 2000
+    assert found.f1 >= bar
+
+
+@needs_data
+def test_the_weights_are_those_that_are_fitted_on_these_tables_and_paragraphs() -> None:
+    """Within what another processor's rounding may change."""
+    now = dict(fit_on_corpora(Path(str(DATA))))
+    file = resources.files("bioshards.corpus.sentences") / "boundary_weights.tsv"
+    rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()[1:]]
+    written = {feature: float(weight) for weight, feature in rows}
+    for feature in now.keys() | written.keys():
+        assert now.get(feature, 0) == pytest.approx(written.get(feature, 0), abs=0.15), feature
+
+
+@pytest.mark.parametrize("nothing", ["", " ", "\n\t\r\n", "\u3000\u2028\u00a0"])
+def test_nothing_has_no_sentences(nothing: str) -> None:
+    assert split(nothing) == []
+
+
+HOSTILE = {
+    "no full stop": "word " * 200_000,
+    "no blank": "x" * 1_000_000,
+    "full stops": "." * 100_000,
+    "full stops and blanks": ". " * 100_000,
+    "opening brackets": "(" * 100_000,
+    "closing brackets": ")" * 100_000,
+    "a full stop and brackets": "." + ")" * 100_000 + " " + "(" * 100_000 + " A",
+    "brackets with blanks": ". ( " * 50_000,
+    "quotation marks": '." ' * 50_000 + '"' * 50_000,
+    "initials": "A. " * 100_000,
+    "abbreviations": "Fig. " * 100_000,
+    "abbreviations without blanks": "e.g." * 100_000 + " X",
+    "control characters": "".join(map(chr, range(32))) * 3000 + ". \x00. \x01 \x7f",
+    "private and unassigned characters": "\ue000. \U0010fffd. \ufffe! \u0378? A" * 5000,
+    "lone surrogates": "\ud800. \udc00. A" * 1000,
+    "right to left": "\u05d0\u05d1\u05d2 \u0627\u0644. \u202e\u05d3\u05d4! (\u05d5) " * 30_000,
+    "lists": "1. 2. a) (b) iv. " * 60_000,
+    "citations": ". [1, 2 " * 60_000 + "x.1,2,3" * 60_000,
+    "a long citation": "x. [" + "1, " * 300_000,
+    "a long superscript": "x." + "1," * 300_000 + " A",
+    "one bracket never closed": "(" + "A. B. " * 100_000,
+    "different words": " ".join(f"x{number}. y{number}" for number in range(100_000)),
+    "line breaks": "\n" * 100_000 + "\n x" * 100_000,
+    "long words before each mark": ("x" * 1000 + ". y ") * 1000,
+}
+
+
+@pytest.mark.timeout(60)  # each takes a second or less; in quadratic time it would be hours
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_text_comes_back_whole(what: str) -> None:
+    text = HOSTILE[what]
+    found = split(text)
+    assert " ".join(found) == " ".join(text.split())
+    assert all(found)
+    assert len(spans(text)) == len(found)
+
+
+def test_what_is_remembered_of_words_is_bounded() -> None:
+    for number in range(200_000):
+        split(f"w{number}x. y{number}z")
+    assert max(len(CLASS_BEFORE_STOP), len(CLASS_AFTER_STOP), len(IS_BOUNDARY)) <= MAX_CACHED
+    split("x" * 1_000_000 + ". The end")
+    assert max(map(len, CLASS_BEFORE_STOP)) <= 40

@@ -1,0 +1,162 @@
+"""Figures of pretraining sets, made here row by row as their schema says."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bioshards.corpus.stats import directory_stats, html_report, text_tables
+from bioshards.corpus.stats.pretraining_stats import count_documents_per_row
+from bioshards.corpus.storage.local_storage import LocalStorage
+from tests.support.corpus.stats_directories import (
+    LENGTH,
+    CountedRow,
+    split_counts,
+    write_counted_set,
+)
+
+FILES = LocalStorage()
+
+
+def lines_of(found: dict[str, Any]) -> list[str]:
+    """The lines of the summary, a single blank between columns."""
+    return [" ".join(line.split()) for line in text_tables.render_text(found).split("\n")]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    train: list[list[CountedRow]] = [
+        [(8, 4, 0, ["d1", "d1"]), (5, 0, -100, ["d1"])],
+        [(8, 3, 1, ["d2", "d1", "d3"])],
+    ]
+    validation: list[list[CountedRow]] = [[(4, 0, -100, ["d9"])]]
+    counts = {
+        "train": split_counts(3, read=15, special=8, borrowed=2, overflow=2, idle=2),
+        "validation": split_counts(1, read=2, special=2),
+    }
+    return write_counted_set(tmp_path / "small", {"train": train, "validation": validation}, counts)
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    return directory_stats.compute_stats(FILES, str(folder))
+
+
+def test_figures_by_hand(small: Path) -> None:
+    found = figures(small)
+    assert (found["kind"], found["objective"], found["length"]) == ("pretraining", "bert", 8)
+    assert found["years"] == {
+        "pmc": {},
+        "pubmed": {"1987": {"tokens": 30}, "2019": {"tokens": 1200}, "unknown": {"tokens": 4}},
+    }
+    train = found["splits"]["train"]
+    assert (train["shards"], train["documents"], train["rows"], train["tokens"]) == (2, 3, 3, 21)
+    assert (train["fill"], train["padding"]) == (21 / 24, 3 / 24)
+    assert (train["full_rows"], train["single_segment"]) == (2 / 3, 1 / 3)
+    assert train["labels"] == {label: {"rows": 1, "share": 1 / 3} for label in ("-100", "0", "1")}
+    assert [train["row_lengths"][key] for key in ("mean", "min", "median", "max")] == [7, 5, 8, 8]
+    assert [train["documents_per_row"][key] for key in ("mean", "max")] == [5 / 3, 3]
+    assert train["rows_per_document"] == 5 / 3
+    assert train["lost_tokens"] == {"idle": 2, "overflow": 2}
+    assert train["unaccounted"] == 15 - (21 - 8 - 2) - 4 == 0
+    validation = found["splits"]["validation"]
+    assert (validation["fill"], validation["single_segment"], validation["lost_tokens"]) == (0.5, 1.0, {})
+    assert validation["unaccounted"] == 0
+
+
+def test_the_summary_has_train_and_validation_side_by_side(small: Path) -> None:
+    lines = lines_of(figures(small))
+    assert lines[0] == "Pretraining set, made by shards_to_pretraining"
+    for line in (
+        "objective bert",
+        "vocabulary 100 (0123456789ab)",
+        "At a glance train validation",
+        "tokens 21 4",
+        "padding, if rows are padded to 8 12.50 % 50.00 %",
+        "rows of 8 tokens 66.67 % 0 %",
+        "label 0, in order 33.33 % 0 %",
+        "label -100, no pair 33.33 % 100 %",
+        "tokens per row, train 7.00 5 8 8 8",
+        "lost: idle 2 0",
+        "not accounted for 0 0",
+        "pubmed 1987-2019, unknown 1,234",
+        "pmc 0",
+        "dropped: no-tokens 1",
+    ):
+        assert line in lines
+
+
+def test_tokens_that_are_nowhere_are_told(tmp_path: Path) -> None:
+    folder = write_counted_set(
+        tmp_path / "set",
+        {"train": [[(8, 0, 0, ["d"])]]},
+        {"train": split_counts(1, read=20, special=2, short=4)},
+    )
+    assert figures(folder)["splits"]["train"]["unaccounted"] == 10
+    assert "not accounted for 10" in lines_of(figures(folder))
+
+
+@pytest.mark.parametrize("objective", ["electra", "plain"])
+def test_a_set_without_labels_and_without_validation(tmp_path: Path, objective: str) -> None:
+    rows: list[CountedRow] = [(8, 0, 0, ["d1", "d2"]), (6, 0, 0, ["d2"])]
+    counts = {"train": split_counts(2), "validation": split_counts(0)}
+    folder = write_counted_set(tmp_path / "set", {"train": [rows]}, counts, objective)
+    found = figures(folder)
+    assert list(found["splits"]) == ["train"]
+    assert found["splits"]["train"]["labels"] == {}
+    assert "label" not in text_tables.render_text(found)
+
+
+def test_a_set_without_rows_has_no_shares(tmp_path: Path) -> None:
+    found = figures(
+        write_counted_set(tmp_path / "set", {}, {"train": split_counts(2), "validation": split_counts(0)})
+    )
+    train = found["splits"]["train"]
+    assert train["rows"] == train["tokens"] == 0
+    assert [train[key] for key in ("fill", "padding", "full_rows", "single_segment")] == [None] * 4
+    assert "none" in text_tables.render_text(found)
+    assert "padding." not in html_report.render_stats_page(found, "set")
+
+
+ROW = st.integers(1, LENGTH).flatmap(
+    lambda tokens: st.tuples(
+        st.just(tokens),
+        st.integers(0, tokens),
+        st.sampled_from([-100, 0, 1]),
+        st.lists(st.sampled_from(["a", "b", "c"]), max_size=4),
+    )
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(ROW, min_size=1, max_size=5), min_size=1, max_size=3))
+def test_figures_are_those_of_the_rows_one_by_one(tmp_path: Path, batches: list[list[CountedRow]]) -> None:
+    shutil.rmtree(tmp_path)
+    counts = {"train": split_counts(3)}
+    train = figures(write_counted_set(tmp_path, {"train": batches}, counts))["splits"]["train"]
+    rows = [row for one in batches for row in one]
+    tokens = sum(length for length, *_ in rows)
+    assert (train["rows"], train["tokens"]) == (len(rows), tokens)
+    assert train["fill"] == tokens / (len(rows) * LENGTH)
+    assert train["single_segment"] == sum(split == 0 for _, split, *_ in rows) / len(rows)
+    labels = Counter(str(label) for _, _, label, _ in rows)
+    assert {label: one["rows"] for label, one in train["labels"].items()} == labels
+    documents = [len(set(documents)) for *_, documents in rows]
+    assert train["documents_per_row"]["sum"] == sum(documents)
+    assert train["documents_per_row"]["max"] == max(documents)
+    assert train["row_lengths"]["median"] == sorted(length for length, *_ in rows)[(len(rows) - 1) // 2]
+
+
+def test_documents_are_counted_in_a_part_of_a_batch() -> None:
+    spans = pa.array(
+        [[{"document": name} for name in names] for names in (["x"], ["a", "a"], [], ["a", "b", "a"])]
+    )
+    assert sorted(count_documents_per_row(spans.slice(1)).to_pylist()) == [0, 1, 2]
+    assert count_documents_per_row(spans.slice(4)).to_pylist() == []
+    assert count_documents_per_row(spans.slice(2, 1)).to_pylist() == [0]

@@ -1,0 +1,193 @@
+"""The page of figures: nothing in it runs or comes from elsewhere, and its charts are drawn to scale."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import lxml.html
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bioshards.corpus.stats import directory_stats, html_report
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui import html_page as frame
+from bioshards.corpus.ui.bar_chart import Bar, render_bar_chart, round_up_to_nice_number
+from tests.support.corpus.stats_directories import (
+    VOCABULARY_MANIFEST,
+    WORDS_MANIFEST,
+    make_stats_document,
+    split_counts,
+    write_counted_set,
+    write_document_shards,
+    write_manifest_file,
+)
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"onload="x',
+    "&amp;",
+    "\u202egnp",
+    "\x1b[0m",
+    "]]>",
+    "</style></svg>",
+    "</title><b>",
+)
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    return directory_stats.compute_stats(LocalStorage(), str(folder))
+
+
+def parsed(page: str) -> Any:
+    return lxml.html.document_fromstring(page)
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> dict[str, Any]:
+    made = [
+        make_stats_document(number, ["a b c"] * (1 + number % 5), 2000 + number % 7) for number in range(99)
+    ]
+    made += [make_stats_document(100, ["a b"] * 3000, None), make_stats_document(101, ["x"], 1990, "pmc")]
+    return figures(write_document_shards(tmp_path / "documents", [made]))
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> dict[str, Any]:
+    splits: Any = {"train": [[(8, 4, 0, ["d"]), (4, 0, 0, ["d"])]], "validation": [[(2, 0, 0, ["e"])]]}
+    return figures(
+        write_counted_set(
+            tmp_path / "rows", splits, {"train": split_counts(1), "validation": split_counts(1)}
+        )
+    )
+
+
+def test_the_page_of_documents_shows_lengths_and_years(documents: dict[str, Any]) -> None:
+    tree = parsed(html_report.render_stats_page(documents, "abstracts"))
+    assert tree.findtext(".//title") == tree.findtext(".//h1") == "Document shards: abstracts"
+    assert [one.text for one in tree.iter("h2")] == ["At a glance", "Lengths", "By source", "Records"]
+    assert [one.findtext("title") for one in tree.iter("svg")] == [
+        "documents by sentences in a document",
+        "documents by words in a document",
+        "sentences by words in a sentence",
+        "words of pmc by year",
+        "words of pubmed by year",
+    ]
+    captions = [one.text for one in tree.iter("figcaption")]
+    assert captions[0].endswith("begins. The last bar is all from 6 to 3,000.")
+    assert captions[-1].endswith("The last bar is what has no year.")
+    assert [one.text for one in tree.iter("summary")] == ["Every year of pmc", "Every year of pubmed"]
+    (told,) = tree.xpath("//details[2]//tr[th='unknown']")
+    assert told.text_content() == "unknown16,000"
+
+
+def test_the_page_of_a_pretraining_set_answers_the_trainer(rows: dict[str, Any]) -> None:
+    tree = parsed(html_report.render_stats_page(rows, "electra-256"))
+    assert "each padded to 8 tokens, is to 25.00 % padding." in tree.findtext(".//p")
+    titles = [one.findtext("title") for one in tree.iter("svg")]
+    assert titles == [
+        "rows of train by tokens in a row",
+        "rows of validation by tokens in a row",
+        "tokens of pmc by year",
+        "tokens of pubmed by year",
+    ]
+
+
+def test_the_page_of_a_vocabulary_names_its_own(tmp_path: Path) -> None:
+    tree = parsed(
+        html_report.render_stats_page(figures(write_manifest_file(tmp_path, VOCABULARY_MANIFEST)), "v")
+    )
+    (row,) = tree.xpath("//tr[th='its page']")
+    assert row.findtext("td") == "report.html"
+    assert not list(tree.iter("svg"))
+
+
+def test_nothing_runs_and_nothing_is_loaded(documents: dict[str, Any], rows: dict[str, Any]) -> None:
+    for found in (documents, rows):
+        page = html_report.render_stats_page(found, "name")
+        assert "content=\"default-src 'none'; style-src 'unsafe-inline'\"" in page
+        assert "prefers-color-scheme: dark" in page
+        tree = parsed(page)
+        assert not tree.xpath("//script | //link | //img | //iframe | //@src | //@href | //@style")
+        assert not tree.xpath("//@*[starts-with(name(), 'on')]")
+        assert len(page) < 60_000
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_names_are_text(documents: dict[str, Any], tmp_path: Path, hostile: str) -> None:
+    found = json.loads(json.dumps(documents))
+    found["funnel"] = {f"dropped: {hostile}": 1}
+    found["years"] = {hostile: {hostile: {"documents": 1, "words": 1}}}
+    counted = figures(
+        write_manifest_file(tmp_path, {**WORDS_MANIFEST, "outputs": [{"file": hostile, "bytes": 1}]})
+    )
+    for one in (found, counted):
+        page = html_report.render_stats_page(one, f"folder {hostile}")
+        tree = parsed(page)
+        seen = frame.spell_out_invisible(hostile, keep=" ")
+        assert tree.findtext(".//title") == tree.findtext(".//h1")
+        assert tree.findtext(".//h1").endswith(f"folder {seen}")
+        assert seen in tree.xpath("string(//table[last()])") or seen in tree.text_content()
+        assert not tree.xpath("//script | //b | //@onload")
+        assert len(tree.xpath("//style")) == 1
+        assert not set(page) & {"\u202e", "\x1b"}
+
+
+def test_a_directory_without_documents_has_a_page(tmp_path: Path) -> None:
+    tree = parsed(html_report.render_stats_page(figures(write_document_shards(tmp_path / "empty")), "empty"))
+    assert not list(tree.iter("svg"))
+    assert "none" in tree.text_content()
+
+
+# The chart
+
+
+def drawn(values: list[int]) -> ElementTree.Element:
+    bars = [Bar(str(at), f"{at}: {value}", value) for at, value in enumerate(values)]
+    return ElementTree.fromstring(render_bar_chart("t", bars, "across", "up"))
+
+
+@given(st.lists(st.one_of(st.integers(0, 9), st.integers(0, 10**12)), max_size=150))
+def test_bars_are_drawn_to_scale_and_within(values: list[int]) -> None:
+    svg = drawn(values)
+    bars = [
+        {name: float(bar.attrib[name]) for name in ("x", "y", "width", "height")} for bar in svg.iter("rect")
+    ]
+    shown = [value for value in values if value]
+    assert len(bars) == len(shown)
+    lines = [float(line.attrib["y1"]) for line in svg.iter("line")]
+    assert 2 <= len(lines) <= 6
+    for bar, value in zip(bars, shown, strict=True):
+        assert bar["x"] >= 104
+        assert bar["x"] + bar["width"] <= 630.1
+        assert min(lines) - 0.1 <= bar["y"]
+        assert bar["y"] + bar["height"] == pytest.approx(max(lines), abs=0.11)
+        highest = max(bar["height"] for bar in bars)
+        assert bar["height"] == pytest.approx(max(1.0, highest * value / max(shown)), abs=0.11)
+    starts = [bar["x"] for bar in bars]
+    assert starts == sorted(starts)
+
+
+def test_labels_do_not_run_into_one_another() -> None:
+    for number in (1, 20, 41, 150):
+        svg = drawn([1] * number)
+        places = [float(one.attrib["x"]) for one in svg.iter("text") if one.attrib["text-anchor"] == "middle"]
+        assert places
+        assert all(right - left >= 9 for left, right in itertools.pairwise(places))
+
+
+def test_the_axis_has_round_grades() -> None:
+    svg = drawn([3, 1234])
+    grades = [one.text for one in svg.iter("text") if one.attrib["text-anchor"] == "end"]
+    assert grades == ["0", "500", "1,000", "1,500", "across"]
+
+
+@pytest.mark.parametrize(
+    ("number", "round_number"), [(0, 1), (1, 1), (2, 2), (3, 5), (5, 5), (6, 10), (11, 20), (50_001, 100_000)]
+)
+def test_round_numbers(number: int, round_number: int) -> None:
+    assert round_up_to_nice_number(number) == round_number

@@ -1,0 +1,511 @@
+"""Cleaning: what is no text goes, what is science stays, and every character taken away is counted.
+
+A rule that eats a sentence does so in millions of abstracts and nobody sees it; so each rule is held
+to lines of before and after, all of them together to lines that must stay, and the counts to sums.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.corpus.text.cleaning import CLEANING_RULES, Cleaner, LabelledText
+
+PROFILE = settings(derandomize=True, deadline=None, database=None)
+ALL = Cleaner()
+S = "Mice slept in cages. Their sleep was short."
+
+
+def others(name: str) -> Cleaner:
+    """Every rule but one."""
+    return Cleaner(rule for rule in CLEANING_RULES if rule != name)
+
+
+def size(sections: list[LabelledText]) -> int:
+    return sum(len(label or "") + len(text) for label, text in sections)
+
+
+# Rules of characters
+
+CHARACTERS = {
+    "controls": [
+        ("a dose of 5\x9610 mg", "a dose of 5 10 mg"),
+        ("mice\x7f slept", "mice slept"),
+        ("\x85first", "first"),
+        ("the β\u200e-blocker \u202aslept\u202c", "the β-blocker slept"),
+        ("f\u2061(x) and a\u2062b", "f(x) and ab"),
+    ],
+    "private-use": [
+        ("5\uf0b110 mg", "5 10 mg"),
+        ("the \uf062 chain", "the  chain"),
+        ("a \U000f0041\U00100000b", "a b"),
+        ("slept\ue000", "slept"),
+    ],
+    "soft-hyphens": [
+        ("phar\xadma\xadcology", "pharmacology"),
+        ("IL\xad6 and 10\xad20 mice", "IL-6 and 10-20 mice"),
+        ("p53\xaddependent, sleep\xad", "p53-dependent, sleep"),
+    ],
+    "spaces": [
+        ("5\xa0mg, p\u2009<\u202f0.05", "5 mg, p < 0.05"),
+        ("眠り\u3000mice\u2028slept", "眠り mice slept"),
+        ("\ufeffmice\u200b slept in\u2060vain\u200d", "mice slept invain"),
+        ("می\u200cخواهم క\u200dష a\u200cb", "می\u200cخواهم క\u200dష ab"),
+    ],
+    "ligatures": [
+        ("a speciﬁc ﬂow", "a specific flow"),
+        ("the eﬃcient oﬀ-switch, waﬄe", "the efficient off-switch, waffle"),
+        ("faﬅ and laﬆ", "fast and last"),
+    ],
+    "nfc": [
+        ("cafe\u0301", "café"),
+        ("5 \u212b at 3 k\u2126 and 4 \u212a", "5 Å at 3 kΩ and 4 K"),
+        ("\u1112\u1161\u11ab", "한"),
+        ("x\u0301 a\u0323\u0302", "x\u0301 ậ"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"), [(name, *pair) for name, pairs in CHARACTERS.items() for pair in pairs]
+)
+def test_rules_of_characters(name: str, before: str, after: str) -> None:
+    for clean in (Cleaner([name]), ALL):
+        removed: dict[str, int] = {}
+        assert clean.clean_text(before, removed) == after
+        assert removed == {name: len(before) - len(after)}
+    removed = {}
+    assert ALL.clean_abstract([("AIM", before)], removed) == [("AIM", after)]
+    assert ALL.clean_abstract([(before, S)], removed) == [(after, S)]
+    assert removed == {name: 2 * (len(before) - len(after))}
+    removed = {}
+    assert others(name).clean_text(before, removed) == before
+    assert removed == {}
+
+
+# Rules of titles
+
+TITLES = {
+    "translated-titles": [
+        ("[Sleep of mice].", "Sleep of mice."),
+        ("\n [Do mice sleep?].\n", "Do mice sleep?"),
+        ("[Sleep of mice. A trial.]", "Sleep of mice. A trial."),
+        ("[[3H]thymidine in sleeping mice].", "[3H]thymidine in sleeping mice."),
+        ("[Mice in [13C]urea]", "Mice in [13C]urea"),
+    ],
+    "author-translation": [
+        ("Sleep of mice (author's transl).", "Sleep of mice."),
+        ("Sleep of mice (authors’ transl.)", "Sleep of mice"),
+        ("Sleep of mice\n (Author's transl.)", "Sleep of mice"),
+    ],
+    "in-process": [
+        ("Sleep of mice [In Process Citation].", "Sleep of mice."),
+        ("Sleep of mice. [In Process Citation]", "Sleep of mice."),
+        ("Sleep of mice[in process citation]", "Sleep of mice"),
+    ],
+    "stubs": [
+        ("Not available.", ""),
+        ("No title available", ""),
+        ("Untitled.", ""),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"), [(name, *pair) for name, pairs in TITLES.items() for pair in pairs]
+)
+def test_rules_of_titles(name: str, before: str, after: str) -> None:
+    for clean in (Cleaner([name]), ALL):
+        removed: dict[str, int] = {}
+        assert clean.clean_title(before, removed) == after
+        assert removed == {name: len(before) - len(after)}
+    assert others(name).clean_title(before, {}) == before
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[Sleep of mice (author's transl)].", "Sleep of mice."),
+        ("[Sleep of mice] (author's transl).", "Sleep of mice."),
+        ("[Sleep of mice (author's transl].", "Sleep of mice."),
+        ("[Sleep of mice [In Process Citation]].", "Sleep of mice."),
+        ("[Not Available].", ""),
+    ],
+)
+def test_titles_with_more_than_one_note(before: str, after: str) -> None:
+    removed: dict[str, int] = {}
+    assert ALL.clean_title(before, removed) == after
+    assert len(removed) == 2
+    assert sum(removed.values()) == len(before) - len(after)
+
+
+# Rules of abstracts
+
+ENDS = {
+    "copyright": [
+        " © 2019 Wiley Periodicals, Inc.",
+        " © 2019 The Authors. Sleep of Mice published by Wiley on behalf of the Society of Mice (SOM).",
+        " Copyright © 2001 S. Karger AG, Basel",
+        " Copyright (c) 1999 Mouse Press.",
+        " Copyright 1998 Academic Press.",
+        " Crown Copyright © 2012. Published by Elsevier B.V. All rights reserved.",
+        "Copyright © 2020, Mouse et al.; licensee Cheese.",
+        " (c) 2000 American Institute of Mice",
+        " Published by Elsevier Ltd.",
+        " All rights reserved.",
+        " This article is protected by copyright. All rights reserved.",
+        " This is an open access article under the CC BY license (http://mice.example/by/4.0/).",
+        " © 2018 by the authors. Licensee MDPI, Basel, Switzerland.",
+        " © The Author(s) 2020. Published by Oxford University Press on behalf of Mice. All rights reserved."
+        " For permissions, please e-mail: mouse@mice.example.",
+        " (PsycINFO Database Record (c) 2018 APA, all rights reserved).",
+        " Georg Thieme Verlag KG Stuttgart · New York.",
+        " Schattauer GmbH Stuttgart.",
+    ],
+    "truncation-notes": [
+        "(ABSTRACT TRUNCATED AT 250 WORDS)",
+        " (ABSTRACT TRUNCATED)",
+        " (abstract truncated at 400 words).",
+        "[ABSTRACT TRUNCATED AT 250 WORDS]",
+        " (ABSTRACT TRUNCATED AT 250 WORDS",
+        " ABSTRACT TRUNCATED AT 250 WORDS)",
+    ],
+    "author-translation": [" (author's transl)", "(author's transl.).", " (Author’s transl)"],
+    "in-process": [" [In Process Citation]", "[In Process Citation].", "\n[in process citation]"],
+    "empty-labels": [" CONCLUSIONS:", "\nRESULTS AND DISCUSSION: ", " MATERIALS & METHODS :"],
+}
+
+
+@pytest.mark.parametrize(("name", "end"), [(name, end) for name, ends in ENDS.items() for end in ends])
+def test_notes_at_the_end_of_an_abstract(name: str, end: str) -> None:
+    for clean in (Cleaner([name]), ALL):
+        removed: dict[str, int] = {}
+        assert clean.clean_abstract([("AIM", S), ("END", S + end + "\n")], removed) == [
+            ("AIM", S),
+            ("END", S),
+        ]
+        assert removed == {name: len(end) + 1}
+    assert others(name).clean_abstract([(None, S + end)], {}) == [(None, S + end)]
+    elsewhere = [(None, S + end), ("END", S)]
+    assert ALL.clean_abstract(elsewhere, {}) == elsewhere
+    if name != "empty-labels":
+        assert ALL.clean_abstract([(None, f"{S}{end} The mice woke.")], {}) == [
+            (None, f"{S}{end} The mice woke.")
+        ]
+
+
+LABELS: list[tuple[list[LabelledText], list[LabelledText]]] = [
+    ([("AIM", ""), ("RESULTS", S)], [("RESULTS", S)]),
+    ([("AIM", " -. "), ("RESULTS", S), ("END", "END:")], [("RESULTS", S)]),
+    ([("METHODS", "Methods.")], []),
+    ([("METHODS", f"METHODS: {S}")], [("METHODS", S)]),
+    ([("Methods", f"\n METHODS : Methods:{S}")], [("Methods", S)]),
+    ([(None, f"BACKGROUND: METHODS: {S}")], [(None, f"METHODS: {S}")]),
+    ([(None, f"AIM: {S} MATERIALS AND METHODS:RESULTS: {S}")], [(None, f"AIM: {S} RESULTS: {S}")]),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), LABELS)
+def test_labels_without_text(before: list[LabelledText], after: list[LabelledText]) -> None:
+    for clean in (Cleaner(["empty-labels"]), ALL):
+        removed: dict[str, int] = {}
+        assert clean.clean_abstract(before, removed) == after
+        assert removed == {"empty-labels": size(before) - size(after)}
+    assert others("empty-labels").clean_abstract(before, {}) == before
+
+
+@pytest.mark.parametrize(
+    "stub",
+    [
+        "Abstract not available.",
+        "[No abstract available]",
+        "N/A",
+        "None.",
+        "not available",
+        "(Not applicable.)",
+        "Abstract available from the publisher.",
+        "[This corrects the article DOI: 10.0000/mice.2001.].",
+        "[This retracts the article on p. 12 in vol. 3, PMID: 90000001.]",
+        ".",
+    ],
+)
+def test_stubs(stub: str) -> None:
+    for clean in (Cleaner(["stubs"]), ALL):
+        removed: dict[str, int] = {}
+        assert clean.clean_abstract([(None, stub), (None, "")], removed) == []
+        assert removed == {"stubs": len(stub)}
+    assert others("stubs").clean_abstract([(None, stub)], {}) == [(None, stub)]
+    both = [("SETTING", stub), ("RESULTS", S)] if stub != "." else [(None, stub), ("RESULTS", S)]
+    assert ALL.clean_abstract(both, {}) == both
+
+
+def test_an_abstract_that_says_more_is_no_stub() -> None:
+    for text in (
+        "[This corrects the article DOI: 10.0000/mice.] Mice were counted anew.",
+        "This corrects the count.",
+    ):
+        assert ALL.clean_abstract([(None, text)], {}) == [(None, text)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([(None, f"{S} © 2001 Mice. All rights reserved. (ABSTRACT TRUNCATED)")], [(None, S)]),
+        ([(None, f"{S} (ABSTRACT TRUNCATED). Copyright 1999 Mouse Press.")], [(None, S)]),
+        (
+            [("END", f"{S} © 2001 Mice."), (None, "All rights reserved."), ("COPYRIGHT", "© 2001 Mice")],
+            [("END", S)],
+        ),
+        ([(None, S), ("END", "END: © 2001 Mice.")], [(None, S)]),
+        ([(None, "No abstract available. © 2001 Mice.")], []),
+        ([(None, "© 2001 Mice.")], []),
+        ([(None, f"{S} © 2001 Mice. CONCLUSION:"), (None, " \n")], [(None, S), (None, " \n")]),
+    ],
+)
+def test_several_notes_in_a_row(before: list[LabelledText], after: list[LabelledText]) -> None:
+    removed: dict[str, int] = {}
+    assert ALL.clean_abstract(before, removed) == after
+    assert sum(removed.values()) == size(before) - size(after)
+
+
+# Science
+
+SCIENCE = [
+    "α-, β- and Δ9-THC; 5 µM, 37 °C, 10⁻³ and 10² m², ½ × 3 ± 0.2 ≤ 5 ≥ −4 ≈ ∞ Å",
+    "5′-AMP and 3″ primes, ⟨x⟩, ∑∫√ ∂, 𝑝 < 0.05, CO₂, Ca²⁺ → Na⁺, naïve Müller œdema, „so“ – ‘it’ — was… ①",
+    "N-[(2S)-2-methylpropanoyl] amide, 2,3-dihydroxy[1]benzopyran, [Ru(bpy)3]2+",
+    "V̇O2 rose; a character was lost: G\ufffd 6976.",
+    "The Copyright Act 1988 was amended. Authors know little of copyright law.",
+    "We asked who owns the copyright. Copyright laws differ by 1998 cases.",
+    "Data were analysed with SPSS© software.",
+    "The tool is free. It is available under the MIT license.",
+    "The data are published by the health ministry in 1998 reports.",
+    "The first report was long ago. Published by Edward Jenner in 1798, it described 23 cases.",
+    "He wrote a treatise. Published by John Snow in 1855.",
+    "All rights reserved to patients in law were respected.",
+    "This article is about the copyright of mice.",
+    "This work is licensed in three states; nurses were licensed in two.",
+    "Three groups were formed. (c) 1999 patients were treated.",
+    "© 2019 Wiley. The mice slept.",
+    "The trial was registered. © 2019 Mice. NCT01234567.",
+    "It was good. © 2019 Mice. LEVEL OF EVIDENCE: 4.",
+    "The protein was truncated at 250 residues.",
+    "In many journals we found the abstract truncated.",
+    "Truncated at 250 words, the letters were sent to Elsevier",
+    "They slept well (Sleep of Mice 1999;12:34-56).",
+    "A phrase of Kant's (author's translation) is the motto of this paper.",
+    "RESULTS: Mice slept. CONCLUSION: They do.",
+    "Three questions remain: WHO AIMS: what, and where",
+    "None of the mice slept.",
+    "No abstract theory is available.",
+]
+
+
+@pytest.mark.parametrize("text", SCIENCE)
+def test_science_stays(text: str) -> None:
+    removed: dict[str, int] = {}
+    assert ALL.clean_text(text, removed) is text
+    assert ALL.clean_title(text, removed) is text
+    for label in (None, "FINDINGS", "Not"):
+        assert ALL.clean_abstract([(label, S), (label, text)], removed) == [(label, S), (label, text)]
+    assert removed == {}
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "[3H]Thymidine and [14C]uridine",
+        "[3H]Thymidine uptake [In mice].",
+        "[60]Fullerene",
+        "[Sleep of mice].  A comment.",
+        "[Sleep of mice",
+        "Sleep of mice].",
+        "[[Sleep of mice]].",
+        "[IGFBP7]·[TIMP2] in mice",
+        "Translational sleep (transl. by hand)",
+        "Sleep[In Process Citation]of mice",
+        "None",
+    ],
+)
+def test_brackets_that_are_no_wrapping_stay(title: str) -> None:
+    assert ALL.clean_title(title, {}) == title
+
+
+def test_sections_that_only_begin_like_their_label_stay() -> None:
+    sections: list[LabelledText] = [
+        ("RESULTS", "Results of mice: good."),
+        ("Time", "Times."),
+        ("INTERVENTION(S)", "None."),
+    ]
+    assert ALL.clean_abstract(sections, {}) == sections
+
+
+# Properties
+
+NOTES = [note for notes in ENDS.values() for note in notes]
+PARTS = st.sampled_from(
+    [
+        *(
+            S,
+            " ",
+            "\n",
+            ". ",
+            ": ",
+            "AIM",
+            "AIM:",
+            "METHODS: ",
+            "[",
+            "]",
+            "].",
+            "(",
+            ")",
+            "None.",
+            "N/A",
+            "5",
+            "a",
+            "ب",
+        ),
+        *(
+            "\xa0",
+            "\xad",
+            "\u200c",
+            "\u200b",
+            "\u0301",
+            "\u0323",
+            "\ufb01",
+            "\uf0b1",
+            "\x96",
+            "\x85",
+            "\u202a",
+        ),
+        *("©", " © 2001 Mice.", "Not Available", "\u2126", "\u1161", "é", "α"),
+    ]
+)
+TEXTS = st.lists(PARTS | st.sampled_from(NOTES) | st.text(max_size=3), max_size=8).map("".join)
+SECTIONS = st.lists(
+    st.tuples(st.none() | st.sampled_from(["AIM", "Methods", "e\u0301 \xa0"]), TEXTS), max_size=4
+)
+CLEANERS = st.one_of(st.just(ALL), st.sets(st.sampled_from(CLEANING_RULES)).map(Cleaner))
+
+
+@settings(PROFILE, max_examples=1500)
+@given(CLEANERS, TEXTS, SECTIONS)
+def test_cleaning_twice_is_cleaning_once_and_counts_add_up(
+    clean: Cleaner, title: str, sections: list[LabelledText]
+) -> None:
+    removed: dict[str, int] = {}
+    again: dict[str, int] = {}
+    titled = clean.clean_title(title, removed)
+    found = clean.clean_abstract(sections, removed)
+    assert sum(removed.values()) == len(title) + size(sections) - len(titled) - size(found)
+    assert clean.clean_abstract(found, again) == found
+    assert clean.clean_title(titled, again) == titled
+    assert again == {}
+
+
+@settings(PROFILE, max_examples=500)
+@given(st.text())
+def test_text_of_any_characters_comes_out_composed_and_visible(text: str) -> None:
+    removed: dict[str, int] = {}
+    found = ALL.clean_text(text, removed)
+    assert unicodedata.is_normalized("NFC", found)
+    assert not [c for c in found if unicodedata.category(c) in ("Co", "Zl", "Zp") or "\x7f" <= c <= "\x9f"]
+    assert "\xad" not in found
+    assert "\xa0" not in found
+    assert ALL.clean_text(found, {}) is found
+    assert sum(removed.values()) == len(text) - len(found)
+
+
+ALPHABET = "aZ09 .,;:()[]±×÷·°µαβΔΩ²³¹½⁻⁺₂≤≥≈≠∞→√∑′″−–—‘’“”…ßéüñøåœ€™®𝑝ℓ眠"
+
+
+@settings(PROFILE, max_examples=300)
+@given(st.text(ALPHABET))
+def test_the_letters_and_signs_of_science_are_not_touched(text: str) -> None:
+    assert ALL.clean_text(text, {}) is text
+
+
+def test_no_character_and_no_pair_that_composes_escapes_the_quick_look() -> None:
+    clean = Cleaner(["nfc"])
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        if unicodedata.category(character) == "Cs":
+            continue
+        pair = unicodedata.normalize("NFD", character)
+        for text in (f"a{character}", f"a{pair}", f"({pair[:1]}b{pair[1:]})"):
+            assert clean.clean_text(text, {}) == unicodedata.normalize("NFC", text)
+
+
+def test_clean_text_is_given_back_as_it_is() -> None:
+    sections: list[LabelledText] = [("AIM", S), ("END", "α " + S)]
+    removed: dict[str, int] = {}
+    found = ALL.clean_abstract(sections, removed)
+    assert all(new is old for new, old in zip(found, sections, strict=True))
+    assert ALL.clean_title(S, removed) is S
+    assert ALL.clean_abstract([], removed) == []
+    assert removed == {}
+
+
+HOSTILE = [
+    "\xad",
+    "\u200b",
+    "a\u0323\u0301",
+    "\ue000a",
+    "\x96",
+    " ",
+    " (",
+    "[",
+    "]",
+    "[a]",
+    "AIM:",
+    "AIM : ",
+    "METHODS AND ",
+    "(ABSTRACT TRUNCATED)",
+    "(abstract truncated ",
+    " (author's transl)",
+    "[In Process Citation] ",
+    "© 2001 Mice. ",
+    "© mice. ",
+    "All rights reserved. ",
+    "Published by ",
+    "This article ",
+    "© 2001 Mice. (ABSTRACT TRUNCATED) ",
+    "N/A ",
+    "\n",
+]
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+def test_hostile_text_of_a_quarter_of_a_megabyte_is_cleaned_in_seconds(part: str) -> None:
+    text = part * (1_000_000 // len(part))
+    started = time.process_time()
+    for hostile in (text, "[" + text + "].", "A" + text + "x", "AIM: " + text, text + "© 2001 Mice."):
+        ALL.clean_title(hostile, {})
+        ALL.clean_abstract([("AIM", hostile), (None, hostile)], {})
+    assert time.process_time() - started < 20
+
+
+# Names
+
+
+def test_unknown_rules_are_refused_with_the_nearest_name() -> None:
+    with pytest.raises(ValueError, match="no cleaning rule 'ligature'; did you mean 'ligatures'"):
+        Cleaner(["nfc", "ligature"])
+    with pytest.raises(ValueError, match="there are controls, private-use"):
+        Cleaner("xyz")
+
+
+def test_no_rules_change_nothing() -> None:
+    sections: list[LabelledText] = [("AIM", ""), (None, "N/A \xa0 © 2001 Mice.")]
+    assert Cleaner([]).clean_abstract(sections, {}) == sections
+    assert Cleaner([]).clean_title("[Sleep\xad].", {}) == "[Sleep\xad]."
+
+
+def test_every_rule_has_its_lines() -> None:
+    assert set(CLEANING_RULES) == {*CHARACTERS, *TITLES, *ENDS}
+    assert all(len(lines) >= 3 for table in (CHARACTERS, TITLES, ENDS) for lines in table.values())

@@ -1,0 +1,86 @@
+"""Errors of commands: the message and the exit code that each kind ends with."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from bioshards.corpus.errors import (
+    RESUME,
+    BadFileError,
+    InvalidValueError,
+    RunError,
+    TransientStorageError,
+    UserError,
+    WorkerError,
+)
+from bioshards.corpus.exit_codes import FAILED, USAGE_ERROR
+from bioshards.corpus.ui.error_report import report_error
+
+NO_SPACE = OSError(errno.ENOSPC, "No space left on device", "x")
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "exit_code"),
+    [
+        (UserError("give another folder"), "give another folder", USAGE_ERROR),
+        (InvalidValueError("no size is 0"), "no size is 0", USAGE_ERROR),
+        (RunError("the loss is none"), "the loss is none", FAILED),
+        (BadFileError("checksum", "a is damaged"), "checksum: a is damaged", FAILED),
+        (TransientStorageError("s3://a: silence"), "s3://a: silence. Completed work is kept; when", FAILED),
+        (NO_SPACE, "the disk is full. Free some space", FAILED),
+        (RuntimeError(f"worker: {NO_SPACE}"), "the disk is full. Free some space", FAILED),
+        (PermissionError(errno.EACCES, "Permission denied", "a/b"), "a/b: Permission denied", FAILED),
+        (OSError("no number"), "no number", FAILED),
+        (MemoryError(), "memory ran out: give less", FAILED),
+        (RuntimeError("CUDA out of memory. Tried"), "memory ran out: give less", FAILED),
+        (KeyError("x"), "KeyError: 'x'. BIOSHARDS_TRACEBACK=1 shows where it failed", FAILED),
+        (ValueError("x"), "ValueError: x. BIOSHARDS_TRACEBACK=1 shows where it failed", FAILED),
+    ],
+)
+def test_every_error_has_a_message_and_an_exit_code(error: Exception, message: str, exit_code: int) -> None:
+    report = report_error(error, "give less")
+    assert report.message.startswith(message)
+    assert report.exit_code == exit_code
+
+
+def test_the_traceback_is_printed_on_demand(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report_error(UserError("x"))
+    assert not capsys.readouterr().err
+    monkeypatch.setenv("BIOSHARDS_TRACEBACK", "1")
+    report_error(UserError("x"))
+    assert "UserError: x" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (RunError("no answer from s3"), f"no answer from s3. {RESUME}"),
+        (TransientStorageError("silence"), f"silence. {TransientStorageError.hint}"),
+        (KeyError('a "quoted"\nkey'), f"the run failed: KeyError: 'a \"quoted\"\\nkey'. {RESUME}"),
+        (NO_SPACE, "the disk is full. Free some space and run the same command again: it continues"),
+    ],
+)
+def test_a_workers_error_comes_back_through_a_traceback(error: Exception, message: str) -> None:
+    """A runner returns the text of the traceback; Beam adds the name of the step."""
+    text = (
+        f"Traceback (most recent call last):\n  File x\n{WorkerError.wrap(error)} [while running 'Stage']\n"
+    )
+    found = WorkerError.find(text)
+    assert found is not None
+    assert report_error(found) == (message, FAILED)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "KeyError: 'x'", 'BIOSHARDS-ERROR {"kind": "KeyErr', "BIOSHARDS-ERROR {}"]
+)
+def test_text_without_a_whole_marked_line_carries_no_error(text: str) -> None:
+    assert WorkerError.find(text) is None
+
+
+def test_an_error_is_wrapped_once() -> None:
+    error = WorkerError.wrap(RunError("x"))
+    assert WorkerError.wrap(error) is error

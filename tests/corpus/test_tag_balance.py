@@ -1,0 +1,44 @@
+"""Counting tags: the same answer for many records together as for their text, and as for each."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.pubmed import citation
+from bioshards.corpus.xml.tag_balance import has_balanced_tags, have_balanced_tags
+from tests.support.corpus.pubmed_xml import citation_xml
+
+PROFILE = settings(derandomize=True, deadline=None, database=None)
+PIECES = st.sampled_from(["<a>", "</a>", "<b x='1'>", "</b >", "<c/>", "<d />", "x", "é", "a > b", " "])
+RECORDS = st.lists(st.lists(PIECES, max_size=12).map("".join), max_size=6)
+
+
+@settings(PROFILE, max_examples=500)
+@given(RECORDS)
+def test_records_balance_together_as_their_text_does(records: list[str]) -> None:
+    together = "".join(records)
+    assert have_balanced_tags([record.encode() for record in records]) == (
+        len(together.encode()) > 1 and has_balanced_tags(together)
+    )
+
+
+@settings(PROFILE, max_examples=200)
+@given(RECORDS)
+def test_what_balances_one_by_one_balances_together(records: list[str]) -> None:
+    if len("".join(records).encode()) > 1 and all(
+        record.count("<") - 2 * record.count("</") == 0 for record in records
+    ):
+        assert have_balanced_tags([record.encode() for record in records])
+
+
+@pytest.mark.parametrize("tag", ["<Article>", "</Article>", "<PMID", "</ArticleTitle>"])
+def test_one_broken_record_is_seen_among_many(tag: str) -> None:
+    whole = [citation_xml(number).encode() for number in range(1, 32)]
+    broken = citation_xml(99).replace(tag, "", 1).encode()
+    assert have_balanced_tags(whole)
+    assert not have_balanced_tags([*whole, broken])
+    with pytest.raises(BadRecordError):
+        citation.parse_citation(broken)

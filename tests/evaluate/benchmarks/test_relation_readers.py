@@ -1,0 +1,248 @@
+"""Pairs of entities in a text, from the DDI corpus' XML and ChemProt's tables, both written here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
+from bioshards.evaluate.benchmarks.readers import chemprot, ddi
+from bioshards.evaluate.benchmarks.record_types import Mention, Relation
+from tests.support.evaluate.benchmark_files import find_benchmark_files, load_splits, make_zip, write_file
+
+SENTENCE = "Aspirin, warfarin and oral vitamin K interact."
+#           0123456789...                21-35: "oral vitamin K"
+
+
+def entity(number: int, offsets: str) -> str:
+    return f'<entity id="s.e{number}" charOffset="{offsets}" type="brand" text="x"/>'
+
+
+def pair(name: str, first: int, second: int, rest: str) -> str:
+    return f'<pair id="{name}" e1="s.e{first}" e2="s.e{second}" {rest}/>'
+
+
+def document(*content: str, text: str = SENTENCE) -> str:
+    inner = "\n".join(content)
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<document id="d">\n'
+        f'<sentence id="s" text="{text}">\n{inner}\n</sentence>\n</document>\n'
+    )
+
+
+def simple(name: str) -> str:
+    return document(entity(0, "0-6"), entity(1, "9-16"), pair(name, 0, 1, 'ddi="true" type="effect"'))
+
+
+def test_a_pair_has_its_drugs_in_the_order_of_the_text() -> None:
+    xml = document(
+        entity(0, "22-25;35-35"),
+        entity(1, "9-16"),
+        entity(2, "0-6"),
+        pair("s.p0", 0, 1, 'ddi="true" type="advise"'),
+        pair("s.p1", 1, 2, 'ddi="false"'),
+        pair("s.p2", 0, 2, 'ddi="true"'),
+    )
+    aspirin, warfarin, vitamin = (Mention(*span, "DRUG") for span in ((0, 7), (9, 17), (22, 36)))
+    assert list(ddi.parse_relations("set/Aspirin_ddi.xml", xml.encode())) == [
+        Relation("s.p0", SENTENCE, warfarin, vitamin, "DDI-advise", "Aspirin_ddi"),
+        Relation("s.p1", SENTENCE, aspirin, warfarin, "DDI-false", "Aspirin_ddi"),
+        Relation("s.p2", SENTENCE, aspirin, vitamin, "DDI-false", "Aspirin_ddi"),  # true, but of no type
+    ]
+    assert SENTENCE[22:36] == "oral vitamin K"
+
+
+TRAIN = {
+    f"DDICorpus/Train/{kind}/{number}.xml": simple(f"p{number}")
+    for number, kind in [(one, "MedLine" if one % 2 else "DrugBank") for one in range(100)]
+}
+TEST = {"DDICorpus/Test/Test for DDI Extraction task/MedLine/7000.xml": simple("t")}
+OTHER = {
+    "DDICorpus/Test/Test for DrugNER task/MedLine/8000.xml": "<not read",
+    "DDICorpus/Train/.DS_Store": "\0",
+    "DDICorpus/Train/MedLine/._1.xml": "\0",
+}
+
+
+def test_archive_and_folders_are_the_same(tmp_path: Path) -> None:
+    zipped, unpacked = tmp_path / "zipped", tmp_path / "unpacked"
+    write_file(zipped, "ddi2013/DDICorpus-2013.zip", make_zip({**TRAIN, **TEST, **OTHER}))
+    for name, content in {**TRAIN, **TEST}.items():
+        write_file(unpacked, f"ddi2013/{name}", content)
+    found = load_splits(zipped, "ddi")
+    assert {part: len(its) for part, its in found.items()} == {"train": 10, "dev": 90, "test": 1}
+    assert {part: {one.id for one in its} for part, its in found.items()} == {
+        part: {one.id for one in its} for part, its in load_splits(unpacked, "ddi").items()
+    }
+    assert find_benchmark_files(zipped, "ddi").own_splits == {"train", "dev"}
+    assert "SHA-256" in " ".join(find_benchmark_files(zipped, "ddi").notes)
+
+
+def test_lists_say_who_is_in_dev(tmp_path: Path) -> None:
+    write_file(tmp_path, "ddi2013/DDICorpus-2013.zip", make_zip({**TRAIN, **TEST}))
+    names = [name.removeprefix("DDICorpus/") for name in TRAIN]
+    write_file(tmp_path, "blurb/indexing/DDI/train_files.tsv", "\n".join(names[2:]))
+    write_file(tmp_path, "blurb/indexing/DDI/dev_files.tsv", "\r\n".join(names[:2]) + "\n")
+    write_file(tmp_path, "blurb/indexing/DDI/test_files.tsv", "not/needed.xml")
+    found = load_splits(tmp_path, "ddi")
+    assert {one.id for one in found["dev"]} == {"p0", "p1"}
+    assert len(found["train"]) == 98
+    assert not find_benchmark_files(tmp_path, "ddi").own_splits
+    write_file(tmp_path, "blurb/indexing/DDI/dev_files.tsv", f"{names[0]}\nTrain/DrugBank/Nothing_ddi.xml\n")
+    with pytest.raises(BenchmarkFileError, match="line 2: 'Nothing_ddi' is not in the set's files"):
+        load_splits(tmp_path, "ddi")
+
+
+BAD = {
+    "DOCTYPE": ('<!DOCTYPE document [<!ENTITY a "aaaa">]>\n<document/>', 1, "DOCTYPE"),
+    "cut off": (simple("p")[:-10], 8, "not well-formed"),
+    "text of its own": ("just text", 1, "not well-formed"),
+    "no text": ('<document>\n<sentence id="s"/></document>', 2, "<sentence> has no attribute 'text'"),
+    "outside": (document(entity(0, "40-46")), 4, "charOffset 40-46 is not within its sentence of 46"),
+    "no offsets": (document(entity(0, "4 to 6")), 4, "charOffset should be like 5-9, not '4 to 6'"),
+    "unknown entity": (document(entity(0, "0-6"), pair("p", 0, 9, 'ddi="false"')), 5, "no entity 's.e9'"),
+    "unknown type": (
+        document(entity(0, "0-6"), pair("p", 0, 0, 'ddi="true" type="love"')), 5, "type='love' is no pair",
+    ),
+    "neither": (document(entity(0, "0-6"), pair("p", 0, 0, 'ddi="maybe"')), 5, "ddi='maybe'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_errors_of_xml_name_file_and_line(tmp_path: Path, name: str) -> None:
+    xml, line, why = BAD[name]
+    member = "DDICorpus/Train/MedLine/1.xml"
+    path = write_file(tmp_path, "ddi2013/DDICorpus-2013.zip", make_zip({member: xml, **TEST}))
+    with pytest.raises(BenchmarkFileError) as error:
+        load_splits(tmp_path, "ddi")
+    assert f"{path}, {member}, line {line}: " in str(error.value)
+    assert why in str(error.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-7", "latin-1"])
+def test_xml_in_other_encodings_is_refused(encoding: str) -> None:
+    xml = f'<?xml version="1.0" encoding="{encoding}"?>\n<!DOCTYPE a [<!ENTITY b "c">]><a>ä</a>'.encode(
+        encoding
+    )
+    with pytest.raises(BenchmarkFileError):
+        list(ddi.parse_relations("a.xml", xml))
+
+
+def test_an_id_given_twice_is_refused(tmp_path: Path) -> None:
+    folder = "ddi2013/DDICorpus/Test/Test for DDI Extraction task/MedLine"
+    for name in ("2", "3"):
+        write_file(tmp_path, f"{folder}/{name}.xml", simple("t"))
+    with pytest.raises(BenchmarkFileError, match="the id 't' is given twice"):
+        load_splits(tmp_path, "ddi")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "does not begin as a zip archive does"),
+        (b"PK\3\4 and no more", "the archive's directory, at its end, is missing"),
+        (make_zip(TEST)[:200], "the archive's directory, at its end, is missing"),
+        (make_zip({"DDICorpus/Train/1.xml": b"a" * (80 << 20)}), "has 83,886,080 bytes, more than"),
+        (make_zip({f"DDICorpus/Train/{n}.xml": b"a" * (20 << 20) for n in range(4)}), "unpack to more than"),
+        (make_zip({"../../Train/1.xml": "<a/>"}), "no name of a file within an archive"),
+    ],
+)
+def test_bad_archives_are_refused(tmp_path: Path, content: bytes, why: str) -> None:
+    path = write_file(tmp_path, "ddi2013/DDICorpus-2013.zip", content)
+    with pytest.raises(BenchmarkFileError) as error:
+        load_splits(tmp_path, "ddi")
+    assert str(error.value).startswith(f"{path}: ")
+    assert why in str(error.value)
+
+
+CHEMPROT = {
+    "abstracts": '11\tAspirin blocks COX-1.\tIt "does" so in mice. COX-1 is not TNF, nor aspirin-COX.\n'
+    "12\tNothing.\t\n",
+    "entities": "11\tT1\tCHEMICAL\t0\t7\tAspirin\n"
+    "11\tT2\tGENE-Y\t15\t20\tCOX-1\n"
+    "11\tT3\tGENE-N\t44\t49\tCOX-1\n"
+    "11\tT4\tGENE-Y\t57\t60\tTNF\n"
+    "11\tT5\tCHEMICAL\t66\t73\taspirin\n"
+    "11\tT6\tGENE-N\t66\t77\taspirin-COX\n",
+    "relations": "11\tCPR:3\tY \tACTIVATOR\tArg1:T1\tArg2:T2\n"
+    "11\tCPR:4\tY \tINHIBITOR\tArg1:T1\tArg2:T2\n"
+    "11\tCPR:10\tN \tNOT\tArg1:T5\tArg2:T4\n"
+    "11\tCPR:9\tY \tSUBSTRATE\tArg1:T5\tArg2:T3\n",
+}  # fmt: skip
+
+
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    for kind, content in files.items():
+        write_file(folder, f"ChemProt_Corpus/chemprot_training/chemprot_training_{kind}.tsv", content)
+
+
+def test_chemicals_and_genes_of_a_sentence_are_paired(tmp_path: Path) -> None:
+    write(tmp_path, CHEMPROT)
+    title = "Aspirin blocks COX-1."
+    last = "COX-1 is not TNF, nor aspirin-COX."
+    cox, tnf = Mention(0, 5, "GENE"), Mention(13, 16, "GENE")
+    aspirin, both = Mention(22, 29, "CHEMICAL"), Mention(22, 33, "GENE")
+    assert load_splits(tmp_path, "chemprot") == {
+        "train": [
+            Relation("11.T1.T2", title, Mention(0, 7, "CHEMICAL"), Mention(15, 20, "GENE"), "CPR:4", "11"),
+            Relation("11.T3.T5", last, cox, aspirin, "CPR:9", "11"),
+            Relation("11.T4.T5", last, tnf, aspirin, "false", "11"),
+            Relation("11.T5.T6", last, aspirin, both, "false", "11"),
+        ]
+    }
+    assert "punkt" in " ".join(find_benchmark_files(tmp_path, "chemprot").notes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "where", "why"),
+    [
+        ("abstracts", "11\tAgain.\tAnd again.", "line 3", "the abstract 11 is given twice"),
+        ("abstracts", "13\tNo abstract.", "line 3", "2 fields where 3 should be: PMID, title, abstract"),
+        ("entities", "11\tT7\tGENE-N\t70\t700\taspirin", "line 7", "70 to 700 is not within abstract 11"),
+        ("entities", "11\tT7\tGENE-N\t-3\t4\taspirin", "line 7", "-3 to 4 is not within abstract 11"),
+        ("entities", "11\tT7\tGENE-N\t9\t9\t", "line 7", "9 to 9 is not within abstract 11"),
+        ("entities", "11\tT1\tGENE-N\t9\t11\tbl", "line 7", "T1 is given twice in abstract 11"),
+        ("entities", "11\tT7\tPROTEIN\t9\t11\tbl", "line 7", "the type 'PROTEIN' is none of CHEMICAL, GENE"),
+        ("entities", "99\tT1\tGENE-N\t9\t11\tbl", "line 7", "there is no abstract 99"),
+        ("relations", "11\tCPR:3\tY \tX\tArg1:T1\tArg2:T9", "line 5", "abstract 11 has no entity 'T9'"),
+        ("relations", "99\tCPR:3\tY \tX\tArg1:T1\tArg2:T2", "line 5", "abstract 99 has no entity 'T1'"),
+    ],
+)
+def test_errors_of_chemprot_name_file_and_line(
+    tmp_path: Path, kind: str, line: str, where: str, why: str
+) -> None:
+    write(tmp_path, {**CHEMPROT, kind: f"{CHEMPROT[kind]}{line}\n"})
+    with pytest.raises(BenchmarkFileError) as error:
+        load_splits(tmp_path, "chemprot")
+    assert f"chemprot_training_{kind}.tsv, {where}: {why}" in str(error.value)
+
+
+def test_two_copies_of_a_corpus_are_not_guessed_between(tmp_path: Path) -> None:
+    write(tmp_path, CHEMPROT)
+    write(tmp_path / "copy", CHEMPROT)
+    with pytest.raises(BenchmarkFileError, match="only one can be"):
+        load_splits(tmp_path, "chemprot")
+
+
+def test_every_gold_pair_of_a_sentence_is_found_whatever_its_order(tmp_path: Path) -> None:
+    """Each of n chemicals with each of m genes, once, whoever comes first."""
+    words = ["gene0", "chem0", "chem1", "gene1", "chem2"]
+    text = " ".join(words)
+    rows = [
+        f"5\t{word}\t{'CHEMICAL' if word.startswith('chem') else 'GENE'}\t{text.index(word) + 2}\t"
+        f"{text.index(word) + 7}\t{word}\n"
+        for word in words
+    ]
+    paths = [
+        write_file(tmp_path, "abstracts", f"5\tA\t{text}\n"),
+        write_file(tmp_path, "entities", "".join(rows)),
+        write_file(tmp_path, "relations", "5\tCPR:6\tY \tX\tArg1:gene1\tArg2:chem0\n"),
+    ]
+    found = chemprot.read_relations(*paths)
+    assert len(found) == 6
+    assert all(one.first.start < one.second.start for one in found)
+    assert {(one.id, one.text[one.first.start : one.first.end]) for one in found if one.label == "CPR:6"} == {
+        ("5.chem0.gene1", "chem0")
+    }

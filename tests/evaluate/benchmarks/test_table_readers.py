@@ -1,0 +1,163 @@
+"""Tables of texts and their labels, and SciBERT's lines of JSON, on a few lines of our own."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
+from bioshards.evaluate.benchmarks.formats import tsv
+from bioshards.evaluate.benchmarks.formats.tsv import TableColumns
+from bioshards.evaluate.benchmarks.record_types import LabelledText
+from tests.support.evaluate.benchmark_files import load_splits, write_file
+
+BLUE = "electramed/RE/chemprot/dev.csv"
+LIM_KANG = "bio_electra/chemprot/train.tsv"
+SENTENCE = TableColumns(text="sentence", label_names={"a": "a", "b": "b"})
+
+
+def test_blue_has_ids_that_begin_with_the_pmid_and_may_repeat(tmp_path: Path) -> None:
+    write_file(
+        tmp_path,
+        BLUE,
+        "\ufeffindex\tsentence\tlabel\n"
+        '7.T1.T2\t"The ""old"" @CHEMICAL$ acts on @GENE$."\tCPR:3\n'
+        "7.T1.T3\tNo @CHEM-GENE$ here.\tfalse\n"
+        "7.T1.T3\tNo @CHEM-GENE$ here.\tCPR:4\n",
+    )
+    dev = load_splits(tmp_path, "chemprot-blue")["dev"]
+    assert dev == [
+        LabelledText("7.T1.T2", 'The "old" @CHEMICAL$ acts on @GENE$.', "CPR:3", document_id="7"),
+        LabelledText("7.T1.T3", "No @CHEM-GENE$ here.", "false", document_id="7"),
+        LabelledText("7.T1.T3#2", "No @CHEM-GENE$ here.", "CPR:4", document_id="7"),
+    ]
+
+
+def test_ddi_of_blue_names_the_text_and_has_marks_of_inches(tmp_path: Path) -> None:
+    row = 'DDI-MedLine.d28.s7.p0\tA 5" tube of @DRUG$ and @DRUG$ "as is"\tDDI-int\r\n'
+    write_file(tmp_path, "electramed/RE/ddi-2013/test.csv", "index\tsentence\tlabel\r\n" + row)
+    (found,) = load_splits(tmp_path, "ddi-blue")["test"]
+    assert found == LabelledText(
+        "DDI-MedLine.d28.s7.p0",
+        'A 5" tube of @DRUG$ and @DRUG$ "as is"',
+        "DDI-int",
+        document_id="DDI-MedLine.d28",
+    )
+
+
+def test_rows_without_ids_are_called_by_their_lines(tmp_path: Path) -> None:
+    write_file(
+        tmp_path,
+        LIM_KANG,
+        "sentence\tlabel\r\nBC6ENTC meets BC6ENTG.\tFalse\r\n\r\nBC6OTHER, too.\tCPR:9\r\n",
+    )
+    assert load_splits(tmp_path, "chemprot-lim-kang")["train"] == [
+        LabelledText("2", "BC6ENTC meets BC6ENTG.", "False"),
+        LabelledText("4", "BC6OTHER, too.", "CPR:9"),
+    ]
+
+
+def test_gad_cuts_dev_from_a_train_without_header_and_never_reads_dev(tmp_path: Path) -> None:
+    rows = [f"@GENE$ {number} and @DISEASE$\t{number % 2}\n" for number in range(4796)]
+    for folder in ("bio_electra/gad", "GAD/1"):
+        here = tmp_path / folder.replace("/", "_")
+        write_file(here, f"{folder}/train.tsv", "".join(rows))
+        write_file(here, f"{folder}/test.tsv", "index\tsentence\tlabel\n0\tWhat @GENE$ does.\t1\n")
+        write_file(here, f"{folder}/dev.tsv", b"\xff never read")
+        found = load_splits(here, "gad")
+        assert {part: len(its) for part, its in found.items()} == {"train": 4261, "dev": 535, "test": 1}
+        assert found["dev"][0] == LabelledText("4262", "@GENE$ 4261 and @DISEASE$", "1")
+        assert found["test"] == [LabelledText("2", "What @GENE$ does.", "1")]
+
+
+def test_yes_and_no_are_called_so_and_there_is_no_dev(tmp_path: Path) -> None:
+    header = "yesno_label\tquestion\tideal_answer\n"
+    write_file(tmp_path, "bio_electra/yesno/train.tsv", f"{header}1\tDoes it?\tit does.\n")
+    write_file(tmp_path, "bio_electra/yesno/test.tsv", f'{header}0\t"Did it? "\tit did not.\n')
+    write_file(tmp_path, "bio_electra/yesno/dev.tsv", f"{header}0\tDid it?\tit did not.\n")
+    found = load_splits(tmp_path, "yesno-ideal")
+    assert found == {
+        "train": [LabelledText("2", "Does it?", "yes", text_pair="it does.")],
+        "test": [LabelledText("2", "Did it? ", "no", text_pair="it did not.")],
+    }
+
+
+def test_candidates_are_grouped_by_consecutive_equal_questions(tmp_path: Path) -> None:
+    rows = ["0\tWhat?\tThis", "1\tWhat?\tThat", "0\tWho?\tShe", "0\tWhat?\tMore", "0\tWhat?\tMore"]
+    table = "\n".join(["label\tquestion\tanswer_candidate", *rows])
+    write_file(tmp_path, "bio_electra/reranker/test.tsv", table)
+    found = load_splits(tmp_path, "reranker")["test"]
+    assert [one.group_id for one in found if isinstance(one, LabelledText)] == ["1", "1", "2", "3", "3"]
+    assert found[1] == LabelledText("3", "What?", "1", text_pair="That", group_id="1")
+
+
+def test_scibert_has_a_json_a_line(tmp_path: Path) -> None:
+    line = '{"text": "<< It >> blocks [[ that ]].", "label": "INHIBITOR", "metadata": []}'
+    write_file(tmp_path, "scibert/text_classification/chemprot/test.txt", f"{line}\r\n\n{line}")
+    assert load_splits(tmp_path, "chemprot-scibert")["test"] == [
+        LabelledText("1", "<< It >> blocks [[ that ]].", "INHIBITOR"),
+        LabelledText("3", "<< It >> blocks [[ that ]].", "INHIBITOR"),
+    ]
+
+
+fields = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), min_size=1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(fields, st.sampled_from(["a", "b"]))))
+def test_what_the_csv_module_writes_is_read(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
+) -> None:
+    written = io.StringIO()
+    csv.writer(written, "excel-tab").writerows([("sentence", "label"), *rows])
+    path = write_file(tmp_path_factory.mktemp("table"), "table.tsv", written.getvalue())
+    assert [(one.text, one.label) for one in tsv.read_texts(path, SENTENCE)] == rows
+
+
+@pytest.mark.parametrize(
+    ("content", "where", "why"),
+    [
+        ("", "line 1", "its columns should be sentence, label; it names []"),
+        ("sentence\tgold\nText.\ta\n", "line 1", "without ['label']"),
+        ("sentence\tlabel\nText.\ta\nText.\n", "line 3", "1 fields where 2 should be"),
+        ("sentence\tlabel\nText.\ta\tmore\n", "line 2", "3 fields where 2 should be"),
+        ("sentence\tlabel\nText.\tc\n", "line 2", "the label 'c' is none of a, b"),
+        ('sentence\tlabel\n"Text.\ta\n', "line 2", "it cannot be read as a table"),
+        ('sentence\tlabel\n"Text" more.\ta\n', "line 2", "it cannot be read as a table"),
+        (b"sentence\tlabel\nText.\ta\nCaf\xe9.\ta\n", "line 3", "it is not UTF-8"),
+    ],
+)
+def test_errors_name_the_line(tmp_path: Path, content: str | bytes, where: str, why: str) -> None:
+    path = write_file(tmp_path, "table.tsv", content)
+    with pytest.raises(BenchmarkFileError) as error:
+        tsv.read_texts(path, SENTENCE)
+    assert f"{path}, {where}: " in str(error.value)
+    assert why in str(error.value)
+
+
+def test_a_table_of_nothing_but_its_header_is_refused(tmp_path: Path) -> None:
+    write_file(tmp_path, LIM_KANG, "sentence\tlabel\n")
+    with pytest.raises(BenchmarkFileError, match="holds nothing for train of ChemProt"):
+        load_splits(tmp_path, "chemprot-lim-kang")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"text": "It.", "label": "FRIEND"}', "line 2: label should be one of ACTIVATOR, "),
+        ('{"text": "It."}', "line 2: its JSON has no 'label'"),
+        ('{"text": 5, "label": "AGONIST"}', "line 2: text should be a text, but is 5"),
+        ('{"text": "It.", ', "line 2: it is not JSON"),
+    ],
+)
+def test_errors_in_lines_of_json_name_the_line(tmp_path: Path, line: str, why: str) -> None:
+    good = '{"text": "It.", "label": "AGONIST"}'
+    write_file(tmp_path, "scibert/text_classification/chemprot/test.txt", f"{good}\n{line}\n")
+    with pytest.raises(BenchmarkFileError) as error:
+        load_splits(tmp_path, "chemprot-scibert")
+    assert why in str(error.value)

@@ -1,0 +1,108 @@
+"""Seeds have a mean only if they were run and counted alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bioshards.evaluate.report.seed_results import group_by_model
+from bioshards.evaluate.runs.results import ResultError
+from tests.support.evaluate.synthetic_results import DEFAULTS, make_result, results_by_path
+
+
+def counts(correct: int) -> list[tuple[int, ...]]:
+    return [(correct, 10, 10, correct, 10, 10)]
+
+
+@given(st.lists(st.integers(0, 10), min_size=1, max_size=8))
+def test_mean_and_deviation_are_numpys(correct: list[int]) -> None:
+    results = [make_result(seed=seed, rows=counts(one)) for seed, one in enumerate(correct)]
+    ((seeds,),) = group_by_model(results_by_path(*results)).values()
+    found = seeds.summarise_scores("test")["F1"]
+    values = numpy.array(correct) * 10.0
+    assert found["mean"] == pytest.approx(values.mean())
+    assert found["sd"] == pytest.approx(values.std(ddof=0))
+
+
+def test_seeds_are_ascending_and_models_in_order() -> None:
+    grouped = group_by_model(
+        results_by_path(
+            make_result("b", seed=2),
+            make_result("a", seed=1),
+            make_result("b", seed=0),
+            make_result("a", "ddi"),
+        )
+    )
+    assert {key: [(one.label, one.seeds) for one in found] for key, found in grouped.items()} == {
+        ("blurb", "bc5-chem"): [("b", [0, 2]), ("a", [1])],
+        ("blurb", "ddi"): [("a", [0])],
+    }
+
+
+def test_a_figure_that_not_all_seeds_have_has_no_mean() -> None:
+    less = make_result(seed=1)
+    del less["scores"]["dev"]["recall"]
+    ((seeds,),) = group_by_model(results_by_path(make_result(), less)).values()
+    assert "recall" in seeds.summarise_scores("test")
+    assert "recall" not in seeds.summarise_scores("dev")
+
+
+def test_the_papers_ways_of_counting_stand_apart() -> None:
+    legacy = make_result(legacy=["lower-case", "truncated"])
+    ((one, other),) = group_by_model(results_by_path(make_result(), legacy)).values()
+    assert (one.label, other.label) == ("tiny", "tiny (legacy: lower-case, truncated)")
+
+
+def test_a_copy_is_no_second_run() -> None:
+    copy = make_result(seconds=1.0, device="cuda", versions={})
+    copy["model"]["path"] = "elsewhere"
+    ((seeds,),) = group_by_model(results_by_path(make_result(), copy)).values()
+    assert seeds.seeds == [0]
+
+
+def test_a_seed_twice_with_other_scores_is_refused() -> None:
+    with pytest.raises(
+        ResultError, match=r"0/seed-0.json and 1/seed-0.json are both seed 0 of tiny on bc5-chem"
+    ):
+        group_by_model(results_by_path(make_result(), make_result(rows=counts(3))))
+
+
+def test_two_models_of_one_name_are_refused() -> None:
+    other = make_result(task="ddi")
+    other["model"]["sha256"] = "0" * 64
+    with pytest.raises(ResultError, match="of two models that are both named tiny"):
+        group_by_model(results_by_path(make_result(), other))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"settings": {**DEFAULTS, "learning_rate": 1e-05}},
+            "settings.learning_rate is 5e-05 in one and 1e-05",
+        ),
+        ({"settings": {**DEFAULTS, "tags": "IO"}}, "settings.tags is None in one and 'IO'"),
+        ({"sampled": {"train": 1, "dev": 1, "test": 1}}, "sampled is None in one and"),
+        (
+            {"data": {"verified": False, "notes": [], "files": {}, "counts": {}}},
+            "data.verified is True in one and",
+        ),
+        (
+            {"per_example_stats": {**make_result()["per_example_stats"], "ids": "others"}},
+            "the test set is ('of bc5-chem', 2) in one",
+        ),
+    ],
+)
+def test_seeds_that_were_run_otherwise_have_no_mean(changed: Any, said: str) -> None:
+    with pytest.raises(ResultError, match="so they have no mean: report them apart") as refused:
+        group_by_model(
+            results_by_path(make_result(seed=0), make_result(seed=1), make_result(seed=2, **changed))
+        )
+    assert said in str(refused.value)
+    assert str(refused.value).startswith(
+        "0/seed-0.json and 2/seed-2.json are seeds of tiny on bc5-chem (blurb)"
+    )

@@ -1,0 +1,225 @@
+"""What goes wrong for people with full text: each case a clear message, the right exit code, nothing lost."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gzip
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bioshards.corpus.storage.local_storage import LocalStorage
+from tests.support.corpus.jats_articles import (
+    article_xml,
+    europepmc_package_xml,
+    tar_articles,
+    write_files,
+    zip_articles,
+)
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.outputs import load_documents, load_manifest, published_digests
+
+Run = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
+
+GOOD = {"PMC11.xml": article_xml(11), "PMC12.xml": article_xml(12)}
+PACKED = gzip.compress(europepmc_package_xml([article_xml(31), article_xml(32)]).encode(), mtime=0)
+MEMBERS = {"PMC31.xml": article_xml(31), "PMC32.xml": article_xml(32)}
+
+BAD_CONTAINERS = {
+    "PMC31_PMC40.xml.gz": (PACKED[:-20], "ends before its end mark"),
+    "PMC31_PMC40.xml": (europepmc_package_xml([article_xml(31)])[:-4].encode(), "ends before </articles>"),
+    "a.zip": (zip_articles(MEMBERS)[:-30], "directory, at its end, is missing"),
+    "a.tar.gz": (tar_articles(MEMBERS)[:-40], "ends before"),
+    "b.zip": (b"<html>Not found</html>", "does not begin as a zip archive does"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CONTAINERS)
+def test_a_bad_container_is_named_and_nothing_of_it_is_used(
+    name: str, tmp_path: Path, run_pmc: Run, capsys: Capture
+) -> None:
+    data, message = BAD_CONTAINERS[name]
+    inputs = write_files(tmp_path / "in", {**GOOD, name: data})
+    output = tmp_path / "out"
+    assert run_pmc("--input", inputs, "--output", output) == 3
+    said = capsys.readouterr().err
+    assert f"1 of 2 files cannot be used ({inputs / name}: " in said
+    assert message in said
+    assert "--max-rejected" in said
+    assert not (output / "manifest.json").exists()
+    [entry] = map(json.loads, (output / "rejected/files.jsonl").read_text().splitlines())
+    assert entry["file"] == str(inputs / name)
+    assert run_pmc("--input", inputs, "--output", output, "--max-rejected", 0.5) == 0
+    assert list(load_documents(output)) == ["pmc:PMC11.1", "pmc:PMC12.1"]
+    assert load_manifest(output)["bad_files"][0]["path"] == str(inputs / name)
+
+
+BAD_ARTICLES: dict[str, tuple[str | bytes, str]] = {
+    "malformed-xml": (article_xml(13, "<i>One.")[:-9] + "</article>", "PMC13.xml"),
+    "truncated-xml": (article_xml(13)[:-30], "PMC13.xml"),
+    "unknown-entity": (article_xml(13, "One &nosuch; two."), "PMC13.xml"),
+    "no-id": (article_xml(None), "PMC13.xml"),
+    "not-xml": (b"PMC13\n", "PMC13.xml"),
+    "wrong-root": (pubmed_set_xml(citation_xml(1)), "PMC13.xml"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ARTICLES)
+def test_a_bad_article_is_kept_aside_and_stops_nothing(
+    case: str, tmp_path: Path, run_pmc: Run, capsys: Capture
+) -> None:
+    xml, name = BAD_ARTICLES[case]
+    inputs = write_files(tmp_path / "in", {**GOOD, name: xml})
+    assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 3
+    said = capsys.readouterr().err
+    assert f"1 of 3 records were rejected ({case}: 1)" in said
+    assert run_pmc("--input", inputs, "--output", tmp_path / "out", "--max-rejected", 0.4) == 0
+    assert list(load_documents(tmp_path / "out")) == ["pmc:PMC11.1", "pmc:PMC12.1"]
+    assert load_manifest(tmp_path / "out")["funnel"][f"rejected: {case}"] == 1
+    [kept] = (tmp_path / "out/rejected").glob("*.jsonl")
+    entry = json.loads(kept.read_text())
+    assert entry["reason"] == case
+    assert entry["file"].endswith(name)
+    # Mended, the same command ends as if it had never been bad.
+    (inputs / name).unlink()
+    write_files(inputs, {"PMC13.xml": article_xml(13)})
+    assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0
+    assert run_pmc("--input", inputs, "--output", tmp_path / "fresh") == 0
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
+
+
+def test_pubmeds_files_as_input_are_explained(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
+    inputs = write_files(
+        tmp_path / "in", {"pubmed26n0001.xml.gz": gzip.compress(pubmed_set_xml(citation_xml(1)))}
+    )
+    assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 2
+    assert "PubMed's files are read by pubmed_to_shards" in capsys.readouterr().err
+
+
+def test_hostile_members_of_an_archive_reach_nothing(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
+    hostile = {
+        "../../PMC31.xml": article_xml(31),
+        "/etc/PMC32.xml": article_xml(32),
+        "PMC33.xml": article_xml(33),
+    }
+    external = article_xml(34).replace("Nothing was measured.", "&x;")
+    hostile["PMC34.xml"] = f'<!DOCTYPE article [<!ENTITY x SYSTEM "file:///etc/passwd">]>{external}'
+    inputs = write_files(tmp_path / "in", {"a.tar.gz": tar_articles(hostile)})
+    before = sorted(tmp_path.rglob("*"))
+    assert run_pmc("--input", inputs, "--output", tmp_path / "out", "--max-rejected", 0.9) == 0
+    assert list(load_documents(tmp_path / "out")) == ["pmc:PMC33.1"]
+    funnel = load_manifest(tmp_path / "out")["funnel"]
+    assert funnel["rejected: hostile-name"] == 2
+    assert [
+        path for path in sorted(tmp_path.rglob("*")) if tmp_path / "out" not in (path, *path.parents)
+    ] == before
+    for path in (tmp_path / "out").rglob("*"):
+        assert not path.is_file() or b"root:" not in path.read_bytes()
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
+    data = gzip.compress(b"<articles>" + b" " * (300 << 20), 1)
+    inputs = write_files(tmp_path / "in", {"PMC1_PMC20.xml.gz": data})
+    assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 3
+    assert str(inputs / "PMC1_PMC20.xml.gz") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("nowhere", "names no full text"),
+        ("no*where.xml", "names no full text"),
+        ("empty-folder", "has no article, package or archive"),
+    ],
+)
+def test_an_input_that_is_not_there(
+    given: str, message: str, tmp_path: Path, run_pmc: Run, capsys: Capture
+) -> None:
+    write_files(tmp_path / "empty-folder", {"README.txt": "no XML here"})
+    assert run_pmc("--input", tmp_path / given, "--output", tmp_path / "out") == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert given in said
+    assert "Give a folder, a file or a quoted glob" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk_loses_nothing(
+    tmp_path: Path, run_pmc: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full at some of the run's first writes in turn; each time the run continues."""
+    whole = LocalStorage.write
+    left = [0]
+
+    @contextlib.contextmanager
+    def failing(self: LocalStorage, path: str) -> Iterator[Any]:
+        with whole(self, path) as file:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            yield file
+
+    with monkeypatch.context() as full:
+        full.setattr(LocalStorage, "write", failing)
+        for room in (0, 1, 2, 3, 5):
+            left[0] = room
+            assert run_pmc("--output", tmp_path / "out") in (1, 2)
+            said = capsys.readouterr().err
+            assert "No space left" in said or "the disk is full" in said
+            assert not (tmp_path / "out" / "manifest.json").exists()
+    assert run_pmc("--output", tmp_path / "out") == 0
+    assert run_pmc("--output", tmp_path / "fresh") == 0
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
+
+
+def test_an_output_that_is_somebody_elses(tmp_path: Path, run: Run, run_pmc: Run, capsys: Capture) -> None:
+    write_files(tmp_path / "thesis", {"thesis.tex": "dear to its author"})
+    assert run_pmc("--output", tmp_path / "thesis") == 2
+    assert "thesis.tex" in capsys.readouterr().err
+
+    assert run("--output", tmp_path / "abstracts") == 0
+    before = published_digests(tmp_path / "abstracts")
+    assert run_pmc("--output", tmp_path / "abstracts") == 2
+    said = capsys.readouterr().err
+    assert "abstracts was begun by pubmed_to_shards, and this is pmc_to_shards. Choose another folder" in said
+    assert published_digests(tmp_path / "abstracts") == before
+
+
+def test_an_output_of_another_configuration(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
+    assert run_pmc("--output", tmp_path / "out") == 0
+    before = published_digests(tmp_path / "out")
+    assert run_pmc("--output", tmp_path / "out", "--sections", "body") == 2
+    said = capsys.readouterr().err
+    assert "sections was ['abstract'," in said
+    assert "now ['body']" in said
+    assert "Choose another folder" in said
+    assert published_digests(tmp_path / "out") == before
+
+
+def test_an_article_that_changes_while_it_is_read_is_not_trusted(
+    tmp_path: Path, run_pmc: Run, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    from bioshards.corpus.jats import article_stream
+    from bioshards.corpus.jats import reader as articles
+
+    inputs = write_files(tmp_path / "in", GOOD)
+
+    def growing(file: Any) -> Iterator[bytes]:
+        yield from article_stream.iter_articles(file)
+        write_files(inputs, {"PMC12.xml": article_xml(12, "It was changed. Yes.")})
+
+    class Patched:
+        articles = staticmethod(growing)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(articles, "article_file", Patched)
+        assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 3
+    assert "changed while it was read" in capsys.readouterr().err
+    assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0
+    assert "It was changed." in load_documents(tmp_path / "out")["pmc:PMC12.1"]["sentences"]

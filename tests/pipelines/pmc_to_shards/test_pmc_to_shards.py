@@ -1,0 +1,225 @@
+"""The whole job of full text: what comes out of the sample, and of whatever containers articles come in."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pytest
+
+from bioshards.corpus.document import DOCUMENT_SCHEMA
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.pipelines.execution.progress_monitor import ShardsProgress
+from bioshards.pipelines.inputs.run_inputs import RunInputs
+from tests.support.corpus.jats_articles import (
+    article_xml,
+    europepmc_package_xml,
+    tar_articles,
+    write_files,
+    zip_articles,
+)
+from tests.support.outputs import load_documents, load_manifest
+from tests.support.paths import PMC_SAMPLE
+
+Run = Callable[..., int]
+
+
+def test_the_sample_gives_the_documents_its_authors_worked_out(full_text: Path) -> None:
+    facts = load_manifest(full_text)
+    assert facts["funnel"] == {
+        "records": 20,
+        "dropped: superseded": 1,
+        "dropped: licence": 4,
+        "dropped: language": 1,
+        "dropped: no-body": 1,
+        "kept": 13,
+    }
+    found = load_documents(full_text)
+    lines = [line for row in found.values() for line in row["sentences"]]
+    assert len(found) == facts["counts"]["documents"] == 13
+    assert facts["counts"]["sentences"] == len(lines)
+    assert facts["counts"]["words"] == sum(len(line.split()) for line in lines)
+    assert facts["counts"]["characters"] == sum(map(len, lines))
+    assert facts["languages"] == {"eng": 13}
+    assert facts["licences"] == {"CC-BY": 10, "CC-BY-SA": 2, "CC0": 1}
+    assert facts["article_types"]["correction"] == 1
+    assert sum(facts["years"].values()) == sum(facts["article_types"].values()) == 13
+    assert facts["overlap"] == facts["warnings"] == facts["bad_files"] == []
+
+
+def test_every_column_of_an_article(full_text: Path) -> None:
+    found = load_documents(full_text)
+    row = found["pmc:PMC9990005.1"]
+    assert list(row) == DOCUMENT_SCHEMA.names
+    assert {name: row[name] for name in row if name not in ("sentences", "sections", "title")} == {
+        "id": "pmc:PMC9990005.1",
+        "source": "pmc",
+        "pmid": 99990005,
+        "pmcid": "PMC9990005",
+        "doi": "10.5555/jib.2023.0005",
+        "version": 1,
+        "year": 2023,
+        "journal": "Journal of Invented Biology",
+        "article_type": "research-article",
+        "language": "eng",
+        "licence": "CC0",
+        "retracted": False,
+        "flags": [],
+        "origin": {"file": "PMC9990005.1.xml", "position": 4},
+    }
+    assert found["pmc:PMC9990015.1"]["flags"] == ["correction"]
+    assert [id_ for id_, each in found.items() if each["retracted"]] == ["pmc:PMC9990016.1"]
+    assert "pmc:PMC9990014.1" not in found  # its second version is there
+    assert found["pmc:PMC9990012.1"]["origin"] == {"file": "PMC9990012_PMC9990013.xml", "position": 0}
+
+
+def test_sections_lead_to_their_first_sentences(full_text: Path) -> None:
+    for row in load_documents(full_text).values():
+        assert row["sentences"][0].rstrip(".?")[:20] in row["title"]
+        starts = [section["first_sentence"] for section in row["sections"]]
+        assert starts == sorted(set(starts))
+        assert starts[0] >= 1
+        assert starts[-1] < len(row["sentences"])
+    row = load_documents(full_text)["pmc:PMC9990001.1"]
+    headings = [section["heading"] for section in row["sections"]]
+    assert headings[:4] == [
+        *("Abstract > Background", "Abstract > Methods and Findings", "Abstract > Conclusions"),
+        "Introduction",
+    ]
+    assert not any("References" in heading for heading in headings)
+
+
+def test_every_article_is_kept_or_dropped_with_a_reason(full_text: Path) -> None:
+    funnel = dict(load_manifest(full_text)["funnel"])
+    assert funnel.pop("records") == sum(funnel.values())
+    dropped = {row["id"]: row["reason"] for row in datasets.load_from_disk(str(full_text / "dropped"))}
+    assert len(dropped) == 7
+    assert dropped["pmc:PMC9990014.1"] == "superseded"
+    assert dropped["pmc:PMC9990018.1"] == "no-body"
+    assert dropped["pmc:PMC9990013.1"] == "language"
+
+
+def test_shards_open_memory_mapped_in_pyarrow_and_datasets(full_text: Path) -> None:
+    before = pa.total_allocated_bytes()
+    loaded = datasets.load_from_disk(str(full_text))
+    assert pa.total_allocated_bytes() - before < 10_000
+    found = load_documents(full_text)
+    assert [row["id"] for row in loaded] == list(found)
+    assert loaded[0] == found[loaded[0]["id"]]
+    for shard in load_manifest(full_text)["outputs"]:
+        data = (full_text / shard["file"]).read_bytes()
+        assert (shard["sha256"], shard["bytes"]) == (hashlib.sha256(data).hexdigest(), len(data))
+        table = pa.ipc.open_stream(pa.memory_map(str(full_text / shard["file"]))).read_all()
+        assert table.num_rows == shard["rows"]
+
+
+def test_the_manifest_names_inputs_ranges_as_one(full_text: Path) -> None:
+    facts = load_manifest(full_text)
+    loose, packed = facts["inputs"]
+    assert (loose["file"], loose["files"], loose["records"]) == ("PMC0999xxxx", 18, 18)
+    assert (packed["file"], packed["files"], packed["records"]) == ("PMC9990012_PMC9990013.xml", 1, 2)
+    assert packed["md5"] == hashlib.md5((PMC_SAMPLE / packed["file"]).read_bytes()).hexdigest()
+    assert facts["config"]["rules"]["licences"] == ["CC0", "CC-BY", "CC-BY-SA"]
+    assert "Each article is under the licence in its row" in facts["notice"]
+    assert facts["pipeline"] == "pmc_to_shards"
+
+
+def test_export_and_show(full_text: Path) -> None:
+    command = [sys.executable, "-m", "bioshards.corpus"]
+    text = subprocess.run([*command, "export", full_text], capture_output=True, text=True, check=True).stdout
+    assert [block.split("\n") for block in text.rstrip("\n").split("\n\n")] == [
+        row["sentences"] for row in load_documents(full_text).values()
+    ]
+    shown = subprocess.run(
+        [*command, "show", full_text, "--id", "pmc:PMC9990005.1"], capture_output=True, text=True, check=True
+    )
+    assert "[Results > Figure 1]" in shown.stdout
+
+
+# The containers
+
+
+ARTICLES = {
+    f"PMC{number}.{version}.xml": article_xml(
+        number, f"Part {number} says this. It is version {version}.", version
+    )
+    for number, version in ((31, 1), (32, 1), (32, 2), (10_032, 1))
+}
+
+
+def without_place(output: Path) -> dict[str, dict[str, Any]]:
+    """The documents less where each was found."""
+    return {
+        id_: {name: value for name, value in row.items() if name != "origin"}
+        for id_, row in load_documents(output).items()
+    }
+
+
+def test_whatever_articles_come_in_they_give_the_same_documents(tmp_path: Path, run_pmc: Run) -> None:
+    assert run_pmc("--input", write_files(tmp_path / "loose", ARTICLES), "--output", tmp_path / "out") == 0
+    expected = without_place(tmp_path / "out")
+    assert list(expected) == ["pmc:PMC31.1", "pmc:PMC32.2", "pmc:PMC10032.1"]
+    first, *others = ARTICLES.items()
+    rest = dict(others)
+    containers: dict[str, dict[str, str | bytes]] = {
+        "gzipped": {f"{name}.gz": xml for name, xml in ARTICLES.items()},
+        "folders": {f"PMC00{n}/{name}": xml for n, (name, xml) in enumerate(ARTICLES.items())},
+        "nxml": {
+            f"PMC{n}/main.nxml": xml for n, xml in zip((31, 32, 33, 10_032), ARTICLES.values(), strict=True)
+        },
+        "unnamed": {f"article-{n}.xml": xml for n, xml in enumerate(ARTICLES.values())},
+        "zip": {"some.zip": zip_articles(ARTICLES)},
+        "tar.gz": {"some.tar.gz": tar_articles(ARTICLES)},
+        "tar": {"some.tar": tar_articles(ARTICLES, "w")},
+        "package": {"PMC31_PMC10032.xml.gz": europepmc_package_xml(ARTICLES.values())},
+        "plain-package": {"PMC31_PMC10032.xml": europepmc_package_xml(ARTICLES.values())},
+        "articleset": {"answer.xml": f"<pmc-articleset>{''.join(ARTICLES.values())}</pmc-articleset>"},
+        "mixture": {first[0]: first[1], "a.zip": zip_articles(rest)},
+    }
+    for name, files in containers.items():
+        output = tmp_path / f"out-{name}"
+        assert run_pmc("--input", write_files(tmp_path / name, files), "--output", output) == 0, name
+        assert without_place(output) == expected, name
+    origin = load_documents(tmp_path / "out-tar.gz")["pmc:PMC32.2"]["origin"]
+    assert origin == {"file": "some.tar.gz/PMC32.2.xml", "position": 2}
+    assert len(load_manifest(tmp_path / "out")["outputs"]) == 2  # one for each range of 10,000 ids
+
+
+def test_a_copy_of_an_article_in_another_container_is_one_document(tmp_path: Path, run_pmc: Run) -> None:
+    write_files(
+        tmp_path / "in", {**ARTICLES, "PMC31_PMC10032.xml.gz": europepmc_package_xml(ARTICLES.values())}
+    )
+    assert run_pmc("--input", tmp_path / "in", "--output", tmp_path / "out") == 0
+    assert sorted(load_documents(tmp_path / "out")) == ["pmc:PMC10032.1", "pmc:PMC31.1", "pmc:PMC32.2"]
+    assert load_manifest(tmp_path / "out")["funnel"]["dropped: superseded"] == 5
+
+
+# What a person sees
+
+
+def test_a_log_has_few_lines_of_many_small_sources(
+    tmp_path: Path, run_pmc: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_files(tmp_path / "in", {f"PMC{n}0000.xml": article_xml(n * 10_000) for n in range(1, 31)})
+    assert run_pmc("--input", tmp_path / "in", "--output", tmp_path / "out") == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "/30 PMC" in line]
+    assert 1 < len(said) <= 5
+    assert said[-1].startswith("30/30 PMC")
+
+
+def test_a_slow_source_always_has_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    storage, output_dir = LocalStorage(), OutputDir(str(tmp_path))
+    progress = ShardsProgress(storage, output_dir, RunInputs([]))
+    for number, seconds in enumerate((0.1, 5.0, 0.1, 5.0)):
+        path = output_dir.staged_path(f"PMC000{number}xxxx-0123abcd", "json")
+        storage.write_json(path, {"staged": {"records": 7}, "seconds": seconds})
+        progress.update()
+    said = capsys.readouterr().err
+    assert [name for name in ("0000", "0001", "0002", "0003") if name in said] == ["0000", "0001", "0003"]

@@ -1,0 +1,145 @@
+"""The same inputs give the same bytes: any workers, any order, run again, grown by an update."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.fork_server import run_beam
+from tests.support.outputs import load_documents, load_manifest, published_digests
+from tests.support.paths import PUBMED_SAMPLE
+
+Run = Callable[..., int]
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_the_number_of_workers_changes_no_byte(reference: Path, tmp_path: Path, workers: int) -> None:
+    done = run_beam("run", "pubmed_to_shards", "--workers", workers, "--keep-dropped", "--output", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert published_digests(tmp_path) == published_digests(reference)
+
+
+def test_the_order_and_spelling_of_inputs_changes_no_byte(reference: Path, tmp_path: Path, run: Run) -> None:
+    names = ["pubmed26n0003.xml", "pubmed26n0001.xml", "pubmed26n0002.xml"]
+    inputs = [word for name in names for word in ("--input", os.path.relpath(PUBMED_SAMPLE / name))]
+    assert run("--keep-dropped", "--output", tmp_path, *inputs) == 0
+    assert published_digests(tmp_path) == published_digests(reference)
+
+
+def test_a_finished_run_again_does_nothing(
+    reference: Path, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--output", tmp_path) == 0
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
+    capsys.readouterr()
+    assert run("--output", tmp_path) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert written == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
+
+
+def test_a_lost_or_cut_shard_is_made_again(tmp_path: Path, run: Run) -> None:
+    assert run("--output", tmp_path) == 0
+    before = published_digests(tmp_path)
+    first, second, *_ = sorted(tmp_path.glob("data-*.arrow"))
+    first.unlink()
+    second.write_bytes(second.read_bytes()[:-100])
+    assert run("--output", tmp_path) == 0
+    assert published_digests(tmp_path) == before
+
+
+def test_an_update_rewrites_only_the_shards_it_touches(tmp_path: Path, run: Run) -> None:
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    (inputs / "pubmed26n0001.xml").write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
+    (inputs / "pubmed26n0002.xml").write_bytes(pubmed_set_xml(citation_xml(3), citation_xml(4)))
+    (inputs / "pubmed26n0003.xml").write_bytes(pubmed_set_xml(citation_xml(5)))
+    assert run("--input", inputs, "--output", tmp_path / "grown") == 0
+    shards = sorted((tmp_path / "grown").glob("data-*.arrow"))
+    before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in shards}
+
+    (inputs / "pubmed26n0004.xml").write_bytes(pubmed_set_xml(citation_xml(2, "New. Text."), deleted=(5,)))
+    assert run("--input", inputs, "--output", tmp_path / "grown") == 0
+    assert run("--input", inputs, "--output", tmp_path / "whole") == 0
+    assert published_digests(tmp_path / "grown") == published_digests(tmp_path / "whole")
+    after = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in shards if path.exists()}
+    by_file = {item["file"]: item["shards"] for item in load_manifest(tmp_path / "grown")["inputs"]}
+    assert by_file["pubmed26n0003.xml"] == []  # its only citation was deleted
+    [touched], [untouched] = by_file["pubmed26n0001.xml"], by_file["pubmed26n0002.xml"]
+    assert after[untouched] == before[untouched]
+    assert after[touched] != before[touched]
+    assert set(load_documents(tmp_path / "grown")) == {"pubmed:1", "pubmed:2", "pubmed:3", "pubmed:4"}
+
+    # Taking the update away again brings back what it had replaced.
+    (inputs / "pubmed26n0004.xml").unlink()
+    assert run("--input", inputs, "--output", tmp_path / "grown") == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "grown").glob("data-*")} == {
+        name: data for name, (_, data) in before.items()
+    }
+
+
+def test_a_finished_output_lives_without_its_work_folder(tmp_path: Path, run: Run) -> None:
+    assert run("--output", tmp_path) == 0
+    before = published_digests(tmp_path)
+    shutil.rmtree(tmp_path / ".bioshards")
+    assert run("--output", tmp_path, "--min-pmid", 5) == 2
+    assert run("--output", tmp_path) == 0
+    assert published_digests(tmp_path) == before
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_trusted(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from bioshards.corpus.pubmed import reader, record_stream
+
+    source = tmp_path / "pubmed26n0001.xml"
+    source.write_bytes(pubmed_set_xml(citation_xml(1)))
+
+    def growing(file: object) -> object:
+        yield from record_stream.iter_records(file)  # type: ignore[arg-type]
+        source.write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reader, "records", growing)
+        assert run("--input", source, "--output", tmp_path / "out") == 3
+    assert "changed while it was read" in capsys.readouterr().err
+    assert run("--input", source, "--output", tmp_path / "out") == 0
+    assert len(load_documents(tmp_path / "out")) == 2
+
+
+def test_a_file_published_again_under_its_name_replaces_itself(tmp_path: Path, run: Run) -> None:
+    source = tmp_path / "pubmed26n0001.xml"
+    source.write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
+    assert run("--input", source, "--output", tmp_path / "out") == 0
+    source.write_bytes(pubmed_set_xml(citation_xml(1, "Quite another abstract. Yes.")))
+    assert run("--input", source, "--output", tmp_path / "out") == 0
+    assert run("--input", source, "--output", tmp_path / "fresh") == 0
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
+    left = list((tmp_path / "out" / ".bioshards" / "staged").iterdir())
+    assert len(left) == 3  # shard, keys and report of the new bytes, nothing of the old
+
+
+def test_copies_of_a_file_are_read_once(tmp_path: Path, run: Run) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "pubmed26n0001.xml").write_bytes(pubmed_set_xml(citation_xml(1)))
+    assert run("--input", tmp_path / "a", "--input", tmp_path / "b", "--output", tmp_path / "out") == 0
+    facts = load_manifest(tmp_path / "out")
+    assert len(facts["inputs"]) == 1
+    assert "is the same file as" in facts["warnings"][0]
+
+
+def test_two_runs_into_one_folder_do_not_mix(
+    tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import fcntl
+
+    assert run("--output", tmp_path) == 0
+    with (tmp_path / ".bioshards" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert run("--output", tmp_path) == 2
+    assert "another run is writing" in capsys.readouterr().err

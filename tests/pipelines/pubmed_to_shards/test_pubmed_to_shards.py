@@ -1,0 +1,193 @@
+"""The whole job: what comes out of the sample, every record of it accounted for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import datasets
+import pyarrow as pa
+import pytest
+
+from bioshards.corpus.manifest import DocumentsRun, encode
+from bioshards.corpus.pubmed.discovery import discover_sources
+from tests.support.corpus.manifests import of_documents
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.outputs import load_documents, load_manifest
+from tests.support.paths import PUBMED_SAMPLE
+
+Run = Callable[..., int]
+
+
+def test_the_sample_gives_the_documents_its_authors_worked_out(reference: Path) -> None:
+    facts = load_manifest(reference)
+    assert facts["funnel"] == {
+        "records": 112,
+        "dropped: deleted": 5,
+        "dropped: superseded": 15,
+        "dropped: book": 1,
+        "dropped: no-text": 1,
+        "dropped: no-abstract": 13,
+        "kept": 77,
+    }
+    assert facts["counts"]["deletions"] == 6
+    found = load_documents(reference)
+    assert len(found) == facts["counts"]["documents"] == 77
+    assert facts["counts"]["sentences"] == sum(len(row["sentences"]) for row in found.values())
+    assert facts["counts"]["words"] == sum(
+        len(line.split()) for row in found.values() for line in row["sentences"]
+    )
+    assert facts["counts"]["characters"] == sum(
+        len(line) for row in found.values() for line in row["sentences"]
+    )
+    assert sum(facts["years"].values()) == sum(facts["languages"].values()) == 77
+
+
+def test_the_life_cycle_of_the_sample(reference: Path) -> None:
+    found = load_documents(reference)
+    origin = {id_: row["origin"]["file"] for id_, row in found.items()}
+    assert "pubmed:90000040" not in found  # deleted by the first update
+    assert "pubmed:90000060" not in found  # revised and deleted by the same update
+    assert found["pubmed:90000041"]["version"] == 2  # a later file wins over a higher version
+    assert origin["pubmed:90000041"] == "pubmed26n0003.xml"
+    assert found["pubmed:90000020"]["retracted"]  # the retraction came with an update
+    assert found["pubmed:90000091"]["origin"] == {"file": "pubmed26n0002.xml", "position": 9}
+
+
+def test_every_record_is_kept_or_dropped_with_a_reason(reference: Path) -> None:
+    funnel = dict(load_manifest(reference)["funnel"])
+    assert funnel.pop("records") == sum(funnel.values())
+    dropped = datasets.load_from_disk(str(reference / "dropped"))
+    reasons = sorted(dropped["reason"])
+    # A book record is counted but has no document of its own.
+    assert len(reasons) == 112 - 77 - 1
+    assert set(reasons) == {"deleted", "superseded", "no-text", "no-abstract"}
+
+
+def test_shards_open_memory_mapped_in_pyarrow_and_datasets(reference: Path) -> None:
+    before = pa.total_allocated_bytes()
+    loaded = datasets.load_from_disk(str(reference))
+    assert pa.total_allocated_bytes() - before < 10_000
+    assert {row["id"] for row in loaded} == set(load_documents(reference))
+    assert loaded[0]["sentences"] == load_documents(reference)[loaded[0]["id"]]["sentences"]
+    for shard in load_manifest(reference)["outputs"]:
+        before = pa.total_allocated_bytes()
+        table = pa.ipc.open_stream(pa.memory_map(str(reference / shard["file"]))).read_all()
+        assert table.num_rows == shard["rows"]
+        assert pa.total_allocated_bytes() - before < 10_000
+
+
+def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
+    import apache_beam
+
+    from bioshards.corpus.output.output_layout import OutputDir
+    from bioshards.corpus.pubmed.filters import PubMedConfig
+    from bioshards.corpus.storage.local_storage import LocalStorage
+    from bioshards.pipelines import pubmed_to_shards
+    from bioshards.pipelines.execution import local_runner
+    from bioshards.pipelines.job_types import ShardsJob
+
+    storage = LocalStorage()
+    job = ShardsJob(
+        storage=storage,
+        output_dir=OutputDir(str(tmp_path)),
+        sources=discover_sources(storage, [str(PUBMED_SAMPLE)]),
+        to_fetch=[],
+        download_plan=None,
+        article_plan=None,
+        document_config=PubMedConfig(),
+        keep_dropped=False,
+        dedup="none",
+        overlap_with=None,
+        exclusion_list=None,
+        max_shard_bytes=10**8,
+        max_rejected=0,
+        config=encode(of_documents([]).config),
+        run_info=DocumentsRun(command=("test",)),
+    )
+    options = apache_beam.options.pipeline_options.PipelineOptions([], **local_runner.make_local_options(1))
+    root = apache_beam.Pipeline(runner=local_runner.make_runner(options), options=options)
+    pubmed_to_shards.build(root, job)
+    result = root.run()
+    result.wait_until_finish()
+    counters = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
+    funnel = load_manifest(tmp_path)["funnel"]
+    assert counters["stage_records"] == funnel["records"]
+    assert counters["finish_kept"] == funnel["kept"]
+    assert counters["finish_dropped_superseded"] == funnel["dropped: superseded"]
+    assert counters["finish_sentences"] == load_manifest(tmp_path)["counts"]["sentences"]
+    assert counters["stage_items"] == 3
+
+
+def test_shards_are_bounded_in_size(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bioshards.corpus.shards.arrow_io.BATCH_ROWS", 100)
+    long = " ".join(f"This is sentence number {number} of it." for number in range(60))
+    source = tmp_path / "pubmed26n0001.xml"
+    source.write_bytes(pubmed_set_xml(*[citation_xml(pmid, long) for pmid in range(1, 1501)]))
+    assert run("--input", source, "--output", tmp_path / "out", "--max-shard-mb", 1) == 0
+    outputs = load_manifest(tmp_path / "out")["outputs"]
+    assert len(outputs) > 2
+    assert all(shard["bytes"] <= 1_050_000 for shard in outputs)
+    assert len(datasets.load_from_disk(str(tmp_path / "out"))) == 1500
+
+
+def test_presets_and_options_reach_the_documents(tmp_path: Path, run: Run) -> None:
+    assert run("--output", tmp_path / "a", "--preset", "pubmedbert") == 0
+    for row in load_documents(tmp_path / "a").values():
+        assert len(" ".join(row["sentences"]).split()) >= 128
+        assert row["sections"][0]["first_sentence"] == 0
+    assert (
+        run("--output", tmp_path / "b", "--preset", "bio-electra", "--drop-retracted", "--languages", "eng")
+        == 0
+    )
+    for row in load_documents(tmp_path / "b").values():
+        assert row["pmid"] >= 10_000_000
+        assert not row["retracted"]
+        assert "eng" in row["language"]
+    funnel = load_manifest(tmp_path / "b")["funnel"]
+    assert {"dropped: below-min-pmid", "dropped: retracted", "dropped: language"} <= set(funnel)
+    assert run("--output", tmp_path / "c", "--keep-title-only", "--section-labels") == 0
+    found = load_documents(tmp_path / "c")
+    # Facts of the sample: all that live, the book apart, with an abstract or a title that is one.
+    assert len(found) == 90
+    assert any(line.startswith("METHODS: ") for row in found.values() for line in row["sentences"])
+
+
+def test_the_manifest_names_inputs_and_outputs_with_checksums(reference: Path) -> None:
+
+    facts = load_manifest(reference)
+    for item in facts["inputs"]:
+        data = (PUBMED_SAMPLE / item["file"]).read_bytes()
+        assert item["md5"] == hashlib.md5(data).hexdigest()
+        assert item["bytes"] == len(data)
+    for shard in facts["outputs"]:
+        data = (reference / shard["file"]).read_bytes()
+        assert shard["sha256"] == hashlib.sha256(data).hexdigest()
+        assert shard["bytes"] == len(data)
+    assert facts["run"]["bioshards"]
+    assert json.dumps(facts["config"]["rules"])
+
+
+def test_export_and_show(reference: Path) -> None:
+    command = [sys.executable, "-m", "bioshards.corpus"]
+    text = subprocess.run([*command, "export", reference], capture_output=True, text=True, check=True).stdout
+    blocks = text.rstrip("\n").split("\n\n")
+    assert [block.split("\n") for block in blocks] == [
+        row["sentences"] for row in load_documents(reference).values()
+    ]
+    shown = subprocess.run(
+        [*command, "show", reference, "--id", "pubmed:90000041"], capture_output=True, text=True, check=True
+    )
+    assert "pubmed26n0003.xml" in shown.stdout
+    missing = subprocess.run(
+        [*command, "show", reference, "--id", "pubmed:1"], capture_output=True, text=True, check=False
+    )
+    assert (missing.returncode, "has no document pubmed:1" in missing.stderr) == (1, True)
+    nowhere = subprocess.run(
+        [*command, "export", reference / "dropped"], capture_output=True, text=True, check=False
+    )
+    assert (nowhere.returncode, "no manifest.json" in nowhere.stderr) == (2, True)

@@ -1,0 +1,596 @@
+"""Pretraining sets of what cannot be used: each error says what, where, why and what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+from bioshards.corpus.output.output_layout import FORMAT
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.vocab.pretraining import build, shard_groups
+from tests.support.corpus.synthetic_documents import make_document, write_document_dir
+from tests.support.outputs import load_manifest, published_digests
+from tests.support.vocab import synthetic_corpora as sets
+from tests.support.vocab.synthetic_corpora import NO_TOKENS, run_shards_to_pretraining
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("vocabulary")
+    return sets.build_vocabulary(folder / "v", sets.write_abstracts(folder / "in", one=range(1, 80)))
+
+
+@pytest.fixture
+def abstracts(tmp_path: Path) -> Path:
+    return sets.write_abstracts(tmp_path / "abstracts", one=range(100, 120), two=range(200, 220))
+
+
+@pytest.fixture
+def refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callable[..., str]:
+    """What a run says that ends at once with 2 and has written nothing."""
+
+    def call(*arguments: object, vocab: Path = vocabulary, output: Path = tmp_path / "out") -> str:
+        before = sorted(tmp_path.rglob("*"))
+        capsys.readouterr()
+        assert run_shards_to_pretraining(*arguments, "--vocab", vocab, "--output", output) == 2
+        said = capsys.readouterr()
+        assert said.err.startswith("beam: ")
+        assert len(said.err.splitlines()) == 1
+        assert ".." not in said.err.replace("...", "")
+        assert "Traceback" not in said.err
+        assert not said.out
+        assert sorted(tmp_path.rglob("*")) == before
+        return said.err
+
+    return call
+
+
+# The command line
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("--vocab", "v", "--output", "x"),
+            "--input DIR is missing: a finished --output of",
+        ),
+        (
+            ("--input", "x", "--output", "x"),
+            "--vocab DIR is missing: the --out of a python -m",
+        ),
+        (("--input", "x", "--vocab", "v"), "--output DIR is missing: the folder to write"),
+        (("--length", 4), "--length 4 is below 5: [CLS], [SEP] and [SEP] would leave no room for a pair"),
+        (("--length", -1), "--length -1 is below 5"),
+        (("--length", 70_000), "--length 70,000 is above 65,535: places in a row are 16 bits"),
+        (("--length", "x"), "invalid int value: 'x'"),
+        (("--short", 2), "2 is not between 0 and 1"),
+        (("--short", "nan"), "nan is not between 0 and 1"),
+        (("--single", -0.1), "-0.1 is not between 0 and 1"),
+        (("--dupe-factor", 0), "0 is below 1"),
+        (("--dupe-factor", 1.5), "invalid whole number value: '1.5'"),
+        (("--seed", -1), "-1 is below 0"),
+        (
+            ("--validation", 1),
+            "--validation 1 holds out every document, and there would be",
+        ),
+        (("--validation", 1.01), "1.01 is not between 0 and 1"),
+        (("--max-shard-mb", 0), "0 is below 1"),
+        (("--shuffle", "none"), "invalid choice: 'none'"),
+        (("--objective", "gpt"), "invalid choice: 'gpt'"),
+        (("--preset", "biobert"), "invalid choice: 'biobert'"),
+        (
+            ("--single", 0.1, "--objective", "bert"),
+            "--single says nothing with --objective bert: it is",
+        ),
+        (
+            ("--short", 0.1, "--objective", "plain"),
+            "--short says nothing with --objective plain: it is",
+        ),
+        (
+            ("--keep-overflow", "--objective", "albert"),
+            "--keep-overflow says nothing with --objective",
+        ),
+        (("--as-published",), "--as-published says nothing with --objective electra: it is for albert"),
+        (("--as-published", "--preset", "pubmedbert"), "--as-published says nothing with --objective bert"),
+        (
+            ("--keep-overflow", "--preset", "bioalbert"),
+            "--keep-overflow says nothing with --objective",
+        ),
+        (
+            ("--objective", "plain", "--preset", "bio-electra"),
+            "--preset bio-electra has the objective electra,",
+        ),
+        (("--lenght", 5), "unknown option --lenght (did you mean --length?)"),
+        (("--dupefactor=5",), "did you mean --dupe-factor?"),
+        (("stray",), "stray is no option"),
+        (("--runner=DataflowRunner",), "is local; Dataflow's workers need gs://"),
+    ],
+)
+def test_a_wrong_command_line(
+    options: tuple[object, ...],
+    said: str,
+    abstracts: Path,
+    vocabulary: Path,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = () if "is missing" in said else ("--input", abstracts, "--vocab", vocabulary, "--output", "x")
+    assert run_shards_to_pretraining(*given, *options) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "See beam run shards_to_pretraining --help" in error
+    assert not (tmp_path / "x").exists()
+
+
+def test_without_its_extra_it_says_what_to_install(abstracts: Path, vocabulary: Path, tmp_path: Path) -> None:
+    for library in ("tokenizers", "numpy"):
+        code = (
+            f"import sys; sys.modules['{library}'] = None; from bioshards.pipelines import cli; "
+            "sys.exit(cli.main(['run', 'shards_to_pretraining', *sys.argv[1:]]))"
+        )
+        words = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
+        command = [sys.executable, "-c", code, *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "shards_to_pretraining needs a library that cannot be imported" in done.stderr
+        assert "pip install 'bioshards[vocab]'" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert not (tmp_path / "out").exists()
+
+
+# The vocabulary
+
+
+def changed(vocabulary: Path, folder: Path, **parts: object) -> Path:
+    """A vocabulary without a manifest, with other parts in its tokenizer.json."""
+    folder.mkdir()
+    tokenizer = json.loads((vocabulary / "tokenizer.json").read_text())
+    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, **parts}))
+    return folder
+
+
+def test_a_vocabulary_that_is_none(
+    abstracts: Path, vocabulary: Path, tmp_path: Path, refused: Callable[..., str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "tokenizer.json").write_bytes((vocabulary / "tokenizer.json").read_bytes()[:-100])
+    (tmp_path / "folder" / "tokenizer.json").mkdir(parents=True)
+    for name, said in {
+        "nowhere": f"--vocab: {tmp_path}/nowhere is no folder, so it is no vocabulary. Give the --out of",
+        "empty": f"--vocab: {tmp_path}/empty has no tokenizer.json, so it is no vocabulary. Give the --out",
+        "file": f"--vocab: {tmp_path}/file is no folder",
+        "damaged": f"{tmp_path}/damaged/tokenizer.json is no tokenizer that the tokenizers library can read",
+        "folder": "Is a directory",
+    }.items():
+        assert said in refused("--input", abstracts, vocab=tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["[CLS]", "[SEP]", "[MASK]"])
+def test_a_vocabulary_without_a_special_token(
+    name: str, abstracts: Path, vocabulary: Path, tmp_path: Path, refused: Callable[..., str]
+) -> None:
+    tokens = json.loads((vocabulary / "tokenizer.json").read_text())["added_tokens"]
+    left = [token for token in tokens if token["content"] != name]
+    lacking = changed(vocabulary, tmp_path / "lacking", added_tokens=left, post_processor=None)
+    said = refused("--input", abstracts, vocab=lacking)
+    assert f"--vocab {lacking} has no special token {name}, which every objective needs" in said
+
+
+def test_a_vocabulary_that_is_not_what_its_manifest_lists(
+    abstracts: Path, vocabulary: Path, tmp_path: Path, refused: Callable[..., str]
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(vocabulary, copy)
+    with (copy / "tokenizer.json").open("a") as file:
+        file.write("\n")
+    said = refused("--input", abstracts, vocab=copy)
+    assert f"--vocab {copy}: tokenizer.json is not the one that its manifest.json lists" in said
+    assert "Build the vocabulary again" in said
+    for text in ("{", "[]", "{}", "null", '{"outputs": 3}', '{"outputs": [{"file": "tokenizer.json"}]}'):
+        (copy / "manifest.json").write_text(text)
+        said = refused("--input", abstracts, vocab=copy)
+        assert f"--vocab {copy}: manifest.json is not as python -m bioshards.vocab build writes it" in said
+    (copy / "manifest.json").unlink()  # of somewhere else, then
+    assert run_shards_to_pretraining("--input", abstracts, "--vocab", copy, "--output", tmp_path / "out") == 0
+
+
+def test_a_vocabulary_of_other_text(vocabulary: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
+    cyrillic = [make_document("pubmed:1", ["Все мыши спали ночью.", "Никто не спал."])]
+    other = write_document_dir(tmp_path / "other", {"one": cyrillic})
+    said = refused("--input", other)
+    assert f"--vocab {vocabulary} does not fit {other}: " in said
+    assert "% of the tokens of its first documents are [UNK]. Build one of these documents" in said
+
+
+def test_a_vocabulary_with_capitals_for_documents_without(
+    abstracts: Path, tmp_path: Path, refused: Callable[..., str], capsys: Capture
+) -> None:
+    lower = write_document_dir(
+        tmp_path / "lower",
+        {
+            "one": [
+                make_document(
+                    f"pubmed:{number}", [line.lower() for line in sets.make_paragraph(str(number), 5)]
+                )
+                for number in range(1, 30)
+            ]
+        },
+    )
+    cased = sets.build_vocabulary(tmp_path / "cased", abstracts, options=("--size", "300", "--cased"))
+    said = refused("--input", abstracts, "--input", lower, vocab=cased)
+    assert (
+        f"--vocab {cased} does not fit {lower}: it keeps capitals, and the documents are in lower case"
+        in said
+    )
+    assert (
+        run_shards_to_pretraining("--input", abstracts, "--vocab", cased, "--output", tmp_path / "out") == 0
+    )
+
+
+def test_a_vocabulary_that_looks_across_blanks(
+    abstracts: Path, vocabulary: Path, tmp_path: Path, refused: Callable[..., str]
+) -> None:
+    other = changed(vocabulary, tmp_path / "other", pre_tokenizer={"type": "Whitespace"})
+    assert "what stands between two blanks cannot be encoded alone" in refused(
+        "--input", abstracts, vocab=other
+    )
+
+
+# The documents
+
+
+def test_an_input_that_is_not_finished_documents(
+    abstracts: Path, tmp_path: Path, refused: Callable[..., str]
+) -> None:
+    folders = {
+        name: tmp_path / name for name in ("unfinished", "words", "strange", "broken", "older", "lacking")
+    }
+    for name in ("unfinished", "older", "lacking"):
+        sets.write_abstracts(folders[name], one=range(300, 305))
+    facts = load_manifest(folders["older"])
+    (folders["unfinished"] / "manifest.json").unlink()
+    write_document_dir(folders["words"], {}, "shards_to_words")
+    for name, text in (
+        ("strange", "[1]"),
+        ("broken", "{"),
+        ("older", json.dumps({**facts, "config": {**facts["config"], "format": FORMAT - 1}})),
+        ("lacking", json.dumps({**facts, "outputs": [{"file": "data-one-00000.arrow"}]})),
+    ):
+        folders[name].mkdir(exist_ok=True)
+        (folders[name] / "manifest.json").write_text(text)
+    for folder, message in {
+        tmp_path / "nowhere": "has no manifest.json: it is no finished output",
+        folders["unfinished"]: "run it again to its end",
+        folders["words"]: "does not hold documents: by its manifest.json it was made by shards_to_words",
+        folders["strange"]: "does not hold documents: by its manifest.json it is not of bioshards",
+        folders["broken"]: "/manifest.json cannot be read",
+        folders["older"]: f"was made by another version of bioshards (format {FORMAT - 1}, this is {FORMAT})",
+        folders["lacking"]: "is not as pubmed_to_shards writes it",
+    }.items():
+        said = refused("--input", abstracts, "--input", folder)
+        assert str(folder) in said
+        assert message in said
+
+
+def test_no_shard_is_taken_twice(abstracts: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
+    copy, link = tmp_path / "copy", tmp_path / "link"
+    shutil.copytree(abstracts, copy)
+    link.symlink_to(abstracts)
+    grown = sets.write_abstracts(tmp_path / "grown", two=range(200, 220), three=range(300, 305))
+    for other in (f"{abstracts}/", copy, link, grown):
+        said = refused("--input", abstracts, "--input", other)
+        assert f"{abstracts} and {str(other).rstrip('/')} hold the same shard (data-" in said
+        assert "Give one of them, once" in said
+
+
+def harm_missing(shard: Path) -> str:
+    shard.unlink()
+    return "No such file or directory"
+
+
+def harm_cut(shard: Path) -> str:
+    size = shard.stat().st_size
+    os.truncate(shard, size - 8)
+    return f"it has {size - 8:,} bytes, and its manifest lists {size:,}"
+
+
+def harm_emptied(shard: Path) -> str:
+    size = shard.stat().st_size
+    shard.write_bytes(b"")
+    return f"it has 0 bytes, and its manifest lists {size:,}"
+
+
+def harm_changed(shard: Path) -> str:
+    shard.write_bytes(shard.read_bytes().replace(b"grew", b"flew"))
+    return "its SHA-256 is not the one that its manifest lists"
+
+
+def harm_no_unicode(shard: Path) -> str:
+    shard.write_bytes(shard.read_bytes().replace(b"grew", b"gr\xffw"))
+    return "its SHA-256 is not the one that its manifest lists"
+
+
+def harm_folder(shard: Path) -> str:
+    shard.unlink()
+    shard.mkdir()
+    return "Is a directory"
+
+
+@pytest.mark.parametrize("name", ["one", "two"])
+@pytest.mark.parametrize(
+    "harm", [harm_missing, harm_cut, harm_emptied, harm_changed, harm_no_unicode, harm_folder]
+)
+def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
+    harm: Callable[[Path], str],
+    name: str,
+    abstracts: Path,
+    vocabulary: Path,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Be it the first one, which is looked into before the run begins, or not."""
+    monkeypatch.setattr(shard_groups, "ENOUGH", 1)
+    shard = abstracts / f"data-{name}-00000.arrow"
+    whole = shard.read_bytes()
+    message = harm(shard)
+    command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
+    assert run_shards_to_pretraining(*command) == 3
+    said = capsys.readouterr().err
+    assert f"({shard}: {message})" in said
+    assert "run the command that made them once more" in said
+    assert sorted(path.name for path in (tmp_path / "out").glob("*")) == [".bioshards", "train"]
+    # Mended, the same command goes on.
+    if shard.is_dir():
+        shard.rmdir()
+    shard.write_bytes(whole)
+    assert run_shards_to_pretraining(*command) == 0
+    assert load_manifest(tmp_path / "out")["counts"]["documents"] == 40
+
+
+def test_no_flipped_byte_of_a_shard_is_let_through(abstracts: Path, vocabulary: Path, tmp_path: Path) -> None:
+    """What Arrow says of where lists begin is damaged too; in a process of its own, as that once crashed."""
+    code = """
+import pathlib, random, sys
+from bioshards.corpus.storage.local_storage import LocalFiles
+from bioshards.vocab import inputs
+from bioshards.vocab.encode import Encoder
+from bioshards.vocab.pretraining import fitting
+
+folder, vocabulary = sys.argv[1:]
+chance, encoder = random.Random(7), Encoder(vocabulary)
+found = inputs.find(LocalFiles(), [folder])
+path = pathlib.Path(folder, found[0].shards[0].file)
+data = path.read_bytes()
+for _ in range(1000):
+    at = chance.randrange(len(data))
+    path.write_bytes(data[:at] + bytes([data[at] ^ chance.choice([1, 64, 128, 255])]) + data[at + 1 :])
+    fitting.check(LocalFiles(), found, encoder, vocabulary)
+    assert inputs.damage(LocalFiles(), str(path), found[0].shards[0])
+"""
+    words = [sys.executable, "-c", code, str(abstracts), str(vocabulary)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_empty_corpus(
+    tmp_path: Path, vocabulary: Path, capsys: Capture, refused: Callable[..., str]
+) -> None:
+    none = write_document_dir(tmp_path / "none", {})
+    assert f"{none} has no documents, so there is nothing to make examples of" in refused("--input", none)
+    silent = write_document_dir(
+        tmp_path / "silent",
+        {"one": [make_document(f"pubmed:{n}", [NO_TOKENS, " "] * (n - 1)) for n in (1, 2, 3)]},
+    )
+    for shuffle in ("shard", "global"):
+        output = tmp_path / shuffle
+        words = ("--input", silent, "--vocab", vocabulary, "--shuffle", shuffle, "--output", output)
+        assert run_shards_to_pretraining(*words) == 3
+        said = capsys.readouterr().err
+        assert "there is nothing to train on: of 3 documents 0 are held out, 0 are held in full" in said
+        assert "full, 3 have no tokens and 0 are rejected" in said
+        assert [path.name for path in output.iterdir()] == [".bioshards"]
+
+
+def test_where_everything_is_held_out_there_is_nothing_to_train_on(
+    abstracts: Path, vocabulary: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
+    assert run_shards_to_pretraining(*command, "--validation", 0.99999) == 3
+    said = capsys.readouterr().err
+    assert "there is nothing to train on: of 40 documents 40 are held out" in said
+    assert "Look at --input and --validation" in said
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    assert not (tmp_path / "out" / "dataset_dict.json").exists()
+
+
+def test_a_document_that_is_too_long_is_kept_aside(
+    abstracts: Path, vocabulary: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of 41, so that --max-rejected decides; the bound is lower here than in earnest."""
+    longest = write_document_dir(
+        tmp_path / "long", {"long": [make_document("pubmed:999", sets.make_paragraph("long", 90))]}
+    )
+    monkeypatch.setattr(build, "MAX_TOKENS", 700)
+    given = ("--input", abstracts, "--input", longest, "--vocab", vocabulary, "--output", tmp_path / "out")
+    assert run_shards_to_pretraining(*given) == 3
+    said = capsys.readouterr().err
+    assert "1 of 41 documents were rejected, more than --max-rejected 0.001 allows" in said
+    assert "With a higher --max-rejected the same command publishes what is made already" in said
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    [path] = (tmp_path / "out" / "rejected").iterdir()
+    [entry] = map(json.loads, path.read_text().splitlines())
+    library = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
+    tokens = sum(
+        len(one.ids)
+        for one in library.encode_batch(sets.make_paragraph("long", 90), add_special_tokens=False)
+    )
+    assert entry == {
+        "file": "data-long-00000.arrow",
+        "id": "pubmed:999",
+        "reason": "too-long",
+        "detail": f"{tokens:,} tokens, and 700 are the most",
+    }
+    before = path.stat().st_mtime_ns
+    assert run_shards_to_pretraining(*given, "--max-rejected", 0.03) == 0
+    assert "too-long:   1 documents" in capsys.readouterr().out
+    assert path.stat().st_mtime_ns == before
+    counts = load_manifest(tmp_path / "out")["counts"]
+    assert counts["rejected"] == {"too-long": 1}
+    assert counts["train"]["documents"] + counts["validation"]["documents"] == 40
+    assert "pubmed:999" not in {row.spans[0][0] for row in sets.load_rows(tmp_path / "out", "train")}
+    # Without it the set is as if it had never been there.
+    without = ("--input", abstracts, "--vocab", vocabulary, "--output")
+    assert run_shards_to_pretraining(*without, tmp_path / "out") == 0
+    assert run_shards_to_pretraining(*without, tmp_path / "fresh") == 0
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
+
+
+# The output
+
+
+def test_an_output_in_an_input_or_of_something_else(
+    abstracts: Path, tmp_path: Path, refused: Callable[..., str]
+) -> None:
+    for output in (abstracts, abstracts / "rows"):
+        said = refused("--input", abstracts, output=output)
+        assert f"{output} lies in {abstracts}, which is to stay as it is. Write to another folder" in said
+    said = refused("--input", abstracts, output=tmp_path)
+    assert f"{abstracts} lies in {tmp_path}, which is to be written" in said
+    other = sets.write_abstracts(tmp_path / "other", one=range(300, 305))
+    said = refused("--input", abstracts, output=other)
+    assert "was begun by pubmed_to_shards, and this is shards_to_pretraining. Choose another folder" in said
+    (tmp_path / "file").write_text("")
+    said = refused("--input", abstracts, output=tmp_path / "file" / "out")
+    assert f"--output {tmp_path}/file/out cannot be written" in said
+
+
+@pytest.mark.parametrize(
+    "name", ["thesis.tex", "train/data-2020.csv", "validation/x", "rejected/letters", "pretrain_tfrecords/x"]
+)
+def test_an_output_that_holds_somebodys_files(
+    name: str, abstracts: Path, tmp_path: Path, refused: Callable[..., str]
+) -> None:
+    """Also in the folders in which a run sweeps away what is not its own."""
+    path = tmp_path / "mine" / name
+    path.parent.mkdir(parents=True)
+    path.write_text("dear to its author")
+    said = refused("--input", abstracts, output=tmp_path / "mine")
+    assert (
+        f"{tmp_path}/mine is not empty and was not begun by this version of bioshards (it holds {name})"
+        in said
+    )
+    assert path.read_text() == "dear to its author"
+
+
+def test_an_output_that_cannot_be_written(
+    abstracts: Path, tmp_path: Path, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without rights; a test that takes them away would mean nothing to an administrator."""
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "makedirs", forbidden)
+        said = refused("--input", abstracts)
+    assert f"--output {tmp_path}/out cannot be written: Permission denied" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--length", 64), "length was 128, now 64"),
+        (("--objective", "plain", "--length", 128), "objective was 'electra', now 'plain'"),
+        (("--seed", 1), "seed was 0, now 1"),
+        (("--validation", 0.1), "validation was 0.01, now 0.1"),
+        (("--shuffle", "global"), "shuffle was 'shard', now 'global'"),
+        (("--keep-overflow",), "keep_overflow was False, now True"),
+        (("--max-shard-mb", 5), "max_shard_mb was 128, now 5"),
+        (("--preset", "bio-electra"), "length was 128, now 256"),
+    ],
+)
+def test_an_output_of_another_configuration(
+    options: tuple[object, ...],
+    said: str,
+    abstracts: Path,
+    vocabulary: Path,
+    tmp_path: Path,
+    capsys: Capture,
+) -> None:
+    command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
+    work = tmp_path / "out" / ".bioshards"
+    assert run_shards_to_pretraining(*command) == 0
+    before = published_digests(tmp_path / "out")
+    for with_work_folder in (True, False):
+        if not with_work_folder:
+            shutil.rmtree(work)
+        assert run_shards_to_pretraining(*command, *options) == 2
+        assert said in capsys.readouterr().err
+        assert published_digests(tmp_path / "out") == before
+
+
+def test_an_output_of_another_vocabulary(
+    abstracts: Path, vocabulary: Path, tmp_path: Path, refused: Callable[..., str]
+) -> None:
+    given = ("--input", abstracts, "--output", tmp_path / "out", "--vocab")
+    assert run_shards_to_pretraining(*given, vocabulary) == 0
+    other = sets.build_vocabulary(tmp_path / "other", abstracts, options=("--size", "250"))
+    said = refused("--input", abstracts, vocab=other)
+    assert f"size was {Tokenizer.from_file(f'{vocabulary}/tokenizer.json').get_vocab_size()}, now 250" in said
+    assert "sha256 was" in said
+
+
+@pytest.mark.parametrize("shuffle", ["shard", "global"])
+def test_a_full_disk_loses_nothing(
+    shuffle: str,
+    abstracts: Path,
+    vocabulary: Path,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The disk is full at one write or another, in every step; each time the next run goes on."""
+    whole, left = LocalStorage.write, [0]
+
+    @contextlib.contextmanager
+    def failing(self: LocalStorage, path: str) -> Iterator[Any]:
+        with whole(self, path) as file:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            yield file
+
+    monkeypatch.setattr(shard_groups, "ENOUGH", 1)
+    given = ("--input", abstracts, "--vocab", vocabulary, "--shuffle", shuffle, "--validation", 0.3)
+    command = (*given, "--output")
+    with monkeypatch.context() as full:
+        full.setattr(LocalStorage, "write", failing)
+        for room in (0, 1, 2, 3, 5, 6):
+            left[0] = room
+            assert run_shards_to_pretraining(*command, tmp_path / "out") in (1, 2)
+            said = capsys.readouterr().err
+            assert "No space left" in said or "the disk is full" in said
+            assert not (tmp_path / "out" / "manifest.json").exists()
+    assert run_shards_to_pretraining(*command, tmp_path / "out") == 0
+    assert run_shards_to_pretraining(*command, tmp_path / "fresh") == 0
+    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
+    assert list((tmp_path / "out").rglob(".tmp-*")) == []

@@ -1,0 +1,244 @@
+"""Object stores: the whole job on a Beam file system that is not the local one.
+
+Beam finds file systems by subclassing; this one keeps its objects in memory, makes an object visible
+when it is closed, as object stores do, and can be made to fail.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bioshards.corpus.download import mirror as mirror_module
+from bioshards.corpus.download.mirror import Mirror
+from bioshards.corpus.download.remote_file import RemoteFile
+from bioshards.corpus.errors import BadFileError
+from bioshards.pipelines import cli
+from bioshards.pipelines.storage.routed import RoutedStorage
+from tests.support.cloud.memory_filesystem import MEMORY_OBJECTS
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.outputs import load_manifest
+from tests.support.paths import PUBMED_SAMPLE
+from tests.support.servers.fake_server import FakeServer, HtmlPage, TruncatedBody
+from tests.support.servers.http_connections import open_connection
+from tests.support.servers.server_pages import publish_file
+
+
+@pytest.fixture(autouse=True)
+def empty_store() -> None:
+    MEMORY_OBJECTS.clear()
+
+
+def test_the_whole_job_from_and_to_an_object_store(tmp_path: Path, run: Callable[..., int]) -> None:
+    source = tmp_path / "in"
+    shutil.copytree(PUBMED_SAMPLE, source)
+    (source / "pubmed26n0004.xml").write_bytes(
+        pubmed_set_xml(citation_xml(7), citation_xml(8), deleted=(90000041,))
+    )
+    for path in source.glob("*.xml"):
+        MEMORY_OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
+    MEMORY_OBJECTS["mem://bucket/ids.txt"] = b"# a benchmark\npubmed:90000001\n"
+    (tmp_path / "ids.txt").write_bytes(MEMORY_OBJECTS["mem://bucket/ids.txt"])
+    options = ("--keep-dropped", "--dedup", "exact", "--exclude-ids")
+    store = ("--input", "mem://bucket/in", "--output", "mem://bucket/out")
+    assert run(*store, *options, "mem://bucket/ids.txt") == 0
+    assert run("--input", source, "--output", tmp_path / "out", *options, tmp_path / "ids.txt") == 0
+    assert run(*store, *options, "mem://bucket/nothing.txt") == 2
+    facts = json.loads(MEMORY_OBJECTS["mem://bucket/out/manifest.json"])
+    assert facts["excluded"]["found"] == facts["funnel"]["dropped: excluded"] == 1
+    for part in ("outputs", "dropped", "duplicates", "funnel", "counts", "excluded"):
+        assert facts[part] == load_manifest(tmp_path / "out")[part]
+    for listed in facts["outputs"] + facts["dropped"] + facts["duplicates"]:
+        local = tmp_path / "out" / listed["file"]
+        assert MEMORY_OBJECTS[f"mem://bucket/out/{listed['file']}"] == local.read_bytes()
+    assert MEMORY_OBJECTS["mem://bucket/out/duplicates.tsv"].endswith(b"\npubmed:8\tpubmed:7\n")
+    assert not [path for path in MEMORY_OBJECTS if ".tmp-" in path]
+
+
+def test_a_finished_run_again_does_nothing(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in PUBMED_SAMPLE.glob("*.xml"):
+        MEMORY_OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
+    command = ("--input", "mem://bucket/in/*.xml", "--output", "mem://bucket/out/")
+    assert run(*command) == 0
+    before = dict(MEMORY_OBJECTS)
+    assert run(*command) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert before == MEMORY_OBJECTS
+
+
+def test_words_are_counted_from_and_to_an_object_store(reference: Path, tmp_path: Path) -> None:
+    def count(*words: object) -> int:
+        return cli.main(["run", "shards_to_words", "--workers", "1", "--hold-out", "0.3", *map(str, words)])
+
+    for path in reference.glob("*.*"):
+        if path.is_file():
+            MEMORY_OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
+    assert count("--input", "mem://bucket/in/", "--output", "mem://bucket/out") == 0
+    assert count("--input", reference, "--output", tmp_path) == 0
+    facts = json.loads(MEMORY_OBJECTS["mem://bucket/out/manifest.json"])
+    assert facts["run"]["inputs"] == ["mem://bucket/in"]
+    assert {**facts, "run": {}} == {**load_manifest(tmp_path), "run": {}}
+    for name in ("words.tsv", "validation-words.tsv"):
+        assert MEMORY_OBJECTS[f"mem://bucket/out/{name}"] == (tmp_path / name).read_bytes()
+    assert not [path for path in MEMORY_OBJECTS if ".tmp-" in path]
+    # A shard that an object store has lost is named, as a local one is.
+    lost = next(path for path in MEMORY_OBJECTS if path.startswith("mem://bucket/in/data-"))
+    del MEMORY_OBJECTS[lost]
+    assert count("--input", "mem://bucket/in", "--output", "mem://bucket/other") == 3
+
+
+def test_nothing_is_seen_of_what_was_not_written_to_its_end() -> None:
+    storage = RoutedStorage()
+
+    def write() -> None:
+        with storage.write("mem://bucket/a.json") as file:
+            file.write(b"half")
+            raise OSError("connection lost")
+
+    with pytest.raises(OSError, match="connection lost"):
+        write()
+    assert MEMORY_OBJECTS == {}
+
+
+PATH = "mem://bucket/a.xml.gz"
+
+
+def test_a_file_on_its_way_appears_when_it_is_kept() -> None:
+    with RoutedStorage().open_resumable(PATH, "v1") as part:
+        assert part.size == 0
+        part.write(b"some ")
+        part.write(b"bytes")
+        assert part.size == 10
+        assert PATH not in MEMORY_OBJECTS
+        part.commit()
+        assert MEMORY_OBJECTS == {PATH: b"some bytes"}
+    assert MEMORY_OBJECTS == {PATH: b"some bytes"}
+
+
+def test_a_file_on_its_way_can_be_begun_anew() -> None:
+    with RoutedStorage().open_resumable(PATH, "v1") as part:
+        part.write(b"old")
+        part.restart()
+        assert part.size == 0
+        assert list(part.read_blocks()) == []
+        part.write(b"new")
+        part.commit()
+    assert MEMORY_OBJECTS == {PATH: b"new"}
+
+
+def test_nothing_is_left_of_a_file_that_is_broken_off_or_thrown_away() -> None:
+    MEMORY_OBJECTS[PATH] = b"the one before"
+
+    def broken_off() -> None:
+        with RoutedStorage().open_resumable(PATH, "v1") as part:
+            part.write(b"half")
+            raise OSError("connection lost")
+
+    with pytest.raises(OSError, match="connection lost"):
+        broken_off()
+    with RoutedStorage().open_resumable(PATH, "v1") as part:
+        assert part.size == 0
+        part.write(b"wrong")
+        part.discard()
+    assert MEMORY_OBJECTS == {PATH: b"the one before"}
+
+
+@pytest.mark.usefixtures("own_temporary_folder")
+def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        mirror_module, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None)
+    )
+    path = "pubmed/baseline/pubmed26n0001.xml.gz"
+    publish_file(tmp_path / path, pubmed_set_xml(*map(citation_xml, range(1, 500))), md5=True)
+    mirror = Mirror(RoutedStorage(), "mem://bucket/mirror")
+    with FakeServer(tmp_path) as server, open_connection(server.url) as connection:
+        remote = RemoteFile(server.url + path, path, "PubmedArticleSet", True, "words", datetime(2020, 1, 2))
+        server.schedule_fault(path, HtmlPage("<html>Too busy</html>"))
+        server.schedule_fault(path, TruncatedBody(1000))
+        held = mirror.fetch(connection, remote)
+        assert MEMORY_OBJECTS[held.info.path] == (tmp_path / path).read_bytes()
+        assert sorted(name.rpartition("/")[2] for name in MEMORY_OBJECTS) == [
+            "pubmed26n0001.xml.gz",
+            "pubmed26n0001.xml.gz.json",
+            "pubmed26n0001.xml.gz.md5",
+        ]
+        asked = len(server.requests)
+        assert list(mirror.find_mirrored(None, [remote])) == [remote]
+        assert len(server.requests) == asked
+        del MEMORY_OBJECTS[f"mem://bucket/mirror/{path.replace('/pubmed26', '/.records/pubmed26')}.json"]
+        assert mirror.fetch(connection, remote).fetched_bytes == 0
+        server.schedule_fault(path, HtmlPage("<html>Too busy</html>"), times=None)
+        MEMORY_OBJECTS[held.info.path] = b"damaged"
+        before = dict(MEMORY_OBJECTS)
+        assert isinstance(mirror.try_fetch(connection, remote), BadFileError)
+        assert before == MEMORY_OBJECTS
+
+
+def test_calls_are_the_same_as_for_local_files(tmp_path: Path) -> None:
+    storage = RoutedStorage()
+    for folder in ("mem://bucket/x", str(tmp_path / "x")):
+        for name in ("b.txt", "a.txt", "deep/c.txt"):
+            with storage.write(f"{folder}/{name}") as file:
+                file.write(name.encode())
+        assert storage.list_names(folder) == ["a.txt", "b.txt"]
+        assert storage.is_folder(folder)
+        assert not storage.is_folder(f"{folder}/a.txt")
+        assert storage.exists(f"{folder}/a.txt")
+        assert not storage.exists(f"{folder}/z.txt")
+        found = [re.sub(".*/x/", "", item.path) for item in storage.walk(folder)]
+        assert found == ["a.txt", "b.txt", "deep/c.txt"]
+        assert [item.size for item in storage.glob(f"{folder}/*.txt")] == [5, 5]
+        with storage.open(f"{folder}/deep/c.txt") as file:
+            assert file.read() == b"deep/c.txt"
+        storage.remove(f"{folder}/a.txt")
+        storage.remove(f"{folder}/a.txt")
+        assert storage.list_names(folder) == ["b.txt"]
+
+
+def test_no_credentials_get_into_the_manifest(run: Callable[..., int], tmp_path: Path) -> None:
+    secrets = (
+        "--s3_access_key_id=AKIA",
+        "--s3_secret_access_key",
+        "hunter2",
+        "--s3_session_token=tick",
+        "--azure_connection_string=AccountKey=tock",
+    )
+    assert run("--output", tmp_path, *secrets) == 0
+    text = (tmp_path / "manifest.json").read_text()
+    for word in ("AKIA", "hunter2", "tick", "tock"):
+        assert word not in text
+    assert "--s3_secret_access_key" in text
+    assert str(tmp_path) in text
+
+
+def test_a_store_without_its_package_says_what_to_install(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--input", "nowhere://bucket/in", "--output", "nowhere://bucket/out") == 2
+    assert "bioshards[cloud]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("scheme", "client"), [("gs", "google_storage"), ("s3", "s3_storage")])
+def test_a_cloud_without_its_library_says_what_to_install(
+    scheme: str,
+    client: str,
+    run: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, f"bioshards.pipelines.{client}", None)
+    assert run("--output", f"{scheme}://bucket/out") == 2
+    said = capsys.readouterr().err
+    assert f"{scheme}://bucket/out needs a library" in said
+    assert "pip install 'bioshards[cloud]'" in said

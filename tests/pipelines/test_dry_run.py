@@ -1,0 +1,249 @@
+"""The cost of a job, and what ``--dry-run`` says of each pipeline, here and on runners elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bioshards.pipelines import cli
+from bioshards.pipelines.dry_run import cost, estimates
+from bioshards.pipelines.dry_run.cost import Prices, WorkerPool
+from bioshards.pipelines.storage import probe as reachable
+from tests.bench.tables import full_corpora
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.paths import REPOSITORY
+from tests.support.servers.fake_pmc_bucket import FakeArticle, create_bucket
+from tests.support.servers.fake_server import FakeServer
+from tests.support.servers.server_pages import create_pubmed_server
+from tests.support.vocab.tiny_tokenizers import make_wordpiece
+
+Capture = pytest.CaptureFixture[str]
+ROOT = REPOSITORY
+DATAFLOW = (
+    "--runner=DataflowRunner",
+    "--project=some-project",
+    "--region=us-central1",
+    "--temp_location=gs://some-bucket/tmp",
+)
+MACHINES = st.builds(
+    WorkerPool, st.integers(1, 500), st.integers(1, 96), st.floats(1, 800), st.floats(10, 1000)
+)
+SECONDS = st.floats(1, 1e8)
+ITEMS = st.integers(1, 100_000)
+
+
+def test_a_job_reckoned_by_hand() -> None:
+    """36,000 core seconds on two machines of 4: 4,500 seconds, 1.3 hours of each with their start."""
+    takes = cost.estimate_cost(36_000, 1_000, WorkerPool(2, 4, 16, 25))
+    assert takes.core_hours == 10
+    assert takes.seconds == 36_000 / 8 + 180
+    assert takes.worker_hours == pytest.approx(2 * 4_680 / 3600)
+    an_hour = 4 * 0.056 + 16 * 0.003557 + 25 * 0.000054
+    assert takes.dollars == pytest.approx(2.6 * an_hour + 1_000 * 2_000 / 1e9 * 0.011)
+    few = cost.estimate_cost(36_000, 3, WorkerPool(2, 4, 16, 25))
+    assert few.seconds == 12_180
+    assert few.worker_hours == pytest.approx(12_180 / 3600)
+    fetched = cost.estimate_cost(36_000, 1_000, WorkerPool(2, 4, 16, 25), fetch_seconds=10_000)
+    assert fetched.seconds == 10_180
+    slow = cost.estimate_cost(36_000, 1_000, WorkerPool(2, 4, 16, 25), store_wait_seconds=8_000)
+    assert slow.seconds == 44_000 / 8 + 180
+    assert slow.core_hours == 10
+    free = Prices(0, 0, 0, 0)
+    assert cost.estimate_cost(36_000, 1_000, WorkerPool(2, 4, 16, 25), prices=free).dollars == 0
+
+
+def test_seconds_of_one_core() -> None:
+    rate = cost.Rate(items_per_second=100, megabytes_per_second=4)
+    assert rate.estimate_core_seconds(8_000_000) == 2
+    assert (
+        cost.ObjectiveRate(rate, extra_pass_seconds_per_megabyte=0.5).estimate_core_seconds(8_000_000, 1) == 2
+    )
+    assert (
+        cost.ObjectiveRate(rate, extra_pass_seconds_per_megabyte=0.5).estimate_core_seconds(8_000_000, 5)
+        == 2 + 4 * 8 * 0.5
+    )
+
+
+def test_waiting_by_hand() -> None:
+    """1,000 calls of 40 ms; files of 100 blocks in all, read twice, 20 calls each, and 160 articles apart."""
+    assert cost.estimate_store_wait(1_000, 0) == pytest.approx(40)
+    assert cost.estimate_source_wait(10, 100 * (8 << 20), 160) == pytest.approx(
+        0.04 * (10 * 20 + 2 * 100 + 10)
+    )
+
+
+@given(SECONDS, ITEMS, MACHINES)
+def test_twice_the_work_is_twice_the_cost_but_for_the_start(
+    seconds: float, items: int, machines: WorkerPool
+) -> None:
+    one, two = (cost.estimate_cost(times * seconds, items, machines) for times in (1, 2))
+    assert two.core_hours == 2 * one.core_hours
+    start = cost.WORKER_STARTUP_SECONDS
+    assert two.seconds - start == pytest.approx(2 * (one.seconds - start))
+    nothing = cost.estimate_cost(0, items, machines)
+    assert two.worker_hours - nothing.worker_hours == pytest.approx(
+        2 * (one.worker_hours - nothing.worker_hours), rel=1e-6, abs=1e-9
+    )
+
+
+@given(SECONDS, ITEMS, MACHINES, st.integers(0, 100))
+def test_more_machines_are_never_cheaper_nor_slower(
+    seconds: float, items: int, machines: WorkerPool, more: int
+) -> None:
+    few = cost.estimate_cost(seconds, items, machines)
+    many = cost.estimate_cost(
+        seconds, items, dataclasses.replace(machines, max_workers=machines.max_workers + more)
+    )
+    assert many.seconds <= few.seconds
+    assert many.core_hours == few.core_hours
+    assert many.worker_hours >= few.worker_hours * (1 - 1e-9)
+    for takes in (few, many):
+        assert takes.worker_hours * machines.vcpus >= takes.core_hours * (1 - 1e-9)
+        assert takes.dollars >= takes.worker_hours * machines.vcpus * Prices().vcpu_hour
+
+
+@given(SECONDS, ITEMS, MACHINES, st.floats(0, 1e6))
+def test_waiting_for_what_is_fetched_costs(
+    seconds: float, items: int, machines: WorkerPool, fetching: float
+) -> None:
+    without, waiting = (cost.estimate_cost(seconds, items, machines, 0, wait) for wait in (0, fetching))
+    assert waiting.dollars >= without.dollars
+    assert waiting.seconds == max(without.seconds, fetching + cost.WORKER_STARTUP_SECONDS)
+
+
+def test_the_table_of_the_full_corpora_is_what_the_formula_gives() -> None:
+    for page in ("tests/bench/FIGURES.md", "docs/DATAFLOW.md"):
+        assert full_corpora.make_table() in (ROOT / page).read_text()
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        ("e2-standard-4", (4, 16)),
+        ("n2-highmem-8", (8, 64)),
+        ("c3-highcpu-22", (22, 22)),
+        ("c3-highmem-8-lssd", (8, 64)),
+        ("n2-custom-6-20480", (6, 20)),
+        ("custom-2-4096", (2, 4)),
+        ("a3-unheard-of", (4, 16)),
+    ],
+)
+def test_the_machines_that_options_ask_for(machine: str, expected: tuple[int, float]) -> None:
+    options = {"machine_type": machine, "max_num_workers": 9, "disk_size_gb": 30}
+    assert estimates.worker_pool_from_options(options) == WorkerPool(9, *expected, 30)
+
+
+# Dry runs
+
+
+@pytest.fixture
+def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Store:
+        def probe(self, path: str) -> None:
+            raise PermissionError("gs:// needs credentials")
+
+    monkeypatch.setattr(reachable, "store", lambda path: Store())
+
+
+def dry(*words: object) -> int:
+    return cli.main(["run", *map(str, words), "--dry-run"])
+
+
+def held(folder: Path) -> dict[Path, int]:
+    """What is in a folder, and when it was written."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def vocabulary(folder: Path) -> Path:
+    """One of all letters."""
+    letters = string.ascii_letters + string.digits
+    folder.mkdir()
+    made = make_wordpiece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
+    made.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def test_words_and_examples(reference: Path, tmp_path: Path, capsys: Capture) -> None:
+    """What is done before is known, and nothing is written."""
+    given = ("--input", reference, "--output", tmp_path / "words")
+    assert dry("shards_to_words", *given) == 0
+    said = capsys.readouterr().out
+    assert "77 documents in 3 shards" in said
+    assert "0 shards before, 3 to do" in said
+    assert f"{cost.WORD_COUNT_RATE.megabytes_per_second:.1f} MB/s each" in said
+    assert cli.main(["run", "shards_to_words", "--workers", "1", *map(str, given)]) == 0
+    examples = ("--input", reference, "--vocab", vocabulary(tmp_path / "v"), "--output", tmp_path / "set")
+    capsys.readouterr()
+    before = held(tmp_path)
+    assert dry("shards_to_words", *given) == 0
+    said = capsys.readouterr().out
+    assert "3 shards before, 0 to do" in said
+    assert "estimate" not in said
+    assert dry("shards_to_pretraining", *examples, "--preset", "pubmedbert", "--shuffle", "global") == 0
+    said = capsys.readouterr().out
+    assert "bert, 512 tokens a row at most, 5 passes, dealt out to 2 shards" in said
+    assert "0 portions before, 1 to do" in said
+    assert held(tmp_path) == before
+
+
+@pytest.mark.usefixtures("no_credentials")
+def test_on_dataflow_without_credentials(reference: Path, tmp_path: Path, capsys: Capture) -> None:
+    """Every pipeline: the job, its machines, hours and money; inputs are here, the output cannot be seen."""
+    root, mirror = tmp_path / "servers", ("--mirror", "gs://some-bucket/mirror")
+    create_pubmed_server(root, {"pubmed26n0001.xml.gz": pubmed_set_xml(citation_xml(1))}, {})
+    create_bucket(root / "bucket", [FakeArticle(1200001)], "2026-11-01")
+    output = ("--output", "gs://some-bucket/out")
+    documents = ("--input", reference, *output)
+    with FakeServer(root) as server:
+        nlm = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", *mirror)
+        pmc = ("--input", "pmc:", "--pmc-url", f"{server.url}bucket/", *mirror)
+        runs: dict[str, tuple[object, ...]] = {
+            "fetch": (*nlm, *pmc),
+            "pubmed_to_shards": (*nlm, *output),
+            "pmc_to_shards": output,
+            "shards_to_words": documents,
+            "shards_to_pretraining": (*documents, "--vocab", vocabulary(tmp_path / "v")),
+        }
+        before = held(tmp_path)
+        for pipeline, words in runs.items():
+            assert dry(pipeline, *words, *DATAFLOW) == 0
+            said = capsys.readouterr().out
+            assert re.search(r"job graph:   \d\d steps, 0\.\d\d MB of the 10", said)
+            assert "e2-standard-4 at most, each of 4 vCPUs, 16 GB and 25 GB of disk" in said
+            assert "of waiting for the store, in all processes together (40 ms a call" in said
+            assert re.search(r"estimate: .* core hours, .* worker hours, \$0\.\d\d, in 3 min", said)
+            assert "needs credentials. Planned as if nothing were there" in said
+            assert "cloud.google.com/dataflow/pricing" in said
+            assert ("is local; Dataflow's workers need gs://" in said) is (
+                pipeline not in ("fetch", "pubmed_to_shards")
+            )
+        assert held(tmp_path) == before
+    assert dry("shards_to_words", "--input", "gs://some-bucket/in", *output, *DATAFLOW) == 2
+    assert "needs credentials" in capsys.readouterr().err
+
+
+def test_on_another_runner(reference: Path, tmp_path: Path, capsys: Capture) -> None:
+    """Its machines are its own: core hours."""
+    portable = ("--runner=PortableRunner", "--job_endpoint=localhost:1")
+    assert dry("shards_to_words", "--input", reference, "--output", tmp_path / "out", *portable) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"job graph:   \d\d steps", said)
+    assert "0.00 core hours of processing" in said
+    assert "$" not in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_job_that_is_too_large_is_said_to_be(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimates, "GRAPH_MB", 0.01)
+    assert dry("pubmed_to_shards", "--output", tmp_path / "out", *DATAFLOW, "--max_num_workers=7") == 0
+    said = capsys.readouterr().out
+    assert "too large for Dataflow" in said
+    assert "machines:    7 e2-standard-4 at most" in said

@@ -1,0 +1,410 @@
+"""``beam run fetch``: files, packages and articles of all sources into a mirror, from a stand-in."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bioshards.corpus.download import http_client
+from bioshards.corpus.download.pmc import article_ranges
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.retry import RetryPolicy
+from bioshards.pipelines import cli
+from bioshards.pipelines.inputs import downloads
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.fork_server import run_beam
+from tests.support.real_data import DATA, needs_data
+from tests.support.servers.fake_pmc_bucket import FakeArticle, FakeBucket, create_bucket
+from tests.support.servers.fake_server import (
+    ConnectionReset,
+    CorruptByte,
+    FakeServer,
+    NotFound,
+    ServiceUnavailable,
+)
+from tests.support.servers.server_pages import create_europepmc_server, create_pubmed_server
+
+Fetch = Callable[..., int]
+DAY, NEXT_DAY = "2026-11-01", "2026-11-02"
+ARTICLES = [
+    FakeArticle(1200001),
+    FakeArticle(1200002, licence="CC0"),
+    FakeArticle(1200003, licence="CC BY-NC"),
+    FakeArticle(1200004, licence=None),
+    FakeArticle(1200005, licence="TDM", open_access=False, manuscript=True),
+    FakeArticle(1200006, ocr=True),
+    FakeArticle(1200007, retracted=True),
+    FakeArticle(12900001, version=2),
+    FakeArticle(12900001, version=10, text="The tenth version is the newest."),
+]
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[FakeServer]:
+    root = tmp_path / "servers"
+    create_pubmed_server(
+        root,
+        {"pubmed26n0001.xml.gz": pubmed_set_xml(citation_xml(1))},
+        {"pubmed26n0002.xml.gz": pubmed_set_xml(citation_xml(2))},
+    )
+    create_europepmc_server(
+        root,
+        {
+            "PMC1_PMC20.xml.gz": ["<article><body><p>One.</p></body></article>"],
+            "PMC21_PMC40.xml.gz": ["<article><body><p>Two.</p></body></article>"],
+        },
+    )
+    create_bucket(root / "bucket", ARTICLES, DAY)
+    with FakeServer(root) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    patience = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
+    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (patience,))
+    monkeypatch.setattr(downloads, "_DRIVER_PATIENCE", patience)
+
+
+@pytest.fixture
+def fetch(servers: FakeServer, tmp_path: Path) -> Fetch:
+    """``beam run fetch`` of these inputs from the stand-in into ``tmp_path/mirror``, in this process."""
+
+    def call(*inputs: str, more: tuple[object, ...] = ()) -> int:
+        return cli.main(["run", "fetch", *map(str, arguments(servers, tmp_path, inputs)), *map(str, more)])
+
+    return call
+
+
+def arguments(servers: FakeServer, folder: Path, inputs: tuple[str, ...]) -> list[object]:
+    places = {"pubmed": "pubmed/", "europepmc": "europepmc/", "pmc": "bucket/"}
+    return [
+        *(word for name in inputs for word in ("--input", name)),
+        *(word for name, place in places.items() for word in (f"--{name}-url", f"{servers.url}{place}")),
+        *("--mirror", folder / "mirror", "--workers", 1, "--connections", 8),
+    ]
+
+
+def report(folder: Path) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads((folder / "mirror/manifest.json").read_text())
+    return made
+
+
+def articles(folder: Path) -> set[str]:
+    """The article versions in the mirror; the list of what is selected says the same."""
+    found = {path.name.split("-")[0] for path in (folder / "mirror/pmc/xml").rglob("*.xml")}
+    storage, mirror = LocalStorage(), str(folder / "mirror")
+    listed = [
+        row
+        for number in article_ranges.list_ranges(storage, mirror)
+        for row in article_ranges.read_selected(storage, mirror, number).to_pylist()
+    ]
+    assert {f"PMC{row['pmcid']}.{row['version']}" for row in listed} == found
+    return found
+
+
+def test_all_sources_at_once(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+    assert fetch("pubmed:", "europepmc:", "pmc:") == 0
+    made = report(tmp_path)
+    assert [file["file"] for file in made["files"]] == [
+        "europepmc/PMC1_PMC20.xml.gz",
+        "europepmc/PMC21_PMC40.xml.gz",
+        "pubmed/baseline/pubmed26n0001.xml.gz",
+        "pubmed/updatefiles/pubmed26n0002.xml.gz",
+    ]
+    assert [file["md5_published"] for file in made["files"]] == [False, False, True, True]
+    assert made["newest_file"] == "pubmed26n0002.xml.gz"
+    assert "National Library of Medicine" in made["notice"]
+    assert made["config"]["inventory"]["date"].startswith(DAY)
+    for file in made["files"]:
+        there = (tmp_path / "mirror" / file["file"]).read_bytes()
+        assert there == (servers.root / file["file"]).read_bytes()
+
+
+def test_by_default_articles_with_licences_that_permit_reuse(fetch: Fetch, tmp_path: Path) -> None:
+    assert fetch("pmc:") == 0
+    assert articles(tmp_path) == {"PMC1200001.1", "PMC1200002.1", "PMC1200007.1", "PMC12900001.10"}
+    assert report(tmp_path)["articles"]["not_selected"] == {
+        "licence:CC-BY-NC": 1,
+        "licence:TDM": 1,
+        "licence:unknown": 1,
+        "not-newest": 1,
+        "set:ocr": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "selected"),
+    [
+        (("--licences", "CC0"), {"PMC1200002.1"}),
+        (("--licences", "TDM"), {"PMC1200005.1"}),
+        (("--licences", "TDM", "--sets", "open-access"), set()),
+        (
+            ("--licences", "CC-BY", "--sets", "all", "--drop-retracted"),
+            {"PMC1200001.1", "PMC1200006.1", "PMC12900001.10"},
+        ),
+        (("--licences", "unknown,CC-BY-NC"), {"PMC1200003.1", "PMC1200004.1"}),
+        (
+            ("--versions", "all", "--drop-retracted"),
+            {"PMC1200001.1", "PMC1200002.1", "PMC12900001.2", "PMC12900001.10"},
+        ),
+    ],
+)
+def test_other_articles_if_asked_for(
+    fetch: Fetch, tmp_path: Path, more: tuple[str, ...], selected: set[str]
+) -> None:
+    assert fetch("pmc:", more=more) == 0
+    assert articles(tmp_path) == selected
+
+
+def test_no_article_is_fetched_that_is_not_selected(servers: FakeServer, fetch: Fetch) -> None:
+    assert fetch("pmc:") == 0
+    assert {asked.path for asked in servers.requests_for("bucket/*.xml")} == {
+        f"bucket/{name}/{name}.xml"
+        for name in ("PMC1200001.1", "PMC1200002.1", "PMC1200007.1", "PMC12900001.10")
+    }
+
+
+def test_again_nothing_is_fetched_but_what_says_so(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+    assert fetch("pubmed:", "europepmc:", "pmc:") == 0
+    before, held = len(servers.requests), articles(tmp_path)
+    assert fetch("pubmed:", "europepmc:", "pmc:") == 0
+    again = [asked.path for asked in servers.requests[before:]]
+    assert not [path for path in again if path.endswith((".xml", ".json.gz", "csv.gz"))]
+    assert not [path for path in again if path.startswith("bucket/metadata/")]
+    assert not [path for path in again if path.endswith(".xml.gz") and path.startswith("pubmed/")]
+    assert articles(tmp_path) == held
+
+
+def test_an_update_reads_what_has_changed_and_takes_out_what_is_gone(
+    servers: FakeServer, fetch: Fetch, tmp_path: Path
+) -> None:
+    assert fetch("pmc:") == 0
+    bucket = FakeBucket(servers.root / "bucket")
+    bucket.put_article(FakeArticle(1200001, text="Said otherwise now."))
+    bucket.put_article(FakeArticle(1200002, licence="CC BY-NC-ND"))
+    bucket.put_article(FakeArticle(1200008))
+    bucket.put_article(FakeArticle(12900001, version=11))
+    bucket.remove(1200007)
+    bucket.publish_inventory(NEXT_DAY)
+    before = len(servers.requests)
+    assert fetch("pmc:") == 0
+    assert articles(tmp_path) == {"PMC1200001.1", "PMC1200008.1", "PMC12900001.11"}
+    again = [asked.path for asked in servers.requests[before:]]
+    assert {path for path in again if "/metadata/PMC" in path} == {
+        f"bucket/metadata/{name}.json"
+        for name in ("PMC1200001.1", "PMC1200002.1", "PMC1200008.1", "PMC12900001.11")
+    }
+    assert len([path for path in again if path.endswith(".xml")]) == 3
+
+
+def test_an_inventory_that_has_lost_articles_takes_none_out(
+    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fetch("pmc:") == 0
+    before = articles(tmp_path)
+    bucket = FakeBucket(servers.root / "bucket")
+    for pmcid in (1200001, 1200002):
+        bucket.remove(pmcid)
+    bucket.publish_inventory(NEXT_DAY)
+    assert fetch("pmc:") == 1
+    assert "would be taken out of the mirror" in capsys.readouterr().err
+    assert articles(tmp_path) == before
+    (tmp_path / "mirror/pmc/inventory.parquet").unlink()
+    assert fetch("pmc:") == 0
+    assert articles(tmp_path) == before - {"PMC1200001.1", "PMC1200002.1"}
+
+
+def test_what_a_killed_run_was_just_writing_is_removed(fetch: Fetch, tmp_path: Path) -> None:
+    assert fetch("pmc:") == 0
+    left = [
+        tmp_path / f"mirror/pmc/{folder}/.tmp-0123"
+        for folder in ("xml/PMC0120xxxx", "metadata", "selected", ".", "inventory")
+    ]
+    for path in left:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"half")
+    assert fetch("pmc:") == 0
+    assert not [path for path in left if path.exists()]
+
+
+def test_a_package_that_was_copied_here_is_not_fetched_again(
+    servers: FakeServer, fetch: Fetch, tmp_path: Path
+) -> None:
+    assert fetch("europepmc:") == 0
+    for path in (tmp_path / "mirror/europepmc").glob("*.gz"):
+        os.utime(path, (1, 1))
+    before = len(servers.requests)
+    assert fetch("europepmc:") == 0
+    assert [asked.path for asked in servers.requests[before:]] == ["europepmc/"]
+
+
+def test_a_damaged_record_is_made_anew(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+    assert fetch("pubmed:") == 0
+    for path in (tmp_path / "mirror/pubmed").rglob(".records/*.json"):
+        path.write_text("{}")
+    before = len(servers.requests_for("pubmed/*.gz"))
+    assert fetch("pubmed:") == 0
+    assert len(servers.requests_for("pubmed/*.gz")) == before
+
+
+def test_a_range_of_ids(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+    assert fetch("pmc:[12900000-12900009]") == 0
+    assert articles(tmp_path) == {"PMC12900001.10"}
+    assert len(servers.requests_for("bucket/metadata/*")) == 1
+
+
+def test_faults_are_mended(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+    servers.schedule_fault("bucket/", ServiceUnavailable())
+    servers.schedule_fault("bucket/inventory-reports/*manifest.json", ConnectionReset(20))
+    servers.schedule_fault("bucket/inventory-reports/*.csv.gz", CorruptByte(30))
+    servers.schedule_fault("bucket/metadata/*", ServiceUnavailable("0"), times=3)
+    servers.schedule_fault("bucket/*.xml", CorruptByte(10), times=2)
+    servers.schedule_fault("bucket/*.xml", ConnectionReset(10))
+    servers.schedule_fault("europepmc/PMC1_PMC20.xml.gz", CorruptByte(20))
+    assert fetch("pmc:", "europepmc:") == 0
+    assert servers.pending_faults == []
+    assert articles(tmp_path) == {"PMC1200001.1", "PMC1200002.1", "PMC1200007.1", "PMC12900001.10"}
+
+
+def test_an_article_that_cannot_be_had_is_named_and_the_rest_is_there(
+    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers.schedule_fault("bucket/PMC1200002.1/*.xml", NotFound(), times=None)
+    assert fetch("pmc:") == 3
+    assert "PMC1200002.1.xml is not there" in capsys.readouterr().err
+    assert not (tmp_path / "mirror/manifest.json").exists()
+    assert articles(tmp_path) == {"PMC1200001.1", "PMC1200007.1", "PMC12900001.10"}
+    assert fetch("pmc:", more=("--max-rejected", 0.5)) == 0
+    assert report(tmp_path)["articles"]["failed"] == 1
+    servers.clear_faults()
+    assert fetch("pmc:") == 0
+    assert "PMC1200002.1" in articles(tmp_path)
+
+
+def test_a_package_that_cannot_be_had_is_named(
+    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers.schedule_fault("europepmc/PMC21_PMC40.xml.gz", CorruptByte(20), times=None)
+    assert fetch("europepmc:") == 3
+    assert "PMC21_PMC40.xml.gz" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "mirror/europepmc").glob("*.gz")] == ["PMC1_PMC20.xml.gz"]
+
+
+def test_no_more_connections_than_asked_for(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+    bucket = FakeBucket(servers.root / "bucket")
+    for pmcid in range(1210000, 1210100):
+        bucket.put_article(FakeArticle(pmcid))
+    bucket.publish_inventory(NEXT_DAY)
+    servers.latency = 0.01
+    done = run_beam(
+        "run", "fetch", *arguments(servers, tmp_path, ("pmc:",)), "--workers", 2, "--connections", 5
+    )
+    assert done.returncode == 0, done.stderr
+    assert servers.max_open_connections <= 5
+    assert len(articles(tmp_path)) == 104
+
+
+def test_a_dry_run_writes_nothing(
+    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = ("pubmed:", "europepmc:", "pmc:")
+    assert fetch(*inputs, more=("--dry-run",)) == 0
+    assert not (tmp_path / "mirror").exists()
+    said = capsys.readouterr().out
+    assert said.count("to fetch:  2 files") == 2
+    assert "newest inventory 2026-11-01" in said
+    assert fetch(*inputs) == 0
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "mirror").rglob("*")}
+    assert fetch(*inputs, more=("--dry-run",)) == 0
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "mirror").rglob("*")} == before
+    said = capsys.readouterr().out
+    assert "held:      4 of these" in said
+    assert "unknown:   0," in said
+
+
+def test_the_mirror_is_in_this_folder_if_none_is_named(
+    servers: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = f"{servers.url}pubmed/"
+    assert cli.main(["run", "fetch", "--input", "pubmed:", "--pubmed-url", url, "--workers", "1"]) == 0
+    assert (tmp_path / "mirror/manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ((), "--input is missing"),
+        (("folder/",), "is no source that can be fetched"),
+        (("pmc:since=2026-11-01",), "has no need of since="),
+        (("pmc:[-3:]",), "no newest ones"),
+    ],
+)
+def test_a_wrong_command_line_is_explained(
+    fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str], inputs: tuple[str, ...], said: str
+) -> None:
+    assert fetch(*inputs) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "mirror").exists()
+
+
+@pytest.mark.parametrize("file", ["manifest.json", ".bioshards/config.json"])
+def test_no_mirror_is_made_of_an_output(
+    fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    """Whose manifest would be taken away, and which no run would go on with."""
+    begun = tmp_path / "mirror" / file
+    begun.parent.mkdir(parents=True)
+    begun.write_text('{"pipeline": "pubmed_to_shards"}')
+    assert fetch("pubmed:") == 2
+    assert "is an output of pubmed_to_shards. Choose another folder" in capsys.readouterr().err
+    assert begun.read_text() == '{"pipeline": "pubmed_to_shards"}'
+    assert not (tmp_path / "mirror" / "pubmed").exists()
+
+
+def test_a_range_that_has_no_article_is_explained(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fetch("pmc:[99000000-]") == 2
+    assert "there are PMC0120xxxx to PMC1290xxxx" in capsys.readouterr().err
+
+
+def test_a_choice_of_nothing_is_explained(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fetch("pmc:", more=("--licences", "none")) == 2
+    assert "none selects nothing" in capsys.readouterr().err
+
+
+def test_a_licence_that_is_misspelt_is_explained(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fetch("pmc:", more=("--licences", "CC-BI")) == 2
+    assert "did you mean CC-BY" in capsys.readouterr().err
+
+
+@needs_data
+def test_real_articles_arrive_as_they_are(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+    paths = sorted((Path(str(DATA)) / "jats/petermr__tigr2ess").rglob("*.xml"))[:200]
+    bodies = {13_000_000 + n: path.read_bytes() for n, path in enumerate(paths)}
+    bucket = FakeBucket(servers.root / "bucket")
+    for pmcid, body in bodies.items():
+        bucket.put_article(RealArticle(pmcid, body=body))
+    bucket.publish_inventory(NEXT_DAY)
+    for pmcid in range(13_000_000, 13_000_040):
+        servers.schedule_fault(f"bucket/PMC{pmcid}.1/*.xml", CorruptByte(1000))
+        servers.schedule_fault(f"bucket/PMC{pmcid}.1/*.xml", ConnectionReset(5000))
+    servers.schedule_fault("bucket/metadata/*", ServiceUnavailable("0"), times=5)
+    assert fetch("pmc:[13000000-13009999]") == 0
+    held = {int(path.name[3:11]): path.read_bytes() for path in (tmp_path / "mirror/pmc/xml").rglob("*.xml")}
+    assert held == bodies
+
+
+@dataclass(frozen=True)
+class RealArticle(FakeArticle):
+    body: bytes = b""
+
+    @property
+    def xml(self) -> bytes:
+        return self.body

@@ -1,0 +1,270 @@
+"""What stands between a run and an object store of tests/support/cloud/store_emulators.py: it makes faults,
+and counts requests.
+
+with stores.s3() as behind, Between(behind) as way:
+    way.fault("PUT", "*/staged/*", Unavailable(), times=2)
+    beam("run", ..., "--output", f"{way.store.url}/out", *way.store.options, env=way.store.environment)
+    assert way.kinds()["PUT"] <= 10
+"""
+
+from __future__ import annotations
+
+import collections
+import http.client
+import json
+import socket
+import struct
+import threading
+import time
+import urllib.request
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.support.cloud.store_emulators import EmulatedStore
+from tests.support.servers.server_faults import ConnectionReset, ServiceUnavailable, Stall, TruncatedBody
+
+
+@dataclass(frozen=True)
+class UploadReset:
+    """The connection is reset while the client is still sending: so many bytes of its body are read."""
+
+    after_bytes: int
+
+
+@dataclass(frozen=True)
+class MissingUpload:
+    """S3's answer where the parts of an upload are gone."""
+
+
+@dataclass(frozen=True)
+class LostResponse:
+    """The store does what it is asked, but the connection is reset in place of an answer."""
+
+
+@dataclass(frozen=True)
+class ChecksumsUnsupported:
+    """The answer of a server that is older than the checksums that Amazon's client sends since 2025."""
+
+
+StoreFault = (
+    ServiceUnavailable
+    | Stall
+    | ConnectionReset
+    | TruncatedBody
+    | UploadReset
+    | MissingUpload
+    | LostResponse
+    | ChecksumsUnsupported
+)
+
+_CHECKSUMS = ("x-amz-checksum-", "x-amz-sdk-checksum-", "x-amz-trailer")
+_NOT_IMPLEMENTED = (
+    b"<Error><Code>NotImplemented</Code><Message>A header you provided implies functionality that is not "
+    b"implemented</Message></Error>"
+)
+
+_NO_SUCH_UPLOAD = b"<Error><Code>NoSuchUpload</Code><Message>There is no such upload.</Message></Error>"
+
+
+@dataclass
+class _ScheduledFault:
+    method: str
+    pattern: str
+    fault: StoreFault
+    remaining: int | None
+
+
+class ObjectStoreProxy(ThreadingHTTPServer):
+    """The way to a store; open inside ``with``.
+
+    Attributes:
+        store: the store as it is to be reached by this way.
+        requests: (method, path with its query, percent-encoding undone) of all that was asked.
+        bytes_read: bytes of bodies in answers.
+        generations: does Google's say and look at the generation of what is read, as the emulator does not?
+    """
+
+    request_queue_size = 128
+    daemon_threads = True
+
+    def __init__(self, upstream: EmulatedStore) -> None:
+        super().__init__(("127.0.0.1", 0), _ProxyHandler)
+        endpoint = f"http://127.0.0.1:{self.server_address[1]}"
+        self.store = replace(
+            upstream,
+            endpoint=endpoint,
+            options=[word.replace(upstream.endpoint, endpoint) for word in upstream.options],
+            environment=dict.fromkeys(upstream.environment, endpoint),
+        )
+        self.upstream = upstream
+        self.requests: list[tuple[str, str]] = []
+        self.bytes_read = 0
+        self.emulate_generations = False
+        self._scheduled_faults: list[_ScheduledFault] = []
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that go away are what some faults are about."""
+
+    def schedule_fault(self, method: str, pattern: str, fault: StoreFault, times: int | None = 1) -> None:
+        """Make this fault of the next requests of this kind; None: of all of them."""
+        self._scheduled_faults.append(_ScheduledFault(method, pattern, fault, times))
+
+    def pending_fault_count(self) -> int:
+        """How many faults have not happened yet."""
+        return sum(script.remaining or 0 for script in self._scheduled_faults)
+
+    def reset(self) -> None:
+        """No more faults, and count from nothing."""
+        self._scheduled_faults.clear()
+        self.requests.clear()
+        self.bytes_read = 0
+
+    def next_fault(self, method: str, path: str) -> StoreFault | None:
+        with self._lock:
+            self.requests.append((method, path))
+            for script in self._scheduled_faults:
+                if script.remaining != 0 and method == script.method and fnmatchcase(path, script.pattern):
+                    script.remaining = None if script.remaining is None else script.remaining - 1
+                    return script.fault
+        return None
+
+    def count_requests(self) -> collections.Counter[str]:
+        """How many requests there were of each kind: GET (of bytes), HEAD, LIST, PUT, DELETE, other."""
+        return collections.Counter(_request_kind(method, path) for method, path in self.requests)
+
+
+def _request_kind(method: str, path: str) -> str:
+    if (
+        "list-type=2" in path
+        or path.endswith("uploads")
+        or "?uploads&" in path
+        or (method == "GET" and path.split("?")[0].endswith("/o"))
+    ):
+        return "LIST"
+    if method == "GET" and path.startswith("/storage/v1/b/"):
+        return "HEAD"
+    if path.startswith(("/upload/", "/resumable/")):
+        return "PUT"
+    return {"GET": "GET", "HEAD": "HEAD", "PUT": "PUT", "DELETE": "DELETE"}.get(method, "other")
+
+
+class _ProxyHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: ObjectStoreProxy
+
+    def _handle(self) -> None:
+        fault = self.server.next_fault(self.command, unquote(self.path))
+        if isinstance(fault, UploadReset):
+            self.rfile.read(min(fault.after_bytes, int(self.headers.get("Content-Length", 0))))
+            return self._reset_connection()
+        if self.headers.get("Expect", "").lower() == "100-continue":
+            self.wfile.flush()
+        body = self._read_body()
+        if isinstance(fault, ServiceUnavailable):
+            return self._send(fault.status, [], b"<Error><Code>ServiceUnavailable</Code></Error>")
+        if isinstance(fault, ChecksumsUnsupported) and any(
+            name.lower().startswith(_CHECKSUMS) for name in self.headers
+        ):
+            return self._send(501, [("Content-Type", "application/xml")], _NOT_IMPLEMENTED)
+        if isinstance(fault, MissingUpload):
+            return self._send(404, [("Content-Type", "application/xml")], _NO_SUCH_UPLOAD)
+        if isinstance(fault, Stall) and not fault.after_bytes:
+            time.sleep(fault.seconds)
+        status, headers, data = self._forward(body)
+        if self.server.emulate_generations and self.path.startswith("/download/"):
+            generation, requested_generation = (
+                self._get_generation(),
+                parse_qs(urlsplit(self.path).query).get("generation", []),
+            )
+            if requested_generation not in ([], [generation]):
+                return self._send(404, [], b"No such object")
+            headers.append(("X-Goog-Generation", generation))
+        if isinstance(fault, LostResponse):
+            return self._reset_connection()
+        self._send(status, headers, data, fault)
+        return None
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _handle
+
+    def _read_body(self) -> bytes:
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = b""
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        upstream_connection = http.client.HTTPConnection(urlsplit(self.server.upstream.endpoint).netloc)
+        headers = {
+            name: value
+            for name, value in self.headers.items()
+            if name.lower() not in ("transfer-encoding", "content-length", "expect", "connection")
+        }
+        try:
+            upstream_connection.request(
+                self.command, self.path, body or None, {**headers, "Content-Length": str(len(body))}
+            )
+            response = upstream_connection.getresponse()
+            response_headers = [
+                (name, value.replace(self.server.upstream.endpoint, self.server.store.endpoint))
+                for name, value in response.getheaders()
+                if name.lower() not in ("transfer-encoding", "connection", "date", "server")
+            ]
+            return response.status, response_headers, response.read()
+        finally:
+            upstream_connection.close()
+
+    def _get_generation(self) -> str:
+        address = self.server.upstream.endpoint + urlsplit(self.path).path.removeprefix("/download")
+        with urllib.request.urlopen(address) as response:
+            return str(json.load(response)["generation"])
+
+    def _send(
+        self, status: int, headers: list[tuple[str, str]], data: bytes, fault: StoreFault | None = None
+    ) -> None:
+        self.send_response(status)
+        for name, value in headers:
+            if name.lower() != "content-length" or self.command == "HEAD":
+                self.send_header(name, value)
+        if self.command != "HEAD":
+            self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        self.server.bytes_read += len(data)
+        if isinstance(fault, Stall) and fault.after_bytes:
+            self.wfile.write(data[: fault.after_bytes])
+            time.sleep(fault.seconds)
+            data = data[fault.after_bytes :]
+        if isinstance(fault, ConnectionReset | TruncatedBody):
+            self.wfile.write(data[: fault.after_bytes])
+            self.close_connection = True
+            if isinstance(fault, ConnectionReset):
+                self._reset_connection()
+            return
+        self.wfile.write(data)
+
+    def _reset_connection(self) -> None:
+        """End the connection by a reset, which the client sees once it has read what is there."""
+        self.close_connection = True
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""

@@ -1,0 +1,370 @@
+"""PubMed records made up at random, and a plain reading of them with lxml, for tests to compare with."""
+
+from __future__ import annotations
+
+import io
+import re
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from bioshards.corpus.pubmed import citation as medline
+from bioshards.corpus.pubmed.citation import AbstractSection, Citation
+from bioshards.corpus.pubmed.record_stream import iter_records
+
+RECORD_SETTINGS = settings(
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+MATHML = "http://www.w3.org/1998/Math/MathML"
+
+
+# The plain reading
+
+
+def text_of(element: etree._Element | None) -> str:
+    return "" if element is None else "".join(map(str, element.itertext()))
+
+
+def first_year(date: etree._Element | None) -> int | None:
+    if date is None:
+        return None
+    found = re.search(r"\d{4}", date.findtext("Year") or date.findtext("MedlineDate") or "")
+    return int(found[0]) if found else None
+
+
+def parse_with_lxml(record: etree._Element) -> Citation:
+    citation = record if record.tag == "MedlineCitation" else record.find("MedlineCitation")
+    assert citation is not None
+    pmid = citation.find("PMID")
+    assert pmid is not None
+    ids: dict[str, str] = {}
+    for item in record.findall("PubmedData/ArticleIdList/ArticleId"):
+        if text_of(item).strip():
+            ids.setdefault(item.get("IdType", ""), text_of(item).strip())
+    locations = [
+        text_of(item).strip()
+        for item in citation.findall("Article/ELocationID")
+        if item.get("EIdType") == "doi" and item.get("ValidYN", "Y") != "N"
+    ]
+    types = tuple(text_of(item) for item in citation.findall("Article/PublicationTypeList/PublicationType"))
+    retraction = citation.xpath(
+        "CommentsCorrectionsList/CommentsCorrections[@RefType='RetractionIn']"
+        "|CommentsCorrectionsList/RetractionIn|CommentsCorrections/RetractionIn"
+    )
+    pmcid = re.search(r"PMC\d+", ids.get("pmc") or ids.get("pmcid") or "")
+    sections = []
+    for part in citation.findall("Article/Abstract/AbstractText"):
+        label = (part.get("Label") or "").strip()
+        sections.append(
+            AbstractSection(None if label.upper() in ("", "UNLABELLED") else label, text_of(part))
+        )
+    return Citation(
+        pmid=int(text_of(pmid)),
+        version=int(pmid.get("Version", "1")),
+        title=text_of(citation.find("Article/ArticleTitle")),
+        abstract=tuple(sections),
+        year=first_year(citation.find("Article/Journal/JournalIssue/PubDate")),
+        languages=tuple(text_of(item).strip() for item in citation.findall("Article/Language")),
+        publication_types=types,
+        retracted=bool(retraction) or "Retracted Publication" in types,
+        pmcid=pmcid[0] if pmcid else None,
+        doi=ids.get("doi") or (locations[0] if locations else None),
+    )
+
+
+def parse_both_ways(inner: str) -> tuple[Citation, Citation]:
+    """A record as it is read from a file, and as the plain reading has it."""
+    data = f'<PubmedArticleSet xmlns:mml="{MATHML}">\n{inner}\n</PubmedArticleSet>'.encode()
+    [(_, record_bytes)] = iter_records(io.BytesIO(data))
+    parser = etree.XMLParser(remove_comments=True, remove_pis=True, resolve_entities=False)
+    [record] = etree.fromstring(data, parser)
+    return medline.parse_citation(record_bytes), parse_with_lxml(record)
+
+
+# Records made up at random
+
+
+def escape_xml(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+LEGAL = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff\u00a0")
+TEXT = st.text(LEGAL | st.sampled_from(" \t\n<>&'\"=/"), max_size=10) | st.sampled_from(
+    ["p < 0.05", "AT&T", "a /> b", "<Abstract>", "</ArticleTitle>", "Label='x'", "10 µg", "<PMID>1</PMID>"]
+)
+RUNS = st.one_of(
+    TEXT.map(escape_xml).map(lambda text: text.replace("]]>", "]]&gt;")),
+    TEXT.map(
+        lambda text: escape_xml(text).replace(">", "&gt;").replace("'", "&apos;").replace('"', "&quot;")
+    ),
+    TEXT.map(lambda text: "<![CDATA[" + text.replace("]]>", "") + "]]>"),
+    st.sampled_from(["&#945;", "&#x10D;", "&#x2009;", "<!-- </i> <Abstract> -->", "<?pi </b>?>", "<!---->"]),
+)
+FORMULAS = st.sampled_from(
+    [
+        f'<mml:math xmlns:mml="{MATHML}"><mml:mi>x</mml:mi><mml:mo>+</mml:mo><mml:mn>2</mml:mn></mml:math>',
+        f"<mml:math xmlns:mml='{MATHML}' display = 'block'><mml:mi>α</mml:mi>\n<mml:mspace/></mml:math>",
+        "<mml:math><mml:mi>y</mml:mi></mml:math>",
+        '<mml:math overflow="scroll"><mml:mrow><mml:mi>z</mml:mi>&lt;</mml:mrow></mml:math>',
+    ]
+)
+INLINE: st.SearchStrategy[str] = st.recursive(
+    RUNS | FORMULAS,
+    lambda inner: st.tuples(
+        st.sampled_from(["i", "b", "sup", "sub", "u", "DispFormula"]),
+        st.lists(inner, max_size=3).map("".join),
+    ).map(lambda pair: f"<{pair[0]}>{pair[1]}</{pair[0]}>" if pair[1] else f"<{pair[0]}/>"),
+    max_leaves=4,
+)
+PLAIN = TEXT.map(lambda text: escape_xml(text).replace(">", ""))
+MIXED = PLAIN | st.lists(RUNS, max_size=3).map("".join) | st.lists(INLINE, max_size=4).map("".join)
+LABELS = st.sampled_from(
+    [
+        "METHODS",
+        "UNLABELLED",
+        "Unlabelled",
+        "",
+        " AIM ",
+        "WHAT'S NEW",
+        'A "NEW" AIM',
+        "A > B",
+        "A & B",
+        "p < .05",
+    ]
+) | st.text(LEGAL | st.sampled_from("<>&'\"= "), max_size=8)
+GAPS = st.sampled_from(["", "\n", "\n    ", "<!-- c -->", " <?p?>"])
+NUMBERS = st.integers(1, 2**31 - 1)
+YEARS = st.integers(1700, 2100).map(str)
+
+
+@st.composite
+def attribute(draw: st.DrawFn, name: str, value: str) -> str:
+    quote = draw(st.sampled_from("\"'"))
+    value = escape_xml(value).replace(quote, "&quot;" if quote == '"' else "&apos;")
+    if draw(st.booleans()):
+        value = value.replace(">", "&gt;")
+    before, left, right = draw(
+        st.sampled_from([(" ", "", ""), ("\n ", " ", " "), ("  ", "\t", ""), (" ", "", " ")])
+    )
+    return f"{before}{name}{left}={right}{quote}{value}{quote}"
+
+
+@st.composite
+def element(draw: st.DrawFn, /, name: str, content: str, **attributes: str | None) -> str:
+    """An element with its attributes in any order and writing; one without content may be closed."""
+    present_attributes = [(key, value) for key, value in attributes.items() if value is not None]
+    start = name + "".join(
+        draw(attribute(key, value)) for key, value in draw(st.permutations(present_attributes))
+    )
+    if not content and draw(st.booleans()):
+        return f"<{start}{draw(st.sampled_from(['', ' ']))}/>"
+    blank = draw(st.sampled_from(["", " ", "\n"])) if present_attributes else ""
+    return f"<{start}{blank}>{content}</{name}>"
+
+
+@st.composite
+def pmid(draw: st.DrawFn) -> str:
+    version = draw(st.none() | st.integers(1, 99).map(str))
+    return draw(element("PMID", str(draw(NUMBERS)), Version=version))
+
+
+@st.composite
+def pub_date(draw: st.DrawFn) -> str:
+    year = draw(YEARS)
+    inside = draw(
+        st.sampled_from(
+            [
+                "",
+                f"<Year>{year}</Year>",
+                f"\n  <Year>{year}</Year>\n  <Month>Feb</Month><Day>03</Day>",
+                f"<Year>{year}</Year><Season>Spring</Season>",
+                f"<MedlineDate>{year} Nov-Dec</MedlineDate>",
+                f"\n<MedlineDate>Spring {year}-{int(year) + 1}</MedlineDate>",
+                f"<MedlineDate>7th to 9th of {year}</MedlineDate>",
+                "<MedlineDate>undated</MedlineDate>",
+            ]
+        )
+    )
+    return draw(element("PubDate", inside))
+
+
+@st.composite
+def journal(draw: st.DrawFn) -> str:
+    issue = f"<Volume>{draw(YEARS)}</Volume>" + (draw(pub_date()) if draw(st.integers(0, 5)) else "")
+    title = f"<Title>Of {draw(PLAIN)}</Title>"
+    return f"<Journal><JournalIssue CitedMedium='Print'>{issue}</JournalIssue>{title}</Journal>"
+
+
+@st.composite
+def abstract(draw: st.DrawFn, name: str = "Abstract") -> str:
+    parts = []
+    for content in draw(st.lists(MIXED, min_size=1, max_size=4)):
+        label = draw(st.none() | LABELS)
+        category = draw(st.none() | st.sampled_from(["METHODS", "Label > x", "UNASSIGNED"]))
+        parts.append(draw(GAPS) + draw(element("AbstractText", content, Label=label, NlmCategory=category)))
+    if draw(st.booleans()):
+        parts.append(draw(GAPS) + draw(element("CopyrightInformation", draw(MIXED))))
+    abstract_type = draw(st.sampled_from(["Publisher", "AIDS"])) if name == "OtherAbstract" else None
+    language = draw(st.none() | st.just("ger")) if name == "OtherAbstract" else None
+    return draw(element(name, "".join(parts) + draw(GAPS), Type=abstract_type, Language=language))
+
+
+DOIS = st.sampled_from(["10.1000/a.1", "10.1000/B&lt;2&gt;", " 10.1000/c;3-4\n", "10.1000/d&amp;e"])
+
+
+@st.composite
+def location(draw: st.DrawFn) -> str:
+    id_type = draw(st.sampled_from(["doi", "pii"]))
+    return draw(
+        element("ELocationID", draw(DOIS), EIdType=id_type, ValidYN=draw(st.sampled_from([None, "Y", "N"])))
+    )
+
+
+TYPES = ["Journal Article", "Review", "Retracted Publication", "Retraction of Publication", "Editorial"]
+
+
+@st.composite
+def publication_types(draw: st.DrawFn) -> str:
+    items = [
+        draw(GAPS) + draw(element("PublicationType", name, UI=draw(st.sampled_from([None, "D016441"]))))
+        for name in draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=3))
+    ]
+    return f"<PublicationTypeList>{''.join(items)}{draw(GAPS)}</PublicationTypeList>"
+
+
+@st.composite
+def article(draw: st.DrawFn) -> str:
+    parts = [draw(journal())]
+    if draw(st.integers(0, 9)):
+        parts.append(draw(element("ArticleTitle", draw(MIXED), book=draw(st.none() | st.just("b > c")))))
+    parts.append("<Pagination><MedlinePgn>1-9</MedlinePgn></Pagination>")
+    parts += draw(st.lists(location(), max_size=3))
+    if draw(st.integers(0, 3)):
+        parts.append(draw(abstract()))
+    parts.append(f"<AuthorList><Author><CollectiveName>{draw(MIXED)}</CollectiveName></Author></AuthorList>")
+    parts += [
+        draw(element("Language", code))
+        for code in draw(st.lists(st.sampled_from(["eng", "fre", " ger "]), max_size=3))
+    ]
+    if draw(st.integers(0, 3)):
+        parts.append(draw(publication_types()))
+    if draw(st.booleans()):
+        parts.append(draw(element("VernacularTitle", draw(MIXED))))
+    parts.append(f"<ArticleDate DateType='Electronic'><Year>{draw(YEARS)}</Year></ArticleDate>")
+    return draw(element("Article", "".join(draw(GAPS) + part for part in parts), PubModel="Print"))
+
+
+@st.composite
+def comments(draw: st.DrawFn) -> str:
+    ref_types = st.sampled_from(
+        ["Cites", "RetractionOf", "RetractionIn", "ErratumIn", "RetractedandRepublishedIn"]
+    )
+    is_new_form = draw(st.booleans())
+    items = []
+    for ref_type in draw(st.lists(ref_types, min_size=1, max_size=2)):
+        inside = f"<RefSource>{draw(PLAIN)}</RefSource>{draw(pmid())}"
+        if is_new_form:
+            items.append(draw(GAPS) + draw(element("CommentsCorrections", inside, RefType=ref_type)))
+        else:
+            items.append(f"{draw(GAPS)}<{ref_type}>{inside}</{ref_type}>")
+    name = "CommentsCorrectionsList" if is_new_form or draw(st.booleans()) else "CommentsCorrections"
+    return f"<{name}>{''.join(items)}</{name}>"
+
+
+@st.composite
+def citation_element(draw: st.DrawFn) -> str:
+    parts = [draw(pmid())]
+    parts.append(f"<DateCompleted><Year>{draw(YEARS)}</Year></DateCompleted>")
+    parts.append(draw(article()))
+    parts.append("<MedlineJournalInfo><Country>Nowhere</Country></MedlineJournalInfo>")
+    if draw(st.booleans()):
+        parts.append(draw(comments()))
+    if draw(st.booleans()):
+        parts.append(draw(abstract("OtherAbstract")))
+    parts.append(f"<KeywordList><Keyword>{draw(MIXED)}</Keyword></KeywordList>")
+    content = "".join(draw(GAPS) + part for part in parts)
+    return draw(element("MedlineCitation", content, Status=draw(st.sampled_from([None, "MEDLINE", "a > b"]))))
+
+
+@st.composite
+def ids(draw: st.DrawFn) -> str:
+    id_types = st.sampled_from(["pubmed", "doi", "pmc", "pmcid", "pii", "mid"])
+    items = []
+    for id_type in draw(st.lists(id_types, min_size=1, max_size=4)):
+        value = draw(
+            DOIS if id_type == "doi" else st.sampled_from(["", "PMC12", "pmc-id: PMC345;", "S1-2(3)4", "77"])
+        )
+        items.append(draw(GAPS) + draw(element("ArticleId", value, IdType=id_type)))
+    return f"<ArticleIdList>{''.join(items)}{draw(GAPS)}</ArticleIdList>"
+
+
+@st.composite
+def references(draw: st.DrawFn, depth: int = 2) -> str:
+    inside = "".join(
+        f"<Reference><Citation>{draw(MIXED)}</Citation>{draw(ids())}</Reference>"
+        for _ in range(draw(st.integers(0, 2)))
+    )
+    if depth and draw(st.booleans()):
+        inside += draw(references(depth - 1))
+        if draw(st.booleans()):
+            inside += f"<Reference>{draw(ids())}</Reference>"
+    return f"<ReferenceList><Title>R</Title>{inside}</ReferenceList>"
+
+
+@st.composite
+def article_record(draw: st.DrawFn) -> str:
+    inside = draw(citation_element())
+    if not draw(st.integers(0, 4)):
+        return inside
+    if draw(st.integers(0, 5)):
+        history = (
+            f"<History><PubMedPubDate PubStatus='entrez'><Year>{draw(YEARS)}</Year></PubMedPubDate></History>"
+        )
+        own = draw(ids()) if draw(st.integers(0, 4)) else draw(st.sampled_from(["", "<ArticleIdList/>"]))
+        cited = "".join(draw(st.lists(references(), max_size=2)))
+        pair = [own, cited] if draw(st.booleans()) else [cited, own]
+        inside += draw(GAPS) + f"<PubmedData>{history}{draw(GAPS)}{''.join(pair)}</PubmedData>"
+    return f"<PubmedArticle>{draw(GAPS)}{inside}{draw(GAPS)}</PubmedArticle>"
+
+
+# Single facts, on a small record
+
+
+def small_record_xml(
+    *,
+    pmid_xml: str = '<PMID Version="1">5</PMID>',
+    date: str = "<PubDate><Year>2001</Year></PubDate>",
+    title: str = "<ArticleTitle>A title.</ArticleTitle>",
+    abstract_xml: str = "<Abstract><AbstractText>Some text.</AbstractText></Abstract>",
+    languages: str = "<Language>eng</Language>",
+    types: str = (
+        "<PublicationTypeList><PublicationType UI='D1'>Review</PublicationType></PublicationTypeList>"
+    ),
+    extra_xml: str = "",
+    pubmed_data_xml: str = "",
+) -> str:
+    return (
+        f'<PubmedArticle><MedlineCitation Status="MEDLINE">{pmid_xml}<Article PubModel="Print"><Journal>'
+        f"<JournalIssue>{date}</JournalIssue></Journal>{title}{abstract_xml}<AuthorList><Author>"
+        f"<LastName>Doe</LastName></Author></AuthorList>{languages}{types}</Article>{extra_xml}"
+        f"</MedlineCitation>{pubmed_data_xml}</PubmedArticle>"
+    )
+
+
+def parse_record(record: str) -> Citation:
+    return medline.parse_citation(record.encode())
+
+
+MARKUP_PIECE = re.compile(
+    r"""(?s)<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|(?P<tag></?[A-Za-z](?:[^<>"']|"[^"]*"|'[^']*')*>)|/>"""
+)
+
+OWN_IDS_XML = (
+    "<ArticleIdList><ArticleId IdType='pubmed'>5</ArticleId><ArticleId IdType='doi'>10.1/own</ArticleId>"
+    "<ArticleId IdType='pmc'>PMC1</ArticleId></ArticleIdList>"
+)

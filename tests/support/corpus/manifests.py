@@ -1,0 +1,204 @@
+"""Manifests of which a test says only what matters to it, and the check of all that the suite writes."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from jsonschema import Draft202012Validator
+
+from bioshards.corpus.manifest import (
+    DocumentCounts,
+    DocumentsConfig,
+    DocumentsManifest,
+    DocumentsRun,
+    ManifestError,
+    MirrorConfig,
+    MirrorManifest,
+    MirrorRun,
+    OutputFile,
+    OverlapFile,
+    PretrainingConfig,
+    PretrainingCounts,
+    PretrainingInput,
+    PretrainingManifest,
+    PretrainingRun,
+    PrunedWords,
+    Shard,
+    SplitCounts,
+    ValidationWords,
+    VocabularyConfig,
+    VocabularyCounts,
+    VocabularyIdentity,
+    VocabularyManifest,
+    VocabularyRun,
+    WordCounts,
+    WordsConfig,
+    WordsManifest,
+    WordsRun,
+    parse_manifest,
+    read_manifest,
+    write_manifest,
+)
+from bioshards.corpus.manifest.reference import json_schema
+from bioshards.corpus.output.output_layout import FORMAT
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.vocab.vocabulary_dir import FORMAT as VOCABULARY_FORMAT
+
+FILES = LocalStorage()
+EMPTY_SPLIT = SplitCounts({}, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+def of_documents(
+    outputs: Iterable[Shard],
+    pipeline: str = "pubmed_to_shards",
+    overlap: Iterable[OverlapFile] = (),
+    funnel: Mapping[str, int] | None = None,
+) -> DocumentsManifest:
+    """The manifest of a directory of these shards."""
+    name: Literal["pubmed_to_shards", "pmc_to_shards"] = (
+        "pmc_to_shards" if pipeline == "pmc_to_shards" else "pubmed_to_shards"
+    )
+    assert name == pipeline
+    shards = tuple(outputs)
+    rows = sum(shard.rows for shard in shards)
+    return DocumentsManifest(
+        pipeline=name,
+        notice="",
+        config=DocumentsConfig(name, FORMAT, None, {}, {}, False, "none", 256),
+        newest_file=None,
+        inputs=(),
+        bad_files=(),
+        outputs=shards,
+        dropped=(),
+        duplicates=(),
+        overlap=tuple(overlap),
+        excluded=None,
+        funnel=funnel or {"records": rows, "kept": rows},
+        counts=DocumentCounts(rows, 0, 0, 0, rows, 0, 0),
+        cleaning={},
+        dropped_parts={},
+        years={},
+        languages={},
+        licences={},
+        article_types={},
+        warnings=(),
+        run=DocumentsRun(command=("test",)),
+    )
+
+
+def put_documents(folder: Path | str, outputs: Iterable[Shard], *others: Any, **more: Any) -> None:
+    """Finish a directory of these shards."""
+    write_manifest(FILES, f"{folder}/manifest.json", of_documents(outputs, *others, **more))
+
+
+def of_pretraining(
+    outputs: Iterable[Shard],
+    objective: Any = "electra",
+    length: int = 16,
+    vocabulary: VocabularyIdentity | None = None,
+    inputs: Sequence[PretrainingInput] = (),
+    counts: PretrainingCounts | None = None,
+) -> PretrainingManifest:
+    """The manifest of a pretraining set of these shards."""
+    return PretrainingManifest(
+        config=PretrainingConfig(
+            pipeline="shards_to_pretraining",
+            format=FORMAT,
+            objective=objective,
+            length=length,
+            short=0.0,
+            single=0.0,
+            dupe_factor=1,
+            keep_overflow=False,
+            as_published=False,
+            whole_words=False,
+            max_predictions=0,
+            seed=0,
+            validation_fraction=0.01,
+            shuffle="shard",
+            max_shard_mb=128,
+            tfrecord=False,
+            vocabulary=vocabulary or VocabularyIdentity("5" * 64, 100),
+            library_versions={},
+        ),
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        counts=counts or PretrainingCounts(0, {}, {}, EMPTY_SPLIT, EMPTY_SPLIT, {}),
+        run=PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere"),
+    )
+
+
+def of_words(outputs: Iterable[Shard], inputs: Iterable[Any] = (), **more: Any) -> WordsManifest:
+    """The manifest of a directory of counted words."""
+    counts = WordCounts(600, 70_000, 5_000, PrunedWords(0, 0), ValidationWords(634, 9_000, 800))
+    return WordsManifest(
+        config=WordsConfig("shards_to_words", FORMAT, "bert", 0.5, 0, 1, {}),
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        counts=more.get("counts", counts),
+        run=WordsRun(command=("test",), inputs=()),
+    )
+
+
+def of_vocabulary(
+    outputs: Iterable[OutputFile], recipe: Mapping[str, Any], inputs: Iterable[Any]
+) -> VocabularyManifest:
+    """The manifest of a vocabulary."""
+    return VocabularyManifest(
+        config=VocabularyConfig(
+            "vocab", VOCABULARY_FORMAT, recipe, None, None, tuple(inputs), {"tokenizers": "1"}
+        ),
+        outputs=tuple(outputs),
+        counts=VocabularyCounts(30_522, 9, 9, 1, 0, 9, 9, None, None, None),
+        run=VocabularyRun(command=("test",), inputs=()),
+    )
+
+
+def of_mirror() -> MirrorManifest:
+    """The manifest of an empty mirror."""
+    return MirrorManifest(
+        notice="",
+        config=MirrorConfig((), {}, (), (), False, "newest", None),
+        files=(),
+        newest_file=None,
+        not_fetched=(),
+        articles=None,
+        run=MirrorRun(command=("test",), listed_at="then", notices=()),
+    )
+
+
+@functools.cache
+def validator() -> Draft202012Validator:
+    """The check of a manifest against the JSON Schema."""
+    return Draft202012Validator(json.loads(json_schema()))
+
+
+def problems(value: object) -> list[str]:
+    """Return what the JSON Schema finds wrong with a manifest."""
+    return [f"{error.json_path}: {error.message}" for error in validator().iter_errors(value)]
+
+
+def is_read(value: object) -> bool:
+    """Return True if bioshards reads this manifest."""
+    try:
+        parse_manifest(value, "folder")
+    except ManifestError:
+        return False
+    return True
+
+
+def written(folder: Path) -> Iterator[Path]:
+    """Yield the directories at any depth that have a manifest which bioshards reads."""
+    for root, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        if "manifest.json" in names:
+            try:
+                read_manifest(FILES, root)
+            except ManifestError:  # damaged by a test, or another program's
+                continue
+            yield Path(root)

@@ -1,0 +1,23 @@
+"""citation_xml: to be described."""
+
+from __future__ import annotations
+
+
+def citation_xml(
+    pmid: int, abstract: str = "One sentence. Another one.", version: int = 1, **fields: str
+) -> str:
+    """A small PubmedArticle; ``fields`` replace the title or the language."""
+    return (
+        f'<PubmedArticle><MedlineCitation Status="MEDLINE"><PMID Version="{version}">{pmid}</PMID><Article>'
+        "<Journal><JournalIssue><PubDate><Year>2020</Year></PubDate></JournalIssue></Journal>"
+        f"<ArticleTitle>{fields.get('title', 'A title.')}</ArticleTitle>"
+        + (f"<Abstract><AbstractText>{abstract}</AbstractText></Abstract>" if abstract else "")
+        + f"<Language>{fields.get('language', 'eng')}</Language></Article></MedlineCitation></PubmedArticle>"
+    )
+
+
+def pubmed_set_xml(*records: str, deleted: tuple[int, ...] = ()) -> bytes:
+    """A PubmedArticleSet of these records."""
+    deleted_pmids = "".join(f'<PMID Version="1">{pmid}</PMID>' for pmid in deleted)
+    deletion_xml = f"<DeleteCitation>{deleted_pmids}</DeleteCitation>" if deleted else ""
+    return f'<?xml version="1.0"?>\n<PubmedArticleSet>{"".join(records)}{deletion_xml}</PubmedArticleSet>'.encode()

@@ -1,0 +1,56 @@
+"""KEEP_EVERYTHING: to be described."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bioshards.corpus.jats.article_metadata import ArticleMetadata
+from bioshards.corpus.jats.filters import PmcConfig
+from bioshards.corpus.licences import LICENCES
+
+KEEP_EVERYTHING = PmcConfig(licences=tuple(LICENCES), languages=(), keep_ocr=True, keep_abstract_only=True)
+
+
+def small_article(
+    number: int, text: str = "One. Two.", version: int = 1, body: str = "", extra_front: str = ""
+) -> bytes:
+    """A small article of CC-BY; ``body`` and ``front`` are put in as they are."""
+    body = body or f"<body><sec><title>Methods</title><p>{text}</p></sec></body>"
+    return (
+        '<article article-type="research-article"><front><article-meta>'
+        f'<article-id pub-id-type="pmcid">PMC{number}</article-id>'
+        f'<article-id pub-id-type="pmcid-ver">PMC{number}.{version}</article-id>'
+        f"<title-group><article-title>Of {number}</article-title></title-group>"
+        '<permissions><license><ext-link xmlns:xlink="http://www.w3.org/1999/xlink" '
+        'xlink:href="https://creativecommons.org/licenses/by/4.0/">CC BY</ext-link></license></permissions>'
+        f"{extra_front}</article-meta></front>{body}</article>"
+    ).encode()
+
+
+def pack_articles(*articles: bytes) -> bytes:
+    return b"<?xml version='1.0'?>\n<articles>" + b"\n".join(articles) + b"</articles>"
+
+
+def write_byte_files(folder: Path, files: dict[str, bytes]) -> Path:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder
+
+
+ACCEPTED_ARTICLE = ArticleMetadata(
+    pmcid="PMC77",
+    version=2,
+    pmid=12_345,
+    doi="10.5555/Sleep.7",
+    year=2019,
+    journal="Journal of Rest",
+    article_type="research-article",
+    language="eng",
+    licence="CC-BY",
+    retracted=False,
+    notice=None,
+    manuscript=False,
+    ocr=False,
+)

@@ -1,0 +1,142 @@
+"""make_stats_document: to be described."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+from bioshards.corpus.manifest import (
+    InputDocuments,
+    InputWords,
+    OutputFile,
+    PretrainingCounts,
+    PretrainingInput,
+    Shard,
+    SplitCounts,
+    VocabularyIdentity,
+    encode,
+)
+from bioshards.corpus.shards import arrow_io as shards
+from bioshards.corpus.shards.pretraining_schema import make_schema
+from tests.support.corpus import synthetic_documents as invented
+from tests.support.corpus.manifests import (
+    EMPTY_SPLIT,
+    FILES,
+    of_pretraining,
+    of_vocabulary,
+    of_words,
+    put_documents,
+)
+
+
+def make_stats_document(
+    number: int, sentences: list[str], year: int | None = 2020, source: str = "pubmed"
+) -> Document:
+    return invented.make_document(f"{source}:{number}", sentences, number, year=year, title="")
+
+
+def write_document_shards(folder: Path, *of_shards: list[list[Document]]) -> Path:
+    """A finished directory of shards, each of some record batches."""
+    outputs: list[Shard] = []
+    for at, batches in enumerate(of_shards):
+        written = shards.write_shards(
+            FILES,
+            str(folder),
+            f"{at}",
+            map(shards.record_batch_from_documents, batches),
+            DOCUMENT_SCHEMA,
+            1 << 20,
+        )
+        outputs += written
+    put_documents(folder, outputs, funnel=FUNNEL)
+    return folder
+
+
+def write_manifest_file(folder: Path, found: object) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "manifest.json").write_text(json.dumps(found))
+    return folder
+
+
+FUNNEL = {"records": 5, "dropped: no-abstract": 2, "kept": 3}
+
+
+WORDS_MANIFEST = encode(
+    of_words([Shard("words.tsv", 2, 4567, "x")], [InputDocuments("pubmed_to_shards", "x", 1, 1234)])
+)
+
+
+VOCABULARY_MANIFEST = encode(
+    of_vocabulary(
+        [OutputFile("report.html", 35_067, "x")],
+        {"algorithm": "bpe", "size": 30_522, "lower_case": True, "dummies": ["@GENE$", "@X$"]},
+        [InputWords("shards_to_words", "x")],
+    )
+)
+
+
+LENGTH = 8
+
+
+CountedRow = tuple[int, int, int, list[str]]
+"""Tokens, where segment B starts, the label, and the documents of the parts."""
+
+
+def make_counted_batch(rows: list[CountedRow], schema: pa.Schema) -> pa.RecordBatch:
+    columns: dict[str, Any] = {
+        "input_ids": [[7] * tokens for tokens, *_ in rows],
+        "split": [split for _, split, *_ in rows],
+        "label": [label for _, _, label, _ in rows],
+        "spans": [
+            [{"document": one, "start": 1, "first_sentence": 0, "end_sentence": 1} for one in documents]
+            for *_, documents in rows
+        ],
+    }
+    return pa.record_batch([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def write_counted_set(
+    folder: Path,
+    splits: dict[str, list[list[CountedRow]]],
+    counts: dict[str, SplitCounts],
+    objective: str = "bert",
+) -> Path:
+    """A finished pretraining set: of each split the rows by batch, a shard each batch."""
+    labelled = objective in ("bert", "albert")
+    schema = make_schema(100, labelled, {"objective": objective, "length": LENGTH})
+    outputs = []
+    for split, batches in splits.items():
+        for at, rows in enumerate(batches):
+            made = shards.write_shards(
+                FILES, f"{folder}/{split}", f"{at:016x}", [make_counted_batch(rows, schema)], schema, 1
+            )
+            outputs += [replace(one, file=f"{split}/{one.file}") for one in made]
+    found = of_pretraining(
+        outputs,
+        objective,
+        LENGTH,
+        VocabularyIdentity("0123456789abcdef", 100),
+        [PretrainingInput("pubmed_to_shards", "x", 1, 5, ())],
+        PretrainingCounts(
+            documents=5,
+            dropped={"no-tokens": 1},
+            rejected={"too-long": 0},
+            train=counts.get("train", EMPTY_SPLIT),
+            validation=counts.get("validation", EMPTY_SPLIT),
+            years={"pubmed": {"unknown": 4, "2019": 1200, "1987": 30}, "pmc": {}},
+        ),
+    )
+    folder.mkdir(exist_ok=True)
+    (folder / "manifest.json").write_text(json.dumps(encode(found)))
+    return folder
+
+
+def split_counts(
+    documents: int, read: int = 0, special: int = 0, borrowed: int = 0, **lost: int
+) -> SplitCounts:
+    return SplitCounts(lost, documents, 0, 0, special, borrowed, read, 0, 0)

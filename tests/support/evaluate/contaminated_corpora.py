@@ -1,0 +1,91 @@
+"""Benchmarks and corpora of invented prose, of which is known what they share; n-grams by brute force."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bioshards.evaluate.benchmarks.definition import (
+    Benchmark,
+    FileLayout,
+    PathsByName,
+    RecordsBySplit,
+    Split,
+    count_by_record_type,
+)
+from bioshards.evaluate.benchmarks.record_types import LabelledText, Record
+from bioshards.evaluate.contamination.check import check_contamination
+from tests.support.corpus.synthetic_documents import make_document, write_document_dir
+
+NGrams = list[tuple[str, ...]]
+
+
+def random_prose(seed: object, word_count: int) -> str:
+    """So many words that no other seed's prose has in that order."""
+    rng = random.Random(f"{seed}")
+    return " ".join("".join(rng.choices("abcdefghijklmnop", k=rng.randint(2, 14))) for _ in range(word_count))
+
+
+def ngrams_by_brute_force(text: str) -> NGrams:
+    """All 13-grams of a text, by a regular expression."""
+    words = [word.lower() for word in re.findall("[A-Za-z0-9]+", text)]
+    return [tuple(words[start : start + 13]) for start in range(len(words) - 12)]
+
+
+def make_text(id_: str, words: str, pair: str | None = None, document: str = "") -> LabelledText:
+    return LabelledText(id_, words, "yes", pair, document)
+
+
+def make_dataset(name: str, parts: Mapping[Split, Sequence[Record]], pmids: bool = False) -> Benchmark:
+    """A set that is there where there is a file of its name."""
+
+    def read(files: PathsByName) -> RecordsBySplit:
+        return {part: list(records) for part, records in parts.items()}
+
+    layout = FileLayout({"all": name}, dict.fromkeys(parts, ("all",)), read)
+    return Benchmark(name, name.title(), (layout,), {}, count_by_record_type, "us", "none", "here", pmids)
+
+
+def write_benchmark_dir(folder: Path, *sets: Benchmark) -> Path:
+    """A folder in which these sets are."""
+    folder.mkdir(exist_ok=True)
+    for dataset in sets:
+        (folder / dataset.name).touch()
+    return folder
+
+
+def write_corpus(
+    folder: Path, texts: Mapping[str, Sequence[str]], pmids: Mapping[str, int] | None = None, **options: Any
+) -> Path:
+    """A finished folder of documents by their ids, each of some sentences; three to a shard.
+
+    Args:
+        pmids: of articles; an abstract's is in its id.
+    """
+    documents = [make_document(id_, sentences, (pmids or {}).get(id_)) for id_, sentences in texts.items()]
+    shards = {f"s{start:03}": documents[start : start + 3] for start in range(0, max(1, len(documents)), 3)}
+    return write_document_dir(folder, shards, **{"a_batch": 2, **options})
+
+
+def run_contamination_check(
+    data: Path, corpora: Sequence[Path], out: Path, *sets: Benchmark, **options: Any
+) -> str:
+    """Look for the sets in the corpora, in this process unless said otherwise."""
+    arguments = {"workers": 1, "parts": ["test"], "say": lambda line: None, **options}
+    return check_contamination(
+        str(data), list(map(str, corpora)), str(out), known_benchmarks=sets, **arguments
+    )
+
+
+def read_tsv(path: Path) -> list[dict[str, str]]:
+    """The rows of a list with tabs, by the names of its columns."""
+    header, *lines = path.read_text().splitlines()
+    return [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines]
+
+
+def read_excluded_ids(out: Path) -> list[str]:
+    """The ids to leave out."""
+    return [line for line in (out / "exclude-ids.txt").read_text().splitlines() if not line.startswith("#")]

@@ -1,0 +1,89 @@
+"""Runs of ``bioshards.evaluate`` on the bundled sample, and what must be the same of two of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from bioshards.evaluate.__main__ import main
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
+from bioshards.evaluate.runs import fine_tuner
+from tests.support.paths import BENCHMARK_SAMPLE
+
+QUICK_OPTIONS = ("--device", "cpu", "--epochs", 1, "--steps", 0, "--length", 64, "--batch", 16)
+"""A recipe for seconds."""
+
+
+def evaluate_argv(
+    command: str, model: object, out: object, *options: object, data: object = BENCHMARK_SAMPLE
+) -> list[str]:
+    """The words of a command that is quick; ``options`` come after what makes it so, and win."""
+    return [str(one) for one in (command, model, "--data", data, "--out", out, *QUICK_OPTIONS, *options)]
+
+
+def run_evaluate(model: object, out: object, *options: object, data: object = BENCHMARK_SAMPLE) -> int:
+    """Score a model in this process; returns the exit code."""
+    return main(evaluate_argv("run", model, out, *options, data=data))
+
+
+def load_result(out: Path, task: str, seed: int = 0) -> dict[str, Any]:
+    """A result; ``task`` with its suite."""
+    loaded: dict[str, Any] = json.loads((out / task / f"seed-{seed}.json").read_text())
+    return loaded
+
+
+def load_results(out: Path) -> dict[str, Any]:
+    """All results and predictions by their paths, without what depends on the machine's speed."""
+    outputs: dict[str, Any] = {}
+    for path in sorted(out.rglob("seed-*")):
+        text = path.read_text()
+        content = json.loads(text) if path.suffix == ".json" else text
+        if isinstance(content, dict):
+            del content["seconds"]
+        outputs[str(path.relative_to(out))] = content
+    return outputs
+
+
+def list_temporary_files(out: Path) -> list[Path]:
+    """What is half-made."""
+    return [path for path in out.rglob("*") if path.name.startswith((".tmp", ".bioshards"))]
+
+
+def copy_benchmarks(folder: Path, *names: str) -> Path:
+    """Some of the sample's sets, to be damaged."""
+    for name in names:
+        for layout in BENCHMARKS[name].layouts:
+            for pattern in layout.patterns.values():
+                for path in BENCHMARK_SAMPLE.glob(pattern):
+                    target = folder / path.relative_to(BENCHMARK_SAMPLE)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(path, target)
+    return folder
+
+
+@contextlib.contextmanager
+def call_after_update(number: int, action: Callable[[], object]) -> Iterator[None]:
+    """Something happens when a process has made so many updates of weights."""
+    step, updates = fine_tuner._ScheduledOptimizer.step, 0
+
+    def patched(self: Any, loss: Any) -> None:
+        nonlocal updates
+        step(self, loss)
+        updates += 1
+        if updates == number:
+            action()
+
+    with mock.patch.object(fine_tuner._ScheduledOptimizer, "step", patched):
+        yield
+
+
+def send_signal(signal_number: signal.Signals) -> None:
+    """What a user does, or a scheduler."""
+    os.kill(os.getpid(), signal_number)

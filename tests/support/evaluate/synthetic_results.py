@@ -1,0 +1,87 @@
+"""Results as a run writes them, of models and examples that there never were."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy
+
+from bioshards.evaluate.metrics.correlation import pearson
+from bioshards.evaluate.metrics.metric import Metric
+from bioshards.evaluate.metrics.single_label import accuracy, micro_f1, positive_f1
+from bioshards.evaluate.metrics.tag_f1 import entity_f1
+from bioshards.evaluate.runs.results import FORMAT, Result
+
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        entity_f1(),
+        pearson(),
+        accuracy(["yes", "no", "maybe"]),
+        micro_f1(["effect", "false"], "false"),
+        positive_f1("1"),
+    )
+}
+ENTITY_F1 = entity_f1().name
+DEFAULTS: Mapping[str, Any] = {"learning_rate": 5e-05, "batch": 32, "epochs": 20}
+
+
+def metric_of(result: Result) -> Metric:
+    return METRICS[result["metric"]]
+
+
+def defaults_of(result: Result) -> Mapping[str, Any]:
+    return DEFAULTS
+
+
+def make_result(
+    model: str = "tiny",
+    task: str = "bc5-chem",
+    seed: int = 0,
+    *,
+    suite: str = "blurb",
+    metric: str = ENTITY_F1,
+    rows: Iterable[Iterable[float]] = ((3, 4, 4, 3, 4, 4), (1, 1, 2, 1, 1, 2)),
+    **overrides: Any,
+) -> Result:
+    """A result whose test examples have the statistics ``rows``."""
+    per_example_stats = numpy.array([*rows], dtype=numpy.float64)
+    scores = METRICS[metric].scores_from_stats(per_example_stats)
+    defaults: Any = {
+        "format": FORMAT,
+        "model": {
+            "name": model,
+            "path": f"runs/{model}",
+            "type": "electra",
+            "parameters": 1_234_567,
+            "sha256": hashlib.sha256(model.encode("utf-8", "surrogatepass")).hexdigest(),
+        },
+        "task": task,
+        "suite": suite,
+        "metric": metric,
+        "main": METRICS[metric].main_score,
+        "seed": seed,
+        "scores": {"dev": {name: score / 2 for name, score in scores.items()}, "test": scores},
+        "units": {
+            "names": list(METRICS[metric].stat_names),
+            "test": per_example_stats.T.tolist(),
+            "ids": f"of {task}",
+        },
+        "settings": dict(DEFAULTS),
+        "sampled": None,
+        "legacy": [],
+        "data": {"files": {}, "counts": {}, "verified": True, "notes": []},
+        "epochs": [{"epoch": 1, "loss": 0.5, "dev": 0.25}],
+        "best_epoch": 1,
+        "seconds": 60.5,
+        "device": "cpu",
+        "versions": {"bioshards": "0.9"},
+    }
+    return defaults | overrides  # type: ignore[no-any-return]
+
+
+def results_by_path(*results: Result) -> dict[str, Result]:
+    """As results.find gives them."""
+    return {f"{number}/seed-{one['seed']}.json": one for number, one in enumerate(results)}

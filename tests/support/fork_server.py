@@ -1,0 +1,214 @@
+"""The ``beam`` command as processes of their own, forked off one that has imported Beam.
+
+Importing Beam takes two seconds, as long as a hundred small files.  So the command's process is forked off a
+server's, and the worker processes that Beam asks for off the command's, before it has a thread: they wait to
+be told what they are told in their environment otherwise.  A fork's moments are all work, so one that is
+killed at any moment is killed at its work.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import multiprocessing
+import os
+import pkgutil
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from multiprocessing import reduction
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from types import SimpleNamespace
+
+Overrides = Mapping[str, object]
+"""Names in a process' modules (``bioshards.corpus.storage.parallel:AT_A_TIME``), and what they are set to
+there.
+"""
+
+FORK_SERVER = multiprocessing.get_context("forkserver")
+"""There is one server, of all files' forks: it begins with the first fork that is wanted."""
+_FORK_CONTEXT = multiprocessing.get_context("fork")
+_STARTED_PROCESSES: list[ForkServerProcess] = []
+_preloaded_modules = list[str]()
+
+
+def preload_modules(*modules: str) -> None:
+    """Let the server import these modules, too: to be said when a file of tests is read."""
+    _preloaded_modules.extend(modules)
+    FORK_SERVER.set_forkserver_preload(_preloaded_modules)
+
+
+preload_modules(
+    "apache_beam.runners.worker.sdk_worker_main",
+    "bioshards.pipelines.transforms.full_text",
+    "bioshards.pipelines.execution.local_runner",
+    "bioshards.pipelines.pmc_to_shards",
+    "bioshards.pipelines.transforms.pretraining_set",
+    "bioshards.pipelines.drivers.shards_driver",
+    "bioshards.pipelines.transforms.word_counting",
+)
+
+
+def run_beam(*arguments: object, overrides: Overrides | None = None) -> subprocess.CompletedProcess[str]:
+    """The ``beam`` command as a process of its own, to its end."""
+    with tempfile.TemporaryDirectory() as temp_dir:
+        stderr_path = Path(temp_dir, "said")
+        process = start_beam(*arguments, stderr_path=stderr_path, overrides=overrides)
+        process.join()
+        assert process.exitcode is not None
+        return subprocess.CompletedProcess(
+            [str(word) for word in arguments],
+            process.exitcode,
+            Path(f"{stderr_path}.out").read_text(),
+            stderr_path.read_text(),
+        )
+
+
+def start_beam(
+    *arguments: object, stderr_path: str | Path = os.devnull, overrides: Overrides | None = None
+) -> ForkServerProcess:
+    """``beam`` with these arguments as a process with a session of its own.
+
+    Its error output is added to the file ``said``, its output to that name with ``.out``; without a name both
+    are lost.
+    """
+    argv = [str(word) for word in arguments]
+    process = FORK_SERVER.Process(
+        target=_run_command, args=(argv, dict(os.environ), str(stderr_path), dict(overrides or {}))
+    )
+    process.start()
+    _STARTED_PROCESSES.append(process)
+    return process
+
+
+@atexit.register
+def _kill_leftover_processes() -> None:
+    """Kill what a failed test has left: multiprocessing would wait for it, in an exit that comes later."""
+    for process in _STARTED_PROCESSES:
+        if process.is_alive():
+            kill_process_group(process)
+
+
+def kill_process_group(process: ForkServerProcess) -> None:
+    """``kill -9`` of a process that was started, and of its workers."""
+    assert process.pid
+    with contextlib.suppress(ProcessLookupError):  # it has no session yet, and no workers
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.join()
+
+
+def kill_when(process: ForkServerProcess, condition: Callable[[], bool]) -> None:
+    """Kill a process as soon as it has come so far, which it must before its end."""
+    _wait_until(process, condition)
+    kill_process_group(process)
+
+
+def interrupt_when(process: ForkServerProcess, condition: Callable[[], bool]) -> None:
+    """Ctrl-C as soon as a process has come so far, and its end."""
+    _wait_until(process, condition)
+    assert process.pid
+    os.killpg(process.pid, signal.SIGINT)
+    process.join(30)
+
+
+def _wait_until(process: ForkServerProcess, condition: Callable[[], bool]) -> None:
+    while not condition():
+        assert process.is_alive(), "it ended before it could be stopped"
+        time.sleep(0.001)
+
+
+def kill_ten_times(output: Path, *arguments: object, overrides: Overrides | None = None) -> None:
+    """Kill a run with this output ten times, wherever it is, each going on with the last."""
+    started_at = time.monotonic()
+    measured_output = f"{output}-measured"
+    assert run_beam(*arguments, "--output", measured_output, overrides=overrides).returncode == 0
+    duration = time.monotonic() - started_at
+    rng, killed = random.Random(7), 0
+    while killed < 10:
+        process = start_beam(*arguments, "--output", output, overrides=overrides)
+        process.join(rng.uniform(0, duration))
+        if process.is_alive():
+            kill_process_group(process)
+        killed += process.exitcode == -signal.SIGKILL
+        if (output / "manifest.json").exists():
+            shutil.rmtree(output)
+
+
+def _run_command(
+    argv: list[str], environment: dict[str, str], stderr_path: str, overrides: Overrides
+) -> None:
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    from apache_beam.runners.portability import local_job_service
+
+    from bioshards.pipelines import cli
+
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, name in (
+        (1, stderr_path if stderr_path == os.devnull else f"{stderr_path}.out"),
+        (2, stderr_path),
+    ):
+        with open(name, "a") as file:
+            os.dup2(file.fileno(), number)
+    for name, value in overrides.items():
+        module, _, attribute = name.partition(":")
+        setattr(pkgutil.resolve_name(module), attribute, value)
+    workers = int(argv[argv.index("--workers") + 1]) if "--workers" in argv else os.cpu_count() or 1
+    idle_workers = [_ForkedWorker() for _ in range(workers)] if workers > 1 else []
+
+    def start_worker(
+        command: str, shell: bool, env: dict[str, str]
+    ) -> _ForkedWorker | subprocess.Popen[bytes]:
+        return (
+            idle_workers.pop().start(env) if idle_workers else subprocess.Popen(command, shell=shell, env=env)
+        )
+
+    local_job_service.subprocess = SimpleNamespace(Popen=start_worker)
+    sys.exit(cli.main(argv))
+
+
+class _ForkedWorker:
+    """A worker process of Beam's, which waits for its environment: what Beam uses of a ``Popen``."""
+
+    def __init__(self) -> None:
+        receiver, self._connection = _FORK_CONTEXT.Pipe()
+        self._process = _FORK_CONTEXT.Process(target=_run_worker, args=(receiver,), daemon=True)
+        self._process.start()
+        receiver.close()
+
+    def start(self, environment: dict[str, str]) -> _ForkedWorker:
+        self._connection.send((environment, signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+        reduction.send_handle(self._connection, 2, self._process.pid)  # the run's errors may go elsewhere now
+        return self
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self) -> None:
+        self._process.join()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+
+def _run_worker(connection: Connection) -> None:
+    from apache_beam.runners.worker import sdk_worker_main
+
+    environment, blocked_signals = connection.recv()
+    os.dup2(reduction.recv_handle(connection), 2)
+    os.environ.update(environment)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked_signals)
+    sdk_worker_main.main([])

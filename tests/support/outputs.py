@@ -1,0 +1,40 @@
+"""published_digests: to be described."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+
+def published_digests(output: Path) -> dict[str, str]:
+    """SHA-256 of everything a run publishes; of the manifest, all that is not about this run alone."""
+    digests = {}
+    for path in sorted(output.rglob("*")):
+        name = str(path.relative_to(output))
+        if path.is_file() and not name.startswith(".bioshards"):
+            data = path.read_bytes()
+            if name == "manifest.json":
+                manifest = json.loads(data)
+                del manifest["run"]
+                data = json.dumps(manifest).encode()
+            digests[name] = hashlib.sha256(data).hexdigest()
+    return digests
+
+
+def load_manifest(output: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((output / "manifest.json").read_text())
+    return loaded
+
+
+def load_documents(output: Path) -> dict[str, dict[str, Any]]:
+    """All documents of a finished directory by id."""
+    from bioshards.corpus.shards import arrow_io as shards
+    from bioshards.corpus.storage.local_storage import LocalStorage
+
+    return {
+        row["id"]: row
+        for batch in shards.read_directory(LocalStorage(), str(output))
+        for row in batch.to_pylist()
+    }

@@ -1,0 +1,12 @@
+"""DATA: to be described."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+DATA = os.environ.get("BIOSHARDS_DATA")
+
+
+needs_data = pytest.mark.skipif(not DATA, reason="BIOSHARDS_DATA is not set: the real records are not here")

@@ -1,0 +1,296 @@
+"""A stand-in for NCBI's file server, Europe PMC's and the PMC bucket: a folder, served on loopback.
+
+    ROOT/pubmed/baseline/, ROOT/pubmed/updatefiles/    listed as NCBI does
+    ROOT/europepmc/                                    listed as Apache does for Europe PMC
+    ROOT/bucket/KEY                                    an object; /bucket/?list-type=2&prefix=... S3's listing
+
+It makes the faults that it is told to make, and measures what is asked of it:
+
+    with StandIn(root) as server:
+        server.fault("pubmed/baseline/*2.xml.gz", Reset(after_bytes=10_000), times=2)
+        ... server.url ...
+        assert server.most_connections <= 4
+
+By hand, until Ctrl-C: ``python -m tests.support.servers.fake_server FOLDER --port 8080``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import os
+import socket
+import sys
+import threading
+import time
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from http.server import ThreadingHTTPServer
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, Self
+
+from tests.support.servers.fake_server_responses import FakeServerHandler, Throttle
+from tests.support.servers.server_faults import (
+    ConnectionReset,
+    CorruptByte,
+    EndlessBody,
+    Fault,
+    FixedBody,
+    FunctionCall,
+    HtmlPage,
+    NoResponse,
+    NotFound,
+    RangeIgnored,
+    Redirect,
+    Republication,
+    ServiceUnavailable,
+    SlowBody,
+    Stall,
+    TruncatedBody,
+)
+
+__all__ = [
+    "ConnectionReset",
+    "CorruptByte",
+    "EndlessBody",
+    "FakeServer",
+    "Fault",
+    "FixedBody",
+    "FunctionCall",
+    "HtmlPage",
+    "NoResponse",
+    "NotFound",
+    "RangeIgnored",
+    "RecordedRequest",
+    "Redirect",
+    "Republication",
+    "ServiceUnavailable",
+    "SlowBody",
+    "Stall",
+    "TruncatedBody",
+]
+
+
+@dataclass(frozen=True)
+class RecordedRequest:
+    """What was asked and what was answered.
+
+    Attributes:
+        path: without the leading slash, percent-encoding undone.
+        query: as it came.
+        headers: the request's, by lower-case name.
+        at: seconds from the server's start.
+        connection: its number, from 1.
+        status: of the answer; 0 if there was none (yet).
+        sent: bytes of the body given to the connection (of a listing with the marks of its chunks).
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    received_at: float
+    connection: int
+    status: int = 0
+    bytes_sent: int = 0
+
+    @property
+    def range(self) -> str:
+        """The Range header, '' without one."""
+        return self.headers.get("range", "")
+
+
+@dataclass
+class _ScheduledFault:
+    pattern: str
+    fault: Fault
+    remaining: int | None
+
+
+class FakeServer(ThreadingHTTPServer):
+    """The server; it runs inside ``with``.
+
+    Attributes:
+        url: its address, ``http://127.0.0.1:PORT/``.
+        latency: seconds before each answer.
+        page_size: entries on a page of the bucket's listing at most.
+        connections, most_connections: opened in all; open at the same time, at most.
+    """
+
+    request_queue_size = 128
+
+    def __init__(self, root: Path | str, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), FakeServerHandler)
+        self.root = Path(root)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/"
+        self.latency = 0.0
+        self.page_size = 1000
+        self.connections = self.max_open_connections = 0
+        self.throttle: Throttle | None = None
+        self._condition = threading.Condition()
+        self._stopping = threading.Event()
+        self._started = time.monotonic()
+        self._requests: list[RecordedRequest] = []
+        self._scheduled_faults: list[_ScheduledFault] = []
+        self._open: dict[socket.socket, int] = {}
+        self._errors: list[BaseException] = []
+        self._md5_cache: dict[tuple[int, int, int], str] = {}
+
+    # The test's side.
+
+    def schedule_fault(self, pattern: str, fault: Fault, times: int | None = 1) -> None:
+        """Make a fault the next ``times`` times (None: always) that a path (``pubmed/*.gz``) is asked for.
+
+        A request takes the first fault in the order given that matches and is not used up.
+        """
+        with self._condition:
+            self._scheduled_faults.append(_ScheduledFault(pattern, fault, times))
+
+    def clear_faults(self) -> None:
+        """Make no more faults."""
+        with self._condition:
+            self._scheduled_faults.clear()
+
+    @property
+    def pending_faults(self) -> list[Fault]:
+        """Faults that have not been made as often as they were asked for."""
+        with self._condition:
+            return [script.fault for script in self._scheduled_faults if script.remaining]
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """What all connections together get; None: as fast as it goes."""
+        return self.throttle.rate if self.throttle else None
+
+    @bytes_per_second.setter
+    def bytes_per_second(self, rate: float | None) -> None:
+        self.throttle = Throttle(rate) if rate else None
+
+    @property
+    def requests(self) -> list[RecordedRequest]:
+        """All requests so far, in the order in which they came."""
+        with self._condition:
+            return list(self._requests)
+
+    def requests_for(self, pattern: str = "*") -> list[RecordedRequest]:
+        """The requests for paths that match."""
+        return [request for request in self.requests if fnmatchcase(request.path, pattern)]
+
+    def bytes_sent_for(self, pattern: str = "*") -> int:
+        """Bytes of bodies sent for paths that match."""
+        return sum(request.bytes_sent for request in self.requests_for(pattern))
+
+    def max_requests_per_second(self, pattern: str = "*") -> int:
+        """The most requests for matching paths that came within any one second."""
+        times = sorted(request.received_at for request in self.requests_for(pattern))
+        return max((bisect_left(times, at + 1) - i for i, at in enumerate(times)), default=0)
+
+    @property
+    def open_connections(self) -> int:
+        """Connections open now: those that the client has closed do not count, even if we have yet to."""
+        with self._condition:
+            return sum(not _is_closed_by_client(connection) for connection in self._open)
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        """Stop at once, and raise what a :class:`Call` has raised, or a mistake of ours."""
+        self._stopping.set()
+        self.shutdown()
+        self.server_close()
+        with self._condition:
+            for connection in self._open:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+            self._condition.wait_for(lambda: not self._open, timeout=1)
+        if self._errors and kind is None:
+            raise self._errors[0]
+
+    # The connections' side.
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._condition:
+            self.connections += 1
+            self._open[request] = self.connections
+        self.max_open_connections = max(self.max_open_connections, self.open_connections)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection; it is out of the count before the client can notice."""
+        with self._condition:
+            self._open.pop(request, None)
+            self._condition.notify_all()
+        if any(request.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)[:4]):
+            self.close_request(request)  # a reset: without the polite FIN before it
+        else:
+            super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        error = sys.exception()
+        if error and not isinstance(error, ConnectionError):
+            self._errors.append(error)
+            super().handle_error(request, client_address)  # says it where the test's output is
+
+    def record_request(self, handler: FakeServerHandler, path: str, query: str) -> tuple[int, Fault | None]:
+        """Note a request; gives its index and the fault to make."""
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        with self._condition:
+            at, connection = time.monotonic() - self._started, self._open[handler.connection]
+            self._requests.append(RecordedRequest(handler.command, path, query, headers, at, connection))
+            for script in self._scheduled_faults:
+                if script.remaining != 0 and fnmatchcase(path, script.pattern):
+                    if script.remaining:
+                        script.remaining -= 1
+                    return len(self._requests) - 1, script.fault
+            return len(self._requests) - 1, None
+
+    def update_request(self, index: int, status: int | None = None, sent: int = 0) -> None:
+        """Note a request's status, and bytes before they are sent: who has them finds them counted."""
+        with self._condition:
+            recorded = self._requests[index]
+            self._requests[index] = replace(
+                recorded, status=status or recorded.status, bytes_sent=recorded.bytes_sent + sent
+            )
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, unless the server is ending."""
+        if seconds > 0 and self._stopping.wait(seconds):
+            raise ConnectionAbortedError("the stand-in is ending")
+
+    def md5(self, file: BufferedReader) -> str:
+        """The MD5 of a file at its beginning, computed once as long as it does not change."""
+        info = os.fstat(file.fileno())
+        file_identity = info.st_ino, info.st_size, info.st_mtime_ns
+        if file_identity not in self._md5_cache:
+            self._md5_cache[file_identity] = hashlib.file_digest(file, "md5").hexdigest()
+        return self._md5_cache[file_identity]
+
+
+def _is_closed_by_client(connection: socket.socket) -> bool:
+    try:
+        return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.support.servers.fake_server", description="Serve a folder until Ctrl-C."
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--port", type=int, default=0, help="default: a free one")
+    arguments = parser.parse_args()
+    with FakeServer(arguments.folder, arguments.port) as server, contextlib.suppress(KeyboardInterrupt):
+        print(server.url, flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

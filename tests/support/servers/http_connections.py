@@ -1,0 +1,73 @@
+"""What the tests of downloads share: a server's address with little patience, and answers byte by byte."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from bioshards.corpus.download.http_client import Connection, Server
+from bioshards.corpus.download.rate_limit import RateLimiter
+from bioshards.corpus.storage.retry import RetryPolicy
+
+FAST_RETRY = RetryPolicy(
+    connect_timeout=2,
+    read_timeout=0.4,
+    min_bytes_per_second=1000,
+    max_attempts=4,
+    initial_backoff=0.01,
+    max_backoff=0.04,
+)
+
+
+def make_server(
+    url: str, retry_policy: RetryPolicy = FAST_RETRY, connections: int = 4, per_second: float = 500
+) -> Server:
+    return Server(
+        url, "bioshards/test", RateLimiter(urlsplit(url).netloc, connections, per_second), retry_policy
+    )
+
+
+def open_connection(
+    url: str, retry_policy: RetryPolicy = FAST_RETRY
+) -> contextlib.AbstractContextManager[Connection]:
+    return make_server(url, retry_policy).connect()
+
+
+class CannedServer:
+    """A server that gives each request the next of these answers, as they stand, and hangs up.
+
+    The last answer is given for ever.  ``heads`` has what was asked.
+    """
+
+    def __init__(self, *answers: bytes | Iterator[bytes]) -> None:
+        self._answers = answers
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/"
+        self.request_heads: list[str] = []
+
+    def __enter__(self) -> CannedServer:
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):  # the end of the test
+            while True:
+                connection, _ = self._socket.accept()
+                with connection, contextlib.suppress(ConnectionError):
+                    self.request_heads.append(connection.recv(65536).decode())
+                    answer = self._answers[min(len(self.request_heads), len(self._answers)) - 1]
+                    for chunk in (answer,) if isinstance(answer, bytes) else answer:
+                        connection.sendall(chunk)
+
+
+def http_response(status_and_headers: str, body: bytes = b"", length: int | str | None = None) -> bytes:
+    """An answer with this status line and headers (lines without their ends), and a Content-Length."""
+    lines = [f"HTTP/1.1 {status_and_headers}", f"Content-Length: {len(body) if length is None else length}"]
+    return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1") + body

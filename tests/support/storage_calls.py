@@ -1,0 +1,109 @@
+"""Counts what a run asks of its files, by step: on an object store each call takes 20 to 50 milliseconds.
+
+with counted() as calls:
+    cli.main(["run", "pubmed_to_shards", ..., "--workers", "1"])
+calls.serial("publish")  # calls that wait for each other
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+from unittest import mock
+
+from bioshards.corpus.lifecycle import finalize, publish, stage
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.pipelines.execution import executor
+from bioshards.vocab.counting import count_steps
+from bioshards.vocab.pretraining import build
+from bioshards.vocab.pretraining import pretraining_dir as of_examples
+
+COUNTED_METHODS: Final = ("open", "write", "exists", "remove", "names", "find", "walk", "is_folder")
+STEP_FUNCTIONS: Final = (
+    (stage, "stage"),
+    (finalize, "decide"),
+    (finalize, "decide_duplicates"),
+    (finalize, "finish"),
+    (publish, "publish"),
+    (count_steps, "count"),
+    (count_steps, "merge"),
+    (count_steps, "publish"),
+    (build, "make"),
+    (of_examples, "merge"),
+    (of_examples, "publish"),
+)
+"""What does a step's work, one call an item; everything else is the driver's."""
+
+
+class StorageCalls:
+    """Calls by step, method and whether they are some of many under way at a time
+    (corpus/storage/parallel.py).
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str, bool]] = Counter()
+        self._step = "driver"
+        self._lock = threading.Lock()
+
+    def _count(self, step: str, concurrent: bool) -> int:
+        return sum(n for (of, _, ahead), n in self.counts.items() if (of, ahead) == (step, concurrent))
+
+    @property
+    def steps(self) -> list[str]:
+        """The steps that have asked for anything."""
+        return sorted({step for step, _, _ in self.counts})
+
+    def sequential(self, step: str) -> int:
+        """Calls of a step of which each waits for the one before it."""
+        return self._count(step, False)
+
+    def concurrent(self, step: str) -> int:
+        """Calls of a step of which several are under way."""
+        return self._count(step, True)
+
+    def record(self, method: str) -> None:
+        thread = threading.current_thread()
+        step = "driver" if thread is threading.main_thread() else self._step
+        with self._lock:
+            self.counts[step, method, thread.name.startswith("ahead")] += 1
+
+    def attribute_to_step(self, step: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*arguments: Any, **kwargs: Any) -> Any:
+            previous_step, self._step = self._step, step
+            try:
+                return function(*arguments, **kwargs)
+            finally:
+                self._step = previous_step
+
+        return wrapped
+
+
+@contextlib.contextmanager
+def count_storage_calls() -> Iterator[StorageCalls]:
+    """Count all calls on this machine's files, as if they were far away; a run is to have one worker."""
+    calls = StorageCalls()
+
+    def count_calls(method: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*arguments: Any, **kwargs: Any) -> Any:
+            calls.record(method)
+            return function(*arguments, **kwargs)
+
+        return wrapped
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(LocalStorage, "far", True))
+        # Progress is looked for once, at the end: what it asks for is the driver's then, and no step's.
+        stack.enter_context(mock.patch.object(executor, "TICK_SECONDS", 3600))
+        for method in COUNTED_METHODS:
+            wrapper = count_calls(method, getattr(LocalStorage, method))
+            stack.enter_context(mock.patch.object(LocalStorage, method, wrapper))
+        for module, name in STEP_FUNCTIONS:
+            wrapper = calls.attribute_to_step(name, getattr(module, name))
+            stack.enter_context(mock.patch.object(module, name, wrapper))
+        yield calls

@@ -1,0 +1,100 @@
+"""Small pretraining sets of invented prose, and runs of the trainer on them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bioshards.train.__main__ import main
+from bioshards.train.loop.metrics_log import SPEED_FIELDS
+from bioshards.train.models import flops
+from tests.support.vocab.synthetic_corpora import build_vocabulary, run_shards_to_pretraining, write_abstracts
+
+flops.measure_peak.__defaults__ = (128,)
+"""What a processor can do is measured on matrices of this size: half a second less in every run."""
+
+SMALL_MODEL_OPTIONS = (
+    *("--hidden", "32", "--ffn", "64", "--embedding", "32", "--positions", "64"),
+    *("--steps", "12", "--batch", "8", "--log-every", "4", "--save-every", "6"),
+)
+"""A model that takes a second for its steps, and checkpoints at 6 and 12 of them."""
+
+
+def write_corpus_and_vocabulary(folder: Path) -> tuple[Path, Path]:
+    """120 abstracts of invented prose, and a vocabulary built on them."""
+    documents = write_abstracts(folder / "abstracts", a=range(1, 61), b=range(61, 121))
+    return documents, build_vocabulary(folder / "vocabulary", documents)
+
+
+def build_pretraining_set(folder: Path, objective: str, documents: Path, vocabulary: Path) -> Path:
+    """A set of rows of 64 tokens, a tenth of the documents held out."""
+    options = ("--objective", objective, "--length", "64", "--validation", "0.1")
+    code = run_shards_to_pretraining(
+        "--input", documents, "--vocab", vocabulary, "--output", folder, *options
+    )
+    assert code == 0
+    return folder
+
+
+def run_trainer(data: Path, out: Path, *options: object) -> int:
+    """Train a small model in this process; returns the exit code."""
+    return main([str(data), "--out", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)])
+
+
+def trainer_argv(data: Path, out: Path, *options: object) -> list[str]:
+    """The same as words for a process of its own."""
+    argv = [sys.executable, "-m", "bioshards.train", data, "--out", out, *SMALL_MODEL_OPTIONS, *options]
+    return [str(word) for word in argv]
+
+
+def run_trainer_process(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run such a process to its end."""
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", **options.pop("env", {})}
+    return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment, **options)
+
+
+def load_log(run_folder: Path) -> list[dict[str, Any]]:
+    """The lines of a run's log."""
+    return [json.loads(line) for line in (run_folder / "log.jsonl").read_text().splitlines()]
+
+
+def load_reproducible_log(run_folder: Path) -> list[dict[str, Any]]:
+    """The lines of a run's log without what depends on the machine's speed."""
+    return [
+        {name: value for name, value in line.items() if name not in SPEED_FIELDS}
+        for line in load_log(run_folder)
+    ]
+
+
+def load_state(checkpoint: Path) -> dict[str, Any]:
+    """What a run goes on from."""
+    loaded: dict[str, Any] = torch.load(checkpoint / "state.pt", weights_only=True)
+    return loaded
+
+
+def is_same_state(left: Any, right: Any) -> bool:
+    """Are two states the same to the bit?"""
+    if isinstance(left, torch.Tensor):
+        return isinstance(right, torch.Tensor) and left.dtype == right.dtype and torch.equal(left, right)
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(is_same_state(left[name], right[name]) for name in left)
+    return bool(left == right)
+
+
+@contextlib.contextmanager
+def use_torch_threads(number: int) -> Any:
+    """PyTorch with so many threads."""
+    previous = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(previous)

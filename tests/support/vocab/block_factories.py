@@ -1,0 +1,216 @@
+"""Documents, vocabularies and blocks made by us, for the tests of how examples are made."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+from tokenizers import Tokenizer
+from tokenizers.models import Unigram
+from tokenizers.pre_tokenizers import Metaspace, WhitespaceSplit
+from tokenizers.pre_tokenizers import Sequence as Steps
+
+from bioshards.corpus.document import Document
+from bioshards.corpus.manifest import OverlapFile, Shard
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.shards import input_dirs, pretraining_schema
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.vocab.encode import EncodedBatch, Encoder
+from bioshards.vocab.pretraining import shard_writer
+from bioshards.vocab.pretraining.build import BuildConfig, build_group
+from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
+from bioshards.vocab.pretraining.objectives.rows import ExampleRow, RowSpan
+from bioshards.vocab.pretraining.row_plan import RowPlan
+from bioshards.vocab.pretraining.shard_groups import ShardGroup, group_shards
+from bioshards.vocab.pretraining.token_block import TokenBlock
+from tests.support.corpus import synthetic_documents
+from tests.support.vocab.tiny_tokenizers import make_wordpiece
+
+NO_TOKENS = "\u200b\x07"
+"""A sentence of which BERT's normalisation leaves nothing."""
+WORDS = [f"w{number}" for number in range(300)]
+CLS, SEP = 2, 3
+"""Their ids in every vocabulary here."""
+UNLIMITED_BYTES = 10**9
+
+# Vocabularies
+
+
+def save_encoder(folder: Path, tokenizer: Tokenizer) -> Encoder:
+    """The encoder of a tokenizer, written to a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return Encoder(str(folder))
+
+
+def make_word_encoder(folder: Path, *pieces: str) -> Encoder:
+    """A vocabulary in which each of :data:`WORDS` is a token."""
+    return save_encoder(folder, make_wordpiece(*WORDS, *pieces))
+
+
+def make_sentencepiece(*pieces: str, unknown: str = "<unk>") -> Tokenizer:
+    """A tokenizer of ALBERT's kind, with BERT's special tokens."""
+    pieces_in_order = ["<pad>", unknown, "[CLS]", "[SEP]", "[MASK]", *pieces]
+    scored = [(piece, -1.0 - number) for number, piece in enumerate(pieces_in_order)]
+    tokenizer = Tokenizer(Unigram(scored, unk_id=1))
+    tokenizer.pre_tokenizer = Steps([WhitespaceSplit(), Metaspace(prepend_scheme="always")])
+    tokenizer.add_special_tokens(["<pad>", "[CLS]", "[SEP]", "[MASK]"])
+    return tokenizer
+
+
+def make_fake_encoder(size: int = 60_000) -> Encoder:
+    """What a block asks of an encoder, without one."""
+    return cast(Encoder, SimpleNamespace(size=size, special={"[CLS]": CLS, "[SEP]": SEP}))
+
+
+# Documents
+
+
+def make_sentences_document(id_: str, *sentences: str, **overrides: Any) -> Document:
+    """A document; of PubMed's the PMID is in the id."""
+    return synthetic_documents.make_document(id_, sentences, **overrides)
+
+
+def make_abstracts(first: int, last: int) -> list[Document]:
+    """Documents of these PMIDs, each of a few sentences of a few words."""
+    return [
+        make_sentences_document(
+            f"pubmed:{number}",
+            *(
+                " ".join(
+                    WORDS[(number * 7 + sentence * 3 + word) % len(WORDS)] for word in range(1 + number % 5)
+                )
+                for sentence in range(1 + number % 6)
+            ),
+            year=2000 + number % 3,
+        )
+        for number in range(first, last)
+    ]
+
+
+def write_documents(
+    folder: Path,
+    documents_by_shard: Mapping[str, Sequence[Document]],
+    pipeline: str = "pubmed_to_shards",
+    overlap: Sequence[OverlapFile] = (),
+) -> input_dirs.DocumentsInput:
+    """A finished directory with a shard for each name, the longest of two record batches."""
+    half = (max(map(len, documents_by_shard.values()), default=0) + 1) // 2
+    synthetic_documents.write_document_dir(folder, documents_by_shard, pipeline, max(1, half), overlap)
+    (found,) = input_dirs.load_document_inputs(LocalStorage(), [str(folder)])
+    return found
+
+
+def make_single_group(
+    documents: input_dirs.DocumentsInput, seed: int = 0, **overlap_lists: Mapping[str, str]
+) -> ShardGroup:
+    """A directory as one portion."""
+    (portion,) = group_shards([documents], seed, {documents.folder: overlap_lists.get("lists", {})})
+    return portion
+
+
+def make_build_config(encoder: Encoder, recipe: ExampleRecipe | None = None, **overrides: Any) -> BuildConfig:
+    """What is made of documents: rows of 16 tokens of ELECTRA's kind, unless said otherwise."""
+    defaults: dict[str, Any] = {
+        "vocabulary": "0123",
+        "seed": 0,
+        "validation": 0.25,
+        "buckets": {},
+        "max_bytes": UNLIMITED_BYTES,
+        "writer": shard_writer.ShardWriter(),
+    }
+    return BuildConfig(
+        recipe=recipe or ExampleRecipe("electra", 16, 0.05, 0.1), encoder=encoder, **(defaults | overrides)
+    )
+
+
+# Blocks and plans
+
+
+def make_block(
+    documents: Mapping[str, Sequence[int]], encoder: Encoder | None = None, chunk_size: int = 1
+) -> TokenBlock:
+    """A block of documents by id, of sentences with so many tokens; its tokens' ids are 10, 11, 12 and so on.
+
+    Args:
+        at_a_time: documents added together.
+    """
+    encoder = encoder or make_fake_encoder()
+    block = TokenBlock(encoder)
+    dtype = np.uint16 if encoder.size <= 1 << 16 else np.uint32
+    remaining = iter(documents.items())
+    while chunk := list(itertools.islice(remaining, chunk_size)):
+        sizes = [size for _, sentences in chunk for size in sentences]
+        ids = 10 + block.tokens + np.arange(sum(sizes))
+        offsets = np.cumsum([0, *sizes])
+        names = pa.array([id_ for id_, _ in chunk], pa.string())
+        counts = np.array([len(sentences) for _, sentences in chunk], np.int64)
+        block.add(names, counts, EncodedBatch(ids.astype(dtype), offsets))
+    return block
+
+
+def splitmix64(state: int, number: int) -> int:
+    """The generator's number by its definition, in Python's integers."""
+    mask = (1 << 64) - 1
+    z = (state + 0x9E3779B97F4A7C15 * (number + 1)) & mask
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+    return z ^ (z >> 31)
+
+
+def make_single_segment_row(document: int, start: int, stop: int, **overrides: Any) -> ExampleRow:
+    """A row of one segment."""
+    return ExampleRow([(start, stop)], [], (RowSpan(document, 1, 0, 1),), **overrides)
+
+
+def make_schema(size: int = 60_000, labelled: bool = False) -> pa.Schema:
+    return pretraining_schema.make_schema(size, labelled, {})
+
+
+def plan_rows(plan: RowPlan, columns: pa.Schema | None = None, size: int = 2048) -> list[dict[str, Any]]:
+    """A plan's rows in the order of their keys."""
+    columns = columns or make_schema()
+    return [
+        row for batch in plan.iter_batches(plan.sort_by_key()[0], columns, size) for row in batch.to_pylist()
+    ]
+
+
+# What is written
+
+
+def build_from_group(
+    output: Path, portion: ShardGroup, config: BuildConfig, storage: LocalStorage | None = None
+) -> BuildResult:
+    """What is made of a portion in this folder."""
+    return build_group(storage or LocalStorage(), OutputDir(str(output)), portion, config)
+
+
+def read_listed_rows(output: Path, entries: Iterable[Shard]) -> list[dict[str, Any]]:
+    """The rows of the Arrow shards among what a manifest lists."""
+    return [
+        row
+        for entry in entries
+        if entry.file.endswith(".arrow")
+        for row in pa.ipc.open_stream(pa.memory_map(str(output / entry.file))).read_all().to_pylist()
+    ]
+
+
+def list_files(output: Path) -> set[str]:
+    """All files, those of the work folder too."""
+    return {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()}
+
+
+def read_result_files(output: Path, result: BuildResult) -> dict[str, bytes]:
+    """What the files of a portion hold."""
+    output_dir = OutputDir(str(output))
+    names = [f"{output}/{entry.file}" for entry in result.outputs]
+    names += [
+        output_dir.shuffle_spill_path(name) for several in result.spill_files.values() for name in several
+    ]
+    return {name: Path(name).read_bytes() for name in names}

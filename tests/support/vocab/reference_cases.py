@@ -1,0 +1,107 @@
+"""What the tests of the examples' builders share: cases of the references, invented documents, chances."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from math import sqrt
+from typing import Any, Final
+
+from bioshards.vocab.pretraining.objectives.rows import ExampleRow, TokenRange
+from tests.support.paths import GOLDEN
+
+_GOLDEN_DIR: Final = GOLDEN / "pretraining"
+_FIRST_TOKEN: Final = 2
+"""The position of the first document's first token: before it are [CLS] and [SEP]."""
+
+
+def load_golden(name: str) -> Any:
+    """What was recorded of a reference's own code; "about" in the file says how."""
+    return json.loads((_GOLDEN_DIR / f"{name}.json").read_text())
+
+
+def sentence_offsets(sentences: Sequence[int], first_token: int = _FIRST_TOKEN) -> list[int]:
+    """A document, given how many tokens its sentences have; those without any are left out."""
+    return list(accumulate(filter(None, sentences), initial=first_token))
+
+
+def document_offsets(documents: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Documents one after the other."""
+    offsets: list[list[int]] = []
+    for sentences in documents:
+        offsets.append(sentence_offsets(sentences, offsets[-1][-1] if offsets else _FIRST_TOKEN))
+    return offsets
+
+
+def random_documents(count: int, seed: int) -> list[list[int]]:
+    """Documents of a sentence or more, as many of up to 8 as of more; half of the sentences of 23."""
+    rng = random.Random(seed)
+    return [
+        [1 + min(int(rng.lognormvariate(3.1, 0.6)), 250) for _ in range(1 + int(rng.expovariate(1 / 11)))]
+        for _ in range(count)
+    ]
+
+
+class ScriptedRandom:
+    """A source of chances that are given one by one: floats for ``random()``, integers for ``randint()``."""
+
+    def __init__(self, *draws: float) -> None:
+        self.remaining = list(draws)
+
+    def random(self) -> float:
+        draw = self.remaining.pop(0)
+        assert isinstance(draw, float), f"random() was asked for, randint() expected ({draw})"
+        return draw
+
+    def randint(self, a: int, b: int) -> int:
+        draw = self.remaining.pop(0)
+        assert isinstance(draw, int), f"randint({a}, {b}) was asked for, random() expected ({draw})"
+        assert a <= draw <= b
+        return draw
+
+
+def expand_ranges(ranges: Sequence[TokenRange]) -> list[int]:
+    """The tokens, one by one."""
+    return [token for start, stop in ranges for token in range(start, stop)]
+
+
+def input_positions(row: ExampleRow) -> list[int]:
+    """The tokens of a row as they will stand in ``input_ids``; [CLS] is 0, [SEP] is 1."""
+    second = [*expand_ranges(row.segment_b), 1] if row.segment_b else []
+    return [0, *expand_ranges(row.segment_a), 1, *second]
+
+
+def assert_spans_match(row: ExampleRow, offsets: Sequence[Sequence[int]]) -> None:
+    """Spans begin where they say, follow one another, and name the sentences of their tokens, no others.
+
+    Args:
+        offsets: the edges of all documents, by the numbers that spans have for them.
+    """
+    tokens = input_positions(row)
+    starts = [span.start for span in row.spans]
+    assert starts[0] == 1
+    assert starts == sorted(set(starts))
+    for span, (start, stop) in zip(row.spans, pairwise([*starts, len(tokens)]), strict=True):
+        text = [token for token in tokens[start:stop] if token >= _FIRST_TOKEN]
+        assert text
+        assert text[0] == tokens[start]
+        bounds = offsets[span.document]
+        assert bounds[span.first_sentence] <= min(text) < bounds[span.first_sentence + 1]
+        assert bounds[span.end_sentence - 1] <= max(text) < bounds[span.end_sentence]
+
+
+def is_near_expected_count(observed: int, trials: int, probability: float) -> bool:
+    """Has what happens with this chance happened as often as it should, within five standard deviations?"""
+    return abs(observed - trials * probability) <= 5 * sqrt(trials * probability * (1 - probability))
+
+
+def is_near_recorded_mean(observed: float, recorded: Sequence[float]) -> bool:
+    """Is it a figure like those of the reference, within five standard deviations of the difference?
+
+    Args:
+        recorded: the mean and the standard deviation of twelve runs.
+    """
+    mean, deviation = recorded
+    return abs(observed - mean) <= 5 * deviation * sqrt(1 + 1 / 12)

@@ -1,0 +1,519 @@
+"""Recipes: options, TOML files and presets, and what the presets' models are made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import AlbertForPreTraining, BertForPreTraining, ElectraForPreTraining
+
+from bioshards.train.__main__ import main
+from bioshards.train.config import dataclass_options
+from bioshards.train.config.model_presets import PRESETS
+from bioshards.train.config.recipe import CORRUPTION_FRACTIONS, TrainRecipe
+from bioshards.train.loop.train_job import TrainJob
+from bioshards.train.models.electra_objective import ElectraObjective
+from bioshards.train.models.factory import build_objective
+from bioshards.train.models.mlm_objective import MlmObjective
+from bioshards.train.optim.schedules import learning_rate
+
+Capture = pytest.CaptureFixture[str]
+FIELDS = {
+    name: typing.get_args(kind)
+    for name, kind in typing.get_type_hints(TrainRecipe, include_extras=True).items()
+}
+"""The type of every field, and what is said of it."""
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The recipe that a command line asks for."""
+    seen: list[TrainJob] = []
+
+    def note(job: TrainJob, *_: object) -> str:
+        seen.append(job)
+        return ""
+
+    def call(*words: object) -> TrainRecipe:
+        monkeypatch.setattr("bioshards.train.__main__.train", note)
+        assert main(["DATA", "--out", "RUN", *map(str, words)]) == 0
+        return seen[-1].recipe
+
+    return call
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Any:
+    """What is said of a command line whose recipe is none."""
+
+    def call(*words: object) -> str:
+        monkeypatch.setattr("bioshards.train.__main__.train", lambda *_: pytest.fail("it was begun"))
+        try:
+            code = main(["DATA", "--out", "RUN", *map(str, words)])
+        except SystemExit as error:  # argparse's own
+            code = error.code  # type: ignore[assignment]
+        said = capsys.readouterr().err
+        assert code == 2
+        assert "Traceback" not in said
+        return said
+
+    return call
+
+
+def toml(folder: Path, *lines: str) -> Path:
+    path = folder / "recipe.toml"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+# Options
+
+
+def test_every_field_is_an_option_with_its_help(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for field in dataclasses.fields(TrainRecipe):
+        assert f"--{field.name.replace('_', '-')}" in said
+        # argparse breaks lines at hyphens too
+        assert f"{FIELDS[field.name][1]} ({field.default})".replace(" ", "") in said.replace(" ", "")
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_an_option_sets_its_field_and_no_other(name: str, asked: Any) -> None:
+    kind, _ = FIELDS[name]
+    other: dict[str, Any] = {"hidden": 64, "heads": 4, "begins": "run"}
+    value = other.get(name)
+    flag = f"--{name.replace('_', '-')}"
+    if kind is bool:
+        value = not getattr(TrainRecipe(), name)
+        words = [flag if value else f"--no-{flag[2:]}"]
+    else:
+        if value is None and typing.get_origin(kind) is Literal:
+            value = typing.get_args(kind)[-1]
+            value = value if value != getattr(TrainRecipe(), name) else typing.get_args(kind)[0]
+        elif value is None:
+            value = 7 if kind is int else 0.25
+            value = value if value != getattr(TrainRecipe(), name) else 0.5
+        words = [flag, str(value)]
+    changed: dict[str, Any] = {name: value}
+    assert asked(*words) == dataclasses.replace(TrainRecipe(), **changed)
+
+
+def test_flags_override_the_file_and_the_file_the_preset(asked: Any, tmp_path: Path) -> None:
+    path = toml(tmp_path, "batch = 32", "learning_rate = 1e-4", 'mask_unit = "word"', "padded = true")
+    found = asked("--preset", "electramed", "--config", path, "--batch", 64, "--no-padded")
+    assert found == dataclasses.replace(
+        PRESETS["electramed"], batch_size=64, learning_rate=1e-4, mask_unit="word", pad_rows=False
+    )
+    assert asked() == TrainRecipe()
+    assert asked("--preset", "pubmedbert") == PRESETS["pubmedbert"]
+
+
+def test_only_what_they_make_together_is_judged(asked: Any, tmp_path: Path) -> None:
+    """100 steps are fewer than the preset's warm-up, until the command line has its say."""
+    path = toml(tmp_path, "steps = 100")
+    found = asked("--preset", "electra-small", "--config", path, "--warmup", 10)
+    assert (found.steps, found.warmup) == (100, 10)
+
+
+# TOML files
+
+
+def test_a_file_of_every_field_is_read(tmp_path: Path) -> None:
+    recipe = PRESETS["bioalbert-large"].to_dict()
+    lines = [
+        f"{name} = {str(value).lower() if isinstance(value, bool) else repr(value)}"
+        for name, value in recipe.items()
+    ]
+    assert (
+        TrainRecipe(**dataclass_options.from_toml(str(toml(tmp_path, *lines)), TrainRecipe))
+        == PRESETS["bioalbert-large"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["stepps = 10"], "recipe.toml: stepps is no part of a recipe; steps is meant?"),
+        (["learning-rate = 1"], "learning-rate is no part of a recipe; learning_rate is meant?"),
+        (["zzz = 1"], "zzz is no part of a recipe. There are: family, hidden, layers"),
+        (["[train]", "steps = 1"], "train is no part of a recipe"),
+        (["steps = 10.5"], "recipe.toml: --steps 10.5 is no int"),
+        (['steps = "10"'], "recipe.toml: --steps '10' is no int"),
+        (["steps = true"], "recipe.toml: --steps True is no int"),
+        (["learning_rate = [1]"], "recipe.toml: --learning-rate [1] is no float"),
+        (["[steps]", "a = 1"], "recipe.toml: --steps {'a': 1} is no int"),
+        (["padded = 1"], "recipe.toml: --padded 1 is no bool"),
+        (['family = "gpt"'], "recipe.toml: --family gpt is none of auto, electra, bert, albert"),
+        (["family = [1]"], "recipe.toml: --family [1] is none of auto"),
+        (["steps = 0"], "--steps 0 is below 1"),
+        (["learning_rate = nan"], "--learning-rate nan is below 0 or no number"),
+        (["steps 10"], "recipe.toml is no TOML file ("),
+        (["steps = 1", "steps = 2"], "recipe.toml is no TOML file ("),
+    ],
+)
+def test_a_file_that_is_wrong(lines: list[str], said: str, refused: Any, tmp_path: Path) -> None:
+    assert said in refused("--config", toml(tmp_path, *lines))
+
+
+def test_files_that_cannot_be_read(refused: Any, tmp_path: Path) -> None:
+    gone = tmp_path / "gone.toml"
+    assert f"--config {gone} cannot be read: No such file" in refused("--config", gone)
+    assert f"--config {tmp_path} cannot be read: Is a directory" in refused("--config", tmp_path)
+    gone.write_bytes(b"steps = \xff\n")
+    assert "is no TOML file" in refused("--config", gone)
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        *(
+            (f"--{name} 0", f"--{name} 0 is below 1")
+            for name in ("steps", "batch", "hidden", "layers", "heads", "ffn", "embedding", "positions")
+        ),
+        *((f"--{name} x", "invalid int value: 'x'") for name in ("steps", "seed", "max-predictions")),
+        ("--steps 1e6", "invalid int value: '1e6'"),
+        *((f"--{name} x", "invalid float value: 'x'") for name in ("clip", "mask-rate", "warmup")),
+        *(
+            (f"--{name} {value}", f"--{name} {float(value)} is not above 0 and at most 1")
+            for name in ("layer-decay", "generator", "generator-layers")
+            for value in ("0", "1.01", "-0.5", "nan")
+        ),
+        *((f"--mask-rate {value}", "is not between 0 and 1") for value in ("0", "1", "-0.1", "nan")),
+        *(
+            (f"--{name} {value}", f"--{name} {float(value)} is not from 0 to below 1")
+            for name in ("mask-rate-end", "dropout", "attention-dropout", "beta1", "beta2")
+            for value in ("-0.1", "1", "nan")
+        ),
+        *(
+            (f"--{name} {value}", f"--{name} {float(value)} is below 0 or no number")
+            for name in ("adversarial", "learning-rate", "warmup", "epsilon", "decay", "clip")
+            for value in ("-1", "inf", "nan")
+        ),
+        ("--max-predictions -1", "--max-predictions -1 is below 0"),
+        ("--seed -1", "--seed -1 is below 0"),
+        (f"--seed {1 << 64}", "is not below 2^63"),
+        ("--epsilon 0", "--epsilon 0 is not above 0"),
+        ("--warmup 201", "--warmup 201 is more than --steps 200: give fewer, or a share below 1"),
+        ("--hidden 130 --heads 4", "--hidden 130 cannot be dealt out to --heads 4"),
+        ("--schedule cosine", "invalid choice: 'cosine'"),
+        ("--optimiser sgd", "invalid choice: 'sgd'"),
+        ("--precision float16", "invalid choice: 'float16'"),
+        ("--preset biobert", "invalid choice: 'biobert'"),
+        ("--no-such-thing 1", "unrecognized arguments: --no-such-thing 1"),
+    ],
+)
+def test_values_that_make_no_sense(words: str, said: str, refused: Any) -> None:
+    assert said in refused(*words.split())
+
+
+@given(st.sampled_from(sorted(FIELDS)), st.sampled_from([None, "x", b"x", [], {}, 1j, 2.5]))
+def test_a_value_of_another_kind_makes_no_recipe(name: str, value: Any) -> None:
+    if FIELDS[name][0] is float and isinstance(value, float):
+        return
+    with pytest.raises(ValueError, match=name.replace("_", "-")):
+        dataclasses.replace(TrainRecipe(), **{name: value})
+
+
+def test_warmup_is_a_number_of_steps_or_a_share() -> None:
+    found = [
+        dataclasses.replace(TrainRecipe(), steps=62_500, warmup=warmup).warmup_steps
+        for warmup in (0, 0.1, 1, 10_000)
+    ]
+    assert found == [0, 6_250, 1, 10_000]
+
+
+# Presets
+
+_ELECTRA = {
+    # google-research/electra: optimization.py, pretrain_helpers.py, configure_pretraining.py
+    "family": "electra",
+    "optimiser": "adam",
+    "bias_correction": False,
+    "schedule": "electra",
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "epsilon": 1e-6,
+    "decay": 0.01,
+    "clip": 1.0,
+    "layer_decay": 1.0,
+    "warmup": 10_000,
+    "mask_rate": 0.15,
+    "mask_rate_end": 0,
+    "mask_unit": "token",
+    "max_predictions": 0,
+    "dropout": 0.1,
+    "attention_dropout": 0.1,
+    "positions": 512,
+    "generator_layers": 1.0,
+    "adversarial": 0,
+    "layers": 12,
+}
+_SMALL = {
+    **_ELECTRA,
+    "hidden": 256,
+    "heads": 4,
+    "ffn": 1024,
+    "embedding": 128,
+    "generator": 0.25,
+    "learning_rate": 5e-4,
+}
+_BASE = {
+    **_ELECTRA,
+    "hidden": 768,
+    "heads": 12,
+    "ffn": 3072,
+    "embedding": 768,
+    "generator": 1 / 3,
+    "batch": 256,
+    "steps": 1_000_000,
+    "learning_rate": 2e-4,
+    "begins": "random",
+}
+_BIOALBERT = {
+    # Naseem et al. 2020, tables I and II; google-research/albert, optimization.py and the configurations of
+    # its second version
+    "family": "albert",
+    "embedding": 128,
+    "positions": 512,
+    "dropout": 0,
+    "attention_dropout": 0,
+    "begins": "checkpoint",
+    "optimiser": "lamb",
+    "schedule": "bert",
+    "warmup": 3125,
+    "steps": 200_000,
+    "mask_unit": "ngram",
+    "mask_rate": 0.15,
+    "mask_rate_end": 0,
+    "max_predictions": 20,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "epsilon": 1e-6,
+    "decay": 0.01,
+    "clip": 1.0,
+    "adversarial": 0,
+}
+PUBLISHED: dict[str, dict[str, Any]] = {
+    "electra-small": {**_SMALL, "batch": 128, "steps": 1_000_000, "begins": "random"},
+    "electra-base": _BASE,
+    # Ozyurt 2020 and its repository, pmc_config.json.example and pmc_config_v2.json.example
+    "bio-electra": {**_SMALL, "batch": 64, "steps": 1_800_000, "begins": "random"},
+    "bio-electra-pp": {**_SMALL, "batch": 64, "steps": 3_600_000, "begins": "run"},
+    # Miolo et al. 2021, table 1
+    "electramed": _BASE,
+    # Gu et al. 2020, section 4.1; google-research/bert for what it leaves open; no limit of predictions
+    "pubmedbert": {
+        "family": "bert",
+        "hidden": 768,
+        "layers": 12,
+        "heads": 12,
+        "ffn": 3072,
+        "positions": 512,
+        "dropout": 0.1,
+        "attention_dropout": 0.1,
+        "begins": "random",
+        "mask_unit": "word",
+        "mask_rate": 0.15,
+        "mask_rate_end": 0,
+        "max_predictions": 0,
+        "optimiser": "adam",
+        "bias_correction": False,
+        "schedule": "triangular",
+        "warmup": 0.1,
+        "steps": 62_500,
+        "batch": 8_192,
+        "learning_rate": 6e-4,
+        "adversarial": 0,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-6,
+        "decay": 0.01,
+        "clip": 1.0,
+    },
+    "bioalbert-base": {
+        **_BIOALBERT,
+        "hidden": 768,
+        "layers": 12,
+        "heads": 12,
+        "ffn": 3072,
+        "batch": 1024,
+        "learning_rate": 0.00176,
+    },
+    "bioalbert-large": {
+        **_BIOALBERT,
+        "hidden": 1024,
+        "layers": 24,
+        "heads": 16,
+        "ffn": 4096,
+        "batch": 256,
+        "learning_rate": 0.00062,
+    },
+}
+
+
+def test_the_presets_are_these() -> None:
+    assert PRESETS.keys() == {"tiny", *PUBLISHED}
+
+
+@pytest.mark.parametrize(
+    ("preset", "field", "value"),
+    [(preset, field, value) for preset, fields in PUBLISHED.items() for field, value in fields.items()],
+)
+def test_a_presets_number_is_as_published(preset: str, field: str, value: object) -> None:
+    assert getattr(PRESETS[preset], field) == value
+
+
+@pytest.mark.parametrize("preset", PUBLISHED)
+def test_what_no_paper_tells_is_left_to_whoever_runs_it(preset: str) -> None:
+    found = {name for name in TrainRecipe().to_dict() if name not in PUBLISHED[preset]}
+    machine = {"precision", "padded", "compile", "seed"}
+    of_other_families = {"generator", "generator_layers", "bias_correction", "layer_decay", "embedding"}
+    assert machine <= found <= machine | of_other_families
+
+
+def test_what_becomes_of_chosen_tokens() -> None:
+    """ELECTRA: 85 % [MASK] and none at random; BERT and ALBERT: 80 / 10 / 10."""
+    assert CORRUPTION_FRACTIONS == {"electra": (0.85, 0.0), "bert": (0.8, 0.1), "albert": (0.8, 0.1)}
+
+
+@pytest.mark.parametrize(
+    ("preset", "length", "most"),
+    [
+        ("bio-electra", 256, 38),
+        ("electramed", 512, 77),
+        ("pubmedbert", 128, 19),
+        ("pubmedbert", 512, 77),
+        ("bioalbert-base", 512, 20),
+    ],
+)
+def test_predictions_a_row(preset: str, length: int, most: int) -> None:
+    """ELECTRA: round(.15 n), of int(.155 * length) at most (39 of 256, which a row cannot reach)."""
+    assert PRESETS[preset].masking_config.compute_budgets(np.array([length]), length)[0] == most
+
+
+def test_bio_electra_goes_on_at_half_its_learning_rate() -> None:
+    """At 1.8 of 3.6 million steps: 5e-4 * (1 - 1.8 / 3.6)."""
+    recipe = PRESETS["bio-electra-pp"]
+    first = PRESETS["bio-electra"].steps
+    assert learning_rate(
+        recipe.schedule, first, recipe.steps, recipe.warmup_steps, recipe.learning_rate
+    ) == pytest.approx(2.5e-4)
+
+
+# The presets' models
+
+
+def transformer(hidden: int, ffn: int) -> int:
+    """A layer: four projections and a feed-forward block, with biases, and two LayerNorms."""
+    return 4 * hidden * (hidden + 1) + 2 * hidden * ffn + ffn + hidden + 4 * hidden
+
+
+def embeddings(vocabulary: int, width: int) -> int:
+    """Of words, 512 positions and two types, and their LayerNorm."""
+    return (vocabulary + 512 + 2 + 2) * width
+
+
+def dense(inner: int, outer: int) -> int:
+    return (inner + 1) * outer
+
+
+def electra(vocabulary: int, hidden: int, layers: int, ffn: int, width: int) -> int:
+    """A discriminator with its head."""
+    projected = dense(width, hidden) if width != hidden else 0
+    head = dense(hidden, hidden) + dense(hidden, 1)
+    return embeddings(vocabulary, width) + projected + layers * transformer(hidden, ffn) + head
+
+
+def bert(vocabulary: int, hidden: int, layers: int, ffn: int) -> int:
+    """An encoder with its pooler."""
+    return embeddings(vocabulary, hidden) + layers * transformer(hidden, ffn) + dense(hidden, hidden)
+
+
+def albert(vocabulary: int, hidden: int, ffn: int, width: int) -> int:
+    """An encoder of one layer, used again and again, with its pooler."""
+    projected = dense(width, hidden)
+    return embeddings(vocabulary, width) + projected + transformer(hidden, ffn) + dense(hidden, hidden)
+
+
+def size(model: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def on_meta(preset: str, vocabulary: int) -> ElectraObjective | MlmObjective:
+    """The preset's models, without their numbers."""
+    special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
+    facts = SimpleNamespace(vocabulary_size=vocabulary, special=special, labelled=True)
+    with torch.device("meta"):
+        found = build_objective(PRESETS[preset].model_config, facts)
+    assert isinstance(found, (ElectraObjective, MlmObjective))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("preset", "vocabulary", "counted", "known"),
+    [
+        # in millions as the papers have them: ELECTRA table 1, BERT section 3, ALBERT table 1
+        ("electra-small", 30_522, electra(30_522, 256, 12, 1024, 128), 14),
+        ("bio-electra", 31_620, electra(31_620, 256, 12, 1024, 128), 14),
+        ("bio-electra-pp", 31_620, electra(31_620, 256, 12, 1024, 128), 14),
+        ("electra-base", 30_522, electra(30_522, 768, 12, 3072, 768), 110),
+        ("electramed", 31_090, electra(31_090, 768, 12, 3072, 768), 110),
+        ("pubmedbert", 30_522, bert(30_522, 768, 12, 3072), 110),
+        ("bioalbert-base", 30_000, albert(30_000, 768, 3072, 128), 12),
+        ("bioalbert-large", 30_000, albert(30_000, 1024, 4096, 128), 18),
+    ],
+)
+def test_a_presets_model_has_the_parameters_it_is_known_for(
+    preset: str, vocabulary: int, counted: int, known: int
+) -> None:
+    made = on_meta(preset, vocabulary)
+    kept: torch.nn.Module
+    if isinstance(made, ElectraObjective):
+        assert isinstance(made.discriminator, ElectraForPreTraining)
+        kept = made.discriminator
+    else:
+        assert isinstance(made.model, (BertForPreTraining, AlbertForPreTraining))
+        kept = made.encoder
+    assert size(kept) == counted
+    assert counted / 1e6 == pytest.approx(known, rel=0.035)
+
+
+@pytest.mark.parametrize(
+    ("preset", "hidden", "heads", "layers"), [("bio-electra", 64, 1, 12), ("electramed", 256, 4, 12)]
+)
+def test_a_presets_generator_is_a_part_of_its_discriminator(
+    preset: str, hidden: int, heads: int, layers: int
+) -> None:
+    made = on_meta(preset, 31_620)
+    assert isinstance(made, ElectraObjective)
+    of = made.generator.config
+    assert (of.hidden_size, of.num_attention_heads, of.num_hidden_layers) == (hidden, heads, layers)
+    assert of.intermediate_size == 4 * hidden
+    width = PRESETS[preset].embedding_size
+    own = (dense(width, hidden) if width != hidden else 0) + layers * transformer(hidden, 4 * hidden)
+    head = dense(hidden, width) + 2 * width + 31_620
+    assert size(made) == size(made.discriminator) + own + head
+
+
+def test_tiny_is_tiny() -> None:
+    recipe = dataclasses.replace(TrainRecipe(), family="electra")
+    special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
+    with torch.device("meta"):
+        found = build_objective(
+            recipe.model_config, SimpleNamespace(vocabulary_size=30_522, special=special, labelled=False)
+        )
+    assert size(found) < 5e6

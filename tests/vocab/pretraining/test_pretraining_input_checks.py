@@ -1,0 +1,314 @@
+"""What is looked at before examples are made: abstracts held in full, and if vocabulary and text fit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pytest
+from tokenizers import AddedToken, Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import BertPreTokenizer
+
+from bioshards.corpus.document import Document
+from bioshards.corpus.lifecycle import full_text_overlap
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.vocab.encode import Encoder
+from bioshards.vocab.pretraining import overlap_filter, vocabulary_checks
+from tests.support.vocab.block_factories import (
+    build_from_group,
+    make_abstracts,
+    make_build_config,
+    make_sentences_document,
+    make_single_group,
+    make_word_encoder,
+    read_listed_rows,
+    save_encoder,
+    write_documents,
+)
+from tests.support.vocab.tiny_tokenizers import UNCASED, make_wordpiece
+
+FILES = LocalStorage()
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    return make_word_encoder(tmp_path_factory.mktemp("vocabulary"))
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+# Abstracts that are held in full
+
+
+def listing(
+    folder: Path,
+    ids: list[str],
+    of: DocumentsInput,
+    documents: list[Document] | None = None,
+    name: str = "a",
+) -> DocumentsInput:
+    """A directory of full text that lists these abstracts of another directory."""
+    identity = full_text_overlap.digest_abstracts(FILES, of.folder)
+    rows = [{"id": id_, "full_text_id": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in ids]
+    batches = [pa.RecordBatch.from_pylist(rows, full_text_overlap.OVERLAP_SCHEMA)]
+    entry = full_text_overlap.write(
+        FILES, str(folder / full_text_overlap.FILE_NAME), of.folder, identity, batches
+    )
+    documents = documents or [make_sentences_document(f"pmc:PMC9{len(ids)}.1", "w1 w2 w3")]
+    return write_documents(folder, {name: documents}, "pmc_to_shards", [entry])
+
+
+def test_abstracts_held_in_full_are_left_out_and_counted(out: Path, tmp_path: Path, encoder: Encoder) -> None:
+    abstracts_ = write_documents(
+        tmp_path / "abstracts", {"a": make_abstracts(1, 30), "b": make_abstracts(30, 60)}
+    )
+    full = listing(tmp_path / "full", ["pubmed:3", "pubmed:7", "pubmed:40", "pubmed:9999"], abstracts_)
+    lists = overlap_filter.load_overlap_lists(FILES, [abstracts_, full])
+    (listed,) = arrow_io.read_documents_manifest(FILES, full.folder).overlap
+    assert lists == {abstracts_.folder: {full.folder: listed.rows_sha256}}
+    made = build_from_group(
+        out, make_single_group(abstracts_, overlap_lists=lists[abstracts_.folder]), make_build_config(encoder)
+    )
+    assert (made.documents, made.dropped["in-full"]) == (59, 3)
+    found = {span["document"] for row in read_listed_rows(out, made.outputs) for span in row["spans"]}
+    assert found == {f"pubmed:{n}" for n in range(1, 60)} - {"pubmed:3", "pubmed:7", "pubmed:40"}
+    assert (
+        make_single_group(abstracts_, overlap_lists=lists[abstracts_.folder]).name
+        != make_single_group(abstracts_).name
+    )
+
+
+def test_two_directories_of_full_text_may_list_abstracts_of_two(
+    out: Path, tmp_path: Path, encoder: Encoder
+) -> None:
+    one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
+    two = write_documents(tmp_path / "two", {"a": make_abstracts(10, 20)})
+    full = listing(tmp_path / "full", ["pubmed:3"], one)
+    more = listing(
+        tmp_path / "more",
+        ["pubmed:3", "pubmed:5"],
+        one,
+        [make_sentences_document("pmc:PMC8.1", "w2")],
+        "more",
+    )
+    other = listing(
+        tmp_path / "other", ["pubmed:11"], two, [make_sentences_document("pmc:PMC7.1", "w3")], "other"
+    )
+    lists = overlap_filter.load_overlap_lists(FILES, [one, two, full, more, other])
+    assert {folder: set(of) for folder, of in lists.items()} == {
+        one.folder: {full.folder, more.folder},
+        two.folder: {other.folder},
+    }
+    for documents, left_out in ((one, 2), (two, 1)):
+        made = build_from_group(
+            out,
+            make_single_group(documents, overlap_lists=lists[documents.folder]),
+            make_build_config(encoder),
+        )
+        assert made.dropped["in-full"] == left_out
+
+
+def test_a_list_of_no_abstract_leaves_out_none(out: Path, tmp_path: Path, encoder: Encoder) -> None:
+    one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
+    full = listing(tmp_path / "full", [], one)
+    lists = overlap_filter.load_overlap_lists(FILES, [one, full])
+    made = build_from_group(
+        out, make_single_group(one, overlap_lists=lists[one.folder]), make_build_config(encoder)
+    )
+    assert (made.dropped["in-full"], made.documents) == (0, 9)
+
+
+def test_a_list_that_is_stale_is_refused(tmp_path: Path) -> None:
+    before = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
+    full = listing(tmp_path / "full", ["pubmed:3"], before)
+    updated = write_documents(tmp_path / "one", {"a": make_abstracts(1, 11)})
+    said = r"full/overlap\.arrow lists abstracts of other shards than .*/one has"
+    with pytest.raises(InputError, match=said):
+        overlap_filter.load_overlap_lists(FILES, [updated, full])
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (Path.unlink, "No such file or directory"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "bytes, and its manifest lists"),
+        (lambda path: path.write_bytes(bytes([*path.read_bytes()[:-1], 1])), "its SHA-256 is not the one"),
+    ],
+)
+def test_a_list_that_is_gone_or_damaged_is_refused(
+    harm: Callable[[Path], object], said: str, tmp_path: Path
+) -> None:
+    one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
+    full = listing(tmp_path / "full", ["pubmed:3"], one)
+    harm(tmp_path / "full" / full_text_overlap.FILE_NAME)
+    with pytest.raises(InputError, match=f"{said}.*run pmc_to_shards again with the same --drop-in"):
+        overlap_filter.load_overlap_lists(FILES, [one, full])
+
+
+def test_a_list_is_ignored_where_no_abstracts_are_among_the_inputs(tmp_path: Path) -> None:
+    one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
+    full = listing(tmp_path / "full", ["pubmed:3"], one)
+    assert overlap_filter.load_overlap_lists(FILES, [full]) == {}
+
+
+def test_full_text_without_a_list_lists_nothing(tmp_path: Path) -> None:
+    one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
+    full = write_documents(
+        tmp_path / "full", {"x": [make_sentences_document("pmc:PMC1.1", "w1")]}, "pmc_to_shards"
+    )
+    assert overlap_filter.load_overlap_lists(FILES, [one, full]) == {one.folder: {}}
+    assert overlap_filter.read_overlap_ids(FILES, one.folder, [], []).to_pylist() == []
+
+
+# Do vocabulary and documents fit?
+
+
+def check(documents: DocumentsInput, encoder: Encoder, storage: LocalStorage = FILES) -> None:
+    vocabulary_checks.check_vocabulary(storage, [documents], encoder, "VOCABULARY")
+
+
+def of_text(folder: Path, *sentences: str) -> DocumentsInput:
+    return write_documents(
+        folder / "in",
+        {
+            "a": [
+                make_sentences_document("pubmed:1", *sentences),
+                make_sentences_document("pubmed:2", sentences[0]),
+            ]
+        },
+    )
+
+
+LOWER = "abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.fixture(scope="module")
+def cased(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    pieces = [*LOWER, *(f"##{one}" for one in LOWER), *LOWER.upper(), *(f"##{one}" for one in LOWER.upper())]
+    return save_encoder(tmp_path_factory.mktemp("cased"), make_wordpiece(*pieces))
+
+
+@pytest.fixture(scope="module")
+def uncased(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    pieces = [*LOWER, *(f"##{one}" for one in LOWER)]
+    return save_encoder(tmp_path_factory.mktemp("uncased"), make_wordpiece(*pieces, casing=UNCASED))
+
+
+def test_a_vocabulary_that_knows_the_documents_fits(tmp_path: Path, cased: Encoder, uncased: Encoder) -> None:
+    check(of_text(tmp_path / "1", "Cells grow", "cells"), cased)
+    check(of_text(tmp_path / "2", "Cells grow"), uncased)
+    check(of_text(tmp_path / "3", "cells grow"), uncased)
+
+
+@pytest.mark.parametrize("missing", ["[CLS]", "[SEP]", "[MASK]"])
+def test_a_vocabulary_without_a_special_token_is_refused(missing: str, tmp_path: Path) -> None:
+    special = ["[UNK]", *({"[CLS]", "[SEP]", "[MASK]"} - {missing})]
+    tokenizer = Tokenizer(WordPiece({"[UNK]": 0, missing: 1}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in special])
+    encoder = save_encoder(tmp_path / "vocabulary", tokenizer)
+    said = rf"VOCABULARY has no special token \{missing}.*bioshards\.vocab build"
+    with pytest.raises(InputError, match=said):
+        check(of_text(tmp_path, "Cells"), encoder)
+
+
+def test_a_vocabulary_of_another_text_is_refused(tmp_path: Path, uncased: Encoder) -> None:
+    """Above 5 % of [UNK], not at it."""
+    check(of_text(tmp_path / "fits", " ".join([*"abcdefghijklmnopqrs", "細"])), uncased)
+    with pytest.raises(InputError, match=r"does not fit .*/in: 10% of the tokens .* \[UNK\]\. Build one"):
+        check(of_text(tmp_path / "not", " ".join([*"abcdefghijklmnopqr", "細", "胞"])), uncased)
+
+
+def test_a_vocabulary_whose_unknown_is_no_added_token_is_refused_too(tmp_path: Path) -> None:
+    ids = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "[MASK]": 3, "cell": 4}
+    tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    tokenizer.add_special_tokens(["[CLS]", "[SEP]", "[MASK]"])
+    with pytest.raises(InputError, match=r"67% of the tokens"):
+        check(of_text(tmp_path, "cell mice mice"), save_encoder(tmp_path / "vocabulary", tokenizer))
+
+
+def test_capitals_in_the_vocabulary_and_none_in_the_documents_are_refused(
+    tmp_path: Path, cased: Encoder
+) -> None:
+    said = "keeps capitals, and the documents are in lower case.*--lower-case"
+    with pytest.raises(InputError, match=said):
+        check(of_text(tmp_path / "lower", "cells grow"), cased)
+    check(of_text(tmp_path / "one", "cells grow", "cells Grow"), cased)
+
+
+def test_only_the_first_500_documents_are_looked_at(tmp_path: Path, uncased: Encoder) -> None:
+    known = [make_sentences_document(f"pubmed:{n}", "cells") for n in range(1, 501)]
+    strange = [make_sentences_document(f"pubmed:{n}", "細 胞 生 物 " * 9) for n in range(501, 560)]
+    for first in ([*known, *strange], [*strange, *known]):
+        documents = write_documents(
+            tmp_path / "in", {"a": first + known}
+        )  # two batches, the first of more than 500
+        if first[0] is known[0]:
+            check(documents, uncased)
+        else:
+            with pytest.raises(InputError, match="does not fit"):
+                check(documents, uncased)
+
+
+def test_documents_without_text_fit_any_vocabulary(tmp_path: Path, cased: Encoder) -> None:
+    check(of_text(tmp_path, "", "\x07"), cased)
+
+
+def test_a_directory_without_documents_is_refused(tmp_path: Path, cased: Encoder) -> None:
+    said = r"/in has no documents, so there is nothing to make examples of.*\(funnel\)"
+    with pytest.raises(InputError, match=said):
+        check(write_documents(tmp_path / "in", {}), cased)
+    with pytest.raises(InputError, match=said):
+        check(write_documents(tmp_path / "in", {"a": [], "b": []}), cased)
+
+
+def test_a_shard_without_documents_is_passed_over(tmp_path: Path, uncased: Encoder) -> None:
+    strange = [make_sentences_document("pubmed:1", "細 胞")]
+    with pytest.raises(InputError, match="does not fit"):
+        check(write_documents(tmp_path / "in", {"a": [], "b": strange}), uncased)
+
+
+def _every_way() -> dict[str, Callable[[bytes], bytes]]:
+    return {
+        "gone": lambda data: b"",
+        "half": lambda data: data[: len(data) // 2],
+        "noise": lambda data: hashlib.sha512(data).digest() * (len(data) // 64),
+        "not UTF-8": lambda data: data.replace(b"Cells", b"\xff\xff\xff\xff\xff"),
+        "offsets": lambda data: data.replace(
+            (11).to_bytes(4, "little") + (22).to_bytes(4, "little"), b"\xff\xff\xff\x7f" * 2
+        ),
+    }
+
+
+@pytest.mark.parametrize("way", _every_way())
+def test_a_damaged_shard_is_left_to_the_run(way: str, out: Path, tmp_path: Path, cased: Encoder) -> None:
+    documents = of_text(tmp_path, "Cells grow.", "Cells grow.", "Cells grow.")
+    path = Path(documents.folder) / documents.shards[0].file
+    damaged = _every_way()[way](path.read_bytes())
+    assert damaged != path.read_bytes()
+    path.write_bytes(damaged)
+    check(documents, cased)
+    (bad,) = build_from_group(out, make_single_group(documents), make_build_config(cased)).failures
+    assert bad.startswith(f"{path}: it")
+
+
+def test_a_shard_that_cannot_be_fetched_is_left_to_the_run(out: Path, tmp_path: Path, cased: Encoder) -> None:
+    class Remote(LocalStorage):
+        def open(self, path: str) -> BinaryIO:
+            raise OSError("503 Service Unavailable")
+
+    documents = replace(of_text(tmp_path, "Cells"), folder="gs://nowhere/in")
+    check(documents, cased, Remote())
+    made = build_from_group(out, make_single_group(documents), make_build_config(cased), Remote())
+    assert made.failures == ["gs://nowhere/in/data-a-00000.arrow: 503 Service Unavailable"]

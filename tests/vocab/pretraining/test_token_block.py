@@ -1,0 +1,406 @@
+"""Blocks, plans and what is built of them: each row against one put together in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.corpus.shards.pretraining_schema import NO_LABEL
+from bioshards.vocab.encode import EncodedBatch
+from bioshards.vocab.pretraining.objectives.document_rng import derive_document_key
+from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
+from bioshards.vocab.pretraining.objectives.rows import SEP_RANGE as SEP_RANGE
+from bioshards.vocab.pretraining.objectives.rows import ExampleRow, RowSpan, TokenRange
+from bioshards.vocab.pretraining.row_plan import RowPlan
+from bioshards.vocab.pretraining.row_planner import plan_rows as built
+from bioshards.vocab.pretraining.token_block import TokenBlock
+from tests.support.vocab.block_factories import (
+    CLS,
+    NO_TOKENS,
+    SEP,
+    make_block,
+    make_fake_encoder,
+    make_schema,
+    make_single_segment_row,
+    make_word_encoder,
+    plan_rows,
+    splitmix64,
+)
+
+# Blocks
+
+
+def test_a_block_has_the_edges_of_each_documents_sentences() -> None:
+    block = make_block({"pubmed:1": [2, 3], "pubmed:2": [1]})
+    assert (len(block), block.tokens) == (2, 6)
+    assert [block[number] for number in range(2)] == [[2, 4, 7], [7, 8]]
+    assert block.get_token_ids().tolist() == [CLS, SEP, 10, 11, 12, 13, 14, 15]
+    assert block.get_document_ids().to_pylist() == ["pubmed:1", "pubmed:2"]
+
+
+def test_edges_leave_out_sentences_without_tokens_and_numbers_count_them() -> None:
+    block = make_block({"pubmed:1": [0, 2, 0, 0, 3, 0], "pubmed:2": [0, 1]})
+    assert [block[number] for number in range(2)] == [[2, 4, 7], [7, 8]]
+    found = block.get_sentence_numbers(np.array([0, 0, 1]), np.array([0, 1, 0]))
+    assert found.tolist() == [1, 4, 1]
+
+
+def test_a_document_without_tokens_has_no_sentence() -> None:
+    block = make_block({"pubmed:1": [0, 0], "pubmed:2": [4], "pubmed:3": []})
+    assert [block[number] for number in range(3)] == [[2], [2, 6], [6]]
+
+
+def test_a_sentence_of_control_characters_has_no_tokens(tmp_path: Path) -> None:
+    """By the tokenizer itself: what BERT's normalisation takes away leaves no token."""
+    encoder = make_word_encoder(tmp_path)
+    sentences = ["w1 w2", NO_TOKENS, "", "w3", "\x00 \x1f"]
+    block = TokenBlock(encoder)
+    block.add(pa.array(["pubmed:1", "pubmed:2"]), np.array([2, 3]), encoder.encode_all(sentences))
+    assert [block[number] for number in range(2)] == [[2, 4], [4, 5]]
+    assert block.get_sentence_numbers(np.array([1]), np.array([0])).tolist() == [1]
+    assert block.get_token_ids().tolist() == [
+        CLS,
+        SEP,
+        *(encoder.get_vocab()[word] for word in ("w1", "w2", "w3")),
+    ]
+
+
+SENTENCES = st.lists(st.one_of(st.just(0), st.integers(0, 7)), max_size=8)
+SEVERAL = st.lists(SENTENCES, max_size=9).map(
+    lambda several: {f"pubmed:{number}": sentences for number, sentences in enumerate(several)}
+)
+
+
+@given(SEVERAL, st.integers(1, 9))
+@settings(deadline=None)
+def test_a_block_of_several_batches_is_the_block_of_one(
+    several: dict[str, list[int]], at_a_time: int
+) -> None:
+    one, other = make_block(several, chunk_size=len(several) or 1), make_block(several, chunk_size=at_a_time)
+    assert len(other) == len(several)
+    assert other.tokens == sum(map(sum, several.values()))
+    assert [one[number] for number in range(len(one))] == [other[number] for number in range(len(other))]
+    assert one.get_token_ids().tolist() == other.get_token_ids().tolist()
+    assert one.get_document_ids() == other.get_document_ids()
+    at = 2
+    for number, sentences in enumerate(several.values()):
+        kept = [place for place, size in enumerate(sentences) if size]
+        edges = [at + sum(sentences[:place]) for place in kept] + [at + sum(sentences)]
+        assert other[number] == edges
+        which = np.arange(len(kept))
+        assert other.get_sentence_numbers(np.full(len(kept), number), which).tolist() == kept
+        at += sum(sentences)
+
+
+def test_a_block_may_be_looked_at_and_added_to_in_turns() -> None:
+    block = make_block({"pubmed:1": [2]})
+    assert block[0] == [2, 4]
+    more = make_block({"pubmed:1": [2], "pubmed:2": [0, 3]})
+    encoded = more.get_token_ids()[4:]
+    block.add(pa.array(["pubmed:2"]), np.array([2]), EncodedBatch(encoded, np.array([0, 0, 3])))
+    assert [block[number] for number in range(2)] == [more[number] for number in range(2)]
+
+
+@pytest.mark.parametrize(("size", "kind"), [(65_536, np.uint16), (65_537, np.uint32)])
+def test_ids_take_two_bytes_where_the_vocabulary_lets_them(size: int, kind: type) -> None:
+    ids = make_block({"pubmed:1": [3]}, make_fake_encoder(size)).get_token_ids()
+    assert ids.dtype == kind
+    assert ids.tolist() == [CLS, SEP, 10, 11, 12]
+
+
+def test_an_empty_block_has_no_documents() -> None:
+    block = TokenBlock(make_fake_encoder())
+    assert (len(block), block.tokens, block.get_document_ids().to_pylist()) == (0, 0, [])
+    assert block.get_token_ids().tolist() == [CLS, SEP]
+
+
+# Plans
+
+
+def test_a_row_by_hand() -> None:
+    block = make_block({"pubmed:1": [2, 0, 3], "pubmed:2": [4]})
+    plan = RowPlan(block)
+    spans = (RowSpan(0, 1, 0, 2), RowSpan(1, 7, 0, 1))
+    plan.add(
+        ExampleRow([(2, 4), (4, 6)], [(7, 9)], spans, label=1, lost_tokens=3, other_document_tokens=2), 5, 0
+    )
+    assert plan_rows(plan, make_schema(labelled=True)) == [
+        {
+            "input_ids": [CLS, 10, 11, 12, 13, SEP, 15, 16, SEP],
+            "split": 6,
+            "label": 1,
+            "spans": [
+                {"document": "pubmed:1", "start": 1, "first_sentence": 0, "end_sentence": 3},
+                {"document": "pubmed:2", "start": 7, "first_sentence": 0, "end_sentence": 1},
+            ],
+        }
+    ]
+    assert (len(plan), plan.tokens, plan.special_tokens, plan.lost_tokens, plan.other_document_tokens) == (
+        1,
+        9,
+        3,
+        3,
+        2,
+    )
+
+
+DOCUMENTS = st.lists(
+    st.lists(st.integers(0, 5), min_size=1, max_size=6).filter(any), min_size=1, max_size=5
+).map(lambda several: {f"pmc:PMC{number}.1": sentences for number, sentences in enumerate(several)})
+
+
+@st.composite
+def planned(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]]:
+    """Documents, and rows of any parts of them, with a key and a number each."""
+    several = draw(DOCUMENTS)
+    block = make_block(several)
+    end = 2 + block.tokens
+
+    def ranges(least: int, with_sep: bool) -> list[TokenRange]:
+        found: list[TokenRange] = []
+        for _ in range(draw(st.integers(least, 3))):
+            start = draw(st.integers(2, end - 1))
+            found.append((start, draw(st.integers(start + 1, end))))
+            if with_sep and draw(st.booleans()):
+                found.append(SEP_RANGE)
+        return found
+
+    def a_span() -> RowSpan:
+        document = draw(st.integers(0, len(block) - 1))
+        first = draw(st.integers(0, len(block[document]) - 2))
+        last = draw(st.integers(first + 1, len(block[document]) - 1))
+        return RowSpan(document, draw(st.integers(0, 65_535)), first, last)
+
+    rows = []
+    for _ in range(draw(st.integers(0, 7))):
+        plain = draw(st.booleans())
+        spans = tuple(a_span() for _ in range(draw(st.integers(1, 3))))
+        first, second = ranges(1, plain), [] if plain else ranges(0, False)
+        label = draw(st.sampled_from([0, 1, NO_LABEL]))
+        row = ExampleRow(first, second, spans, label, draw(st.integers(0, 9)), draw(st.integers(0, 9)))
+        number = st.one_of(st.integers(0, 3), st.integers(0, (1 << 64) - 1))
+        rows.append((row, draw(number), draw(number)))
+    return several, rows
+
+
+def plainly(several: dict[str, list[int]], row: ExampleRow) -> dict[str, Any]:
+    """The row as the columns have it, put together token by token."""
+    block = make_block(several)
+    ids = block.get_token_ids().tolist()
+
+    def of(ranges: Sequence[TokenRange]) -> list[int]:
+        return [ids[at] for start, stop in ranges for at in range(start, stop)]
+
+    second = [*of(row.segment_b), SEP] if row.segment_b else []
+    first = [CLS, *of(row.segment_a), SEP]
+    spans = []
+    for span in row.spans:
+        name = list(several)[span.document]
+        kept = [number for number, size in enumerate(several[name]) if size]
+        spans.append(
+            {
+                "document": name,
+                "start": span.start,
+                "first_sentence": kept[span.first_sentence],
+                "end_sentence": kept[span.end_sentence - 1] + 1,
+            }
+        )
+    return {
+        "input_ids": first + second,
+        "split": len(first) if second else 0,
+        "label": row.label,
+        "spans": spans,
+    }
+
+
+@given(planned(), st.sampled_from([60_000, 65_537]), st.booleans(), st.integers(1, 8))
+@settings(max_examples=150, deadline=None)
+def test_batches_are_the_rows_in_the_order_of_their_keys(
+    drawn: tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]],
+    size: int,
+    labelled: bool,
+    at_a_time: int,
+) -> None:
+    several, rows = drawn
+    plan = RowPlan(make_block(several, make_fake_encoder(size)))
+    for row, its_key, number in rows:
+        plan.add(row, its_key, number)
+    expected = sorted(rows, key=lambda one: splitmix64(one[1], one[2]))  # stable: equals stay in their order
+    columns = make_schema(size, labelled)
+    order, keys = plan.sort_by_key()
+    assert keys.tolist() == [splitmix64(its_key, number) for _, its_key, number in expected]
+    batches = list(plan.iter_batches(order, columns, at_a_time))
+    assert [len(batch) for batch in batches] == [
+        min(at_a_time, len(rows) - start) for start in range(0, len(rows), at_a_time)
+    ]
+    for batch in batches:
+        batch.validate(full=True)
+        assert batch.schema.equals(columns, check_metadata=True)
+    found = [row for batch in batches for row in batch.to_pylist()]
+    whole = [plainly(several, row) for row, _, _ in expected]
+    assert found == (whole if labelled else [{k: v for k, v in row.items() if k != "label"} for row in whole])
+    ids = [number for row in whole for number in row["input_ids"]]
+    assert plan.tokens == len(ids)
+    assert plan.special_tokens == sum(number in (CLS, SEP) for number in ids)
+    assert plan.lost_tokens == sum(row.lost_tokens for row, _, _ in rows)
+    assert plan.other_document_tokens == sum(row.other_document_tokens for row, _, _ in rows)
+    assert len(plan) == len(rows)
+
+
+@given(planned())
+@settings(deadline=None)
+def test_any_rows_in_any_order_can_be_asked_for(
+    drawn: tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]],
+) -> None:
+    several, rows = drawn
+    plan = RowPlan(make_block(several))
+    for row, its_key, number in rows:
+        plan.add(row, its_key, number)
+    for order in (np.arange(len(rows))[::-1], np.arange(len(rows))[1::2], np.zeros(0, np.int64)):
+        found = [
+            row
+            for batch in plan.iter_batches(order, make_schema(labelled=True), 3)
+            for row in batch.to_pylist()
+        ]
+        assert found == [plainly(several, rows[number][0]) for number in order.tolist()]
+
+
+def test_an_empty_plan_has_no_batch() -> None:
+    plan = RowPlan(TokenBlock(make_fake_encoder()))
+    order, keys = plan.sort_by_key()
+    assert (order.tolist(), keys.tolist()) == ([], [])
+    assert list(plan.iter_batches(order, make_schema())) == []
+    assert (len(plan), plan.tokens, plan.special_tokens) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("size", [65_536, 65_537])
+def test_the_longest_row_and_the_highest_id_have_room(size: int) -> None:
+    """65,535 tokens, the last place of them, and sentences beyond the 65,535th."""
+    block = make_block({"pubmed:1": [1] * 70_000}, make_fake_encoder(size))
+    plan = RowPlan(block)
+    first, second = [(2, 65_000)], [(65_000, 65_534)]
+    plan.add(ExampleRow(first, second, (RowSpan(0, 65_535, 69_999, 70_000),)), 0, 0)
+    (row,) = plan_rows(plan, make_schema(size))
+    assert len(row["input_ids"]) == 65_535
+    assert row["split"] == 65_000
+    assert row["spans"][0] == {
+        "document": "pubmed:1",
+        "start": 65_535,
+        "first_sentence": 69_999,
+        "end_sentence": 70_000,
+    }
+    assert row["input_ids"][1] == 10
+    if size > 65_536:
+        assert row["input_ids"][-2] == 10 + 65_534 - 3
+
+
+def test_ids_above_65535_keep_their_value() -> None:
+    plan = RowPlan(make_block({"pubmed:1": [70_000]}, make_fake_encoder(80_000)))
+    plan.add(make_single_segment_row(0, 70_000, 70_002), 0, 0)
+    assert plan_rows(plan, make_schema(80_000))[0]["input_ids"] == [CLS, 70_008, 70_009, SEP]
+
+
+# What is built
+
+
+OBJECTIVES = {
+    "electra": ExampleRecipe("electra", 16, 0.2, 0.2),
+    "electra, overflow": ExampleRecipe("electra", 16, 0.2, 0.2, keep_overflow=True),
+    "bert": ExampleRecipe("bert", 16, 0.2),
+    "albert": ExampleRecipe("albert", 16, 0.2),
+    "albert, as published": ExampleRecipe("albert", 16, 0.2, as_published=True),
+    "plain": ExampleRecipe("plain", 16),
+}
+ALONE = ("electra", "electra, overflow", "albert")
+"""Objectives of which a document's rows depend on no other document."""
+WITH_TOKENS = DOCUMENTS.map(lambda several: {name: [size * 3 for size in of] for name, of in several.items()})
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@given(several=WITH_TOKENS, passes=st.integers(1, 3))
+@settings(max_examples=40, deadline=None)
+def test_what_is_read_is_in_rows_or_lost(objective: str, several: dict[str, list[int]], passes: int) -> None:
+    block = make_block(several)
+    plan = built(block, OBJECTIVES[objective], 3, passes)
+    assert (
+        block.tokens * passes
+        == plan.tokens - plan.special_tokens - plan.other_document_tokens + plan.lost_tokens
+    )
+
+
+@pytest.mark.parametrize("objective", ALONE)
+@given(several=WITH_TOKENS, random=st.randoms(use_true_random=False))
+@settings(max_examples=40, deadline=None)
+def test_the_order_in_which_documents_come_changes_nothing(
+    objective: str, several: dict[str, list[int]], random: Any
+) -> None:
+    """Only keys decide; ids tell where tokens come from, so texts are compared by their sentences."""
+    shuffled = list(several.items())
+    random.shuffle(shuffled)
+    recipe = OBJECTIVES[objective]
+    found = []
+    for documents in (several, dict(shuffled)):
+        rows = plan_rows(built(make_block(documents), recipe, 3, 2))
+        found.append([(len(row["input_ids"]), row["split"], row["spans"]) for row in rows])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("objective", ALONE)
+@given(several=WITH_TOKENS)
+@settings(max_examples=25, deadline=None)
+def test_a_documents_rows_are_the_same_whatever_else_is_in_the_block(
+    objective: str, several: dict[str, list[int]]
+) -> None:
+    recipe = OBJECTIVES[objective]
+    together = plan_rows(built(make_block(several), recipe, 3, 2))
+    for name, sentences in several.items():
+        alone = plan_rows(built(make_block({name: sentences}), recipe, 3, 2))
+        of_it = [row for row in together if row["spans"][0]["document"] == name]
+        assert [row["spans"] for row in of_it] == [row["spans"] for row in alone]
+
+
+def test_another_seed_or_pass_gives_other_rows() -> None:
+    documents = {f"pubmed:{number}": [4, 3, 6, 2, 5, 7] * 4 for number in range(8)}
+    block = make_block(documents)
+    recipe = OBJECTIVES["electra"]
+    one, same, other = (plan_rows(built(block, recipe, seed, 1)) for seed in (1, 1, 2))
+    assert one == same
+    assert one != other
+    both = plan_rows(built(block, recipe, 1, 2))
+    assert len(both) > len(one)
+    counted = [both.count(row) for row in one]
+    assert all(counted)  # the first pass is the same with a second
+    assert sum(times > 1 for times in counted) < len(one) / 2
+
+
+def test_rows_of_plain_text_follow_the_documents_keys() -> None:
+    documents = {f"pubmed:{number}": [20] for number in range(30)}
+    found = list(documents)
+    rows = sorted(plan_rows(built(make_block(documents), OBJECTIVES["plain"], 5, 1)), key=_first_place)
+    order = [span["document"] for row in rows for span in row["spans"]]
+    assert sorted(set(order), key=found.index) == found
+    by_key = sorted(found, key=lambda name: derive_document_key(5, 0, name))
+    following = set(pairwise(by_key))
+    together = {(one["document"], other["document"]) for row in rows for one, other in pairwise(row["spans"])}
+    assert together
+    assert together <= following
+
+
+def _first_place(row: dict[str, Any]) -> int:
+    number: int = row["input_ids"][1]
+    return number
+
+
+def test_rows_that_begin_with_the_same_document_have_keys_of_their_own() -> None:
+    documents = {"pubmed:1": [5] * 200, "pubmed:2": [5] * 200}
+    for recipe in OBJECTIVES.values():
+        _, keys = built(make_block(documents), recipe, 0, 3).sort_by_key()
+        assert len(set(keys.tolist())) == len(keys) > 100

@@ -1,0 +1,106 @@
+"""Vocabularies of real abstracts: nothing unreachable, nothing unknown, the same ids from every library."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.pipelines import cli
+from bioshards.vocab import __main__ as vocab
+from bioshards.vocab.counting.word_counts import read_counts
+from bioshards.vocab.encode import Encoder
+from bioshards.vocab.report import baselines
+from bioshards.vocab.tokenizer import alphabet
+from tests.support.real_data import DATA, needs_data
+
+pytestmark = needs_data
+
+SIZE = 8_000
+RECIPES = {
+    "bpe": [],
+    "cased": ["--cased"],
+    "unigram": ["--algorithm", "unigram"],
+    "wordpiece": ["--algorithm", "wordpiece", "--accents", "keep"],
+    "bioalbert": ["--preset", "bioalbert"],
+}
+
+
+@pytest.fixture(scope="module", params=list(RECIPES))
+def built(
+    request: pytest.FixtureRequest, real_abstracts: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    name: str = request.param
+    out = tmp_path_factory.mktemp("vocabulary") / name
+    options = ["--size", str(SIZE), "--hold-out", "0.1", *RECIPES[name]]
+    assert vocab.main(["build", str(real_abstracts), "--out", str(out), *options]) == 0
+    return out
+
+
+@pytest.mark.parametrize("built", [name for name in RECIPES if name != "bioalbert"], indirect=True)
+def test_nothing_is_unreachable_and_nothing_of_the_alphabet_unknown(built: Path) -> None:
+    [ours] = json.loads((built / "report.json").read_text())["vocabularies"]
+    assert ours["unreachable"]["all"] == 0
+    assert ours["alphabet"]["failing"] == []
+    assert ours["alphabet"]["covered_share"] > 0.9999
+    tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
+    for character in (*alphabet.ASCII, *alphabet.GREEK):
+        assert "[UNK]" not in tokenizer.encode(f"{character} a{character} {character}a").tokens
+
+
+def test_every_library_gives_the_same_ids_for_all_sentences(
+    built: Path, real_abstracts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    from transformers import AutoTokenizer
+
+    batches = arrow_io.read_directory(LocalStorage(), str(real_abstracts), ["sentences"])
+    sentences = [text for batch in batches for text in batch["sentences"].flatten().to_pylist()]
+    tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
+    expected = [found.ids for found in tokenizer.encode_batch_fast(sentences, add_special_tokens=False)]
+    theirs: Any = AutoTokenizer.from_pretrained(str(built))
+    assert theirs(sentences, add_special_tokens=False)["input_ids"] == expected
+    encoded = Encoder(str(built)).encode_all(sentences)
+    assert encoded.ids.tolist() == [id for ids in expected for id in ids]
+
+
+@pytest.mark.parametrize("built", ["bpe", "bioalbert"], indirect=True)
+def test_the_pipeline_counts_the_same_words(built: Path, real_abstracts: Path, tmp_path: Path) -> None:
+    kind = "white-space" if built.name == "bioalbert" else "bert"
+    options = ["--words", kind, "--hold-out", "0.1", "--workers", "1", "--output", str(tmp_path / "words")]
+    assert cli.main(["run", "shards_to_words", "--input", str(real_abstracts), *options]) == 0
+    for name in ("words.tsv", "validation-words.tsv"):
+        assert (tmp_path / "words" / name).read_bytes() == (built / name).read_bytes()
+
+
+def test_on_text_it_was_not_trained_on_it_is_not_far_from_those_trained_on_millions(
+    real_abstracts: Path, tmp_path: Path
+) -> None:
+    """2,000 abstracts are no corpus; what is held to is the order of magnitude, and that [UNK] is rarer."""
+    beside = [
+        *("--beside", f"Bio-ELECTRA={DATA}/benchmarks/bio_electra/pmc_2017_abstracts_wp_vocab_sorted.txt"),
+        *("--beside", f"SciVocab={DATA}/benchmarks/electramed/vocab/vocab.txt"),
+    ]
+    options = ["--size", "20000", "--hold-out", "0.1", "--out", str(tmp_path / "v"), *beside]
+    assert vocab.main(["build", str(real_abstracts), *options]) == 0
+    report = json.loads((tmp_path / "v" / "report.json").read_text())
+    ours, *published = [found["on_words"] for found in report["vocabularies"]]
+    for theirs in published:
+        assert ours["unknown_words"] < theirs["unknown_words"]
+        assert ours["fertility"] < 1.15 * theirs["fertility"]
+
+
+def test_a_published_vocabulary_lacks_the_quotation_mark_and_ours_does_not(real_abstracts: Path) -> None:
+    path = f"{DATA}/benchmarks/bio_electra/pmc_2017_abstracts_wp_vocab_sorted.txt"
+    assert baselines.load_tokenizer(path).encode('"', add_special_tokens=False).tokens == ["[UNK]"]
+
+
+def test_words_are_all_there(built: Path) -> None:
+    with open(built / "words.tsv", "rb") as file:
+        words = read_counts(file)
+    assert words.total() == json.loads((built / "manifest.json").read_text())["counts"]["words"]

@@ -1,0 +1,346 @@
+"""vocab/training/subword_trainers.py: models from counts equal models from text, and the same words give the
+same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece as library
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.vocab.training import model_proto, subword_trainers
+from bioshards.vocab.training.subword_trainers import (
+    VocabSizeError,
+    read_pieces,
+    train_sentencepiece,
+    train_wordpieces,
+)
+from bioshards.vocab.training.unigram_seeds import find_seeds
+
+SYLLABLES = ["ga", "lo", "mi", "ter", "sen", "quo", "ba", "rid", "ol", "α", "ne", "kin", "ase", "1", "7"]
+CONTROLS = ["[CLS]", "[SEP]", "[MASK]"]
+
+
+def invented(number: int = 400) -> dict[str, int]:
+    """Words of invented syllables, frequent ones and rare ones."""
+    draw = random.Random(1)
+    words: Counter[str] = Counter({".": 3000, "the": 1500})
+    for rank in range(1, number):
+        words["".join(draw.choices(SYLLABLES, k=draw.randint(1, 5)))] += 2000 // rank + 1
+    return dict(words)
+
+
+WORDS = invented()
+ALPHABET = sorted({character for word in WORDS for character in word})
+
+
+def as_text(words: dict[str, int]) -> list[str]:
+    """Lines of several words, each as often as it occurs, in no order."""
+    every = list(Counter(words).elements())
+    random.Random(2).shuffle(every)
+    return [" ".join(every[start : start + 12]) for start in range(0, len(every), 12)]
+
+
+def from_text(algorithm: str, size: int, **options: Any) -> list[tuple[str, float]]:
+    """What the library itself makes of the text."""
+    model = io.BytesIO()
+    library.SentencePieceTrainer.train(
+        sentence_iterator=iter(as_text(WORDS)),
+        model_writer=model,
+        model_type=algorithm,
+        vocab_size=size,
+        normalization_rule_name="identity",
+        character_coverage=1.0,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        minloglevel=3,
+        **options,
+    )
+    return read_pieces(model.getvalue())
+
+
+@pytest.mark.parametrize("size", [60, 250])
+def test_bpe_from_counts_is_bpe_from_the_text(size: int) -> None:
+    assert read_pieces(train_sentencepiece(WORDS, "bpe", size)) == from_text("bpe", size)
+
+
+@pytest.mark.parametrize("size", [60, 250])
+def test_unigram_from_counts_is_unigram_from_the_text_with_the_same_seeds(size: int, tmp_path: Path) -> None:
+    file = tmp_path / "seeds.tsv"
+    ordered = sorted(WORDS.items(), key=lambda pair: (-pair[1], pair[0]))
+    file.write_text(
+        "".join(f"{piece}\t{count}\n" for piece, count in find_seeds(ordered, 16)), encoding="utf-8"
+    )
+    expected = from_text("unigram", size, seed_sentencepieces_file=str(file))
+    assert read_pieces(train_sentencepiece(WORDS, "unigram", size)) == expected
+
+
+def test_frequent_words_are_pieces_of_a_unigram_model() -> None:
+    found = dict(read_pieces(train_sentencepiece(WORDS, "unigram", 250)))
+    letters = [word for word in WORDS if re.fullmatch("[a-z]{1,15}", word)]  # no piece mixes them with others
+    assert {f"▁{word}" for word in sorted(letters, key=lambda word: -WORDS[word])[:60]} <= found.keys()
+
+
+def test_wordpieces_are_trained_on_each_occurrence() -> None:
+    found = train_wordpieces({"abab": 5, "ab": 3, "cd": 7}, 12, "abcd")
+    assert found == [*"abcd", "##a", "##b", "##c", "##d", "ab", "cd", "##ab", "abab"]
+
+
+def test_every_word_is_fed_as_often_as_it_occurs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subword_trainers, "FED", 20)
+    words = [("a", 100), ("bcd", 7), ("x" * 50, 3), ("e", 1)]
+    fed = list(subword_trainers._repeat_words(words))
+    assert Counter(" ".join(fed).split()) == Counter(dict(words))
+    assert max(map(len, fed)) <= 20 + 51
+    assert len(fed) > 10
+
+
+ONE_MORE_TIME = """
+import hashlib, json, os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+from bioshards.vocab.training.subword_trainers import sentencepiece, wordpiece
+words = json.load(sys.stdin)
+alphabet = sorted({character for word in words for character in word})
+for algorithm in ("bpe", "unigram"):
+    print(hashlib.sha256(sentencepiece(words, algorithm, 250, alphabet)).hexdigest())
+print("\\n".join(wordpiece(words, 400, alphabet)))
+"""
+
+
+def elsewhere(words: dict[str, int], temporary: Path) -> str:
+    """Hashes and pieces from a process of its own, on one core, with temporary files somewhere else."""
+    temporary.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_MORE_TIME],
+        input=json.dumps(words),
+        env={**os.environ, "TMPDIR": str(temporary), "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert done.stderr == ""
+    assert list(temporary.iterdir()) == []
+    return done.stdout
+
+
+def test_the_same_words_give_the_same_bytes_in_any_order_process_and_place(tmp_path: Path) -> None:
+    once = elsewhere(WORDS, tmp_path / "once")
+    shuffled = list(WORDS.items())
+    random.Random(3).shuffle(shuffled)
+    again = elsewhere(dict(shuffled), tmp_path / "in another place")
+    assert once == again
+    assert once.splitlines()[2:] == train_wordpieces(WORDS, 400, ALPHABET)
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_ids_are_alberts(algorithm: Any) -> None:
+    found = read_pieces(train_sentencepiece(WORDS, algorithm, 200, control_symbols=CONTROLS))
+    assert [piece for piece, _ in found[:5]] == ["<pad>", "<unk>", *CONTROLS]
+    assert len(found) == len({piece for piece, _ in found}) == 200
+    assert not {"<s>", "</s>"} & dict(found).keys()
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_every_character_of_the_alphabet_is_a_piece(algorithm: Any) -> None:
+    ascii_and_more = [chr(code) for code in range(33, 127)] + ["é", "Ω", "𝛽", "中"]
+    found = dict(read_pieces(train_sentencepiece(WORDS, algorithm, 300, ascii_and_more)))
+    assert {*ascii_and_more, *ALPHABET, "▁"} <= found.keys()
+
+
+def test_a_rare_character_of_a_huge_corpus_is_a_piece() -> None:
+    words = {"a": 10**12, "b": 1, "cc": 1}
+    for algorithm, size in (("bpe", 9), ("unigram", 6)):
+        assert {"b", "c"} <= dict(read_pieces(train_sentencepiece(words, algorithm, size))).keys()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_coverage_leaves_rare_characters_out_unless_asked_for(algorithm: Any) -> None:
+    words = {**WORDS, "gaž": 5, "loż": 5}
+    found = dict(read_pieces(train_sentencepiece(words, algorithm, 150, ["ż"], character_coverage=0.999)))
+    assert "ž" not in found
+    assert {"ż", "g", "a"} <= found.keys()
+
+
+def test_a_longer_piece_is_allowed_where_asked_for() -> None:
+    words = {"phosphatidylinositol": 50, "phosphatidyl": 20, "inositol": 30}
+    assert "▁phosphatidylinositol" not in dict(read_pieces(train_sentencepiece(words, "bpe", 40)))
+    for algorithm, size in (("bpe", 32), ("unigram", 16)):
+        found = dict(read_pieces(train_sentencepiece(words, algorithm, size, max_piece_length=30)))  # type: ignore[arg-type]
+        assert "▁phosphatidylinositol" in found
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+@pytest.mark.parametrize("words", [WORDS, {"word": 1}, {"gene": 4, "genes": 3}])
+def test_a_corpus_too_small_says_the_largest_size(algorithm: Any, words: dict[str, int]) -> None:
+    with pytest.raises(
+        VocabSizeError, match=r"too small for a vocabulary of 20,000 pieces.* at most"
+    ) as caught:
+        train_sentencepiece(words, algorithm, 20_000)
+    assert f"{caught.value.largest:,}" in str(caught.value)
+    assert (
+        len(read_pieces(train_sentencepiece(words, algorithm, caught.value.largest))) == caught.value.largest
+    )
+
+
+def test_a_corpus_too_small_for_wordpiece_says_the_largest_size() -> None:
+    with pytest.raises(VocabSizeError) as caught:
+        train_wordpieces({"word": 1}, 30_522, "dorw")
+    assert caught.value.largest == 11  # four characters in two forms, three merges
+    assert train_wordpieces({"word": 1}, 11, "dorw")[-1] == "word"
+
+
+def test_a_size_without_room_for_the_alphabet_says_the_numbers() -> None:
+    with pytest.raises(
+        ValueError, match=r"of 6 pieces has no room for 5 special pieces and 7 characters: .* 12"
+    ):
+        train_sentencepiece({"abc": 9}, "bpe", 6, "xyz", CONTROLS)
+    assert len(read_pieces(train_sentencepiece({"abc": 9}, "bpe", 12, "xyz", CONTROLS))) == 12
+    with pytest.raises(ValueError, match=r"of 5 pieces has no room for 3 characters in two forms: .* 6"):
+        train_wordpieces({"abc": 9}, 5, "abc")
+    assert train_wordpieces({"abc": 9}, 6, "abc") == ["a", "b", "c", "##a", "##b", "##c"]
+
+
+@pytest.mark.parametrize("words", [{}, {"": 4}, {"a\tb": 3}, {"x" * 101: 5}, {"a": 0}, {"▁": 2, "▅": 2}])
+def test_nothing_to_train_on_is_an_error(words: dict[str, int]) -> None:
+    for algorithm in ("bpe", "unigram"):
+        with pytest.raises(ValueError, match="nothing to train on"):
+            train_sentencepiece(words, algorithm, 100)
+    with pytest.raises(ValueError, match="nothing to train on"):
+        train_wordpieces(words, 100, "bcd")
+
+
+def test_what_sentencepiece_refuses_is_said_in_its_words(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match=r"cannot train on these 1 words: .*already defined"):
+        train_sentencepiece({"abc": 9}, "bpe", 12, control_symbols=["[CLS]", "[CLS]"])
+    assert capfd.readouterr() == ("", "")
+
+
+HOSTILE = {
+    "a▁b": 5,
+    "▁": 9,
+    "▅": 9,
+    "nul\0": 4,
+    "bell\x07": 4,
+    "tab\t": 4,
+    "line\n": 4,
+    "car\rriage": 4,
+    "two words": 4,
+    "[CLS]": 6,
+    "x[SEP]": 6,
+    "<unk>": 6,
+    "##a": 5,
+    "[UNK]": 5,
+    "y" * 10_000: 2,
+    "\u2028": 3,
+    "\u200b": 3,
+    "\ufffd": 3,
+    "\uffff": 3,
+    "\U0010ffff": 3,
+    "e\u0301": 3,
+    "zero": 0,
+}
+
+
+def test_hostile_words_do_no_harm(capfd: pytest.CaptureFixture[str]) -> None:
+    alphabet = sorted({character for word in HOSTILE for character in word})
+    for algorithm in ("bpe", "unigram"):
+        model = train_sentencepiece({**WORDS, **HOSTILE}, algorithm, 200, alphabet, CONTROLS)
+        found = [piece for piece, _ in read_pieces(model)]
+        assert len(set(found)) == 200
+        assert {"\x07", "\u2028", "\U0010ffff", "[CLS]"} <= set(found)
+        assert not [piece for piece in found if {*piece} & {*"\0\t\n\r ▅"}]
+    everything = sorted({*alphabet, *ALPHABET})
+    assert len(set(train_wordpieces({**WORDS, **HOSTILE}, 250, everything))) == 250
+    assert capfd.readouterr() == ("", "")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(st.text(max_size=8), st.integers(0, 10**15), max_size=8))
+def test_any_words_give_a_model_or_say_why_not(words: dict[str, int]) -> None:
+    alphabet = {character for word in words for character in word}
+    size = 12 + len(alphabet)
+    for algorithm in ("bpe", "unigram"):
+        said = ""
+        try:
+            model = train_sentencepiece(words, algorithm, size, alphabet)
+        except ValueError as error:
+            said = str(error)
+        if said:
+            assert "too small for" in said or "nothing to train on" in said
+        else:
+            assert len(read_pieces(model)) == size
+
+
+def test_a_model_without_an_option_is_the_model() -> None:
+    model = train_sentencepiece(WORDS, "unigram", 250, control_symbols=CONTROLS)
+    assert b"bioshards-" not in model
+    assert model_proto.remove_option(model, b"no such value") == model
+    shorter = model_proto.remove_option(
+        model, b"[SEP]"
+    )  # an option is taken out, the piece of that name stays
+    assert len(shorter) == len(model) - len(b"[SEP]") - 3
+    assert read_pieces(shorter) == read_pieces(model)
+
+
+# Byte-pair encoding with marked beginnings
+
+
+def test_marked_pieces_are_those_of_the_wordpiece_trainer() -> None:
+    """Ties are broken otherwise, so of a small corpus most pieces are the same and not all."""
+    words = {"binding": 40, "binds": 30, "bind": 25, "kinding": 9, "ends": 7, "king": 5, "(": 50, "β": 3}
+    letters = set("".join(words))
+    ours = subword_trainers.train_bpe_wordpieces(words, 30, letters, 32)
+    theirs = subword_trainers.train_wordpieces(words, 2 * len(letters) + 12, letters)
+    merged = [piece for piece in theirs if len(piece.removeprefix("##")) > 1]
+    assert set(merged[:8]) <= set(ours)
+    assert {"bind", "##ing"} <= set(ours)
+
+
+@given(st.dictionaries(st.text("abcβ(", min_size=1, max_size=6), st.integers(1, 50), min_size=1))
+def test_marked_pieces_are_pieces_of_the_words(words: dict[str, int]) -> None:
+    letters = set("".join(words))
+    try:
+        found = subword_trainers.train_bpe_wordpieces(words, 500, letters, 32)
+    except subword_trainers.VocabSizeError as small:
+        found = subword_trainers.train_bpe_wordpieces(words, small.largest, letters, 32)
+    assert len(found) == len(set(found))
+    for piece in found:
+        text = piece.removeprefix("##")
+        inside = piece.startswith("##")
+        assert any(text in word[1:] if inside else word.startswith(text) for word in words), piece
+
+
+def test_marked_pieces_do_not_depend_on_the_order_of_words() -> None:
+    words = {f"w{number % 7}x{number}": number % 11 + 1 for number in range(200)}
+    letters = set("".join(words))
+    assert subword_trainers.train_bpe_wordpieces(
+        words, 60, letters, 32
+    ) == subword_trainers.train_bpe_wordpieces(dict(reversed(words.items())), 60, letters, 32)
+
+
+def test_marked_leaves_out_words_of_other_characters_and_private_ones() -> None:
+    found = subword_trainers.train_bpe_wordpieces(
+        {"ab": 3, "a\U000f0001": 99, "az": 99}, 3, {"a", "b", "\U000f0001"}, 32
+    )
+    assert set(found) == {"ab", "##b", "a"}
+
+
+def test_marked_says_what_it_cannot_do() -> None:
+    with pytest.raises(ValueError, match="nothing to train on"):
+        subword_trainers.train_bpe_wordpieces({"x": 1}, 10, {"a"}, 32)
+    with pytest.raises(ValueError, match="fewer than the 4 characters"):
+        subword_trainers.train_bpe_wordpieces({"abcd": 1}, 3, set("abcd"), 32)

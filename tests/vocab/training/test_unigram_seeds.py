@@ -1,0 +1,108 @@
+"""vocab/training/unigram_seeds.py: exactly the substrings that a brute-force count finds."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
+from bioshards.vocab.training.unigram_seeds import find_seeds
+
+WORDS = st.dictionaries(st.text("abβ", min_size=1, max_size=10), st.integers(1, 6), min_size=1, max_size=15)
+
+
+def brute_force(
+    words: list[tuple[str, int]], longest: int, most: int, characters: str = ""
+) -> list[tuple[str, int]]:
+    """What seeds() promises, counted one by one."""
+    counts: Counter[str] = Counter()
+    for word, count in words:
+        text = SENTENCEPIECE_SPACE + word
+        for start in range(len(text)):
+            for end in range(start + 1, min(len(text), start + longest) + 1):
+                counts[text[start:end]] += count
+    if characters:
+        counts = Counter(
+            {seed: n for seed, n in counts.items() if {*seed} <= {SENTENCEPIECE_SPACE, *characters}}
+        )
+    always_longer = {seed[:-1] for seed, count in counts.items() if counts[seed[:-1]] == count}
+    found = [
+        (seed, count)
+        for seed, count in counts.items()
+        if len(seed) > 1 and count > 1 and seed not in always_longer
+    ]
+    text = "\0".join(SENTENCEPIECE_SPACE + word for word, _ in words)
+    found.sort(key=lambda pair: (-pair[1] * len(pair[0]), text.index(pair[0]), len(pair[0])))
+    return found[:most]
+
+
+@settings(deadline=None)
+@given(WORDS, st.integers(2, 7), st.sampled_from([1, 2, 5, 20, 1000]))
+def test_seeds_are_what_a_count_one_by_one_finds(counts: dict[str, int], longest: int, most: int) -> None:
+    words = list(counts.items())
+    assert find_seeds(words, longest, most) == brute_force(words, longest, most)
+
+
+@settings(deadline=None)
+@given(WORDS, st.integers(2, 7), st.sampled_from(["a", "ab", "β"]))
+def test_a_seed_has_only_the_characters_allowed(
+    counts: dict[str, int], longest: int, characters: str
+) -> None:
+    words = list(counts.items())
+    assert find_seeds(words, longest, 1000, characters) == brute_force(words, longest, 1000, characters)
+
+
+@settings(deadline=None)
+@given(WORDS, st.integers(2, 7))
+def test_fewer_seeds_are_the_first_of_more(counts: dict[str, int], longest: int) -> None:
+    words = list(counts.items())
+    every = find_seeds(words, longest)
+    for most in range(1, len(every) + 1, 9):
+        assert find_seeds(words, longest, most) == every[:most]
+
+
+def test_a_golden_case() -> None:
+    assert find_seeds([("gene", 5), ("genes", 3), ("the", 2)], 16) == [
+        ("▁gene", 8),
+        ("gene", 8),
+        ("ene", 8),
+        ("▁genes", 3),
+        ("ne", 8),
+        ("genes", 3),
+        ("enes", 3),
+        ("nes", 3),
+        ("▁the", 2),
+        ("es", 3),
+        ("the", 2),
+        ("he", 2),
+    ]
+
+
+def test_a_whole_word_that_begins_no_other_is_a_seed() -> None:
+    found = dict(find_seeds([("measured", 7), ("measuring", 4)], 16))
+    assert found["▁measured"] == 7
+    assert found["▁measur"] == 11
+    assert "▁measu" not in found  # always followed by "r"
+
+
+def test_counts_beyond_32_bits_are_exact() -> None:
+    assert find_seeds([("ab", 2**40), ("b", 2**40 + 1)], 16)[:2] == [("▁ab", 2**40), ("▁b", 2**40 + 1)]
+
+
+def test_what_occurs_once_is_no_seed() -> None:
+    assert find_seeds([("ab", 1), ("cd", 1)], 16) == []
+
+
+def test_repeats_within_a_word_count() -> None:
+    assert dict(find_seeds([("aaaa", 1)], 3)) == {"aa": 3, "aaa": 2}
+
+
+@pytest.mark.parametrize("number", [254, 255, 256, 300])
+def test_any_number_of_different_characters(number: int) -> None:
+    words = [(f"{chr(0x4E00 + code)}𝛼", 2) for code in range(number)]
+    found = find_seeds(words, 16)
+    assert len(found) == 2 * number  # whole words, and each without its beginning; "𝛼" alone is no seed
+    assert dict(found) == {seed: 2 for word, _ in words for seed in (word, SENTENCEPIECE_SPACE + word)}

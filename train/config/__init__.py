@@ -1,0 +1,1 @@
+"""Training recipes, model presets and their command-line options."""

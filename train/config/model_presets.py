@@ -1,0 +1,113 @@
+"""How the models of the papers were trained: each number with where it is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from .recipe import TrainRecipe
+
+_ELECTRA_SMALL: Final = TrainRecipe(
+    # google-research/electra, configure_pretraining.py and util/training_utils.py: small is 12 layers of 256
+    # with 4 heads, embeddings of 128 and a generator of a quarter; length 128, batch 128, 1,000,000 steps,
+    # 5e-4, 10,000 of warm-up, decay 0.01, 15 % masked.  model/optimization.py: Adam without bias correction,
+    # epsilon 1e-6, gradients clipped at 1.0.  pretrain_helpers.py: 85 % [MASK], 15 % kept.
+    family="electra",
+    hidden_size=256,
+    num_layers=12,
+    num_heads=4,
+    intermediate_size=1024,
+    embedding_size=128,
+    generator_hidden_fraction=0.25,
+    steps=1_000_000,
+    batch_size=128,
+    learning_rate=5e-4,
+    schedule="electra",
+    warmup=10_000.0,
+    bias_correction=False,
+)
+_ELECTRA_BASE: Final = replace(
+    # As above; base: 12 layers of 768, a generator of a third, length 512, batch 256, 2e-4.
+    _ELECTRA_SMALL,
+    hidden_size=768,
+    num_heads=12,
+    intermediate_size=3072,
+    embedding_size=768,
+    generator_hidden_fraction=1 / 3,
+    batch_size=256,
+    learning_rate=2e-4,
+)
+_BIOALBERT_BASE: Final = TrainRecipe(
+    # BioALBERT (Naseem et al. 2020, tables I and II): base is 12 layers of 768 with 12 heads, embeddings of
+    # 128; LAMB, batch 1,024, 0.00176, 3,125 steps of warm-up, 200,000 steps on PubMed, 20 predictions.
+    # google-research/albert: n-grams, 80/10/10, poly decay (optimization.py), LAMB's decay 0.01, epsilon
+    # 1e-6, clip 1.0; no dropout in the second version of its models, and the paper does not say which it
+    # begins from.
+    family="albert",
+    hidden_size=768,
+    num_layers=12,
+    num_heads=12,
+    intermediate_size=3072,
+    embedding_size=128,
+    start_from="checkpoint",
+    dropout=0.0,
+    attention_dropout=0.0,
+    optimizer="lamb",
+    bias_correction=False,
+    max_predictions_per_seq=20,
+    mask_unit="ngram",
+    schedule="bert",
+    warmup=3125.0,
+    steps=200_000,
+    batch_size=1024,
+    learning_rate=0.00176,
+)
+PRESETS: Final[dict[str, TrainRecipe]] = {
+    # No paper's.  Adam's moments are corrected, for without that a warm-up so short takes steps several times
+    # too long: the second one is too small for 1 / (1 - beta2) = 1,000 steps.  The papers warm up for longer.
+    "tiny": TrainRecipe(),
+    "electra-small": _ELECTRA_SMALL,
+    "electra-base": _ELECTRA_BASE,
+    # Bio-ELECTRA (Ozyurt 2020, pmc_config.json.example of its repository): ELECTRA-small, length 256, batch
+    # 64, 1,800,000 steps.  Its checkpoints at 0.8, 1.0 and 1.4 million say that it was trained in stages,
+    # the learning rate anew by the formula for each new total; here in one.
+    "bio-electra": replace(_ELECTRA_SMALL, steps=1_800_000, batch_size=64),
+    # Bio-ELECTRA++ (pmc_config_v2.json.example): the same model goes on to 3,600,000 steps on PMC's articles.
+    # The rule: the schedule is that of all steps, so that at step 1,800,000 the learning rate is half its
+    # peak, 2.5e-4, without another warm-up; Adam's moments go on.
+    "bio-electra-pp": replace(_ELECTRA_SMALL, steps=3_600_000, batch_size=64, start_from="run"),
+    # ELECTRAMed (Miolo et al. 2021, table 1): ELECTRA-base, length 512, batch 256, 1,000,000 steps, 2e-4,
+    # 10,000 of warm-up, decay 0.01, a generator of a third, 15 %.
+    "electramed": _ELECTRA_BASE,
+    # PubMedBERT (Gu et al. 2020, section 4): BERT-base, whole words, 15 %, 80/10/10, next-sentence
+    # prediction; 62,500 steps of 8,192 rows, Adam, 6e-4 after 10 % of the steps, then linear to 0.  BERT's
+    # modeling.py: dropout 0.1; its optimization.py: decay 0.01, epsilon 1e-6, clip 1.0.  NVIDIA's BERT for
+    # TensorFlow, which the paper builds on, predicts 80 tokens of 512 at most: 15 % are 77, so no limit is
+    # needed, and one would cut progressive masking short.
+    "pubmedbert": TrainRecipe(
+        family="bert",
+        hidden_size=768,
+        num_layers=12,
+        num_heads=12,
+        intermediate_size=3072,
+        embedding_size=768,
+        mask_unit="word",
+        steps=62_500,
+        batch_size=8192,
+        learning_rate=6e-4,
+        schedule="triangular",
+        warmup=0.1,
+        bias_correction=False,
+    ),
+    "bioalbert-base": _BIOALBERT_BASE,
+    # ... and large: 24 layers of 1,024 with 16 heads, batch 256, 0.00062 (0.00176 / 2 ** 1.5).
+    "bioalbert-large": replace(
+        _BIOALBERT_BASE,
+        hidden_size=1024,
+        num_layers=24,
+        num_heads=16,
+        intermediate_size=4096,
+        batch_size=256,
+        learning_rate=0.00062,
+    ),
+}

@@ -1,0 +1,1 @@
+"""From pretraining shards to batches: sampler, loader, masking, collation."""

@@ -1,0 +1,1 @@
+"""The training run: job, loop, checkpoints, log and processes."""

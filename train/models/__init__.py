@@ -1,0 +1,1 @@
+"""Pretraining objectives and the models behind them."""

@@ -1,0 +1,1 @@
+"""Counting the words of documents: inputs, counts of shards, merging."""

@@ -1,0 +1,244 @@
+"""The steps of counting the words of finished directories, each of them one call for one shard or bucket.
+
+Count a shard, merge a bucket, publish: between them pass names and small reports, and words lie in files, so
+that the calls may run anywhere and in any order (``beam run shards_to_words``).  The counts of a shard are
+named by its SHA-256: a shard that has not changed is not counted again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bioshards.corpus.manifest import (
+    InputDocuments,
+    PrunedWords,
+    ValidationWords,
+    WordCounts,
+    WordsConfig,
+    WordsManifest,
+    WordsRun,
+    decode,
+    find_manifest,
+    is_complete,
+    sweep,
+    utc_now,
+    write_manifest,
+)
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.shards import input_dirs as inputs
+from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.shards.input_dirs import DocumentsInput
+from bioshards.corpus.storage.checksums import HashingWriter
+from bioshards.corpus.storage.local_storage import LocalStorage
+
+from . import word_counts
+from .word_counts import CountConfig
+
+WORDS_FILE: Final = "words.tsv"
+VALIDATION_WORDS_FILE: Final = "validation-words.tsv"
+_LINES_PER_WRITE: Final = 65536
+"""Lines written at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardCounts:
+    """What is known of a shard once it is counted.
+
+    Attributes:
+        name: names its counts in the work folder: its SHA-256.
+        documents, tokens: those to train on; ``held_out_documents``, ``held_out_tokens``: those held out.
+        distinct: words of all of them.
+        bad: why it cannot be used.
+    """
+
+    sha256: str
+    documents: int = 0
+    validation_documents: int = 0
+    tokens: int = 0
+    validation_tokens: int = 0
+    distinct_words: int = 0
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BucketCounts:
+    """What is in one bucket of all shards' words; ``pruned``: words that are too rare, and their tokens."""
+
+    index: int
+    distinct_words: int
+    validation_distinct_words: int
+    pruned_distinct_words: int
+    pruned_tokens: int
+
+
+def count_shard(
+    storage: LocalStorage, output_dir: OutputDir, folder: str, shard: Shard, count_config: CountConfig
+) -> ShardCounts:
+    """Count one of a directory's shards, unless that is done already."""
+    report_path = output_dir.word_counts_path(shard.sha256, "json")
+    if storage.exists(report_path):
+        return ShardCounts(**storage.read_json(report_path)["counted"])
+    path = f"{folder}/{shard.file}"
+    if damage := inputs.find_damage(storage, path, shard):
+        return ShardCounts(shard.sha256, failure=f"{path}: {damage}")
+    started = time.monotonic()
+    result = word_counts.count_shard_words(storage, folder, shard, count_config)
+    word_counts.write_counts(storage, output_dir.word_counts_path(shard.sha256, "arrow"), result)
+    shard_counts = ShardCounts(
+        sha256=shard.sha256,
+        documents=result.documents,
+        validation_documents=result.validation_documents,
+        tokens=result.words.total(),
+        validation_tokens=result.validation_words.total(),
+        distinct_words=len(result.words.keys() | result.validation_words.keys()),
+    )
+    seconds = round(time.monotonic() - started, 3)
+    storage.write_json(report_path, {"file": shard.file, "seconds": seconds, "counted": asdict(shard_counts)})
+    return shard_counts
+
+
+def merge_bucket(
+    storage: LocalStorage, output_dir: OutputDir, sha256s: Iterable[str], bucket: int, min_count: int
+) -> BucketCounts:
+    """Write one bucket of all counted shards' words and of those held out, as sorted lines."""
+    table = word_counts.merge_bucket_counts(
+        storage, [output_dir.word_counts_path(sha256, "arrow") for sha256 in sorted(sha256s)], bucket
+    )
+    _write_lines(
+        storage,
+        output_dir.merged_bucket_path(bucket, WORDS_FILE),
+        word_counts.lines_from_table(table, "count", min_count),
+    )
+    _write_lines(
+        storage,
+        output_dir.merged_bucket_path(bucket, VALIDATION_WORDS_FILE),
+        word_counts.lines_from_table(table, "held_out"),
+    )
+    occurrences = table["count"]
+    pruned = table.filter(pc.and_(pc.greater(occurrences, 0), pc.less(occurrences, min_count)))["count"]
+    return BucketCounts(
+        index=bucket,
+        distinct_words=_count_positive(occurrences),
+        validation_distinct_words=_count_positive(table["held_out"]),
+        pruned_distinct_words=len(pruned),
+        pruned_tokens=pc.sum(pruned, min_count=0).as_py(),
+    )
+
+
+def publish_words(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    config: dict[str, Any],
+    inputs: Sequence[InputDocuments],
+    shard_counts: Sequence[ShardCounts],
+    bucket_counts: Sequence[BucketCounts],
+    run: WordsRun,
+) -> str | None:
+    """Write the words of all buckets as one sorted list, those held out as another, and the manifest last.
+
+    Args:
+        config: what must be the same for the same words, with the fields of ``Counting`` and ``min_count``.
+        inputs: what is read, wherever it lies.
+        run: facts about this run; its end is added.
+
+    Returns:
+        Why nothing is published; None where it is.
+    """
+    totals = _sum_counts(shard_counts, bucket_counts)
+    wanted = decode(WordsConfig, config)
+    if problem := _find_problem(shard_counts, totals, wanted.min_count):
+        return problem
+    buckets = sorted(bucket.index for bucket in bucket_counts)
+    outputs = []
+    for name in (WORDS_FILE, VALIDATION_WORDS_FILE) if wanted.validation_fraction else (WORDS_FILE,):
+        paths = [output_dir.merged_bucket_path(bucket, name) for bucket in buckets]
+        outputs.append(_merge_files(storage, paths, output_dir.path, name))
+    names = {shard.sha256 for shard in shard_counts}
+    sweep(storage, [f"{output_dir.work_folder}/counts"], (), lambda name: name.partition(".")[0] not in names)
+    manifest = WordsManifest(
+        config=wanted,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        counts=totals,
+        run=dataclasses.replace(run, finished=utc_now()),
+    )
+    write_manifest(storage, output_dir.manifest_path, manifest)
+    return None
+
+
+def is_up_to_date(storage: LocalStorage, output_dir: OutputDir, inputs: Sequence[DocumentsInput]) -> bool:
+    """Is the manifest there, of these very inputs, with everything that it lists in place?"""
+    manifest = find_manifest(storage, output_dir.path, WordsManifest)
+    return (
+        manifest is not None
+        and list(manifest.inputs) == [documents.summary for documents in inputs]
+        and is_complete(storage, output_dir.path, manifest)
+    )
+
+
+def _write_lines(storage: LocalStorage, path: str, lines: Iterator[bytes]) -> Shard:
+    """Write lines as they come."""
+    rows = 0
+    with storage.write(path) as file:
+        writer = HashingWriter(file)
+        while block := list(itertools.islice(lines, _LINES_PER_WRITE)):
+            writer.write(b"".join(block))
+            rows += len(block)
+    return Shard(path.rpartition("/")[2], rows, writer.size, writer.sha256)
+
+
+def _merge_files(storage: LocalStorage, paths: Sequence[str], folder: str, name: str) -> Shard:
+    """One sorted file of several."""
+    with ExitStack() as stack:
+        sorted_files = [stack.enter_context(storage.open(path)) for path in paths]
+        return _write_lines(storage, f"{folder}/{name}", word_counts.merge_lines(sorted_files))
+
+
+def _count_positive(column: pa.ChunkedArray) -> int:
+    """How many are above 0."""
+    return int(pc.sum(pc.greater(column, 0), min_count=0).as_py())
+
+
+def _sum_counts(shard_counts: Sequence[ShardCounts], bucket_counts: Sequence[BucketCounts]) -> WordCounts:
+    return WordCounts(
+        documents=sum(shard.documents for shard in shard_counts),
+        tokens=sum(shard.tokens for shard in shard_counts),
+        distinct=sum(bucket.distinct_words for bucket in bucket_counts),
+        pruned=PrunedWords(
+            distinct=sum(bucket.pruned_distinct_words for bucket in bucket_counts),
+            tokens=sum(bucket.pruned_tokens for bucket in bucket_counts),
+        ),
+        validation=ValidationWords(
+            documents=sum(shard.validation_documents for shard in shard_counts),
+            tokens=sum(shard.validation_tokens for shard in shard_counts),
+            distinct=sum(bucket.validation_distinct_words for bucket in bucket_counts),
+        ),
+    )
+
+
+def _find_problem(shard_counts: Sequence[ShardCounts], totals: WordCounts, min_count: int) -> str | None:
+    """Why these counts cannot be published; None where they can."""
+    failures = sorted(shard.failure for shard in shard_counts if shard.failure)
+    if failures:
+        more = f" (and {len(failures) - 5} more)" if len(failures) > 5 else ""
+        return (
+            f"{len(failures)} of {len(shard_counts)} shards cannot be used "
+            f"({'; '.join(failures[:5])}{more}). All others "
+            "are counted. Delete them and run the command that made them once more, which makes them anew; "
+            "then run this one again"
+        )
+    if totals.distinct == totals.pruned.distinct:
+        return (
+            f"no word is left: {totals.documents:,} documents to train on have {totals.distinct:,} "
+            f"words, none of them {min_count} times. Look at --input, --hold-out and --min-count"
+        )
+    return None

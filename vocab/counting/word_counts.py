@@ -1,0 +1,277 @@
+"""Exact counts of the words of document shards: what vocabularies are trained on and measured with.
+
+Words are counted as written, so that one count serves every vocabulary: ``recased`` makes the counts of any
+casing of them.  Of documents held out the words are counted apart, to measure a vocabulary on text that it
+was not trained on.  They are drawn by PMID where they have one: an abstract of PubMed and the article of PMC
+that begins with it have ids of their own, and were one held out and not the other, its text would be on both
+sides.
+
+A shard's counts are an Arrow IPC file with a record batch for each of :data:`BUCKETS` buckets of words, so
+that a corpus' counts are merged bucket by bucket, in memory that grows with a bucket's distinct words only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.vocab.tokenizer.pretokenizer import PretokenizeFn, Pretokenizer
+
+NUM_BUCKETS: Final = 64
+"""60 million distinct words, as the whole of PubMed and PMC may have, are 1 million a bucket."""
+PRETOKENIZERS: Final = ("bert", "white-space")
+"""A word is what BERT takes for one (pretokenizer.py), or what stands between white space, as for
+SentencePiece.
+
+White space is that of Python's ``str.split``.  Others disagree on U+0085 and U+001C to U+001F, of which there
+is none in documents of bioshards: one_line (corpus/sentences/__init__.py) makes blanks of them.
+"""
+SCHEMA: Final = pa.schema([("word", pa.string()), ("count", pa.int64()), ("held_out", pa.int64())])
+_MAX_PENDING_ROWS: Final = 4_000_000
+"""Rows of shards that wait to be added up while a bucket is merged: some 200 MB."""
+_HASH_RANGE: Final = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class CountConfig:
+    """What is counted.
+
+    Attributes:
+        kind: one of :data:`KINDS`.
+        hold_out: the share of documents whose words are counted apart, 0 to below 1.
+        seed: with a document's PMID, or its id where it has none, it decides whether that one is held out,
+            whatever else is in the corpus.
+    """
+
+    pretokenizer: str = "bert"
+    validation_fraction: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.pretokenizer not in PRETOKENIZERS:
+            raise InvalidValueError(
+                f"kind is {self.pretokenizer}; it must be one of {', '.join(PRETOKENIZERS)}"
+            )
+        if not 0 <= self.validation_fraction < 1:
+            raise InvalidValueError(
+                f"hold_out is {self.validation_fraction}; it must be a share from 0 to below 1"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a manifest."""
+        return {"kind": self.pretokenizer, "validation_fraction": self.validation_fraction, "seed": self.seed}
+
+    def is_validation(self, document_id: str, pmid: int | None = None) -> bool:
+        """Is the document of this id, and of this PMID if it has one, held out?"""
+        split_key = document_id if pmid is None else f"pmid:{pmid}"
+        digest = hashlib.blake2b(f"{self.seed} {split_key}".encode(), digest_size=4).digest()
+        return int.from_bytes(digest) < self.validation_fraction * _HASH_RANGE
+
+
+class WordCounts(NamedTuple):
+    """The words of some documents, how often each occurs; in no order.
+
+    Attributes:
+        words: of the documents to train on; ``held_out``: of those held out.
+        documents: how many there are of the first, and ``held_out_documents`` of the second.
+    """
+
+    words: Counter[str]
+    validation_words: Counter[str]
+    documents: int
+    validation_documents: int
+
+
+def count_words(batches: Iterable[pa.RecordBatch], count_config: CountConfig) -> WordCounts:
+    """Count the words of documents: record batches with the columns ``id``, ``pmid`` and ``sentences``."""
+    empty = SCHEMA.empty_table().select(["word", "count"])
+    training_chunks, validation_chunks = [empty], [empty]
+    documents = [0, 0]
+    for batch in batches:
+        names = zip(batch["id"].to_pylist(), batch["pmid"].to_pylist(), strict=True)
+        is_validation = pa.array(
+            [count_config.is_validation(document_id, pmid) for document_id, pmid in names], pa.bool_()
+        )
+        for split_index, (split_chunks, mask) in enumerate(
+            ((training_chunks, pc.invert(is_validation)), (validation_chunks, is_validation))
+        ):
+            sentences = batch["sentences"].filter(mask)
+            documents[split_index] += len(sentences)
+            split_chunks.append(_count_chunks(sentences.flatten()))
+    words, validation_words = (
+        _words_from_chunks(_sum_by_word(split_chunks, ["count"]), count_config.pretokenizer)
+        for split_chunks in (training_chunks, validation_chunks)
+    )
+    return WordCounts(words, validation_words, *documents)
+
+
+def count_shard_words(
+    storage: LocalStorage, folder: str, shard: Shard, count_config: CountConfig
+) -> WordCounts:
+    """The words of one of a finished directory's shards, as its manifest lists it."""
+    return count_words(
+        arrow_io.read_shards(storage, folder, [shard], ["id", "pmid", "sentences"]), count_config
+    )
+
+
+def convert_counts(counts: Mapping[str, int], pretokenize: PretokenizeFn) -> Counter[str]:
+    """The counts of what ``pretokenize`` makes of each word: another casing's, of words counted as
+    written.
+    """
+    converted: Counter[str] = Counter()
+    for word, count_of_word in counts.items():
+        for new_word in pretokenize(word):
+            converted[new_word] += count_of_word
+    return converted
+
+
+def write_counts(storage: LocalStorage, path: str, word_counts: WordCounts) -> None:
+    """Write one shard's counts, in buckets and sorted, so that the same counts are the same bytes."""
+    buckets: list[list[str]] = [[] for _ in range(NUM_BUCKETS)]
+    for word in sorted(word_counts.words.keys() | word_counts.validation_words.keys()):
+        buckets[zlib.crc32(word.encode()) % NUM_BUCKETS].append(word)
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with (
+        storage.write(path) as file,
+        pa.ipc.new_file(pa.PythonFile(file, "w"), SCHEMA, options=options) as writer,
+    ):
+        for bucket in buckets:
+            columns = [
+                bucket,
+                [word_counts.words[bucket_word] for bucket_word in bucket],
+                [word_counts.validation_words[bucket_word] for bucket_word in bucket],
+            ]
+            arrays = [
+                pa.array(column, column_type)
+                for column, column_type in zip(columns, SCHEMA.types, strict=True)
+            ]
+            writer.write_batch(pa.record_batch(arrays, schema=SCHEMA))
+
+
+def merge_bucket_counts(storage: LocalStorage, paths: Iterable[str], bucket: int) -> pa.Table:
+    """One bucket of all shards' counts added up: a row of :data:`SCHEMA` for each word, in no order."""
+
+    def read_bucket(path: str) -> pa.Table:
+        with storage.open(path) as file:
+            return pa.Table.from_batches([pa.ipc.open_file(file).get_batch(bucket)])
+
+    total, pending = SCHEMA.empty_table(), [SCHEMA.empty_table()]
+    for table in prefetch_map(storage, read_bucket, paths):
+        pending.append(table)
+        if sum(map(len, pending)) > _MAX_PENDING_ROWS:
+            total, pending = _sum_by_word([total, *pending], ["count", "held_out"]), []
+    return _sum_by_word([total, *pending], ["count", "held_out"])
+
+
+def lines_from_table(table: pa.Table, column: str, min_count: int = 1) -> Iterator[bytes]:
+    """Lines ``WORD<tab>COUNT`` of words that ``column`` counts so often: the rarest last, then by word."""
+    selected = table.filter(pc.greater_equal(table[column], max(1, min_count)))
+    order = pc.sort_indices(selected, [(column, "descending"), ("word", "ascending")])
+    selected = selected.take(order)
+    for batch in selected.select(["word", column]).to_batches(max_chunksize=65536):
+        for word, occurrences in zip(batch[0].to_pylist(), batch[1].to_pylist(), strict=True):
+            yield f"{word}\t{occurrences}\n".encode()
+
+
+def merge_lines(sorted_lines: Sequence[Iterable[bytes]]) -> Iterator[bytes]:
+    """Lines of several sorted sources as one sorted sequence."""
+    return heapq.merge(*sorted_lines, key=_line_sort_key)
+
+
+def lines_from_counts(counts: Mapping[str, int], min_count: int = 1) -> Iterator[bytes]:
+    """The same lines of counts that are in memory."""
+    selected = (
+        (word, occurrences) for word, occurrences in counts.items() if occurrences >= max(1, min_count)
+    )
+    for word, occurrences in sorted(selected, key=lambda pair: (-pair[1], pair[0])):
+        yield f"{word}\t{occurrences}\n".encode()
+
+
+def read_counts(file: BinaryIO) -> Counter[str]:
+    """The counts of a file of such lines.
+
+    Raises:
+        ValueError: a line is no word and count, or the lines are not sorted.
+    """
+    return read_frequent_counts(file, None)[0]
+
+
+def read_frequent_counts(file: BinaryIO, max_words: int | None) -> tuple[Counter[str], int]:
+    """The counts of a file of such lines, its first ``max_words`` at most; nothing behind them is read.
+
+    Where there are more, words as rare as the first one left out are left out too.
+
+    Returns:
+        The counts, and a bound: all words that occur so often are among them.
+
+    Raises:
+        ValueError: a line is no word and count, or the lines are not sorted.
+    """
+    word_counts: Counter[str] = Counter()
+    last_count = None
+    for line_number, line in enumerate(file, 1):
+        word, tab, count = line.decode().rstrip("\n").rpartition("\t")
+        if (
+            not tab
+            or not word
+            or not count.isdecimal()
+            or (last_count is not None and int(count) > last_count)
+        ):
+            raise InvalidValueError(
+                f"line {line_number} is not a word, a tab and a count, the most frequent first: {line!r}"
+            )
+        last_count = int(count)
+        if len(word_counts) == max_words:
+            return Counter(
+                {word: count for word, count in word_counts.items() if count > last_count}
+            ), last_count + 1
+        word_counts[word] = last_count
+    return word_counts, 1
+
+
+def _line_sort_key(line: bytes) -> tuple[int, bytes]:
+    word, _, occurrences = line.rpartition(b"\t")
+    return -int(occurrences), word
+
+
+def _count_chunks(sentences: pa.StringArray) -> pa.Table:
+    """What stands between blanks, how often each."""
+    value_counts = pc.value_counts(pc.split_pattern(sentences, " ").flatten())
+    return pa.table({"word": value_counts.field("values"), "count": value_counts.field("counts")})
+
+
+def _sum_by_word(tables: Sequence[pa.Table], columns: list[str]) -> pa.Table:
+    """The rows of tables, those of one word added up."""
+    totals = pa.concat_tables(tables).group_by("word").aggregate([(column, "sum") for column in columns])
+    return totals.select(["word", *(f"{column}_sum" for column in columns)]).rename_columns(
+        ["word", *columns]
+    )
+
+
+def _words_from_chunks(chunks: pa.Table, pretokenizer: str) -> Counter[str]:
+    """The words of chunks, how often each."""
+    pretokenize: PretokenizeFn = Pretokenizer() if pretokenizer == "bert" else str.split
+    is_alphanumeric = pc.ascii_is_alnum(chunks["word"])
+    word_counts: Counter[str] = Counter(_dict_from_table(chunks.filter(is_alphanumeric)))
+    for chunk, occurrences in _dict_from_table(chunks.filter(pc.invert(is_alphanumeric))).items():
+        for word in pretokenize(chunk if chunk.isascii() else unicodedata.normalize("NFC", chunk)):
+            word_counts[word] += occurrences
+    return word_counts
+
+
+def _dict_from_table(table: pa.Table) -> dict[str, int]:
+    return dict(zip(table["word"].to_pylist(), table["count"].to_pylist(), strict=True))

@@ -1,0 +1,1 @@
+"""Parts of the encoder from text to token ids."""

@@ -1,0 +1,247 @@
+"""A portion of document shards to shards of examples: read, encode, plan, sort, write; one call each.
+
+Nothing that is decided here depends on another portion.  A portion's report is written last, and a portion
+that has one is not made again, unless a file that it lists is gone, or its rows were dealt out to another
+number of shards: that number depends on the size of all inputs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bioshards.corpus.manifest import encode
+from bioshards.corpus.output.output_layout import SPLITS, OutputDir
+from bioshards.corpus.shards import arrow_io, input_dirs, pretraining_schema
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.vocab.counting.word_counts import CountConfig
+from bioshards.vocab.encode import EncodedBatch, Encoder
+from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
+
+from . import global_shuffle, overlap_filter, row_planner, shard_writer
+from .build_result import BuildResult, RejectsWriter
+from .shard_groups import ShardGroup
+from .token_block import TokenBlock
+
+MAX_DOCUMENT_TOKENS: Final = 10_000_000
+"""Tokens of a document; one with more is rejected.  The longest of 2,254 real articles has 152,000 words."""
+_COLUMNS: Final = ("id", "source", "pmid", "year", "sentences")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildConfig:
+    """What is made of documents.
+
+    Attributes:
+        vocabulary: the SHA-256 of its tokenizer.json.
+        seed: of all chances: with a document's id those of its rows, with its PMID whether it is held out.
+        validation: the share of documents that is held out.
+        buckets: shards that the rows of all portions are dealt out to, for each split; none where rows stay
+            within their portion.
+        max_bytes: of a shard, about: it takes as much memory, and as much again while it is written.
+        writer: writes a shard's files.
+    """
+
+    recipe: ExampleRecipe
+    encoder: Encoder
+    vocabulary_sha256: str
+    seed: int
+    validation_fraction: float
+    num_buckets: dict[str, int]
+    max_shard_bytes: int
+    writer: shard_writer.ShardWriter
+
+
+def build_group(
+    storage: LocalStorage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
+) -> BuildResult:
+    """Make a portion's examples, unless that is done already."""
+    report_path = output_dir.build_report_path(shard_group.name, "json")
+    if storage.exists(report_path):
+        cached_report = storage.read_json(report_path)
+        result = BuildResult.from_dict(cached_report["made"])
+        spill_paths = [
+            output_dir.shuffle_spill_path(name) for names in result.spill_files.values() for name in names
+        ]
+        if (
+            cached_report["buckets"] == build_config.num_buckets
+            and shard_writer.has_all_outputs(storage, output_dir.path, result.outputs)
+            and all(map(storage.exists, spill_paths))
+        ):
+            return result
+        storage.remove(report_path)  # before the files of these names are other ones
+    shard_by_path = {f"{shard_group.folder}/{shard.file}": shard for shard in shard_group.shards}
+    damages = {path: input_dirs.find_damage(storage, path, shard) for path, shard in shard_by_path.items()}
+    if failures := [f"{path}: {damage}" for path, damage in damages.items() if damage]:
+        return BuildResult(shard_group.name, failures=failures)
+    started = time.monotonic()
+    result = _Builder(storage, output_dir, shard_group, build_config).build()
+    seconds = round(time.monotonic() - started, 3)
+    first, *other_files = (shard.file for shard in shard_group.shards)
+    title = f"{first} and {len(other_files)} more" if other_files else first
+    storage.write_json(
+        report_path,
+        {"file": title, "seconds": seconds, "buckets": build_config.num_buckets, "made": encode(result)},
+    )
+    return result
+
+
+class _Builder:
+    """Reads a portion once; a block of documents is written when it is as large as a shard may be."""
+
+    def __init__(
+        self, storage: LocalStorage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
+    ) -> None:
+        self._storage, self._output_dir, self._shard_group, self._build_config = (
+            storage,
+            output_dir,
+            shard_group,
+            build_config,
+        )
+        self._blocks = {split: TokenBlock(build_config.encoder) for split in SPLITS}
+        self._num_written = Counter[str]()
+        self._result = BuildResult(
+            shard_group.name,
+            split_counts={split: Counter() for split in SPLITS},
+            spill_files={split: [] for split in SPLITS},
+        )
+        self._split_config = CountConfig(
+            validation_fraction=build_config.validation_fraction, seed=build_config.seed
+        )
+
+    def build(self) -> BuildResult:
+        """Read all of it; returns what is made."""
+        shard_group = self._shard_group
+        shard_entries = shard_group.shards
+        overlap_ids = overlap_filter.read_overlap_ids(
+            self._storage, shard_group.folder, shard_group.overlap_lists, shard_entries
+        )
+        with ExitStack() as stack:
+            rejects = RejectsWriter(
+                self._storage, self._output_dir.rejects_path(self._shard_group.name), stack
+            )
+            for shard in shard_entries:
+                for batch in arrow_io.read_shards(self._storage, shard_group.folder, [shard], _COLUMNS):
+                    self._result.documents += len(batch)
+                    is_overlap = pc.is_in(batch["id"], value_set=overlap_ids)
+                    self._result.dropped["in-full"] += is_overlap.true_count
+                    batch = batch.filter(pc.invert(is_overlap))
+                    names = zip(batch["id"].to_pylist(), batch["pmid"].to_pylist(), strict=True)
+                    is_validation = pa.array(
+                        [self._split_config.is_validation(document_id, pmid) for document_id, pmid in names],
+                        pa.bool_(),
+                    )
+                    for split, mask in zip(SPLITS, (pc.invert(is_validation), is_validation), strict=True):
+                        self._add_documents(split, batch.filter(mask), shard.file, rejects)
+        for split in SPLITS:
+            self._write_block(split)
+        return self._result
+
+    def _add_documents(self, split: str, batch: pa.RecordBatch, file: str, rejects: RejectsWriter) -> None:
+        """Encode documents and put them into the block of their split."""
+        if not len(batch):
+            return
+        build_config = self._build_config
+        sentences, encoded, tokens = _encode_documents(batch, build_config.encoder)
+        is_usable = (tokens > 0) & (tokens <= MAX_DOCUMENT_TOKENS)
+        if not is_usable.all():
+            self._result.dropped["no-tokens"] += int((tokens == 0).sum())
+            for row in np.flatnonzero(tokens > MAX_DOCUMENT_TOKENS).tolist():
+                detail = f"{tokens[row]:,} tokens, and {MAX_DOCUMENT_TOKENS:,} are the most"
+                rejects.add(file, batch["id"][row].as_py(), "too-long", detail)
+                self._result.rejected["too-long"] += 1
+            batch = batch.filter(pa.array(is_usable))
+            sentences, encoded, tokens = _encode_documents(batch, build_config.encoder)
+        counts = self._result.split_counts[split]
+        counts["documents"] += len(batch)
+        counts["unknown"] += int((encoded.ids == build_config.encoder.unknown_id).sum())
+        for source, year, num_tokens in _sum_tokens_by_year(batch, tokens):
+            self._result.tokens_by_year.setdefault(source, Counter())[year] += num_tokens
+        block = self._blocks[split]
+        block.add(batch["id"], sentences, encoded)
+        if block.tokens * encoded.ids.itemsize * self._num_passes(split) >= build_config.max_shard_bytes:
+            self._write_block(split)
+
+    def _num_passes(self, split: str) -> int:
+        """A held-out document is looked at in one way."""
+        return self._build_config.recipe.dupe_factor if split == "train" else 1
+
+    def _write_block(self, split: str) -> None:
+        """Make rows of a split's block and write them; the block is a new one then."""
+        block, self._blocks[split] = self._blocks[split], TokenBlock(self._build_config.encoder)
+        if not len(block):
+            return
+        build_config, num_passes = self._build_config, self._num_passes(split)
+        row_plan = row_planner.plan_rows(block, build_config.recipe, build_config.seed, num_passes)
+        name = f"{self._shard_group.name}-{self._num_written[split]:05d}"
+        self._num_written[split] += 1
+        counts = self._result.split_counts[split]
+        counts["rows"] += len(row_plan)
+        counts["tokens"] += row_plan.tokens
+        counts["special_tokens"] += row_plan.special_tokens
+        counts["other_document_tokens"] += row_plan.other_document_tokens
+        counts["lost_tokens"] += row_plan.lost_tokens
+        counts["unlabelled"] += row_plan.unlabelled_rows
+        counts["input_tokens"] += block.tokens * num_passes
+        schema = make_schema(build_config, split, len(row_plan), row_plan.tokens)
+        order, keys = row_plan.sort_by_key()
+        if build_config.num_buckets:
+            file = f"{split}-{name}.arrow"
+            global_shuffle.spill_rows(
+                self._storage,
+                self._output_dir.shuffle_spill_path(file),
+                row_plan,
+                order,
+                keys,
+                schema,
+                build_config.num_buckets[split],
+            )
+            self._result.spill_files[split].append(file)
+        else:
+            batches = row_plan.iter_batches(order, schema)
+            self._result.outputs += build_config.writer.write(
+                self._storage, self._output_dir.path, split, f"data-{name}", schema, batches, keys
+            )
+
+
+def make_schema(build_config: BuildConfig, split: str, rows: int, tokens: int) -> pa.Schema:
+    """The schema of a shard of so many rows and tokens."""
+    recipe, encoder = build_config.recipe, build_config.encoder
+    metadata = {
+        "objective": recipe.objective,
+        "length": recipe.max_seq_length,
+        "vocabulary_sha256": build_config.vocabulary_sha256,
+        "vocabulary_size": encoder.size,
+        "special": {
+            "[PAD]": encoder.pad_id,
+            "[UNK]": encoder.unknown_id,
+            **{name: encoder.special_ids[name] for name in ("[CLS]", "[SEP]", "[MASK]")},
+        },
+        "split": split,
+        "rows": rows,
+        "tokens": tokens,
+    }
+    return pretraining_schema.make_schema(encoder.size, recipe.has_labels, metadata)
+
+
+def _encode_documents(batch: pa.RecordBatch, encoder: Encoder) -> tuple[Any, EncodedBatch, Any]:
+    """How many sentences each document has, the ids of all of them, and how many tokens each document has."""
+    sentences = pc.list_value_length(batch["sentences"]).to_numpy(zero_copy_only=False).astype(np.int64)
+    encoded = encoder.encode_all(batch["sentences"].flatten())
+    ends = encoded.offsets[np.concatenate([np.zeros(1, np.int64), np.cumsum(sentences)])]
+    return sentences, encoded, np.diff(ends)
+
+
+def _sum_tokens_by_year(batch: pa.RecordBatch, tokens: Any) -> Iterable[tuple[str, str, int]]:
+    table = pa.table({"source": batch["source"], "year": batch["year"], "tokens": pa.array(tokens)})
+    for group in table.group_by(["source", "year"]).aggregate([("tokens", "sum")]).to_pylist():
+        year = "unknown" if group["year"] is None else str(group["year"])
+        yield group["source"], year, group["tokens_sum"]

@@ -1,0 +1,95 @@
+"""A global shuffle: the rows of all portions in the order of their keys, though no memory holds them all.
+
+Each portion's rows are dealt out by the upper bits of their keys: one file a shard's worth of them, sorted,
+with a record batch for each bucket.  A bucket of all portions, sorted by the keys, is a shard; the buckets
+in a row are all rows in the order of their keys, which is a random one.  Between the two steps pass names and
+numbers.  A bucket takes some three times the memory of a shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.parallel import prefetch_map
+
+from .row_plan import KeyArray, RowPlan
+from .token_block import Int64Array
+
+_KEY_FIELD: Final = pa.field("key", pa.uint64(), nullable=False)
+
+
+def spill_rows(
+    storage: LocalStorage,
+    path: str,
+    row_plan: RowPlan,
+    order: Int64Array,
+    keys: KeyArray,
+    schema: pa.Schema,
+    num_buckets: int,
+) -> None:
+    """Write a plan's rows, sorted by their keys, as a record batch for each of the buckets."""
+    upper_bits = keys >> np.uint64(32)
+    ends = np.searchsorted((upper_bits * np.uint64(num_buckets)) >> np.uint64(32), np.arange(num_buckets + 1))
+    schema_with_key = schema.append(_KEY_FIELD)
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with (
+        storage.write(path) as file,
+        pa.ipc.new_file(pa.PythonFile(file, "w"), schema_with_key, options=options) as writer,
+    ):
+        for start, stop in zip(ends.tolist(), ends[1:].tolist(), strict=False):
+            rows = _concat_batches(list(row_plan.iter_batches(order[start:stop], schema)), schema)
+            writer.write_batch(
+                pa.record_batch([*rows.columns, pa.array(keys[start:stop])], schema=schema_with_key)
+            )
+
+
+class ShuffleBucket(NamedTuple):
+    """Rows of all portions.
+
+    Attributes:
+        order: the rows' numbers in the order of their keys; ``keys``: these, in order.
+    """
+
+    rows: pa.RecordBatch
+    order: pa.Array
+    keys: KeyArray
+
+
+def read_bucket(storage: LocalStorage, paths: Sequence[str], bucket_index: int) -> ShuffleBucket:
+    """All rows of a bucket."""
+    parts = list(prefetch_map(storage, lambda path: _read_part(storage, path, bucket_index), paths))
+    rows = _concat_batches(parts, parts[0].schema)
+    order = pc.sort_indices(rows["key"])
+    return ShuffleBucket(rows.select(rows.schema.names[:-1]), order, rows["key"].take(order).to_numpy())
+
+
+def _read_part(storage: LocalStorage, path: str, bucket_index: int) -> pa.RecordBatch:
+    """A bucket of one file, which is closed at once: there may be more of them than may be open."""
+    with arrow_io.open_mapped(storage, path) as file, pa.ipc.open_file(file) as reader:
+        return reader.get_batch(bucket_index)
+
+
+def _concat_batches(parts: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """Record batches as one; the list is emptied, so that no more than two copies of the rows are there."""
+    columns = pa.Table.from_batches(parts, schema).columns
+    parts.clear()
+    combined = []
+    while columns:
+        combined.append(columns.pop(0).combine_chunks())
+    return pa.record_batch(combined, schema=schema)
+
+
+def iter_batches(bucket: ShuffleBucket, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """A bucket's rows, in their order, as record batches of a shard."""
+    for start in range(0, len(bucket.rows), BATCH_ROWS):
+        # Few at a time: taking lists, Arrow makes a number of eight bytes for each token.
+        rows = bucket.rows.take(bucket.order.slice(start, BATCH_ROWS))
+        yield pa.RecordBatch.from_arrays(rows.columns, schema=schema)

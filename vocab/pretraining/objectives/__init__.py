@@ -1,0 +1,1 @@
+"""Builders of pretraining rows, one a pretraining objective."""

@@ -1,0 +1,119 @@
+"""ELECTRA's examples: two segments of one document, not always full, now and then short or of one segment.
+
+The rules are those of ``ExampleBuilder`` in build_pretraining_dataset.py of google-research/electra (commit
+8a46635), chances drawn in its order.  One thing differs: there a row's target length is drawn when the row
+before it is done, be that another document's; here each document draws its own for its first row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from .document_rng import RandomSource
+from .example_recipes import ExampleRecipe
+from .rows import NUM_PAIR_SPECIALS, ExampleRow, TokenRange, count_tokens, make_span
+
+MIN_TARGET_LENGTH: Final = 5
+"""The lowest target of a short row."""
+_TO_SEGMENT_A_PROB: Final = 0.5
+"""How often the sentence goes to segment A that would make it longer than half of the row."""
+_UNBOUNDED: Final = 100_000
+
+
+def build_rows(
+    document: int, edges: Sequence[int], rng: RandomSource, recipe: ExampleRecipe
+) -> Iterator[ExampleRow]:
+    """The rows of a document.
+
+    Sentences are gathered until they have the target's length; what does not fit into the row then is lost,
+    or with ``recipe.keep_overflow`` is the beginning of what is gathered next.
+    """
+    target_length = _draw_target_length(rng, recipe)
+    pending: list[TokenRange] = []
+    num_pending_tokens = 0
+    for sentence in range(len(edges) - 1):
+        start, stop = edges[sentence], edges[sentence + 1]
+        pending.append((start, stop))
+        num_pending_tokens += stop - start
+        while num_pending_tokens >= target_length:
+            row, pending = _build_row(document, edges, pending, target_length, rng, recipe)
+            num_pending_tokens = count_tokens(pending)
+            yield row
+            target_length = _draw_target_length(rng, recipe)
+    while num_pending_tokens:
+        row, pending = _build_row(document, edges, pending, target_length, rng, recipe)
+        num_pending_tokens = count_tokens(pending)
+        yield row
+        target_length = _draw_target_length(rng, recipe)
+
+
+def _draw_target_length(rng: RandomSource, recipe: ExampleRecipe) -> int:
+    return (
+        rng.randint(MIN_TARGET_LENGTH, recipe.max_seq_length)
+        if rng.random() < recipe.short_seq_prob
+        else recipe.max_seq_length
+    )
+
+
+def _build_row(
+    document: int,
+    edges: Sequence[int],
+    pending: list[TokenRange],
+    target_length: int,
+    rng: RandomSource,
+    recipe: ExampleRecipe,
+) -> tuple[ExampleRow, list[TokenRange]]:
+    """A row of the sentences that wait, and what waits from then on."""
+    segment_a_target = (
+        _UNBOUNDED if rng.random() < recipe.single_segment_prob else (target_length - NUM_PAIR_SPECIALS) // 2
+    )
+    segment_a: list[TokenRange] = []
+    segment_b: list[TokenRange] = []
+    num_tokens_a = num_tokens_b = 0
+    for start, stop in pending:
+        size = stop - start
+        if (
+            not num_tokens_a
+            or num_tokens_a + size < segment_a_target
+            or (not num_tokens_b and num_tokens_a < segment_a_target and rng.random() < _TO_SEGMENT_A_PROB)
+        ):
+            _append_range(segment_a, start, stop)
+            num_tokens_a += size
+        else:
+            _append_range(segment_b, start, stop)
+            num_tokens_b += size
+    overflow: list[TokenRange] = []
+    if num_tokens_a + num_tokens_b > recipe.max_seq_length - NUM_PAIR_SPECIALS:
+        segment_a, overflow = _split_ranges(segment_a, recipe.max_seq_length - 2)
+        segment_b, overflow_b = _split_ranges(
+            segment_b, max(0, recipe.max_seq_length - NUM_PAIR_SPECIALS - count_tokens(segment_a))
+        )
+        overflow += overflow_b
+    end = max(ranges[-1][1] for ranges in (segment_a, segment_b) if ranges)
+    row_span = make_span(document, 1, edges, (segment_a[0][0], end))
+    if recipe.keep_overflow:
+        return ExampleRow(segment_a, segment_b, (row_span,)), overflow
+    return ExampleRow(segment_a, segment_b, (row_span,), lost_tokens=count_tokens(overflow)), []
+
+
+def _append_range(ranges: list[TokenRange], start: int, stop: int) -> None:
+    """Add a sentence, as one range with the last where it follows it."""
+    if ranges and ranges[-1][1] == start:
+        ranges[-1] = (ranges[-1][0], stop)
+    else:
+        ranges.append((start, stop))
+
+
+def _split_ranges(ranges: list[TokenRange], max_tokens: int) -> tuple[list[TokenRange], list[TokenRange]]:
+    """The tokens that there is room for, and the others."""
+    taken: list[TokenRange] = []
+    overflow: list[TokenRange] = []
+    for start, stop in ranges:
+        cut = min(stop, start + max_tokens)
+        max_tokens -= cut - start
+        if cut > start:
+            taken.append((start, cut))
+        if cut < stop:
+            overflow.append((cut, stop))
+    return taken, overflow

@@ -1,0 +1,127 @@
+"""Which examples to build, as data, and those of the papers: each number with where it is written."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, get_args
+
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.shards.pretraining_schema import LABELLED_OBJECTIVES
+
+Objective = Literal["electra", "bert", "albert", "plain"]
+OBJECTIVES: Final = get_args(Objective)
+MAX_SEQ_LENGTH: Final = 65_535
+"""The longest row: places in it are 16 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleRecipe:
+    """Examples to build.
+
+    Attributes:
+        objective: ``electra``: one or two segments of a document, for replaced-token detection; ``bert``:
+            pairs for next-sentence prediction; ``albert``: pairs for sentence-order prediction; ``plain``:
+            documents joined.
+        length: tokens a row at most, [CLS] and [SEP] among them.
+        short: share of rows (``bert``, ``albert``: of documents) with a random lower target.
+        single: share of rows with one segment (``electra``).
+        dupe_factor: passes over each document, each with other chances.
+        keep_overflow: what does not fit into a row begins the next one (``electra``); else it is lost.
+        as_published: as the reference code does it, with its faults: a chunk of one sentence is paired with
+            a random document's text for ``albert``.
+        whole_words, max_predictions: of rows that are masked once and for all (record_encoder.py): are words
+            masked as a whole, and how many tokens at most; 0 is 15 % of the length.
+    """
+
+    objective: Objective = "electra"
+    max_seq_length: int = 128
+    short_seq_prob: float = 0.0
+    single_segment_prob: float = 0.0
+    dupe_factor: int = 1
+    keep_overflow: bool = False
+    as_published: bool = False
+    whole_words: bool = False
+    max_predictions: int = 0
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise InvalidValueError(f"--objective {self.objective} is none of {', '.join(OBJECTIVES)}")
+        if self.max_seq_length < 5:
+            raise InvalidValueError(
+                f"--length {self.max_seq_length} is below 5: [CLS], [SEP] and [SEP] would leave no room for "
+                "a pair"
+            )
+        if self.max_seq_length > MAX_SEQ_LENGTH:
+            raise InvalidValueError(
+                f"--length {self.max_seq_length:,} is above {MAX_SEQ_LENGTH:,}: places in a row are 16 bits"
+            )
+        for name, value in (("short", self.short_seq_prob), ("single", self.single_segment_prob)):
+            if not 0 <= value <= 1:
+                raise InvalidValueError(f"--{name} {value} is not between 0 and 1")
+        if self.max_predictions < 0:
+            raise InvalidValueError(f"--max-predictions {self.max_predictions} is below 0")
+        if self.dupe_factor < 1:
+            raise InvalidValueError(f"--dupe-factor {self.dupe_factor} is below 1")
+        for option, option_value, objectives in (
+            ("--short", self.short_seq_prob, ("electra", "bert", "albert")),
+            ("--single", self.single_segment_prob, ("electra",)),
+            ("--keep-overflow", self.keep_overflow, ("electra",)),
+            ("--as-published", self.as_published, ("albert",)),
+            ("--max-predictions", self.max_predictions, LABELLED_OBJECTIVES),
+        ):
+            if option_value and self.objective not in objectives:
+                raise InvalidValueError(
+                    f"{option} says nothing with --objective {self.objective}: it is for "
+                    f"{' and '.join(objectives)}"
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a manifest."""
+        return dataclasses.asdict(self)
+
+    @property
+    def has_labels(self) -> bool:
+        """Has a row a label?"""
+        return self.objective in LABELLED_OBJECTIVES
+
+
+DEFAULTS: Final[dict[str, ExampleRecipe]] = {
+    # google-research/electra, build_pretraining_dataset.py: --max-seq-length 128; 0.05 and 0.1 in the code.
+    "electra": ExampleRecipe("electra", 128, short_seq_prob=0.05, single_segment_prob=0.1),
+    # google-research/bert, create_pretraining_data.py: max_seq_length 128, short_seq_prob 0.1.  Its
+    # dupe_factor of 10 gives other masks, which our trainer draws anew each time; so one pass.  Its
+    # max_predictions_per_seq of 20 is 15 % of 128, and do_whole_word_mask False.
+    "bert": ExampleRecipe("bert", 128, short_seq_prob=0.1),
+    # google-research/albert, create_pretraining_data.py: max_seq_length 512, short_seq_prob 0.1.  Its
+    # dupe_factor is 40, as for bert; max_predictions_per_seq 20, do_whole_word_mask True.
+    "albert": ExampleRecipe("albert", 512, short_seq_prob=0.1, whole_words=True, max_predictions=20),
+    # No reference: the length that BERT's positions have.
+    "plain": ExampleRecipe("plain", 512),
+}
+"""What is not said on the command line is as in each objective's reference code."""
+
+PRESETS: Final[dict[str, ExampleRecipe]] = {
+    # Bio-ELECTRA (Ozyurt 2020; build_pmc_pretrain_dataset.sh and pmc_config.json.example of its repository):
+    # --max-seq-length 256, blank lines separate documents; all else as google-research/electra has it.
+    "bio-electra": replace(DEFAULTS["electra"], max_seq_length=256),
+    # Bio-ELECTRA++ (Ozyurt 2020; build_pmc_oai_full_pretrain_dataset.sh, pmc_config_v2.json.example): the
+    # same on PMC's articles.
+    "bio-electra-pp": replace(DEFAULTS["electra"], max_seq_length=256),
+    # ELECTRAMed (Miolo et al. 2021, table 1; configure_pretraining.py of its repository): sequences of 512
+    # throughout.  The short and the single ones are not mentioned: ELECTRA's.  Its text has no borders
+    # between documents (BLUE_Benchmark, issue 7), so that its rows ran on across abstracts; ours do not.
+    "electramed": replace(DEFAULTS["electra"], max_seq_length=512),
+    # BioALBERT (Naseem et al. 2020, tables I and II): sequence length 512, and "dup-factor as five" for its
+    # best model.  Short sequences are not mentioned: ALBERT's.  The paper calls sentence-order negatives
+    # segments of different documents; ALBERT's code, which it says it uses, swaps two segments, as here.
+    # 20 predictions (table I) are 4 % of 512.
+    "bioalbert": replace(DEFAULTS["albert"], max_seq_length=512, dupe_factor=5),
+    # PubMedBERT (Gu et al. 2020): masked tokens and next-sentence prediction; lengths, short sequences and
+    # the dupe factor are not mentioned.  The code it builds on (NVIDIA's BERT for TensorFlow, data/) makes
+    # sequences of 128 and then of 512, a dupe factor of 5, short_seq_prob 0.1.  Here the second phase; the
+    # first: --length 128.  Whole words are masked, says the paper; 80 predictions are NVIDIA's.
+    "pubmedbert": replace(
+        DEFAULTS["bert"], max_seq_length=512, dupe_factor=5, whole_words=True, max_predictions=80
+    ),
+}

@@ -1,0 +1,97 @@
+"""Abstracts that full text among the inputs holds too: they would be read twice, so they are left out.
+
+``pmc_to_shards --drop-in ABSTRACTS`` lists them (corpus/lifecycle/full_text_overlap.py).  Where both
+directories are inputs, the list is obeyed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bioshards.corpus.lifecycle import full_text_overlap
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, find_damage
+from bioshards.corpus.storage.local_storage import LocalStorage
+
+OverlapLists = dict[str, dict[str, str]]
+"""For a folder of abstracts, the folders of full text that list some of them, and ``rows_sha256``."""
+
+
+def load_overlap_lists(storage: LocalStorage, inputs: Sequence[DocumentsInput]) -> OverlapLists:
+    """The lists that are to be obeyed among these inputs.
+
+    Raises:
+        InputError: a list is of abstracts that are not, or no longer, among the inputs, or is damaged.
+    """
+    folder_by_identity = {
+        full_text_overlap.digest_abstracts(storage, documents.folder): documents.folder
+        for documents in inputs
+        if documents.pipeline == "pubmed_to_shards"
+    }
+    overlap_lists: OverlapLists = {folder: {} for folder in folder_by_identity.values()}
+    for documents in inputs:
+        entries = (
+            arrow_io.read_documents_manifest(storage, documents.folder).overlap if folder_by_identity else ()
+        )
+        for entry in entries:
+            if entry.abstracts not in folder_by_identity:
+                raise InputError(
+                    f"{documents.folder}/{full_text_overlap.FILE_NAME} lists abstracts of other shards "
+                    f"than {' and '.join(overlap_lists)} has. If that has been updated since, run "
+                    "pmc_to_shards "
+                    "again with the same --drop-in"
+                )
+            path = f"{documents.folder}/{entry.file}"
+            if problem := find_damage(storage, path, entry):
+                raise InputError(
+                    f"{path}: {problem}. Delete it and run pmc_to_shards again with the same --drop-in, "
+                    "which "
+                    "makes it anew"
+                )
+            overlap_lists[folder_by_identity[entry.abstracts]][documents.folder] = entry.rows_sha256
+    return overlap_lists
+
+
+def read_overlap_ids(
+    storage: LocalStorage,
+    folder: str,
+    overlap_lists: Sequence[tuple[str, str]],
+    shard_entries: Sequence[Shard],
+) -> pa.Array:
+    """The ids of abstracts in some shards of a folder that are held in full.
+
+    Only the ids of these shards are in memory where lists are on this machine, which are mapped and gone
+    through; from an object store a process reads a list once, and keeps its ids.
+
+    Args:
+        overlap_lists: the folders of full text, with the SHA-256 of their lists.
+        shard_entries: the shards, as the folder's manifest lists them.
+    """
+    if not overlap_lists:
+        return pa.array([], pa.string())
+    id_batches = [batch["id"] for batch in arrow_io.read_shards(storage, folder, shard_entries, ["id"])]
+    shard_ids = pa.chunked_array(id_batches, pa.string()).combine_chunks()
+    listed_ids = [_read_list_ids(storage, *overlap_list, folder) for overlap_list in overlap_lists]
+    return pa.concat_arrays(
+        [list_ids.filter(pc.is_in(list_ids, value_set=shard_ids)).combine_chunks() for list_ids in listed_ids]
+    )
+
+
+_cached_ids: dict[tuple[str, str], pa.ChunkedArray] = {}
+"""The ids of the lists on object stores that this process has read: every portion asks for the same ones."""
+
+
+def _read_list_ids(storage: LocalStorage, full_text_folder: str, sha256: str, folder: str) -> pa.ChunkedArray:
+    """The ids of the list, of this SHA-256, in a folder of full text."""
+    if "://" not in full_text_folder:
+        return full_text_overlap.read(storage, full_text_folder, folder)["id"]
+    if (full_text_folder, sha256) not in _cached_ids:
+        list_ids = full_text_overlap.read(storage, full_text_folder, folder)["id"]
+        _cached_ids[full_text_folder, sha256] = pa.chunked_array(
+            [list_ids.combine_chunks()]
+        )  # a copy, without the other columns
+    return _cached_ids[full_text_folder, sha256]

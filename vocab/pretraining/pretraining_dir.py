@@ -1,0 +1,277 @@
+"""The last steps of a pretraining set: the buckets of a global shuffle, and the manifest, last of all.
+
+SplitCounts in corpus/manifest says what a manifest counts of a split.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bioshards.corpus.manifest import (
+    PretrainingConfig,
+    PretrainingCounts,
+    PretrainingInput,
+    PretrainingManifest,
+    PretrainingRun,
+    SplitCounts,
+    decode,
+    encode,
+    find_manifest,
+    is_complete,
+    sweep,
+    utc_now,
+    write_manifest,
+)
+from bioshards.corpus.output.output_layout import SPLITS, TFRECORD_FOLDERS, OutputDir
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.parallel import parallel_for_each
+
+from . import global_shuffle, shard_writer
+from .build import BuildConfig, make_schema
+from .build_result import BuildResult
+
+LOSS_REASONS: Final = {"electra": "overflow", "bert": "truncated", "albert": "truncated"}
+"""The reason for which an objective's builder loses tokens; plain packing loses none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """A shard of rows of all portions, or nothing where a bucket has none."""
+
+    split: str
+    bucket: int
+    outputs: list[Shard]
+
+
+def merge_bucket(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    build_config: BuildConfig,
+    spill_files: Sequence[str],
+    split: str,
+    bucket: int,
+) -> MergeResult:
+    """Write one bucket of the rows that portions have dealt out, unless that is done already.
+
+    Args:
+        spill_files: the files, of this split, that the rows are in.
+    """
+    name = f"data-{bucket:05d}-of-{build_config.num_buckets[split]:05d}"
+    report_path = output_dir.merged_bucket_path(bucket, f"{split}.json")
+    cache_key = arrow_io.combine_digests([name, *sorted(spill_files)])
+    if storage.exists(report_path):
+        cached_report = storage.read_json(report_path)
+        there = [decode(Shard, listed) for listed in cached_report["outputs"]]
+        if cached_report["of"] == cache_key and shard_writer.has_all_outputs(storage, output_dir.path, there):
+            return MergeResult(split, bucket, there)
+        storage.remove(report_path)  # before its shard, of the same name, is another one
+    shuffle_bucket = global_shuffle.read_bucket(
+        storage, [output_dir.shuffle_spill_path(file) for file in sorted(spill_files)], bucket
+    )
+    outputs: list[Shard] = []  # of no rows, as ``datasets`` opens no shard without any
+    if rows := len(shuffle_bucket.rows):
+        schema = make_schema(build_config, split, rows, len(shuffle_bucket.rows["input_ids"].flatten()))
+        batches = global_shuffle.iter_batches(shuffle_bucket, schema)
+        outputs = build_config.writer.write(
+            storage, output_dir.path, split, name, schema, batches, shuffle_bucket.keys
+        )
+    storage.write_json(report_path, {"of": cache_key, "outputs": encode(outputs)})
+    return MergeResult(split, bucket, outputs)
+
+
+def publish_pretraining_set(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    config: dict[str, Any],
+    inputs: Sequence[PretrainingInput],
+    build_results: Sequence[BuildResult],
+    merge_results: Sequence[MergeResult],
+    run: PretrainingRun,
+    max_rejected: float,
+) -> str | None:
+    """Write what ``datasets`` looks for, and the manifest last.
+
+    Args:
+        config: what must be the same for the same rows, with the recipe's fields.
+        inputs: what is read, wherever it lies.
+        run: facts about this run; its end is added.
+
+    Returns:
+        Why nothing is published; None where it is.
+    """
+    wanted = decode(PretrainingConfig, config)
+    totals = _sum_results(build_results, wanted.objective)
+    if problem := _find_problem(build_results, totals, max_rejected):
+        return problem
+    outputs = [output for result in build_results for output in result.outputs]
+    outputs += [output for merge_result in merge_results for output in merge_result.outputs]
+    outputs.sort(key=lambda output: output.file)
+    if inconsistency := _find_inconsistency(totals, outputs):
+        return inconsistency
+    _remove_stale_files(storage, output_dir, outputs, build_results, merge_results)
+    splits = []
+    for split in SPLITS:
+        folder = f"{split}/"
+        split_shards = [
+            dataclasses.replace(output, file=output.file.removeprefix(folder))
+            for output in outputs
+            if output.file.startswith(folder)
+        ]
+        if split_shards:
+            arrow_io.write_dataset_info(storage, f"{output_dir.path}/{split}", split_shards)
+            splits.append(split)
+        else:  # of other inputs there may have been some
+            for name in ("state.json", "dataset_info.json"):
+                storage.remove(f"{output_dir.path}/{split}/{name}")
+    storage.write_json(f"{output_dir.path}/dataset_dict.json", {"splits": splits})
+    manifest = PretrainingManifest(
+        config=wanted,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        counts=totals,
+        run=dataclasses.replace(run, finished=utc_now()),
+    )
+    write_manifest(storage, output_dir.manifest_path, manifest)
+    remove_spill_files(storage, output_dir)
+    return None
+
+
+def remove_spill_files(storage: LocalStorage, output_dir: OutputDir) -> None:
+    """Remove the rows that were dealt out, once they are in their shards."""
+    parallel_for_each(
+        storage,
+        storage.remove,
+        map(output_dir.shuffle_spill_path, storage.list_names(f"{output_dir.work_folder}/dealt")),
+    )
+
+
+def is_up_to_date(storage: LocalStorage, output_dir: OutputDir, inputs: Sequence[PretrainingInput]) -> bool:
+    """Is the manifest there, of these very inputs, with everything that it lists in place?"""
+    manifest = find_manifest(storage, output_dir.path, PretrainingManifest)
+    if manifest is None or list(manifest.inputs) != list(inputs):
+        return False
+    splits = {output.file.partition("/")[0] for output in manifest.outputs} & set(SPLITS)
+    index_files = {"dataset_dict.json", *(f"{split}/state.json" for split in splits)}
+    return is_complete(storage, output_dir.path, manifest, present=index_files)
+
+
+def _sum_results(build_results: Sequence[BuildResult], objective: str) -> PretrainingCounts:
+    sources = sorted({source for result in build_results for source in result.tokens_by_year})
+    return PretrainingCounts(
+        documents=sum(result.documents for result in build_results),
+        dropped=dict(sorted((+_sum_counters(result.dropped for result in build_results)).items())),
+        rejected=dict(sorted(_sum_counters(result.rejected for result in build_results).items())),
+        train=_of_split(build_results, "train", objective),
+        validation=_of_split(build_results, "validation", objective),
+        years={
+            source: dict(
+                sorted(
+                    _sum_counters(
+                        source_result.tokens_by_year.get(source, Counter()) for source_result in build_results
+                    ).items()
+                )
+            )
+            for source in sources
+        },
+    )
+
+
+def _of_split(made: Sequence[BuildResult], split: str, objective: str) -> SplitCounts:
+    total = _sum_counters(portion.split_counts.get(split, Counter()) for portion in made)
+    return SplitCounts(
+        lost_tokens={LOSS_REASONS[objective]: total["lost_tokens"]} if total["lost_tokens"] else {},
+        documents=total["documents"],
+        rows=total["rows"],
+        tokens=total["tokens"],
+        special_tokens=total["special_tokens"],
+        other_document_tokens=total["other_document_tokens"],
+        input_tokens=total["input_tokens"],
+        unknown=total["unknown"],
+        unlabelled=total["unlabelled"],
+    )
+
+
+def _sum_counters(counters: Iterable[Counter[str]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for counter in counters:
+        total.update(counter)
+    return total
+
+
+def _find_problem(
+    build_results: Sequence[BuildResult], totals: PretrainingCounts, max_rejected: float
+) -> str | None:
+    """Why these rows cannot be published; None where they can."""
+    failures = sorted(failure for result in build_results for failure in result.failures)
+    if failures:
+        more = f" (and {len(failures) - 5} more)" if len(failures) > 5 else ""
+        return (
+            f"{len(failures)} shard{'s' if len(failures) > 1 else ''} cannot be used "
+            f"({'; '.join(failures[:5])}{more}). All "
+            "others are done. "
+            "Delete them and run the command that made them once more, which makes them anew; then run this "
+            "one again"
+        )
+    rejected = sum(totals.rejected.values())
+    if rejected > max_rejected * totals.documents:
+        return (
+            f"{rejected:,} of {totals.documents:,} documents were rejected, more than --max-rejected "
+            f"{max_rejected:g} allows. OUT/rejected/ says why; nothing is published. With a higher "
+            "--max-rejected the same command publishes what is made already"
+        )
+    if not totals.train.rows:
+        return (
+            f"there is nothing to train on: of {totals.documents:,} documents "
+            f"{totals.validation.documents:,} are held out, "
+            f"{totals.dropped.get('in-full', 0):,} are held in full, "
+            f"{totals.dropped.get('no-tokens', 0):,} have no tokens and {rejected:,} are rejected. "
+            "Look at --input and --validation"
+        )
+    return None
+
+
+def _find_inconsistency(totals: PretrainingCounts, outputs: Sequence[Shard]) -> str | None:
+    """What does not add up, which is nobody's fault but ours; None where all does."""
+    for split, split_totals in (("train", totals.train), ("validation", totals.validation)):
+        written_rows = sum(output.rows for output in outputs if output.file.startswith(f"{split}/"))
+        own = split_totals.tokens - split_totals.special_tokens - split_totals.other_document_tokens
+        accounted_tokens = own + sum(split_totals.lost_tokens.values())
+        if written_rows != split_totals.rows or accounted_tokens != split_totals.input_tokens:
+            return (
+                f"{split} does not add up: {written_rows:,} of {split_totals.rows:,} rows are in shards, "
+                f"and {accounted_tokens:,} of "
+                f"{split_totals.input_tokens:,} tokens are accounted for. This is a fault of bioshards, or "
+                "of what "
+                "lies in OUT/.bioshards: please report it, delete that folder and run again"
+            )
+    return None
+
+
+def _remove_stale_files(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    outputs: Sequence[Shard],
+    build_results: Sequence[BuildResult],
+    merge_results: Sequence[MergeResult],
+) -> None:
+    """Remove what was made of other inputs."""
+    folders = [f"{output_dir.path}/{folder}" for folder in (*SPLITS, *TFRECORD_FOLDERS.values())]
+    keep = {f"{output_dir.path}/{listed.file}" for listed in outputs}
+    sweep(storage, folders, keep, lambda name: name.startswith(("data-", "pretrain_data.")))
+    current_paths = {output_dir.build_report_path(result.name, "json") for result in build_results}
+    current_paths |= {
+        output_dir.merged_bucket_path(merge_result.bucket, f"{merge_result.split}.json")
+        for merge_result in merge_results
+    }
+    current_paths |= {output_dir.rejects_path(result.name) for result in build_results if result.rejected}
+    sweep(
+        storage,
+        [f"{output_dir.work_folder}/made", f"{output_dir.work_folder}/merged", f"{output_dir.path}/rejected"],
+        current_paths,
+    )

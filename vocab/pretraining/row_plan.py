@@ -1,0 +1,160 @@
+"""The rows of a shard before they are written: which tokens each is made of, and how rows are sorted.
+
+A plan takes some 150 bytes a row.  The rows' tokens are copied once, as record batches are made, straight
+into their place in the sorted shard.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS, NO_LABEL, SPAN_TYPE
+from bioshards.vocab.pretraining.objectives.document_rng import derive_row_keys
+from bioshards.vocab.pretraining.objectives.rows import CLS_RANGE, SEP_RANGE, ExampleRow, count_tokens
+
+from .token_block import Int64Array, TokenBlock
+
+KeyArray = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+class RowPlan:
+    """Rows of one block's documents.
+
+    Attributes:
+        special: how many of the rows' tokens are [CLS] and [SEP]; ``lost``, ``borrowed``: see ``rows.Row``.
+    """
+
+    def __init__(self, block: TokenBlock) -> None:
+        self._block: Final = block
+        self._ranges, self._range_ends = array("q"), array("q", [0])
+        self._segment_b_starts, self._labels = array("H"), array("b")
+        self._spans, self._span_ends = array("q"), array("q", [0])
+        self._keys, self._row_numbers = array("Q"), array("Q")
+        self.special_tokens = self.lost_tokens = self.other_document_tokens = 0
+
+    def add(self, row: ExampleRow, key: int, row_number: int) -> None:
+        """Add a row; ``key``: of its document and pass, ``row_number``: which one of theirs it is."""
+        ranges = self._ranges
+        first_range = len(ranges)
+        ranges.extend(CLS_RANGE)
+        for token_range in row.segment_a:
+            ranges.extend(token_range)
+        ranges.extend(SEP_RANGE)
+        self._segment_b_starts.append(2 + count_tokens(row.segment_a) if row.segment_b else 0)
+        if row.segment_b:
+            for token_range in row.segment_b:
+                ranges.extend(token_range)
+            ranges.extend(SEP_RANGE)
+        self._range_ends.append(len(ranges) // 2)
+        self._labels.append(row.label)
+        for span in row.spans:
+            self._spans.extend(span)
+        self._span_ends.append(len(self._spans) // 4)
+        self._keys.append(key)
+        self._row_numbers.append(row_number)
+        num_text_ranges = len(row.segment_a) - row.segment_a.count(SEP_RANGE) + len(row.segment_b)
+        self.special_tokens += (len(ranges) - first_range) // 2 - num_text_ranges
+        self.lost_tokens += row.lost_tokens
+        self.other_document_tokens += row.other_document_tokens
+
+    def __len__(self) -> int:
+        return len(self._segment_b_starts)
+
+    @property
+    def unlabelled_rows(self) -> int:
+        """Rows without a label."""
+        return self._labels.count(NO_LABEL)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all rows, special ones among them."""
+        ranges = _table_from_array(self._ranges, 2)
+        return int((ranges[:, 1] - ranges[:, 0]).sum())
+
+    def sort_by_key(self) -> tuple[Int64Array, KeyArray]:
+        """The rows in the order of their keys, and these."""
+        keys = derive_row_keys(
+            _numpy_from_array(self._keys, np.uint64), _numpy_from_array(self._row_numbers, np.uint64)
+        )
+        order = np.argsort(keys, kind="stable")
+        return order, keys[order]
+
+    def iter_batches(
+        self, order: Int64Array, schema: pa.Schema, batch_rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """These rows as record batches of so many.
+
+        Args:
+            schema: of ``corpus.pretraining``.
+        """
+        ids = self._block.get_token_ids()
+        ranges, spans = _table_from_array(self._ranges, 2), _table_from_array(self._spans, 4)
+        range_ends, span_ends = (
+            _numpy_from_array(self._range_ends, np.int64),
+            _numpy_from_array(self._span_ends, np.int64),
+        )
+        segment_b_starts, labels = (
+            _numpy_from_array(self._segment_b_starts, np.uint16),
+            _numpy_from_array(self._labels, np.int8),
+        )
+        for start in range(0, len(order), batch_rows):
+            rows = order[start : start + batch_rows]
+            range_indices, _ = _concat_ranges(range_ends[rows], range_ends[rows + 1])
+            sizes = ranges[range_indices, 1] - ranges[range_indices, 0]
+            token_indices, _ = _concat_ranges(ranges[range_indices, 0], ranges[range_indices, 1])
+            ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), sizes]))
+            row_ends = np.concatenate(
+                [np.zeros(1, np.int64), np.cumsum(range_ends[rows + 1] - range_ends[rows])]
+            )
+            span_indices, span_offsets = _concat_ranges(span_ends[rows], span_ends[rows + 1])
+            columns = {
+                "input_ids": _make_list_array(
+                    ends[row_ends], pa.array(ids[token_indices]), schema.field("input_ids").type
+                ),
+                "split": pa.array(segment_b_starts[rows]),
+                "label": pa.array(labels[rows]),
+                "spans": _make_list_array(
+                    span_offsets, self._resolve_spans(spans[span_indices]), pa.list_(SPAN_TYPE)
+                ),
+            }
+            yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+    def _resolve_spans(self, spans: Int64Array) -> pa.Array:
+        """Spans with documents' ids, and with sentences numbered as in the documents."""
+        documents, start, first_sentence, end_sentence = spans.T
+        integer_columns = (
+            start,
+            self._block.get_sentence_numbers(documents, first_sentence),
+            self._block.get_sentence_numbers(documents, end_sentence - 1) + 1,
+        )
+        columns = [self._block.get_document_ids().take(pa.array(documents))]
+        columns += [
+            pa.array(values, SPAN_TYPE.field(field_index).type)
+            for field_index, values in enumerate(integer_columns, 1)
+        ]
+        return pa.StructArray.from_arrays(columns, fields=list(SPAN_TYPE))
+
+
+def _numpy_from_array(values: array[int], type_: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    return np.frombuffer(values, type_) if values else np.zeros(0, type_)
+
+
+def _table_from_array(values: array[int], columns: int) -> Int64Array:
+    table: Int64Array = _numpy_from_array(values, np.int64).reshape(-1, columns)
+    return table
+
+
+def _concat_ranges(starts: Int64Array, stops: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """All numbers from each start to before its stop, one range after another, and where each begins."""
+    sizes = stops - starts
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes), offsets
+
+
+def _make_list_array(offsets: Int64Array, values: pa.Array, type_: pa.DataType) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=type_)

@@ -1,0 +1,1 @@
+"""TFRecord files of pretraining rows for the original TensorFlow trainers."""

@@ -1,0 +1,149 @@
+"""Rows of a pretraining set as the features that google-research's trainers of three models read.
+
+Each function gives, by the feature's name, an array of one line a row, padded to one length;
+``file_format.py`` writes them.  Names, lengths and padding are the references'.
+
+A row without a pair to judge (``NO_LABEL``) has no place in the files of BERT and ALBERT: their trainers
+know 0 and 1 only, and would learn either as the truth.  :func:`pairs` leaves such rows out.
+
+SOURCES:
+    https://github.com/google-research/electra/blob/master/build_pretraining_dataset.py
+    https://github.com/google-research/bert/blob/master/create_pretraining_data.py
+    https://github.com/google-research/albert/blob/master/create_pretraining_data.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.shards.pretraining_schema import NO_LABEL
+
+from .static_masks import MaskedRow
+
+Features = dict[str, np.ndarray[Any, Any]]
+
+
+def select_labelled(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows that have a label; those that have none are ``batch.num_rows`` less."""
+    return batch.filter(pc.not_equal(batch["label"], pa.scalar(NO_LABEL, pa.int8())))
+
+
+def make_electra_features(batch: pa.RecordBatch, max_seq_length: int, pad_id: int) -> Features:
+    """``input_ids``, ``input_mask`` (1 where it is no padding) and ``segment_ids`` (1 in segment B).
+
+    Args:
+        max_seq_length: that of all features.
+        pad_id: [PAD]'s id.  The references write 0, which is [PAD] in their vocabularies.  Where it is not,
+            the trainers see no difference, for they go by the mask, and who looks for [PAD] is right.
+
+    Raises:
+        ValueError: a row is longer.
+    """
+    ids = batch["input_ids"]
+    lengths = pc.list_value_length(ids).to_numpy()
+    is_used = _make_padding_mask(lengths, max_seq_length)
+    segment_b_starts = batch["split"].to_numpy()[:, None]
+    return {
+        "input_ids": _pad_rows(ids.flatten().to_numpy(), is_used, pad_id),
+        "input_mask": is_used.astype(np.int64),
+        "segment_ids": (
+            is_used & (segment_b_starts > 0) & (np.arange(max_seq_length) >= segment_b_starts)
+        ).astype(np.int64),
+    }
+
+
+def make_bert_features(
+    batch: pa.RecordBatch,
+    masked_rows: Sequence[MaskedRow],
+    max_seq_length: int,
+    max_predictions: int,
+    pad_id: int,
+) -> Features:
+    """ELECTRA's three, of which ``input_ids`` are masked, and what is to be predicted.
+
+    These are ``masked_lm_positions``, ``masked_lm_ids`` and ``masked_lm_weights`` (1.0, and 0.0 where there
+    are fewer than ``max_predictions``), and ``next_sentence_labels``: 1 where segment B is another text's.
+
+    Args:
+        batch: rows that have labels (:func:`pairs`).
+        masked_rows: each row's static masks, in the order of the rows.
+        max_seq_length, pad_id: as for :func:`electra`.
+
+    Raises:
+        ValueError: a row is longer, or has more predictions or no label; there are not as many masks as rows.
+    """
+    if len(masked_rows) != batch.num_rows:
+        raise InvalidValueError(
+            f"{batch.num_rows} rows have the masks of {len(masked_rows)}. Mask each row once."
+        )
+    labels = batch["label"].to_numpy()
+    if not np.isin(labels, (0, 1)).all():
+        raise InvalidValueError(
+            "a row has no label of 0 or 1, and its file needs one. Leave it out with pairs()."
+        )
+    features = make_electra_features(batch, max_seq_length, pad_id)
+    features["input_ids"] = _pad_rows(
+        _concat_rows(row.ids for row in masked_rows), features["input_mask"] > 0, pad_id
+    )
+    is_used = _make_padding_mask(
+        np.array([len(row.positions) for row in masked_rows], np.int64), max_predictions
+    )
+    return features | {
+        "masked_lm_positions": _pad_rows(_concat_rows(row.positions for row in masked_rows), is_used, 0),
+        "masked_lm_ids": _pad_rows(_concat_rows(row.labels for row in masked_rows), is_used, 0),
+        "masked_lm_weights": is_used.astype(np.float32),
+        "next_sentence_labels": labels.astype(np.int64)[:, None],
+    }
+
+
+def make_albert_features(
+    batch: pa.RecordBatch,
+    masked_rows: Sequence[MaskedRow],
+    max_seq_length: int,
+    max_predictions: int,
+    pad_id: int,
+    is_continuation: bytes,
+) -> Features:
+    """BERT's features, and ``token_boundary``: 1 where a word or a special token begins, before masking.
+
+    ``next_sentence_labels`` is 1 where the segments have changed places: the reference has kept the name.
+
+    Args:
+        is_continuation: for each id 1 where its piece continues a word (as in ``Masking``).
+        Others, and errors: as for :func:`bert`.
+    """
+    features = make_bert_features(batch, masked_rows, max_seq_length, max_predictions, pad_id)
+    is_word_start = 1 - np.frombuffer(is_continuation, np.uint8).astype(np.int64)
+    ids = batch["input_ids"].flatten().to_numpy()
+    return features | {"token_boundary": _pad_rows(is_word_start[ids], features["input_mask"] > 0, 0)}
+
+
+def _make_padding_mask(lengths: np.ndarray[Any, Any], length: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which places of an array of ``length`` columns are taken, where line i has ``lengths[i]`` values."""
+    if lengths.max(initial=0) > length:
+        raise InvalidValueError(
+            f"a row has {lengths.max()} values, and is to be padded to {length}. Give the length, or the "
+            "number of predictions, with which the rows were made."
+        )
+    padding_mask: np.ndarray[Any, np.dtype[np.bool_]] = np.arange(length) < lengths[:, None]
+    return padding_mask
+
+
+def _pad_rows(
+    values: np.ndarray[Any, Any], is_used: np.ndarray[Any, np.dtype[np.bool_]], pad_value: int
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The rows' values, one after another in ``values``, at the places that are used."""
+    padded = np.full(is_used.shape, pad_value, np.int64)
+    padded[is_used] = values
+    return padded
+
+
+def _concat_rows(rows: Iterable[list[int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.fromiter(chain.from_iterable(rows), np.int64)

@@ -1,0 +1,1 @@
+"""The report on a vocabulary: fertility, reachability, published baselines."""

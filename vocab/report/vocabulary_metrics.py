@@ -1,0 +1,258 @@
+"""What a vocabulary makes of words: fertility, whole words, [UNK], pieces used, alphabet, overlap, curve.
+
+Everything is computed from counts of words, each distinct word encoded once and weighed by its count.  A word
+is encoded as if it stood alone between blanks; for BERT's tokenizers that is how it is encoded in any
+text.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.vocab.tokenizer.alphabet import count_characters
+from bioshards.vocab.tokenizer.pieces import Pieces, Surface
+from bioshards.vocab.tokenizer.wordpiece import MAX_WORD_LENGTH, SPECIAL_TOKEN_PATTERN
+
+from .reachability import find_unreachable, is_punctuation
+
+MAX_EXAMPLES: Final = 40
+"""Examples a list has at most: longest pieces, characters without a piece."""
+_RATIO_DIGITS: Final = 9
+"""So that one word of a billion is seen."""
+_CURVE_FRACTIONS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
+
+
+def rounded_ratio(numerator: float, denominator: float) -> float:
+    """A share, or a mean, to nine digits; 0 of nothing."""
+    return round(float(numerator) / float(denominator), _RATIO_DIGITS) if denominator else 0.0
+
+
+def measure_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
+    """How a vocabulary cuts words.
+
+    Args:
+        words: each distinct word, before any change of case, with its count.
+
+    Returns:
+        ``fertility``: pieces a word ([UNK] is one piece), and ``without_punctuation`` the same of the words
+        that have anything else; ``per_100_characters``: pieces, whatever a word is; ``whole``: share of words
+        that are one piece; ``unknown_words`` and ``unknown_characters``: shares in [UNK]; ``used`` and
+        ``unused``: pieces.
+    """
+    texts = list(words)
+    counts = np.fromiter(words.values(), np.int64, len(texts))
+    ids, lengths = pieces.encode(texts)
+    ends = np.cumsum(lengths)
+    unknown_cumulative = np.concatenate([[0], np.cumsum(ids == pieces.unknown_id)])
+    unknown_counts = unknown_cumulative[ends] - unknown_cumulative[ends - lengths]
+    total, piece_total = int(counts.sum()), int(counts @ lengths)
+    character_total = sum(len(word) * count for word, count in words.items())
+    nonpunctuation_counts = counts * np.fromiter(
+        (not _is_only_punctuation(word) for word in texts), np.bool_, len(texts)
+    )
+    used = len(set(np.unique(ids).tolist()) & set(pieces.ids.values()))
+    return {
+        "fertility": rounded_ratio(piece_total, total),
+        "without_punctuation": rounded_ratio(
+            int(nonpunctuation_counts @ lengths), int(nonpunctuation_counts.sum())
+        ),
+        "per_100_characters": rounded_ratio(100 * piece_total, character_total),
+        "whole": rounded_ratio(int(counts[(lengths == 1) & (unknown_counts == 0)].sum()), total),
+        "unknown_words": rounded_ratio(int(counts[unknown_counts > 0].sum()), total),
+        "unknown_characters": rounded_ratio(
+            sum(
+                int(counts[index]) * _count_unknown_characters(pieces, texts[index])
+                for index in np.flatnonzero(unknown_counts)
+            ),
+            character_total,
+        ),
+        "used": used,
+        "unused": len(pieces.ids) - used,
+    }
+
+
+def _is_only_punctuation(word: str) -> bool:
+    return not word.isalnum() and all(map(is_punctuation, word))
+
+
+def _count_unknown_characters(pieces: Pieces, word: str) -> int:
+    encoding = pieces.tokenizer.encode(word, add_special_tokens=False)
+    return sum(
+        end - start
+        for token_id, (start, end) in zip(encoding.ids, encoding.offsets, strict=True)
+        if token_id == pieces.unknown_id
+    )
+
+
+def measure_unreachable(pieces: Pieces) -> dict[str, Any] | None:
+    """The pieces that no text can yield; none is looked for in models other than WordPiece.
+
+    Returns:
+        ``all``; ``several_characters``: of more than one, without the ##; ``with_punctuation``: those of more
+        than one character as written (## counts) with a punctuation mark, which is what SentencePiece leaves
+        when it was trained on text whose punctuation was not split off; ``reason``: counts; ``examples``.
+    """
+    if pieces.model_type != "WordPiece":
+        return None
+    unreachable_pieces = find_unreachable(pieces)
+    texts = [pieces.get_surface(piece).text for piece, _ in unreachable_pieces]
+    punctuated = [
+        piece
+        for (piece, _), text in zip(unreachable_pieces, texts, strict=True)
+        if len(piece) > 1 and any(map(is_punctuation, text))
+    ]
+    return {
+        "all": len(unreachable_pieces),
+        "share": rounded_ratio(len(unreachable_pieces), len(pieces.ids)),
+        "several_characters": sum(len(text) > 1 for text in texts),
+        "with_punctuation": len(punctuated),
+        "why": dict(sorted(Counter(reason for _, reason in unreachable_pieces).items())),
+        "examples": [
+            piece for piece, _ in unreachable_pieces[:: max(1, -(-len(unreachable_pieces) // MAX_EXAMPLES))]
+        ],
+    }
+
+
+def find_longest_pieces(pieces: Pieces) -> list[str]:
+    """The pieces of the most characters, without the ##."""
+    return sorted(pieces.ids, key=lambda piece: (-len(pieces.get_surface(piece).text), piece))[:MAX_EXAMPLES]
+
+
+def measure_alphabet(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
+    """Which characters of the words have a piece.
+
+    A character is covered when what the normaliser makes of it has a piece at a word's beginning and,
+    unless it is always a word of its own, one within a word: then no word of covered characters is [UNK], but
+    one of more than 100 characters.
+
+    Returns:
+        ``characters``: distinct ones; ``covered``: of those; ``covered_share``: of all occurrences;
+        ``missing``: the most frequent without a piece, with their counts; ``failing``: covered ones that the
+        library nevertheless makes [UNK], alone or after a letter (none, in a sound tokenizer).
+    """
+    counts = count_characters(words)
+    ordered = sorted(counts, key=lambda character: (-counts[character], character))
+    covered = [character for character in ordered if _is_covered(pieces, character)]
+    missing = sorted(set(ordered) - set(covered), key=lambda character: (-counts[character], character))
+    return {
+        "characters": len(ordered),
+        "covered": len(covered),
+        "covered_share": rounded_ratio(sum(counts[character] for character in covered), counts.total()),
+        "missing": [[character, counts[character]] for character in missing[:MAX_EXAMPLES]],
+        "failing": _find_failing(pieces, covered),
+    }
+
+
+def _is_covered(pieces: Pieces, character: str) -> bool:
+    if pieces.model_type != "WordPiece":
+        return pieces.unknown_id not in pieces.tokenizer.encode(character, add_special_tokens=False).ids
+    normalized = pieces.normalize(character).strip()
+    return all(
+        normalized_character in pieces.ids
+        and (
+            pieces.continuation_prefix + normalized_character in pieces.ids
+            or _is_own_word(pieces, normalized_character)
+        )
+        for normalized_character in normalized
+    )
+
+
+def _is_own_word(pieces: Pieces, character: str) -> bool:
+    pre_tokenizer = pieces.tokenizer.pre_tokenizer
+    text = pieces.normalize(f"a{character}")
+    return pre_tokenizer is not None and len(pre_tokenizer.pre_tokenize_str(text)) > 1
+
+
+def _find_failing(pieces: Pieces, covered: Sequence[str]) -> list[str]:
+    letter = next((character for character in covered if character.isalpha()), "")
+    ids, lengths = pieces.encode([text for character in covered for text in (character, letter + character)])
+    owners = np.repeat(np.arange(len(lengths)) // 2, lengths)
+    return [covered[index] for index in np.unique(owners[ids == pieces.unknown_id])]
+
+
+def measure_overlap(ours: Pieces, theirs: Pieces) -> dict[str, Any]:
+    """Pieces in common: as written, and in lower case without accents (the fold of BERT's uncased models).
+
+    A piece is its characters and whether it begins a word, so WordPiece and SentencePiece compare.
+    """
+    surfaces_as_written = [{pieces.get_surface(piece) for piece in pieces.ids} for pieces in (ours, theirs)]
+    folded = [{_fold(surface) for surface in surfaces} for surfaces in surfaces_as_written]
+    return {"as_written": _count_common(*surfaces_as_written), "folded": _count_common(*folded)}
+
+
+def _fold(surface: Surface) -> Surface:
+    decomposed = unicodedata.normalize("NFD", surface.text)
+    without_accents = "".join(
+        character for character in decomposed if unicodedata.category(character) != "Mn"
+    )
+    return Surface(surface.is_word_initial, without_accents.lower())
+
+
+def _count_common(ours: set[Surface], theirs: set[Surface]) -> dict[str, Any]:
+    common = len(ours & theirs)
+    return {
+        "pieces": common,
+        "of_ours": rounded_ratio(common, len(ours)),
+        "of_theirs": rounded_ratio(common, len(theirs)),
+    }
+
+
+def measure_curve(
+    ranked_pieces: Sequence[str], tokenizer: Tokenizer, words: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Fertility of the first N of a WordPiece vocabulary, for N from a sixteenth of it to all.
+
+    Args:
+        ranked_pieces: the vocabulary in the order of learning: special tokens, alphabet, then pieces as
+            trained.
+        tokenizer: its normaliser, pre-tokeniser and mark of continuing pieces are used.
+        words: as in :func:`on_words`.
+
+    Raises:
+        ValueError: the tokenizer's model is not WordPiece, or it has no [UNK].
+    """
+    full_pieces = Pieces(tokenizer)
+    if full_pieces.model_type != "WordPiece" or full_pieces.unknown_id < 0:
+        raise InvalidValueError(
+            "A curve needs a WordPiece vocabulary with an unknown token, and this is "
+            f"{full_pieces.model_type}."
+        )
+    unknown_token = str(full_pieces.unknown_token)
+    min_size = _count_base_pieces(ranked_pieces, full_pieces)
+    points = []
+    for size in sorted(
+        {max(min_size, round(len(ranked_pieces) * fraction)) for fraction in _CURVE_FRACTIONS}
+    ):
+        ids = {piece: piece_id for piece_id, piece in enumerate(ranked_pieces[:size])}
+        ids.setdefault(unknown_token, len(ids))
+        model = WordPiece(
+            ids,
+            unk_token=unknown_token,
+            max_input_chars_per_word=MAX_WORD_LENGTH,
+            continuing_subword_prefix=full_pieces.continuation_prefix,
+        )
+        truncated_tokenizer = Tokenizer(model)
+        if tokenizer.normalizer is not None:
+            truncated_tokenizer.normalizer = tokenizer.normalizer
+        if tokenizer.pre_tokenizer is not None:
+            truncated_tokenizer.pre_tokenizer = tokenizer.pre_tokenizer
+        points.append({"size": size} | measure_words(Pieces(truncated_tokenizer), words))
+    return points
+
+
+def _count_base_pieces(ranked_pieces: Sequence[str], pieces: Pieces) -> int:
+    """How many of the first are special tokens or single characters."""
+    added = {token.content for token in pieces.tokenizer.get_added_tokens_decoder().values()}
+    for index, piece in enumerate(ranked_pieces):
+        is_special = piece in added or SPECIAL_TOKEN_PATTERN.fullmatch(piece)
+        if not is_special and len(pieces.get_surface(piece).text) > 1:
+            return index
+    return len(ranked_pieces)

@@ -1,0 +1,217 @@
+"""The report on a vocabulary as plain data: what report.json holds and vocabulary_page.py shows.
+
+Nothing in it depends on time, machine or order of hashing: the same vocabulary and words give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tokenizers import Tokenizer
+
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.vocab.tokenizer.pieces import Pieces
+
+from . import vocabulary_metrics
+from .benchmark_texts import BenchmarkTexts, ModelInput
+
+DEFAULT_NAME: Final = "this vocabulary"
+"""What a vocabulary is called in its own report, unless ``about`` has a name for it."""
+MAX_INPUT_LENGTH: Final = 512
+"""Pieces that BERT, ELECTRA and Albert have positions for; what is longer is cut off."""
+PROBE_WORDS: Final = (
+    "diabetes",
+    "leukemia",
+    "lithium",
+    "insulin",
+    "DNA",
+    "promoter",
+    "hypertension",
+    "nephropathy",
+    "lymphoma",
+    "lidocaine",
+    "oropharyngeal",
+    "cardiomyocyte",
+    "chloramphenicol",
+    "RecA",
+    "acetyltransferase",
+    "clonidine",
+    "naloxone",
+)
+"""Words that general vocabularies break up.  SOURCES: Gu et al. 2020 (arXiv 2007.15779), table 1."""
+
+
+def build_report(
+    tokenizer: Tokenizer,
+    words: Mapping[str, int],
+    validation_words: Mapping[str, int] | None,
+    curve: Sequence[Mapping[str, Any]] | None,
+    baselines: Mapping[str, Tokenizer],
+    benchmark_texts: Sequence[BenchmarkTexts] | None,
+    about: Mapping[str, Any],
+    pretokenizer: str = "bert",
+) -> dict[str, Any]:
+    """Everything measured of a vocabulary, beside other vocabularies.
+
+    Args:
+        words: the words of the training with their counts, before any change of case.
+        validation_words: the same of documents that were held out; where it has words, they are what is
+            measured on.
+        curve: the points of measure.curve on the words that are measured on; None leaves the curve out.
+        baselines: vocabularies to set beside it, by name (others.load).
+        benchmark_texts: evaluation sets (evaluation_texts.check); None leaves their lengths out.
+        about: plain data on the vocabulary and its corpus, to show at the top; ``name`` is used as its name.
+            A folder's name does not belong here, but is an argument of report_page.page.
+
+        kind: what a word is, one of ``counts.KINDS``: of BERT's pre-tokenisation, or what stands between
+            white space.
+
+    Raises:
+        ValueError: another vocabulary has the same name.
+    """
+    name = str(about.get("name", DEFAULT_NAME))
+    if name in baselines:
+        raise InvalidValueError(f"Two vocabularies are named {name!r}. Give the other one another name.")
+    measured_words = validation_words or words
+    pieces_by_name = {name: Pieces(tokenizer)} | {
+        baseline_name: Pieces(baseline_tokenizer) for baseline_name, baseline_tokenizer in baselines.items()
+    }
+    vocabularies = [
+        _describe_vocabulary(label, pieces, measured_words) for label, pieces in pieces_by_name.items()
+    ]
+    return {
+        "name": name,
+        "about": dict(about),
+        "words": _describe_words(words, validation_words, pretokenizer),
+        "vocabularies": vocabularies,
+        "curve": None if curve is None else _describe_curve(curve, vocabularies),
+        "probes": [
+            {"word": word, "pieces": [pieces.tokenize(word) for pieces in pieces_by_name.values()]}
+            for word in PROBE_WORDS
+        ],
+        "evaluation": None
+        if benchmark_texts is None
+        else _describe_benchmarks(benchmark_texts, list(pieces_by_name.values())),
+        "overlap": [
+            {"name": baseline_name} | vocabulary_metrics.measure_overlap(pieces_by_name[name], pieces)
+            for baseline_name, pieces in pieces_by_name.items()
+            if baseline_name != name
+        ],
+    }
+
+
+def _describe_words(
+    words: Mapping[str, int], validation_words: Mapping[str, int] | None, pretokenizer: str
+) -> dict[str, Any]:
+    measured_words = validation_words or words
+    total = sum(measured_words.values())
+    unseen_total = sum(count for word, count in measured_words.items() if word not in words)
+    return {
+        "kind": pretokenizer,
+        "held_out": bool(validation_words),
+        "occurrences": total,
+        "distinct": len(measured_words),
+        "not_in_training": vocabulary_metrics.rounded_ratio(unseen_total, total),
+    }
+
+
+def _describe_vocabulary(name: str, pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
+    casing = pieces.infer_casing()
+    return {
+        "name": name,
+        "model": pieces.model_type,
+        "lower_case": casing.lower_case,
+        "strip_accents": casing.strip_accents,
+        "size": pieces.size,
+        "pieces": len(pieces.ids),
+        "unknown": pieces.unknown_token,
+        "ids_without_piece": pieces.num_missing_ids,
+        "on_words": vocabulary_metrics.measure_words(pieces, words),
+        "unreachable": vocabulary_metrics.measure_unreachable(pieces),
+        "alphabet": vocabulary_metrics.measure_alphabet(pieces, words),
+        "longest": vocabulary_metrics.find_longest_pieces(pieces),
+    }
+
+
+def _describe_curve(
+    points: Sequence[Mapping[str, Any]], vocabularies: list[dict[str, Any]]
+) -> dict[str, Any]:
+    return {
+        "points": [dict(point) for point in points],
+        "vocabularies": [
+            {
+                "name": vocabulary["name"],
+                "size": vocabulary["size"],
+                "fertility": vocabulary["on_words"]["fertility"],
+            }
+            for vocabulary in vocabularies
+        ],
+    }
+
+
+def _describe_benchmarks(
+    benchmark_texts: Sequence[BenchmarkTexts], vocabularies: list[Pieces]
+) -> dict[str, Any]:
+    """Lengths of the evaluation sets' inputs.
+
+    No tokenizer of the BERT kind looks across a blank, so what stands between two is encoded once.
+    """
+    distinct_chunks = sorted(
+        {
+            chunk
+            for benchmark in benchmark_texts
+            for texts in benchmark.inputs
+            for chunk in _split_chunks(texts)
+        }
+    )
+    chunk_lengths_by_vocabulary = [
+        dict(zip(distinct_chunks, pieces.encode(distinct_chunks)[1].tolist(), strict=True))
+        for pieces in vocabularies
+    ]
+    return {
+        "sets": [
+            _describe_benchmark(
+                benchmark,
+                [
+                    _input_lengths(benchmark.inputs, chunk_lengths)
+                    for chunk_lengths in chunk_lengths_by_vocabulary
+                ],
+            )
+            for benchmark in benchmark_texts
+            if benchmark.inputs
+        ],
+        "missing": [benchmark.benchmark.name for benchmark in benchmark_texts if not benchmark.inputs],
+    }
+
+
+def _split_chunks(texts: ModelInput) -> list[str]:
+    return [chunk for text in texts for chunk in text.split(" ") if chunk]
+
+
+def _input_lengths(inputs: Sequence[ModelInput], chunk_lengths: Mapping[str, int]) -> list[int]:
+    """Pieces of each input, [CLS] and one [SEP] a text counted."""
+    return [1 + len(texts) + sum(chunk_lengths[chunk] for chunk in _split_chunks(texts)) for texts in inputs]
+
+
+def _describe_benchmark(benchmark_texts: BenchmarkTexts, lengths: list[list[int]]) -> dict[str, Any]:
+    published = benchmark_texts.benchmark.published
+    return {
+        "name": benchmark_texts.benchmark.name,
+        "input": benchmark_texts.benchmark.input_description,
+        "inputs": len(benchmark_texts.inputs),
+        "files": len(benchmark_texts.files),
+        "of": list(benchmark_texts.benchmark.files),
+        "absent": list(benchmark_texts.missing_patterns),
+        "lengths": [
+            vocabulary_metrics.rounded_ratio(sum(input_lengths), len(input_lengths))
+            for input_lengths in lengths
+        ],
+        "too_long": [
+            vocabulary_metrics.rounded_ratio(
+                sum(length > MAX_INPUT_LENGTH for length in input_lengths), len(input_lengths)
+            )
+            for input_lengths in lengths
+        ],
+        "published": published and {"bert": published.bert, "pubmedbert": published.pubmedbert},
+    }

@@ -1,0 +1,1 @@
+"""Tokenizer files: pieces, alphabet, pre-tokenization, WordPiece, Hugging Face's format."""

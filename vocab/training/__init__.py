@@ -1,0 +1,1 @@
+"""Training WordPiece and Unigram vocabularies from word counts."""

@@ -1,0 +1,165 @@
+"""A vocabulary's directory: its files, each whole or not there, and the manifest last.
+
+No manifest, not finished.  Everything in it but the part called ``run`` is the same for the same words and
+recipe, as are all other files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import sentencepiece
+import tokenizers
+
+from bioshards.corpus.manifest import (
+    OutputFile,
+    VocabularyConfig,
+    VocabularyCounts,
+    VocabularyManifest,
+    VocabularyRun,
+    decode,
+    find_manifest,
+    is_complete,
+    utc_now,
+    write_manifest,
+)
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.shards.input_dirs import DocumentsInput
+from bioshards.corpus.storage.checksums import HashingWriter
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.vocab.counting.count_inputs import CorpusInput, TrainingCounts
+from bioshards.vocab.counting.count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
+from bioshards.vocab.counting.word_counts import CountConfig
+from bioshards.vocab.training.vocabulary import Vocabulary
+from bioshards.vocab.training.vocabulary_recipes import VocabularyRecipe
+
+from .counting import word_counts
+from .report import vocabulary_page
+from .tokenizer import hugging_face
+
+REPORT_FILES: Final = ("report.json", "report.html")
+FORMAT: Final = 2
+"""Raised whenever the same words and recipe give other files than before."""
+
+
+def make_config(
+    recipe: VocabularyRecipe,
+    count_config: CountConfig,
+    min_count: int | None,
+    corpus_inputs: Sequence[CorpusInput],
+) -> dict[str, Any]:
+    """What must be the same for a directory to be gone on with."""
+    return {
+        "pipeline": "vocab",
+        "format": FORMAT,
+        "recipe": recipe.to_dict(),
+        "counting": count_config.to_dict()
+        if any(isinstance(corpus_input, DocumentsInput) for corpus_input in corpus_inputs)
+        else None,
+        "min_count": min_count,
+        "inputs": [corpus_input.to_dict() for corpus_input in corpus_inputs],
+        "library_versions": {
+            "sentencepiece": sentencepiece.__version__,
+            "tokenizers": tokenizers.__version__,
+        },
+    }
+
+
+def is_up_to_date(
+    storage: LocalStorage, output_dir: OutputDir, replaceable_files: Collection[str] = ()
+) -> bool:
+    """Is the manifest there, and every file that it lists, of its size?
+
+    Args:
+        replaceable_files: files that a stopped run may have written anew, so that they need only be there.
+    """
+    manifest = find_manifest(storage, output_dir.path, VocabularyManifest)
+    return manifest is not None and is_complete(
+        storage, output_dir.path, manifest, any_size=replaceable_files
+    )
+
+
+def publish_vocabulary(
+    storage: LocalStorage,
+    output_dir: OutputDir,
+    vocabulary: Vocabulary,
+    recipe: VocabularyRecipe,
+    training_counts: TrainingCounts,
+    totals: VocabularyCounts,
+    report: Mapping[str, Any],
+    config: Mapping[str, Any],
+    run: VocabularyRun,
+) -> None:
+    """Write everything, the manifest last."""
+    tokenizer_config = hugging_face.make_tokenizer_config(recipe.casing, recipe.sentencepiece)
+    contents: dict[str, Iterable[bytes]] = {
+        name: [data]
+        for name, data in hugging_face.serialize_tokenizer(vocabulary.tokenizer, tokenizer_config).items()
+    }
+    if vocabulary.sentencepiece_model:
+        contents["spiece.model"] = [vocabulary.sentencepiece_model]
+    contents[WORDS_FILE] = word_counts.lines_from_counts(training_counts.words)
+    if training_counts.validation_words:
+        contents[VALIDATION_WORDS_FILE] = word_counts.lines_from_counts(training_counts.validation_words)
+    contents.update(_render_report(report))
+    manifest = VocabularyManifest(
+        config=decode(VocabularyConfig, config),
+        outputs=tuple(_write_file(storage, output_dir.path, name, data) for name, data in contents.items()),
+        counts=totals,
+        run=dataclasses.replace(run, finished=utc_now()),
+    )
+    write_manifest(storage, output_dir.manifest_path, manifest)
+
+
+def compute_totals(vocabulary: Vocabulary, training_counts: TrainingCounts) -> VocabularyCounts:
+    """What the vocabulary was made of, in numbers."""
+    letters = vocabulary.alphabet
+    return VocabularyCounts(
+        pieces=vocabulary.tokenizer.get_vocab_size(),
+        words=training_counts.words.total(),
+        distinct_words=len(training_counts.words),
+        min_count=training_counts.min_count,
+        validation_words=training_counts.validation_words.total(),
+        trained_words=vocabulary.total_words,
+        distinct_trained_words=vocabulary.distinct_words,
+        alphabet=len(letters.characters) if letters else None,
+        alphabet_rarest=letters.rarest if letters else None,
+        alphabet_coverage=round(letters.coverage, 7) if letters else None,
+    )
+
+
+def replace_report(
+    storage: LocalStorage, output_dir: OutputDir, manifest: VocabularyManifest, report: Mapping[str, Any]
+) -> None:
+    """Put another report in the place of the one that is there; stopped half-way, it can be done again."""
+    new_outputs = {
+        name: _write_file(storage, output_dir.path, name, data)
+        for name, data in _render_report(report).items()
+    }
+    outputs = tuple(new_outputs.get(output.file, output) for output in manifest.outputs)
+    write_manifest(storage, output_dir.manifest_path, dataclasses.replace(manifest, outputs=outputs))
+
+
+def make_run_info(command: Sequence[str], corpus_inputs: Sequence[CorpusInput]) -> VocabularyRun:
+    """What is true of this run only."""
+    return VocabularyRun(
+        command=("python", "-m", "bioshards.vocab", *command),
+        inputs=tuple(corpus_input.folder for corpus_input in corpus_inputs),
+    )
+
+
+def _render_report(report: Mapping[str, Any]) -> dict[str, Iterable[bytes]]:
+    report_json = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+    report_html = vocabulary_page.render_page(dict(report))
+    return dict(zip(REPORT_FILES, ([report_json.encode()], [report_html.encode()]), strict=True))
+
+
+def _write_file(storage: LocalStorage, folder: str, name: str, data: Iterable[bytes]) -> OutputFile:
+    with storage.write(f"{folder}/{name}") as file:
+        writer = HashingWriter(file)
+        for block in data:
+            writer.write(block)
+    return OutputFile(name, writer.size, writer.sha256)
