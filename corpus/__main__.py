@@ -2,7 +2,7 @@
 
 export DIR                    one sentence a line, a blank line between documents, to standard output
 export DIR --without FULL     the same of PubMed's abstracts, without those that the directory FULL, made by
-                              pmc_to_shards --drop-in DIR, holds in full
+                              pmc_to_shards --find-overlap-with DIR, holds in full
 show DIR --id ID              one document, readable
 stats DIR                     what it holds in numbers, of documents or any other of our directories; with
                               --json FILE (- for standard output) all figures, with --html FILE a page

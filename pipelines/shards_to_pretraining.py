@@ -67,19 +67,22 @@ def make_parser() -> Parser:
         "pairs for sentence-order prediction; plain: documents joined, rows full (default: electra)",
     )
     examples.add_argument(
-        "--length",
+        "--max-seq-length",
         type=int,
         metavar="N",
         help="tokens a row at most, [CLS] and [SEP] among them (electra and bert 128, albert and plain 512)",
     )
     examples.add_argument(
-        "--short",
+        "--short-seq-prob",
         type=fraction,
         metavar="SHARE",
         help="share of rows with a random lower target (electra 0.05; bert and albert, of documents, 0.1)",
     )
     examples.add_argument(
-        "--single", type=fraction, metavar="SHARE", help="share of rows with one segment (electra 0.1)"
+        "--single-segment-prob",
+        type=fraction,
+        metavar="SHARE",
+        help="share of rows with one segment (electra 0.1)",
     )
     examples.add_argument(
         "--dupe-factor",
@@ -100,7 +103,7 @@ def make_parser() -> Parser:
     )
     rows = parser.add_argument_group("rows")
     rows.add_argument(
-        "--validation",
+        "--validation-fraction",
         type=fraction,
         metavar="SHARE",
         default=0.01,
@@ -128,7 +131,7 @@ def make_parser() -> Parser:
         "masked, once and for all), to DIR/pretrain_tfrecords",
     )
     rows.add_argument(
-        "--max-predictions",
+        "--max-predictions-per-seq",
         type=int_at_least(1),
         metavar="N",
         help="with --tfrecord: tokens of a row to predict at most (bert: 15 %% of the length; albert: 20)",

@@ -51,14 +51,14 @@ def make_parser() -> Parser:
     add_io_options(parser)
     group = parser.add_argument_group("what is counted")
     group.add_argument(
-        "--words",
+        "--pretokenizer",
         choices=["bert", "white-space"],
         default="bert",
         help="what a word is: what BERT takes for one, every punctuation mark apart, or what stands between "
         "white space; as written, not in lower case (default: %(default)s)",
     )
     group.add_argument(
-        "--hold-out",
+        "--validation-fraction",
         type=fraction,
         metavar="SHARE",
         default=0.0,

@@ -28,13 +28,13 @@ class PmcConfig(TextConfig):
 
     Attributes:
         licences: keep articles of these licences (licences.py); an article that names none is "unknown".
-        sections: the parts (text_blocks.py) that are text, titles apart.
+        parts: the parts (text_blocks.py) that are text, titles apart.
         min_words: drop documents of fewer words (split at white space), cleaned.
         drop_article_types: drop articles of any of these, by name as in JATS' ``article-type``.
         keep_ocr: keep articles that were read from scanned pages.
-        keep_bodiless: keep articles of which PMC has no body: their abstract, mostly.
-        author_year: do citations by name and year ("Ode, 2011") stay in the text?  Numbers never do.
-        formula: what stands for a displayed formula; '' for nothing.
+        keep_abstract_only: keep articles of which PMC has no body: their abstract, mostly.
+        author_year_citations: do citations by name and year ("Ode, 2011") stay in the text?  Numbers never do.
+        formula_placeholder: what stands for a displayed formula; '' for nothing.
     """
 
     languages: tuple[str, ...] = ("eng",)
@@ -58,7 +58,7 @@ class PmcConfig(TextConfig):
         TextConfig.__post_init__(self)
         for name, values, allowed in (
             ("licences", self.licences, tuple(LICENCES)),
-            ("sections", self.parts, OPTIONAL_ARTICLE_PARTS),
+            ("parts", self.parts, OPTIONAL_ARTICLE_PARTS),
         ):
             if values != tuple(value for value in allowed if value in values):
                 raise InvalidValueError(

@@ -193,9 +193,9 @@ def read(storage: LocalStorage, folder: str, abstracts_folder: str) -> pa.Table:
     path = f"{folder}/{FILE_NAME}"
     if not storage.exists(path):
         raise OverlapInputError(
-            f"{folder} has no {FILE_NAME}: it was made without --drop-in, so it does not say which "
+            f"{folder} has no {FILE_NAME}: it was made without --find-overlap-with, so it does not say which "
             "abstracts it "
-            f"holds in full. Run pmc_to_shards with --drop-in {abstracts_folder}."
+            f"holds in full. Run pmc_to_shards with --find-overlap-with {abstracts_folder}."
         )
     with arrow_io.open_mapped(storage, path) as file, pa.ipc.open_stream(file) as stream:
         table = stream.read_all()
@@ -205,7 +205,7 @@ def read(storage: LocalStorage, folder: str, abstracts_folder: str) -> pa.Table:
         raise OverlapInputError(
             f"{path} was made for other PubMed shards than {abstracts_folder} has now. If that folder has "
             "been "
-            "updated since, run pmc_to_shards again with the same --drop-in."
+            "updated since, run pmc_to_shards again with the same --find-overlap-with."
         )
     return table
 

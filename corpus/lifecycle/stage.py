@@ -94,7 +94,7 @@ def stage_source(
             )
             report = stager.run()
             storage.write_json(report_path, report)
-        return StageResult(source, output_name, md5, **report["staged"])
+        return StageResult(source, output_name, md5, **report["result"])
     except BadFileError as rejection:
         return StageResult(source, None, None, rejection=(rejection.reason, rejection.detail))
 
@@ -164,10 +164,10 @@ class _Stager:
         if self._digests is not None:
             self._write_rows("digests", self._digests, dedup.TEXT_DIGEST_SCHEMA)
         return {
-            "staged": {
+            "result": {
                 "records": self._records,
                 "deletions": sum(1 for key in self._keys if key[3]),
-                "keys": len(self._keys),
+                "num_keys": len(self._keys),
                 "rejected": dict(self._rejects.reason_counts),
             },
             "seconds": round(time.monotonic() - started, 3),

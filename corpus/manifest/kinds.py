@@ -291,7 +291,7 @@ class DocumentsManifest:
     cleaning: Mapping[str, RemovedText]
     """Text removed by every cleaning rule."""
     dropped_parts: Mapping[str, RemovedText]
-    """Text removed with every part of an article that is not in ``--sections``."""
+    """Text removed with every part of an article that is not in ``--include-parts``."""
     years: Mapping[str, int]
     """Number of documents by year of publication."""
     languages: Mapping[str, int]

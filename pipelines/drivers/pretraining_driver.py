@@ -85,8 +85,10 @@ def recipe_from_args(args: Any) -> ExampleRecipe:
             )
     else:
         base = example_recipes.DEFAULTS[args.objective or "electra"]
-    if args.max_predictions and not args.tfrecord:
-        raise UsageError("--max-predictions says nothing without --tfrecord: other rows are not masked")
+    if args.max_predictions_per_seq and not args.tfrecord:
+        raise UsageError(
+            "--max-predictions-per-seq says nothing without --tfrecord: other rows are not masked"
+        )
     names = ("length", "short", "single", "dupe_factor", "max_predictions")
     option_values = {name: getattr(args, name) for name in names}
     overrides = {name: value for name, value in option_values.items() if value is not None}
@@ -114,8 +116,10 @@ def _make_job(
         raise UsageError(
             f"--max-shard-mb {args.max_shard_mb} is above {_MAX_SHARD_MB}, what a worker can sort"
         )
-    if args.validation == 1:
-        raise UsageError("--validation 1 holds out every document, and there would be nothing to train on")
+    if args.validation_fraction == 1:
+        raise UsageError(
+            "--validation-fraction 1 holds out every document, and there would be nothing to train on"
+        )
     output = make_absolute(args.output)
     input_dirs.check_disjoint(input_folders, output)
     document_inputs = input_dirs.load_document_inputs(storage, input_folders)
@@ -127,7 +131,7 @@ def _make_job(
         encoder=encoder,
         vocabulary_sha256=vocabulary_sha256,
         seed=args.seed,
-        validation_fraction=args.validation,
+        validation_fraction=args.validation_fraction,
         num_buckets=_count_shuffled_shards(args, example_recipe, document_inputs, encoder.size)
         if args.shuffle == "global"
         else {},
@@ -155,7 +159,7 @@ def _make_job(
             "format": FORMAT,
             **example_recipe.to_dict(),
             "seed": args.seed,
-            "validation_fraction": args.validation,
+            "validation_fraction": args.validation_fraction,
             "shuffle": args.shuffle,
             "max_shard_mb": args.max_shard_mb,
             "tfrecord": args.tfrecord,
@@ -217,7 +221,7 @@ def _count_shuffled_shards(
     size = sum(shard.bytes for document_input in document_inputs for shard in document_input.shards)
     bytes_per_token = 2 if vocabulary_size <= 1 << 16 else 4
     train = size * _TOKENS_PER_BYTE * bytes_per_token * example_recipe.dupe_factor / (args.max_shard_mb * 1e6)
-    validation = train / example_recipe.dupe_factor * args.validation
+    validation = train / example_recipe.dupe_factor * args.validation_fraction
     return {"train": max(1, math.ceil(train)), "validation": max(1, math.ceil(validation))}
 
 

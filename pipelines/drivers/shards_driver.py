@@ -66,7 +66,7 @@ def run(
         *input_args,
         *(path or "" for path in (args.output, args.mirror, overlap_with, args.exclude_ids)),
     ]
-    folders = {"--output": args.output, "--mirror": args.mirror, "--drop-in": overlap_with}
+    folders = {"--output": args.output, "--mirror": args.mirror, "--find-overlap-with": overlap_with}
     notices = check_reachable_by_workers(
         beam_args, {option: folder for option, folder in folders.items() if folder}, args.dry_run
     )
@@ -139,7 +139,7 @@ def _read_abstracts_digest(storage: LocalStorage, overlap_with: str) -> str:
     try:
         return full_text_overlap.digest_abstracts(storage, overlap_with.rstrip("/"))
     except (FileNotFoundError, ManifestError, full_text_overlap.OverlapInputError) as error:
-        raise UsageError(f"--drop-in: {str(error).rstrip('.')}") from error
+        raise UsageError(f"--find-overlap-with: {str(error).rstrip('.')}") from error
 
 
 def _read_excluded_ids(storage: LocalStorage, path: str) -> exclusion_list.ExcludedIds:
@@ -163,7 +163,7 @@ def _make_config(pipeline: str, args: Any, document_config: TextConfig) -> dict[
         "pipeline": pipeline,
         "format": FORMAT,
         "preset": args.preset,
-        "rules": document_config.to_dict(),
+        "document_config": document_config.to_dict(),
         "library_versions": splitters.find_library_versions(
             document_config.splitter, document_config.treebank
         ),

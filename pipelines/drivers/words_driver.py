@@ -51,9 +51,9 @@ def _make_job(
     output = make_absolute(args.output)
     input_dirs.check_disjoint(input_folders, output)
     try:
-        count_config = CountConfig(args.words, args.hold_out, args.seed)
+        count_config = CountConfig(args.pretokenizer, args.validation_fraction, args.seed)
     except ValueError as error:
-        raise UsageError(f"--hold-out: {error}") from error
+        raise UsageError(f"--validation-fraction: {error}") from error
     document_inputs = input_dirs.load_document_inputs(storage, input_folders)
     return WordsJob(
         storage=storage,

@@ -164,7 +164,7 @@ class ShardsProgress(_StepProgress):
         self._last_line, self._last_log_time = "", self._start_time
 
     def _describe(self, name: str, report: Any) -> tuple[str, int]:
-        return name[:_REPORT_SUFFIX_START], report["staged"]["records"]
+        return name[:_REPORT_SUFFIX_START], report["result"]["records"]
 
     def update(self) -> None:
         """Print the files staged since the last call."""

@@ -45,19 +45,20 @@ def make_parser() -> Parser:
         help="keep articles in any of these languages: MARC codes, comma-separated; '' for all "
         "(default: eng)",
     )
-    sections = documents.add_mutually_exclusive_group()
-    sections.add_argument(
-        "--sections",
+    parts = documents.add_mutually_exclusive_group()
+    parts.add_argument(
+        "--include-parts",
         type=subset_of(OPTIONAL_ARTICLE_PARTS),
+        dest="parts",
         metavar="NAMES",
         help=f"these parts only, comma-separated, or all (default: all but "
         f"{', '.join(section for section in OPTIONAL_ARTICLE_PARTS if section not in DEFAULT_ARTICLE_PARTS)}): "
         f"{', '.join(OPTIONAL_ARTICLE_PARTS)}",
     )
-    sections.add_argument(
-        "--no-sections",
+    parts.add_argument(
+        "--exclude-parts",
         type=complement_of(DEFAULT_ARTICLE_PARTS),
-        dest="sections",
+        dest="parts",
         metavar="NAMES",
         help="the default parts but these (boilerplate: who did what, who paid, who approved, where data "
         "are)",
@@ -75,21 +76,24 @@ def make_parser() -> Parser:
     for option, help_text in (
         ("drop-retracted", "drop retracted articles (default: keep them, marked in the column retracted)"),
         ("keep-ocr", "keep articles that were read from scanned pages (default: no)"),
-        ("keep-bodiless", "keep articles of which there is an abstract only (default: no)"),
+        ("keep-abstract-only", "keep articles of which there is an abstract only (default: no)"),
         ("titles", "begin the text with the title (default: yes; the title column is there either way)"),
         ("section-labels", "give each section's heading a line of its own in the text (default: no)"),
-        ("author-year", "leave citations by name and year in the text (default: yes; numbers never stay)"),
+        (
+            "author-year-citations",
+            "leave citations by name and year in the text (default: yes; numbers never stay)",
+        ),
     ):
         documents.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=help_text)
     documents.add_argument(
-        "--formula",
+        "--formula-placeholder",
         metavar="TEXT",
         help="what stands for a displayed formula (default: nothing)",
     )
     add_dedup_option(documents, "title and text", "PMCID")
     add_exclusion_option(documents)
     documents.add_argument(
-        "--drop-in",
+        "--find-overlap-with",
         metavar="DIR",
         help="a finished output of pubmed_to_shards: its abstracts that the articles hold in full are listed "
         "in DIR/overlap.arrow of this output, so that both can be used without reading an abstract twice",

@@ -60,7 +60,7 @@ def add_text_options(parser: Parser) -> None:
     text = parser.add_argument_group("what becomes of the text (default: cleaned and split, else as written)")
     clean = text.add_mutually_exclusive_group()
     clean.add_argument(
-        "--clean",
+        "--enable-cleaning",
         type=subset_of(cleaning.CLEANING_RULES),
         dest="cleaning",
         metavar="NAMES",
@@ -68,7 +68,7 @@ def add_text_options(parser: Parser) -> None:
         f"{', '.join(cleaning.CLEANING_RULES)})",
     )
     clean.add_argument(
-        "--no-clean",
+        "--disable-cleaning",
         type=complement_of(cleaning.CLEANING_RULES),
         dest="cleaning",
         metavar="NAMES",

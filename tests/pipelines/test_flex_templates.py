@@ -264,8 +264,8 @@ def test_the_launcher_runs_the_image_s_pipeline_with_what_beam_knows(
         "--sdk_container_image=host/image:1",
         "--no_use_public_ips",
     ]
-    assert launcher.main(["--words=white-space", *beams, "--of_a_launcher_to_come=1"]) == 0
-    assert ran == [["run", "shards_to_words", "--words=white-space", *beams]]
+    assert launcher.main(["--pretokenizer=white-space", *beams, "--of_a_launcher_to_come=1"]) == 0
+    assert ran == [["run", "shards_to_words", "--pretokenizer=white-space", *beams]]
     assert "--of_a_launcher_to_come=1 is passed over" in capsys.readouterr().err
     for name in ("", "shards_to_wrods"):
         monkeypatch.setenv(launcher.PIPELINE_VARIABLE, name)

@@ -72,7 +72,7 @@ def test_the_counts_are_those_of_one_process(
     kind: str, workers: int, reference: Path, full_text: Path, tmp_path: Path
 ) -> None:
     inputs = ("--input", reference, "--input", full_text)
-    options = ("--words", kind, "--hold-out", 0.3, "--seed", 5, "--workers", workers)
+    options = ("--pretokenizer", kind, "--validation-fraction", 0.3, "--seed", 5, "--workers", workers)
     done = run_beam("run", "shards_to_words", *inputs, *options, "--output", tmp_path)
     assert done.returncode == 0, done.stderr
     expected = count_directly(reference, full_text, kind=kind, hold_out=0.3, seed=5)
@@ -103,7 +103,7 @@ def test_the_number_of_workers_and_the_order_of_inputs_change_no_byte(
         ("b", 2, [f"{full_text}/", os.path.relpath(reference)]),
     ):
         given = [word for folder in inputs for word in ("--input", folder)]
-        options = ("--hold-out", 0.2, "--workers", workers, "--output", tmp_path / output)
+        options = ("--validation-fraction", 0.2, "--workers", workers, "--output", tmp_path / output)
         assert run_beam("run", "shards_to_words", *given, *options).returncode == 0
     assert published_digests(tmp_path / "a") == published_digests(tmp_path / "b")
 
@@ -118,14 +118,14 @@ def test_words_are_counted_as_written(abstracts: Path, tmp_path: Path, run: Run)
 
 
 def test_words_between_white_space(abstracts: Path, tmp_path: Path, run: Run) -> None:
-    assert run("--input", abstracts, "--output", tmp_path / "out", "--words", "white-space") == 0
+    assert run("--input", abstracts, "--output", tmp_path / "out", "--pretokenizer", "white-space") == 0
     found = words(tmp_path / "out")
     assert found["mice"] == 1
     assert found["mice,"] == found["mice."] == found["β-cells"] == 1
 
 
 def test_rare_words_are_left_out_and_counted(abstracts: Path, tmp_path: Path, run: Run) -> None:
-    options = ("--min-count", 2, "--hold-out", 0.5)
+    options = ("--min-count", 2, "--validation-fraction", 0.5)
     assert run("--input", abstracts, "--output", tmp_path / "out", *options) == 0
     expected = count_directly(abstracts, hold_out=0.5)
     assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(expected.words, 2)
@@ -146,9 +146,16 @@ def test_a_document_is_held_out_whatever_else_is_there(tmp_path: Path, run: Run)
     write_texts(
         tmp_path / "some", {f"n{number}": {number: whole[number]} for number in numbers if number % 50 < 9}
     )
-    for name, options in (("all", ()), ("some", ()), ("all", ("--seed", 1)), ("all", ("--hold-out", 0.4))):
+    for name, options in (
+        ("all", ()),
+        ("some", ()),
+        ("all", ("--seed", 1)),
+        ("all", ("--validation-fraction", 0.4)),
+    ):
         output = tmp_path / "-".join(["out", name, *map(str, options)])
-        assert run("--input", tmp_path / name, "--output", output, "--hold-out", 0.2, *options) == 0
+        assert (
+            run("--input", tmp_path / name, "--output", output, "--validation-fraction", 0.2, *options) == 0
+        )
     held = words(tmp_path / "out-all", "validation-words.tsv").keys()
     assert 40 < len(held) < 80
     assert held.isdisjoint(words(tmp_path / "out-all"))
@@ -161,7 +168,7 @@ def test_a_document_is_held_out_whatever_else_is_there(tmp_path: Path, run: Run)
 def test_the_manifest_says_what_was_counted(abstracts: Path, tmp_path: Path, run: Run) -> None:
     other = write_texts(tmp_path / "fulltext", {"third": THIRD}, "pmc_to_shards")
     output = tmp_path / "out"
-    options = ("--hold-out", 0.1, "--min-count", 1)
+    options = ("--validation-fraction", 0.1, "--min-count", 1)
     assert run("--input", abstracts, "--input", other, *options, "--output", output) == 0
     facts = load_manifest(output)
     assert facts["config"].pop("library_versions").keys() == {"tokenizers"}
@@ -211,7 +218,7 @@ def test_a_finished_run_again_does_nothing(
 def test_a_lost_or_cut_list_is_made_again_as_is_all_without_the_work_folder(
     abstracts: Path, tmp_path: Path, run: Run
 ) -> None:
-    command = ("--input", abstracts, "--output", tmp_path / "out", "--hold-out", 0.5)
+    command = ("--input", abstracts, "--output", tmp_path / "out", "--validation-fraction", 0.5)
     assert run(*command) == 0
     before = published_digests(tmp_path / "out")
     for with_work_folder in (True, False):
@@ -260,7 +267,7 @@ def test_a_full_disk_loses_nothing(
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             yield file
 
-    command = ("--input", abstracts, "--hold-out", 0.5, "--output")
+    command = ("--input", abstracts, "--validation-fraction", 0.5, "--output")
     with monkeypatch.context() as full:
         full.setattr(LocalStorage, "write", failing)
         for room in (0, 1, 2, 3, 70, 129, 130, 131, 132):
@@ -412,7 +419,7 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(count_directly(abstracts).words)
 
 
-@pytest.mark.parametrize("options", [("--hold-out", 0.999999), ("--min-count", 1000)])
+@pytest.mark.parametrize("options", [("--validation-fraction", 0.999999), ("--min-count", 1000)])
 def test_nothing_left_is_no_success(
     options: tuple[object, ...], abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
@@ -500,14 +507,14 @@ def test_an_output_in_an_input_or_of_something_else(
     [
         (("--min-count", 3), "min_count was 1, now 3"),
         (("--seed", 7), "seed was 0, now 7"),
-        (("--hold-out", 0.25), "validation_fraction was 0.5, now 0.25"),
-        (("--words", "white-space"), "kind was 'bert', now 'white-space'"),
+        (("--validation-fraction", 0.25), "validation_fraction was 0.5, now 0.25"),
+        (("--pretokenizer", "white-space"), "kind was 'bert', now 'white-space'"),
     ],
 )
 def test_an_output_of_another_configuration(
     options: tuple[object, ...], said: str, abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
-    command = ("--input", abstracts, "--output", tmp_path / "out", "--hold-out", 0.5)
+    command = ("--input", abstracts, "--output", tmp_path / "out", "--validation-fraction", 0.5)
     assert run(*command) == 0
     before = published_digests(tmp_path / "out")
     assert run(*command, *options) == 2
@@ -520,13 +527,16 @@ def test_an_output_of_another_configuration(
     [
         (("--output", "x"), "--input DIR is missing: a finished --output of pubmed_to_shards or"),
         (("--input", "x"), "--output DIR is missing"),
-        (("--output", "x", "--hold-out", 1), "--hold-out: hold_out is 1.0"),
-        (("--output", "x", "--hold-out", 1.5), "1.5 is not between 0 and 1"),
-        (("--output", "x", "--hold-out", "nan"), "nan is not between 0 and 1"),
-        (("--output", "x", "--hold-out", "tenth"), "invalid share value: 'tenth'"),
+        (("--output", "x", "--validation-fraction", 1), "--validation-fraction: hold_out is 1.0"),
+        (("--output", "x", "--validation-fraction", 1.5), "1.5 is not between 0 and 1"),
+        (("--output", "x", "--validation-fraction", "nan"), "nan is not between 0 and 1"),
+        (("--output", "x", "--validation-fraction", "tenth"), "invalid share value: 'tenth'"),
         (("--output", "x", "--min-count", 0), "0 is below 1"),
-        (("--output", "x", "--words", "sentencepiece"), "invalid choice: 'sentencepiece'"),
-        (("--output", "x", "--holdout", 0.1), "unknown option --holdout (did you mean --hold-out?)"),
+        (("--output", "x", "--pretokenizer", "sentencepiece"), "invalid choice: 'sentencepiece'"),
+        (
+            ("--output", "x", "--holdout", 0.1),
+            "unknown option --holdout (did you mean --validation-fraction?)",
+        ),
         (("--output", "x", "--mincount=3"), "did you mean --min-count?"),
         (("--output", "x", "stray"), "stray is no option"),
         (("--output", "x", "--runner=DataflowRunner"), "is local; Dataflow's workers need gs://"),

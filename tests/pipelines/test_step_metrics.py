@@ -112,14 +112,23 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert found["stage"]["bytes_in"] >= sum(one["bytes"] for one in facts["inputs"])
     assert found["finish"]["bytes_out"] > sum(one["bytes"] for one in facts["outputs"])
 
-    found = ran("pmc_to_shards", "--drop-in", abstracts, "--output", articles)
+    found = ran("pmc_to_shards", "--find-overlap-with", abstracts, "--output", articles)
     assert said(articles) == found
     assert funnel(found) == load_manifest(articles)["funnel"]
     assert found["overlap"]["abstracts"] == load_manifest(articles)["overlap"][0]["rows"]
     assert found["keys"]["items"] == len(facts["outputs"]) + len(load_manifest(articles)["outputs"])
 
     both = ("--input", abstracts, "--input", articles)
-    found = ran("shards_to_words", *both, "--hold-out", 0.3, "--min-count", 2, "--output", tmp_path / "words")
+    found = ran(
+        "shards_to_words",
+        *both,
+        "--validation-fraction",
+        0.3,
+        "--min-count",
+        2,
+        "--output",
+        tmp_path / "words",
+    )
     assert said(tmp_path / "words") == found
     counts = load_manifest(tmp_path / "words")["counts"]
     assert found["count"]["documents"] == counts["documents"]
@@ -134,7 +143,7 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     vocabulary = make_wordpiece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
     (tmp_path / "v").mkdir()
     vocabulary.save(str(tmp_path / "v" / "tokenizer.json"))
-    options = ("--vocab", tmp_path / "v", "--shuffle", "global", "--validation", 0.2)
+    options = ("--vocab", tmp_path / "v", "--shuffle", "global", "--validation-fraction", 0.2)
     found = ran("shards_to_pretraining", *both, *options, "--output", tmp_path / "set")
     assert said(tmp_path / "set") == found
     facts = load_manifest(tmp_path / "set")

@@ -1,6 +1,6 @@
 """Abstracts that full text among the inputs holds too: they would be read twice, so they are left out.
 
-``pmc_to_shards --drop-in ABSTRACTS`` lists them (corpus/lifecycle/full_text_overlap.py).  Where both
+``pmc_to_shards --find-overlap-with ABSTRACTS`` lists them (corpus/lifecycle/full_text_overlap.py).  Where both
 directories are inputs, the list is obeyed.
 """
 
@@ -43,12 +43,12 @@ def load_overlap_lists(storage: LocalStorage, inputs: Sequence[DocumentsInput]) 
                     f"{documents.folder}/{full_text_overlap.FILE_NAME} lists abstracts of other shards "
                     f"than {' and '.join(overlap_lists)} has. If that has been updated since, run "
                     "pmc_to_shards "
-                    "again with the same --drop-in"
+                    "again with the same --find-overlap-with"
                 )
             path = f"{documents.folder}/{entry.file}"
             if problem := find_damage(storage, path, entry):
                 raise InputError(
-                    f"{path}: {problem}. Delete it and run pmc_to_shards again with the same --drop-in, "
+                    f"{path}: {problem}. Delete it and run pmc_to_shards again with the same --find-overlap-with, "
                     "which "
                     "makes it anew"
                 )

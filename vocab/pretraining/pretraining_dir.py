@@ -231,7 +231,7 @@ def _find_problem(
             f"{totals.validation.documents:,} are held out, "
             f"{totals.dropped.get('in-full', 0):,} are held in full, "
             f"{totals.dropped.get('no-tokens', 0):,} have no tokens and {rejected:,} are rejected. "
-            "Look at --input and --validation"
+            "Look at --input and --validation-fraction"
         )
     return None
 

@@ -91,7 +91,7 @@ def measure_pipeline(
     ]
     subprocess.run(command, check=True, cwd=ROOT)
     write_single_document(enlarged_dir, Path(single_document))
-    bench.time_build("untimed", single_document, vocabulary, 1, "--validation", "0", tries=1)
+    bench.time_build("untimed", single_document, vocabulary, 1, "--validation-fraction", "0", tries=1)
     for _ in range(options.repeats):
         for workers in (1, 2):
             bench.time_build(
@@ -99,7 +99,7 @@ def measure_pipeline(
                 single_document,
                 vocabulary,
                 workers,
-                "--validation",
+                "--validation-fraction",
                 "0",
                 tries=options.tries,
             )

@@ -51,7 +51,15 @@ def build_pretraining_set(pretraining_set: str | None, vocabulary: str | None, w
         ["bioshards.vocab", "build", *folders, "--out", vocabulary_out],
         [
             *("bioshards.pipelines.cli", "run", "shards_to_pretraining", "--preset", "bio-electra"),
-            *(*inputs, "--vocab", vocabulary_out, "--output", pretraining_out, "--validation", "0.05"),
+            *(
+                *inputs,
+                "--vocab",
+                vocabulary_out,
+                "--output",
+                pretraining_out,
+                "--validation-fraction",
+                "0.05",
+            ),
         ],
     ):
         argv = [sys.executable, "-m", *command]

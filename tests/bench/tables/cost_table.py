@@ -154,7 +154,15 @@ def measure_document_pipelines(
         OBJECTIVES.items() if text_type == "abstracts" else [("electra", OBJECTIVES["electra"])]
     ):
         for passes in PASSES if text_type == "abstracts" else PASSES[:1]:
-            options = [*words, "--dupe-factor", str(passes), "--vocab", vocabulary, "--validation", "0"]
+            options = [
+                *words,
+                "--dupe-factor",
+                str(passes),
+                "--vocab",
+                vocabulary,
+                "--validation-fraction",
+                "0",
+            ]
             name = f"shards_to_pretraining, {text_type}, {objective}, passes: {passes}"
             each = ([*where, *options] for where in inputs)
             rows.append(costs.measure_row(name, "documents", "shards_to_pretraining", *each))

@@ -81,7 +81,7 @@ def make_row(preset: str, source: str, work: Path) -> str:
         "shards_to_pretraining",
         "--preset",
         preset,
-        "--validation",
+        "--validation-fraction",
         "0",
     ]
     paths = ["--input", str(folder), "--vocab", str(make_vocabulary(preset, work)), "--output", str(output)]

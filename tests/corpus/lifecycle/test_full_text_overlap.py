@@ -293,7 +293,7 @@ def test_a_list_of_other_documents_is_not_taken_for_one_of_these(ids: list[str])
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[str, str]:
-    """PubMed's abstracts, and articles that hold three of them, as a run with --drop-in leaves them."""
+    """PubMed's abstracts, and articles that hold three of them, as a run with --find-overlap-with leaves them."""
     abstracts = write_finished_dir(tmp_path / "abstracts", "pubmed_to_shards", SAMPLE_ABSTRACTS)
     full = write_finished_dir(tmp_path / "full", "pmc_to_shards", SAMPLE_ARTICLES)
     drop_in(full, abstracts)
@@ -403,8 +403,8 @@ def test_export_refuses_a_directory_made_without_drop_in(pair: tuple[str, str]) 
     abstracts, full = pair
     Path(full, full_text_overlap.FILE_NAME).unlink()
     said = refused(abstracts, "--without", full)
-    assert f"{full} has no overlap.arrow: it was made without --drop-in" in said
-    assert f"Run pmc_to_shards with --drop-in {abstracts}" in said
+    assert f"{full} has no overlap.arrow: it was made without --find-overlap-with" in said
+    assert f"Run pmc_to_shards with --find-overlap-with {abstracts}" in said
 
 
 def test_export_refuses_a_list_made_before_the_abstracts_were_updated(pair: tuple[str, str]) -> None:
@@ -414,7 +414,7 @@ def test_export_refuses_a_list_made_before_the_abstracts_were_updated(pair: tupl
     )
     said = refused(abstracts, "--without", full)
     assert "made for other PubMed shards" in said
-    assert "run pmc_to_shards again with the same --drop-in" in said
+    assert "run pmc_to_shards again with the same --find-overlap-with" in said
 
 
 def test_export_refuses_articles_in_the_place_of_abstracts(pair: tuple[str, str]) -> None:

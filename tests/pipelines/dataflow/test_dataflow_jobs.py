@@ -38,7 +38,16 @@ from tests.support.vocab.block_factories import save_encoder
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
 
 Capture = pytest.CaptureFixture[str]
-SPLIT = ("--objective", "bert", "--length", "64", "--validation", "0.2", "--shuffle", "global")
+SPLIT = (
+    "--objective",
+    "bert",
+    "--max-seq-length",
+    "64",
+    "--validation-fraction",
+    "0.2",
+    "--shuffle",
+    "global",
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""``--drop-in``: which abstracts the articles hold in full, and what is left without them."""
+"""``--find-overlap-with``: which abstracts the articles hold in full, and what is left without them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_abstracts_are_found_by_pmid_pmcid_and_doi(
 ) -> None:
     articles = write_files(tmp_path / "in", OVERLAP_ARTICLES)
     before = published_digests(abstracts)
-    assert run_pmc("--input", articles, "--drop-in", abstracts, "--output", tmp_path / "out") == 0
+    assert run_pmc("--input", articles, "--find-overlap-with", abstracts, "--output", tmp_path / "out") == 0
     assert f"3  abstracts of {abstracts} are here in full: overlap.arrow" in capsys.readouterr().out
     assert listed(tmp_path / "out") == EXPECTED_OVERLAP
     [entry] = load_manifest(tmp_path / "out")["overlap"]
@@ -78,7 +78,7 @@ def test_abstracts_that_were_updated_are_looked_for_anew(
     words = (
         "--input",
         write_files(tmp_path / "in", OVERLAP_ARTICLES),
-        "--drop-in",
+        "--find-overlap-with",
         abstracts,
         "--output",
         tmp_path / "out",
@@ -121,10 +121,10 @@ def test_the_number_of_workers_and_the_spelling_of_the_folder_change_no_byte(
 ) -> None:
     (tmp_path / "ids.txt").write_text("2\npmc:PMC11.1\n")  # the first is no article's PMID
     words = ("--input", write_files(tmp_path / "in", OVERLAP_ARTICLES), "--exclude-ids", tmp_path / "ids.txt")
-    assert run_pmc(*words, "--drop-in", abstracts, "--output", tmp_path / "one") == 0
+    assert run_pmc(*words, "--find-overlap-with", abstracts, "--output", tmp_path / "one") == 0
     assert listed(tmp_path / "one") == EXPECTED_OVERLAP[1:]  # an article that is left out holds nothing
     there = f"{os.path.relpath(abstracts)}/"
-    two = ("--workers", 2, *words, "--drop-in", there, "--output", tmp_path / "two")
+    two = ("--workers", 2, *words, "--find-overlap-with", there, "--output", tmp_path / "two")
     done = run_beam("run", "pmc_to_shards", *two)
     assert done.returncode == 0, done.stderr
     assert published_digests(tmp_path / "one") == published_digests(tmp_path / "two")
@@ -132,7 +132,7 @@ def test_the_number_of_workers_and_the_spelling_of_the_folder_change_no_byte(
 
 def test_articles_that_hold_none_list_none(abstracts: Path, tmp_path: Path, run_pmc: Run) -> None:
     articles = write_files(tmp_path / "in", {"PMC77.xml": article_xml(77)})
-    assert run_pmc("--input", articles, "--drop-in", abstracts, "--output", tmp_path / "out") == 0
+    assert run_pmc("--input", articles, "--find-overlap-with", abstracts, "--output", tmp_path / "out") == 0
     assert listed(tmp_path / "out") == []
     command = exporting(abstracts, tmp_path / "out")
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -153,9 +153,9 @@ def test_a_folder_that_has_no_abstracts_is_explained(
         (abstracts, "no manifest.json"),
     ):
         capsys.readouterr()
-        assert run_pmc("--input", articles, "--drop-in", folder, "--output", tmp_path / "out") == 2
+        assert run_pmc("--input", articles, "--find-overlap-with", folder, "--output", tmp_path / "out") == 2
         error = capsys.readouterr().err
-        assert f"--drop-in: {folder}" in error
+        assert f"--find-overlap-with: {folder}" in error
         assert ".. See" not in error
         assert said in error
         assert not (tmp_path / "out").exists()

@@ -194,7 +194,7 @@ def test_an_output_that_is_somebody_elses(tmp_path: Path, run: Run, run_pmc: Run
 def test_an_output_of_another_configuration(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
     assert run_pmc("--output", tmp_path / "out") == 0
     before = published_digests(tmp_path / "out")
-    assert run_pmc("--output", tmp_path / "out", "--sections", "body") == 2
+    assert run_pmc("--output", tmp_path / "out", "--include-parts", "body") == 2
     said = capsys.readouterr().err
     assert "sections was ['abstract'," in said
     assert "now ['body']" in said

@@ -50,7 +50,7 @@ DEFAULT = {1, 2, 4, 5, 6, 8, 9, 10, 12, 14, 15, 16, 19}
         (("--languages", ""), DEFAULT | {13}),
         (("--languages", "fre"), {13}),
         (("--licences", "all", "--keep-ocr"), DEFAULT | {3, 7, 11, 17}),
-        (("--keep-bodiless",), DEFAULT | {18}),
+        (("--keep-abstract-only",), DEFAULT | {18}),
         (("--drop-retracted",), DEFAULT - {16}),
         (("--drop-article-types", "correction,letter"), DEFAULT - {15, 19}),
         (("--min-words", 150), DEFAULT - {14, 15, 16, 19}),
@@ -102,21 +102,23 @@ def test_which_parts_are_text(made: Made, parts: Path) -> None:
         *("What a figure shows.", "None are declared.", "We thank nobody."),
     ]
     assert text_of(made(of=parts)) == whole
-    assert text_of(made("--sections", "body", of=parts)) == [whole[0], *whole[2:4]]
-    assert text_of(made("--sections", "all", of=parts)) == [*whole, "A referee says so."]
-    assert text_of(made("--no-sections", "boilerplate,caption", of=parts)) == [*whole[:4], whole[6]]
+    assert text_of(made("--include-parts", "body", of=parts)) == [whole[0], *whole[2:4]]
+    assert text_of(made("--include-parts", "all", of=parts)) == [*whole, "A referee says so."]
+    assert text_of(made("--exclude-parts", "boilerplate,caption", of=parts)) == [*whole[:4], whole[6]]
     assert text_of(made("--no-titles", of=parts)) == whole[1:]
 
 
 def test_how_citations_formulas_and_headings_are_written(made: Made, parts: Path) -> None:
-    assert "It was seen and again." in text_of(made("--no-author-year", of=parts))
-    assert "So we have [formula] as was said." in text_of(made("--formula", "[formula]", of=parts))
+    assert "It was seen and again." in text_of(made("--no-author-year-citations", of=parts))
+    assert "So we have [formula] as was said." in text_of(
+        made("--formula-placeholder", "[formula]", of=parts)
+    )
     lines = text_of(made("--section-labels", of=parts))
     assert lines[lines.index("Results") + 1].startswith("It was seen")
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path, run_pmc: Run, parts: Path) -> None:
-    assert run_pmc("--input", parts, "--output", tmp_path / "out", "--no-sections", "boilerplate") == 0
+    assert run_pmc("--input", parts, "--output", tmp_path / "out", "--exclude-parts", "boilerplate") == 0
     dropped = load_manifest(tmp_path / "out")["dropped_parts"]
     assert dropped["boilerplate"] == {"documents": 1, "characters": len("None are declared.")}
     assert dropped["sub-article"] == {"documents": 1, "characters": len("A referee says so.")}
@@ -144,8 +146,15 @@ def test_the_shape_of_lines_is_as_for_abstracts(made: Made, parts: Path) -> None
 
 def test_every_option_on_the_number_of_workers_changes_no_byte(tmp_path: Path, run_pmc: Run) -> None:
     options = (
-        *("--preset", "bio-electra-pp", "--keep-ocr", "--keep-bodiless", "--sections", "all"),
-        *("--section-labels", "--no-author-year", "--formula", "FORMULA", "--dedup", "exact"),
+        *("--preset", "bio-electra-pp", "--keep-ocr", "--keep-abstract-only", "--include-parts", "all"),
+        *(
+            "--section-labels",
+            "--no-author-year-citations",
+            "--formula-placeholder",
+            "FORMULA",
+            "--dedup",
+            "exact",
+        ),
         *("--lower-case", "--treebank", "--min-line-characters", 9, "--keep-dropped"),
     )
     assert run_pmc(*options, "--output", tmp_path / "1") == 0
@@ -158,22 +167,25 @@ def test_every_option_on_the_number_of_workers_changes_no_byte(tmp_path: Path, r
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--sections", "bodi"], "unknown name bodi (did you mean body?)"),
-        (["--sections", "references"], "unknown name references; the names are abstract"),
-        (["--sections", ""], "no name is given"),
-        (["--sections", "body", "--no-sections", "caption"], "not allowed with argument --sections"),
-        (["--no-sections", "sub-article"], "unknown name sub-article"),
+        (["--include-parts", "bodi"], "unknown name bodi (did you mean body?)"),
+        (["--include-parts", "references"], "unknown name references; the names are abstract"),
+        (["--include-parts", ""], "no name is given"),
+        (
+            ["--include-parts", "body", "--exclude-parts", "caption"],
+            "not allowed with argument --include-parts",
+        ),
+        (["--exclude-parts", "sub-article"], "unknown name sub-article"),
         (["--licences", "CC-BYE"], "did you mean CC-BY?"),
         (["--licences", "none"], "none selects nothing"),
         (["--min-words", "-1"], "-1 is below 0"),
-        (["--section", "body"], "unknown option --section (did you mean --sections?)"),
+        (["--section", "body"], "unknown option --section (did you mean --include-parts?)"),
         (["--licenses", "CC0"], "did you mean --licences?"),
         (["--min-abstract-words", "5"], "unknown option --min-abstract-words"),
         (["--preset", "pubmedbert"], "invalid choice: 'pubmedbert'"),
         (["--input", "pubmed:"], "pmc: and europepmc: and files"),
         (["--input", "pmc:since=2026-11-01"], "has no need of since="),
         (["--input", "pmc:[-3:]"], "no newest ones"),
-        (["--drop-in", "nowhere"], "--drop-in: nowhere"),
+        (["--find-overlap-with", "nowhere"], "--find-overlap-with: nowhere"),
     ],
 )
 def test_a_wrong_command_line_is_explained(
@@ -188,7 +200,7 @@ def test_a_wrong_command_line_is_explained(
 
 
 def test_nothing_as_the_text_is_no_success(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
-    assert run_pmc("--output", tmp_path / "out", "--sections", "none") == 3
+    assert run_pmc("--output", tmp_path / "out", "--include-parts", "none") == 3
     assert "no document was kept (records: 20, " in capsys.readouterr().err
 
 

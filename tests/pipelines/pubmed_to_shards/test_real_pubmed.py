@@ -49,7 +49,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("real") / "out"
     done = run_beam(
         *("run", "pubmed_to_shards", "--workers", 1, "--output", output, "--keep-title-only"),
-        *("--clean", "none"),
+        *("--enable-cleaning", "none"),
         *("--max-rejected", 0.01, "--input", f"{DATA}/pubmed", "--input", f"{DATA}/pubmed/**/*.@*"),
     )
     assert done.returncode == 0, done.stderr
@@ -102,7 +102,7 @@ def test_a_baseline_and_its_update_with_deletions_and_revisions(tmp_path: Path, 
             "--output",
             tmp_path,
             "--keep-title-only",
-            "--clean",
+            "--enable-cleaning",
             "none",
         )
         == 0
@@ -124,7 +124,7 @@ def test_of_the_sample_sets_of_several_years_the_newest_wins(tmp_path: Path, run
     files = [*_pubmed("**/medsamp20*.xml"), *_pubmed("**/pubmedsample18n0001.xml.gz")]
     assert len(files) == 4
     inputs = [word for path in files for word in ("--input", str(path))]
-    assert run(*inputs, "--output", tmp_path, "--keep-title-only", "--clean", "none") == 0
+    assert run(*inputs, "--output", tmp_path, "--keep-title-only", "--enable-cleaning", "none") == 0
     oracle = PubMedOracle(files)
     _compare(tmp_path, oracle)
     origin = collections.Counter(row["origin"]["file"] for row in load_documents(tmp_path).values())

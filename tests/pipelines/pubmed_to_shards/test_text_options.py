@@ -152,7 +152,13 @@ def test_the_manifest_counts_over_the_documents_kept(tmp_path: Path, run: Run) -
     )
     for number, data in enumerate((first, second), start=1):
         (tmp_path / f"pubmed26n000{number}.xml").write_bytes(data)
-    options = ("--ascii-only", "--min-line-characters", 5, "--clean", "soft-hyphens,truncation-notes")
+    options = (
+        "--ascii-only",
+        "--min-line-characters",
+        5,
+        "--enable-cleaning",
+        "soft-hyphens,truncation-notes",
+    )
     for workers in (1, 2):
         output = tmp_path / f"out{workers}"
         words = ("--input", tmp_path, *options, "--output", output, "--workers", workers)
@@ -176,14 +182,14 @@ def test_the_rules_that_are_on_are_those_counted(tmp_path: Path, run: Run) -> No
         assert run("--input", PUBMED_SAMPLE / "pubmed26n0003.xml", *options, "--output", output) == 0
         return set(load_manifest(output)["cleaning"])
 
-    assert counted() == counted("--clean", "all") == set(CLEANING_RULES)
-    assert counted("--clean", "none") == set()
-    assert counted("--clean", "soft-hyphens") == {"soft-hyphens"}
-    assert counted("--no-clean", "soft-hyphens") == set(CLEANING_RULES) - {"soft-hyphens"}
+    assert counted() == counted("--enable-cleaning", "all") == set(CLEANING_RULES)
+    assert counted("--enable-cleaning", "none") == set()
+    assert counted("--enable-cleaning", "soft-hyphens") == {"soft-hyphens"}
+    assert counted("--disable-cleaning", "soft-hyphens") == set(CLEANING_RULES) - {"soft-hyphens"}
     assert counted("--preset", "bioalbert") == {"short-lines"}
-    assert counted("--preset", "bioalbert", "--clean", "soft-hyphens", "--min-line-characters", "0") == {
-        "soft-hyphens"
-    }
+    assert counted(
+        "--preset", "bioalbert", "--enable-cleaning", "soft-hyphens", "--min-line-characters", "0"
+    ) == {"soft-hyphens"}
 
 
 def test_cleaning_can_be_left_out(tmp_path: Path, run: Run) -> None:
@@ -191,9 +197,9 @@ def test_cleaning_can_be_left_out(tmp_path: Path, run: Run) -> None:
     source.write_bytes(pubmed_set_xml(citation_xml(1, "So\u00adme text. (ABSTRACT TRUNCATED AT 250 WORDS)")))
     for options, expected in (
         ((), "Some text."),
-        (("--clean", "none"), "So\u00adme text. (ABSTRACT TRUNCATED AT 250 WORDS)"),
-        (("--no-clean", "soft-hyphens"), "So\u00adme text."),
-        (("--clean", "soft-hyphens"), "Some text. (ABSTRACT TRUNCATED AT 250 WORDS)"),
+        (("--enable-cleaning", "none"), "So\u00adme text. (ABSTRACT TRUNCATED AT 250 WORDS)"),
+        (("--disable-cleaning", "soft-hyphens"), "So\u00adme text."),
+        (("--enable-cleaning", "soft-hyphens"), "Some text. (ABSTRACT TRUNCATED AT 250 WORDS)"),
     ):
         output = tmp_path / "-".join(["out", *options])
         assert run("--input", source, "--output", output, *options) == 0
@@ -227,7 +233,7 @@ def test_electramed_is_lower_case_ascii_treebank(tmp_path: Path, run: Run) -> No
 
 def test_bioalbert_has_no_line_below_20_characters(tmp_path: Path, run: Run) -> None:
     assert run("--preset", "bioalbert", "--output", tmp_path / "a") == 0
-    assert run("--clean", "none", "--output", tmp_path / "b") == 0
+    assert run("--enable-cleaning", "none", "--output", tmp_path / "b") == 0
     whole = load_documents(tmp_path / "b")
     short = 0
     for id_, row in load_documents(tmp_path / "a").items():
@@ -241,7 +247,7 @@ def test_bioalbert_has_no_line_below_20_characters(tmp_path: Path, run: Run) -> 
 def test_what_is_said_beside_a_preset_wins_over_it(tmp_path: Path, run: Run) -> None:
     options = ("--preset", "electramed", "--no-lower-case", "--no-treebank", "--no-ascii-only")
     assert run(*options, "--output", tmp_path / "a") == 0
-    assert run("--clean", "none", "--output", tmp_path / "b") == 0
+    assert run("--enable-cleaning", "none", "--output", tmp_path / "b") == 0
     assert load_documents(tmp_path / "a") == load_documents(tmp_path / "b")
 
 
@@ -262,16 +268,16 @@ def test_the_number_of_workers_changes_no_byte_with_every_option_on(tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--clean", "soft-hyphen"], "unknown name soft-hyphen (did you mean soft-hyphens?)"),
+        (["--enable-cleaning", "soft-hyphen"], "unknown name soft-hyphen (did you mean soft-hyphens?)"),
         (
-            ["--no-clean", "truncation,soft-hyphens"],
+            ["--disable-cleaning", "truncation,soft-hyphens"],
             "unknown name truncation (did you mean truncation-notes?)",
         ),
-        (["--clean", "qqq"], f"unknown name qqq; the names are {', '.join(CLEANING_RULES)}"),
-        (["--clean", ","], "no name is given"),
+        (["--enable-cleaning", "qqq"], f"unknown name qqq; the names are {', '.join(CLEANING_RULES)}"),
+        (["--enable-cleaning", ","], "no name is given"),
         (
-            ["--clean", CLEANING_RULES[0], "--no-clean", CLEANING_RULES[0]],
-            "not allowed with argument --clean",
+            ["--enable-cleaning", CLEANING_RULES[0], "--disable-cleaning", CLEANING_RULES[0]],
+            "not allowed with argument --enable-cleaning",
         ),
         (["--splitter", "scispac"], "invalid choice: 'scispac'"),
         (["--min-line-characters", "-1"], "-1 is below 0"),

@@ -73,32 +73,38 @@ def refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callable[..., 
             "--vocab DIR is missing: the --out of a python -m",
         ),
         (("--input", "x", "--vocab", "v"), "--output DIR is missing: the folder to write"),
-        (("--length", 4), "--length 4 is below 5: [CLS], [SEP] and [SEP] would leave no room for a pair"),
-        (("--length", -1), "--length -1 is below 5"),
-        (("--length", 70_000), "--length 70,000 is above 65,535: places in a row are 16 bits"),
-        (("--length", "x"), "invalid int value: 'x'"),
-        (("--short", 2), "2 is not between 0 and 1"),
-        (("--short", "nan"), "nan is not between 0 and 1"),
-        (("--single", -0.1), "-0.1 is not between 0 and 1"),
+        (
+            ("--max-seq-length", 4),
+            "--max-seq-length 4 is below 5: [CLS], [SEP] and [SEP] would leave no room for a pair",
+        ),
+        (("--max-seq-length", -1), "--max-seq-length -1 is below 5"),
+        (
+            ("--max-seq-length", 70_000),
+            "--max-seq-length 70,000 is above 65,535: places in a row are 16 bits",
+        ),
+        (("--max-seq-length", "x"), "invalid int value: 'x'"),
+        (("--short-seq-prob", 2), "2 is not between 0 and 1"),
+        (("--short-seq-prob", "nan"), "nan is not between 0 and 1"),
+        (("--single-segment-prob", -0.1), "-0.1 is not between 0 and 1"),
         (("--dupe-factor", 0), "0 is below 1"),
         (("--dupe-factor", 1.5), "invalid whole number value: '1.5'"),
         (("--seed", -1), "-1 is below 0"),
         (
-            ("--validation", 1),
-            "--validation 1 holds out every document, and there would be",
+            ("--validation-fraction", 1),
+            "--validation-fraction 1 holds out every document, and there would be",
         ),
-        (("--validation", 1.01), "1.01 is not between 0 and 1"),
+        (("--validation-fraction", 1.01), "1.01 is not between 0 and 1"),
         (("--max-shard-mb", 0), "0 is below 1"),
         (("--shuffle", "none"), "invalid choice: 'none'"),
         (("--objective", "gpt"), "invalid choice: 'gpt'"),
         (("--preset", "biobert"), "invalid choice: 'biobert'"),
         (
-            ("--single", 0.1, "--objective", "bert"),
-            "--single says nothing with --objective bert: it is",
+            ("--single-segment-prob", 0.1, "--objective", "bert"),
+            "--single-segment-prob says nothing with --objective bert: it is",
         ),
         (
-            ("--short", 0.1, "--objective", "plain"),
-            "--short says nothing with --objective plain: it is",
+            ("--short-seq-prob", 0.1, "--objective", "plain"),
+            "--short-seq-prob says nothing with --objective plain: it is",
         ),
         (
             ("--keep-overflow", "--objective", "albert"),
@@ -114,7 +120,7 @@ def refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callable[..., 
             ("--objective", "plain", "--preset", "bio-electra"),
             "--preset bio-electra has the objective electra,",
         ),
-        (("--lenght", 5), "unknown option --lenght (did you mean --length?)"),
+        (("--lenght", 5), "unknown option --lenght (did you mean --max-seq-length?)"),
         (("--dupefactor=5",), "did you mean --dupe-factor?"),
         (("stray",), "stray is no option"),
         (("--runner=DataflowRunner",), "is local; Dataflow's workers need gs://"),
@@ -414,10 +420,10 @@ def test_where_everything_is_held_out_there_is_nothing_to_train_on(
     abstracts: Path, vocabulary: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
-    assert run_shards_to_pretraining(*command, "--validation", 0.99999) == 3
+    assert run_shards_to_pretraining(*command, "--validation-fraction", 0.99999) == 3
     said = capsys.readouterr().err
     assert "there is nothing to train on: of 40 documents 40 are held out" in said
-    assert "Look at --input and --validation" in said
+    assert "Look at --input and --validation-fraction" in said
     assert not (tmp_path / "out" / "manifest.json").exists()
     assert not (tmp_path / "out" / "dataset_dict.json").exists()
 
@@ -518,10 +524,10 @@ def test_an_output_that_cannot_be_written(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--length", 64), "length was 128, now 64"),
-        (("--objective", "plain", "--length", 128), "objective was 'electra', now 'plain'"),
+        (("--max-seq-length", 64), "length was 128, now 64"),
+        (("--objective", "plain", "--max-seq-length", 128), "objective was 'electra', now 'plain'"),
         (("--seed", 1), "seed was 0, now 1"),
-        (("--validation", 0.1), "validation was 0.01, now 0.1"),
+        (("--validation-fraction", 0.1), "validation was 0.01, now 0.1"),
         (("--shuffle", "global"), "shuffle was 'shard', now 'global'"),
         (("--keep-overflow",), "keep_overflow was False, now True"),
         (("--max-shard-mb", 5), "max_shard_mb was 128, now 5"),
@@ -580,7 +586,7 @@ def test_a_full_disk_loses_nothing(
             yield file
 
     monkeypatch.setattr(shard_groups, "ENOUGH", 1)
-    given = ("--input", abstracts, "--vocab", vocabulary, "--shuffle", shuffle, "--validation", 0.3)
+    given = ("--input", abstracts, "--vocab", vocabulary, "--shuffle", shuffle, "--validation-fraction", 0.3)
     command = (*given, "--output")
     with monkeypatch.context() as full:
         full.setattr(LocalStorage, "write", failing)

@@ -48,8 +48,8 @@ class Given:
     def options(self, shuffle: str, *inputs: object) -> list[object]:
         folders = inputs or (self.abstracts, self.articles)
         words = [word for folder in folders for word in ("--input", folder)]
-        words += ["--vocab", self.vocabulary, "--objective", "bert", "--length", 40]
-        return [*words, "--validation", 0.2, "--shuffle", shuffle]
+        words += ["--vocab", self.vocabulary, "--objective", "bert", "--max-seq-length", 40]
+        return [*words, "--validation-fraction", 0.2, "--shuffle", shuffle]
 
     def whole(self, shuffle: str) -> dict[str, str]:
         """What one worker makes of it in a process of its own, started once."""

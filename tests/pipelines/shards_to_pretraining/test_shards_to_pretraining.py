@@ -39,18 +39,18 @@ CLS, SEP = 2, 3
 
 KINDS: dict[str, tuple[object, ...]] = {
     "electra": ("--objective", "electra"),
-    "electra in short rows": ("--length", 21, "--short", 0.5, "--single", 0.3),
-    "electra in the shortest rows": ("--length", 5, "--short", 0),
-    "electra, overflow kept": ("--keep-overflow", "--length", 40),
-    "electra in two passes, overflow kept": ("--keep-overflow", "--length", 30, "--dupe-factor", 2),
+    "electra in short rows": ("--max-seq-length", 21, "--short-seq-prob", 0.5, "--single-segment-prob", 0.3),
+    "electra in the shortest rows": ("--max-seq-length", 5, "--short-seq-prob", 0),
+    "electra, overflow kept": ("--keep-overflow", "--max-seq-length", 40),
+    "electra in two passes, overflow kept": ("--keep-overflow", "--max-seq-length", 30, "--dupe-factor", 2),
     "bert": ("--objective", "bert"),
-    "bert in three passes": ("--objective", "bert", "--length", 33, "--dupe-factor", 3),
-    "bert in the shortest rows": ("--objective", "bert", "--length", 5, "--short", 1),
-    "albert": ("--objective", "albert", "--length", 64),
-    "albert as published": ("--objective", "albert", "--length", 64, "--as-published"),
+    "bert in three passes": ("--objective", "bert", "--max-seq-length", 33, "--dupe-factor", 3),
+    "bert in the shortest rows": ("--objective", "bert", "--max-seq-length", 5, "--short-seq-prob", 1),
+    "albert": ("--objective", "albert", "--max-seq-length", 64),
+    "albert as published": ("--objective", "albert", "--max-seq-length", 64, "--as-published"),
     "plain": ("--objective", "plain"),
-    "plain in two passes": ("--objective", "plain", "--length", 50, "--dupe-factor", 2),
-    "plain in the shortest rows": ("--objective", "plain", "--length", 5),
+    "plain in two passes": ("--objective", "plain", "--max-seq-length", 50, "--dupe-factor", 2),
+    "plain in the shortest rows": ("--objective", "plain", "--max-seq-length", 5),
 }
 """Sets of the corpus of words that are there once."""
 
@@ -92,7 +92,7 @@ def made(corpus: UniqueWordCorpus, tmp_path_factory: pytest.TempPathFactory) -> 
         if not output.exists():
             assert (
                 run_shards_to_pretraining(
-                    *corpus.input_options(), *KINDS[kind], "--validation", 0.2, "--output", output
+                    *corpus.input_options(), *KINDS[kind], "--validation-fraction", 0.2, "--output", output
                 )
                 == 0
             )
@@ -328,10 +328,10 @@ def test_who_is_held_out_depends_on_the_seed_and_the_document_alone(
         if kind != "electra":
             assert sets.load_validation_documents(made(kind)) == held
     others = {
-        "abstracts alone": (*corpus.input_options(corpus.folders[0]), "--validation", 0.2),
-        "global": (*corpus.input_options(), "--validation", 0.2, "--shuffle", "global"),
-        "more": (*corpus.input_options(), "--validation", 0.6),
-        "seed": (*corpus.input_options(), "--validation", 0.2, "--seed", 1),
+        "abstracts alone": (*corpus.input_options(corpus.folders[0]), "--validation-fraction", 0.2),
+        "global": (*corpus.input_options(), "--validation-fraction", 0.2, "--shuffle", "global"),
+        "more": (*corpus.input_options(), "--validation-fraction", 0.6),
+        "seed": (*corpus.input_options(), "--validation-fraction", 0.2, "--seed", 1),
     }
     for name, options in others.items():
         assert run_shards_to_pretraining(*options, "--output", tmp_path / name) == 0
@@ -351,7 +351,7 @@ def test_an_abstract_and_its_article_are_on_the_same_side(tmp_path: Path, vocabu
         sets.write_articles(tmp_path / "b", all=numbers[::10]),
     )
     given = [word for folder in folders for word in ("--input", folder)]
-    options = ("--vocab", vocabulary, "--validation", 0.25, "--output", tmp_path / "out")
+    options = ("--vocab", vocabulary, "--validation-fraction", 0.25, "--output", tmp_path / "out")
     assert run_shards_to_pretraining(*given, *options) == 0
     sides: dict[str, set[str]] = {}
     for split in SPLITS:
@@ -369,7 +369,7 @@ def test_where_nothing_is_held_out_there_is_no_validation_folder(
 ) -> None:
     for shuffle in ("shard", "global"):
         output = tmp_path / shuffle
-        options = ("--validation", 0, "--shuffle", shuffle, "--output", output)
+        options = ("--validation-fraction", 0, "--shuffle", shuffle, "--output", output)
         assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
         assert not (output / "validation").exists()
         assert json.loads((output / "dataset_dict.json").read_text()) == {"splits": ["train"]}
@@ -420,7 +420,7 @@ def test_a_set_is_opened_memory_mapped(made: Callable[[str], Path]) -> None:
 def test_a_shards_schema_says_what_it_holds(entries: int, type_: str, shuffle: str, tmp_path: Path) -> None:
     small = sets.write_unique_word_corpus(tmp_path, entries, abstracts=20, articles=3)
     output = tmp_path / "out"
-    options = ("--validation", 0.3, "--length", 60, "--shuffle", shuffle, "--output", output)
+    options = ("--validation-fraction", 0.3, "--max-seq-length", 60, "--shuffle", shuffle, "--output", output)
     assert run_shards_to_pretraining(*small.input_options(), *options) == 0
     library = Tokenizer.from_file(str(small.vocabulary / "tokenizer.json"))
     assert not entries or library.get_vocab_size() == entries
@@ -452,7 +452,16 @@ def test_a_shards_schema_says_what_it_holds(entries: int, type_: str, shuffle: s
 
 @pytest.mark.parametrize("shuffle", ["shard", "global"])
 def test_record_batches_have_2048_rows(shuffle: str, corpus: UniqueWordCorpus, tmp_path: Path) -> None:
-    options = ("--objective", "plain", "--length", 5, "--shuffle", shuffle, "--output", tmp_path / "out")
+    options = (
+        "--objective",
+        "plain",
+        "--max-seq-length",
+        5,
+        "--shuffle",
+        shuffle,
+        "--output",
+        tmp_path / "out",
+    )
     assert run_shards_to_pretraining(*corpus.input_options(corpus.folders[0]), *options) == 0
     [path] = sets.list_shards(tmp_path / "out", "train")
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
@@ -517,7 +526,9 @@ def test_the_manifest_says_what_was_made_of_what(
 
 def test_a_run_says_what_it_has_made(corpus: UniqueWordCorpus, tmp_path: Path, capsys: Capture) -> None:
     assert (
-        run_shards_to_pretraining(*corpus.input_options(), "--validation", 0.2, "--output", tmp_path / "out")
+        run_shards_to_pretraining(
+            *corpus.input_options(), "--validation-fraction", 0.2, "--output", tmp_path / "out"
+        )
         == 0
     )
     said = capsys.readouterr()
@@ -539,7 +550,9 @@ def test_a_run_says_what_it_has_made(corpus: UniqueWordCorpus, tmp_path: Path, c
         ("data-PMC1-00000.arrow and 1 more", "10"),
     }
     assert (
-        run_shards_to_pretraining(*corpus.input_options(), "--validation", 0.2, "--output", tmp_path / "out")
+        run_shards_to_pretraining(
+            *corpus.input_options(), "--validation-fraction", 0.2, "--output", tmp_path / "out"
+        )
         == 0
     )
     assert "is finished and its 2 inputs are unchanged: nothing to do" in capsys.readouterr().out
@@ -547,7 +560,16 @@ def test_a_run_says_what_it_has_made(corpus: UniqueWordCorpus, tmp_path: Path, c
 
 def test_a_large_portion_is_several_shards(corpus: UniqueWordCorpus, tmp_path: Path) -> None:
     """A shard takes about --max-shard-mb; what is in which shard depends on that alone."""
-    options = ("--objective", "plain", "--dupe-factor", 200, "--max-shard-mb", 1, "--validation", 0.2)
+    options = (
+        "--objective",
+        "plain",
+        "--dupe-factor",
+        200,
+        "--max-shard-mb",
+        1,
+        "--validation-fraction",
+        0.2,
+    )
     assert (
         run_shards_to_pretraining(
             *corpus.input_options(corpus.folders[0]), *options, "--output", tmp_path / "out"
@@ -585,7 +607,15 @@ def many_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_global_shuffle_has_the_same_rows(
     kind: str, corpus: UniqueWordCorpus, made: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    options = (*KINDS[kind], "--validation", 0.2, "--shuffle", "global", "--output", tmp_path / "out")
+    options = (
+        *KINDS[kind],
+        "--validation-fraction",
+        0.2,
+        "--shuffle",
+        "global",
+        "--output",
+        tmp_path / "out",
+    )
     assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
     for split in SPLITS:
         found, expected = sets.load_rows(tmp_path / "out", split), sets.load_rows(made(kind), split)
@@ -626,7 +656,7 @@ def test_a_bucket_without_rows_is_no_shard(
 def test_a_global_shuffle_is_in_the_order_of_the_rows_keys(
     corpus: UniqueWordCorpus, places: dict[int, Place], tmp_path: Path
 ) -> None:
-    options = ("--seed", 5, "--validation", 0.2, "--shuffle", "global", "--output", tmp_path / "out")
+    options = ("--seed", 5, "--validation-fraction", 0.2, "--shuffle", "global", "--output", tmp_path / "out")
     assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
     place_of = {document.id: at for at, document in enumerate(corpus.documents)}
     for split in SPLITS:
@@ -657,7 +687,7 @@ def test_rows_of_a_shard_are_in_a_random_order(made: Callable[[str], Path], corp
 def test_another_seed_gives_other_rows(
     corpus: UniqueWordCorpus, made: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    options = ("--seed", 1, "--validation", 0, "--output")
+    options = ("--seed", 1, "--validation-fraction", 0, "--output")
     assert run_shards_to_pretraining(*corpus.input_options(), *options, tmp_path / "one") == 0
     rows, others = sets.load_rows(tmp_path / "one", "train"), sets.load_rows(made("electra"), "train")
     assert not {path.name for path in sets.list_shards(tmp_path / "one", "train")} & {
@@ -679,7 +709,7 @@ def test_a_preset_is_made_as_its_paper_says(
         options = ("--preset", "bioalbert", "--size", "130")
         vocabulary = sets.build_vocabulary(tmp_path / "albert", *prose, options=options)
     given = [word for folder in prose for word in ("--input", folder)]
-    options_given = ("--vocab", vocabulary, "--validation", 0.1, "--preset", name)
+    options_given = ("--vocab", vocabulary, "--validation-fraction", 0.1, "--preset", name)
     assert run_shards_to_pretraining(*given, *options_given, "--output", tmp_path / "out") == 0
     found = config(tmp_path / "out")
     assert {field: found[field] for field in recipe.to_dict()} == recipe.to_dict()
@@ -719,7 +749,7 @@ def is_within(part: list[int], whole: list[int]) -> bool:
 
 
 def test_options_win_over_a_preset(corpus: UniqueWordCorpus, tmp_path: Path) -> None:
-    options = ("--preset", "pubmedbert", "--length", 64, "--dupe-factor", 2, "--short", 0)
+    options = ("--preset", "pubmedbert", "--max-seq-length", 64, "--dupe-factor", 2, "--short-seq-prob", 0)
     assert (
         run_shards_to_pretraining(
             *corpus.input_options(), *options, "--objective", "bert", "--output", tmp_path / "out"
@@ -776,7 +806,7 @@ def test_no_token_and_no_text_passes_between_the_steps(
             collections.extend(node.outputs.values())
 
     words = ["--input", prose[0], "--input", prose[1], "--vocab", vocabulary, "--output", tmp_path / "out"]
-    given = list(map(str, [*words, "--shuffle", "global", "--validation", 0.1]))
+    given = list(map(str, [*words, "--shuffle", "global", "--validation-fraction", 0.1]))
     parsed = shards_to_pretraining.make_parser().parse_args(given)
     job = pretraining_driver._make_job(parsed, given, LocalStorage(), list(map(str, prose)))
     options = PipelineOptions([], **local_runner.make_local_options(1))

@@ -79,7 +79,9 @@ def test_a_finished_run_again_does_nothing(
 
 def test_words_are_counted_from_and_to_an_object_store(reference: Path, tmp_path: Path) -> None:
     def count(*words: object) -> int:
-        return cli.main(["run", "shards_to_words", "--workers", "1", "--hold-out", "0.3", *map(str, words)])
+        return cli.main(
+            ["run", "shards_to_words", "--workers", "1", "--validation-fraction", "0.3", *map(str, words)]
+        )
 
     for path in reference.glob("*.*"):
         if path.is_file():

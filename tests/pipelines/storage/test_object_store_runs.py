@@ -169,7 +169,16 @@ def here(reference: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 WRITE = {"gs": ("POST", "/upload/*"), "s3": ("PUT", "*")}
 SIZE = ("--size", "400", "--algorithm", "wordpiece")
-EXAMPLES = ("--shuffle", "global", "--validation", "0.2", "--length", "32", "--max-shard-mb", "1")
+EXAMPLES = (
+    "--shuffle",
+    "global",
+    "--validation-fraction",
+    "0.2",
+    "--max-seq-length",
+    "32",
+    "--max-shard-mb",
+    "1",
+)
 
 
 @pytest.mark.parametrize(("on", "other"), [("gs", "s3"), ("s3", "gs")])
@@ -240,7 +249,7 @@ def test_abstracts_on_a_store_that_articles_hold_in_full(
         tmp_path / "pubmed", {"pubmed26n0001.xml": pubmed_set_xml(*OVERLAP_CITATIONS)}
     )
     assert beam_run("pubmed_to_shards", "--input", sources, "--output", tmp_path / "abstracts") == 0
-    holding = ("--input", articles.write_files(tmp_path / "in", OVERLAP_ARTICLES), "--drop-in")
+    holding = ("--input", articles.write_files(tmp_path / "in", OVERLAP_ARTICLES), "--find-overlap-with")
     assert beam_run("pmc_to_shards", *holding, tmp_path / "abstracts", "--output", tmp_path / "out") == 0
     url = ways[on].store.url
     put(tmp_path / "abstracts", f"{url}/dropped-in")

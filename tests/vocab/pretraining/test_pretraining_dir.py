@@ -232,7 +232,7 @@ def test_nothing_to_train_on_stops_it(validation: Counter[str], out: Path) -> No
     problem = publish(out, made)
     assert problem == (
         f"there is nothing to train on: of 1,000 documents {validation['documents']} are held out, 2 are "
-        "held in full, 1 have no tokens and 0 are rejected. Look at --input and --validation"
+        "held in full, 1 have no tokens and 0 are rejected. Look at --input and --validation-fraction"
     )
     assert publish(out) is not None
     assert list_files(out) == set()

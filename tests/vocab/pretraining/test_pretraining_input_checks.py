@@ -151,7 +151,9 @@ def test_a_list_that_is_gone_or_damaged_is_refused(
     one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
     full = listing(tmp_path / "full", ["pubmed:3"], one)
     harm(tmp_path / "full" / full_text_overlap.FILE_NAME)
-    with pytest.raises(InputError, match=f"{said}.*run pmc_to_shards again with the same --drop-in"):
+    with pytest.raises(
+        InputError, match=f"{said}.*run pmc_to_shards again with the same --find-overlap-with"
+    ):
         overlap_filter.load_overlap_lists(FILES, [one, full])
 
 

@@ -49,26 +49,26 @@ class ExampleRecipe:
             raise InvalidValueError(f"--objective {self.objective} is none of {', '.join(OBJECTIVES)}")
         if self.max_seq_length < 5:
             raise InvalidValueError(
-                f"--length {self.max_seq_length} is below 5: [CLS], [SEP] and [SEP] would leave no room for "
+                f"--max-seq-length {self.max_seq_length} is below 5: [CLS], [SEP] and [SEP] would leave no room for "
                 "a pair"
             )
         if self.max_seq_length > MAX_SEQ_LENGTH:
             raise InvalidValueError(
-                f"--length {self.max_seq_length:,} is above {MAX_SEQ_LENGTH:,}: places in a row are 16 bits"
+                f"--max-seq-length {self.max_seq_length:,} is above {MAX_SEQ_LENGTH:,}: places in a row are 16 bits"
             )
         for name, value in (("short", self.short_seq_prob), ("single", self.single_segment_prob)):
             if not 0 <= value <= 1:
                 raise InvalidValueError(f"--{name} {value} is not between 0 and 1")
         if self.max_predictions < 0:
-            raise InvalidValueError(f"--max-predictions {self.max_predictions} is below 0")
+            raise InvalidValueError(f"--max-predictions-per-seq {self.max_predictions} is below 0")
         if self.dupe_factor < 1:
             raise InvalidValueError(f"--dupe-factor {self.dupe_factor} is below 1")
         for option, option_value, objectives in (
-            ("--short", self.short_seq_prob, ("electra", "bert", "albert")),
-            ("--single", self.single_segment_prob, ("electra",)),
+            ("--short-seq-prob", self.short_seq_prob, ("electra", "bert", "albert")),
+            ("--single-segment-prob", self.single_segment_prob, ("electra",)),
             ("--keep-overflow", self.keep_overflow, ("electra",)),
             ("--as-published", self.as_published, ("albert",)),
-            ("--max-predictions", self.max_predictions, LABELLED_OBJECTIVES),
+            ("--max-predictions-per-seq", self.max_predictions, LABELLED_OBJECTIVES),
         ):
             if option_value and self.objective not in objectives:
                 raise InvalidValueError(
@@ -120,7 +120,7 @@ PRESETS: Final[dict[str, ExampleRecipe]] = {
     # PubMedBERT (Gu et al. 2020): masked tokens and next-sentence prediction; lengths, short sequences and
     # the dupe factor are not mentioned.  The code it builds on (NVIDIA's BERT for TensorFlow, data/) makes
     # sequences of 128 and then of 512, a dupe factor of 5, short_seq_prob 0.1.  Here the second phase; the
-    # first: --length 128.  Whole words are masked, says the paper; 80 predictions are NVIDIA's.
+    # first: --max-seq-length 128.  Whole words are masked, says the paper; 80 predictions are NVIDIA's.
     "pubmedbert": replace(
         DEFAULTS["bert"], max_seq_length=512, dupe_factor=5, whole_words=True, max_predictions=80
     ),

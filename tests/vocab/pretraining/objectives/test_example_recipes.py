@@ -31,9 +31,11 @@ def test_an_objective_nobody_knows_is_refused() -> None:
 def test_a_row_has_5_to_65535_tokens(objective: Any) -> None:
     assert [ExampleRecipe(objective, length).max_seq_length for length in (5, 65_535)] == [5, 65_535]
     for length in (4, 3, 0, -1):
-        with pytest.raises(ValueError, match=rf"--length {length} is below 5: .* no room for a pair"):
+        with pytest.raises(ValueError, match=rf"--max-seq-length {length} is below 5: .* no room for a pair"):
             ExampleRecipe(objective, length)
-    with pytest.raises(ValueError, match="--length 65,536 is above 65,535: places in a row are 16 bits"):
+    with pytest.raises(
+        ValueError, match="--max-seq-length 65,536 is above 65,535: places in a row are 16 bits"
+    ):
         ExampleRecipe(objective, 65_536)
 
 
@@ -57,7 +59,7 @@ def test_there_is_one_pass_at_least(passes: int) -> None:
 @pytest.mark.parametrize("objective", ["bert", "albert"])
 def test_predictions_may_be_any_number_as_the_trainers_features_may(objective: Any) -> None:
     assert ExampleRecipe(objective, 16, max_predictions=20).max_predictions == 20
-    with pytest.raises(ValueError, match="--max-predictions -1 is below 0"):
+    with pytest.raises(ValueError, match="--max-predictions-per-seq -1 is below 0"):
         ExampleRecipe(objective, max_predictions=-1)
 
 

@@ -444,9 +444,18 @@ def test_the_command_writes_them_and_lists_them(
     vocabulary = tmp_path / "vocabulary"
     make_word_encoder(vocabulary)
     out = tmp_path / "out"
-    options = ["--input", tmp_path / "in", "--vocab", vocabulary, "--output", out, "--validation", 0.3]
-    options += ["--objective", objective, "--length", LENGTH, "--tfrecord"]
-    options += ["--max-predictions", most] if most else []
+    options = [
+        "--input",
+        tmp_path / "in",
+        "--vocab",
+        vocabulary,
+        "--output",
+        out,
+        "--validation-fraction",
+        0.3,
+    ]
+    options += ["--objective", objective, "--max-seq-length", LENGTH, "--tfrecord"]
+    options += ["--max-predictions-per-seq", most] if most else []
     assert run(*options) == 0
     listed = [decode(Shard, one) for one in load_manifest(out)["outputs"]]
     assert len(listed) == 4
@@ -475,8 +484,11 @@ def test_the_command_writes_them_and_lists_them(
     ("options", "said"),
     [
         (["--objective", "plain", "--tfrecord"], "--tfrecord is for electra, bert and albert"),
-        (["--objective", "bert", "--max-predictions", 3], "says nothing without --tfrecord"),
-        (["--tfrecord", "--max-predictions", 3], "--max-predictions says nothing with --objective electra"),
+        (["--objective", "bert", "--max-predictions-per-seq", 3], "says nothing without --tfrecord"),
+        (
+            ["--tfrecord", "--max-predictions-per-seq", 3],
+            "--max-predictions-per-seq says nothing with --objective electra",
+        ),
     ],
 )
 def test_options_that_say_nothing_are_refused(
