@@ -5,18 +5,19 @@ The recipe is :func:`build`; the options are in pmc_options.py.
 
 from __future__ import annotations
 
+import argparse
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from bioshards.corpus.jats import inputs
-from bioshards.pipelines.inputs.article_files import find_inputs as find_inputs
-from bioshards.pipelines.options.pmc_options import config_from_args as config_from_args
+from bioshards.pipelines.options.pmc_options import config_from_args
 from bioshards.pipelines.options.pmc_options import make_parser as make_parser
-
-from .job_types import ShardsJob
+from bioshards.pipelines.options.shard_options import ShardsOptions, shards_options_from_args
 
 if TYPE_CHECKING:
     import apache_beam as beam
+
+    from .job_types import ShardsJob
 
 NAME: Final = "pmc_to_shards"
 
@@ -86,6 +87,15 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     )
 
 
+def options_from_args(args: argparse.Namespace) -> ShardsOptions:
+    """Build the options of parsed arguments; they override the preset.
+
+    Raises:
+        UsageError: options contradict each other.
+    """
+    return shards_options_from_args(args, config_from_args(args), sample_folder())
+
+
 def sample_folder() -> str:
-    """The folder of the sample that comes with bioshards: 20 articles, all of them invented."""
+    """Return the folder of the sample that comes with bioshards: 20 invented articles."""
     return str(resources.files("bioshards.corpus") / "sample" / "pmc")

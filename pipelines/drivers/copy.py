@@ -6,13 +6,14 @@ gs:// or s3://.  The copy is a finished directory like its original: no manifest
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Final
 
-from bioshards.corpus.errors import OutputMismatchError
+from bioshards.corpus.errors import OutputMismatchError, UsageError
 from bioshards.corpus.exit_codes import OK
 from bioshards.corpus.lifecycle import full_text_overlap
 from bioshards.corpus.manifest import (
@@ -42,7 +43,7 @@ from bioshards.pipelines.execution.session import (
     make_context,
     translate_output_errors,
 )
-from bioshards.pipelines.options.parser import Parser, UsageError
+from bioshards.pipelines.options.parser import Parser
 
 _DESCRIPTION: Final = """\
 A finished directory (document shards, words, a vocabulary, a pretraining set) from one store to another:
@@ -70,20 +71,29 @@ def make_parser() -> Parser:
     return parser
 
 
-def run(parser: Parser, args: Any, beam_args: Sequence[str], _: Sequence[str]) -> int:
-    """Do what the command line asks for; returns the exit code.
+class CopyDriver:
+    """Runs ``beam copy``."""
 
-    Raises:
-        UsageError, InputError, OutputMismatchError: with a message for the person.
-    """
-    source, target = make_absolute(args.source), make_absolute(args.target)
-    storage = make_context(parser, beam_args, 1, [source, target]).storage
-    for arg in beam_args:
-        if arg.startswith("-") and not arg.startswith(FILESYSTEM_OPTION_PREFIXES):
-            raise UsageError(f"{arg} says nothing to beam copy")
-    num_files, num_copied = copy_directory(storage, source, target)
-    print(f"{target} holds {source}: {num_files:,} files, {num_copied:,} of them copied now")
-    return OK
+    def __init__(
+        self, parser: Parser, args: argparse.Namespace, beam_args: Sequence[str], argv: Sequence[str]
+    ) -> None:
+        self._parser, self._beam_args = parser, beam_args
+        self._source, self._target = make_absolute(args.source), make_absolute(args.target)
+
+    def run(self) -> int:
+        """Copy the directory and return the exit code.
+
+        Raises:
+            UsageError, InputError, OutputMismatchError: the directory cannot be copied.
+        """
+        source, target = self._source, self._target
+        storage = make_context(self._parser, self._beam_args, 1, [source, target]).storage
+        for arg in self._beam_args:
+            if arg.startswith("-") and not arg.startswith(FILESYSTEM_OPTION_PREFIXES):
+                raise UsageError(f"{arg} is no option of beam copy")
+        num_files, num_copied = copy_directory(storage, source, target)
+        print(f"{target} holds {source}: {num_files:,} files, {num_copied:,} of them copied now")
+        return OK
 
 
 def copy_directory(storage: LocalStorage, source: str, target: str) -> tuple[int, int]:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.pipelines.inputs.downloads import format_size
-from bioshards.pipelines.job_types import PretrainingJob as ExampleJob
-from bioshards.pipelines.job_types import WordsJob as CountJob
+from bioshards.pipelines.job_types import PretrainingJob, WordsJob
 
 from . import cost
 from .source_plans import DryRunPlan
 
 
-def plan_words(job: CountJob) -> DryRunPlan:
+def plan_words(job: WordsJob) -> DryRunPlan:
     """What ``beam run shards_to_words`` would do."""
     report_names = set(job.storage.list_names(f"{job.output_dir.work_folder}/counts"))
     all_shards = [shard for document_input in job.inputs for shard in document_input.shards]
@@ -29,7 +28,7 @@ def plan_words(job: CountJob) -> DryRunPlan:
     )
 
 
-def plan_pretraining(job: ExampleJob) -> DryRunPlan:
+def plan_pretraining(job: PretrainingJob) -> DryRunPlan:
     """What ``beam run shards_to_pretraining`` would do."""
     report_names = set(job.storage.list_names(f"{job.output_dir.work_folder}/made"))
     to_do = [group for group in job.shard_groups if f"{group.name}.json" not in report_names]

@@ -23,9 +23,8 @@ from bioshards.pipelines.inputs.downloads import (
     with_interactive_retry,
 )
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
-from bioshards.pipelines.inputs.run_inputs import RunInputs, measure_download_rate
-from bioshards.pipelines.job_types import FetchJob as FetchJob
-from bioshards.pipelines.job_types import ShardsJob
+from bioshards.pipelines.inputs.run_inputs import measure_download_rate
+from bioshards.pipelines.job_types import FetchJob, ShardsJob
 
 from . import cost
 
@@ -65,8 +64,9 @@ class DryRunPlan:
     rate_source: str = "as measured on one machine"
 
 
-def plan_shards(job: ShardsJob, run_inputs: RunInputs) -> DryRunPlan:
-    """What ``beam run pubmed_to_shards`` or ``pmc_to_shards`` would do."""
+def plan_shards(job: ShardsJob) -> DryRunPlan:
+    """Plan ``beam run pubmed_to_shards`` or ``pmc_to_shards``."""
+    run_inputs = job.run_inputs
     cached_reports = _load_staged_reports(job.storage, job.output_dir, run_inputs.available)
     to_stage = [source for source in run_inputs.available if source not in cached_reports]
     lines = ["dry run: nothing is fetched, nothing is written"]

@@ -22,9 +22,7 @@ from bioshards.corpus.storage.parallel import prefetch_map
 
 if TYPE_CHECKING:
     from bioshards.pipelines.inputs.run_inputs import RunInputs
-    from bioshards.pipelines.job_types import FetchJob as FetchJob
-    from bioshards.pipelines.job_types import PretrainingJob as ExampleJob
-    from bioshards.pipelines.job_types import WordsJob as CountJob
+    from bioshards.pipelines.job_types import FetchJob, PretrainingJob, WordsJob
 
 _REPORT_SUFFIX_START: Final = -len("-fb7c0573.json")
 """Where a source's stem ends in its report's name."""
@@ -144,7 +142,7 @@ class ShardsProgress(_StepProgress):
 
     ITEMS = "files"
     UNITS = "records"
-    AFTERWARDS = "finishing the shards"
+    NEXT_STEP = "finishing the shards"
 
     def __init__(
         self, storage: LocalStorage, output_dir: OutputDir, run_inputs: RunInputs, out: TextIO | None = None
@@ -188,9 +186,9 @@ class WordsProgress(_StepProgress):
 
     ITEMS = "shards"
     UNITS = "documents"
-    AFTERWARDS = "merging the counts"
+    NEXT_STEP = "merging the counts"
 
-    def __init__(self, job: CountJob, out: TextIO | None = None) -> None:
+    def __init__(self, job: WordsJob, out: TextIO | None = None) -> None:
         names = {f"{shard.sha256}.json" for document_input in job.inputs for shard in document_input.shards}
         folder = f"{job.output_dir.work_folder}/counts"
         super().__init__(job.storage, folder, len(names), names.__contains__, out)
@@ -205,9 +203,9 @@ class PretrainingProgress(_StepProgress):
 
     ITEMS = "portions"
     UNITS = "documents"
-    AFTERWARDS = "publishing"
+    NEXT_STEP = "publishing"
 
-    def __init__(self, job: ExampleJob, out: TextIO | None = None) -> None:
+    def __init__(self, job: PretrainingJob, out: TextIO | None = None) -> None:
         if job.build_config.num_buckets:
             self.NEXT_STEP = "merging the shards"
         names = {f"{group.name}.json" for group in job.shard_groups}

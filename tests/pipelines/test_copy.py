@@ -143,7 +143,7 @@ def test_an_original_that_changes_meanwhile_gives_no_finished_copy(
         (source / "manifest.json").write_text(json.dumps({"config": {}, "outputs": []}))
         return copied
 
-    monkeypatch.setattr(copy, "_all_but_manifest", slow)
+    monkeypatch.setattr(copy, "_copy_data_files", slow)
     assert run_copy(source, tmp_path / "copy") == 2
     assert "or was written anew meanwhile" in capsys.readouterr().err
     assert not (tmp_path / "copy" / "manifest.json").exists()

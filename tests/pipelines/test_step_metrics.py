@@ -138,7 +138,7 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert found["merge"]["pruned_distinct"] == counts["pruned"]["distinct"] > 0
     assert found["merge"]["items"] == 64
 
-    monkeypatch.setattr(pretraining_driver, "_TOKENS_A_BYTE", 9000.0)  # several shards, as of large inputs
+    monkeypatch.setattr(pretraining_driver, "_TOKENS_PER_BYTE", 9000.0)  # several shards, as of large inputs
     letters = string.ascii_letters + string.digits
     vocabulary = make_wordpiece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
     (tmp_path / "v").mkdir()
@@ -231,7 +231,7 @@ def test_what_is_fetched(ran: Ran, tmp_path: Path) -> None:
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(retry, "PAUSES_SECONDS", (0.0, 0.0))
 
 
 @pytest.mark.usefixtures("no_pauses")

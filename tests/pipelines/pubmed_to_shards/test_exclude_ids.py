@@ -182,7 +182,7 @@ def test_a_changed_list_rewrites_the_shards_it_touches_and_no_others(
         looked.append(1)
         return ask(*of)
 
-    monkeypatch.setattr(exclusion_list, "verdicts", counted)
+    monkeypatch.setattr(exclusion_list, "extend_decisions", counted)
     (inputs / "pubmed26n0004.xml").write_bytes(pubmed_set_xml(*citations(77, 21)))
     assert run(*words, "--exclude-ids", tmp_path / "ids.txt") == 0
     assert rewritten(other, times(tmp_path / "out")) == {second, "pubmed26n0004"}

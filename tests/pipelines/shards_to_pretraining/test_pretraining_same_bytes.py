@@ -32,7 +32,7 @@ SHUFFLES = ("shard", "global")
 @pytest.fixture
 def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     """A portion for each shard in runs of this process, too."""
-    monkeypatch.setattr(shard_groups, "ENOUGH", 1)
+    monkeypatch.setattr(shard_groups, "MIN_SENTENCES_PER_GROUP", 1)
 
 
 class Given:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bioshards.corpus.errors import UsageError
 from bioshards.pipelines import shards_to_pretraining
-from bioshards.pipelines.options.parser import UsageError
 from bioshards.vocab.pretraining.objectives import example_recipes
 from bioshards.vocab.pretraining.objectives.example_recipes import (
     DEFAULTS,
