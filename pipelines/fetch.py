@@ -65,7 +65,7 @@ def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
         file_slots = split_into_slots(listing.to_fetch, listing.download_plan)
         file_collections.append(
             pipeline
-            | f"Lanes of {source}" >> beam.Create(file_slots)
+            | f"Slots of {source}" >> beam.Create(file_slots)
             | FetchFiles(source, listing.download_plan)
         )
     if job.article_plan:

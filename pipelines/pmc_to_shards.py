@@ -45,7 +45,7 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     )
     staged_collections = [staged_files]
     if job.download_plan and job.to_fetch:
-        file_slots = pipeline | "Lanes" >> beam.Create(
+        file_slots = pipeline | "Slots" >> beam.Create(
             split_into_slots(job.to_fetch, job.download_plan), reshuffle=False
         )
         staged_collections.append(
@@ -57,19 +57,21 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
             split_into_slots(job.article_plan.ranges, job.article_plan.download_plan), reshuffle=False
         )
         staged_collections.append(
-            range_slots | "BringAndStage" >> FetchAndStageRanges(job.article_plan, stage_files)
+            range_slots | "FetchAndStageRanges" >> FetchAndStageRanges(job.article_plan, stage_files)
         )
     staged = staged_collections | "Staged" >> beam.Flatten()
-    decisions = staged | "DecideVersions" >> ResolveVersions(job.storage, job.output_dir, job.document_config)
+    decisions = staged | "ResolveVersions" >> ResolveVersions(
+        job.storage, job.output_dir, job.document_config
+    )
     if job.dedup == "exact":
-        duplicate_decisions = staged | "DecideDuplicates" >> ResolveDuplicates(
+        duplicate_decisions = staged | "ResolveDuplicates" >> ResolveDuplicates(
             job.storage, job.output_dir, decisions
         )
-        decisions = (decisions, duplicate_decisions) | "Decided" >> beam.Flatten()
-    finalized = staged | "FinishShards" >> FinalizeShards(
+        decisions = (decisions, duplicate_decisions) | "Decisions" >> beam.Flatten()
+    finalized = staged | "FinalizeShards" >> FinalizeShards(
         job.storage, job.output_dir, job.keep_dropped, job.max_shard_bytes, job.exclusion_list, decisions
     )
-    shard_keys = finalized | "TakeKeys" >> ExtractKeys(job.storage, job.output_dir, job.overlap_with)
+    shard_keys = finalized | "ExtractKeys" >> ExtractKeys(job.storage, job.output_dir, job.overlap_with)
     overlap = finalized | "FindOverlap" >> FindOverlap(
         job.storage, job.output_dir, job.overlap_with, shard_keys
     )

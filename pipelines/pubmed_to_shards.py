@@ -63,20 +63,22 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     )
     staged = pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage_files
     if job.download_plan and job.to_fetch:
-        file_slots = pipeline | "Lanes" >> beam.Create(
+        file_slots = pipeline | "Slots" >> beam.Create(
             split_into_slots(job.to_fetch, job.download_plan), reshuffle=False
         )
         fetched = file_slots | "FetchAndStage" >> FetchAndStage(
             job.download_plan, stage_files, source_from_file
         )
         staged = (staged, fetched) | "Staged" >> beam.Flatten()
-    decisions = staged | "DecideVersions" >> ResolveVersions(job.storage, job.output_dir, job.document_config)
+    decisions = staged | "ResolveVersions" >> ResolveVersions(
+        job.storage, job.output_dir, job.document_config
+    )
     if job.dedup == "exact":
-        duplicate_decisions = staged | "DecideDuplicates" >> ResolveDuplicates(
+        duplicate_decisions = staged | "ResolveDuplicates" >> ResolveDuplicates(
             job.storage, job.output_dir, decisions
         )
-        decisions = (decisions, duplicate_decisions) | "Decided" >> beam.Flatten()
-    finalized = staged | "FinishShards" >> FinalizeShards(
+        decisions = (decisions, duplicate_decisions) | "Decisions" >> beam.Flatten()
+    finalized = staged | "FinalizeShards" >> FinalizeShards(
         job.storage, job.output_dir, job.keep_dropped, job.max_shard_bytes, job.exclusion_list, decisions
     )
     staged | "Publish" >> PublishShards(

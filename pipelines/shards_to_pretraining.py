@@ -66,10 +66,10 @@ def build(pipeline: beam.Pipeline, job: PretrainingJob) -> None:
 
     built = (
         pipeline
-        | "Portions" >> beam.Create(job.shard_groups, reshuffle=False)
-        | "MakeExamples" >> BuildExamples(job.storage, job.output_dir, job.build_config)
+        | "ShardGroups" >> beam.Create(job.shard_groups, reshuffle=False)
+        | "BuildExamples" >> BuildExamples(job.storage, job.output_dir, job.build_config)
     )
-    merged = built | "MergeDealt" >> MergeShuffled(job.storage, job.output_dir, job.build_config)
+    merged = built | "MergeShuffled" >> MergeShuffled(job.storage, job.output_dir, job.build_config)
     built | "Publish" >> PublishExamples(
         job.storage, job.output_dir, job.config, job.inputs, job.run_info, job.max_rejected, merged
     )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bioshards.pipelines import cli
 from bioshards.pipelines.dry_run import cost, estimates
 from bioshards.pipelines.dry_run.cost import Prices, WorkerPool
-from tests.bench.tables import full_corpora
+from bioshards.pipelines.storage import probe
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.paths import REPOSITORY
 from tests.support.servers.fake_pmc_bucket import FakeArticle, create_bucket

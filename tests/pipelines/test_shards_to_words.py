@@ -244,7 +244,7 @@ def test_stopped_at_any_shard_it_goes_on_where_it_was(
         whole(storage, path, found)
 
     for failing in (True, False):
-        monkeypatch.setattr(word_counts, "write", functools.partial(counting, failing=failing))
+        monkeypatch.setattr(word_counts, "write_counts", functools.partial(counting, failing=failing))
         assert run("--input", source, "--output", tmp_path / "out") == (1 if failing else 0)
         assert (tmp_path / "out" / "manifest.json").exists() is not failing
     assert "the run failed: RuntimeError: no more. Completed work is kept" in capsys.readouterr().err
@@ -291,7 +291,7 @@ def test_an_update_counts_what_is_new_alone(
         counted_now.append(arguments[2].file)
         return whole(*arguments)
 
-    monkeypatch.setattr(word_counts, "of_shard", counting)
+    monkeypatch.setattr(word_counts, "count_shard_words", counting)
     command = ("--input", abstracts, "--output", tmp_path / "out")
     assert run(*command) == 0
     assert len(counted_now) == 2

@@ -117,9 +117,9 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
     counters = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
     funnel = load_manifest(tmp_path)["funnel"]
     assert counters["stage_records"] == funnel["records"]
-    assert counters["finish_kept"] == funnel["kept"]
-    assert counters["finish_dropped_superseded"] == funnel["dropped: superseded"]
-    assert counters["finish_sentences"] == load_manifest(tmp_path)["counts"]["sentences"]
+    assert counters["finalize_kept"] == funnel["kept"]
+    assert counters["finalize_dropped_superseded"] == funnel["dropped: superseded"]
+    assert counters["finalize_sentences"] == load_manifest(tmp_path)["counts"]["sentences"]
     assert counters["stage_items"] == 3
 
 

@@ -354,7 +354,7 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Be it the first one, which is looked into before the run begins, or not."""
-    monkeypatch.setattr(shard_groups, "MIN_SENTENCES_PER_GROUP", 1)
+    monkeypatch.setattr(shard_groups, "MIN_GROUP_BYTES", 1)
     shard = abstracts / f"data-{name}-00000.arrow"
     whole = shard.read_bytes()
     message = harm(shard)
@@ -585,7 +585,7 @@ def test_a_full_disk_loses_nothing(
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             yield file
 
-    monkeypatch.setattr(shard_groups, "MIN_SENTENCES_PER_GROUP", 1)
+    monkeypatch.setattr(shard_groups, "MIN_GROUP_BYTES", 1)
     given = ("--input", abstracts, "--vocab", vocabulary, "--shuffle", shuffle, "--validation-fraction", 0.3)
     command = (*given, "--output")
     with monkeypatch.context() as full:

@@ -32,7 +32,7 @@ SHUFFLES = ("shard", "global")
 @pytest.fixture
 def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     """A portion for each shard in runs of this process, too."""
-    monkeypatch.setattr(shard_groups, "MIN_SENTENCES_PER_GROUP", 1)
+    monkeypatch.setattr(shard_groups, "MIN_GROUP_BYTES", 1)
 
 
 class Given:
@@ -177,10 +177,10 @@ def test_an_update_ends_with_the_bytes_of_a_run_from_nothing(
     made = build._Builder.build
 
     def noting(self: Any) -> BuildResult:
-        now.extend(shard.file for shard in self._portion.shards)
+        now.extend(shard.file for shard in self._shard_group.shards)
         return made(self)
 
-    monkeypatch.setattr(build._Builder, "made", noting)
+    monkeypatch.setattr(build._Builder, "build", noting)
     grown = tmp_path / "abstracts"
     steps = {
         "begun": {"a": range(100, 150), "b": range(200, 250)},

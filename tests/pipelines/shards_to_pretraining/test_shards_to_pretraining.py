@@ -826,19 +826,19 @@ def test_no_token_and_no_text_passes_between_the_steps(
     result = root.run()
     result.wait_until_finish()
     notes = (tmp_path / "notes").read_text()
-    assert "Made(" in notes
-    assert "Merged(" in notes
+    assert "BuildResult(" in notes
+    assert "MergeResult(" in notes
     for word in ("mice", "BRCA1", "naïve", "pubmed:", "[CLS]"):
         assert word not in notes
     assert len(notes) < 30_000
     metrics = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
     counts = load_manifest(tmp_path / "out")["counts"]
-    assert metrics["make_items"] == 2
-    assert metrics["make_documents"] == counts["documents"]
+    assert metrics["build_items"] == 2
+    assert metrics["build_documents"] == counts["documents"]
     assert metrics["merge_items"] == 2
     for split in SPLITS:
-        assert metrics[f"make_{split}_rows"] == counts[split]["rows"] > 0
-        assert metrics[f"make_{split}_tokens"] == counts[split]["tokens"]
+        assert metrics[f"build_{split}_rows"] == counts[split]["rows"] > 0
+        assert metrics[f"build_{split}_tokens"] == counts[split]["tokens"]
 
 
 def _note(path: str, element: object) -> None:

@@ -687,7 +687,7 @@ def test_stopped_at_any_write_it_goes_on_to_the_same_bytes(
     out = "memory://bucket/stopped"
     source = Path(shutil.copytree(PUBMED_SAMPLE, tmp_path / "source"))
     later = (source / "pubmed26n0003.xml").rename(tmp_path / "later.xml")
-    monkeypatch.setattr(lock, "RENEWED_SECONDS", 3600)
+    monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 3600)
     monkeypatch.setattr(again_module, "PAUSES_SECONDS", ())
     monkeypatch.setattr(Memory, "there", {})
 
