@@ -38,7 +38,16 @@ MAX_ATTEMPTS: Final = 3
 _SETTLE_TIME: Final = timedelta(days=1)
 """A listing gives minutes of an unnamed time zone: a file that was put there less than this before it
 was verified may have been replaced since without a change in the listing."""
-_RECORD_FIELDS: Final = {"url", "md5", "published", "stamp", "listed", "retrieved", "checked", "seconds"}
+_RECORD_FIELDS: Final = {
+    "url",
+    "md5",
+    "md5_published",
+    "stamp",
+    "listing_text",
+    "retrieved_at",
+    "checked_at",
+    "download_seconds",
+}
 """What a record must say to be used."""
 _MAX_SIDECAR_BYTES: Final = 1 << 20
 _MD5_PATTERN = re.compile(rb"\b[0-9a-fA-F]{32}\b")
@@ -102,13 +111,15 @@ class Mirror:
                 if published_md5 is None or published_md5 != record["md5"]:
                     continue
                 if not is_read_only:
-                    self.storage.write_json(self._record_path(remote_file), {**record, "checked": utc_now()})
+                    self.storage.write_json(
+                        self._record_path(remote_file), {**record, "checked_at": utc_now()}
+                    )
             mirrored[remote_file] = MirroredFile(
                 info,
                 record["md5"],
-                record["published"],
-                record["retrieved"],
-                download_seconds=record["seconds"],
+                record["md5_published"],
+                record["retrieved_at"],
+                download_seconds=record["download_seconds"],
             )
         return mirrored
 
@@ -169,9 +180,13 @@ class Mirror:
             return None
         record = self._read_record(remote_file)
         if record and _is_unchanged(record, info, remote_file) and published_md5 in (None, record["md5"]):
-            is_published = published_md5 is not None or record["published"]
+            is_published = published_md5 is not None or record["md5_published"]
             mirrored_file = MirroredFile(
-                info, record["md5"], is_published, record["retrieved"], download_seconds=record["seconds"]
+                info,
+                record["md5"],
+                is_published,
+                record["retrieved_at"],
+                download_seconds=record["download_seconds"],
             )
             return self._write_record(remote_file, mirrored_file)
         # Copied here, or touched: its bytes say whether it is the same.
@@ -247,13 +262,13 @@ class Mirror:
         record = {
             "url": remote_file.url,
             "md5": mirrored_file.md5,
-            "published": mirrored_file.is_md5_published,
+            "md5_published": mirrored_file.is_md5_published,
             "bytes": mirrored_file.info.size,
             "stamp": mirrored_file.info.stamp,
-            "listed": remote_file.listing_text,
-            "retrieved": mirrored_file.retrieved_at,
-            "checked": utc_now(),
-            "seconds": mirrored_file.download_seconds,
+            "listing_text": remote_file.listing_text,
+            "retrieved_at": mirrored_file.retrieved_at,
+            "checked_at": utc_now(),
+            "download_seconds": mirrored_file.download_seconds,
         }
         self.storage.write_json(self._record_path(remote_file), record)
         return mirrored_file
@@ -272,7 +287,7 @@ def _has_same_listing(record: dict[str, Any], remote_file: RemoteFile) -> bool:
     return bool(
         record["url"] == remote_file.url
         and remote_file.listing_text
-        and record["listed"] == remote_file.listing_text
+        and record["listing_text"] == remote_file.listing_text
     )
 
 
@@ -280,7 +295,7 @@ def _is_settled(record: dict[str, Any], remote_file: RemoteFile) -> bool:
     """Was it checked so long after it was put there that another file would show in the listing?"""
     if remote_file.modified_at is None:
         return False
-    checked_at = datetime.fromisoformat(record["checked"]).replace(tzinfo=None)
+    checked_at = datetime.fromisoformat(record["checked_at"]).replace(tzinfo=None)
     return checked_at - remote_file.modified_at > _SETTLE_TIME
 
 

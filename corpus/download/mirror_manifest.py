@@ -139,7 +139,7 @@ def _make_file_entry(remote: RemoteFile, mirrored: MirroredFile) -> MirrorFile:
         bytes=mirrored.info.size,
         md5=mirrored.md5,
         md5_published=mirrored.is_md5_published,
-        retrieved=mirrored.retrieved_at,
+        retrieved_at=mirrored.retrieved_at,
     )
 
 

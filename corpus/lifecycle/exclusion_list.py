@@ -30,7 +30,7 @@ from . import versions
 ExcludedIds: TypeAlias = pa.StringArray
 """The ids of a list, sorted, once each: as ``12345678``, ``PMC123456`` or ``doi:10.5555/1``."""
 
-STAGED_COLUMNS: Final = ("id", "pmid", "pmcid", "origin", "drop")
+STAGED_COLUMNS: Final = ("id", "pmid", "pmcid", "origin", "drop_reason")
 """What is looked at of staged documents."""
 
 _ID_PATTERN: Final = re.compile(
@@ -146,7 +146,7 @@ def _select_kept(batch: pa.RecordBatch, dropped_positions: pa.Array) -> pa.Table
     position = pc.struct_field(batch["origin"], "position")
     columns = {"position": position, "pmid": batch["pmid"].cast(pa.string())}
     columns |= {name: batch[name] for name in ("pmcid", "id")}
-    is_dropped = pc.or_(pc.is_valid(batch["drop"]), pc.is_in(position, value_set=dropped_positions))
+    is_dropped = pc.or_(pc.is_valid(batch["drop_reason"]), pc.is_in(position, value_set=dropped_positions))
     return pa.table(columns).filter(pc.invert(is_dropped))
 
 

@@ -150,7 +150,7 @@ def finalize_source(
     cached_report = _read_current_report(storage, output_dir, output_name)
     cache_key = [versions.digest_decisions(decisions), exclusion_digest]
     if cached_report and cached_report.get("cache_key") == cache_key:
-        return decode(FinalizeResult, cached_report["finished"])
+        return decode(FinalizeResult, cached_report["result"])
     matched_exclusions = 0
     if exclusion_digest:
         documents = shards.read_file(
@@ -162,14 +162,14 @@ def finalize_source(
         decisions = decisions.sort_by("position")
     decisions_digest = versions.digest_decisions(decisions)
     if cached_report and cached_report["fingerprint"] == decisions_digest:
-        result = decode(FinalizeResult, cached_report["finished"])
+        result = decode(FinalizeResult, cached_report["result"])
     else:
         # A run killed from here on leaves shards that are not those the report speaks of.
         for path in (output_dir.final_report_path(output_name), output_dir.duplicate_pairs_path(output_name)):
             storage.remove(path)
         result = _Finalizer(storage, output_dir, output_name, decisions).run(keep_dropped, max_bytes)
     result = dataclasses.replace(result, matched_exclusions=matched_exclusions)
-    report = {"cache_key": cache_key, "fingerprint": decisions_digest, "finished": encode(result)}
+    report = {"cache_key": cache_key, "fingerprint": decisions_digest, "result": encode(result)}
     storage.write_json(output_dir.final_report_path(output_name), report)
     return result
 
@@ -181,7 +181,7 @@ def _read_current_report(
     if not storage.exists(output_dir.final_report_path(output_name)):
         return None
     report: dict[str, Any] = storage.read_json(output_dir.final_report_path(output_name))
-    manifest_entries = [*report["finished"]["shards"], *report["finished"]["dropped"]]
+    manifest_entries = [*report["result"]["shards"], *report["result"]["dropped"]]
     if all(
         [info.size for info in storage.glob(f"{output_dir.path}/{shard['file']}")] == [shard["bytes"]]
         for shard in manifest_entries
@@ -283,7 +283,9 @@ class _Finalizer:
 
     def _find_drop_reasons(self, batch: pa.RecordBatch, position: pa.Array) -> pa.Array:
         """Why each row is dropped, null where it is not; a verdict comes before a rule's reason."""
-        return pc.coalesce(self._look_up(self._decision_reasons, position), batch["drop"].cast(pa.string()))
+        return pc.coalesce(
+            self._look_up(self._decision_reasons, position), batch["drop_reason"].cast(pa.string())
+        )
 
     def _look_up(self, column: pa.Array, position: pa.Array) -> pa.Array:
         """What the verdicts say of each position in a column of theirs, null where nothing."""
@@ -328,13 +330,13 @@ class _Finalizer:
         for column, counter in self._documents_by_column.items():
             for item in batch[column].value_counts():
                 counter[str(item["values"].as_py() or "unknown")] += item["counts"].as_py()
-        for item in pc.list_flatten(batch["cleaned"]).to_pylist():
+        for item in pc.list_flatten(batch["removals"]).to_pylist():
             self._cleaned_documents[item["rule"]] += 1
             self._cleaned_characters[item["rule"]] += item["characters"]
 
     def _count_funnel(self) -> dict[str, int]:
         keys = _read_staged_table(self._storage, self._output_dir.staged_path(self._output_name, "keys"))
-        records = keys.filter(pc.invert(keys["deletes"])).combine_chunks()
+        records = keys.filter(pc.invert(keys["is_deletion"])).combine_chunks()
         batch = records.to_batches()[0] if records.num_rows else None
         if batch is None:
             return {}

@@ -172,8 +172,8 @@ def write(
         rows=rows,
         bytes=writer.size,
         sha256=writer.sha256,
-        of=abstracts_folder,
-        abstracts=abstracts_digest,
+        abstracts_path=abstracts_folder,
+        abstracts_sha256=abstracts_digest,
         rows_sha256=hashed_writer.sha256,
     )
 

@@ -26,7 +26,7 @@ def save_part_lists(storage: LocalStorage, output_dir: OutputDir, sources: Itera
     def save_part_list(source: SourceFile) -> None:
         storage.write_json(output_dir.part_list_path(source.stamp), [astuple(part) for part in source.parts])
 
-    existing = set(storage.list_names(f"{output_dir.work_folder}/parts"))
+    existing = set(storage.list_names(f"{output_dir.work_folder}/part_lists"))
     multi_file_sources = [source for source in sources if source.parts]
     parallel_for_each(
         storage,

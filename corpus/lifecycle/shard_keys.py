@@ -62,4 +62,4 @@ def read_keys(
 def sweep(storage: LocalStorage, output_dir: OutputDir, manifest_entries: Sequence[Shard]) -> None:
     """Remove the keys of all other shards than these."""
     expected = {output_dir.shard_keys_path(shard.sha256) for shard in manifest_entries}
-    sweep_files(storage, [f"{output_dir.work_folder}/keys"], expected)
+    sweep_files(storage, [f"{output_dir.work_folder}/shard_keys"], expected)

@@ -34,12 +34,14 @@ from .rejects import RejectWriter
 from .versions import VERSION_KEY_SCHEMA
 
 STAGED_SCHEMA: Final = (
-    DOCUMENT_SCHEMA.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
+    DOCUMENT_SCHEMA.append(pa.field("drop_reason", pa.dictionary(pa.int8(), pa.string())))
     .append(pa.field("words", pa.int32()))
     .append(pa.field("characters", pa.int32()))
-    .append(pa.field("cleaned", pa.list_(pa.struct([("rule", pa.string()), ("characters", pa.int32())]))))
+    .append(pa.field("removals", pa.list_(pa.struct([("rule", pa.string()), ("characters", pa.int32())]))))
 )
-STAGED_KEY_SCHEMA: Final = VERSION_KEY_SCHEMA.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
+STAGED_KEY_SCHEMA: Final = VERSION_KEY_SCHEMA.append(
+    pa.field("drop_reason", pa.dictionary(pa.int8(), pa.string()))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +247,7 @@ def _make_staged_batch(documents: list[Document], drop_reasons: list[str | None]
         [list(document.removed_characters.items()) for document in documents]
     )
     staged_columns = [
-        pa.array(drop_reasons, STAGED_SCHEMA.field("drop").type),
+        pa.array(drop_reasons, STAGED_SCHEMA.field("drop_reason").type),
         pa.array([document.num_words for document in documents], pa.int32()),
         pa.array([document.num_characters for document in documents], pa.int32()),
         pa.ListArray.from_arrays(

@@ -32,7 +32,7 @@ def prefetch_map(
         yield from map(function, items)
         return
     pending: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(MAX_CONCURRENT_CALLS, "ahead") as executor:
+    with ThreadPoolExecutor(MAX_CONCURRENT_CALLS, "prefetch") as executor:
         try:
             for item in items:
                 pending.append(executor.submit(function, item))

@@ -259,7 +259,7 @@ class PublishShards(beam.PTransform):
         overlap: Sequence[StepResult[OverlapFile]] = (),
     ) -> PublishResult:
         steps = sum_metrics(staged, decisions, finalized, overlap)
-        run_info = dataclasses.replace(self.run_info, finished=utc_now(), steps=steps)
+        run_info = dataclasses.replace(self.run_info, finished_at=utc_now(), steps=steps)
 
         def publish_output(storage: LocalStorage) -> PublishResult:
             publish_result = publish.publish_output(

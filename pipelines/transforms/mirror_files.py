@@ -168,7 +168,7 @@ def _publish_mirror(
         for source, listing in job.listings.items()
         for remote_file, mirrored_file in listing.mirrored.items()
     ]
-    run_info = dataclasses.replace(job.run_info, finished=utc_now(), steps=steps)
+    run_info = dataclasses.replace(job.run_info, finished_at=utc_now(), steps=steps)
     manifest = mirror_manifest.build_manifest(
         job.config, [*mirrored_files, *fetched_files], range_reports, run_info
     )

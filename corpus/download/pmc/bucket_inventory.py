@@ -179,7 +179,7 @@ def _read_batches(body: bytes, manifest: InventoryManifest, name: str) -> Iterat
     except (pa.ArrowInvalid, OSError) as error:
         raise BadInventory(
             f"{name} of PMC's inventory of {manifest.date} cannot be read ({error}). "
-            "If its format has changed, corpus/download/pmc/bucket_inventory.py is the file to mend."
+            "If its format has changed, corpus/download/pmc/bucket_inventory.py must be updated."
         ) from error
 
 

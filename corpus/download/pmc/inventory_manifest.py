@@ -102,7 +102,7 @@ def find_newest(connection: Connection, base_url: str) -> InventoryManifest:
     raise BadInventory(
         f"{base_url}{INVENTORY_FOLDER} lists {len(dates)} inventories, and none of the newest "
         f"{_MAX_INVENTORIES} has a manifest. "
-        "If the bucket's layout has changed, corpus/download/pmc/inventory_manifest.py is the file to mend."
+        "If the bucket's layout has changed, corpus/download/pmc/inventory_manifest.py must be updated."
     )
 
 
@@ -138,7 +138,7 @@ def _parse_manifest(body: bytes, date: str) -> InventoryManifest:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadInventory(
             f"The manifest of PMC's inventory of {date} cannot be read ({type(error).__name__}: {error}). "
-            "If its format has changed, corpus/download/pmc/inventory_manifest.py is the file to mend."
+            "If its format has changed, corpus/download/pmc/inventory_manifest.py must be updated."
         ) from error
     return InventoryManifest(date, md5_of_bytes(body), columns, data)
 

@@ -29,7 +29,7 @@ METADATA_SCHEMA: Final = pa.schema(
         pa.field("pmcid", pa.int32(), nullable=False),
         pa.field("version", pa.int16(), nullable=False),
         pa.field("etag", pa.string(), nullable=False),
-        pa.field("listed", pa.string(), nullable=False),
+        pa.field("inventory_etag", pa.string(), nullable=False),
         pa.field("pmid", pa.int32()),
         pa.field("doi", pa.string()),
         pa.field("licence", pa.string()),
@@ -119,14 +119,14 @@ def compare_with_inventory(
         pc.index_in(make_version_keys(wanted), value_set=make_version_keys(metadata).combine_chunks())
     )
     is_unchanged = pc.or_(
-        pc.equal(previous["etag"], wanted["etag"]), pc.equal(previous["listed"], wanted["etag"])
+        pc.equal(previous["etag"], wanted["etag"]), pc.equal(previous["inventory_etag"], wanted["etag"])
     )
     is_unchanged = pc.fill_null(is_unchanged, False)
     is_changed = pc.and_(pc.invert(is_unchanged), pc.is_valid(previous["pmcid"]))
     is_removed = pc.invert(
         pc.is_in(make_version_keys(metadata), value_set=make_version_keys(inventory_rows).combine_chunks())
     )
-    etag_index = METADATA_SCHEMA.get_field_index("listed")
+    etag_index = METADATA_SCHEMA.get_field_index("inventory_etag")
     return MetadataDifference(
         current=previous.set_column(etag_index, METADATA_SCHEMA.field(etag_index), wanted["etag"]).filter(
             is_unchanged
@@ -227,7 +227,12 @@ def _read_object(connection: Connection, base_url: str, row: dict[str, Any], tod
 def _make_row(
     row: dict[str, Any], etag: str, inventory_etag: str, today: date, **columns: Any
 ) -> dict[str, Any]:
-    fixed_columns = {"pmcid": row["pmcid"], "version": row["version"], "etag": etag, "listed": inventory_etag}
+    fixed_columns = {
+        "pmcid": row["pmcid"],
+        "version": row["version"],
+        "etag": etag,
+        "inventory_etag": inventory_etag,
+    }
     return fixed_columns | {"retrieved": today, "problem": None} | columns
 
 

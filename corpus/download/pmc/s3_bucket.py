@@ -126,7 +126,7 @@ def list_folders(connection: Connection, base_url: str, prefix: str) -> list[str
     raise BadBucket(
         f"{base_url}: the listing of {prefix} has more than {_MAX_PAGES} pages, and some 30 entries were "
         "expected. "
-        "If the bucket's layout has changed, corpus/download/pmc/s3_bucket.py is the file to mend."
+        "If the bucket's layout has changed, corpus/download/pmc/s3_bucket.py must be updated."
     )
 
 
@@ -140,7 +140,7 @@ def _read_listing(connection: Connection, url: str) -> etree._Element:
                 return page
     raise BadBucket(
         f"{url}: not a listing but {body[:200]!r}. If the format of listings has changed, "
-        "corpus/download/pmc/s3_bucket.py is the file to mend."
+        "corpus/download/pmc/s3_bucket.py must be updated."
     )
 
 
