@@ -21,9 +21,10 @@ from typing import Any, Final
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage import checksums
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.resumable_file import ResumableFile
+from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
+from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 from .http_client import Connection, DownloadError, NotFoundError, RefusedError
 from .remote_file import RemoteFile
@@ -32,8 +33,6 @@ from .verifier import DownloadVerifier
 REFUSED: Final = "refused"
 UNREACHABLE: Final = "unreachable"
 """The reason where a server gives no answer: it may be the file, or the network."""
-MAX_ATTEMPTS: Final = 3
-"""How often a file whose content is wrong is read again from its beginning."""
 
 _SETTLE_TIME: Final = timedelta(days=1)
 """A listing gives minutes of an unnamed time zone: a file that was put there less than this before it
@@ -76,7 +75,7 @@ class MirroredFile:
 class Mirror:
     """A mirror folder, on any storage."""
 
-    storage: LocalStorage
+    storage: Storage
     folder: str
 
     def path(self, remote_file: RemoteFile) -> str:
@@ -130,7 +129,7 @@ class Mirror:
             BadFileError: what the server has is not the file it should be, however often it is read.
             DownloadError: the server does not give it.
         """
-        for attempt in range(1, MAX_ATTEMPTS + 1):
+        for attempt in range(1, MAX_READ_ATTEMPTS + 1):
             try:
                 published_md5 = self._read_published_md5(connection, remote_file)
                 return self._find_verified(remote_file, published_md5) or self._download(
@@ -142,9 +141,9 @@ class Mirror:
                     f"{not_found}; it was listed when the run began. Run again to read the new listing",
                 ) from not_found
             except BadFileError as error:
-                if attempt == MAX_ATTEMPTS:
+                if attempt == MAX_READ_ATTEMPTS:
                     raise BadFileError(
-                        error.reason, f"{remote_file.url}: {error.detail} (read {MAX_ATTEMPTS} times)"
+                        error.reason, f"{remote_file.url}: {error.detail} (read {MAX_READ_ATTEMPTS} times)"
                     ) from error
                 time.sleep(attempt)
         raise AssertionError("attempts end with a file or an error")

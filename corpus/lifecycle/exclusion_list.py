@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.errors import UserError
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import versions
 
@@ -88,13 +88,13 @@ def summarise(ids: ExcludedIds) -> ExclusionList:
     return ExclusionList(len(ids), digest.hexdigest())
 
 
-def write(storage: LocalStorage, path: str, ids: ExcludedIds) -> None:
+def write(storage: Storage, path: str, ids: ExcludedIds) -> None:
     """Write the ids where every worker can :func:`read` them."""
     with storage.write(path) as out, pa.ipc.new_stream(out, _SCHEMA) as stream:
         stream.write_table(pa.table([ids], schema=_SCHEMA))
 
 
-def read(storage: LocalStorage, path: str) -> ExcludedIds:
+def read(storage: Storage, path: str) -> ExcludedIds:
     """The ids that :func:`write` has written; of a local file they are mapped, not read into memory."""
     with arrow_io.open_mapped(storage, path) as file, pa.ipc.open_stream(file) as stream:
         return stream.read_all()["id"].combine_chunks()

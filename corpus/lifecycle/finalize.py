@@ -21,8 +21,8 @@ from bioshards.corpus.manifest import decode, encode
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io as shards
 from bioshards.corpus.shards.arrow_io import Shard
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import dedup, exclusion_list, versions
 from .stage import StageResult, order_stage_results
@@ -68,7 +68,7 @@ def usable_output_names(stage_results: list[StageResult]) -> list[str]:
 
 
 def write_version_decisions(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     stage_results: list[StageResult],
     bucket: int,
@@ -99,7 +99,7 @@ def write_version_decisions(
 
 
 def write_duplicate_decisions(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     stage_results: list[StageResult],
     decision_files: list[str],
@@ -130,7 +130,7 @@ def write_duplicate_decisions(
 
 
 def finalize_source(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     output_name: str,
     source_index: int,
@@ -174,9 +174,7 @@ def finalize_source(
     return result
 
 
-def _read_current_report(
-    storage: LocalStorage, output_dir: OutputDir, output_name: str
-) -> dict[str, Any] | None:
+def _read_current_report(storage: Storage, output_dir: OutputDir, output_name: str) -> dict[str, Any] | None:
     """The report on a source whose final shards are all there; None where it has none."""
     if not storage.exists(output_dir.final_report_path(output_name)):
         return None
@@ -190,19 +188,19 @@ def _read_current_report(
     return None
 
 
-def _read_staged_table(storage: LocalStorage, path: str) -> pa.Table:
+def _read_staged_table(storage: Storage, path: str) -> pa.Table:
     with storage.open(path) as file, pa.ipc.open_stream(file) as stream:
         return stream.read_all()
 
 
-def _write_decisions(storage: LocalStorage, path: str, batches: Iterable[pa.RecordBatch]) -> str:
+def _write_decisions(storage: Storage, path: str, batches: Iterable[pa.RecordBatch]) -> str:
     with storage.write(path) as out, pa.ipc.new_file(out, versions.DECISION_SCHEMA) as writer:
         for batch in batches:
             writer.write_batch(batch)
     return path
 
 
-def _read_decisions(storage: LocalStorage, decision_files: list[str], source_index: int) -> pa.Table:
+def _read_decisions(storage: Storage, decision_files: list[str], source_index: int) -> pa.Table:
     """All verdicts on the ``source_index``-th good source."""
 
     def read_batch(path: str) -> pa.RecordBatch:
@@ -214,7 +212,7 @@ def _read_decisions(storage: LocalStorage, decision_files: list[str], source_ind
     )
 
 
-def _read_all_decisions(storage: LocalStorage, decision_files: list[str]) -> list[pa.Table]:
+def _read_all_decisions(storage: Storage, decision_files: list[str]) -> list[pa.Table]:
     """All verdicts on each good source; those of files on this machine are mapped."""
 
     def read_batches(path: str) -> list[pa.RecordBatch]:
@@ -227,7 +225,7 @@ def _read_all_decisions(storage: LocalStorage, decision_files: list[str]) -> lis
 
 class _Finalizer:
     def __init__(
-        self, storage: LocalStorage, output_dir: OutputDir, output_name: str, decisions: pa.Table
+        self, storage: Storage, output_dir: OutputDir, output_name: str, decisions: pa.Table
     ) -> None:
         self._storage, self._output_dir, self._output_name = storage, output_dir, output_name
         self._decision_positions = decisions["position"].combine_chunks()

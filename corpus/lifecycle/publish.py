@@ -38,9 +38,9 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
 
 from . import checks, full_text_overlap, shard_keys
@@ -75,7 +75,7 @@ class PublishResult:
 
 
 def publish_output(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     document_config: TextConfig,
     config: dict[str, Any],
@@ -251,7 +251,7 @@ def _sum_counts(counters: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sorted(total.items()))
 
 
-def _publish_rejects(storage: LocalStorage, output_dir: OutputDir, stage_results: list[StageResult]) -> None:
+def _publish_rejects(storage: Storage, output_dir: OutputDir, stage_results: list[StageResult]) -> None:
     folder = f"{output_dir.path}/rejected"
     results_by_file = {
         f"{stage_result.output_name}.jsonl": stage_result
@@ -286,7 +286,7 @@ def _publish_rejects(storage: LocalStorage, output_dir: OutputDir, stage_results
 
 
 def _publish_duplicates(
-    storage: LocalStorage, output_dir: OutputDir, finalize_results: list[FinalizeResult]
+    storage: Storage, output_dir: OutputDir, finalize_results: list[FinalizeResult]
 ) -> Shard:
     """Write each duplicate's id and the id it duplicates, in the order of sources and positions."""
 
@@ -305,7 +305,7 @@ def _publish_duplicates(
 
 
 def _sweep(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     manifest: DocumentsManifest,
     usable_results: list[StageResult],
@@ -341,7 +341,7 @@ def _is_shard(name: str) -> bool:
 
 
 def is_up_to_date(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     sources: list[SourceFile],
     abstracts_digest: str | None = None,

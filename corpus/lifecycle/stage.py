@@ -23,8 +23,8 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.readers import make_reader
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.source_record import SourceRecord
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
 
 from . import dedup
@@ -70,7 +70,7 @@ class StageResult:
 
 
 def stage_source(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     source: SourceFile,
     document_config: TextConfig,
@@ -133,7 +133,7 @@ class _Stager:
 
     def __init__(
         self,
-        storage: LocalStorage,
+        storage: Storage,
         output_dir: OutputDir,
         source: SourceFile,
         document_config: TextConfig,

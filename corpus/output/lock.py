@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from bioshards.corpus.errors import OutputMismatchError
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .output_layout import OutputDir
 
@@ -33,7 +33,7 @@ _leased_outputs: set[str] = set()
 
 
 @contextlib.contextmanager
-def lock_output(storage: LocalStorage, output_dir: OutputDir) -> Iterator[None]:
+def lock_output(storage: Storage, output_dir: OutputDir) -> Iterator[None]:
     """Inside, this run alone writes the output.
 
     Raises:
@@ -55,7 +55,7 @@ def lock_output(storage: LocalStorage, output_dir: OutputDir) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _hold_lease(storage: LocalStorage, output_dir: OutputDir) -> Iterator[None]:
+def _hold_lease(storage: Storage, output_dir: OutputDir) -> Iterator[None]:
     """Inside, a note in the work folder says that this run goes on."""
     _check_not_running(storage, output_dir)
     stopped = threading.Event()
@@ -83,7 +83,7 @@ def _hold_lease(storage: LocalStorage, output_dir: OutputDir) -> Iterator[None]:
         renewal_thread.join(RELEASE_TIMEOUT_SECONDS)
 
 
-def _check_not_running(storage: LocalStorage, output_dir: OutputDir) -> None:
+def _check_not_running(storage: Storage, output_dir: OutputDir) -> None:
     """See that no fresh note is there but that of a process of this machine that has ended.
 
     Raises:

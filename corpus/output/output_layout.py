@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.manifest import config_of
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 SPLITS: Final = ("train", "validation")
 """The folders of a pretraining set, each a directory of shards; ``datasets`` opens both as a DatasetDict."""
@@ -113,7 +113,7 @@ class OutputDir:
         return f"{self.path}/rejected/{name}.jsonl"
 
 
-def check_config(storage: LocalStorage, output_dir: OutputDir, config: dict[str, Any]) -> None:
+def check_config(storage: Storage, output_dir: OutputDir, config: dict[str, Any]) -> None:
     """Make sure that the output directory is new, or begun with the same configuration.
 
     Raises:
@@ -155,7 +155,7 @@ def check_config(storage: LocalStorage, output_dir: OutputDir, config: dict[str,
         )
 
 
-def list_output_files(storage: LocalStorage, output: str) -> list[str]:
+def list_output_files(storage: Storage, output: str) -> list[str]:
     """The files of an output by their names in it; what lies in other folders there is somebody else's."""
     return [
         f"{folder}/{name}".lstrip("/")
@@ -165,12 +165,12 @@ def list_output_files(storage: LocalStorage, output: str) -> list[str]:
     ]
 
 
-def mark_started(storage: LocalStorage, output_dir: OutputDir, config: dict[str, Any]) -> None:
+def mark_started(storage: Storage, output_dir: OutputDir, config: dict[str, Any]) -> None:
     """Mark the output directory, once checked, as begun with this configuration."""
     storage.write_json(output_dir.config_path, config)
 
 
-def reset(storage: LocalStorage, output_dir: OutputDir) -> None:
+def reset(storage: Storage, output_dir: OutputDir) -> None:
     """Nothing to be opened while unfinished; nothing left of what a killed run was just writing."""
     dataset_files = ("state.json", "dataset_info.json", "dataset_dict.json")  # by which datasets finds shards
     dataset_paths = [

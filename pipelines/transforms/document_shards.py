@@ -22,8 +22,9 @@ from bioshards.corpus.lifecycle.publish import PublishResult
 from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.manifest import DocumentsRun, OverlapFile, utc_now
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.corpus.storage.storage_protocol import FileInfo
 from bioshards.corpus.text_config import TextConfig
 from bioshards.pipelines.inputs.downloads import DownloadPlan, stream_downloads
 

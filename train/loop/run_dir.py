@@ -34,7 +34,8 @@ from bioshards.corpus.manifest import (
     utc_now,
     write_manifest,
 )
-from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 
 from . import checkpoint
 from .metrics_log import SPEED_FIELDS

@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 from bioshards.corpus.download.http_client import Connection, DownloadError, NotFoundError
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.storage.checksums import md5_of_bytes
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .bucket_inventory import make_version_keys, select_newest
 from .metadata_object import ArticleMetadataError, parse_metadata
-from .s3_bucket import MAX_ATTEMPTS, ArticleFailure, ChecksumError, map_with_errors, range_label, version_name
+from .s3_bucket import ArticleFailure, ChecksumError, map_with_errors, range_label, version_name
 
 METADATA_SCHEMA: Final = pa.schema(
     [
@@ -97,7 +98,7 @@ class MetadataUpdate:
     failures: tuple[ArticleFailure, ...]
 
 
-def read_metadata(storage: LocalStorage, mirror: str, range_number: int) -> pa.Table:
+def read_metadata(storage: Storage, mirror: str, range_number: int) -> pa.Table:
     """The metadata that the mirror holds of range ``range_number``: a table of :data:`SCHEMA`."""
     path = _metadata_path(mirror, range_number)
     if storage.exists(path):
@@ -139,7 +140,7 @@ def compare_with_inventory(
 
 
 def update_metadata(
-    storage: LocalStorage,
+    storage: Storage,
     mirror: str,
     base_url: str,
     pool: DownloadPool,
@@ -201,7 +202,7 @@ def _read_object(connection: Connection, base_url: str, row: dict[str, Any], tod
     """
     pmcid, version, inventory_etag = row["pmcid"], row["version"], row["etag"]
     url = f"{base_url}metadata/{version_name(pmcid, version)}.json"
-    for _ in range(MAX_ATTEMPTS):
+    for _ in range(MAX_READ_ATTEMPTS):
         response = connection.read(url, _MAX_OBJECT_BYTES)
         md5 = md5_of_bytes(response.body)
         is_intact = md5 in (inventory_etag, response.etag)
@@ -220,7 +221,7 @@ def _read_object(connection: Connection, base_url: str, row: dict[str, Any], tod
                 return _make_row(row, response.etag or md5, inventory_etag, today, problem=str(error))
     raise ChecksumError(
         f"{url}: its MD5 is {md5} and its ETag {response.etag!r} ({len(response.body)} bytes), "
-        f"{MAX_ATTEMPTS} times"
+        f"{MAX_READ_ATTEMPTS} times"
     )
 
 
@@ -241,7 +242,7 @@ def _build_table(current: pa.Table, rows_by_version: dict[tuple[int, int], dict[
     return table.sort_by([("pmcid", "ascending"), ("version", "ascending")])
 
 
-def _write_metadata(storage: LocalStorage, mirror: str, range_number: int, table: pa.Table) -> None:
+def _write_metadata(storage: Storage, mirror: str, range_number: int, table: pa.Table) -> None:
     with storage.write(_metadata_path(mirror, range_number)) as file:
         pq.write_table(table, file, compression="zstd")
 

@@ -71,7 +71,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of a tenth of what is waited for a real server, for runs in this process."""
     patience = RetryPolicy(read_timeout=1, initial_backoff=0.1, max_backoff=1, max_attempts=5)
     monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (patience,))
-    monkeypatch.setattr(downloads, "_DRIVER_PATIENCE", patience)
+    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", patience)
 
 
 def options(server: FakeServer, output: Path, *more: object) -> list[object]:
