@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # vocab needs the libraries of an extra
         WordsRun,
     )
     from bioshards.corpus.shards.input_dirs import DocumentsInput
-    from bioshards.corpus.storage.local_storage import LocalStorage
     from bioshards.corpus.storage.source_file import SourceFile
+    from bioshards.corpus.storage.local_storage import LocalStorage
     from bioshards.corpus.text_config import TextConfig
     from bioshards.pipelines.inputs.downloads import DownloadPlan, SourceListing
     from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan

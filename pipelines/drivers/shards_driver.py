@@ -243,13 +243,13 @@ def _read_excluded_ids(storage: LocalStorage, path: str) -> ExcludedIds:
 def _format_overlap(manifest: DocumentsManifest) -> list[str]:
     """Return a line for each list of abstracts whose full text is in the output."""
     return [
-        f"  {overlap_file.rows:>12,}  abstracts of {overlap_file.of} are here in full: {overlap_file.file}"
+        f"  {overlap_file.rows:>12,}  abstracts of {overlap_file.abstracts_path} are here in full: {overlap_file.file}"
         for overlap_file in manifest.overlap
     ]
 
 
 def _format_exclusions(manifest: DocumentsManifest) -> list[str]:
     """Return a line on the list of excluded ids, if there is one."""
-    if not (excluded := manifest.excluded):
+    if not (excluded := manifest.exclusion_list):
         return []
-    return [f"  {excluded.found:>12,}  of {excluded.ids:,} ids to exclude dropped a document"]
+    return [f"  {excluded.matched:>12,}  of {excluded.num_ids:,} ids to exclude dropped a document"]

@@ -91,9 +91,9 @@ class WordsDriver(DocumentsDriver[WordsOptions, WordsJob, WordsManifest]):
         """Return lines on words and documents, and the output files."""
         counts = manifest.counts
         lines = [_format_counts(counts)]
-        if counts.pruned.distinct:
+        if counts.pruned.distinct_words:
             lines.append(
-                f"  {counts.pruned.distinct:,} words pruned: fewer than {job.min_count} occurrences, "
+                f"  {counts.pruned.distinct_words:,} words pruned: fewer than {job.min_count} occurrences, "
                 f"{counts.pruned.tokens:,} tokens"
             )
         if job.count_config.validation_fraction:
@@ -103,4 +103,4 @@ class WordsDriver(DocumentsDriver[WordsOptions, WordsJob, WordsManifest]):
 
 
 def _format_counts(counts: WordCounts | ValidationWords) -> str:
-    return f"{counts.documents:,} documents, {counts.tokens:,} tokens of {counts.distinct:,} words"
+    return f"{counts.documents:,} documents, {counts.tokens:,} tokens of {counts.distinct_words:,} words"

@@ -7,8 +7,9 @@ import threading
 from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.resumable_file import ResumableFile
+from bioshards.corpus.storage.storage_protocol import FileInfo
 
 
 class ByteCounter:

@@ -67,8 +67,10 @@ EVERY: dict[str, Manifest] = {
         config={"steps": 1, "begins": None},
         inputs=(TrainingInput("ab", "cd", None),),
         outputs=(OutputFile("step-0000001/hf/config.json", 5, "ab"),),
-        last={"losses": {"mlm": 1.5}},
-        run=TrainingRun(command=("test",), processes=1, device="cpu", micro_batch=1, versions={}, seconds=1),
+        final_metrics={"losses": {"mlm": 1.5}},
+        run=TrainingRun(
+            command=("test",), world_size=1, device="cpu", micro_batch_size=1, library_versions={}, seconds=1
+        ),
     ),
 }
 

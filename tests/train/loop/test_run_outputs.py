@@ -231,7 +231,9 @@ def test_the_manifest_lists_every_file_of_the_last_checkpoint(family: str, runs:
     assert said["inputs"] == [
         {name: about["identity"][name] for name in ("data", "vocabulary", "origin")},
     ]
-    assert said["last"] == [line for line in load_reproducible_log(run) if line["kind"] == "train"][-1]
+    assert (
+        said["final_metrics"] == [line for line in load_reproducible_log(run) if line["kind"] == "train"][-1]
+    )
     assert said["run"]["versions"] == about["run"]["versions"]
 
 
@@ -295,7 +297,9 @@ def test_the_same_command_writes_the_same_files_but_for_times(
     for said in (ours, theirs):
         del said["run"]
         said["outputs"] = [each for each in said["outputs"] if "/hf/" in each["file"]]
-        said["last"] = {name: said["last"][name] for name in ("losses", "lr", "grad_norm", "tokens")}
+        said["final_metrics"] = {
+            name: said["final_metrics"][name] for name in ("losses", "lr", "grad_norm", "tokens")
+        }
     assert ours == theirs
 
 
