@@ -317,8 +317,8 @@ class WordsConfig:
     """Pipeline that made the directory."""
     format: int
     """Version of the data files."""
-    kind: Literal["bert", "white-space"]
-    """Pre-tokenisation: that of BERT, or at white space."""
+    pretokenizer: Literal["bert", "white-space"]
+    """Rule that splits text into words: that of BERT, or at white space."""
     validation_fraction: float
     """Fraction of documents whose words are counted separately."""
     seed: int
@@ -333,7 +333,7 @@ class WordsConfig:
 class PrunedWords:
     """Words below ``min_count``."""
 
-    distinct: int
+    distinct_words: int
     """Number of different words."""
     tokens: int
     """Number of occurrences."""
@@ -347,7 +347,7 @@ class ValidationWords:
     """Number of documents."""
     tokens: int
     """Number of occurrences."""
-    distinct: int
+    distinct_words: int
     """Number of different words."""
 
 
@@ -359,7 +359,7 @@ class WordCounts:
     """Number of documents, without the validation split."""
     tokens: int
     """Number of occurrences of words, rare words included."""
-    distinct: int
+    distinct_words: int
     """Number of different words, rare words included."""
     pruned: PrunedWords
     """Words left out because they are rare."""
@@ -404,8 +404,8 @@ class WordsManifest:
 class CountingConfig:
     """How words of documents were counted."""
 
-    kind: Literal["bert", "white-space"]
-    """Pre-tokenisation: that of BERT, or at white space."""
+    pretokenizer: Literal["bert", "white-space"]
+    """Rule that splits text into words: that of BERT, or at white space."""
     validation_fraction: float
     """Fraction of documents whose words are counted separately."""
     seed: int
@@ -505,13 +505,13 @@ class PretrainingConfig:
     """Pipeline that made the directory."""
     format: int
     """Version of the data files."""
-    objective: Literal["electra", "bert", "albert", "plain"]
+    objective: str
     """Value of ``--objective``."""
-    length: int
+    max_seq_length: int
     """Maximum number of tokens in a row."""
-    short: float
+    short_seq_prob: float
     """Fraction of rows with a random lower target length."""
-    single: float
+    single_segment_prob: float
     """Fraction of rows with one segment."""
     dupe_factor: int
     """Number of passes over each document."""
@@ -573,9 +573,9 @@ class SplitCounts:
     """Number of tokens in the rows that are a random second segment, of another document."""
     input_tokens: int
     """Number of tokens of the documents, times the passes over them."""
-    unknown: int
+    unknown_tokens: int
     """Number of [UNK] tokens of the documents, in one pass."""
-    unlabelled: int
+    unlabelled_rows: int
     """Number of rows without a pair of segments."""
 
 

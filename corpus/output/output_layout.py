@@ -94,19 +94,19 @@ class OutputDir:
 
     def word_counts_path(self, sha256: str, suffix: str) -> str:
         """Where the words of a shard of documents are counted; ``sha256`` is the shard's SHA-256."""
-        return f"{self.work_folder}/counts/{sha256}.{suffix}"
+        return f"{self.work_folder}/word_counts/{sha256}.{suffix}"
 
     def merged_bucket_path(self, bucket: int, file: str) -> str:
         """Where a bucket's part of a published list of words is."""
-        return f"{self.work_folder}/merged/{bucket:05d}-{file}"
+        return f"{self.work_folder}/merged_buckets/{bucket:05d}-{file}"
 
     def build_report_path(self, name: str, suffix: str) -> str:
         """Where it is said what examples have been made of a portion of documents."""
-        return f"{self.work_folder}/made/{name}.{suffix}"
+        return f"{self.work_folder}/build_reports/{name}.{suffix}"
 
     def shuffle_spill_path(self, file: str) -> str:
         """Where the rows of a portion wait for those of the others."""
-        return f"{self.work_folder}/dealt/{file}"
+        return f"{self.work_folder}/shuffle_spill/{file}"
 
     def rejects_path(self, name: str) -> str:
         """Where it is said what could not be used of a portion, or of a source."""
@@ -186,7 +186,7 @@ def reset(storage: LocalStorage, output_dir: OutputDir) -> None:
     ):
         storage.remove(path)
     folders = [*(f"/{subfolder}" if subfolder else "" for subfolder in _OUTPUT_FOLDERS), "/.bioshards"]
-    work_folders = ("seen", "parts", "staged", "verdicts", "finished", "counts", "merged", "made", "dealt")
+    work_folders = ("seen", "parts", "staged", "verdicts", "finished", "word_counts", "merged_buckets", "build_reports", "shuffle_spill")
     folders += [f"/.bioshards/{step}" for step in work_folders]
     for folder in [f"{output_dir.path}{subfolder}" for subfolder in folders]:
         storage.remove_temporaries(folder)

@@ -175,7 +175,7 @@ def _load_word_counts_input(storage: LocalStorage, folder: str) -> WordCountsInp
         )
     word_input = WordCountsInput(
         folder,
-        pretokenizer=words.config.kind,
+        pretokenizer=words.config.pretokenizer,
         min_count=words.config.min_count,
         document_digests=tuple(documents.shards_sha256 for documents in words.inputs),
         files={output.file: output for output in words.outputs},
@@ -224,8 +224,8 @@ def _read_words(
         word_input.pretokenizer != pretokenizer and pretokenizer != "bert"
     ):  # BERT's words are made of all others
         raise InputError(
-            f"{word_input.folder} holds words without the marks at them (--words bert), and this vocabulary is "
-            "trained on what stands between white space: beam run shards_to_words --words white-space"
+            f"{word_input.folder} holds words without the marks at them (--pretokenizer bert), and this vocabulary is "
+            "trained on what stands between white space: beam run shards_to_words --pretokenizer white-space"
         )
     if file_name not in word_input.files:  # nothing was held out
         return Counter(), 1

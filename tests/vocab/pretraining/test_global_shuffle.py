@@ -28,9 +28,9 @@ from bioshards.vocab.pretraining.build import BuildConfig, build_group
 from bioshards.vocab.pretraining.objectives.document_rng import (
     DocumentRng,
     derive_document_key,
-    derive_row_keys,
 )
-from bioshards.vocab.pretraining.row_plan import KeyArray, RowPlan
+from bioshards.vocab.pretraining.row_keys import KeyArray, derive_row_keys
+from bioshards.vocab.pretraining.row_plan import RowPlan
 from bioshards.vocab.pretraining.shard_groups import MIN_GROUP_BYTES, ShardGroup, group_shards
 from tests.support.full_disk import FullDiskStorage
 from tests.support.vocab.block_factories import (

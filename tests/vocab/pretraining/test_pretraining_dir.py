@@ -21,6 +21,7 @@ from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import pretraining_dir
 from bioshards.vocab.pretraining.build_result import BuildResult
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
+from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
 from bioshards.vocab.pretraining.pretraining_dir import MergeResult
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
 from bioshards.vocab.pretraining.shard_writer import ShardWriter
@@ -105,7 +106,7 @@ def test_a_published_set_accounts_for_every_token_and_opens(
         assert of["input_tokens"] == of["tokens"] - of["special_tokens"] - of["other_document_tokens"] + sum(
             of["lost_tokens"].values()
         )
-        assert set(of["lost_tokens"]) <= {pretraining_dir.LOSS_REASONS.get(objective)}
+        assert set(of["lost_tokens"]) <= {OBJECTIVES[objective].loss_reason}
         assert of["documents"] == sum(one.split_counts[split]["documents"] for one in made)
     assert counts["train"]["documents"] + counts["validation"]["documents"] == 69
     years = counts["years"]["pubmed"]

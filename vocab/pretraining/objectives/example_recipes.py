@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.shards.pretraining_schema import LABELLED_OBJECTIVES
 
-Objective = Literal["electra", "bert", "albert", "plain"]
-OBJECTIVES: Final = get_args(Objective)
+from .registry import OBJECTIVES
+
 MAX_SEQ_LENGTH: Final = 65_535
 """The longest row: places in it are 16 bits."""
 
@@ -30,11 +29,11 @@ class ExampleRecipe:
         keep_overflow: what does not fit into a row begins the next one (``electra``); else it is lost.
         as_published: as the reference code does it, with its faults: a chunk of one sentence is paired with
             a random document's text for ``albert``.
-        whole_words, max_predictions: of rows that are masked once and for all (record_encoder.py): are words
+        whole_words, max_predictions_per_seq: of rows that are masked once and for all (record_encoder.py): are words
             masked as a whole, and how many tokens at most; 0 is 15 % of the length.
     """
 
-    objective: Objective = "electra"
+    objective: str = "electra"
     max_seq_length: int = 128
     short_seq_prob: float = 0.0
     single_segment_prob: float = 0.0
@@ -42,7 +41,7 @@ class ExampleRecipe:
     keep_overflow: bool = False
     as_published: bool = False
     whole_words: bool = False
-    max_predictions: int = 0
+    max_predictions_per_seq: int = 0
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -56,24 +55,25 @@ class ExampleRecipe:
             raise InvalidValueError(
                 f"--max-seq-length {self.max_seq_length:,} is above {MAX_SEQ_LENGTH:,}: places in a row are 16 bits"
             )
-        for name, value in (("short", self.short_seq_prob), ("single", self.single_segment_prob)):
+        for name, value in (("short-seq-prob", self.short_seq_prob), ("single-segment-prob", self.single_segment_prob)):
             if not 0 <= value <= 1:
                 raise InvalidValueError(f"--{name} {value} is not between 0 and 1")
-        if self.max_predictions < 0:
-            raise InvalidValueError(f"--max-predictions-per-seq {self.max_predictions} is below 0")
+        if self.max_predictions_per_seq < 0:
+            raise InvalidValueError(f"--max-predictions-per-seq {self.max_predictions_per_seq} is below 0")
         if self.dupe_factor < 1:
             raise InvalidValueError(f"--dupe-factor {self.dupe_factor} is below 1")
-        for option, option_value, objectives in (
-            ("--short-seq-prob", self.short_seq_prob, ("electra", "bert", "albert")),
-            ("--single-segment-prob", self.single_segment_prob, ("electra",)),
-            ("--keep-overflow", self.keep_overflow, ("electra",)),
-            ("--as-published", self.as_published, ("albert",)),
-            ("--max-predictions-per-seq", self.max_predictions, LABELLED_OBJECTIVES),
+        for option, value in (
+            ("--short-seq-prob", self.short_seq_prob),
+            ("--single-segment-prob", self.single_segment_prob),
+            ("--keep-overflow", self.keep_overflow),
+            ("--as-published", self.as_published),
+            ("--max-predictions-per-seq", self.max_predictions),
         ):
-            if option_value and self.objective not in objectives:
+            if value and option not in OBJECTIVES[self.objective].options:
+                accepting = [name for name, objective in OBJECTIVES.items() if option in objective.options]
                 raise InvalidValueError(
-                    f"{option} says nothing with --objective {self.objective}: it is for "
-                    f"{' and '.join(objectives)}"
+                    f"{option} does not apply to --objective {self.objective}, only to "
+                    f"{' and '.join(accepting)}"
                 )
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,8 +82,8 @@ class ExampleRecipe:
 
     @property
     def has_labels(self) -> bool:
-        """Has a row a label?"""
-        return self.objective in LABELLED_OBJECTIVES
+        """True if rows have a label."""
+        return OBJECTIVES[self.objective].has_labels
 
 
 DEFAULTS: Final[dict[str, ExampleRecipe]] = {
@@ -95,7 +95,7 @@ DEFAULTS: Final[dict[str, ExampleRecipe]] = {
     "bert": ExampleRecipe("bert", 128, short_seq_prob=0.1),
     # google-research/albert, create_pretraining_data.py: max_seq_length 512, short_seq_prob 0.1.  Its
     # dupe_factor is 40, as for bert; max_predictions_per_seq 20, do_whole_word_mask True.
-    "albert": ExampleRecipe("albert", 512, short_seq_prob=0.1, whole_words=True, max_predictions=20),
+    "albert": ExampleRecipe("albert", 512, short_seq_prob=0.1, whole_words=True, max_predictions_per_seq=20),
     # No reference: the length that BERT's positions have.
     "plain": ExampleRecipe("plain", 512),
 }
@@ -122,6 +122,6 @@ PRESETS: Final[dict[str, ExampleRecipe]] = {
     # sequences of 128 and then of 512, a dupe factor of 5, short_seq_prob 0.1.  Here the second phase; the
     # first: --max-seq-length 128.  Whole words are masked, says the paper; 80 predictions are NVIDIA's.
     "pubmedbert": replace(
-        DEFAULTS["bert"], max_seq_length=512, dupe_factor=5, whole_words=True, max_predictions=80
+        DEFAULTS["bert"], max_seq_length=512, dupe_factor=5, whole_words=True, max_predictions_per_seq=80
     ),
 }
