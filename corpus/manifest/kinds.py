@@ -521,7 +521,7 @@ class PretrainingConfig:
     """True if the reference code is reproduced with its defects."""
     whole_words: bool
     """True if whole words are masked in TFRecord files."""
-    max_predictions: int
+    max_predictions_per_seq: int
     """Maximum number of masked tokens of a row in TFRecord files; 0: 15 % of the length."""
     seed: int
     """Seed of all random choices."""
