@@ -161,7 +161,9 @@ def _add_recipe_options(group: Any) -> None:
         metavar="SHARE",
         help="of all characters, those to have a piece (default: 0.99999)",
     )
-    group.add_argument("--num-unused-tokens", type=int, metavar="N", help="reserve [unused0] and on (default: 0)")
+    group.add_argument(
+        "--num-unused-tokens", type=int, metavar="N", help="reserve [unused0] and on (default: 0)"
+    )
     group.add_argument(
         "--entity-placeholders",
         metavar="TOKENS",
@@ -211,7 +213,9 @@ def _recipe_from_args(args: Any) -> VocabularyRecipe:
         "sentencepiece": args.sentencepiece,
         "character_coverage": args.character_coverage,
         "num_unused_tokens": args.num_unused_tokens,
-        "entity_placeholders": None if args.entity_placeholders is None else tuple(filter(None, args.entity_placeholders.split(","))),
+        "entity_placeholders": None
+        if args.entity_placeholders is None
+        else tuple(filter(None, args.entity_placeholders.split(","))),
     }
     if args.cased and args.strip_accents is None:
         overrides["strip_accents"] = False

@@ -186,7 +186,17 @@ def reset(storage: LocalStorage, output_dir: OutputDir) -> None:
     ):
         storage.remove(path)
     folders = [*(f"/{subfolder}" if subfolder else "" for subfolder in _OUTPUT_FOLDERS), "/.bioshards"]
-    work_folders = ("seen", "parts", "staged", "verdicts", "finished", "word_counts", "merged_buckets", "build_reports", "shuffle_spill")
+    work_folders = (
+        "seen",
+        "parts",
+        "staged",
+        "verdicts",
+        "finished",
+        "word_counts",
+        "merged_buckets",
+        "build_reports",
+        "shuffle_spill",
+    )
     folders += [f"/.bioshards/{step}" for step in work_folders]
     for folder in [f"{output_dir.path}{subfolder}" for subfolder in folders]:
         storage.remove_temporaries(folder)

@@ -72,7 +72,16 @@ def test_every_library_gives_the_same_ids_for_all_sentences(
 @pytest.mark.parametrize("built", ["bpe", "bioalbert"], indirect=True)
 def test_the_pipeline_counts_the_same_words(built: Path, real_abstracts: Path, tmp_path: Path) -> None:
     kind = "white-space" if built.name == "bioalbert" else "bert"
-    options = ["--words", kind, "--validation-fraction", "0.1", "--workers", "1", "--output", str(tmp_path / "words")]
+    options = [
+        "--words",
+        kind,
+        "--validation-fraction",
+        "0.1",
+        "--workers",
+        "1",
+        "--output",
+        str(tmp_path / "words"),
+    ]
     assert cli.main(["run", "shards_to_words", "--input", str(real_abstracts), *options]) == 0
     for name in ("words.tsv", "validation-words.tsv"):
         assert (tmp_path / "words" / name).read_bytes() == (built / name).read_bytes()

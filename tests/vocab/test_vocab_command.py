@@ -40,7 +40,12 @@ def shards(reference: Path, full_text: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def built(shards: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("vocabulary") / "out"
-    assert vocab.main(["build", *shards, "--output", str(out), "--size", str(SIZE), "--validation-fraction", "0.1"]) == 0
+    assert (
+        vocab.main(
+            ["build", *shards, "--output", str(out), "--size", str(SIZE), "--validation-fraction", "0.1"]
+        )
+        == 0
+    )
     return out
 
 
@@ -195,14 +200,19 @@ def test_casings(flags: list[str], casing: Casing, shards: list[str], tmp_path: 
 def test_the_same_input_in_any_order_gives_the_same_bytes(
     built: Path, shards: list[str], tmp_path: Path
 ) -> None:
-    assert build(*reversed(shards), "--output", tmp_path / "v", "--size", SIZE, "--validation-fraction", 0.1) == 0
+    assert (
+        build(*reversed(shards), "--output", tmp_path / "v", "--size", SIZE, "--validation-fraction", 0.1)
+        == 0
+    )
     assert published_digests(tmp_path / "v") == published_digests(built)
 
 
 def test_another_process_gives_the_same_bytes(built: Path, shards: list[str], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bioshards.vocab", "build", *shards, "--output", str(tmp_path / "v")]
     environment = {**os.environ, "PYTHONHASHSEED": "7", "RAYON_NUM_THREADS": "1"}
-    subprocess.run([*command, "--size", str(SIZE), "--validation-fraction", "0.1"], check=True, env=environment)
+    subprocess.run(
+        [*command, "--size", str(SIZE), "--validation-fraction", "0.1"], check=True, env=environment
+    )
     assert published_digests(tmp_path / "v") == published_digests(built)
 
 
@@ -213,7 +223,17 @@ def test_words_counted_by_the_pipeline_give_the_same_vocabulary(
     inputs = [part for folder in shards for part in ("--input", folder)]
     assert (
         cli.main(
-            ["run", "shards_to_words", *inputs, "--output", words, "--validation-fraction", "0.1", "--workers", "1"]
+            [
+                "run",
+                "shards_to_words",
+                *inputs,
+                "--output",
+                words,
+                "--validation-fraction",
+                "0.1",
+                "--workers",
+                "1",
+            ]
         )
         == 0
     )
@@ -234,7 +254,17 @@ def test_words_between_white_space_serve_every_vocabulary(
 ) -> None:
     words = str(tmp_path / "words")
     inputs = [part for folder in shards for part in ("--input", folder)]
-    run = ["run", "shards_to_words", *inputs, "--output", words, "--workers", "1", "--validation-fraction", "0.1"]
+    run = [
+        "run",
+        "shards_to_words",
+        *inputs,
+        "--output",
+        words,
+        "--workers",
+        "1",
+        "--validation-fraction",
+        "0.1",
+    ]
     assert cli.main([*run, "--words", "white-space"]) == 0
     assert build(words, "--output", tmp_path / "v", "--size", SIZE) == 0
     assert pieces(tmp_path / "v") == pieces(built)
@@ -301,7 +331,7 @@ def test_a_report_that_was_stopped_half_way_is_made_again_and_nothing_else_is_lo
         return write(storage, folder, name, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(vocabulary_dir, "_write", stops)
+        patch.setattr(vocabulary_dir, "_write_file", stops)
         assert vocab.main(["report", str(folder), "--compare", f"Itself={built}"]) == 1
     assert load_manifest(folder) == load_manifest(built)
     assert vocab.main(["report", str(folder)]) == 0
@@ -484,7 +514,7 @@ def test_words_without_marks_do_not_serve_albert(shards: list[str], tmp_path: Pa
     assert (
         cli.main(["run", "shards_to_words", "--input", shards[0], "--output", words, "--workers", "1"]) == 0
     )
-    assert "--words white-space" in fails(words, "--preset", "bioalbert")
+    assert "--pretokenizer white-space" in fails(words, "--preset", "bioalbert")
     assert "shards_to_words --validation-fraction" in fails(words, "--validation-fraction", 0.1)
     assert "the same" in fails(words, words)
     Path(words, "words.tsv").write_text("a\tb\n")
@@ -545,7 +575,7 @@ def test_a_full_disk_is_said_and_the_next_run_is_whole(
         return write(storage, folder, name, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(vocabulary_dir, "_write", full)
+        patch.setattr(vocabulary_dir, "_write_file", full)
         assert "the disk is full" in fails(*shards, "--size", SIZE, "--validation-fraction", 0.1, code=1)
     assert build(*shards, "--output", tmp_path / "failed", "--size", SIZE, "--validation-fraction", 0.1) == 0
     assert published_digests(tmp_path / "failed") == published_digests(built)
@@ -557,7 +587,16 @@ def test_a_full_disk_is_said_and_the_next_run_is_whole(
 def test_stopped_and_run_again(
     sent: signal.Signals, code: int, built: Path, shards: list[str], tmp_path: Path
 ) -> None:
-    arguments = ["build", *shards, "--output", str(tmp_path / "v"), "--size", str(SIZE), "--validation-fraction", "0.1"]
+    arguments = [
+        "build",
+        *shards,
+        "--output",
+        str(tmp_path / "v"),
+        "--size",
+        str(SIZE),
+        "--validation-fraction",
+        "0.1",
+    ]
     running = subprocess.Popen(
         [sys.executable, "-m", "bioshards.vocab", *arguments], stderr=subprocess.PIPE, text=True
     )
@@ -575,8 +614,9 @@ def test_stopped_and_run_again(
 def test_ctrl_c_is_obeyed_while_a_library_trains(shards: list[str], tmp_path: Path) -> None:
     """The library is played by a minute of hashing, which does not look for signals either."""
     script = (
-        "import hashlib, sys; from bioshards.vocab import __main__ as vocab, build;"
-        "build.build = lambda *_: (print('training', flush=True),"
+        "import hashlib, sys; from bioshards.vocab import __main__ as vocab; "
+        "from bioshards.vocab import commands;"
+        "commands.build_vocabulary = lambda *_: (print('training', flush=True),"
         " hashlib.pbkdf2_hmac('sha256', b'', b'', 500_000_000));"
         "sys.exit(vocab.main(sys.argv[1:]))"
     )

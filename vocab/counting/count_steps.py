@@ -102,7 +102,9 @@ def count_shard(
         distinct_words=len(result.words.keys() | result.validation_words.keys()),
     )
     seconds = round(time.monotonic() - started, 3)
-    storage.write_json(report_path, {"file": shard.file, "seconds": seconds, "shard_counts": asdict(shard_counts)})
+    storage.write_json(
+        report_path, {"file": shard.file, "seconds": seconds, "shard_counts": asdict(shard_counts)}
+    )
     return shard_counts
 
 
@@ -163,7 +165,12 @@ def publish_words(
         paths = [output_dir.merged_bucket_path(bucket, name) for bucket in buckets]
         outputs.append(_merge_files(storage, paths, output_dir.path, name))
     names = {shard.sha256 for shard in shard_counts}
-    sweep(storage, [f"{output_dir.work_folder}/word_counts"], (), lambda name: name.partition(".")[0] not in names)
+    sweep(
+        storage,
+        [f"{output_dir.work_folder}/word_counts"],
+        (),
+        lambda name: name.partition(".")[0] not in names,
+    )
     manifest = WordsManifest(
         config=wanted,
         inputs=tuple(inputs),

@@ -67,13 +67,15 @@ class CountConfig:
                 f"pretokenizer {self.pretokenizer} is not one of {', '.join(PRETOKENIZERS)}"
             )
         if not 0 <= self.validation_fraction < 1:
-            raise InvalidValueError(
-                f"{self.validation_fraction} is not in [0, 1)"
-            )
+            raise InvalidValueError(f"{self.validation_fraction} is not in [0, 1)")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a manifest."""
-        return {"pretokenizer": self.pretokenizer, "validation_fraction": self.validation_fraction, "seed": self.seed}
+        return {
+            "pretokenizer": self.pretokenizer,
+            "validation_fraction": self.validation_fraction,
+            "seed": self.seed,
+        }
 
     def is_validation(self, document_id: str, pmid: int | None = None) -> bool:
         """Is the document of this id, and of this PMID if it has one, held out?"""

@@ -89,7 +89,12 @@ def build_group(
     title = f"{first} and {len(other_files)} more" if other_files else first
     storage.write_json(
         report_path,
-        {"file": title, "seconds": seconds, "num_buckets": build_config.num_buckets, "result": encode(result)},
+        {
+            "file": title,
+            "seconds": seconds,
+            "num_buckets": build_config.num_buckets,
+            "result": encode(result),
+        },
     )
     return result
 

@@ -66,7 +66,9 @@ def merge_bucket(
     if storage.exists(report_path):
         cached_report = storage.read_json(report_path)
         there = [decode(Shard, listed) for listed in cached_report["outputs"]]
-        if cached_report["cache_key"] == cache_key and shard_writer.has_all_outputs(storage, output_dir.path, there):
+        if cached_report["cache_key"] == cache_key and shard_writer.has_all_outputs(
+            storage, output_dir.path, there
+        ):
             return MergeResult(split, bucket, there)
         storage.remove(report_path)  # before its shard, of the same name, is another one
     shuffle_bucket = global_shuffle.read_bucket(
@@ -271,6 +273,10 @@ def _remove_stale_files(
     current_paths |= {output_dir.rejects_path(result.name) for result in build_results if result.rejected}
     sweep(
         storage,
-        [f"{output_dir.work_folder}/build_reports", f"{output_dir.work_folder}/merged_buckets", f"{output_dir.path}/rejected"],
+        [
+            f"{output_dir.work_folder}/build_reports",
+            f"{output_dir.work_folder}/merged_buckets",
+            f"{output_dir.path}/rejected",
+        ],
         current_paths,
     )

@@ -209,12 +209,12 @@ def test_every_token_is_in_a_row_or_counted_as_lost(
         assert counts[split] == {
             "documents": len(documents),
             "rows": len(rows),
-            "unlabelled": sum(row.label == -100 for row in rows),
+            "unlabelled_rows": sum(row.label == -100 for row in rows),
             "tokens": sum(len(row.ids) for row in rows),
             "special_tokens": sum(token in (CLS, SEP) for row in rows for token in row.ids),
             "other_document_tokens": borrowed,
             "input_tokens": read,
-            "unknown": 0,
+            "unknown_tokens": 0,
             "lost_tokens": {reason[objective]: lost} if lost else {},
         }
         of = counts[split]

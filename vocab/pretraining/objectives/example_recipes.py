@@ -55,7 +55,10 @@ class ExampleRecipe:
             raise InvalidValueError(
                 f"--max-seq-length {self.max_seq_length:,} is above {MAX_SEQ_LENGTH:,}: places in a row are 16 bits"
             )
-        for name, value in (("short-seq-prob", self.short_seq_prob), ("single-segment-prob", self.single_segment_prob)):
+        for name, value in (
+            ("short-seq-prob", self.short_seq_prob),
+            ("single-segment-prob", self.single_segment_prob),
+        ):
             if not 0 <= value <= 1:
                 raise InvalidValueError(f"--{name} {value} is not between 0 and 1")
         if self.max_predictions_per_seq < 0:
@@ -67,7 +70,7 @@ class ExampleRecipe:
             ("--single-segment-prob", self.single_segment_prob),
             ("--keep-overflow", self.keep_overflow),
             ("--as-published", self.as_published),
-            ("--max-predictions-per-seq", self.max_predictions),
+            ("--max-predictions-per-seq", self.max_predictions_per_seq),
         ):
             if value and option not in OBJECTIVES[self.objective].options:
                 accepting = [name for name, objective in OBJECTIVES.items() if option in objective.options]

@@ -68,7 +68,12 @@ class RecordEncoder:
             static_masks.mask_albert_row(ids, self.masking, random.Random(key)) for ids, key in keyed_rows
         ]
         features = row_features.make_albert_features(
-            labelled_batch, masked_rows, max_seq_length, max_predictions_per_seq, self.pad_id, self.is_continuation
+            labelled_batch,
+            masked_rows,
+            max_seq_length,
+            max_predictions_per_seq,
+            self.pad_id,
+            self.is_continuation,
         )
         return file_format.encode_records(features), len(labelled_batch)
 

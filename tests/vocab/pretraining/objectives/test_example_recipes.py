@@ -39,11 +39,11 @@ def test_a_row_has_5_to_65535_tokens(objective: Any) -> None:
         ExampleRecipe(objective, 65_536)
 
 
-@pytest.mark.parametrize("name", ["short", "single"])
+@pytest.mark.parametrize("name", ["short_seq_prob", "single_segment_prob"])
 @pytest.mark.parametrize("value", [-0.1, 1.01, float("nan"), float("inf"), 5])
 def test_shares_are_between_0_and_1(name: str, value: float) -> None:
     given_: dict[str, Any] = {name: value}
-    with pytest.raises(ValueError, match=rf"--{name} {value} is not between 0 and 1"):
+    with pytest.raises(ValueError, match=rf"--{name.replace('_', '-')} {value} is not between 0 and 1"):
         ExampleRecipe("electra", **given_)
     for fine in (0, 1, 0.5):
         given_[name] = fine
@@ -79,7 +79,9 @@ def test_an_option_that_does_not_apply_to_the_objective_is_refused(name: str, ob
     given_: dict[str, Any] = {name: value}
     if objective in refused:
         option = "--" + name.replace("_", "-")
-        with pytest.raises(ValueError, match=rf"^{option} does not apply to --objective {objective}, only to"):
+        with pytest.raises(
+            ValueError, match=rf"^{option} does not apply to --objective {objective}, only to"
+        ):
             ExampleRecipe(objective, **given_)
     else:
         assert getattr(ExampleRecipe(objective, **given_), name) == value
@@ -110,7 +112,15 @@ def test_the_reference_codes_recipes() -> None:
     assert {name: (recipe.max_seq_length, fields(recipe)) for name, recipe in DEFAULTS.items()} == {
         "electra": (128, {"short_seq_prob": 0.05, "single_segment_prob": 0.1}),
         "bert": (128, {"short_seq_prob": 0.1}),
-        "albert": (512, {"max_seq_length": 512, "short_seq_prob": 0.1, "whole_words": True, "max_predictions_per_seq": 20}),
+        "albert": (
+            512,
+            {
+                "max_seq_length": 512,
+                "short_seq_prob": 0.1,
+                "whole_words": True,
+                "max_predictions_per_seq": 20,
+            },
+        ),
         "plain": (512, {"max_seq_length": 512}),
     }
     assert list(DEFAULTS) == list(OBJECTIVES)
@@ -119,16 +129,37 @@ def test_the_reference_codes_recipes() -> None:
 
 def test_the_papers_recipes() -> None:
     assert {name: (recipe.objective, fields(recipe)) for name, recipe in PRESETS.items()} == {
-        "bio-electra": ("electra", {"max_seq_length": 256, "short_seq_prob": 0.05, "single_segment_prob": 0.1}),
-        "bio-electra-pp": ("electra", {"max_seq_length": 256, "short_seq_prob": 0.05, "single_segment_prob": 0.1}),
-        "electramed": ("electra", {"max_seq_length": 512, "short_seq_prob": 0.05, "single_segment_prob": 0.1}),
+        "bio-electra": (
+            "electra",
+            {"max_seq_length": 256, "short_seq_prob": 0.05, "single_segment_prob": 0.1},
+        ),
+        "bio-electra-pp": (
+            "electra",
+            {"max_seq_length": 256, "short_seq_prob": 0.05, "single_segment_prob": 0.1},
+        ),
+        "electramed": (
+            "electra",
+            {"max_seq_length": 512, "short_seq_prob": 0.05, "single_segment_prob": 0.1},
+        ),
         "bioalbert": (
             "albert",
-            {"max_seq_length": 512, "short_seq_prob": 0.1, "dupe_factor": 5, "whole_words": True, "max_predictions_per_seq": 20},
+            {
+                "max_seq_length": 512,
+                "short_seq_prob": 0.1,
+                "dupe_factor": 5,
+                "whole_words": True,
+                "max_predictions_per_seq": 20,
+            },
         ),
         "pubmedbert": (
             "bert",
-            {"max_seq_length": 512, "short_seq_prob": 0.1, "dupe_factor": 5, "whole_words": True, "max_predictions_per_seq": 80},
+            {
+                "max_seq_length": 512,
+                "short_seq_prob": 0.1,
+                "dupe_factor": 5,
+                "whole_words": True,
+                "max_predictions_per_seq": 80,
+            },
         ),
     }
 

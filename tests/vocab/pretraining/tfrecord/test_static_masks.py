@@ -138,7 +138,9 @@ def test_what_begins_the_second_segment_within_a_word_goes_with_the_first_segmen
 def test_eight_in_ten_pieces_are_masked_one_stays_one_is_random(mask: Mask) -> None:
     """Bounds of five standard deviations, for some 38,000 pieces."""
     fates: Counter[str] = Counter()
-    how = replace(HOW, vocabulary_size=1_000_000, is_continuation=None, max_predictions_per_seq=77, mask_prob=0.15)
+    how = replace(
+        HOW, vocabulary_size=1_000_000, is_continuation=None, max_predictions_per_seq=77, mask_prob=0.15
+    )
     ids = [CLS, *range(10, 49), SEP] * 6
     for seed in range(1000):
         masked = mask(ids, how, Random(seed))
