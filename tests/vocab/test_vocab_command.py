@@ -470,7 +470,7 @@ def documents(folder: Path, sentences: list[str]) -> Path:
         (["--entity-placeholders", "gene"], "cannot be one"),
         (["--entity-placeholders", "@GENE$,@GENE$"], "there twice"),
         (["--min-count", 0], "below 1"),
-        (["--validation-fraction", 1], "hold_out"),
+        (["--validation-fraction", 1], "validation_fraction 1.0 is not in [0, 1)"),
         (["--size", 0], "no room"),
         (["--size", -5], "no room"),
         (["--preset", "bioalbert", "--size", 50], "no room"),

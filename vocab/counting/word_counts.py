@@ -67,7 +67,7 @@ class CountConfig:
                 f"pretokenizer {self.pretokenizer} is not one of {', '.join(PRETOKENIZERS)}"
             )
         if not 0 <= self.validation_fraction < 1:
-            raise InvalidValueError(f"{self.validation_fraction} is not in [0, 1)")
+            raise InvalidValueError(f"validation_fraction {self.validation_fraction} is not in [0, 1)")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a manifest."""

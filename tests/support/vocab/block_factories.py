@@ -108,10 +108,10 @@ def write_documents(
 
 
 def make_single_group(
-    documents: input_dirs.DocumentsInput, seed: int = 0, **overlap_lists: Mapping[str, str]
+    documents: input_dirs.DocumentsInput, seed: int = 0, overlap_lists: Mapping[str, str] | None = None
 ) -> ShardGroup:
     """A directory as one portion."""
-    (portion,) = group_shards([documents], seed, {documents.folder: overlap_lists.get("lists", {})})
+    (portion,) = group_shards([documents], seed, {documents.folder: overlap_lists or {}})
     return portion
 
 

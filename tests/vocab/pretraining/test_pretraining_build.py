@@ -340,9 +340,9 @@ def test_a_shard_of_documents_that_is_not_as_listed_is_bad_and_has_no_report(
         ("/train/", 3_000, {}),
         ("/validation/", 500, {}),
         ("/pretrain_tfrecords/", 2_000, {}),
-        ("/dealt/", 3_000, DEALT),
+        ("/shuffle_spill/", 3_000, DEALT),
         ("/rejected/", 10, {}),
-        ("/made/", 100, {}),
+        ("/build_reports/", 100, {}),
     ],
 )
 def test_a_disk_that_is_full_leaves_no_file_half_written_and_no_report(
@@ -363,12 +363,14 @@ def test_a_disk_that_is_full_leaves_no_file_half_written_and_no_report(
     with pytest.raises(OSError, match="No space left"):
         build_from_group(out / "full", portion, how, FullDiskStorage(part, after))
     left = list_files(out / "full")
-    assert not [name for name in left if part in f"/{name}" or "/made/" in name or TEMPORARY_PREFIX in name]
+    assert not [
+        name for name in left if part in f"/{name}" or "/build_reports/" in name or TEMPORARY_PREFIX in name
+    ]
     for name in left:
         assert (out / "full" / name).read_bytes() == (out / "fresh" / name).read_bytes()
     assert build_from_group(out / "full", portion, how) == fresh
     assert list_files(out / "full") == list_files(out / "fresh")
-    for name in list_files(out / "fresh") - {f".bioshards/made/{portion.name}.json"}:
+    for name in list_files(out / "fresh") - {f".bioshards/build_reports/{portion.name}.json"}:
         assert (out / "full" / name).read_bytes() == (out / "fresh" / name).read_bytes()
 
 

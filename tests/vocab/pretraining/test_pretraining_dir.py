@@ -262,9 +262,9 @@ def test_leftovers_are_swept_and_nothing_else(out: Path, portion: ShardGroup, en
         "validation/data-00000-of-00001.arrow",
         f"pretrain_tfrecords/pretrain_data.tfrecord-{other}-00000",
         f"validation_tfrecords/pretrain_data.tfrecord-{other}-00000",
-        f".bioshards/made/{other}.json",
-        ".bioshards/merged/00000-train.json",
-        f".bioshards/dealt/train-{other}-00000.arrow",
+        f".bioshards/build_reports/{other}.json",
+        ".bioshards/merged_buckets/00000-train.json",
+        f".bioshards/shuffle_spill/train-{other}-00000.arrow",
         f"rejected/{other}.jsonl",
         f"rejected/{portion.name}.jsonl",
     ]
@@ -313,7 +313,7 @@ def test_tidy_removes_dealt_rows_and_does_so_twice(out: Path, portion: ShardGrou
     assert made.spill_files["train"]
     for _ in range(2):
         pretraining_dir.remove_spill_files(FILES, OutputDir(str(out)))
-        assert list_files(out) == {f".bioshards/made/{portion.name}.json"}
+        assert list_files(out) == {f".bioshards/build_reports/{portion.name}.json"}
 
 
 # Is it finished?
