@@ -379,7 +379,7 @@ def test_the_files_beside_a_shard_have_its_rows_in_its_order(
     objective: Any, buckets: dict[str, int], tmp_path: Path, encoder: Encoder
 ) -> None:
     recipe = ExampleRecipe(objective, LENGTH)
-    listed = made_files(tmp_path, tmp_path, encoder, recipe, buckets=buckets)
+    listed = made_files(tmp_path, tmp_path, encoder, recipe, num_buckets=buckets)
     arrows = [one for one in listed if one.file.endswith(".arrow")]
     others = {one.file: one for one in listed if not one.file.endswith(".arrow")}
     assert len(arrows) == len(others) == 4
@@ -404,7 +404,7 @@ def test_a_row_has_the_same_masks_in_whatever_shard_it_is(
     recipe = ExampleRecipe(objective, LENGTH, dupe_factor=2)
     found = []
     for name, buckets in (("shard", {}), ("global", {"train": 3, "validation": 2})):
-        listed = made_files(tmp_path / name, tmp_path / name, encoder, recipe, buckets=buckets)
+        listed = made_files(tmp_path / name, tmp_path / name, encoder, recipe, num_buckets=buckets)
         found.append([sorted(map(repr, all_records(tmp_path / name, listed, split))) for split in SPLITS])
     assert found[0] == found[1]
     assert all(found[0])
@@ -416,7 +416,7 @@ def test_two_passes_over_the_same_row_have_masks_of_their_own(tmp_path: Path, en
     documents = write_documents(tmp_path / "in", {"a": [make_sentences_document("pubmed:1", *sentences)]})
     recipe = ExampleRecipe("albert", 128, dupe_factor=10)
     how = make_build_config(
-        encoder, recipe, validation=0, writer=ShardWriter(make_record_encoder(encoder, recipe))
+        encoder, recipe, validation_fraction=0, writer=ShardWriter(make_record_encoder(encoder, recipe))
     )
     made = build_group(LocalStorage(), OutputDir(str(tmp_path)), make_single_group(documents), how)
     masks = defaultdict(list)
@@ -487,7 +487,7 @@ def test_the_command_writes_them_and_lists_them(
         (["--objective", "bert", "--max-predictions-per-seq", 3], "says nothing without --tfrecord"),
         (
             ["--tfrecord", "--max-predictions-per-seq", 3],
-            "--max-predictions-per-seq says nothing with --objective electra",
+            "--max-predictions-per-seq does not apply to --objective electra",
         ),
     ],
 )

@@ -33,8 +33,8 @@ hows = st.builds(
     replace,
     st.just(HOW),
     max_predictions_per_seq=st.integers(1, 20),
-    probability=st.floats(0.01, 0.9),
-    continues=st.sampled_from([CONTINUES, None]),
+    mask_prob=st.floats(0.01, 0.9),
+    is_continuation=st.sampled_from([CONTINUES, None]),
 )
 
 
