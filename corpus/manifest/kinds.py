@@ -769,9 +769,9 @@ class MirrorManifest:
 class TrainingInput:
     """What a model was trained on."""
 
-    data: str
+    data_fingerprint: str
     """SHA-256 of the names and SHA-256 sums of the shards of the training split."""
-    vocabulary: str
+    vocabulary_sha256: str
     """SHA-256 of the ``tokenizer.json`` of the vocabulary."""
     origin: str | None
     """Checkpoint or run that the weights come from; null for random weights."""
@@ -781,13 +781,13 @@ class TrainingInput:
 class TrainingRun(RunInfo):
     """Facts about one run of ``python -m bioshards.train``."""
 
-    processes: int
+    world_size: int
     """Number of processes."""
     device: str
     """Type of device: ``cuda`` or ``cpu``."""
-    micro_batch: int
+    micro_batch_size: int
     """Number of rows in a forward pass."""
-    versions: Mapping[str, str]
+    library_versions: Mapping[str, str]
     """Versions of Python and of the libraries that the numbers depend on."""
     seconds: float
     """Duration of the run since it was last started."""
@@ -807,7 +807,7 @@ class TrainingManifest:
     """What the model was trained on."""
     outputs: tuple[OutputFile, ...]
     """Files of the last checkpoint."""
-    last: Mapping[str, Json]
+    final_metrics: Mapping[str, Json]
     """Last line of the log about training, without what depends on the machine."""
     run: TrainingRun
     """Facts about this run only."""

@@ -58,8 +58,8 @@ def build_identity(
         "pipeline": "train",
         "format": FORMAT,
         "recipe": dict(recipe),
-        "data": data_fingerprint,
-        "vocabulary": vocabulary_sha256,
+        "data_fingerprint": data_fingerprint,
+        "vocabulary_sha256": vocabulary_sha256,
         "origin": origin,
     }
 
@@ -81,13 +81,13 @@ def claim_run_dir(run: str) -> Iterator[None]:
     """
     if not run or "://" in run:
         raise OutputMismatchError(
-            f"--out {run!r} is no folder of this machine, and a model is trained on one"
+            f"--output {run!r} is no folder of this machine, and a model is trained on one"
         )
     try:
         os.makedirs(run, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise OutputMismatchError(
-            f"{error.filename} is a file, and --out is to be a folder: give another"
+            f"{error.filename} is a file, and --output is to be a folder: give another"
         ) from error
     swept_prefixes = (
         ".lock",
@@ -97,7 +97,7 @@ def claim_run_dir(run: str) -> Iterator[None]:
         name.startswith(swept_prefixes) for name in os.listdir(run)
     ):
         raise OutputMismatchError(
-            f"{run} holds something else than a run: give another --out, or an empty folder"
+            f"{run} holds something else than a run: give another --output, or an empty folder"
         )
     with open(f"{run}/.lock", "w") as lock:
         try:
@@ -120,7 +120,9 @@ def read_run_info(run: str) -> dict[str, Any] | None:
         run_info: dict[str, Any] = LocalStorage().read_json(f"{run}/{RUN_FILE}")
         run_info["identity"]["recipe"]["steps"]
     except (ValueError, KeyError, TypeError) as error:
-        raise OutputMismatchError(f"{run}/{RUN_FILE} is damaged ({error!r}): give another --out") from error
+        raise OutputMismatchError(
+            f"{run}/{RUN_FILE} is damaged ({error!r}): give another --output"
+        ) from error
     return run_info
 
 
@@ -140,15 +142,15 @@ def check_identity(run: str, requested: Mapping[str, Any]) -> None:
         if recorded["recipe"].get(name) != value
     ]
     for name, difference in (
-        ("data", "another pretraining set, or one that has been made anew since"),
-        ("vocabulary", "another vocabulary"),
+        ("data_fingerprint", "another pretraining set, or one that has been made anew since"),
+        ("vocabulary_sha256", "another vocabulary"),
         ("origin", f"other weights to begin from: {recorded.get('origin')}"),
         ("format", "another version of bioshards"),
     ):
         if recorded.get(name) != requested[name]:
             differences.append(difference)
     raise OutputMismatchError(
-        f"{run} was begun with {'; '.join(differences)}. Go on with it as it was begun, or give another --out"
+        f"{run} was begun with {'; '.join(differences)}. Go on with it as it was begun, or give another --output"
     )
 
 
@@ -170,20 +172,22 @@ def write_run_manifest(
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         outputs.append(OutputFile(os.path.relpath(entry.path, run), entry.size, digest))
     identity, run_of = run_info["identity"], run_info["run"]
-    begun = LocalStorage().read_json(f"{run}/{RUN_FILE}")["begun"]
+    begun = LocalStorage().read_json(f"{run}/{RUN_FILE}")["started"]
     manifest = TrainingManifest(
         config={**identity["recipe"], "format": FORMAT},
-        inputs=(TrainingInput(identity["data"], identity["vocabulary"], identity["origin"]),),
+        inputs=(
+            TrainingInput(identity["data_fingerprint"], identity["vocabulary_sha256"], identity["origin"]),
+        ),
         outputs=tuple(outputs),
-        last={name: value for name, value in final_metrics.items() if name not in SPEED_FIELDS},
+        final_metrics={name: value for name, value in final_metrics.items() if name not in SPEED_FIELDS},
         run=TrainingRun(
             command=tuple(run_of["command"]),
             started=begun,
             finished=utc_now(),
-            processes=run_of["processes"],
+            world_size=run_of["world_size"],
             device=run_of["device"],
-            micro_batch=run_of["micro_batch"],
-            versions=run_of["versions"],
+            micro_batch_size=run_of["micro_batch_size"],
+            library_versions=run_of["library_versions"],
             seconds=round(seconds, 1),
         ),
     )

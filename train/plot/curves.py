@@ -61,7 +61,7 @@ class RunLog:
                 values.update(
                     {(name, nested_name): nested_value for nested_name, nested_value in value.items()}
                 )
-            elif name != "kind":
+            elif name != "split":
                 values[(name,)] = value
         return values
 
@@ -111,7 +111,9 @@ def _read_log(folder: str, name: str) -> RunLog:
         with open(path, "rb") as file:
             content = file.read()
     except FileNotFoundError:
-        raise NoLogsError(f"{folder} is no run: it has no {LOG_FILE}. Name what was given to --out") from None
+        raise NoLogsError(
+            f"{folder} is no run: it has no {LOG_FILE}. Name what was given to --output"
+        ) from None
     except OSError as error:
         raise NoLogsError(f"{path} cannot be read: {error.strerror}") from error
     run = RunLog(name)
@@ -149,7 +151,7 @@ def _add_line(run: RunLog, written: bytes) -> bool:
         return False
     if not isinstance(entry, dict) or not isinstance(step := entry.get("step"), int):
         return False
-    if (split := entry.get("kind")) in run.entries:
+    if (split := entry.get("split")) in run.entries:
         if run.entries[split] and run.entries[split][-1]["step"] >= step:
             for other_split, entries in run.entries.items():
                 run.entries[other_split] = [previous for previous in entries if previous["step"] < step]

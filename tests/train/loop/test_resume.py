@@ -48,16 +48,16 @@ BFLOAT16 = ("--precision", "bfloat16") if CPU.exists() and "bf16" in CPU.read_te
 
 EVERYTHING = {
     "electra": (
-        *("--micro-batch", 4, "--adversarial", 1.0, "--layer-decay", 0.8, "--bias-correction"),
+        *("--micro-batch-size", 4, "--adversarial-weight", 1.0, "--layer-decay", 0.8, "--bias-correction"),
         *("--mask-rate", 0.1, "--schedule", "electra"),
     ),
     "bert": (
-        *("--micro-batch", 2, "--mask-unit", "word", "--mask-rate", 0.05, "--mask-rate-end", 0.25),
+        *("--micro-batch-size", 2, "--mask-unit", "word", "--mask-rate", 0.05, "--final-mask-rate", 0.25),
         *("--schedule", "bert", *BFLOAT16),
     ),
     "albert": (
-        *("--micro-batch", 4, "--mask-unit", "ngram", "--optimiser", "lamb", "--padded"),
-        *("--adversarial", 0.5, "--mask-rate-end", 0.3),
+        *("--micro-batch-size", 4, "--mask-unit", "ngram", "--optimizer", "lamb", "--pad-rows"),
+        *("--adversarial-weight", 0.5, "--final-mask-rate", 0.3),
     ),
 }
 """Between them, all that a step may do."""
@@ -105,7 +105,7 @@ def test_it_may_be_stopped_at_an_epochs_very_end_and_on_either_side_of_it(
     rows = PretrainingDataset(str(data)).rows
     batch = max(size for size in range(2, 9) if rows % size == 0)
     end = rows // batch
-    options = ("--steps", end + 5, "--batch", batch, "--log-every", 1, "--validate-every", 10)
+    options = ("--steps", end + 5, "--batch-size", batch, "--log-every", 1, "--validate-every", 10)
     assert run_trainer(data, tmp_path / "whole", *options) == 0
     stopped(data, tmp_path / "stopped", *options, at=(end - 1, end, end + 1))
     assert_same_runs(tmp_path / "whole", tmp_path / "stopped")
@@ -126,8 +126,15 @@ def test_whatever_a_step_does_is_gone_on_with(
 @pytest.mark.parametrize("objective", FAMILIES)
 def test_so_it_is_with_two_threads(objective: str, pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
     data = pretraining_sets[objective]
-    wide = ("--hidden", 128, "--ffn", 512, "--embedding", 128)  # enough to be dealt out to threads
-    options = (*wide, "--layers", 1, "--steps", 4)
+    wide = (
+        "--hidden-size",
+        128,
+        "--intermediate-size",
+        512,
+        "--embedding-size",
+        128,
+    )  # enough to be dealt out to threads
+    options = (*wide, "--num-layers", 1, "--steps", 4)
     with use_torch_threads(2):
         assert run_trainer(data, tmp_path / "whole", *options) == 0
         stopped(data, tmp_path / "halves", *options, at=(2,))
@@ -148,11 +155,11 @@ def test_a_run_that_continues_another_is_gone_on_with(
     """Its rows are counted from where it began, which every checkpoint of it knows."""
     data = pretraining_sets["electra"]
     assert run_trainer(data, tmp_path / "before") == 0
-    options = ("--continue", tmp_path / "before", "--steps", 24, "--log-every", 1)
+    options = ("--continue-from", tmp_path / "before", "--steps", 24, "--log-every", 1)
     assert run_trainer(data, tmp_path / "whole", *options) == 0
     stopped(data, tmp_path / "halves", *options, at=(15, 20))
     assert_same_runs(tmp_path / "whole", tmp_path / "halves")
-    assert [entry["step"] for entry in load_log(tmp_path / "halves") if entry["kind"] == "train"] == [
+    assert [entry["step"] for entry in load_log(tmp_path / "halves") if entry["split"] == "train"] == [
         *range(13, 25)
     ]
 
@@ -176,7 +183,7 @@ def test_the_same_command_before_the_first_step_and_after_the_last_one(
         return build(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(factory, "build", told_meanwhile)
+        patch.setattr(factory, "build_objective", told_meanwhile)
         assert run_trainer(data, tmp_path / "early") == 130
     assert [path.name for path in (tmp_path / "early").glob("step-*")] == ["step-0000000"]
     assert run_trainer(data, tmp_path / "early") == 0
@@ -203,7 +210,7 @@ def test_signals_end_a_process_with_a_checkpoint_of_that_very_step(
 ) -> None:
     """The command as it is given in a shell, stopped by a scheduler, gone on with, stopped by Ctrl-C."""
     data, out = pretraining_sets["bert"], tmp_path / "run"
-    endless = ("--steps", 1_000_000, "--log-every", 1, "--save-every", 1_000_000, "--keep", 2)
+    endless = ("--steps", 1_000_000, "--log-every", 1, "--save-every", 1_000_000, "--keep-checkpoints", 2)
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     with open(tmp_path / "told", "wb") as told:
         process = subprocess.Popen(trainer_argv(data, out, *endless), stderr=told, env=environment)
@@ -218,7 +225,7 @@ def test_signals_end_a_process_with_a_checkpoint_of_that_very_step(
     assert child.wait() == 130
     second = _stopped_cleanly(out, child.read_output())
     assert second > first
-    steps = [entry["step"] for entry in load_log(out) if entry["kind"] == "train"]
+    steps = [entry["step"] for entry in load_log(out) if entry["split"] == "train"]
     assert steps == list(range(1, second + 1))
 
 
@@ -272,7 +279,7 @@ def test_a_second_ctrl_c_while_the_checkpoint_is_written_leaves_nothing_half_mad
 ) -> None:
     data = pretraining_sets["bert"]
     assert run_trainer(data, tmp_path / "whole") == 0
-    monkeypatch.setattr(checkpoint, "_to_disk", lambda _folder: send_signal())
+    monkeypatch.setattr(checkpoint, "_fsync_tree", lambda _folder: send_signal())
     with call_after_step(3, send_signal):
         assert run_trainer(data, tmp_path / "run") == 130
     assert not list((tmp_path / "run").glob("step-*"))
@@ -316,7 +323,18 @@ def test_killed_again_and_again_while_it_writes_it_ends_as_if_nothing_had_been(
 ) -> None:
     """A checkpoint every two steps, and each process dies somewhere within the next three or so."""
     data, out = pretraining_sets[objective], tmp_path / "killed"
-    options = ("--steps", 16, "--save-every", 2, "--validate-every", 5, "--log-every", 3, "--keep", 2)
+    options = (
+        "--steps",
+        16,
+        "--save-every",
+        2,
+        "--validate-every",
+        5,
+        "--log-every",
+        3,
+        "--keep-checkpoints",
+        2,
+    )
     assert run_trainer(data, tmp_path / "whole", *options) == 0
     chance = random.Random(objective)
     killed, before = 0, -1
@@ -385,7 +403,7 @@ def test_steps_that_a_killed_run_had_logged_are_logged_once(
     assert child.wait() == -signal.SIGKILL
     assert load_log(out)[-1]["step"] == 9
     with open(out / "log.jsonl", "ab") as file:
-        file.write(b'{"step": 10, "kind": "tra')
+        file.write(b'{"step": 10, "split": "tra')
     assert run_trainer(data, out, *options) == 0
     assert load_reproducible_log(out) == load_reproducible_log(tmp_path / "whole")
     assert_same_runs(tmp_path / "whole", out)

@@ -81,7 +81,7 @@ def says(capsys: Capture) -> Says:
     def call(data: object, out: object, *options: object, code: int = 2) -> str:
         capsys.readouterr()
         try:
-            ended = main([str(data), "--out", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)])
+            ended = main([str(data), "--output", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)])
         except SystemExit as error:  # argparse's own
             ended = error.code  # type: ignore[assignment]
         said = capsys.readouterr()
@@ -209,7 +209,7 @@ def test_a_set_without_rows_to_validate_on_is_trained_on(
     facts["outputs"] = [one for one in facts["outputs"] if one["file"].startswith("train/")]
     (data / "manifest.json").write_text(json.dumps(facts))
     assert run_trainer(data, tmp_path / "out") == 0
-    assert {line["kind"] for line in load_log(tmp_path / "out")} == {"train"}
+    assert {line["split"] for line in load_log(tmp_path / "out")} == {"train"}
 
 
 def test_a_set_without_rows_to_train_on(says: Says, data: Path, tmp_path: Path) -> None:
@@ -229,8 +229,8 @@ def test_labels_of_the_other_kind(
 
 
 def test_rows_longer_than_the_model_can_take(says: Says, data: Path, tmp_path: Path) -> None:
-    said = says(data, tmp_path / "out", "--positions", 63)
-    assert "has rows of up to 64 tokens, and the model --positions 63: give more, or build a set" in said
+    said = says(data, tmp_path / "out", "--max-positions", 63)
+    assert "has rows of up to 64 tokens, and the model --max-positions 63: give more, or build a set" in said
 
 
 # Vocabularies
@@ -277,7 +277,7 @@ def test_a_vocabulary_without_settings_is_found_before_training(
     assert not (tmp_path / "out").exists()
 
 
-# --out
+# --output
 
 
 def test_a_folder_of_something_else(says: Says, data: Path, tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_a_folder_of_something_else(says: Says, data: Path, tmp_path: Path) -> N
     out.mkdir()
     (out / "thesis.tex").write_text("chapter one")
     before = published_digests(tmp_path)
-    assert "holds something else than a run: give another --out, or an empty folder" in says(data, out)
+    assert "holds something else than a run: give another --output, or an empty folder" in says(data, out)
     assert "holds something else than a run" in says(data, data)
     assert published_digests(tmp_path) == before
 
@@ -300,13 +300,13 @@ def test_a_file_as_out(below: str, says: Says, data: Path, tmp_path: Path) -> No
     (tmp_path / "file").write_text("text")
     said = says(data, tmp_path / "file" / below)
     assert f"{tmp_path}/file" in said
-    assert "is a file, and --out is to be a folder: give another" in said
+    assert "is a file, and --output is to be a folder: give another" in said
     assert (tmp_path / "file").read_text() == "text"
 
 
 def test_an_out_that_is_no_folder_of_this_machine(says: Says, data: Path) -> None:
     for out in ("", "s3://bucket/run"):
-        assert f"--out {out!r} is no folder of this machine" in says(data, out)
+        assert f"--output {out!r} is no folder of this machine" in says(data, out)
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
@@ -339,11 +339,11 @@ def test_a_run_of_another_recipe_says_every_difference(
     says: Says, pretraining_sets: dict[str, Path], finished: Path
 ) -> None:
     before = published_digests(finished)
-    said = says(pretraining_sets["electra"], finished, "--steps", 24, "--learning-rate", 0.5, "--padded")
+    said = says(pretraining_sets["electra"], finished, "--steps", 24, "--learning-rate", 0.5, "--pad-rows")
     assert f"{finished} was begun with --steps 12, not 24; " in said
     assert "--learning-rate 0.001, not 0.5" in said
-    assert "--padded False, not True" in said
-    assert "Go on with it as it was begun, or give another --out" in said
+    assert "--pad-rows False, not True" in said
+    assert "Go on with it as it was begun, or give another --output" in said
     assert "hidden" not in said
     assert published_digests(finished) == before
 
@@ -361,8 +361,8 @@ def test_a_run_on_other_data_or_of_another_vocabulary(
 
 
 def test_a_run_from_other_weights(says: Says, pretraining_sets: dict[str, Path], finished: Path) -> None:
-    said = says(pretraining_sets["electra"], finished, "--init", finished / LAST / "hf")
-    assert "--begins random, not checkpoint; other weights to begin from: None" in said
+    said = says(pretraining_sets["electra"], finished, "--init-checkpoint", finished / LAST / "hf")
+    assert "--start-from random, not checkpoint; other weights to begin from: None" in said
 
 
 def test_a_run_that_another_version_has_begun(
@@ -412,17 +412,29 @@ def test_a_damaged_checkpoint_names_itself_and_the_one_before_goes_on(
     [
         *(
             (f"--{name} 0", f"--{name} 0 is below 1")
-            for name in ("log-every", "save-every", "validate-every", "keep", "validation-rows")
+            for name in (
+                "log-every",
+                "save-every",
+                "validate-every",
+                "keep-checkpoints",
+                "max-validation-rows",
+            )
         ),
-        *((f"--{name} -3", f"--{name} -3 is below 1") for name in ("log-every", "save-every", "keep")),
-        ("--keep x", "invalid int value: 'x'"),
-        ("--micro-batch 0", "--micro-batch 0 is below 1"),
-        ("--micro-batch -2", "--micro-batch -2 is below 1"),
+        *(
+            (f"--{name} -3", f"--{name} -3 is below 1")
+            for name in ("log-every", "save-every", "keep-checkpoints")
+        ),
+        ("--keep-checkpoints x", "invalid int value: 'x'"),
+        ("--micro-batch-size 0", "--micro-batch-size 0 is below 1"),
+        ("--micro-batch-size -2", "--micro-batch-size -2 is below 1"),
         ("--device gpu", "--device gpu is none that is trained on: give cpu, cuda or cuda:1"),
         ("--device meta", "--device meta is none that is trained on"),
         ("--device mps", "--device mps is none that is trained on"),
         ("--device cuda:99", "--device cuda:99 cannot be used here: "),
-        ("--generator 0.001", "the generator would have 2 layers of 0 with 1 heads, which cannot be"),
+        (
+            "--generator-hidden-fraction 0.001",
+            "the generator would have 2 layers of 0 with 1 heads, which cannot be",
+        ),
     ],
 )
 def test_options_that_make_no_sense(options: str, said: str, says: Says, data: Path, tmp_path: Path) -> None:
@@ -433,7 +445,8 @@ def test_options_that_make_no_sense(options: str, said: str, says: Says, data: P
 def test_a_library_that_is_missing() -> None:
     for library in ("torch", "transformers"):
         code = (
-            f"import sys, runpy; sys.modules[{library!r}] = None; sys.argv = ['train', 'DATA', '--out', 'R'];"
+            f"import sys, runpy; sys.modules[{library!r}] = None; "
+            "sys.argv = ['train', 'DATA', '--output', 'R'];"
             " runpy.run_module('bioshards.train', run_name='__main__')"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -465,7 +478,7 @@ def test_a_disk_that_fills_up_at_a_checkpoint(
             write(self, folder, trainer, now)
 
     with monkeypatch.context() as patched:
-        patched.setattr(training_run._TrainingRun, "_write", filling)
+        patched.setattr(training_run._TrainingRun, "_write_checkpoint", filling)
         said = says(data, out, code=1)
     assert f"the checkpoint of step 12 could not be written to {out} (" in said
     assert f"{out}/{BEFORE} is whole. " in said
@@ -480,7 +493,9 @@ def full(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("name", ["checkpoint.os.rename", "checkpoint._sync", "tokenizer.shutil.copyfile"])
+@pytest.mark.parametrize(
+    "name", ["checkpoint.os.rename", "checkpoint._fsync", "tokenizer_files.shutil.copyfile"]
+)
 def test_a_disk_that_is_full_in_the_middle_of_a_checkpoint(
     name: str, says: Says, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -489,7 +504,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_checkpoint(
     shutil.rmtree(out / LAST)
     (out / "manifest.json").unlink()
     with monkeypatch.context() as patched:
-        patched.setattr(f"bioshards.train.{name}", full)
+        patched.setattr(f"bioshards.train.loop.{name}", full)
         said = says(data, out, code=1)
     assert f"step 12 could not be written to {out} (No space left on device). {out}/{BEFORE} is whole" in said
     assert is_whole(out, BEFORE)
@@ -499,7 +514,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_checkpoint(
 def test_a_disk_that_is_full_at_the_first_checkpoint(
     says: Says, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bioshards.train.loop.checkpoint._to_disk", full)
+    monkeypatch.setattr("bioshards.train.loop.checkpoint._fsync_tree", full)
     said = says(data, tmp_path / "out", code=1)
     assert "the checkpoint of step 6 could not be written" in said
     assert "There is none before it. " in said
@@ -540,7 +555,7 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             loss = total(self, *given)
             return loss * torch.inf if next(seen) in updates else loss
 
-        monkeypatch.setattr(Objective, "total", infinite)
+        monkeypatch.setattr(Objective, "compute_loss", infinite)
 
     return call
 
@@ -548,14 +563,14 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def test_a_step_without_a_finite_gradient_is_left_out(
     data: Path, tmp_path: Path, poisoned: Callable[..., None]
 ) -> None:
-    out, every = tmp_path / "out", ("--save-every", 1, "--log-every", 1, "--keep", 20)
+    out, every = tmp_path / "out", ("--save-every", 1, "--log-every", 1, "--keep-checkpoints", 20)
     poisoned(5)
     assert run_trainer(data, out, *every) == 0
     before, left_out, after = (load_state(out / f"step-{step:07d}") for step in (4, 5, 6))
     for part in ("model", "optimiser"):
         assert is_same_state(before[part], left_out[part])
         assert not is_same_state(left_out[part], after[part])
-    lines = [line for line in load_log(out) if line["kind"] == "train"]
+    lines = [line for line in load_log(out) if line["split"] == "train"]
     assert [line["step"] for line in lines if line["grad_norm"] is None] == [5]
     assert all(torch.isfinite(value).all() for value in load_state(out / LAST)["model"].values())
 
