@@ -195,10 +195,10 @@ def test_files_that_cannot_be_read(refused: Any, tmp_path: Path) -> None:
         ),
         *((f"--{name} x", "invalid int value: 'x'") for name in ("steps", "seed", "max-predictions-per-seq")),
         ("--steps 1e6", "invalid int value: '1e6'"),
-        *((f"--{name} x", "invalid float value: 'x'") for name in ("grad_clip", "mask-rate", "warmup")),
+        *((f"--{name} x", "invalid float value: 'x'") for name in ("grad-clip", "mask-rate", "warmup")),
         *(
             (f"--{name} {value}", f"--{name} {float(value)} is not above 0 and at most 1")
-            for name in ("layer-decay", "generator_hidden_fraction", "generator-layers-fraction")
+            for name in ("layer-decay", "generator-hidden-fraction", "generator-layers-fraction")
             for value in ("0", "1.01", "-0.5", "nan")
         ),
         *((f"--mask-rate {value}", "is not between 0 and 1") for value in ("0", "1", "-0.1", "nan")),
