@@ -26,7 +26,7 @@ from .definition import (
     locate_benchmark,
 )
 
-Verdict = Literal["ok", "known", "own split", "differs", "absent", "damaged"]
+Verdict = Literal["ok", "known", "own split", "differs", "missing", "damaged"]
 """``known``: another count than the published one, of which the set says why."""
 _VERDICT_TEXTS: Final[Mapping[str, str]] = {"known": "differs: see below", "own split": "own split"}
 _LINE_WIDTH: Final = 105
@@ -85,7 +85,7 @@ def check_benchmark(benchmarks_dir: str, benchmark: Benchmark) -> list[CountChec
                 "",
                 None,
                 None,
-                "absent",
+                "missing",
                 benchmark.counts_source,
                 (download_note,),
             )
@@ -151,13 +151,13 @@ def _check_count(
         return CountCheck(
             *fields,
             None,
-            "absent",
+            "missing",
             benchmark.counts_source,
             (*benchmark_files.notes, _format_download_note(benchmark)),
         )
     if any(unit not in actual_counts[name] for name in split_names):
         return CountCheck(
-            *fields, None, "absent", benchmark.counts_source, (f"these files do not tell {unit}",)
+            *fields, None, "missing", benchmark.counts_source, (f"these files do not tell {unit}",)
         )
     actual = sum(actual_counts[name][unit] for name in split_names)
     known_reasons = {
@@ -179,14 +179,14 @@ def _check_count(
 def has_failures(checks: Sequence[CountCheck]) -> bool:
     """Is a count another without a known reason, or a file damaged, or is nothing there at all?"""
     verdicts = {check.verdict for check in checks}
-    return bool(verdicts & {"differs", "damaged"}) or verdicts <= {"absent"}
+    return bool(verdicts & {"differs", "damaged"}) or verdicts <= {"missing"}
 
 
 def format_table(checks: Sequence[CountCheck]) -> str:
     """The rows as text, of 110 columns at most, set by set; absent sets are last."""
     benchmark_names = list(dict.fromkeys(check.benchmark for check in checks))
     groups = [[check for check in checks if check.benchmark == name] for name in benchmark_names]
-    groups.sort(key=lambda group: not group[0].unit and group[0].verdict == "absent")
+    groups.sort(key=lambda group: not group[0].unit and group[0].verdict == "missing")
     return "\n".join([*(line for group in groups for line in _format_group(group)), _format_summary(checks)])
 
 
@@ -224,7 +224,7 @@ def _format_summary(checks: Sequence[CountCheck]) -> str:
     ]
     if verdict_counts["own split"]:
         phrases.append(f"{verdict_counts['own split']} not comparable (own split)")
-    if verdict_counts["absent"]:
+    if verdict_counts["missing"]:
         phrases.append(f"{verdict_counts['absent']} that the files do not allow")
     if benchmark_counts["damaged"]:
         phrases.append(f"{benchmark_counts['damaged']} sets damaged")

@@ -139,7 +139,7 @@ def _check_same_settings(path: str, existing_result: results.Result, fine_tune_r
         if existing[name] != value:
             raise OutputMismatchError(
                 f"{path} was made with other {_describe_difference(name, existing[name], value)}: give "
-                "another --out, or "
+                "another --output, or "
                 "remove that file"
             )
 
@@ -154,9 +154,9 @@ def _describe_difference(name: str, existing: object, expected: object) -> str:
         )
         return f"settings ({', '.join(changes)})"
     descriptions = {
-        "data": "files or counts",
+        "provenance": "files or counts",
         "model": "weights",
-        "sampled": "--sample",
+        "sample_sizes": "--max-examples",
         "legacy": "--legacy",
     }
     return descriptions.get(name, name)
@@ -173,7 +173,7 @@ def lock_output(output: str) -> Iterator[None]:
         os.makedirs(output, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise OutputMismatchError(
-            f"{error.filename} is a file, and --out is to be a folder: give another"
+            f"{error.filename} is a file, and --output must be a directory: give another"
         ) from error
     with open(f"{output}/.lock", "w") as lock_file:
         try:

@@ -167,9 +167,9 @@ def build_identity(run: FineTuneRun) -> dict[str, Any]:
         "suite": data.planned_task.suite,
         "seed": run.seed,
         "settings": data.planned_task.recipe.to_dict(),
-        "sampled": data.sample_sizes,
+        "sample_sizes": data.sample_sizes,
         "legacy": list(run.legacy_modes),
-        "data": data.provenance,
+        "provenance": data.provenance,
     }
 
 
@@ -200,22 +200,22 @@ def score_model(fine_tuned: FineTunedModel, start_time: float) -> tuple[Result, 
         },
         **build_identity(run),
         "metric": metric.name,
-        "main": metric.main_score,
+        "main_score": metric.main_score,
         "scores": {
             **({"dev": fine_tuned.dev_scores} if fine_tuned.dev_scores else {}),
             "test": metric.scores_from_stats(stats) | _score_by_batch(metric, stats, test_records),
         },
-        "units": {
+        "per_example_stats": {
             "names": list(metric.stat_names),
             "test": [[_int_if_whole(value) for value in column] for column in stats.T.tolist()],
-            "ids": _hash_examples(ids, gold),
+            "examples_sha256": _hash_examples(ids, gold),
             **_number_documents(test_records, len(stats)),
         },
         "epochs": [asdict(one) for one in fine_tuned.epochs],
-        "best_epoch": fine_tuned.selected_epoch,
+        "selected_epoch": fine_tuned.selected_epoch,
         "seconds": round(time.monotonic() - start_time, 1),
         "device": describe_device(run.device),
-        "versions": get_library_versions(),
+        "library_versions": get_library_versions(),
     }
     return result, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")  # type: ignore[return-value]
 

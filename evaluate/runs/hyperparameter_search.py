@@ -41,13 +41,13 @@ GRIDS: Final[Mapping[str, Grid]] = {
     # PubMedBERT (arXiv:2007.15779, section 4.2); of epochs it says 2 to 60.
     "pubmedbert": {
         "learning_rate": (1e-5, 3e-5, 5e-5),
-        "batch": (16, 32),
+        "batch_size": (16, 32),
         "epochs": (2, 5, 10, 20, 40, 60),
     },
     # SciCrunch/bio_electra, run_finetuning_opt.py: 25 trials by hyperopt's TPE.
     "bio-electra": {
         "learning_rate": (1e-5, 5e-5, 1e-4, 5e-4),
-        "batch": (12, 24, 32, 64),
+        "batch_size": (12, 24, 32, 64),
         "epochs": (3, 5, 10, 15, 20),
     },
 }
@@ -147,9 +147,9 @@ def _search_task(
             prefix_progress(job.progress, f"{planned_task.name}, trial {trial_number}: "),
         )
         result = _run_trial(folder, fine_tune_run, settings)
-        dev_scores.append(result["dev"])
+        dev_scores.append(result["dev_score"])
         job.log(f"{planned_task.name}, trial {trial_number}: {_format_trial(result)}")
-        if result["dev"] is not None and (best is None or result["dev"] > best["dev"]):
+        if result["dev_score"] is not None and (best is None or result["dev_score"] > best["dev_score"]):
             best = result
     if best is None:
         raise InvalidValueError("no trial came to a score; give lower learning rates")
@@ -176,12 +176,12 @@ def _run_trial(folder: str, fine_tune_run: FineTuneRun, settings: JsonObject) ->
     except NaNLossError as error:
         fine_tune_run.progress(str(error))
     result = {
-        "choice": settings,
-        "figure": fine_tune_run.metric.main_score,
-        "dev": dev_score,
+        "params": settings,
+        "main_score": fine_tune_run.metric.main_score,
+        "dev_score": dev_score,
         **trial_identity,
         "seconds": round(time.monotonic() - start_time, 1),
-        "versions": get_library_versions(),
+        "library_versions": get_library_versions(),
     }
     storage.write_json(path, result)
     return result
@@ -195,7 +195,7 @@ def _read_trial(storage: LocalStorage, path: str) -> JsonObject:
     """
     try:
         content: JsonObject = storage.read_json(path)
-        return {name: content[name] for name in ("choice", "figure", "dev")}
+        return {name: content[name] for name in ("params", "main_score", "dev_score")}
     except (ValueError, TypeError, KeyError) as error:
         raise ResultError(
             f"{path} is damaged ({error}): remove it, and the same command makes that trial again"
@@ -247,14 +247,14 @@ def _import_optuna() -> Any:
 
 
 def _format_trial(result: JsonObject) -> str:
-    score = "no score" if result["dev"] is None else f"dev {result['figure']} {100 * result['dev']:.2f}"
-    return f"{score} with " + ", ".join(f"{name} {value}" for name, value in result["choice"].items())
+    score = "no score" if result["dev_score"] is None else f"dev {result['main_score']} {100 * result['dev_score']:.2f}"
+    return f"{score} with " + ", ".join(f"{name} {value}" for name, value in result["params"].items())
 
 
 def _write_best_settings(output: str, planned_task: PlannedTask, best: JsonObject) -> str:
     path = f"{output}/{planned_task.suite}/{planned_task.task.name}/best.toml"
     lines = [f"# {planned_task.name}: {_format_trial(best)}"]
-    lines += [f"{name} = {json.dumps(value)}" for name, value in best["choice"].items()]
+    lines += [f"{name} = {json.dumps(value)}" for name, value in best["params"].items()]
     with LocalStorage().write(path) as file:
         file.write(("\n".join(lines) + "\n").encode())
     return path

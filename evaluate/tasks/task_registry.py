@@ -46,7 +46,7 @@ class Task:
 
     name: str
     benchmark: str
-    problem_type: ClassificationType | Literal["entities", "words", "passages", "questions"]
+    problem_type: ClassificationType | Literal["entities", "word_labels", "span_per_passage", "span_per_question"]
     metric: Metric
     labels: tuple[str, ...] = ()
     has_entity_pairs: bool = False
@@ -55,19 +55,19 @@ class Task:
         """A recipe without what this kind of task has not, so that a result's settings were in effect."""
         defaults = FineTuneRecipe()
         unused_settings: dict[str, Any] = {}
-        if self.problem_type not in ("entities", "words"):
+        if self.problem_type not in ("entities", "word_labels"):
             unused_settings |= {
-                "tags": defaults.tag_scheme,
+                "tag_scheme": defaults.tag_scheme,
                 "head": "bilstm" if "bilstm" in recipe.head else "linear",
             }
         if not self.has_entity_pairs:
-            unused_settings |= {"entities": defaults.entity_format, "feature": defaults.relation_feature}
-        if self.problem_type not in ("class", "ranking"):
+            unused_settings |= {"entity_format": defaults.entity_format, "relation_feature": defaults.relation_feature}
+        if self.problem_type not in ("single_label", "ranking"):
             unused_settings["class_weights"] = defaults.class_weights
-        if self.problem_type in ("passages", "questions"):
+        if self.problem_type in ("span_per_passage", "span_per_question"):
             unused_settings["head"] = "linear"
         else:
-            unused_settings |= {"squad": defaults.squad_transfer, "stride": defaults.stride}
+            unused_settings |= {"squad_transfer": defaults.squad_transfer, "stride": defaults.stride}
         return replace(recipe, **unused_settings)
 
     def make_adapter(
@@ -82,23 +82,22 @@ class Task:
         Raises:
             ValueError: the recipe wants entities that the set's files do not have.
         """
-        needs_entities = recipe.entity_format != "dummies" or recipe.relation_feature != "cls"
+        needs_entities = recipe.entity_format != "placeholders" or recipe.relation_feature != "cls"
         if needs_entities and not all(isinstance(record, Relation) for record in train_records):
             raise InvalidValueError(
-                f"--entities {recipe.entity_format} and --feature {recipe.relation_feature} need to know "
-                "where entities "
-                f"are, and the files of {self.benchmark} do not tell: leave both at dummies and cls"
+                f"--entity-format {recipe.entity_format} and --relation-feature {recipe.relation_feature} need entity "
+                f"positions, which the files of {self.benchmark} do not have: use placeholders and cls"
             )
         match self.problem_type:
-            case "entities" | "words":
+            case "entities" | "word_labels":
                 return token_classification.TokenClassification(
                     tokenizer,
                     recipe,
                     token_classification.find_entity_types(train_records),
                     "lower-case" in legacy_modes,
                 )
-            case "passages" | "questions":
-                return QuestionAnswering(tokenizer, recipe, is_per_question=self.problem_type == "questions")
+            case "span_per_passage" | "span_per_question":
+                return QuestionAnswering(tokenizer, recipe, is_per_question=self.problem_type == "span_per_question")
             case classification_type:
                 return Classification(tokenizer, recipe, classification_type, self.labels)
 
@@ -117,7 +116,7 @@ def _ner_task(name: str) -> Task:
 
 
 def _relation_task(name: str, labels: tuple[str, ...], negative: str | None) -> Task:
-    return Task(name, name, "class", micro_f1(labels, negative), labels, has_entity_pairs=True)
+    return Task(name, name, "single_label", micro_f1(labels, negative), labels, has_entity_pairs=True)
 
 
 _YES_NO_LABELS: Final = ("no", "yes")
@@ -125,21 +124,21 @@ _RELEVANCE_LABELS: Final = ("0", "1")
 _ALL_TASKS: Final = (
     *(_ner_task(name) for name in ("bc5-chem", "bc5-disease", "ncbi-disease", "bc2gm", "jnlpba")),
     *(_ner_task(name) for name in ("bc4chemd", "linnaeus", "s800", "bc5cdr-merged", "jnlpba-typed")),
-    Task("ebm-pico", "ebm-pico", "words", word_f1(("PAR", "INT", "OUT"))),
+    Task("ebm-pico", "ebm-pico", "word_labels", word_f1(("PAR", "INT", "OUT"))),
     _relation_task("chemprot", ("false", *chemprot.GROUPS), "false"),
     _relation_task("chemprot-blue", ("false", *chemprot.GROUPS), "false"),
     _relation_task("chemprot-lim-kang", ("False", *chemprot.GROUPS), "False"),
     _relation_task("chemprot-scibert", scibert.CHEMPROT_LABELS, None),
     _relation_task("ddi", ddi.LABELS, ddi.NEGATIVE),
     _relation_task("ddi-blue", ddi.LABELS, ddi.NEGATIVE),
-    Task("gad", "gad", "class", positive_f1("1"), ("0", "1"), has_entity_pairs=True),
-    Task("biosses", "biosses", "number", pearson()),
-    Task("hoc", "hoc", "classes", multilabel_f1(HALLMARKS), HALLMARKS),
-    Task("pubmedqa", "pubmedqa", "class", accuracy(("yes", "no", "maybe")), ("yes", "no", "maybe")),
-    Task("bioasq-yesno", "bioasq-yesno", "class", accuracy(_YES_NO_LABELS), _YES_NO_LABELS),
-    Task("yesno-ideal", "yesno-ideal", "class", yes_no_f1(), _YES_NO_LABELS),
-    Task("factoid-8b", "factoid-8b", "passages", squad_f1()),
-    Task("factoid-7b", "factoid-7b", "questions", bioasq_factoid()),
+    Task("gad", "gad", "single_label", positive_f1("1"), ("0", "1"), has_entity_pairs=True),
+    Task("biosses", "biosses", "regression", pearson()),
+    Task("hoc", "hoc", "multi_label", multilabel_f1(HALLMARKS), HALLMARKS),
+    Task("pubmedqa", "pubmedqa", "single_label", accuracy(("yes", "no", "maybe")), ("yes", "no", "maybe")),
+    Task("bioasq-yesno", "bioasq-yesno", "single_label", accuracy(_YES_NO_LABELS), _YES_NO_LABELS),
+    Task("yesno-ideal", "yesno-ideal", "single_label", yes_no_f1(), _YES_NO_LABELS),
+    Task("factoid-8b", "factoid-8b", "span_per_passage", squad_f1()),
+    Task("factoid-7b", "factoid-7b", "span_per_question", bioasq_factoid()),
     Task("reranker", "reranker", "ranking", mean_reciprocal_rank(), _RELEVANCE_LABELS),
     Task("reranker-weighted", "reranker", "ranking", mean_reciprocal_rank(), _RELEVANCE_LABELS),
 )
