@@ -29,7 +29,7 @@ def build_score_table(suite: Mapping[str, Any], published: Mapping[str, Any]) ->
     our_labels, footnotes = list_model_labels(suite), Footnotes()
     header = [
         Cell("Task"),
-        Cell("Figure"),
+        Cell("Score"),
         *(Cell(label, is_ours=True) for label in our_labels),
         *make_model_headers(published, footnotes),
     ]
@@ -41,7 +41,7 @@ def build_score_table(suite: Mapping[str, Any], published: Mapping[str, Any]) ->
         rows.append([*cells, *make_published_cells(row, published["models"], footnotes)])
     if suite["blurb"]:
         rows += _make_blurb_rows(suite, published, footnotes)
-    intro = [f"Published scores: {published['source']}; {published['runs']}."] if published["models"] else []
+    intro = [f"Published scores: {published['source']}; {published['runs_note']}."] if published["models"] else []
     missing_titles = dict.fromkeys(
         get_task_title(row["task"]) for row in published["rows"] if row["task"] not in suite["tasks"]
     )

@@ -195,7 +195,7 @@ def test_a_partial_average_is_never_the_blurb_score() -> None:
 @pytest.mark.parametrize(
     ("others", "mark", "said"),
     [
-        ({"sampled": SAMPLED}, "†", "On a sample of the data"),
+        ({"sample_sizes": SAMPLED}, "†", "On a sample of the data"),
         ({"data": UNVERIFIED}, "‡", "are not the published ones"),
         ({"legacy": ["lower-case"]}, "§", "Counted as a paper does"),
     ],
@@ -271,7 +271,7 @@ def test_nothing_in_a_name_is_mark_up(name: str) -> None:
         "data": data,
         "settings": {**DEFAULTS, name: name},
         "device": name,
-        "versions": {name: name},
+        "library_versions": {name: name},
         "legacy": [name],
     }
     found = report(

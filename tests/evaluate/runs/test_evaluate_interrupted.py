@@ -29,7 +29,7 @@ from tests.support.train.trainer_processes import TrainerProcess
 from tests.support.train.trainer_runs import use_torch_threads
 
 Capture = pytest.CaptureFixture[str]
-TWO = ("--tasks", "ncbi-disease", "factoid-7b", "--seeds", 2, "--sample", 8, "--batch", 4)
+TWO = ("--tasks", "ncbi-disease", "factoid-7b", "--seeds", 2, "--max-examples", 8, "--batch-size", 4)
 """Two tasks with two seeds: 2 updates a seed, and 14 and 2 for the questions, which begin with SQuAD."""
 
 
